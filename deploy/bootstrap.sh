@@ -1,24 +1,23 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs what Debian 12 must provide to build and test Quire. Safe to run
-# again: asks dpkg first, installs only what is missing, downloads nothing if
-# nothing is missing.
+# Installs the Debian 12 packages that Quire needs for building and testing. Can be
+# repeated: asks dpkg first and downloads only missing packages.
 #
 # usage: deploy/bootstrap.sh [build|all|bench|package]
-#   build   what compiling needs (g++, CMake, libraries)
-#   all     also what deploy/test.sh needs (clang, Python modules; kubernetes-validate
+#   build   packages for compiling (g++, CMake, libraries)
+#   all     also packages for deploy/test.sh (clang, Python modules; kubernetes-validate
 #           from PyPI into build/python, buf from npm into build/buf); the default
-#   bench   only what loadtest/bench/archive_bench.py and device_bench.py measure
-#           against; neither building nor testing needs it
-#   package what compiling needs, and deploy/package_test.sh
+#   bench   only the peers of loadtest/bench/archive_bench.py and device_bench.py;
+#           not needed for building or testing
+#   package packages for compiling and for deploy/package_test.sh
 set -euo pipefail
 
 # Compiler and build tools. binutils, g++ and make come with build-essential; help2man
-# makes the man pages.
+# generates the man pages.
 tools=(build-essential cmake ninja-build pkg-config ccache help2man)
 
-# Libraries that deploy/cmake/QuireDependencies.cmake looks for.
+# Libraries of deploy/cmake/QuireDependencies.cmake.
 libraries=(
   libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc
   libprotobuf-dev libabsl-dev
@@ -32,8 +31,8 @@ libraries=(
 )
 
 # The second compiler with its sanitizers and checkers, and the Python modules
-# of the reference reader and of the end-to-end tests; iproute2 makes the slow
-# links of loadtest/bench/wire_bench.py. Prometheus and Alertmanager are run by tests alone;
+# of the reference reader and of the end-to-end tests; iproute2 creates the slow
+# links of loadtest/bench/wire_bench.py. Only tests run Prometheus and Alertmanager;
 # systemd and python3-seccomp check the unit of deploy/systemd.
 checkers=(
   clang-14 clang-tidy-14 clang-format-14 lld-14 llvm-14 libclang-rt-14-dev
@@ -45,12 +44,12 @@ checkers=(
 )
 
 # Not libhts-dev: it would replace libcurl4-openssl-dev, which prometheus-cpp-dev needs.
-# fio says what a disk can do.
+# fio measures a disk.
 peers=(
   tabix libdeflate-dev librocksdb-dev fio
 )
 
-# What makes Debian packages, checks them, and uses them in roots of their own.
+# Tools to build Debian packages, check them, and use them in separate roots.
 packagers=(debhelper lintian mmdebstrap bubblewrap)
 
 say() { printf 'bootstrap: %s\n' "$*"; }
@@ -67,10 +66,10 @@ case "${1:-all}" in
   *) die "usage: deploy/bootstrap.sh [build|all|bench|package]" ;;
 esac
 
-# Not sourced: the file sets names that are none of ours.
+# Not sourced: the file sets unrelated names.
 release_field() { sed -n "s/^$1=\"\\?\\([^\"]*\\)\"\\?\$/\\1/p" /etc/os-release; }
 if [[ ! -r /etc/os-release ]]; then
-  die "this system does not say what it is (no /etc/os-release)." \
+  die "cannot identify this system (no /etc/os-release)." \
     "Quire is built and tested on Debian 12 (bookworm)."
 fi
 if [[ "$(release_field ID)" != debian || "$(release_field VERSION_ID)" != 12 ]]; then
@@ -88,8 +87,8 @@ missing_packages() {
   done
 }
 
-# What Debian lacks goes below build/, where nothing else sees it. Without it one
-# test is skipped, and says so.
+# Packages that Debian lacks go below build/, where no other program uses them.
+# Without them one test is skipped with a message.
 python_modules() {
   local here requirements modules
   here=$(cd "$(dirname "$0")/.." && pwd)
@@ -151,9 +150,9 @@ apt() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" </dev/null
 }
-# Tests start these themselves. As services they would listen on ports that nobody
-# asked for: they are masked (`systemctl unmask NAME` undoes it), and nothing is
-# started while packages are installed, where a system has no say in that yet.
+# Tests start these themselves. As services they would listen on ports unasked: they
+# are masked (`systemctl unmask NAME` reverts it), and no service is started during
+# installation, unless the system has its own policy.
 policy=/usr/sbin/policy-rc.d
 allow_services() {
   trap - EXIT
@@ -182,11 +181,11 @@ install_missing() {
 }
 update_lists() {
   say "apt-get update"
-  apt update || say "apt-get update failed for some source; going on with what there is"
+  apt update || say "apt-get update failed for some source; continuing with the available lists"
 }
 
-# Package lists may be absent (a fresh container) or too old (files that are
-# gone from the mirror); only then are they fetched.
+# Fetch package lists only if they are missing (a fresh container) or too old (files
+# that the mirror no longer has).
 if ! apt-cache show --no-all-versions "${missing[@]}" >/dev/null 2>&1; then
   update_lists
   install_missing || die "apt-get could not install them; its messages are above"

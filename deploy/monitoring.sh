@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Starts a server, a small load, Prometheus and Alertmanager on this machine, for a
-# look. It needs a build (build/release, or QUIRE_BINARY_DIR) and the Debian packages
+# Starts a server, a small load, Prometheus and Alertmanager on this machine, as a
+# demonstration. Needs a build (build/release, or QUIRE_BINARY_DIR) and the Debian packages
 # prometheus and prometheus-alertmanager; deploy/bootstrap.sh installs them.
 #
 # usage: deploy/monitoring.sh [ARCHIVE [MINUTES]]
-#   ARCHIVE  what is served; without it, one is made of /usr/share/doc
-#   MINUTES  end after so many (1 to 1440; default 10); Ctrl-C ends it earlier
-# It listens on 127.0.0.1, on ports 7420 (gRPC), 7421 (metrics), 9090 (Prometheus),
-# 9093 (Alertmanager). All that it writes is in a directory that it removes.
+#   ARCHIVE  archive to serve; by default one is built from /usr/share/doc
+#   MINUTES  end after this time (1 to 1440; default 10); Ctrl-C ends it earlier
+# Listens on 127.0.0.1, on ports 7420 (gRPC), 7421 (metrics), 9090 (Prometheus),
+# 9093 (Alertmanager). Removes all files that it writes.
 set -euo pipefail
 
 die() {
@@ -29,7 +29,7 @@ if ! [[ "$minutes" =~ ^[1-9][0-9]{0,3}$ ]] || ((minutes > 1440)); then
 fi
 bin=${QUIRE_BINARY_DIR:-$repository/build/release}/bin
 for program in "$bin/quired" "$bin/quire-loadtest"; do
-  [[ -x "$program" ]] || die "$program is not there; build it:" \
+  [[ -x "$program" ]] || die "$program does not exist; build it:" \
     "  cmake --preset release && ninja -C build/release bin/quired bin/quire-loadtest"
 done
 for program in prometheus prometheus-alertmanager; do
@@ -37,7 +37,7 @@ for program in prometheus prometheus-alertmanager; do
 done
 for port in 7420 7421 9090 9093; do
   if (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
-    die "port $port of 127.0.0.1 is in use; end what listens there first"
+    die "port $port of 127.0.0.1 is in use; stop the program that listens there"
   fi
 done
 
@@ -63,7 +63,7 @@ start() {
   "$@" >>"$scratch/$name.log" 2>&1 </dev/null &
   pids+=($!)
 }
-# ready NAME PATTERN: waits until its output has that.
+# ready NAME PATTERN: waits until its output matches.
 ready() {
   until grep -q "$2" "$scratch/$1.log"; do
     if ! kill -0 "${pids[-1]}" 2>/dev/null; then
@@ -77,7 +77,7 @@ ready() {
 archive=${1:-}
 if [[ -z "$archive" ]]; then
   archive=$scratch/docs.quire
-  echo "making an archive of /usr/share/doc"
+  echo "building an archive of /usr/share/doc"
   "$bin/quired" build --quiet --dictionary-size 4MiB -o "$archive" /usr/share/doc </dev/null
 fi
 

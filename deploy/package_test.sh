@@ -3,14 +3,14 @@
 #
 # Builds the Debian packages, checks them with lintian, and uses them: in a fresh
 # root of Debian they are installed, serve, are upgraded under a running server, and
-# purged; and a server runs read-only in a root without more. By name only, as it
+# purged; and a server runs read-only in a minimal root. Run by name only, as it
 # compiles everything without tests: about 20 minutes of CPU. Needs a Debian mirror.
 #
 # usage: deploy/package_test.sh [DIRECTORY]
-#   DIRECTORY   has the packages already; otherwise they are built into
+#   DIRECTORY   contains the packages; by default they are built into
 #               build/packages
 #
-# deploy/bootstrap.sh package installs what this needs.
+# deploy/bootstrap.sh package installs the required programs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -31,7 +31,7 @@ clean_up() {
 }
 trap clean_up EXIT
 
-# Of what git knows, so that nothing else gets into a package.
+# Only files that git tracks get into a package.
 build_packages() {
   local tree=$packages/quire
   rm -rf "$packages"
@@ -55,11 +55,11 @@ dpkg-deb -c "$(compgen -G "$packages/quired_*.deb")" | grep 'examples/docs.toml'
   die "quired has no example of a configuration"
 
 say "lintian"
-# There is no bug of Debian to close.
+# No Debian bug to close.
 lintian --allow-root --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs \
   "$packages"/*.changes
 
-# The same as of an older version, to upgrade from.
+# The same with an older version, to upgrade from.
 mkdir -p "$work/debs/old" "$work/debs/new"
 cp "$packages"/*.deb "$work/debs/new"
 version=$(dpkg-deb -f "$(compgen -G "$packages/quired_*.deb")" Version)

@@ -1,13 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# From nothing to documents read back, on a fresh Debian 12: installs what is
-# missing, builds Quire, makes an archive of real documents, serves it, reads
-# it in every way there is and compares each answer with the source.
+# Runs all steps on a fresh Debian 12: installs missing packages, builds Quire,
+# builds an archive of real documents, serves it, reads it in every way and compares
+# each answer with the source.
 #
 # usage: deploy/quickstart.sh
-# All it writes is below build/; the server it starts is stopped in the end,
-# whatever happens.
+# Writes only below build/, and always stops its server at the end.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exec </dev/null
@@ -25,14 +24,14 @@ die() {
   printf 'quickstart: %s\n' "$@" >&2
   exit 1
 }
-# Shows a command as one would type it, then runs it.
+# Prints a command as typed, then runs it.
 run() {
   printf '%s$ %s%s\n' "$bold" "$*" "$plain"
   "$@"
 }
-# Compares the file of an answer with the file of what it must be.
+# Compares the file of an answer with the expected file.
 same() {
-  cmp -- "$1" "$2" || die "$1 is not what it should be, $2"
+  cmp -- "$1" "$2" || die "$1 differs from $2"
   say "  same bytes as the source: $3"
 }
 
@@ -54,7 +53,7 @@ build() {
   run cmake --build build/release -j "$(nproc)" --target quired quire
 }
 
-# Puts a tree of documents into $play/documents.
+# Creates a tree of documents in $play/documents.
 fetch_documents() {
   rm -rf "$play/documents" "$play/package"
   mkdir -p "$play/documents" "$play/package"
@@ -63,14 +62,14 @@ fetch_documents() {
     dpkg-deb -x "$play"/package/*.deb "$play/package/tree"; then
     cp -r "$play/package/tree/usr/share/doc/python3.11/html/." "$play/documents/"
   else
-    say "that did not work (see $play/download.log); taking /usr/share/doc and /usr/include instead"
+    say "the download failed (see $play/download.log); using /usr/share/doc and /usr/include instead"
     cp -rL /usr/share/doc /usr/include "$play/documents/" 2>/dev/null || true
   fi
   rm -rf "$play/package"
 }
 
-# The truth to compare with: the same files, as a tar and end to end, and where
-# each lies.
+# Creates the reference: the same files, as a tar and concatenated, and their
+# offsets.
 describe_documents() {
   (cd "$play/documents" && find . -type f -size +0 -printf '%P\0' | LC_ALL=C sort -z) \
     >"$play/names"
@@ -82,7 +81,7 @@ describe_documents() {
   say "$count documents, $size bytes"
 }
 
-# The name of the document that is $1 tenths of the way through them.
+# Prints the name of the document at $1 tenths of the list.
 pick() { tr '\0' '\n' <"$play/names" | sed -n "$((count * $1 / 10))p"; }
 
 start_server() {
@@ -90,7 +89,7 @@ start_server() {
   quired serve "$play/docs.quire" --listen 127.0.0.1:0 --metrics 127.0.0.1:0 \
     2>"$play/server.log" &
   server_pid=$!
-  # It says where it listens as its last line, once it is ready to answer.
+  # Its last line, once it is ready to answer, has its address.
   local waited=0
   until address=$(sed -n 's/.*listening on \([^ ]*:[0-9]*\).*/\1/p' "$play/server.log") &&
     [[ -n "$address" ]]; do
@@ -143,7 +142,7 @@ read_it_back() {
 
 show_metrics() {
   printf '%s$ curl %s%s\n' "$bold" "$metrics" "$plain"
-  /usr/bin/python3 - "$metrics" <<'PYTHON' 2>/dev/null || say "(python3 is not here to fetch it)"
+  /usr/bin/python3 - "$metrics" <<'PYTHON' 2>/dev/null || say "(python3 is missing)"
 import sys, urllib.request
 lines = urllib.request.urlopen(sys.argv[1], timeout=10).read().decode().splitlines()
 shown = ("quire_calls", "quire_sent", "quire_cache", "quire_device", "quire_blocks", "quire_decoded", "quire_archive_memory")
@@ -190,5 +189,5 @@ say "Try next:"
 say "  PATH=\$PWD/build/release/bin:\$PATH"
 say "  quired serve $play/docs.quire"
 say "  quire --help                            in another terminal"
-say "  quired build -o mine.quire DIRECTORY.tar   an archive of your own: tar, zip, WARC or a directory"
+say "  quired build -o mine.quire DIRECTORY.tar   your own archive, from a tar, zip, WARC or directory"
 say "  deploy/test.sh                          all tests"

@@ -1,30 +1,30 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds everything and runs all tests; what continuous integration calls. Prints
-# at the end what each stage took, in minutes of wall clock and of CPU. The aim is
-# 30 minutes on two cores with an empty compiler cache; the last machine that
-# began with nothing needed 58 minutes of CPU.
+# Builds everything and runs all tests; called by continuous integration. Prints
+# the time of each stage at the end, in minutes of wall clock and of CPU. The aim is
+# 30 minutes on two cores with an empty compiler cache; the last such run took 58
+# minutes of CPU.
 #
 # usage: deploy/test.sh [STAGE...]      without any: all but the last, in this order:
-#   bootstrap  install what Debian must provide
+#   bootstrap  install the required Debian packages
 #   tree       formatting, shell syntax, layers, licences, names, stages
 #   release    build with g++, all warnings fatal, optimised
 #   ctest      unit, property and end-to-end tests of that build
 #   asan       build with clang, AddressSanitizer, UndefinedBehaviorSanitizer
-#              and thread-safety analysis; all tests but those that measure
+#              and thread-safety analysis; all tests except those that measure
 #   fuzz       each fuzz target of that build for FUZZ_SECONDS (default 5)
 #   tsan       the suites with threads (label `tsan`) under ThreadSanitizer
 #   tidy       clang-tidy on the sources that changed since the merge base with
 #              main, or on main in its last commits, at most 40 of them
-#              (checks/changed_sources.py says which, and what it leaves out);
+#              (checks/changed_sources.py chooses and reports them);
 #              since the commit TIDY_BASE if that is set; on all that match
 #              TIDY_FILES if that is set (TIDY_FILES=. is the whole tree, 80
 #              minutes of CPU)
 #   ecosystem  tests of the release build that drive foreign programs at length
 #              (label `ecosystem`); ctest runs a shorter test of each
 #
-# JOBS sets how many things run at once (default: one for each core).
+# JOBS sets the number of parallel jobs (default: one per core).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -33,9 +33,9 @@ fuzz_seconds=${FUZZ_SECONDS:-5}
 default_stages=(bootstrap tree release ctest asan fuzz tsan tidy)
 all_stages=("${default_stages[@]}" ecosystem)
 
-# Nothing here reads standard input, and a test that does gets its end at once.
+# No stage reads standard input; a test that does gets end of file.
 exec </dev/null
-# The first fault ends a sanitized test, with a readable stack.
+# The first error ends a test under sanitizers, with a readable stack.
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
@@ -81,7 +81,7 @@ stage_ctest() { run_ctest build/release -LE ecosystem; }
 stage_ecosystem() { run_ctest build/release -L ecosystem; }
 
 # One build for both stages: the fuzz targets are built with the sanitizers and
-# the coverage feedback that the tests merely carry along.
+# the coverage feedback, which the tests do not use.
 stage_asan() {
   configure_and_build fuzz -DQUIRE_TESTS=ON
   run_ctest build/fuzz -LE 'tree|measured|smoke|ecosystem'
@@ -98,8 +98,8 @@ stage_fuzz() {
   done
 }
 
-# Starts from the target's seeds, if it has any next to its source; a corpus that
-# grew in an earlier run goes on growing below build/.
+# Starts from the seeds next to the target's source, if any. The corpus below build/
+# keeps growing over runs.
 fuzz_one() {
   local name corpus seeds log=build/fuzz/fuzz.log
   name=$(basename "$1")
@@ -115,7 +115,7 @@ fuzz_one() {
   printf '%-32s %s\n' "$name" "$(sed -n 's/^Done \(.*\)/\1/p' "$log")"
 }
 
-# Only what has the label is built: a test's target has the test's name.
+# Builds only tests with the label: a test's target has the test's name.
 stage_tsan() {
   cmake --preset tsan
   local targets
@@ -125,8 +125,8 @@ stage_tsan() {
   run_ctest build/tsan -L tsan
 }
 
-# The compile commands of `dev`, without precompiled headers, of which
-# clang-tidy would need its own; generated headers are all that is built.
+# The compile commands of `dev`, without precompiled headers, of which clang-tidy
+# would need its own. Builds only generated headers.
 stage_tidy() {
   cmake --preset dev -B build/tidy -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON
   local headers files
@@ -136,14 +136,14 @@ stage_tidy() {
   files=$(tidy_sources)
   local not_shipped='_(test|benchmark)\.cc$|/testing/'
   { grep -Ev "$not_shipped" <<<"$files" || true; } | tidy
-  # Tests and benchmarks multiply small constants, set variables before they
-  # start threads, need not be fast where nobody waits, and run under the
-  # sanitizers; the analyzer would take two thirds of the time.
+  # Tests and benchmarks multiply small constants, set variables before they start
+  # threads, and may be slow. They run under the sanitizers, and the analyzer would
+  # take two thirds of the time.
   { grep -E "$not_shipped" <<<"$files" || true; } |
     tidy --checks=-clang-analyzer-*,-performance-*,-concurrency-*,-bugprone-implicit-widening*
 }
 
-# tidy [CLANG-TIDY OPTION...]: runs it on the sources that standard input names.
+# tidy [CLANG-TIDY OPTION...]: runs it on the sources named on standard input.
 tidy() {
   xargs -r -d '\n' -n 1 -P "$jobs" clang-tidy-14 --quiet -p build/tidy "$@"
 }
@@ -160,9 +160,9 @@ tidy_sources() {
 summary=()
 started=$SECONDS
 
-# cpu_of FILE: CPU seconds of all that this shell has waited for, from what `times`
-# wrote: its second line, such as "1m2.345s 0m6.789s". A command substitution is a
-# shell of its own, and would say what that has waited for.
+# cpu_of FILE: CPU seconds of all children of this shell, from the second line of
+# the output of `times`, such as "1m2.345s 0m6.789s". A command substitution would be
+# another shell, with its own children.
 cpu_of() {
   awk 'NR == 2 { for (i = 1; i <= 2; i++) { split($i, t, /[ms]/); s += t[1] * 60 + t[2] }
                  printf "%d\n", s }' "$1"
@@ -176,8 +176,8 @@ line() {
     $(($4 / 60)) $(($4 % 60))
 }
 
-# Sets `status`. The stage is a subshell, so that -e ends only the stage; and
-# nothing here may stand in a condition, where bash would ignore -e inside.
+# Sets `status`. The stage is a subshell, so that -e ends only the stage. No command
+# here may be in a condition, where bash would ignore -e inside.
 run_stage() {
   local begun=$SECONDS cpu_before cpu_after
   times >"$times_file"

@@ -7,12 +7,12 @@
     loadtest/results.py --run --corpora /data --work /var/tmp/bench --out loadtest/RESULTS.md
         runs every benchmark, stores its figures, then writes the page
     loadtest/results.py --run --quick --from /tmp/quick --out /tmp/quick.md
-        the same on small generated texts: shows that all of it works
+        the same on small generated texts, as a test
 
---corpora has what make_corpus.py makes of webdocs and versions, and columns/, a directory
-of text columns. A full run takes about 25 minutes on two cores and needs an idle machine;
+--corpora has make_corpus.py's webdocs and versions, and columns/, a directory of text
+columns. A full run takes about 25 minutes on two cores and needs an idle machine;
 wire_bench needs root, and archive_bench and device_bench need what `deploy/bootstrap.sh
-bench` installs. A benchmark that fails leaves the figures that were stored before.
+bench` installs. The earlier figures of a failed benchmark are kept.
 """
 import dataclasses
 import datetime
@@ -45,7 +45,7 @@ class ResultsError(Exception):
 
 @dataclasses.dataclass
 class Setting:
-    """The inputs of the benchmarks."""
+    """Inputs of the benchmarks."""
     build: pathlib.Path
     corpora: pathlib.Path
     # Archives and intermediate results; on the disk to be measured.
@@ -53,7 +53,7 @@ class Setting:
     is_quick: bool
 
     def script(self, name, full, quick=("--smoke",)):
-        """The command of a script, with its options of a full run or a quick one."""
+        """Returns the command of a script, with its options for a full or a quick run."""
         return [HERE / name, "--build", self.build, *(quick if self.is_quick else full)]
 
 
@@ -61,7 +61,7 @@ class Setting:
 class Section:
     title: str
     text: str
-    # From a Setting to the command, which prints one table in Markdown.
+    # Maps a Setting to the command, which prints one table in Markdown.
     command: typing.Callable
 
 
@@ -175,7 +175,7 @@ def commit():
 
 
 def shown_command(words, setting):
-    """For the page: without the paths of this machine."""
+    """Returns the command for the page, without the paths of this machine."""
     words = list(map(str, words))
     if "--build" in words:
         del words[words.index("--build"):words.index("--build") + 2]
@@ -187,7 +187,7 @@ def shown_command(words, setting):
 
 
 def run_benchmark(name, setting):
-    """What is stored of it."""
+    """Returns the figures to be stored."""
     command, load = SECTIONS[name].command(setting), machine_load()
     result = subprocess.run(list(map(str, command)), check=True, timeout=SECONDS_MAX, text=True,
                             stdout=subprocess.PIPE)
@@ -197,7 +197,7 @@ def run_benchmark(name, setting):
 
 
 def measure(arguments, work):
-    """Runs what --only names, stores each as it ends; returns the names of those that failed."""
+    """Runs the benchmarks of --only, stores each as it ends; returns the names of failed ones."""
     arguments.stored.mkdir(parents=True, exist_ok=True)
     setting = Setting(arguments.build.resolve(), arguments.corpora or work, work,
                       arguments.quick)
@@ -235,7 +235,7 @@ def section_lines(name, stored, is_of_one_commit):
 
 
 def render(directory):
-    """The lines of the page."""
+    """Returns the lines of the page."""
     about = read_stored(directory / ABOUT)
     stored = {name: read_stored(directory / f"{name}.json") for name in SECTIONS
               if (directory / f"{name}.json").exists()}
@@ -245,7 +245,7 @@ def render(directory):
     lines = ["<!-- SPDX-License-Identifier: Apache-2.0 -->", "# Results",
              "Written by `loadtest/results.py`; do not edit. Sizes and counts are exact; times "
              "move by 10 to 25 % from run to run, so compare only figures of one table. The "
-             "`NOTES.md` of each directory has what was tried and dropped.", ""]
+             "`NOTES.md` of each directory lists dropped experiments.", ""]
     if any(each["mode"] == "quick" for each in stored.values()):
         lines += ["- **Quick figures of generated texts: they show that the benchmarks work, and "
                   "mean nothing else.**"]

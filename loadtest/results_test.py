@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""RESULTS.md is what results.py makes of the stored figures; what cannot be shown is
-refused by name.
-"""
+"""Tests that RESULTS.md equals the output of results.py for the stored figures, and that
+invalid figures are refused by name."""
 import contextlib
 import io
 import json
@@ -21,7 +20,7 @@ from bench_json import write_json
 
 
 def row_sizes(lines):
-    """For each table the number of cells of its rows."""
+    """Returns the number of cells of each row, by table."""
     tables, previous = [], ""
     for line in lines:
         if line.startswith("|"):

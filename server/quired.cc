@@ -47,14 +47,14 @@ Manual QuiredManual() {
 
 int main(int argc, char** argv) {
   quire::RaiseFileLimit();
-  // A limit on file sizes (ulimit -f) is seen as EFBIG where a file is written.
+  // A limit on file sizes (ulimit -f) then causes EFBIG in writes.
   std::signal(SIGXFSZ, SIG_IGN);
   int exit_code = quire::kExitGood;
   return quire::RunProgram(
       "quired", "builds, checks and serves compressed archives of documents",
       quire::kExitFailed, [&](CLI::App& app) {
-        // Not "exactly one": then a misspelt subcommand is said to be missing,
-        // not unknown.
+        // Not "exactly one": CLI11 would report a misspelt subcommand as
+        // missing, not as unknown.
         app.require_subcommand(0, 1);
         quire::AddBuildCommand(app, exit_code);
         quire::AddPlanCommand(app, exit_code);

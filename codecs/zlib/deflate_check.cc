@@ -95,7 +95,7 @@ std::string RawDeflate(const std::string& text, const std::string& dictionary,
 std::string DifferenceToZlib(ByteView stored, ByteView dictionary,
                              size_t output_size, size_t step) {
   const Outcome expected = ByZlib(stored, dictionary, output_size);
-  for (const size_t slack : {size_t{0}, DeflateDecoder::kRoomSlack}) {
+  for (const size_t slack : {size_t{0}, DeflateDecoder::kFastLoopMargin}) {
     for (const size_t one_step : {std::max<size_t>(output_size, 1), step}) {
       const Outcome found =
           ByDecoder(stored, dictionary, output_size, one_step, slack);

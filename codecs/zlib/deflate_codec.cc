@@ -17,7 +17,8 @@ absl::Status DecodeDeflateRange(ByteView stored, ByteView dictionary,
                                 DeflateEnding ending) {
   const size_t end = offset + out.size();
   const MutableByteView text =
-      offset == 0 ? out : scratch.TextBuffer(end + DeflateDecoder::kRoomSlack);
+      offset == 0 ? out
+                  : scratch.TextBuffer(end + DeflateDecoder::kFastLoopMargin);
   decoder.Start(stored, text, dictionary, ending);
   QUIRE_ASSIGN_OR_RETURN(const size_t size, decoder.DecodeTo(end));
   if (size < end) {

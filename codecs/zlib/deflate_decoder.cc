@@ -100,7 +100,7 @@ absl::Status DeflateDecoder::Run(size_t wanted) {
       continue;
     }
     const Result result = text_size_ < FastEnd() && matches_ == nullptr
-                              ? DecodeRoomy(std::min(wanted, FastEnd()))
+                              ? DecodeFast(std::min(wanted, FastEnd()))
                               : DecodeCarefully(wanted);
     if (result == Result::kCut || bits_.IsPastEnd()) {
       return CutShort();

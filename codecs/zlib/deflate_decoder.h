@@ -29,7 +29,7 @@ class DeflateDecoder {
  public:
   // Space after the wanted text, in bytes, with which all of it decodes at full
   // speed: the last bytes of the output buffer take twice the time.
-  static constexpr size_t kRoomSlack = 320;
+  static constexpr size_t kFastLoopMargin = 320;
 
   // Starts on the stream at the front of `stored`. All of `output` may be
   // overwritten; no call writes past it. Matches may reach back into
@@ -87,11 +87,11 @@ class DeflateDecoder {
   // Decode symbols until the text has `wanted` bytes: the first up to
   // FastEnd(), without checking for the end of the output buffer, the second
   // all of it. In deflate_symbols.cc.
-  Result DecodeRoomy(size_t wanted);
+  Result DecodeFast(size_t wanted);
   Result DecodeCarefully(size_t wanted);
-  Result DecodeRoomyLoop(size_t wanted);
-  Result DecodeRoomyPlain(size_t wanted);
-  Result DecodeRoomyBmi2(size_t wanted);
+  Result DecodeFastLoop(size_t wanted);
+  Result DecodeFastPlain(size_t wanted);
+  Result DecodeFastBmi2(size_t wanted);
   size_t FastEnd() const;
   // Size of the stream after the last bit that was taken.
   size_t UnreadSize() const;

@@ -87,7 +87,7 @@ TEST(DeflateDecoderTest, ReachesTheDictionarysFirstByteAndNoFurther) {
     const std::string dictionary = RandomBytes(random, size);
     // zlib never finds a match at the first byte that it is primed with.
     const std::string stored = RawDeflate(dictionary, "?" + dictionary);
-    for (const size_t slack : {size_t{0}, DeflateDecoder::kRoomSlack}) {
+    for (const size_t slack : {size_t{0}, DeflateDecoder::kFastLoopMargin}) {
       SCOPED_TRACE(absl::StrCat(size, " bytes, slack ", slack));
       const auto decode = [&](absl::string_view primed_with) {
         const GuardedBytes front(AsBytes(primed_with),
@@ -129,7 +129,7 @@ TEST(DeflateDecoderTest, ReachesTheTextsFirstByteAndNoFurther) {
     code(bits, 0, 7);
     return std::string(AsText(bits.bytes()));
   };
-  for (const size_t slack : {size_t{0}, DeflateDecoder::kRoomSlack}) {
+  for (const size_t slack : {size_t{0}, DeflateDecoder::kFastLoopMargin}) {
     const auto decode = [&](const std::string& stream) {
       const GuardedBytes out(6 + slack, GuardedBytes::Side::kBegin);
       DeflateDecoder decoder;

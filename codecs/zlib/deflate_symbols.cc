@@ -21,7 +21,7 @@ constexpr size_t kCopyStep = 16;
 // match, copied in steps.
 constexpr size_t kTurnLiteralsMax = 4;
 constexpr size_t kTurnSizeMax = kTurnLiteralsMax + kMatchLengthMax + kCopyStep;
-static_assert(kTurnSizeMax <= DeflateDecoder::kRoomSlack);
+static_assert(kTurnSizeMax <= DeflateDecoder::kFastLoopMargin);
 
 // Copies a match within the text; may write kCopyStep - 1 bytes more than
 // `length`.
@@ -111,7 +111,7 @@ bool DeflateDecoder::CopyFromDictionary(size_t distance, size_t length,
 // match (20 bits for its length, 28 for its distance). The code after a match
 // is looked up before the match is copied.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline DeflateDecoder::Result
-DeflateDecoder::DecodeRoomyLoop(size_t wanted) {
+DeflateDecoder::DecodeFastLoop(size_t wanted) {
   static_assert(kTurnLiteralsMax * kLengthRootBits + kLengthRootBits <= 56);
   DeflateBits bits = bits_;
   uint8_t* const begin = output_.data();
@@ -191,23 +191,23 @@ DeflateDecoder::DecodeRoomyLoop(size_t wanted) {
   return result;
 }
 
-DeflateDecoder::Result DeflateDecoder::DecodeRoomyPlain(size_t wanted) {
-  return DecodeRoomyLoop(wanted);
+DeflateDecoder::Result DeflateDecoder::DecodeFastPlain(size_t wanted) {
+  return DecodeFastLoop(wanted);
 }
 
 #if defined(QUIRE_HAS_CLONES)
-QUIRE_BMI2 DeflateDecoder::Result DeflateDecoder::DecodeRoomyBmi2(
+QUIRE_BMI2 DeflateDecoder::Result DeflateDecoder::DecodeFastBmi2(
     size_t wanted) {
-  return DecodeRoomyLoop(wanted);
+  return DecodeFastLoop(wanted);
 }
 #else
-DeflateDecoder::Result DeflateDecoder::DecodeRoomyBmi2(size_t wanted) {
-  return DecodeRoomyLoop(wanted);
+DeflateDecoder::Result DeflateDecoder::DecodeFastBmi2(size_t wanted) {
+  return DecodeFastLoop(wanted);
 }
 #endif
 
-DeflateDecoder::Result DeflateDecoder::DecodeRoomy(size_t wanted) {
-  return HasBmi2() ? DecodeRoomyBmi2(wanted) : DecodeRoomyPlain(wanted);
+DeflateDecoder::Result DeflateDecoder::DecodeFast(size_t wanted) {
+  return HasBmi2() ? DecodeFastBmi2(wanted) : DecodeFastPlain(wanted);
 }
 
 // Decodes one symbol at a time.

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The sources that clang-tidy looks at in continuous integration: those that changed.
+"""Lists the changed sources, which continuous integration runs clang-tidy on.
 
-Compared with the first of these that there is: the commit of --base, the merge
-base with origin/main or main, the commit COMMITS before HEAD or the oldest that
-a shallow clone has. With a single commit, or without git, there is nothing to
-compare with: then it is what parses untrusted bytes. Prints paths, one a line,
-most changed lines first, and on standard error what they were compared with.
+Compares with the first of these that exists: the commit of --base, the merge base with
+origin/main or main, the commit COMMITS before HEAD or the oldest in a shallow clone. With
+a single commit, or without git, there is no base: lists the parsers of untrusted bytes
+instead. Prints paths, one per line, most changed lines first, and the base on standard
+error.
 
 usage: changed_sources.py [--base COMMIT] [--count-max N] [--commands FILE]
 """
@@ -30,7 +30,7 @@ class Repository:
         self.root = root
 
     def git(self, *arguments):
-        """Standard output of the git command; None if it failed."""
+        """Returns the standard output of the git command; None if it failed."""
         try:
             return subprocess.run(
                 ["git", "-c", f"safe.directory={self.root}", *arguments], cwd=self.root,
@@ -39,7 +39,7 @@ class Repository:
             return None
 
     def find_base(self, wanted=None):
-        """The commit to compare with, or None."""
+        """Returns the commit to compare with, or None."""
         head = (self.git("rev-parse", "--verify", "-q", "HEAD^{commit}") or "").strip()
         if wanted:
             found = self.git("rev-parse", "--verify", "-q", f"{wanted}^{{commit}}")
@@ -55,7 +55,7 @@ class Repository:
         return line[-1] if len(line) > 1 else None
 
     def changed_lines(self, base):
-        """How many lines changed since `base`, by path; uncommitted ones count."""
+        """Returns the number of lines changed since `base`, by path, including uncommitted ones."""
         fields = (self.git("diff", "--numstat", "-z", "-M", base) or "").split("\0")
         changed = {}
         while len(fields) > 1:
@@ -70,7 +70,7 @@ class Repository:
 
 
 def source_of(header, files, contents):
-    """The source that shows best what clang-tidy says about a header, or None."""
+    """Returns the source that best covers a header for clang-tidy, or None."""
     for candidate in (f"{header[:-2]}.cc", f"{header[:-2]}_test.cc"):
         if candidate in files:
             return candidate
@@ -81,7 +81,7 @@ def source_of(header, files, contents):
 
 
 def choose(root, base=None, count_max=COUNT_MAX, built=None):
-    """The sources, most changed first, and a sentence that says how they were chosen."""
+    """Returns the sources, most changed first, and a sentence about the choice."""
     files = [path for path in list_files(root) if path.endswith(SUFFIXES)]
     repository = Repository(root)
     commit = repository.find_base(base)
@@ -111,7 +111,7 @@ def choose(root, base=None, count_max=COUNT_MAX, built=None):
 
 
 def built_sources(root, commands):
-    """Paths relative to root of what a compile_commands.json compiles."""
+    """Returns the sources in a compile_commands.json, relative to root."""
     return {str(pathlib.Path(entry["file"]).relative_to(root))
             for entry in json.loads(pathlib.Path(commands).read_text())
             if pathlib.Path(entry["file"]).is_relative_to(root)}

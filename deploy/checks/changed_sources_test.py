@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""changed_sources.py, against repositories made for it."""
+"""Tests changed_sources.py against generated repositories."""
 import pathlib
 import subprocess
 import tempfile

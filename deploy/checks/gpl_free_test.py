@@ -1,10 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""No binary of client/, loadtest/ or codecs/ links sdsl-lite or the server, except
-paper_extraction, which measures codecs/lz77 and is not installed.
+"""Checks that no binary of client/, loadtest/ or codecs/ links sdsl-lite or the server,
+except paper_extraction, which measures codecs/lz77 and is not installed.
 
-Reads what Ninja links into each of them from build.ninja, transitively as CMake
-wrote it out.
+Reads the inputs of each link from build.ninja, where CMake lists them transitively.
 
 usage: gpl_free_test.py BUILD_DIRECTORY
 """
@@ -14,12 +13,12 @@ import sys
 
 FREE = re.compile(r"^(client|loadtest(?!/papers/paper_extraction$)|codecs(?!/lz77))/")
 FORBIDDEN = re.compile(r"(^|/)libsdsl[.\w-]*$|^server/|^-lsdsl$")
-# The first object file tells the directory that a binary belongs to.
+# The first object file identifies the directory of a binary.
 EDGE = re.compile(r"^build [^:]*: CXX_EXECUTABLE_LINKER\w+ (\S+)/CMakeFiles/(.+?)\.dir/")
 
 
 def check_ninja(text):
-    """(binaries looked at, complaints)"""
+    """Returns (checked binaries, complaints)."""
     binaries, complaints = [], []
     output = None
     for line in text.splitlines():

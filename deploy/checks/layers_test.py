@@ -1,14 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The modules of the repository use each other in one direction only.
+"""Checks that the modules of the repository use each other in one direction only.
 
-Read from the #include lines of all sources and from what the CMake targets
-link. A module is the longest entry of MODULES that a file lies under; what it
-may use is itself and what lies under the entries listed for it. Tests, fuzz
-targets and benchmarks may use all of the component that they test
-(server/storage, client/quire, ...). Directories in PRIVATE are for one module
-alone, and those named `testing` for tests. The same for libraries that are not
-ours: LIBRARIES says who may use those that not everyone may.
+Reads the #include lines of all sources and the libraries of the CMake targets. A module
+is the longest entry of MODULES that contains a file; it may use itself and the entries
+listed for it. Tests, fuzz targets and benchmarks may use all of the component that they
+test (server/storage, client/quire, ...). Directories in PRIVATE belong to one module, and
+those named `testing` to tests. LIBRARIES restricts foreign libraries in the same way.
 """
 import re
 
@@ -77,8 +75,8 @@ MODULES = {
     "loadtest/bench": ["codecs/base", "proto"],
     "deploy": [],
 }
-# Directory -> the modules that may use it; the load generator measures what the
-# library's calls are made of.
+# Directory -> the modules that may use it; the load generator measures the parts of the library's
+# calls.
 PRIVATE = {"client/quire/internal": ["client/quire", "loadtest/generator"]}
 TEST_SOURCE = re.compile(
     r"_(test|fuzz|benchmark)\.cc$|_test_|_testing\.|_fixture\.|/(testing|golden)/")
@@ -86,8 +84,8 @@ TEST_SOURCE = re.compile(
 TEST_COMMANDS = ("quire_test", "quire_fuzz", "quire_benchmark")
 TEST_TARGET = re.compile(r"_(testing|fixture)$|_test_|_fake_|^make_golden$")
 
-# What a module may not use: a pattern over "#include <...>" and over names of
-# linked targets, the modules that may all the same, and why.
+# Restricted libraries: a pattern over "#include <...>" and over names of linked targets, the
+# modules that may use them, and the reason.
 LIBRARIES = [
     (re.compile(r"sdsl/|quire::sdsl"), ("server", "codecs/lz77"),
      "sdsl-lite is GPLv3"),
@@ -109,8 +107,8 @@ LIBRARIES = [
                 r"codecs/base/(completion|manual|number_range|program_main)\.h"),
      ("server", "client", "loadtest", "codecs/base"), "codecs have no command line"),
 ]
-# Codecs are pure functions over bytes; their tests need not be, nor what the base
-# lends to the modules above: the mutex, the parser of times, and the progress meter.
+# Codecs are pure functions over bytes, except their tests and the base's services for upper
+# modules: the mutex, the parser of times, and the progress meter.
 IMPURE = re.compile(
     r"^(thread|mutex|shared_mutex|condition_variable|future|chrono|ctime|time\.h|"
     r"codecs/base/(mutex|duration_text|progress_meter)\.h|fstream|filesystem|fcntl\.h|unistd\.h|sys/.*|absl/time/.*|"
@@ -136,7 +134,7 @@ def is_under(path, directory):
 
 
 def component_of(module):
-    """What the tests of a module may use."""
+    """Returns the modules that the tests of a module may use."""
     return "codecs" if is_under(module, "codecs") else "/".join(module.split("/")[:2])
 
 
@@ -149,7 +147,7 @@ def may_use(module, used_module, is_test):
 
 
 def library_fault(path, used):
-    """Why the file must not use that library; None if it may."""
+    """Returns why the file must not use that library; None if it may."""
     for pattern, modules, reason in LIBRARIES:
         if pattern.search(used) and not path.startswith(tuple(r + "/" for r in modules)):
             return reason
@@ -180,7 +178,7 @@ def check_includes(path, text, files):
 
 
 def parse_targets(path, text):
-    """(target, libraries that it links, is it defined here, is it a test)."""
+    """Yields (target, libraries that it links, is it defined here, is it a test)."""
     text = re.sub(r"#[^\n]*", "", text)
     for command, name, rest in TARGET.findall(text):
         words = rest.split()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bugs that the tests must catch, one at a time; mutation_run.py puts them in.
+"""Bugs that the tests must catch, one at a time; mutation_run.py applies them.
 
-Each entry is a file, a text that occurs in it exactly once, what replaces it, the
-tests (by their ctest names) that must then fail, and how the bug comes about. A
-changed source may need its entry changed; an entry goes when its place is gone.
+Each entry is a file, a text that occurs in it exactly once, its replacement, the tests
+(by their ctest names) that must then fail, and a description of the bug. A changed source
+may need its entry changed; an entry is removed with its code.
 """
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ class Mutation(NamedTuple):
     why: str
 
 
-# Those that no test noticed in the first run of this kind (18 of 83).
+# Bugs that no test caught in the first such run (18 of 83).
 SURVIVORS = [
     Mutation("server/archive/files/file_io.cc", "if (fsync(fd_.get()) != 0) {",
              "if (fd_.get() < 0) {", "archive_durability_test",

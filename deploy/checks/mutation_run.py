@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Puts bugs into a copy of the tree, one at a time, and prints which no test catches.
+"""Applies bugs to a copy of the tree, one at a time, and prints those that no test
+catches.
 
 The bugs are in mutation_list.py. Works in a scratch git worktree of HEAD, or in the
---directory from an earlier run, which keeps its build. First the tests of all chosen
-bugs must pass without any. Then for each bug: put it in, build only its tests, run
-them, take it out. Run by name, not in continuous integration: all of it takes
-hours. --check, which is, only looks whether each text is still there, once.
+--directory of an earlier run, which keeps its build. First the tests of all chosen bugs
+must pass without any. Then for each bug: apply it, build only its tests, run them, revert
+it. Run by name, not in continuous integration, as a full run takes hours. Continuous
+integration runs --check, which only checks that each text occurs once.
 
 usage: mutation_run.py [--check | --list] [--only REGEX] [--sample N]
                        [--directory DIR] [--keep] [-j JOBS]
@@ -29,7 +30,7 @@ PRESET = "release"
 
 
 def problems(root, mutations):
-    """What keeps the mutations from applying to the tree below root."""
+    """Returns why mutations do not apply to the tree below root."""
     found = []
     for mutation in mutations:
         path = root / mutation.path
@@ -44,7 +45,7 @@ def problems(root, mutations):
 
 
 class Scratch:
-    """A tree in which bugs are put, and its build."""
+    """A tree to apply bugs to, and its build."""
 
     def __init__(self, root, jobs):
         self.root = root
@@ -52,7 +53,7 @@ class Scratch:
         self.jobs = jobs
 
     def run(self, *command, seconds=None):
-        """Exit code and output; None if it took longer."""
+        """Returns the exit code and output; None after a timeout."""
         with subprocess.Popen(command, cwd=self.root, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               errors="replace", start_new_session=True) as process:
@@ -71,7 +72,7 @@ class Scratch:
         self.targets = set(re.findall(r"^([^/:\s]+): phony", known, re.MULTILINE))
 
     def build_tests(self, tests):
-        # A script test has no target of its own; it runs the programs.
+        # A script test has no target; it runs the programs.
         targets = {test if test in self.targets else program for test in tests
                    for program in ("quired", "quire")}
         return self.run("cmake", "--build", str(self.build), "-j", str(self.jobs), "--target",
@@ -84,7 +85,7 @@ class Scratch:
                         str(TEST_SECONDS_MAX), seconds=TEST_SECONDS_MAX * len(tests) + 60)
 
     def outcome(self, mutation):
-        """"caught", or what is wrong."""
+        """Returns "caught", or the error."""
         path = self.root / mutation.path
         text = path.read_text(encoding="utf-8")
         tests = mutation.tests.split()
@@ -99,7 +100,7 @@ class Scratch:
 
 
 def run_all(scratch, mutations):
-    """Prints what becomes of each; true if all were caught."""
+    """Prints the result of each; returns True if all were caught."""
     scratch.configure()
     tests = sorted({test for mutation in mutations for test in mutation.tests.split()})
     print(f"{len(mutations)} mutations; first {len(tests)} tests without any", flush=True)

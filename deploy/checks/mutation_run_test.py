@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The list of mutation_run.py still fits the tree: each text is there exactly once.
+"""Checks that the list of mutation_run.py fits the tree: each text occurs exactly once.
 
-First it proves on files of its own that this can fail.
+First proves on its own files that this check can fail.
 """
 import pathlib
 import subprocess

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""House rules about whole files.
+"""Checks house rules about whole files.
 
-A file's name is unique, so that it can be named without its directory; there are no
-notes to oneself, no tabs, no blanks at the ends of lines, and each directory of sources has
-a README.md, itself or above it. Sources that a document names exist. Headers that one
-program may include define no two types of one name: the linker would take the code of
-either for both.
+A file's name is unique, so that it can be named without its directory. There are no notes
+to oneself, no tabs, no blanks at the ends of lines, and each directory of sources has a
+README.md, itself or above it. Sources that a document names exist. Headers that one
+program may include define no two types of one name, as the linker would use the code of
+one of them for both.
 """
 import re
 
@@ -17,11 +17,11 @@ SOURCE_SUFFIXES = (".cc", ".h", ".c", ".py", ".sh", ".proto", ".cmake")
 PROSE_SUFFIXES = (".md", ".txt", ".toml", ".yaml")
 NOTE_TO_SELF = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
 
-# A source by its name, with or without directories, between backquotes.
+# A source by its name, with or without directories, in backquotes.
 NAMED_SOURCE = re.compile(r"`([\w./-]*\w\.(?:cc|h|py|sh|proto|cmake))`")
 # A type that a header defines for other files.
 DEFINED_TYPE = re.compile(r"^(?:struct|class) (\w+)(?: final)?(?: : [^;{]*)?\s*\{", re.MULTILINE)
-# What no program links together.
+# Modules that no program links together.
 APART = {"client", "server"}
 
 

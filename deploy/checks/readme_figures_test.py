@@ -1,24 +1,25 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every figure of speed and size in README.md and docs/ stands in loadtest/RESULTS.md.
+"""Checks that every figure of speed and size in README.md and docs/ is in
+loadtest/RESULTS.md.
 
-CLAIMS lists them by hand: the words of the document, and for each of their figures the
-row of the results that has it. A figure may be rounded, or be the quotient of two.
-README lines that have a figure and are in no claim are complained about too.
+CLAIMS lists them: the words of the document, and for each figure its row in the results.
+A figure may be rounded, or be the quotient of two. README lines with a figure that is in
+no claim are reported, too.
 """
 import re
 
 from source_tree import read_text, run_check
 
 README, RESULTS = "README.md", "loadtest/RESULTS.md"
-# What counts as a figure, outside of code and of names such as `16 KiB` and "zstd -9".
+# Pattern of a figure, outside of code and of names such as `16 KiB` and "zstd -9".
 FIGURE = re.compile(r"\d[\d.,]* %|\btimes as (?:long|fast|large|many)\b|\ba (?:fifth|third|half) "
                     r"(?:faster|smaller|larger)\b|\btwo thirds of\b|\bnearly twice\b")
 TABLE_HEAD = "| form | size, % of the text |"
 
 
 class Row:
-    """A line of the results, by how it begins, and its number `index` from 0."""
+    """A line of the results, by its beginning, and its number `index` from 0."""
 
     def __init__(self, start, index):
         self.start, self.index = start, index
@@ -34,21 +35,21 @@ class Row:
 
 
 class Quotient:
-    """Of two rows, for figures in words: between `low` and `high`."""
+    """Quotient of two rows, for figures in words: between `low` and `high`."""
 
     def __init__(self, over, under, low, high):
         self.over, self.under, self.low, self.high = over, under, low, high
 
 
 class Claim:
-    """`words` of the README, and where its figures are: Row for each of those that are
-    given, in order, by how they stand there, or Quotient for one in words."""
+    """`words` of the README and the rows of their figures: a Row for each, in order, or a
+    Quotient for one in words."""
 
     def __init__(self, words, *figures):
         self.words, self.figures = words, figures
 
 
-# Numbers of a row of "Quire and its peers": % of the text, build MB/s, reads.
+# Columns of "Quire and its peers": % of the text, build MB/s, reads.
 SIZE, BUILD, READS = 0, 1, 2
 
 
@@ -64,7 +65,7 @@ ROCKS_STORE = "RocksDB, zstd -3, 64 KiB blocks"
 
 
 def row_claim(name, size, build, reads, of):
-    """A row of the README's table."""
+    """Returns the claim for a row of the README's table."""
     return Claim(f"| {name} | {size} | {build} | {reads} {of} |", (size, form(name, SIZE)),
                  (build, form(name, BUILD)), (reads, form(name, READS)))
 
@@ -90,15 +91,15 @@ CLAIMS = [
           Quotient(form(RLZ, BUILD), form(RLZ_MAX, BUILD), 5.5, 6),
           Quotient(form(RLZ_MAX, SIZE), form(RLZ, SIZE), 0.955, 0.965)),
 ]
-# Words with figures that no benchmark of the results measures.
+# Texts with figures that no benchmark of the results measures.
 OTHER = ["On an archive of 29 MB that took 12 s of CPU and 6.1 % of its size",
          "(-41.3 % by a trial)", "at least 2 % smaller (`archive`: 0.5 %)",
          "`auto`, from 2 % saved | `auto`, from 0.5 % saved"]
 
 
 def half_unit(figure):
-    """How far a value may be from a figure that is rounded to its last digit that is
-    not a zero before the point."""
+    """Returns the tolerance of a rounded figure: half a unit of its last significant
+    digit before the point."""
     plain = figure.replace(",", "")
     if "." in plain:
         return 0.5 * 10 ** -len(plain.split(".")[1])
@@ -129,7 +130,7 @@ def complaints_of(claim, results):
 
 
 def uncovered_lines(readme, claims):
-    """Lines with figures that no claim has; those of the table of forms all have some."""
+    """Returns lines with figures in no claim; lines of the table of forms always have some."""
     flat = re.sub(r"\s+", " ", readme)
     covered = re.sub(r"\s+", " ", readme)
     for claim in claims:

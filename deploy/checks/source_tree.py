@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The files of the repository, and how the checks beside this file run.
+"""Lists the files of the repository, and runs the checks in this directory.
 
-As a program: prints the files of the tree, one a line, that end in one of the
-given suffixes (all without any).
+As a program: prints the files of the tree, one per line, with one of the given suffixes
+(all without any).
 
 usage: source_tree.py [SUFFIX...]
 """
@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def list_files(root):
-    """Paths relative to root, sorted, of all that git tracks or would track.
+    """Returns sorted paths relative to root that git tracks or would track.
 
     Without git (an unpacked tarball): all files outside build directories.
     """
@@ -38,7 +38,7 @@ def list_files(root):
 
 
 def read_text(path):
-    """The file's text; None if it is not text."""
+    """Returns the file's text; None if it is not text."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
@@ -48,9 +48,8 @@ def read_text(path):
 def run_check(name, check, bad_sample, expected):
     """Runs `check(root, files) -> complaints` on the repository.
 
-    First it proves that the check can fail: `bad_sample` maps paths to
-    contents, and the complaints about it must be as many as `expected` and
-    contain those texts, in order.
+    First proves that the check can fail: `bad_sample` maps paths to contents, and its
+    complaints must be as many as `expected` and contain those texts, in order.
     """
     with tempfile.TemporaryDirectory() as directory:
         sample = pathlib.Path(directory)

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Each file says its licence, and it is the one of its directory.
+"""Checks that each file states the licence of its directory.
 
-Debian's sdsl-lite is GPLv3, so what links it (server/ and codecs/lz77/) is
-GPL-3.0-or-later. All else is Apache-2.0, so that any program can embed the
-client. Files that cannot carry a line of their own are listed in REUSE.toml.
+Debian's sdsl-lite is GPLv3, so code that links it (server/ and codecs/lz77/) is
+GPL-3.0-or-later. Everything else is Apache-2.0, so that any program can embed the client.
+Files that cannot contain a licence line are listed in REUSE.toml.
 """
 import fnmatch
 import re
@@ -23,7 +23,7 @@ def expected_licence(path):
 
 
 def annotations(root):
-    """(pattern, licence) of REUSE.toml, in its order."""
+    """Returns (pattern, licence) of REUSE.toml, in its order."""
     listing = tomllib.loads((root / "REUSE.toml").read_text())
     return [(pattern, entry["SPDX-License-Identifier"])
             for entry in listing.get("annotations", [])

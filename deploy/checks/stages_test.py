@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""deploy/test.sh has a function for each stage that its head describes, and takes
-its name. Runs none of them: names are looked at before any stage begins.
-"""
+"""Checks that deploy/test.sh has a function for each stage in its head comment, and
+accepts its name. Runs no stage: names are checked before any stage begins."""
 import re
 import subprocess
 import sys
@@ -16,7 +15,7 @@ UNKNOWN = "no-such-stage"
 
 
 def first_refused(*stages):
-    """The first of `stages` that the script does not take."""
+    """Returns the first of `stages` that the script rejects."""
     result = subprocess.run([SCRIPT, *stages], stdin=subprocess.DEVNULL,
                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                             check=False)

@@ -1,27 +1,28 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""House rule: no loop runs over what a temporary owns, and no reference is kept to it.
+"""Checks a house rule: no loop iterates over a part of a temporary, and no reference to
+one is kept.
 
-In C++20 `for (auto& x : *Get())` keeps the reference that `*` gives, and not the
-shared_ptr that Get() returned: that is gone before the first round. The same is true of
-`Get()->items`, and of `auto& x = *Get();`. Name what a call returns first, and use the
-name. No compiler of ours warns about it.
+In C++20 `for (auto& x : *Get())` keeps the reference that `*` returns, but not the
+shared_ptr that Get() returned: that is destroyed before the first iteration. The same is
+true of `Get()->items`, and of `auto& x = *Get();`. Name the result of the call first, and
+use the name. Neither compiler warns about this.
 """
 import re
 
 from source_tree import read_text, run_check
 
 LOOP = re.compile(r"\bfor \(")
-# A reference to what a call's result leads to.
+# A reference into the result of a call.
 REFERENCE = re.compile(r"\bauto& (?:\w+|\[[^\]]*\]) =\s*(\*\s*[^;{]*?\)|[^;{]*?\)\s*->\s*\w+);")
-# These return references or pointers to parts of what they are called on.
+# These return references or pointers to parts of their objects.
 KEPT = r"(?:mutable_\w+|back|front|at|value)"
 OF_RESULT = re.compile(r"(\w+)\s*\(\)\s*(?:->|\.)\s*\w+$")
 DEREFERENCED = re.compile(r"^\*.*?(\w+)\s*(\((?:[^()]|\([^()]*\))*\))$", re.DOTALL)
 
 
 def loops(text):
-    """Each range-based loop: where it begins, and what it runs over."""
+    """Yields each range-based loop: its position, and its range."""
     for match in LOOP.finditer(text):
         depth, colon = 0, None
         for at in range(match.end() - 1, len(text)):
@@ -36,7 +37,7 @@ def loops(text):
 
 
 def is_of_temporary(expression):
-    """True if it leads through the result of a call, which is not kept."""
+    """Returns True if the range goes through the result of a call, which is not kept."""
     for pattern in (OF_RESULT, DEREFERENCED):
         found = pattern.search(expression)
         if found and not re.fullmatch(KEPT, found[1]):

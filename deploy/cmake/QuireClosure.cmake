@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # quire_closure(TARGET OBJECTS OTHERS)
-# Of a library of ours and of all that it links: the object files of those that
-# are ours, and the names of those that are not.
+# Returns the object files of our libraries among a library and all that it links,
+# and the names of foreign ones.
 function(quire_closure target objects_variable others_variable)
   set(left ${target})
   set(seen)
@@ -33,8 +33,8 @@ function(quire_closure target objects_variable others_variable)
 endfunction()
 
 # quire_header_closure(VARIABLE HEADER...)
-# The headers and all of ours that they include, as paths from the root of the
-# tree. Generated ones are not among them.
+# Returns the headers and all headers of ours that they include, as paths from the
+# root of the tree, without generated ones.
 function(quire_header_closure variable)
   set(left ${ARGN})
   set(seen)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Everything that is not ours, from Debian 12 (see deploy/bootstrap.sh).
+# All foreign libraries, from Debian 12 (see deploy/bootstrap.sh).
 find_package(Threads REQUIRED)
 # The order matters: MODULE mode defines the protobuf targets that gRPC's own
 # package file then finds.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# For our own build, and installed for that of programs that use the client.
+# For our own build, and installed for programs that use the client.
 
 # quire_find_library(NAME library header) defines the imported target
 # quire::NAME for a library that ships no CMake package.
@@ -16,7 +16,7 @@ function(quire_find_library name library header)
     INTERFACE_INCLUDE_DIRECTORIES "${QUIRE_${name}_INCLUDE}")
 endfunction()
 
-# What the client and its codecs link.
+# Libraries of the client and its codecs.
 macro(quire_find_codec_libraries)
   quire_find_library(brotlidec brotlidec brotli/decode.h)
   quire_find_library(lz4 lz4 lz4.h)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# How every target of the project is made: one warning policy, one sanitizer
-# switch, one place for the compiler cache and the precompiled headers.
+# Functions for every target of the project: one warning policy, one sanitizer
+# switch, and the settings of the compiler cache and the precompiled headers.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -8,7 +8,7 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
 endif()
-# CHECKs are never compiled out; assert() is only for what tests exercise.
+# CHECKs are never compiled out; assert() is only for conditions that tests exercise.
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O3 -g1")
 set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O3 -g1")
 # Without debug information, which takes a tenth of the compile time of tests and a
@@ -30,11 +30,11 @@ set(QUIRE_WARNINGS -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor -Werro
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   list(APPEND QUIRE_WARNINGS -Wthread-safety)
 else()
-  # g++ 12 sees overlaps and sizes in std::string's own code that are not there
+  # g++ 12 warns of overlaps and sizes in std::string's code that do not exist
   # (GCC bugs 105651 and 105329).
   list(APPEND QUIRE_WARNINGS -Wno-restrict -Wno-stringop-overflow)
 endif()
-# For all, as some imported targets ask for it: a precompiled header is good only
+# For all targets, as some imported ones require it: a precompiled header works only
 # for sources that are compiled with the same macros.
 add_compile_options(-pthread)
 if(QUIRE_SANITIZE)
@@ -49,38 +49,37 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   endif()
 endif()
 
-# Third-party headers come in as system headers: their warnings are not ours.
+# Third-party headers are system headers, whose warnings are off.
 function(quire_options target)
   target_compile_options(${target} PRIVATE ${QUIRE_WARNINGS})
   target_include_directories(${target} PUBLIC "${CMAKE_SOURCE_DIR}")
 endfunction()
 
-# Coverage feedback for what fuzzing is to reach: libraries and fuzz targets. Only
-# the latter link the driver.
+# Coverage feedback for fuzzing: libraries and fuzz targets. Only the latter link
+# the driver.
 function(quire_coverage target)
   if(QUIRE_FUZZ)
     target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
   endif()
 endfunction()
 
-# For sources that run once or check what others computed: tests, and command
-# lines. They take longer to compile than to run. Most of the time goes to
-# optimising with sanitizers: -O0 makes a test's object in 4.8 s of CPU rather than
-# 12.4, and a subcommand's (CLI11 is all headers) in 11 rather than 22; without
-# sanitizers -O1 takes 5.6 rather than 10.4 and 9 rather than 14.
+# For tests and command lines, which take longer to compile than to run. Optimising
+# with sanitizers takes most of the time: -O0 compiles a test in 4.8 s of CPU instead
+# of 12.4, and a subcommand (CLI11 is headers only) in 11 instead of 22. Without
+# sanitizers -O1 takes 5.6 instead of 10.4 and 9 instead of 14.
 function(quire_compile_quickly target)
   target_compile_options(${target} PRIVATE
     $<$<CONFIG:Sanitize>:-O0> $<$<CONFIG:RelWithDebInfo>:-O1>
-    # At -O1 g++ takes variables for uninitialised that -O3 sees set, and
-    # concatenated strings for overflowing ones (GCC bug 105329).
+    # At -O1 g++ warns of uninitialised variables that -O3 finds initialised, and
+    # of overflows in concatenated strings (GCC bug 105329).
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-array-bounds>)
 endfunction()
 
 # quire_precompiled(NAME KIND HEADERS h ... DEPS lib ...)
 # A precompiled header that targets of one kind share: libraries (STATIC), libraries
-# for command lines (QUICK) or tests (EXECUTABLE). The options that matter to the compiler must be the same for all of
-# them: position-independent code, coverage, optimisation. gRPC's headers alone
-# take 15 seconds.
+# for command lines (QUICK) or tests (EXECUTABLE). All of them must have the same
+# compiler options: position-independent code, coverage, optimisation. gRPC's headers
+# alone take 15 seconds.
 function(quire_precompiled name kind)
   cmake_parse_arguments(ARG "" "" "HEADERS;DEPS" ${ARGN})
   set(source "${CMAKE_BINARY_DIR}/precompiled/${name}.cc")
@@ -102,7 +101,7 @@ function(quire_precompiled name kind)
   quire_precompiled_options(${name})
 endfunction()
 
-# What the compiler cache needs to cache objects that use a precompiled header.
+# Settings that let the compiler cache handle precompiled headers.
 function(quire_precompiled_options target)
   target_compile_options(${target} PRIVATE
     $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>
@@ -114,7 +113,7 @@ function(quire_use_precompiled target from)
   quire_precompiled_options(${target})
 endfunction()
 
-# The five precompiled headers of the tree, and what all tests share.
+# The five precompiled headers of the tree, and the common parts of all tests.
 # REQUIRES: QuireDependencies.
 macro(quire_define_precompiled)
   set(quire_common_headers <functional> <memory> <string> <vector>
@@ -124,7 +123,7 @@ macro(quire_define_precompiled)
   quire_precompiled(quire_grpc_pch STATIC
     HEADERS ${quire_common_headers} <grpcpp/grpcpp.h>
     DEPS absl::statusor absl::strings gRPC::grpc++)
-  # It halves the time that CLI11, which is all headers, takes in each source.
+  # Halves the time of CLI11, which is headers only, in each source.
   quire_precompiled(quire_cli_pch QUICK
     HEADERS ${quire_common_headers} <CLI/CLI.hpp>
     DEPS absl::statusor absl::strings quire::cli11)
@@ -163,7 +162,7 @@ function(quire_library name)
 endfunction()
 
 # quire_header_library(NAME DEPS lib ...)
-# A directory that holds headers alone, or a name for several libraries.
+# A directory with headers only, or a name for several libraries.
 function(quire_header_library name)
   cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
   add_library(${name} INTERFACE)
@@ -184,18 +183,18 @@ function(quire_binary name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 endfunction()
 
-# Ends what hangs, not what is slow: most tests take a second, the longest a minute
-# on two cores, and many times that during other work. A single test of a program
+# Ends hanging tests, not slow ones: most tests take a second, the longest a minute
+# on two cores, and many times that under other load. A single test of a program
 # ends earlier (test_main.cc).
 set(quire_test_seconds_max 900)
 
 # quire_test(NAME [GRPC] [ALONE] SOURCES a_test.cc ... DEPS lib ... [LABELS l ...])
 # GoogleTest sources, run as one ctest test NAME by a program that holds all tests of
-# the directory; the target NAME builds that program. ALONE: in a program of its own,
-# as its sources replace functions such as operator new. Tests with the label tsan
-# run under ThreadSanitizer, too; its build has no others. A test finds files of the
-# repository below QUIRE_SOURCE_DIR and binaries below QUIRE_BINARY_DIR (both
-# environment variables).
+# the directory; the target NAME builds that program. ALONE: in a separate program, as
+# its sources replace functions such as operator new. Tests with the label tsan also run
+# under ThreadSanitizer, whose build has no others. A test finds files of the repository
+# below QUIRE_SOURCE_DIR and binaries below QUIRE_BINARY_DIR (both environment
+# variables).
 function(quire_test name)
   cmake_parse_arguments(ARG "GRPC;ALONE" "" "SOURCES;DEPS;LABELS" ${ARGN})
   if(NOT QUIRE_TESTS OR (QUIRE_SANITIZE MATCHES "thread" AND NOT "tsan" IN_LIST ARG_LABELS))
@@ -266,7 +265,7 @@ function(quire_script_test name)
 endfunction()
 
 # quire_fuzz(NAME SOURCES a_fuzz.cc ... DEPS lib ...)
-# The binary is fuzz/NAME below the build directory; deploy/test.sh runs all of them.
+# The binary is fuzz/NAME below the build directory; deploy/test.sh runs all.
 function(quire_fuzz name)
   if(NOT QUIRE_FUZZ)
     return()
@@ -281,7 +280,7 @@ function(quire_fuzz name)
 endfunction()
 
 # quire_benchmark(NAME SOURCES a_benchmark.cc ... DEPS lib ...)
-# Registered with ctest in a mode that runs everything once, so it cannot rot.
+# Registered with ctest in a mode that runs everything once, which keeps it working.
 function(quire_benchmark name)
   if(NOT QUIRE_BENCHMARKS)
     return()

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The program that help2man runs instead of $QUIRE_PROGRAM: prints its --help-all in
-# the form that help2man divides into sections, a subsection per subcommand.
+# help2man runs this instead of $QUIRE_PROGRAM: prints its --help-all in the form
+# that help2man divides into sections, with a subsection per subcommand.
 # usage: QUIRE_PROGRAM=PATH man_text.sh --help|--version
 set -eu
 if [ "$1" = --version ]; then

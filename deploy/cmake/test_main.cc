@@ -21,8 +21,7 @@
 
 namespace {
 
-// The longest test takes a minute, sanitizers and other work on the machine
-// several times that.
+// The longest test takes a minute; sanitizers and other load make it several.
 constexpr unsigned kTestSecondsMax = 300;
 
 class TimeLimit final : public ::testing::EmptyTestEventListener {
@@ -44,8 +43,8 @@ std::set<std::string> SplitAtCommas(std::string_view list) {
   return names;
 }
 
-// Returns the --gtest_filter for the tests of `sources`, which it leaves with
-// the files that have none.
+// Returns the --gtest_filter for the tests of `sources`; leaves the files
+// without tests in `sources`.
 std::string FilterOf(std::set<std::string>& sources) {
   std::string filter;
   std::set<std::string> without_tests = sources;
@@ -88,7 +87,7 @@ int main(int argc, char** argv) {
       GTEST_FLAG_SET(filter, filter);
     }
   }
-  // GoogleTest owns it from here on.
+  // GoogleTest takes ownership.
   ::testing::UnitTest::GetInstance()->listeners().Append(new TimeLimit);
   return RUN_ALL_TESTS();
 }

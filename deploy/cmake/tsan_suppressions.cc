@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Debian's gRPC, protobuf and abseil are built without ThreadSanitizer: it does
-// not see the locks and atomic counters inside them, and takes what they hand
-// from thread to thread for races. Their accesses are passed over; those of our
-// own code, under our own locks, are all watched. Linked into all tests of a
+// not see the locks and atomic counters inside them, and reports races for data
+// that they pass between threads. This suppresses their accesses; all accesses
+// of our own code, under our own locks, are checked. Linked into all tests of a
 // build with ThreadSanitizer.
 
 // NOLINTNEXTLINE(bugprone-reserved-identifier): ThreadSanitizer looks for it.
@@ -22,7 +22,7 @@ extern "C" const char* __tsan_default_suppressions() {
          "called_from_lib:libabsl_time.so\n"
          "called_from_lib:libabsl_time_zone.so\n"
          "called_from_lib:libabsl_graphcycles_internal.so\n"
-         // The inlined ends of the same things.
+         // The inlined ends of the same functions.
          "race:google::protobuf::\n"
          "race:~Status\n"
          "race:grpc_core::\n";

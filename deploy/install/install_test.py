@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `cmake --install` puts in place, used as a stranger does: from another directory, by a
+"""Tests the files of `cmake --install` like a user: from another directory, with a
 program that is built outside of the tree with CMake and with pkg-config.
 
 usage: install_test.py [InstallTest|EcosystemTest]
-EcosystemTest builds the program in each way, InstallTest in one."""
+EcosystemTest builds the program in each way, InstallTest in one.
+"""
 import os
 import pathlib
 import re
@@ -37,7 +38,7 @@ class Installed(unittest.TestCase):
         cls.addClassCleanup(cls.scratch.cleanup)
         directory = pathlib.Path(cls.scratch.name)
         run("cmake", "--install", BUILD, "--prefix", directory / "first")
-        # A prefix that moves: nothing may remember the first one.
+        # The prefix moves: no file may refer to the first one.
         cls.prefix = directory / "moved" / "quire"
         cls.prefix.parent.mkdir()
         (directory / "first").rename(cls.prefix)
@@ -48,7 +49,7 @@ class Installed(unittest.TestCase):
 
     @classmethod
     def serve(cls):
-        """The address of an installed server with one archive."""
+        """Yields the address of an installed server with one archive."""
         documents = cls.work / "documents"
         documents.mkdir()
         for name in "first", "second":
@@ -109,7 +110,7 @@ class InstallTest(Installed):
         names = [str(header.relative_to(self.prefix / "include" / "quire")) for header in headers]
         self.assertIn("client/quire/client.h", names)
         self.assertTrue(any(name.endswith("archive.grpc.pb.h") for name in names), names)
-        # All that ours include of ours is there; that they compile, the programs show.
+        # All included headers of ours are installed; that they compile is tested by the programs.
         for header in headers:
             for name in re.findall(r'^#include "((?:client|codecs|proto)/[^"]*)"',
                                    header.read_text(), re.MULTILINE):
@@ -119,7 +120,7 @@ class InstallTest(Installed):
         protos = sorted((self.prefix / "share" / "quire").rglob("*.proto"))
         self.assertIn("archive.proto", [proto.name for proto in protos])
         archive = next(proto for proto in protos if proto.name == "archive.proto")
-        # The directory from which their import statements are meant.
+        # The directory that their import statements are relative to.
         imported = re.search(r'import public "(.*)/wire_encoding.proto"', archive.read_text())[1]
         root = pathlib.Path(str(archive.parent).removesuffix("/" + imported))
         out = self.work / "generated"

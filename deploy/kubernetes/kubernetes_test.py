@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The manifests for Kubernetes: that they fit each other and the server.
+"""Tests that the manifests for Kubernetes fit each other and the server.
 
 usage: kubernetes_test.py [--schemas]
-With --schemas: that they are what Kubernetes takes, by kubernetes-validate, which
-deploy/bootstrap.sh installs into build/python; exit code 77 if it is not there.
+With --schemas: tests that Kubernetes accepts them, by kubernetes-validate, which
+deploy/bootstrap.sh installs into build/python; exit code 77 if it is missing.
 """
 import functools
 import os
@@ -20,12 +20,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 VALIDATOR = HERE.parents[1] / "build" / "python"
 SKIPPED = 77
 if "--schemas" in sys.argv:
-    # Before yaml is imported: it brings its own.
+    # Before yaml is imported: this directory has its own.
     sys.path.insert(0, str(VALIDATOR))
 
 import yaml  # pylint: disable=wrong-import-position
 
-# The oldest and the newest that the manifests are checked for.
+# The oldest and the newest version that the manifests are checked for.
 VERSIONS = ("1.29", "1.31")
 CONFIGURATIONS = {"base": "quired.toml", "example": "quired-tls.toml"}
 # Only a hang takes this long.
@@ -48,7 +48,7 @@ def load(path):
 
 
 def merge(base, patch):
-    """A strategic merge: lists of things with names are merged by name."""
+    """A strategic merge: lists of named objects are merged by name."""
     if isinstance(base, dict) and isinstance(patch, dict):
         return {key: merge(base[key], patch[key]) if key in base and key in patch
                 else patch.get(key, base.get(key)) for key in {**base, **patch}}
@@ -62,7 +62,7 @@ def merge(base, patch):
 
 @functools.cache
 def render(directory):
-    """What kustomize makes of base or example: {kind: manifest}."""
+    """Returns kustomize's result for base or example: {kind: manifest}."""
     kustomization = load(HERE / directory / "kustomization.yaml")
     manifests = {}
     for name in kustomization["resources"]:
@@ -152,7 +152,7 @@ class ManifestTest(unittest.TestCase):
             self.assertGreater(
                 self.pod(directory)["terminationGracePeriodSeconds"],
                 seconds(config["drain-delay"]) + seconds(config["drain-timeout"]) + 5)
-            # Not ready by the probe well before the server takes no more calls.
+            # The probe fails well before the server refuses calls.
             probe = self.container(directory)["readinessProbe"]
             self.assertLess(probe["periodSeconds"] * probe["failureThreshold"],
                             seconds(config["drain-delay"]))
@@ -188,7 +188,7 @@ class ManifestTest(unittest.TestCase):
                        check=True, timeout=PATIENCE_S)
 
     def test_the_server_takes_arguments_and_configuration(self):
-        """Up to the certificate, which is not there."""
+        """Up to the certificate, which is missing."""
         self.make_archive(self.directory / "docs.quire")
         for directory, said in (("base", "listening on"), ("example", "/etc/quire-tls/tls.")):
             text = (HERE / directory / CONFIGURATIONS[directory]).read_text()
@@ -219,7 +219,7 @@ class ManifestTest(unittest.TestCase):
         target.mkdir()
         for name in "docs.quire", "logs.quire":
             self.make_archive(source / name)
-        # Of an earlier start that was killed.
+        # Left by an earlier start that was killed.
         (target / ".docs.quire.part").mkdir()
         (target / ".docs.quire.part" / "rubbish").write_text("half of it")
         container, = self.pod("example")["initContainers"]

@@ -17,7 +17,7 @@ install_packages() {
 version_of() { dpkg-query -W -f='${Version}' "$1"; }
 
 server_pid=
-# start_server: as the unit does, but for systemd.
+# start_server: like the unit, but without systemd.
 start_server() {
   setpriv --reuid quire --regid quire --clear-groups --no-new-privs \
     quired serve --config /etc/quire/docs.toml 2>/tmp/server.log &
@@ -52,7 +52,7 @@ getent passwd quire >/dev/null || die "there is no user quire"
 for file in /lib/systemd/system/quired@.service /etc/logrotate.d/quired \
   /usr/share/man/man1/{quired,quire,quire-loadtest}.1.gz \
   /usr/share/bash-completion/completions/{quired,quire,quire-loadtest}; do
-  # Minimal roots leave out manual pages.
+  # Minimal roots omit manual pages.
   [[ -e "$file" || "$file" == */man/* ]] || die "there is no $file"
 done
 
@@ -97,7 +97,7 @@ packages=(quired quire quire-loadtest quire-doc libquire-dev libquire-client0.1)
 apt-get -q -y remove "${packages[@]}" </dev/null
 [[ -e /etc/quire/docs.toml ]] || die "removing took the configuration away"
 [[ ! -e /usr/bin/quired ]] || die "quired is still there"
-# What is removed without a trace is unknown by now, which dpkg only warns of.
+# A fully removed package is unknown by now, and dpkg only warns.
 dpkg --purge "${packages[@]}"
 [[ ! -e /etc/quire ]] || die "purging left /etc/quire"
 [[ -d /srv/docs.quire ]] || die "purging took an archive away"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The root file system of the Containerfile without a container engine, and a server
-# in it: as a user without rights, on a root that is read-only.
+# in it: as an unprivileged user, on a read-only root.
 #
 # usage: deploy/packages/quire_root.sh make ROOT DEB...
 #          Debian and these packages (quired, quire) in the directory ROOT, by
@@ -41,7 +41,7 @@ run_root() {
   (($# >= 2)) || usage
   local root=$1 archives=$2 info status unprivileged=()
   shift 2
-  # bubblewrap needs no rights, so it gets none.
+  # bubblewrap needs no privileges, so it gets none.
   if ((EUID == 0)); then
     unprivileged=(setpriv --reuid 7420 --regid 7420 --clear-groups --no-new-privs)
   fi

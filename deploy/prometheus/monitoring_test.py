@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Debian's Prometheus and Alertmanager watch a loaded server: a bit of an archive is flipped, the
-alert reaches a webhook, and is taken back after the repair. Each panel of the dashboard has data.
+"""Tests Debian's Prometheus and Alertmanager with a loaded server: a bit of an archive is
+flipped, the alert reaches a webhook, and is resolved after the repair. Each panel of
+the dashboard has data.
 
-Windows and intervals are short in the copies of the files that this test runs; it waits for
-what must happen, however long a loaded machine takes."""
+Windows and intervals are short in this test's copies of the files; it waits for each
+event, however long a loaded machine takes.
+"""
 import http.server
 import json
 import math
@@ -35,7 +37,7 @@ def free_port():
 
 
 def wait_for(condition, what):
-    """The first true value of `condition`."""
+    """Returns the first true value of `condition`."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         value = condition()
@@ -54,7 +56,7 @@ def answers(url):
 
 
 class Webhook:
-    """Keeps the alerts that it is sent."""
+    """Records the alerts that it receives."""
 
     def __init__(self):
         received = self.received = []
@@ -93,7 +95,7 @@ class MonitoringTest(unittest.TestCase):
         self.addCleanup(self.webhook.close)
 
     def start(self, name, *command):
-        """A program that ends with the test; its output is in a file."""
+        """Starts a program that ends with the test; its output is in a file."""
         log = self.directory / f"{name}.log"
         with open(log, "wb") as output:
             # pylint: disable=consider-using-with
@@ -104,7 +106,8 @@ class MonitoringTest(unittest.TestCase):
         return program, log
 
     def start_listening(self, name, command_for):
-        """Starts what takes its port from the command line; another one might get there first."""
+        """Starts a program with its port on the command line; another program might get
+        the port first."""
         for _ in range(5):
             port = free_port()
             program, log = self.start(name, *command_for(port))
@@ -166,7 +169,7 @@ class MonitoringTest(unittest.TestCase):
         return float(result[0]["value"][1]) if result else None
 
     def has_data(self, expression):
-        """Whether it had a number at any time since the start."""
+        """Returns True if it had a number at any time since the start."""
         expression = (expression.replace("$__rate_interval", WINDOW)
                       .replace("$job", ".*").replace("$instance", ".*"))
         now = time.time()
@@ -186,7 +189,7 @@ class MonitoringTest(unittest.TestCase):
         self.started = time.time()
         self.start_monitoring(metrics_address)
         wait_for(lambda: self.value('up{job="quire"}') == 1, "the server is scraped")
-        # Drives are read from then on, when rates have a value to start from.
+        # Read drives only now, when rates have a value to start from.
         wait_for(lambda: self.value("quire_cache_hits_total") is not None, "metrics are there")
         self.start("loadtest", BIN / "quire-loadtest", "docs", "--server", self.address,
                    "--what", "documents", "--rate", "50", "--duration", "3600s")
@@ -204,7 +207,7 @@ class MonitoringTest(unittest.TestCase):
             file.write(bytes([byte ^ 1]))
 
         def fired():
-            # Once more each time: the first read may have fallen between two scrapes.
+            # Repeat each time: the first read may have fallen between two scrapes.
             self.assertNotEqual(self.quire("scan", "other").returncode, 0)
             return self.webhook.find("/page", "QuireDataDamaged", "firing")
 

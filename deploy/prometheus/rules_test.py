@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Configuration, rules, runbook and dashboard, as Prometheus' own tools see them and compared
-with each other. monitoring_test.py has them at work."""
+"""Checks configuration, rules, runbook and dashboard with Prometheus' own tools and
+against each other. monitoring_test.py runs them."""
 import json
 import pathlib
 import re

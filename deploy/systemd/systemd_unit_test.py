@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The unit of systemd: systemd's own checks of it, the documented example of its
-configuration, and the server under the filter of system calls that it sets.
-"""
+"""Tests the systemd unit: systemd's own checks of it, the documented example of its
+configuration, and the server under its filter of system calls."""
 import functools
 import os
 import pathlib
@@ -18,13 +17,13 @@ import urllib.request
 BIN = pathlib.Path(os.environ["QUIRE_BINARY_DIR"]) / "bin"
 HERE = pathlib.Path(__file__).resolve().parent
 UNIT = HERE / "quired@.service"
-# What systemd-analyze says of 0 (best) to 10, times 10. Left are the network, unix
-# sockets, and what depends on them.
+# The exposure level of systemd-analyze, from 0 (best) to 10, times 10. The rest is the network,
+# unix sockets, and options that depend on them.
 EXPOSURE_MAX = 13
 # Only a hang takes this long.
 PATIENCE_S = 120
 
-# Starts a program under the system calls of its first argument alone.
+# Starts a program with only the system calls of its first argument.
 FILTERED = """
 import os, sys, seccomp
 filter = seccomp.SyscallFilter(seccomp.ERRNO(1))
@@ -44,13 +43,13 @@ def run(*command):
 
 
 def settings(name):
-    """The values that the unit gives to a setting, in order."""
+    """Returns the values of a setting in the unit, in order."""
     return re.findall(rf"^{name}=(.*)$", UNIT.read_text(), re.MULTILINE)
 
 
 @functools.cache
 def system_calls(name):
-    """Of a group such as @aio, those of the groups in it included."""
+    """Returns the system calls of a group such as @aio, including nested groups."""
     if not name.startswith("@"):
         return {name}
     listed = run("systemd-analyze", "syscall-filter", name).stdout.splitlines()
@@ -73,7 +72,7 @@ class UnitTest(unittest.TestCase):
             tempfile.TemporaryDirectory(prefix="quire-unit-")))
 
     def unit(self, *changes):
-        """A copy that starts the program of this build; `changes` are (from, to)."""
+        """Returns a copy that starts the program of this build; `changes` are (from, to)."""
         text = UNIT.read_text()
         for before, after in (("/usr/bin/quired", str(BIN / "quired")), *changes):
             self.assertIn(before, text)
@@ -141,7 +140,7 @@ class UnitTest(unittest.TestCase):
         server.kill()
         server, address, url = self.start(sys.executable, "-c", FILTERED,
                                           ",".join(sorted(allowed)), *command)
-        # With fewer calls it would fall back to pread.
+        # With fewer system calls it would use pread instead.
         self.assertEqual(self.engine(url), engine)
         got = subprocess.run([BIN / "quire", "--server", address, "get", "docs", "document"],
                              capture_output=True, timeout=PATIENCE_S, check=False)
@@ -166,11 +165,11 @@ class UnitTest(unittest.TestCase):
         config.write_text(example)
         self.start(BIN / "quired", "serve", "--config", config)
         self.assertTrue((self.directory / "access.log").exists())
-        # Where the unit lets it write.
+        # The directory that the unit lets it write to.
         self.assertEqual(settings("LogsDirectory"), ["quire/%i"])
 
     def upgrade(self, failing=""):
-        """What postinst has restarted, in order, and says."""
+        """Returns the restarts of postinst, in order, and its output."""
         script = (HERE.parents[1] / "debian/quired.postinst").read_text()
         for before, after in (("/run/systemd/system", str(self.directory)), ("#DEBHELPER#", "")):
             self.assertIn(before, script)

@@ -1,15 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""How much of gRPC's speed is left once quired has looked up, checked and sent cached
-text: unary Read and BatchRead of ranges of 16 KiB, each compared with an empty handler
-that sends a static buffer through the same API with the same settings.
+"""Measures how much of gRPC's speed remains when quired looks up, checks and sends cached
+text: unary Read and BatchRead of ranges of 16 KiB, compared with an empty handler that
+sends a static buffer through the same API with the same settings.
 
     loadtest/bench/api_limit.py --build build/release
 
-quire-loadtest reads from both servers in short turns, every other round from the other
-one first: a machine that others use changes its speed within seconds. It shares the cores
-with them, and takes as much of them as they do, so compare CPU times of the server.
-Medians and quartiles of the rounds, and of the ratios within them.
+quire-loadtest reads from both servers in short turns, alternating the order: the speed of
+a shared machine changes within seconds. It shares the cores with them, and takes as much
+of them as they do, so compare CPU times of the server. Prints medians and quartiles of
+the rounds, and of the ratios within them.
 """
 import json
 import os
@@ -48,12 +48,12 @@ def parse_arguments():
 
 
 def cpu_seconds(process_id):
-    """As clock_getcpuclockid(3) finds it."""
+    """Returns the CPU time of a process, by clock_getcpuclockid(3)."""
     return time.clock_gettime((~process_id << 3) | 2)
 
 
 def load(arguments, loadtest, address, process_id, mode):
-    """Answers per second, and the server's CPU time for one."""
+    """Returns answers per second, and the server's CPU time per answer."""
     before = cpu_seconds(process_id)
     run = subprocess.run(
         [loadtest, "bench", "--server", address, *MODES[mode], "--range-size", "16KiB",
@@ -65,7 +65,7 @@ def load(arguments, loadtest, address, process_id, mode):
 
 
 def measure(arguments, directory):
-    """Lists of what load() returned, by server and mode."""
+    """Returns the results of load(), by server and mode."""
     quired, quire, loadtest, empty = find_programs(arguments.build, *PROGRAMS)
     stem = f"{directory}/text"
     documents = make_documents(60 if arguments.smoke else 1000, seed=11)
@@ -87,7 +87,7 @@ def measure(arguments, directory):
 
 
 def spread(values, form):
-    """Median, and lower and upper quartile."""
+    """Returns the median, and the lower and upper quartile."""
     values = sorted(values)
     quarter = len(values) // 4
     return (f"{statistics.median(values):{form}} "
@@ -95,7 +95,7 @@ def spread(values, form):
 
 
 def table(found):
-    """Markdown lines."""
+    """Returns Markdown lines."""
     rows = []
     for kind, rounds in found.items():
         empty = found[kind.replace("quire", "empty")]

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Size, build speed and random reads of a text as Quire and its peers store it: the
+"""Measures size, build speed and random reads of a text in Quire and its peers: the
 table of README.md.
 
     loadtest/bench/archive_bench.py --corpus /data/webdocs --slice 256
@@ -11,7 +11,7 @@ Sizes are in percent of the text: payload, block index, and the dictionary as ar
 store it, under xz -9e. Build and read speeds are for one core's CPU time, in memory or
 from the page cache; every byte is compared with the text first.
 
-Peers that are not installed are left out: deploy/bootstrap.sh bench installs bgzip,
+Omits peers that are not installed: deploy/bootstrap.sh bench installs bgzip,
 libdeflate and RocksDB.
 """
 import json
@@ -31,7 +31,7 @@ from markdown_table import format_number, format_size, markdown
 PEERS = pathlib.Path(__file__).with_name("archive_peers.cc")
 PEER_HEADERS = ("libdeflate.h", "rocksdb/db.h")
 BLOCK_SIZE = 64 << 10
-# Codec -> its row.
+# Row of each codec.
 FORMS = {"rlz": "Quire `rlz`, 64 KiB blocks, {dictionary} dictionary", "rlz:max": "Quire `rlz:max`",
          "zstd:9": "zstd -9 in 64 KiB blocks, no dictionary", "zlib:9": "zlib -9 in 64 KiB blocks",
          "lz4": "LZ4 in 64 KiB blocks"}
@@ -53,7 +53,7 @@ def parse_arguments():
 
 
 def write_documents(stem, wanted_bytes, directory):
-    """(text, index) in `directory` of documents of STEM, evenly spread, of about
+    """Writes (text, index) in `directory`: documents of STEM, evenly spread, of about
     `wanted_bytes`. The last of several with one id counts, as in any store."""
     rows = {}
     with open(f"{stem}.tsv", encoding="utf-8", errors="surrogateescape") as index:
@@ -91,7 +91,7 @@ class Bench:
         self.documents, self.index = write_documents(stem, self.text.stat().st_size, directory)
 
     def codec_rows(self, text, codecs, read, *options):
-        """A row for each codec; `read` is what is read at random."""
+        """Returns a row for each codec; `read` has the ranges to read at random."""
         command = [self.program, text, "--codecs", ",".join(codecs), "--dictionary-size",
                    self.arguments.dictionary_size, "--seconds", self.arguments.seconds, *options]
         printed = subprocess.run(list(map(str, command)), check=True, text=True,
@@ -145,7 +145,7 @@ class Bench:
 
 
 def table(rows):
-    """Markdown lines."""
+    """Returns Markdown lines."""
     return markdown(
         ["form", "size, % of the text", "build MB/s", "random reads per second per core"],
         [[row["form"], f"{100 * row['stored_bytes'] / row['text_bytes']:.2f}",

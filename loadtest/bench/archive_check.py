@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Builds an archive of a corpus, serves it, reads all of it back, and says what
-it found: right bytes or not, and every figure that RESULTS.md has.
+"""Builds an archive of a corpus, serves it, reads all of it back, and prints whether the
+bytes are right, and the figures of RESULTS.md.
 
-The corpus is three files: STEM.tar, STEM.raw (the same documents concatenated)
-and STEM.tsv (offset, size and id of each). Without --corpus a small one is made.
+The corpus is three files: STEM.tar, STEM.raw (the same documents concatenated) and
+STEM.tsv (offset, size and id of each). Without --corpus a small one is generated.
 
-Fails if: the scan's SHA-256 is not that of STEM.raw; any of the random documents
-or ranges differs from the source; the server's resident memory ever passes
---memory; `quired verify` finds damage; or the server does not drain on SIGTERM.
+Fails if: the scan's SHA-256 is not that of STEM.raw; any of the random documents or
+ranges differs from the source; the server's resident memory ever exceeds --memory;
+`quired verify` finds damage; or the server does not drain on SIGTERM.
 """
 import hashlib
 import json
@@ -25,7 +25,7 @@ from bench_setup import find_programs, make_parser
 from markdown_table import markdown
 from live_server import LiveServer, make_documents, parse_size, run_measured, write_corpus
 
-# Passed on to `quired build`.
+# Passed to `quired build`.
 PROGRAMS = ("quired", "quire", "quire-loadtest")
 BUILD_OPTIONS = ("codec", "block-size", "dictionary-size", "dictionary-method")
 
@@ -55,7 +55,7 @@ def sha256_of_file(path):
 
 
 def sha256_of_command(command):
-    """(seconds, digest of what it writes)"""
+    """Returns (seconds, digest of the output)."""
     digest = hashlib.sha256()
     started = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
@@ -130,7 +130,7 @@ class Check:
                         arguments.memory) as server:
             self.say("".join(server.messages).rstrip())
             at_start = server.resident_bytes()
-            # The scan comes last: by then the cache is full.
+            # The scan comes last: the cache is full by then.
             for what in ("documents", "ranges"):
                 self.load(server, what)
             after_random = server.resident_peak_bytes()
@@ -155,7 +155,7 @@ class Check:
 
 
 def table(figures):
-    """Markdown lines."""
+    """Returns Markdown lines."""
     build, memory = figures["build"], figures["memory"]
     inspection = figures["inspect"]
     rows = [

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What bgzip and RocksDB make of the same text, measured as codec_figures
-// measures codecs: one thread, CPU time, from memory or the page cache, all
-// bytes compared with the text. archive_bench.py compiles it, as nothing else
-// needs libdeflate and RocksDB.
+// Measures bgzip and RocksDB on the same text as codec_figures measures codecs:
+// one thread, CPU time, from memory or the page cache, all bytes compared with
+// the text. archive_bench.py compiles this, as no other program needs
+// libdeflate and RocksDB.
 //
 //   archive_peers bgzf TEXT FILE.gz FILE.gz.gzi SECONDS
 //   archive_peers rocksdb TEXT DOCUMENTS.tsv DIRECTORY BLOCK_SIZE SECONDS
@@ -34,7 +34,7 @@
 namespace {
 
 constexpr size_t kRangeSize = 16 << 10;
-// A member of a BGZF file has at most so much text (SAM specification, 4.1).
+// Upper bound on the text of a BGZF member (SAM specification, 4.1).
 constexpr size_t kMemberTextMax = 64 << 10;
 
 [[noreturn]] void Die(const std::string& message) {
@@ -59,8 +59,8 @@ double CpuSeconds(clockid_t clock) {
          static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-// Calls `step(i)` until `seconds` of this thread's CPU time are over, three
-// times; the best rate of calls a second.
+// Calls `step(i)` for `seconds` of this thread's CPU time, three times. Returns
+// the best rate, in calls per second.
 template <typename Step>
 double BestRate(double seconds, Step step) {
   double best = 0;
@@ -80,8 +80,8 @@ double BestRate(double seconds, Step step) {
   return best;
 }
 
-// A BGZF file in memory: gzip members of up to 64 KiB of text, and where each
-// begins, from the index that `bgzip -i` writes.
+// A BGZF file in memory: gzip members of up to 64 KiB of text, and their
+// offsets, from the index that `bgzip -i` writes.
 class Bgzf {
  public:
   Bgzf(std::string file, const std::string& index)
@@ -114,7 +114,7 @@ class Bgzf {
 
   size_t member_count() const { return starts_.size(); }
 
-  // The text of a member, valid until the next call.
+  // Returns the text of a member, valid until the next call.
   std::string_view Member(size_t index) {
     const char* const at = file_.data() + starts_[index].stored;
     size_t text_size = 0;
@@ -147,7 +147,7 @@ class Bgzf {
   }
 
  private:
-  // As in the index: two 64-bit little-endian integers.
+  // Layout of the index: two 64-bit little-endian integers.
   struct Start {
     uint64_t stored;
     uint64_t text;
@@ -216,8 +216,8 @@ std::vector<Row> ReadRows(const std::string& path, size_t text_size) {
   return rows;
 }
 
-// zstd at its default level with a dictionary trained for each file: what
-// RocksDB's own notes on dictionary compression set.
+// zstd at its default level with a dictionary trained for each file: the
+// settings of RocksDB's notes on dictionary compression.
 rocksdb::Options StoreOptions(size_t block_size) {
   rocksdb::Options options;
   options.create_if_missing = true;
@@ -231,7 +231,7 @@ rocksdb::Options StoreOptions(size_t block_size) {
   options.write_buffer_size = 64 << 20;
   rocksdb::BlockBasedTableOptions table;
   table.block_size = block_size;
-  // Blocks are decoded for every read, as the codecs' are.
+  // Blocks are decoded for every read, like those of the codecs.
   table.no_block_cache = true;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));

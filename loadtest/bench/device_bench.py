@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""How close a cold server comes to the disk alone and to decoding alone: one archive, read
-past the page cache (O_DIRECT), in turns.
+"""Compares a cold server with the disk alone and with decoding alone: one archive, read
+past the page cache (O_DIRECT), in alternating runs.
 
     loadtest/bench/device_bench.py --corpus /data/webdocs256.raw --out /var/tmp/device
 
@@ -14,7 +14,7 @@ past the page cache (O_DIRECT), in turns.
             the client does
 
 quire-loadtest shares the cores with the server and compares every byte with the source,
-except in scans, of which it checks the checksums. Needs fio (deploy/bootstrap.sh bench),
+except in scans, where it checks checksums. Needs fio (deploy/bootstrap.sh bench),
 without which the disk's row is empty.
 """
 import json
@@ -79,7 +79,7 @@ class DeviceBench:
             self.quired, arguments.corpus, arguments.out, name,
             ["--codec", arguments.codec, "--block-size", arguments.block_size, *self.options])
         self.segment, = segment_files(self.archive)
-        # Row -> what was measured, in order: ranges per second, or MB of text.
+        # Row -> measurements, in order: ranges per second, or MB of text.
         self.rates = {}
 
     def keep(self, name, value):
@@ -102,7 +102,7 @@ class DeviceBench:
         self.keep("scan_decode", found["decode_mb_per_second"] * cores)
 
     def measure_disk(self, row, pattern, size, units):
-        """`units`: ranges, or MB of text, in a read."""
+        """`units`: ranges, or MB of text, per read."""
         if not self.fio:
             return
         drop_cache(self.archive)
@@ -112,7 +112,7 @@ class DeviceBench:
              "--ioengine=io_uring", f"--direct={0 if self.arguments.page_cache else 1}",
              "--time_based", f"--runtime={max(1, round(1000 * self.arguments.seconds))}ms",
              "--output-format=json"], stdout=subprocess.PIPE, check=True).stdout
-        # Notes may come before it.
+        # Notes may precede it.
         job = json.loads(output[output.index(b"{"):])["jobs"][0]
         self.keep(row, job["read"]["iops"] * units)
 
@@ -141,7 +141,7 @@ class DeviceBench:
                           size / stored * self.arguments.corpus.stat().st_size / 1e6)
 
     def run(self):
-        """Medians."""
+        """Returns medians."""
         for _ in range(self.arguments.repetitions):
             self.measure_decoding()
             self.measure_reads()
@@ -150,7 +150,7 @@ class DeviceBench:
 
 
 def table(figures):
-    """Markdown lines; shares are of the slower of disk and decoding."""
+    """Returns Markdown lines; shares are of the slower of disk and decoding."""
     def cells(name, mode):
         limits = [figures.get(f"{mode}_{what}") for what in ("disk", "decode")]
         share = (f"{100 * figures[name] / min(limits):.0f} %"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // empty_server: the Archive service over a text of one range, which it answers
-// out of a static buffer: what gRPC alone can do. quire-loadtest loads it as it
-// loads quired and checks its answers. Prints its address and serves until
-// standard input ends.
+// from a static buffer: the upper bound that gRPC alone sets. quire-loadtest
+// loads it like quired and checks its answers. Prints its address and serves
+// until standard input ends.
 #include <malloc.h>
 
 #include <algorithm>
@@ -39,12 +39,12 @@ namespace {
 constexpr uint64_t kMessageItemsMax = 64;
 constexpr int kMessageResultsMax = 32;
 
-// Wire type 2 (length-delimited) of a field.
+// Returns the tag of a field of wire type 2 (length-delimited).
 constexpr char TagOf(int field_number) {
   return static_cast<char>((field_number << 3) | 2);
 }
 
-// An answer without its data.
+// Returns an answer without its data.
 template <typename Message>
 Message Head(uint32_t size_bytes, uint64_t checksum) {
   Message message;
@@ -62,13 +62,13 @@ class EmptyRead : public grpc::ServerUnaryReactor {
   void OnDone() override { delete this; }
 };
 
-// What all answers share. Immutable.
+// State that all answers share. Immutable.
 struct StaticAnswer {
   grpc::Slice data;
   uint64_t checksum = 0;
 };
 
-// Answers the items of one message after the other, all with the same bytes.
+// Answers the items of one message in order, all with the same bytes.
 class EmptyBatch
     : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
@@ -185,7 +185,7 @@ class EmptyService : public RawMethods {
   grpc::ByteBuffer read_;
 };
 
-// Keeps freed memory for later allocations, as quired does.
+// Keeps freed memory for later allocations, like quired.
 // REQUIRES: no other thread has been started.
 void KeepMemory() {
   // NOLINTBEGIN(concurrency-mt-unsafe)
@@ -195,8 +195,8 @@ void KeepMemory() {
   // NOLINTEND(concurrency-mt-unsafe)
 }
 
-// The settings of quired (server/service/server.cc), some of which add to each
-// call.
+// Applies the settings of quired (server/service/server.cc), some of which slow
+// each call.
 void SetAsQuired(grpc::ServerBuilder& builder) {
   grpc::EnableDefaultHealthCheckService(true);
   builder.SetMaxReceiveMessageSize(2 << 20);

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Which programs' DEFLATE streams `quired build --inflate auto` makes again.
+"""Finds the programs whose DEFLATE streams `quired build --inflate auto` reproduces.
 
     loadtest/bench/foreign_encoders.py --build build/release --text webdocs.raw
 
-Compresses pieces of a text, of 1 KiB to 256 KiB as pages and styles of web sites have, by
+Compresses pieces of a text, of 1 KiB to 256 KiB like pages and styles of web sites, by
 each program that this machine has, builds an archive of each program's files, and prints
-what became of the members.
+the results for the members.
 """
 import collections
 import json
@@ -44,7 +44,7 @@ def piped(*command):
 
 
 def by_file(*command):
-    """For programs that take FILE and write FILE.gz."""
+    """Wraps programs that read FILE and write FILE.gz."""
     def compress(data):
         with tempfile.TemporaryDirectory() as directory:
             path = pathlib.Path(directory) / "text"
@@ -67,7 +67,7 @@ def build_go(directory):
 
 
 def make_tools(directory):
-    """By name, the program that must be there and the function that compresses."""
+    """Returns by name the required program and the compressing function."""
     return {
         "gzip -6": ("gzip", lambda: piped("gzip", "-6n")),
         "gzip -9": ("gzip", lambda: piped("gzip", "-9n")),
@@ -84,7 +84,7 @@ def make_tools(directory):
 
 
 def draw_pieces(path, count):
-    """Pieces of the text whose sizes are as likely in each power of two."""
+    """Draws pieces of the text whose sizes are equally likely in each power of two."""
     draw = random.Random(SEED)
     size_all = path.stat().st_size
     pieces = []
@@ -97,7 +97,7 @@ def draw_pieces(path, count):
 
 
 def measure(quired, pieces, compress, directory):
-    """What the build says of the members, as `quired inspect --json` has it."""
+    """Returns the members' results, from `quired inspect --json`."""
     shutil.rmtree(directory, ignore_errors=True)
     files = directory / "files"
     files.mkdir(parents=True)

@@ -1,22 +1,22 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A real server on a modelled hard disk, in real time, compared with what
-`disk_figures` says of the same extent in virtual time: random reads of 16 KiB in closed
+"""Runs a real server on a modelled hard disk in real time, and compares it with
+`disk_figures` for the same extent in virtual time: random reads of 16 KiB in closed
 loop with 1 to 1,024 in flight, in open loop at 50 to 120 % of the rate with 256 in
 flight, and at three times that.
 
     loadtest/bench/live_disk.py --build build/release
 
-The archive is made here, of words, and takes about a quarter of --text on the disk;
-its blocks take about 16 KiB each, and one range in four touches two, as the reads of
-`disk_figures`. The server has the smallest cache that it takes, and nothing in it.
+The archive is generated from words, and takes about a quarter of --text on the disk.
+Its blocks take about 16 KiB each, and one range in four touches two, like the reads of
+`disk_figures`. The server has the smallest possible cache, which is empty.
 
-Overload must leave the server bounded: of three times the load it refuses what exceeds
---memory, with a time to retry, and what it admits waits no longer than that much takes.
-`refused` counts refusals, perhaps several of one call: quire-loadtest retries when it is
-told to, and gives up after 30 s. `admitted` is the duration of served calls in the
-server, up to the next bound of its histogram; the other times are the client's, from
-when a call was due. Ends within four minutes.
+Overload must leave the server bounded: at three times the load it refuses requests that
+exceed --memory, with a time to retry, and admitted ones wait no longer than that memory
+takes to serve. `refused` counts refusals, perhaps several of one call: quire-loadtest
+retries at the given time, and gives up after 30 s. `admitted` is the duration of served
+calls in the server, up to the next bound of its histogram; the other times are the
+client's, from a call's due time. Ends within four minutes.
 """
 import json
 import os
@@ -69,7 +69,7 @@ def parse_arguments():
 
 
 def build_text(quired, directory, size_bytes):
-    """Path of an archive of about so many bytes of text."""
+    """Returns the path of an archive of about `size` bytes of text."""
     draw = random.Random(3)
     words = [bytes(draw.choices(b"etaoinshrdlucmfw", k=draw.randint(2, 9)))
              for _ in range(WORDS)]
@@ -87,9 +87,9 @@ def build_text(quired, directory, size_bytes):
 
 
 def admitted_bound_ms(before, after, refused):
-    """By the histograms of two texts of /metrics: the bound in ms below which 99 % of
-    the reads lay that were served between them; None past the last bound. Calls that
-    were refused are the quickest."""
+    """Returns an upper bound in ms on the duration of 99 % of the reads served between
+    two texts of /metrics, from their histograms; None past the last bound. Refused
+    calls would be the fastest."""
     def counts(text):
         found = re.findall(r'^quire_call_duration_seconds_bucket\{(.*?)le="([^"]+)"\} (\S+)',
                            text, re.MULTILINE)
@@ -105,8 +105,8 @@ def admitted_bound_ms(before, after, refused):
 
 
 class Watch(threading.Thread):
-    """Polls the server while it is loaded: the most that waited, and the first
-    refusal that a client sees who does not come back."""
+    """Polls the server under load: the maximum of waiting requests, and the first refusal
+    that a client without retries sees."""
 
     def __init__(self, server, stubs, text_bytes):
         super().__init__(daemon=True)
@@ -127,7 +127,7 @@ class Watch(threading.Thread):
                     self._seek_refusal(archive)
 
     def _seek_refusal(self, archive):
-        """Asks for enough at once to meet one, if the server is still as full."""
+        """Requests enough at once to get a refusal if the server is still full."""
         last = self.text_bytes - RANGE_BYTES
         calls = [archive.Read.future(self.stubs.pb.ReadRequest(
             archive=ARCHIVE, range=self.stubs.pb.ByteRange(
@@ -154,7 +154,7 @@ class LiveDisk:
         self.rows = []
 
     def virtual_time(self):
-        """{load: [rate, p50, p99, longest]} by disk_figures."""
+        """Returns {load: [rate, p50, p99, longest]} by disk_figures."""
         output = subprocess.run([self.disk_figures, str(self.extent_bytes)],
                                 stdout=subprocess.PIPE, text=True, check=True).stdout
         rows = [[cell.strip() for cell in line.strip("|").split("|")]
@@ -162,8 +162,8 @@ class LiveDisk:
         return {row[0]: list(map(float, (row[1], *row[3:6]))) for row in rows[1:]}
 
     def load(self, *options):
-        """The report of quire-loadtest, some of whose calls may have been refused until
-        it gave them up."""
+        """Returns the report of quire-loadtest; some of its calls may have been refused
+        until it gave up."""
         command = [self.loadtest, ARCHIVE, "--json", "-", *options]
         result = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True, check=False)
@@ -175,7 +175,7 @@ class LiveDisk:
         return report
 
     def measure(self, label, model_label, *options):
-        """(rate, a refusal) of one load, whose row it keeps."""
+        """Returns (rate, a refusal) of one load, and adds its row."""
         seconds = self.arguments.seconds
         with cold_server(self.quired, ARCHIVE, self.archive, "--device-model",
                          self.arguments.device_model, "--direct-io", "off") as server:
@@ -230,7 +230,7 @@ def cells(row):
 
 
 def table(rows):
-    """Markdown lines."""
+    """Returns Markdown lines."""
     return markdown(["load", "reads/s", "p50 ms", "p99 ms", "longest ms", "refused", "given up",
                      "99 % of admitted below, ms", "most fetches queued", "most answers, MiB",
                      "peak resident, MiB", "virtual time: reads/s / p50 / p99 / longest"],

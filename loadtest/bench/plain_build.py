@@ -4,11 +4,11 @@
 
 usage: plain_build.py [--smoke] [--grid] [--threads N] COLLECTION...
 
-COLLECTION is a directory (plain_collections.py makes some). Each is built plainly and with all choices off;
+COLLECTION is a directory (plain_collections.py makes some). Builds each plainly and with all choices off;
 with --grid also with {16, 32, 64 MiB within the rule} x {off, dedup, auto, full} x inflate {off, auto}.
 Prints sizes in percent of the text and CPU seconds, and exits with 1 if a plain archive is more than 0.1 %
 above all off, or with --grid more than 3 % above the best, or CPU is above 1.3 times all off over their sum.
---smoke makes small collections of its own and compares sizes only. QUIRE_BINARY_DIR names the build directory.
+--smoke generates small collections and compares only sizes. QUIRE_BINARY_DIR names the build directory.
 """
 import argparse
 import itertools
@@ -26,12 +26,12 @@ QUIRED = pathlib.Path(os.environ.get("QUIRE_BINARY_DIR", "build/release")) / "bi
 MIB = 1 << 20
 PLAIN = ()
 OFF = ("--reorder", "off", "--inflate", "off", "--dictionary-size", "16MiB")
-# Above all off, above the best of the grid, and CPU by all off.
+# Limits above all off and above the best of the grid, and of CPU by all off.
 OFF_MARGIN, BEST_MARGIN, CPU_RATIO_MAX = 1.001, 1.03, 1.3
 
 
 def build(collection, options, threads):
-    """Returns (size, CPU seconds, text size, what was chosen)."""
+    """Returns (size, CPU seconds, text size, choices)."""
     with tempfile.TemporaryDirectory(dir=collection.parent) as scratch:
         out = f"{scratch}/a"
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -53,7 +53,7 @@ def grid(text_size):
 
 
 def make_small(directory):
-    """Collections of 1 to 6 MB, of which each choice suits some."""
+    """Generates collections of 1 to 6 MB; each choice suits some."""
     rng = random.Random(1)
     words = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(2, 9))) for _ in range(3000)]
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the collections that plain_build.py measures, out of public packages.
+"""Makes the collections that plain_build.py measures from public packages.
 
 usage: plain_collections.py DIR [NAME...]
 
-Each is a directory DIR/NAME of 20 to 150 MB; one that exists is kept. Needs apt-get, dpkg, pip and npm.
+Each is a directory DIR/NAME of 20 to 150 MB; an existing one is kept. Needs apt-get,
+dpkg, pip and npm.
 """
 import pathlib
 import shutil
@@ -31,7 +32,7 @@ DEBIAN = {
     "binaries": ["libllvm15", "libqt5gui5", "libqt5core5a", "python3.11-minimal", "perl-base"],
 }
 PIP = {
-    # Releases, one after the other.
+    # Consecutive releases.
     "releases": [("sympy", v) for v in ("1.9", "1.10.1", "1.11.1", "1.12")],
     "toolkit": [("sphinx", v) for v in
                 ("5.3.0", "6.0.0", "6.1.3", "6.2.1", "7.0.1", "7.1.2", "7.2.6", "7.3.7", "7.4.7")],

@@ -1,13 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the sizes that `quired plan` forecasts with archives that are really built,
-for each of the plan's candidates and each corpus, and the time of the plan with that of
-the builds.
+"""Compares the sizes that `quired plan` forecasts with built archives, for each of the
+plan's candidates and each corpus, and the time of the plan with that of the builds.
 
     loadtest/bench/plan_check.py --corpus /data/releases /data/manual.tar
 
 A ratio is the built size over the forecast. `--part N` plans from every N-th MiB of a
-corpus that is one file, and tells the plan how large all of it is.
+corpus that is one file, and gives the plan the size of the whole.
 """
 import json
 import pathlib
@@ -45,7 +44,7 @@ def parse_arguments(words=None):
 
 
 def write_part(corpus, part, path):
-    """Every part-th MiB, from the first on; returns the size of all of it."""
+    """Writes every part-th MiB from the first on; returns the size of the whole."""
     with open(corpus, "rb") as text, open(path, "wb") as out:
         for offset in range(0, corpus.stat().st_size, part * PART_BYTES):
             text.seek(offset)
@@ -54,14 +53,14 @@ def write_part(corpus, part, path):
 
 
 def run(*words):
-    """Seconds that the command took."""
+    """Returns the seconds that the command took."""
     started = time.monotonic()
     subprocess.run([*map(str, words)], check=True, stdout=subprocess.DEVNULL)
     return time.monotonic() - started
 
 
 def check(quired, corpus, arguments, scratch):
-    """(rows, seconds of the plan) of a corpus."""
+    """Returns (rows, seconds of the plan) of a corpus."""
     source, options = corpus, arguments.plan_options
     if arguments.part > 1:
         source = scratch / "part"
@@ -87,7 +86,7 @@ def check(quired, corpus, arguments, scratch):
 
 
 def summary(rows):
-    """Shares of the rows that are within BOUND, and in their range."""
+    """Returns the shares of the rows within BOUND, and within their range."""
     ratios = [row["ratio"] for row in rows]
     return {"cells": len(rows), "median": statistics.median(ratios),
             "within": sum(abs(ratio - 1) <= BOUND for ratio in ratios) / len(rows),
@@ -96,7 +95,7 @@ def summary(rows):
 
 
 def table(rows):
-    """Markdown lines."""
+    """Returns Markdown lines."""
     def percent(row, name):
         return f"{100 * row[name] / row['text_size_bytes']:.3f}"
 

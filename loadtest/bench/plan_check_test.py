@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""plan_check.py computes shares; with a build directory, it runs instead, on a small text.
+"""Tests that plan_check.py computes shares; with a build directory, runs it instead, on a
+small text.
 
 usage: plan_check_test.py [BUILD_DIRECTORY]
 """
@@ -48,10 +49,10 @@ class SmokeTest(unittest.TestCase):
             figures = json.loads(result.stdout)
             self.assertGreater(len(figures["rows"]), 3)
             for row in figures["rows"]:
-                # All of such a text is built.
+                # The plan builds all of so small a text.
                 self.assertAlmostEqual(row["ratio"], 1, delta=0.01, msg=row)
                 self.assertTrue(row["is_in_range"], row)
-            # Nothing is left behind.
+            # No other files remain.
             self.assertEqual(len(list(pathlib.Path(scratch).iterdir())), 3)
 
 

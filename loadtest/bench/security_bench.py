@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What TLS, tokens and the access log cost: cached reads with and without them.
+"""Measures the cost of TLS, tokens and the access log: cached reads with and without them.
 
     loadtest/bench/security_bench.py --build build/release
 
 Five servers serve one archive at the same time: plain, with tokens, with tokens and an
 access log, with TLS, and with TLS and tokens. In each round quire-loadtest reads from
-each of them in turn, unary and in batches; ratios are of neighbours in one round, so
-that what else the machine does counts for all.
+each of them in turn, unary and in batches. Ratios are of neighbours in one round, so
+that other load on the machine affects all.
 """
 import contextlib
 import json
@@ -39,7 +39,7 @@ def make_token(quired, directory):
 
 
 def measure(arguments, loadtest, server, client_options, mode, size):
-    """CPU time of the server for a request, and requests a second."""
+    """Returns the CPU time of the server per request, and requests per second."""
     before = server.cpu_seconds()
     run = subprocess.run(
         [loadtest, "bench", "--server", server.address, *map(str, client_options), *MODES[mode],
@@ -72,9 +72,9 @@ def run_rounds(arguments, directory):
                    for kind, (server_options, _) in kinds.items()}
         for mode in MODES:
             for size in arguments.sizes.split(","):
-                # The first round is for the caches.
+                # The first round fills the caches.
                 for number in range(arguments.rounds + 1):
-                    # There and back, so that none is always the first.
+                    # Alternates the order, so that none is always the first.
                     order = list(kinds)[::-1 if number % 2 else 1]
                     figures = {kind: measure(arguments, loadtest, servers[kind], kinds[kind][1],
                                              mode, size) for kind in order}
@@ -84,7 +84,7 @@ def run_rounds(arguments, directory):
 
 
 def ratios(rounds, mode, size, kind, name):
-    """Of one kind and plain calls, in each round."""
+    """Returns the ratios of one kind and plain calls, in each round."""
     return [each["figures"][kind][name] / each["figures"]["plain"][name]
             for each in rounds if (each["mode"], each["size"]) == (mode, size)]
 
@@ -102,7 +102,7 @@ def summarise(rounds):
 
 
 def table(rows):
-    """Markdown lines."""
+    """Returns Markdown lines."""
     return markdown(
         ["calls", "ranges of", "with", "server CPU, ratio to plain", "lowest to highest",
          "requests a second, ratio"],

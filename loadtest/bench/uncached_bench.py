@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Short ranges of large blocks that are not cached, by codecs with and without
-partitions: answers for a second of the server's CPU time.
+"""Measures short ranges of large uncached blocks, in codecs with and without partitions:
+answers per second of the server's CPU time.
 
     loadtest/bench/uncached_bench.py /data/webdocs.raw
 
 Builds an archive of the text with each codec, and serves each with too little memory to
 cache much of it. In each round quire-loadtest reads random ranges from each of them in
-turn; ratios are of neighbours in one round, so that what else the machine does counts
-for both.
+turn. Ratios are of neighbours in one round, so that other load on the machine affects
+both.
 """
 import json
 import pathlib
@@ -33,7 +33,7 @@ def name_of(codec, partition_size):
 
 
 def measure(arguments, programs, archive, memory):
-    """Microseconds of the server's CPU time for an answer."""
+    """Returns the server's CPU time per answer, in microseconds."""
     quired, loadtest = programs
     with LiveServer(quired, [f"bench={archive}"], "--memory", str(memory)) as server:
         def read(requests):
@@ -50,7 +50,7 @@ def measure(arguments, programs, archive, memory):
 
 
 def archive_memory(quired, archive):
-    """What it takes to serve the archive, without a cache."""
+    """Returns the memory for serving the archive without a cache."""
     printed = subprocess.run([quired, "inspect", "--json", archive], check=True,
                              capture_output=True, text=True)
     return json.loads(printed.stdout)["memory"]["total_bytes"]
@@ -83,7 +83,7 @@ def run_rounds(arguments, directory):
 
 
 def gain(figures, pair):
-    """Answers for a second of CPU with partitions, as a multiple of those without."""
+    """Answers per second of CPU with partitions, as a multiple of those without."""
     return statistics.median(each[pair[0]] / each[name_of(*pair)]
                              for each in figures["cpu_us"])
 

@@ -1,20 +1,20 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Answers a second and bytes on the wire in each wire encoding, over links of
-several speeds, for single documents read at random. Every answer is compared
-with the source.
+"""Measures answers per second and bytes on the wire in each wire encoding, over links
+of several speeds, for single documents read at random. Every answer is compared with
+the source.
 
     loadtest/bench/wire_bench.py --corpus web=/data/webdocs --lines l_comment=/data/l_comment
 
-A corpus is NAME=STEM, where STEM.tar is what the archive is built of, STEM.raw
+A corpus is NAME=STEM, where the archive is built from STEM.tar, STEM.raw
 the same documents concatenated, STEM.tsv offset, size and id of each. A text of
---lines NAME=FILE is made into one first, each line a document. Archives are
-built in --directory and used again if they are there.
+--lines NAME=FILE is converted to one first, each line a document. Archives are
+built in --directory and reused if they exist.
 
 Links slower than loopback are network namespaces joined by a veth pair with
-`tc tbf` at both ends, so this takes root and iproute2; `--links loopback` takes
-neither, but then says nothing of bytes at the interface. Whatever happens,
-nothing is left behind.
+`tc tbf` at both ends, so this needs root and iproute2; `--links loopback` needs
+neither, but has no figure for bytes at the interface. All links are removed
+at the end.
 """
 import argparse
 import contextlib
@@ -89,7 +89,7 @@ def say(text):
 
 
 def write_lines_corpus(text_path, stem, lines_max):
-    """Each line, without its end, becomes a document line/NUMBER; empty ones are left out."""
+    """Makes each line, without its end, a document line/NUMBER; skips empty ones."""
     with open(text_path, "rb") as text, open(f"{stem}.raw", "wb") as raw, \
             open(f"{stem}.tsv", "w") as index, \
             tarfile.open(f"{stem}.tar", "w", format=tarfile.PAX_FORMAT) as tar:
@@ -139,7 +139,7 @@ class Bench:
             self.corpora.append((name, archive, stem))
 
     def load(self, server, link, stem, encoding):
-        """The report of quire-loadtest, with `interface_bytes` if there is a link."""
+        """Returns the report of quire-loadtest, with `interface_bytes` if there is a link."""
         arguments = self.arguments
         before = link.received_bytes() if link else 0
         result = subprocess.run(
@@ -162,7 +162,7 @@ class Bench:
         with LiveServer(str(self.quired), [f"bench={archive}"],
                         *self.arguments.serve_options.split(), command=command,
                         host=link.host if link else "127.0.0.1") as server:
-            # The first reads what is on disk, for all.
+            # The first run reads from disk for all others.
             self.load(server, link, stem, "identity")
             best = {}
             for _ in range(self.arguments.repetitions):
@@ -203,7 +203,7 @@ class Bench:
 
 
 def table(rows):
-    """Markdown lines: a row for each corpus and link."""
+    """Returns Markdown lines: a row for each corpus and link."""
     found = {}
     for row in rows:
         found.setdefault((row["corpus"], row["link"]), []).append(row)

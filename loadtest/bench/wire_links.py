@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two network namespaces with a wire between them, as slow as one likes.
+"""Two network namespaces joined by a link of a given rate.
 
-Needs root, `ip` and `tc` (Debian: iproute2). All that is made has the number of
-this process in its name and is removed when the context ends, however it ends;
-what a killed process left behind is removed by the next one.
+Needs root, `ip` and `tc` (Debian: iproute2). Everything created has the number of this
+process in its name and is removed when the context ends, however it ends; the next
+process removes leftovers of a killed one.
 """
 import os
 import pathlib
@@ -15,12 +15,12 @@ import sys
 
 PREFIX = "quire-wire-"
 ADDRESSES = {"server": "10.213.7.1", "client": "10.213.7.2"}
-# Rates as tc has them; None: no wire, both ends on one loopback interface.
+# Rates in tc's notation; None: no link, both ends on one loopback interface.
 LINKS = {"100mbit": "100mbit", "1gbit": "1gbit", "loopback": None}
 
 
 def fault():
-    """Why namespaces cannot be made here, for people; None if they can."""
+    """Returns why namespaces cannot be created here, for people; None if they can."""
     missing = [tool for tool in ("ip", "tc", "setpriv") if not shutil.which(tool, path=PATH)]
     if missing:
         return (f"{' and '.join(missing)} not found; deploy/bootstrap.sh installs what is needed "
@@ -42,7 +42,7 @@ def run(*words, check=True):
 
 
 def remove_stale():
-    """Namespaces whose makers are gone."""
+    """Removes namespaces whose processes have ended."""
     for name in re.findall(rf"^{PREFIX}(\d+)-\w+", run("ip", "netns", "list"), re.MULTILINE):
         if not pathlib.Path(f"/proc/{name}").exists():
             for end in ADDRESSES:
@@ -59,19 +59,20 @@ class WireLink:
         self.interfaces = {end: f"qw{os.getpid()}{end[0]}" for end in ADDRESSES}
 
     def command(self, end):
-        """What to put before a command that is to run at that end; it ends with this process."""
+        """Returns the prefix of a command that runs at that end; it ends with this process."""
         name = self.names[end if self.rate else "server"]
         return ["setpriv", "--pdeathsig", "KILL", "ip", "netns", "exec", name]
 
     def received_bytes(self):
-        """Of the client's interface so far, headers included; of loopback both ways together."""
+        """Returns the bytes of the client's interface so far, including headers; of
+        loopback both directions together."""
         name, interface = ((self.names["client"], self.interfaces["client"]) if self.rate
                            else (self.names["server"], "lo"))
         text = run("ip", "netns", "exec", name, "cat", "/proc/net/dev")
         return int(re.search(rf"{interface}:\s*(\d+)", text).group(1))
 
     def __enter__(self):
-        # What would end the process at once ends the context first.
+        # Signals that would end the process at once end the context first.
         self._handler = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         remove_stale()
         try:
@@ -95,7 +96,7 @@ class WireLink:
             device = self.interfaces[end]
             run(*inside, "ip", "addr", "add", f"{ADDRESSES[end]}/30", "dev", device)
             run(*inside, "ip", "link", "set", device, "up")
-            # The bucket must hold what the kernel sends at once, up to 64 KiB.
+            # The bucket must hold the kernel's bursts, up to 64 KiB.
             run(*inside, "tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", self.rate,
                 "burst", "256kb", "latency", "50ms")
 

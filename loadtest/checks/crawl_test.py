@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A crawl built, served and read with the programs themselves.
+"""Tests a crawl that is built, served and read with the programs themselves.
 
-The WARC is as crawlers write it: a gzip member for each record, requests and
-responses in pairs, the same pages several times, revisits.
+The WARC is like a crawler's: a gzip member for each record, requests and responses in
+pairs, the same pages several times, revisits.
 
 usage: crawl_test.py QUIRED QUIRE
 """
@@ -51,7 +51,7 @@ class Crawl:
         return self.records[-1]
 
     def add_response(self, uri, date, body, *fields, payload=None, **warc_fields):
-        """A response and its request, as they follow each other in a crawl."""
+        """Adds a response and its request, in a crawl's order."""
         http = "".join(f"{field}\r\n" for field in ("HTTP/1.1 200 OK", *fields))
         record = self.add("response", uri, date, http.encode() + b"\r\n" + body,
                           "application/http; msgtype=response",
@@ -91,7 +91,7 @@ class CrawlTest(unittest.TestCase):
         cls.third = crawl.add_response(
             PAGE, "2022-06-10T08:00:00Z", chunked(coded, 7), "Content-Type: text/html",
             "Content-Encoding: gzip", "Transfer-Encoding: chunked")
-        # Captures need not come in the order of their times.
+        # Captures need not be in the order of their times.
         cls.second = crawl.add_response(PAGE, "2022-05-31T23:59:59Z", b"<p>second</p>")
         crawl.add_revisit(PAGE, "2022-07-01T00:00:00Z", PAGE, "2021-01-01T00:00:00Z",
                           b"<p>first</p>")
@@ -127,7 +127,7 @@ class CrawlTest(unittest.TestCase):
         return (cls.start + datetime.timedelta(days=day)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def quire(self, *arguments, code=0):
-        """(standard output, standard error)"""
+        """Returns (standard output, standard error)."""
         run = subprocess.run([QUIRE, "--server", self.server.address, "--cache-dir", "-", *arguments],
                              capture_output=True, check=False)
         self.assertEqual(run.returncode, code, run.stderr)
@@ -139,7 +139,7 @@ class CrawlTest(unittest.TestCase):
         return out
 
     def test_a_url_is_its_newest_page(self):
-        self.assertIn("an id reads the newest of them, of a crawl the newest response", self.said)
+        self.assertIn("an id reads the newest of them, or the newest response of a crawl", self.said)
         # The newest capture is a revisit of the first.
         self.assertEqual(self.get(PAGE), b"<p>first</p>")
         self.assertEqual(self.get("file:///notes"), b"notes")
@@ -175,7 +175,7 @@ class CrawlTest(unittest.TestCase):
     def test_record_type_selects(self):
         self.assertIn(b"WARC-Type: request", self.get(PAGE, "--record-type", "request", "--record"))
         self.assertEqual(self.get(PAGE, "--record-type", "response"), b"<p>third</p>")
-        # A revisit is followed however it is named.
+        # A revisit is followed in all forms of names.
         self.assertEqual(self.get(PAGE, "--record-type", "revisit"), b"<p>first</p>")
         self.assertIn(b"WARC-Type: revisit", self.get(PAGE, "--record-type", "revisit", "--record"))
         info = f"urn:uuid:{0:036}"

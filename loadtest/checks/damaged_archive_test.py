@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What can still be had of damaged archives, with the programs themselves.
+"""Tests what remains readable of damaged archives, with the programs themselves.
 
 usage: damaged_archive_test.py QUIRED QUIRE
 """
@@ -23,7 +23,7 @@ COUNT = 500
 SIZE = 1000
 BLOCK = 65536
 LARGE = 12 << 20
-# Blocks of the first archive that are damaged.
+# Damaged blocks of the first archive.
 DAMAGED = (0, 4, 7)
 
 
@@ -65,12 +65,12 @@ class DamagedArchiveTest(unittest.TestCase):
         segment, = archive.glob("segment-*")
         contents = bytearray(segment.read_bytes())
         for offset in offsets:
-            # A header, then blocks, each with a word before it and a checksum behind it.
+            # A header, then blocks, each with a word before it and a checksum after it.
             contents[48 + offset + offset // BLOCK * 12 + 4] ^= 1
         segment.write_bytes(contents)
 
     def quire(self, *arguments, code=0, server=None):
-        """(standard output, standard error)"""
+        """Returns (standard output, standard error)."""
         run = subprocess.run(
             [QUIRE, "--server", (server or self.server).address, *map(str, arguments)],
             capture_output=True, check=False)
@@ -78,7 +78,7 @@ class DamagedArchiveTest(unittest.TestCase):
         return run.stdout, run.stderr.decode()
 
     def test_a_scan_is_resumed_after_the_damage(self):
-        """Each hint leads past the block that ended the scan before."""
+        """Each hint leads past the block that ended the previous scan."""
         path = self.directory / "scanned"
         found, offsets = b"", []
         _, messages = self.quire("scan", "small", "-o", path, code=1)
@@ -144,7 +144,7 @@ class DamagedArchiveTest(unittest.TestCase):
         self.assertEqual(plain, kept)
 
     def test_export_of_a_reordered_archive_keeps_what_can_be_read(self):
-        """A damaged block has text of many documents, and some of them twice."""
+        """A damaged block has text of many documents, some of it used twice."""
         draw = random.Random(5)
         pieces = [draw.randbytes(3000) for _ in range(300)]
         files = {f"{number:03}": b"".join(draw.choices(pieces, k=draw.randrange(20)))
@@ -169,7 +169,7 @@ class DamagedArchiveTest(unittest.TestCase):
         self.assertEqual(members_of(path), readable)
 
     def damage_ids(self, archive):
-        """Flips a bit of the index of ids, and returns what verify says of it."""
+        """Flips a bit of the index of ids, and returns the message of verify."""
         segment, = archive.glob("segment-*")
         good = segment.read_bytes()
         for at in range(len(good) - 1, 0, -16):

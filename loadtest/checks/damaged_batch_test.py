@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A batch over an archive with damaged blocks, read with the programs themselves.
+"""Tests a batch over an archive with damaged blocks, read with the programs themselves.
 
 usage: damaged_batch_test.py QUIRED QUIRE
 """
@@ -30,7 +30,7 @@ class DamagedBatchTest(unittest.TestCase):
                         "--block-size", "64KiB", directory / "in"], check=True)
         segment, = archive.glob("segment-*")
         contents = bytearray(segment.read_bytes())
-        # In two blocks, with some whole ones between them.
+        # In two blocks, with some intact ones between them.
         for number in (10, 310):
             contents[contents.index(b"%03d\n" % number * 9)] ^= 1
         segment.write_bytes(contents)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""How clients leave a server: connections that grow old, SIGTERM with and without a
+"""Tests how clients leave a server: connections that grow old, SIGTERM with and without a
 delay for load balancers, and a second SIGTERM.
 
 usage: drain_test.py QUIRED
@@ -48,7 +48,7 @@ class OpenBatch:
         return None
 
     def await_end(self):
-        """What the server ends it with."""
+        """Returns the status with which the server ends it."""
         try:
             for _ in self.call:
                 pass
@@ -74,7 +74,7 @@ class DrainTest(unittest.TestCase):
 
     @contextlib.contextmanager
     def serve(self, *flags):
-        """A server that has been told to stop when the block ends."""
+        """Serves during the block, which must stop the server."""
         server = LiveServer(QUIRED, [self.archive], *flags)
         self.addCleanup(server.process.kill)
         yield server
@@ -115,7 +115,7 @@ class DrainTest(unittest.TestCase):
                 self.wait_for(lambda s=service: server.check_health(STUBS, s) == NOT_SERVING,
                               service)
             self.assertFalse(self.is_ready(server))
-            # Both of a client that comes only now.
+            # Both for a client that connects only now.
             with server.channel() as channel:
                 self.expect_read(channel)
                 batch = OpenBatch(channel)
@@ -124,7 +124,7 @@ class DrainTest(unittest.TestCase):
                 server.process.send_signal(signal.SIGHUP)
                 self.await_line(server, "SIGHUP: ignored")
                 self.assertEqual(server.check_health(STUBS, ""), NOT_SERVING)
-                # Nobody waits a day for the call.
+                # The call must not last a day.
                 server.process.send_signal(signal.SIGTERM)
                 self.assertIn(batch.await_end(), (grpc.StatusCode.UNAVAILABLE,
                                                   grpc.StatusCode.CANCELLED))
@@ -145,7 +145,7 @@ class DrainTest(unittest.TestCase):
             self.assertEqual(batch.read(0, 100), TEXT[:100])
             server.process.send_signal(signal.SIGTERM)
             self.await_line(server, "stopping")
-            # The call under way goes on.
+            # The call in flight continues.
             self.assertEqual(batch.read(100, 100), TEXT[100:200])
             server.process.send_signal(signal.SIGTERM)
             self.assertIn(batch.await_end(), (grpc.StatusCode.UNAVAILABLE,

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What goes into an archive comes out of it: built, served and exported with the
-programs themselves, and compared with the sources.
+"""Tests that export returns what build was given: archives are built, served and exported
+with the programs themselves, and compared with the sources.
 
 usage: export_test.py QUIRED QUIRE
 """
@@ -28,7 +28,7 @@ SEED = 20261122
 # Only a hang takes this long.
 PATIENCE_SECONDS = 120
 MTIME = 1_600_000_000
-# More than all buffers between the server's disk and a reader that has stopped hold.
+# Larger than all buffers between the server's disk and a stopped reader.
 LARGE_SIZE_BYTES = 48 << 20
 
 
@@ -40,7 +40,7 @@ def warc_record(kind, uri, block, date="2022-01-02T03:04:05Z", version="1.0"):
 
 
 def parse_warc(data):
-    """[(header fields, block)] by a parser that trusts Content-Length alone."""
+    """Returns [(header fields, block)], with a parser that uses only Content-Length."""
     records, at = [], 0
     while at < len(data):
         end = data.index(b"\r\n\r\n", at) + 4
@@ -55,7 +55,7 @@ def parse_warc(data):
 
 
 def members_of(data):
-    """[(name as bytes, mtime, contents)] of a tar."""
+    """Returns [(name as bytes, mtime, contents)] of a tar."""
     with tarfile.open(fileobj=io.BytesIO(data), encoding="utf-8", errors="surrogateescape") as tar:
         return [(os.fsencode(member.name), member.mtime, tar.extractfile(member).read())
                 for member in tar if member.isfile() or member.islnk()]
@@ -102,7 +102,7 @@ class ExportTest(unittest.TestCase):
 
     @classmethod
     def write_tar(cls):
-        """Members that are hard to keep, names that come again among them."""
+        """Writes members with difficult properties, including duplicate names."""
         with tarfile.open(cls.directory / "members.tar", "w", format=tarfile.PAX_FORMAT,
                           encoding="utf-8", errors="surrogateescape") as tar:
             def add(name, data=b"", **fields):
@@ -142,7 +142,7 @@ class ExportTest(unittest.TestCase):
                 file.write(gzip.compress(record, mtime=0))
 
     def quire(self, *arguments, code=0, server=None, stdin=None, **options):
-        """(standard output, standard error)"""
+        """Returns (standard output, standard error)."""
         run = subprocess.run([QUIRE, "--server", server or self.server.address, *arguments],
                              input=stdin, capture_output=True, check=False,
                              timeout=PATIENCE_SECONDS, **options)
@@ -156,9 +156,9 @@ class ExportTest(unittest.TestCase):
         times = {name: MTIME + number * 3 for number, name in enumerate(self.files)}
         self.assertEqual(members_of(path.read_bytes()),
                          [(name, times[name], self.files[name]) for name in sorted(self.files)])
-        # As other programs read it, and by way of a pipe.
+        # As other programs read it, and through a pipe.
         listed = subprocess.run(["tar", "-tf", path], check=True, capture_output=True)
-        # GNU tar takes names as bytes without being told.
+        # GNU tar treats names as bytes without an option.
         self.assertEqual(listed.stderr.replace(
             b"tar: Ignoring unknown extended header keyword 'hdrcharset'\n", b""), b"")
         self.assertEqual(len(listed.stdout.splitlines()), len(self.files))
@@ -173,7 +173,7 @@ class ExportTest(unittest.TestCase):
         source = [(outside.pop(name, name), *rest) for name, *rest in source]
         self.assertEqual(outside, {})
         out, messages = self.quire("export", "members", "--tar", "-")
-        # A hard link is a document of its own.
+        # A hard link is a separate document.
         exported = members_of(out)
         self.assertEqual([(name, data) for name, _, data in exported],
                          [(name, data) for name, _, data in source])
@@ -181,7 +181,7 @@ class ExportTest(unittest.TestCase):
         self.assertIn("2 members have the name of an earlier one", messages)
         self.assertIn("3 ids that no file can be named by or that would be unpacked elsewhere",
                       messages)
-        # The export is a source as good as the first.
+        # The export is a source like the original.
         (self.directory / "again.tar").write_bytes(out)
         self.build("again", "again.tar")
         with LiveServer(QUIRED, [self.directory / "again.quire"]) as server:
@@ -215,7 +215,7 @@ class ExportTest(unittest.TestCase):
         self.assertIn("file:///sub/%FF%FE", uris)
         self.assertIn("file:///new%0Aline", uris)
         self.assertEqual(records[0][0]["WARC-Date"], "2020-09-13T12:26:40.000Z")
-        # And may be built from again.
+        # An archive can be built from it again.
         (self.directory / "files.warc").write_bytes(out)
         self.build("files-again", "files.warc")
 
@@ -281,7 +281,7 @@ class ExportTest(unittest.TestCase):
         self.assertEqual([name for name in os.listdir(self.directory) if name.startswith(".quire")], [])
 
     def start_on_socket(self, socket, archive):
-        """A server at a place that another one can take later."""
+        """Starts a server at a path that another one can take later."""
         server = subprocess.Popen(
             [QUIRED, "serve", archive, "--listen", f"unix:{socket}"], stderr=subprocess.PIPE, text=True)
         self.addCleanup(server.wait)
@@ -293,7 +293,7 @@ class ExportTest(unittest.TestCase):
         return self.fail("quired did not start")
 
     def begin_export(self, socket):
-        """An export whose reader has read a little and now waits."""
+        """Starts an export whose reader has read a little and now waits."""
         export = subprocess.Popen(
             [QUIRE, "--server", f"unix:{socket}", "--timeout", "120s", "export", "large", "--tar", "-"],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE)

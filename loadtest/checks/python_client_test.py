@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A client in another language, made from the protos alone, over a real socket.
+"""Tests a client in another language, generated from the protos alone, over a real
+socket.
 
 usage: python_client_test.py QUIRED
 """
@@ -26,8 +27,7 @@ SEED = 20261121
 
 
 def symbols_of(table):
-    """Symbols by their codes, of a table as the published FSST library
-    serialises it."""
+    """Returns symbols by code, of a table in the published FSST library's format."""
     sizes = list(table[9:17])
     zero = table[8]
     sizes[0] -= zero
@@ -47,7 +47,7 @@ def decode_fsst(data, symbols):
 
 
 def decode_zstd(data, size, dictionary):
-    """A block of codecs zstd and rlz."""
+    """Decodes a block of codecs zstd and rlz."""
     as_text = zstandard.ZstdCompressionDict(
         dictionary, dict_type=zstandard.DICT_TYPE_RAWCONTENT) if dictionary else None
     return zstandard.ZstdDecompressor(dict_data=as_text).decompress(data, max_output_size=size)
@@ -80,7 +80,7 @@ class PythonClientTest(unittest.TestCase):
         return response
 
     def test_the_package_is_quire_v1(self):
-        """`proto` belongs to proto-plus, which many Google clients bring along."""
+        """`proto` belongs to proto-plus, which many Google clients include."""
         self.assertEqual(self.stubs.pb.__name__, "quire.v1.archive_pb2")
         self.assertFalse(os.path.exists(f"{self.directory}/proto"))
 
@@ -144,7 +144,7 @@ class PythonClientTest(unittest.TestCase):
         self.assertEqual(b"".join(p.data for p in rest), self.text[len(pieces[0].data):])
 
     def decode_encoded(self, archive, response):
-        """The text of an answer in any encoding, with what `archive` names."""
+        """Returns the text of an answer in any encoding, with the tables that `archive` names."""
         pb, details = self.stubs.pb, response.details
         self.assertEqual(response.checksum, xxhash.xxh3_64_intdigest(response.data))
         if response.encoding == pb.WIRE_ENCODING_IDENTITY:
@@ -230,7 +230,7 @@ class PythonClientTest(unittest.TestCase):
     def test_reflection_describes_all_that_it_lists(self):
         services = [service.name for service in
                     self.reflect(list_services="").list_services_response.service]
-        # And what errors carry: tools look for the names in their type_urls.
+        # And the details of errors: tools look up the names in their type_urls.
         for symbol in [*services, "google.rpc.ErrorInfo", "google.rpc.RetryInfo",
                        "google.rpc.BadRequest", "google.rpc.Status"]:
             with self.subTest(symbol):
@@ -238,7 +238,7 @@ class PythonClientTest(unittest.TestCase):
                                 .file_descriptor_response.file_descriptor_proto)
 
     def test_reads_with_nothing_but_reflection(self):
-        """As grpcurl does: types from the server, no protos at hand."""
+        """Like grpcurl: types from the server, without protos."""
         pool = descriptor_pool.DescriptorPool()
         waiting = list(self.reflect(file_containing_symbol="quire.v1.Archive")
                        .file_descriptor_response.file_descriptor_proto)

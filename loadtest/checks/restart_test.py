@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Scans, batches and ranges go on where they were when the server is killed under
-them and comes back; and end with advice when it does not.
+"""Tests that scans, batches and ranges resume when the server is killed during them and
+restarted; and that they end with advice when it does not come back.
 
 usage: restart_test.py QUIRED QUIRE
 """
@@ -19,8 +19,7 @@ import unittest
 # Only a hang takes this long.
 PATIENCE_S = 120
 TEXT_SIZE = 24 << 20
-# Less than a client and a server have under way, so that a reader who stops
-# stops the server.
+# Less than a client and a server have in flight, so that a stopped reader stops the server.
 FIRST_SIZE = 1 << 20
 AWAY_S = 2
 
@@ -47,14 +46,14 @@ class RestartTest(unittest.TestCase):
         self.addCleanup(self.stop_server)
 
     def start_server(self):
-        """On the same address each time."""
+        """Uses the same address each time."""
         self.server = subprocess.Popen(
             [QUIRED, "serve", self.archive, "--listen", self.address], stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE, text=True)
         for line in self.server.stderr:
             if "listening on" in line:
                 break
-        # Or a full pipe would stop it.
+        # Otherwise a full pipe would stop it.
         threading.Thread(target=self.drain, args=(self.server.stderr,), daemon=True).start()
 
     @staticmethod

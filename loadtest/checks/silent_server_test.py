@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""quire-loadtest against a server that describes its archive and then says
-nothing more: each mode ends, says so, and fails.
+"""Tests quire-loadtest against a server that describes its archive and is silent
+afterwards: each mode ends, reports it, and fails.
 
 usage: silent_server_test.py QUIRE_LOADTEST
 """
@@ -22,13 +22,13 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 from live_server import make_stubs
 
 READ_SIZE_MAX = 100_000
-# A run that has not ended by then never will.
+# A run that lasts longer would never end.
 SECONDS_MAX = 120
 
 
 @contextlib.contextmanager
 def silent_server(stubs):
-    """The address of a server whose calls for text do nothing until the end."""
+    """Returns the address of a server whose calls for text do nothing until the end."""
     over = threading.Event()
 
     class Archive(stubs.rpc.ArchiveServicer):

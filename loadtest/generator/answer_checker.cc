@@ -17,8 +17,8 @@ void AnswerChecker::Fail(absl::string_view what) {
   }
 }
 
-// An id may occur several times; then the server may answer with another of
-// that name than the one that was drawn.
+// Several documents may have one id; the server may answer with another than
+// the one that was drawn.
 void AnswerChecker::CheckDocument(const v1::Document* document) {
   if (document == nullptr) {
     Fail("no document in the answer");
@@ -47,7 +47,7 @@ void AnswerChecker::CheckDocument(const v1::Document* document) {
 }
 
 std::optional<absl::string_view> AnswerChecker::TextOf(const SentBytes& sent) {
-  // Checked here, so that a client's fault cannot hide a server's.
+  // Checked here, so that a fault of the client cannot hide one of the server.
   if (sent.checksum != Checksum64(AsBytes(sent.data))) {
     Fail("checksum and data differ");
     return std::nullopt;
@@ -103,7 +103,7 @@ void AnswerChecker::CheckPart(const SentBytes& sent,
 
 std::optional<std::string> AnswerChecker::Finish() {
   if (!fault_.has_value() && !started_) {
-    Fail("no message came");
+    Fail("no message arrived");
   }
   if (!fault_.has_value() && received_bytes_ != target_.place->size_bytes) {
     Fail(absl::StrCat(received_bytes_, " bytes came"));

@@ -16,21 +16,21 @@
 
 namespace quire {
 
-// Holds the messages of one answer, in their order, against the request and the
+// Checks the messages of one answer, in order, against the request and the
 // source.
 // Thread-compatible.
 class AnswerChecker {
  public:
-  // `source` null: contents are not compared, only checksums, ranges and
-  // descriptions. `wire` decodes answers in other encodings than identity;
-  // null: there must be none. What it makes of them is compared with the source
-  // like the rest. Both must outlive the checker.
+  // `source` null: checks only checksums, ranges and descriptions, not
+  // contents. `wire` decodes answers in other encodings than identity; null:
+  // there must be none. Decoded text is compared like other text. Both must
+  // outlive the checker.
   AnswerChecker(const SourceText* source, const LoadTarget& target,
                 WireCall* wire)
       : source_(source), target_(target), wire_(wire) {}
 
-  // Blocks on the disk that the source is on; meanwhile `wire` is paused.
-  // `Message` has the fields of ReadResponse or of ScanResponse.
+  // Blocks on the source's disk; pauses `wire` meanwhile. `Message` has the
+  // fields of ReadResponse or of ScanResponse.
   template <typename Message>
   void Check(const Message& message) {
     if constexpr (requires { message.document(); }) {
@@ -44,29 +44,30 @@ class AnswerChecker {
     CheckPart(SentBytesOf(message), message.range());
   }
 
-  // Of all messages: the field `data` as it came, and the messages whole.
+  // Size of the encoded field `data`, and of whole messages.
   uint64_t wire_size_bytes() const { return wire_size_bytes_; }
 
   uint64_t message_size_bytes() const { return message_size_bytes_; }
 
-  // Decoded.
+  // Decoded size.
   uint64_t received_bytes() const { return received_bytes_; }
 
-  // Whether anything was wrong so far.
+  // True if a fault was found.
   bool has_fault() const { return fault_.has_value(); }
 
-  // Spent on decoding.
+  // Time of decoding.
   uint64_t decode_ns() const { return decode_ns_; }
 
-  // The first thing that was wrong, in words; nullopt if the answer was right
-  // and is complete.
+  // Returns the first fault in words; nullopt if the answer is right and
+  // complete.
   std::optional<std::string> Finish();
 
  private:
   void Fail(absl::string_view what);
   void CheckDocument(const v1::Document* document);
   void CheckPart(const SentBytes& sent, const v1::ByteRange& range);
-  // The bytes of the range; nullopt, and a fault, if they cannot be had.
+  // Returns the bytes of the range; nullopt and a fault if they cannot be
+  // decoded.
   std::optional<absl::string_view> TextOf(const SentBytes& sent);
 
   const SourceText* const source_;

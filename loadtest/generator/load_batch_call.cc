@@ -18,17 +18,17 @@
 namespace quire {
 namespace {
 
-// Of one message of items: below what any server takes by default.
+// Limit on a message of items: below the default limit of servers.
 constexpr size_t kMessageSizeBytesMax = size_t{1} << 20;
 
-// The requests of one batch, and what is left of them. Goes through its
-// streams, of which there are several only if the server was busy.
+// The requests of one batch and their state. Moves through its streams; there
+// are several only if the server was busy.
 struct Batch {
   std::vector<LoadTarget> targets;
-  // Of targets: neither answered nor too large. Not of bool, whose neighbours
-  // may not be used by two threads.
+  // By target: neither answered nor too large. Not vector<bool>, whose
+  // neighbouring elements two threads must not use.
   std::vector<char> is_open;
-  // Of targets: for ReadStream.
+  // Targets for ReadStream.
   std::vector<size_t> large;
   uint64_t call_index = 0;
   uint64_t due_ns = 0;
@@ -37,7 +37,7 @@ struct Batch {
 
 void StartStream(LoadContext& load, std::unique_ptr<Batch> batch);
 
-// Reads what was too large, one after the other, then ends the batch.
+// Reads the too large targets in order, then ends the batch.
 void ReadLarge(LoadContext& load, std::unique_ptr<Batch> batch) {
   if (batch->large.empty()) {
     batch->done();
@@ -102,7 +102,7 @@ class BatchCall final : public grpc::ClientBidiReactor<v1::BatchReadRequest,
       const std::optional<absl::Duration> delay =
           attempt_.RetryDelay(end, batch_->due_ns);
       if (delay.has_value()) {
-        // The run may be gone before this call, if the next one ends it.
+        // The run may end, and be destroyed, before this call.
         std::unique_ptr<Batch> again = std::move(batch_);
         self.reset();
         After(*delay, [&load, batch = std::move(again)]() mutable {
@@ -118,18 +118,18 @@ class BatchCall final : public grpc::ClientBidiReactor<v1::BatchReadRequest,
     } else {
       FailOpen(std::move(end));
     }
-    // With the last batch the run may be gone.
+    // The run may be destroyed with the last batch.
     std::unique_ptr<Batch> batch = std::move(batch_);
     self.reset();
     ReadLarge(load, std::move(batch));
   }
 
  private:
-  // One message of items, or the end of them.
+  // Writes one message of items, or the end of the stream.
   void WriteNext() {
     size_t size_bytes = 0;
     const size_t count = batch_->targets.size();
-    // Of zero there would be no progress.
+    // At least one, for progress.
     const uint64_t items_max =
         std::max<uint64_t>(1, attempt_.load().limits.batch_message_items_max());
     while (next_ < count && size_bytes < kMessageSizeBytesMax &&
@@ -188,7 +188,7 @@ class BatchCall final : public grpc::ClientBidiReactor<v1::BatchReadRequest,
     attempt_.load().recorder.Record(outcome);
   }
 
-  // What has no answer yet will not get one.
+  // Ends all targets without an answer.
   void FailOpen(CallEnd end) {
     LoadContext& load = attempt_.load();
     LoadOutcome outcome{.due_ns = batch_->due_ns, .ended_ns = load.NowNs()};
@@ -209,15 +209,15 @@ class BatchCall final : public grpc::ClientBidiReactor<v1::BatchReadRequest,
       }
     }
     if (!is_told) {
-      // All else was right; one answer too many is wrong all the same.
+      // One answer too many is a fault even if all others were right.
       load.recorder.Record(outcome);
     }
   }
 
   CallAttempt attempt_;
   std::unique_ptr<Batch> batch_;
-  // Of targets: the first that was not yet written. Read by OnReadDone() while
-  // OnWriteDone() may move it on; an answer comes after its item was written.
+  // First target not yet written. OnReadDone() reads it while OnWriteDone() may
+  // advance it; an answer comes after its item was written.
   std::atomic<size_t> next_ = 0;
   bool is_written_ = false;
   // A fault of the whole stream, in words.

@@ -31,7 +31,7 @@ void OpenCalls::Remove(OpenCall* call) {
 void OpenCalls::CancelAll() {
   MutexLock lock(&mutex_);
   is_cancelled_ = true;
-  // Under the lock, as a call may be gone right after.
+  // Under the lock, as a call may be destroyed afterwards.
   for (OpenCall* call : calls_) {
     call->context.TryCancel();
   }
@@ -78,8 +78,8 @@ CallEnd CallAttempt::EndOf(const grpc::Status& status) {
         "the server sent nothing for ",
         absl::FormatDuration(absl::FromChrono(load_.options.deadline))));
   }
-  // With a reason it is the server's word. Another call may have had an answer
-  // meanwhile.
+  // A status with a reason comes from the server. Another call may have had an
+  // answer meanwhile.
   if (absl::IsDeadlineExceeded(end.status) && end.reason.empty()) {
     if (load_.heard_ns <= call_.waiting_since_ns) {
       load_.is_silent = true;
@@ -91,7 +91,7 @@ CallEnd CallAttempt::EndOf(const grpc::Status& status) {
 }
 
 void After(absl::Duration delay, absl::AnyInvocable<void()> again) {
-  // Of a shared_ptr, as the alarm's function must be copyable.
+  // A shared_ptr, as the alarm's function must be copyable.
   auto alarm = std::make_shared<grpc::Alarm>();
   auto action = std::make_shared<absl::AnyInvocable<void()>>(std::move(again));
   grpc::Alarm* const setter = alarm.get();

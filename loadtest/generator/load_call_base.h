@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the calls of load_calls.h have in common. Internal to them.
+// Common parts of the calls in load_calls.h. Internal to them.
 #ifndef QUIRE_LOADTEST_GENERATOR_LOAD_CALL_BASE_H_
 #define QUIRE_LOADTEST_GENERATOR_LOAD_CALL_BASE_H_
 
@@ -23,7 +23,7 @@
 
 namespace quire {
 
-// A status of gRPC, taken apart.
+// The parts of a gRPC status.
 struct CallEnd {
   absl::Status status = {};
   // Empty if the server gave none.
@@ -34,13 +34,13 @@ struct CallEnd {
 // Calls `again` after the delay, on a thread of gRPC.
 void After(absl::Duration delay, absl::AnyInvocable<void()> again);
 
-// One attempt at a call: the context, what it asks for, and its place among the
-// open calls, which it has until it is destroyed. It is cancelled if a message
-// takes longer than the options' deadline.
+// One attempt at a call: its context, its request, and its entry among the open
+// calls, kept until destruction. It is cancelled if a message takes longer than
+// the options' deadline.
 // Thread-compatible.
 class CallAttempt {
  public:
-  // `is_unary`: gRPC watches over the deadline, to the millisecond.
+  // `is_unary`: gRPC enforces the deadline, to the millisecond.
   CallAttempt(LoadContext& load, bool is_unary);
   ~CallAttempt();
   CallAttempt(const CallAttempt&) = delete;
@@ -53,7 +53,7 @@ class CallAttempt {
   // Null for identity.
   WireCall* wire() { return wire_.get(); }
 
-  // Fills in the archive and the encodings.
+  // Sets the archive and the encodings.
   template <typename Request>
   void FillIn(Request& request) const {
     request.set_archive(load_.options.archive);
@@ -62,21 +62,22 @@ class CallAttempt {
     }
   }
 
-  // A message came. What is done with it until WaitForMessage() does not count
-  // as the server's silence.
+  // Records a message. The time until WaitForMessage() does not count as
+  // silence of the server.
   void NoteMessage();
   void WaitForMessage();
 
-  // What the call's status means: DeadlineExceeded if it was cancelled because
-  // the server was silent. Notes whether the server is so on all calls.
+  // Returns the meaning of the call's status: DeadlineExceeded if it was
+  // cancelled because the server was silent. Records if the server is silent on
+  // all calls.
   CallEnd EndOf(const grpc::Status& status);
 
-  // How long to wait before the call is made again, if the server asks for that
-  // and there is still time; nullopt: the call has ended for good. Counts it.
+  // Returns the wait before a retry, if the server asks for one and there is
+  // time; nullopt if the call has ended. Counts the retry.
   std::optional<absl::Duration> RetryDelay(const CallEnd& end,
                                            uint64_t due_ns) const;
 
-  // Whether the call failed because the run has ended, which is no error.
+  // True if the call failed because the run has ended, which is no error.
   bool WasCancelled(const CallEnd& end) const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls that a load run makes. All of them are asynchronous: they begin
-// here, on any thread, and go on and end on threads of gRPC.
+// The calls of a load run. All are asynchronous: they start here, on any
+// thread, and continue and end on threads of gRPC.
 #ifndef QUIRE_LOADTEST_GENERATOR_LOAD_CALLS_H_
 #define QUIRE_LOADTEST_GENERATOR_LOAD_CALLS_H_
 
@@ -27,29 +27,29 @@
 
 namespace quire {
 
-// One attempt at a call, while it is out. Times are from the run's start.
+// One attempt at a call in flight. Times are from the run's start.
 struct OpenCall {
   grpc::ClientContext context;
-  // Since when the server owes a message; UINT64_MAX while a message is being
-  // checked.
+  // Time since which the server owes a message; UINT64_MAX while a message is
+  // being checked.
   std::atomic<uint64_t> waiting_since_ns = 0;
-  // It was cancelled because that took too long.
+  // Cancelled because the message took too long.
   std::atomic<bool> is_silent = false;
 };
 
-// The calls that are out, so that a run which ends need not wait for them, nor
-// any run for a stream on which nothing comes.
+// The calls in flight, so that a run which ends need not wait for them, nor any
+// run for a silent stream.
 // Thread-safe.
 class OpenCalls {
  public:
-  // `call` must stay until Remove().
+  // `call` must stay valid until Remove().
   void Add(OpenCall* call) ABSL_LOCKS_EXCLUDED(mutex_);
   void Remove(OpenCall* call) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Cancels all calls that are out, and all that come.
+  // Cancels all calls in flight, and all later ones.
   void CancelAll() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Cancels those that have been waiting since `since_ns` or longer.
+  // Cancels calls that have waited since `since_ns` or longer.
   void CancelSilent(uint64_t since_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
   bool is_cancelled() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -60,7 +60,7 @@ class OpenCalls {
   absl::flat_hash_set<OpenCall*> calls_ ABSL_GUARDED_BY(mutex_);
 };
 
-// What all calls of a run share. Thread-safe once filled in.
+// State that all calls of a run share. Thread-safe once set.
 struct LoadContext {
   LoadOptions options;
   // One per connection; not empty.
@@ -75,19 +75,19 @@ struct LoadContext {
   std::chrono::steady_clock::time_point started;
   LoadRecorder recorder;
   OpenCalls open_calls;
-  // When the server last sent anything, on any call.
+  // Time of the server's last message, on any call.
   std::atomic<uint64_t> heard_ns = 0;
-  // A call was given up, and nothing had come on any call while it waited.
+  // A call was given up, and no call received anything while it waited.
   std::atomic<bool> is_silent = false;
 
-  // From the run's start.
+  // Time since the run's start.
   uint64_t NowNs() const {
     return static_cast<uint64_t>(
         std::chrono::nanoseconds(std::chrono::steady_clock::now() - started)
             .count());
   }
 
-  // Connections take turns.
+  // Distributes calls over the connections in turn.
   v1::Archive::Stub& StubOf(uint64_t call_index) const {
     return *stubs[call_index % stubs.size()];
   }
@@ -96,17 +96,17 @@ struct LoadContext {
 // Called once when a call has ended and all of its requests are recorded.
 using LoadCallDone = absl::AnyInvocable<void()>;
 
-// One request, by Read; by ReadStream where it is larger than a Read may be,
-// or turns out to be. A busy server is asked again when it says.
+// Makes one request, by Read, or by ReadStream if it is larger than a Read may
+// be, or turns out to be. Retries a busy server after its delay.
 void StartLoadRead(LoadContext& context, const LoadTarget& target,
                    uint64_t call_index, uint64_t due_ns, LoadCallDone done);
 
-// Requests [first_index, first_index + count) by BatchRead. What is too large
-// for that follows, one by one, as by StartLoadRead().
+// Makes requests [first_index, first_index + count) by BatchRead. Requests too
+// large for that follow one by one, as by StartLoadRead().
 void StartLoadBatch(LoadContext& context, uint64_t first_index, uint64_t count,
                     uint64_t call_index, uint64_t due_ns, LoadCallDone done);
 
-// Part `part` of `part_count` equal parts of the text, by Scan.
+// Scans part `part` of `part_count` equal parts of the text.
 void StartLoadScan(LoadContext& context, uint64_t part, uint64_t part_count,
                    uint64_t call_index, uint64_t due_ns, LoadCallDone done);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each kind of call by itself: by which methods it asks, what it records, and
-// that it ends once. load_modes_test.cc has them in runs.
+// Tests each kind of call separately: its methods, its records, and that it
+// ends once. load_modes_test.cc tests them in runs.
 #include "loadtest/generator/load_calls.h"
 
 #include <chrono>
@@ -30,7 +30,7 @@ using ::testing::Key;
 constexpr size_t kDocumentCount = 20;
 constexpr uint64_t kReadSizeMax = 2'000;
 
-// How often calls have ended.
+// Counts ended calls.
 class Ends {
  public:
   LoadCallDone Expect() {
@@ -85,7 +85,7 @@ class LoadCallsTest : public ::testing::Test {
     Begin();
   }
 
-  // Another run, whose figures are its own.
+  // Starts another run, with its own figures.
   void Begin() {
     load_ = std::make_unique<LoadContext>();
     load_->options = options_;
@@ -172,7 +172,7 @@ TEST_F(LoadCallsTest, GivesUpABusyServerWhenItsTimeIsOver) {
   faults.busy_calls = -1;
   server_->SetFaults(faults);
   Begin();
-  // Due as long ago as a call may take.
+  // Due as long ago as the limit of a call.
   load_->started -= load_->options.deadline;
   Ends ends;
   StartLoadRead(*load_, {.place = TextSpan{0, 10}}, 0, 0, ends.Expect());
@@ -195,7 +195,7 @@ TEST_F(LoadCallsTest, ABatchIsSentWhateverTheLimitOfItsMessages) {
   EXPECT_EQ(server_->LargestBatchMessage(), 1);
 }
 
-// Each kind of call alone: nothing comes on any other meanwhile.
+// Each kind of call alone, so that no other call receives anything.
 TEST_F(LoadCallsTest, GivesUpAServerThatIsSilent) {
   FakeFaults faults;
   faults.stalled_calls = -1;
@@ -222,7 +222,7 @@ TEST_F(LoadCallsTest, GivesUpAServerThatIsSilent) {
         break;
     }
     if (kind != 0) {
-      // As a run does at every turn, as if the time were over.
+      // As a run does at every tick, as if the time were over.
       load_->open_calls.CancelSilent(0);
       EXPECT_EQ(ends.count(), 0);
       load_->open_calls.CancelSilent(load_->NowNs());
@@ -244,7 +244,7 @@ TEST_F(LoadCallsTest, OneSilentCallAmongOthersIsNoSilentServer) {
   server_->SetFaults(faults);
   Begin();
   Ends ends;
-  // Either of them is answered; the third after both began.
+  // Both are answered; the third message comes after both began.
   StartLoadRead(*load_, {.place = TextSpan{0, 3'000}}, 0, 0, ends.Expect());
   StartLoadRead(*load_, {.place = TextSpan{0, 10}}, 1, 0, ends.Expect());
   ends.WaitFor(1);
@@ -271,7 +271,7 @@ TEST_F(LoadCallsTest, ABatchAnswersAllOfItsRequests) {
     EXPECT_EQ(report.text_bytes, text_bytes);
   }
   EXPECT_EQ(server_->CallCount("BatchRead"), 3);
-  // For the largest document, of which only the server knows how large it is.
+  // For the largest document, whose size only the server knows.
   EXPECT_GT(server_->CallCount("ReadStream"), 0);
   EXPECT_EQ(server_->CallCount("Read"), server_->CallCount("ReadStream"));
 }
@@ -318,7 +318,7 @@ TEST_F(LoadCallsTest, WhatTheRunsEndCancelsIsNoError) {
   EXPECT_EQ(ends.count(), 0);
   EXPECT_FALSE(load_->open_calls.is_cancelled());
   load_->open_calls.CancelAll();
-  // And one that comes afterwards.
+  // And a later one.
   StartLoadRead(*load_, {.place = TextSpan{5, 10}}, 4, 0, ends.Expect());
   ends.WaitFor(5);
   EXPECT_TRUE(load_->open_calls.is_cancelled());

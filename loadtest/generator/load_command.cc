@@ -21,7 +21,7 @@ namespace quire {
 namespace {
 
 constexpr uint64_t kRequestCountDefault = 10'000;
-// Past it a number was negative before it was read.
+// A larger value was a negative number.
 constexpr uint64_t kRequestCountMax = 1'000'000'000'000;
 constexpr absl::Duration kTimeMin = absl::Milliseconds(1);
 constexpr absl::Duration kTimeMax = absl::Hours(2400);
@@ -48,7 +48,7 @@ absl::StatusOr<uint64_t> ParseSizeOf(absl::string_view option,
              : Wrong(absl::StrCat(option, ": ", size_bytes.status().message()));
 }
 
-// What `text` says, if it is a time that a run can have.
+// Parses a time that a run can have.
 absl::StatusOr<std::chrono::milliseconds> ParseTimeOf(absl::string_view option,
                                                       absl::string_view text) {
   const absl::StatusOr<absl::Duration> time =
@@ -65,17 +65,17 @@ Manual TheManual() {
   manual.exit_codes = {
       {"0", "all answers were right"},
       {"1",
-       "an answer was wrong, or an error, or no request was answered, or the "
-       "server fell silent for as long as --deadline"},
+       "a wrong answer, an error, no answer at all, or a server that was "
+       "silent for --deadline"},
       {"2", "a mistake in the command line"},
       {"3", "the run could not start, or a report could not be written"},
-      {"4", "interrupted; what was answered until then was right"}};
+      {"4", "interrupted; all answers until then were right"}};
   manual.examples = {
       {"quire-loadtest web --source web.raw --duration 30",
        "16 KiB ranges, 64 at a time, compared with the text"},
       {"quire-loadtest web --what documents --distribution zipf --rate 2000 "
        "--duration 60 --warmup 10s --html report.html",
-       "2,000 documents a second, some much more often than others"},
+       "2,000 documents per second, some much more often than others"},
       {"quire-loadtest web --mode batch --batch-size 10000 --requests 100000",
        "ten batches, one after the other"},
       {"quire-loadtest web --mode full --streams 4",
@@ -105,12 +105,12 @@ LoadCommandLine::LoadCommandLine(CLI::App& app) {
 
 void LoadCommandLine::DeclareWhat(CLI::App& app) {
   app.add_option("--mode", mode_,
-                 "How to read: one call for each request (random), many "
-                 "requests in each stream (batch), or the whole archive (full)")
+                 "Mode: one call for each request (random), many requests in "
+                 "each stream (batch), or the whole archive (full)")
       ->type_name("MODE")
       ->check(CLI::IsMember({"random", "batch", "full"}))
       ->capture_default_str();
-  app.add_option("--what", what_, "What is requested")
+  app.add_option("--what", what_, "Kind of requests")
       ->type_name("KIND")
       ->check(CLI::IsMember({"ranges", "documents"}))
       ->capture_default_str();
@@ -121,8 +121,8 @@ void LoadCommandLine::DeclareWhat(CLI::App& app) {
                  "Draw sizes uniformly from this to --range-size")
       ->type_name("SIZE");
   app.add_option("--distribution", distribution_,
-                 "How often each range or document is requested; what zipf "
-                 "requests most is spread over the archive")
+                 "Distribution of the requested ranges or documents; the "
+                 "popular ones of zipf are spread over the archive")
       ->type_name("NAME")
       ->check(CLI::IsMember({"uniform", "zipf"}))
       ->capture_default_str();
@@ -160,12 +160,12 @@ void LoadCommandLine::DeclareHow(CLI::App& app) {
                      "1h30m (default: 600s; full: when all is read)")
           ->type_name("TIME");
   app.add_option("--warmup", warmup_,
-                 "Leave out the first requests: those of a time (5s, 500ms, "
-                 "2m) or a number of them (1000)")
+                 "Warm-up, excluded from the report: a time (5s, 500ms, 2m) or "
+                 "a number of requests (1000)")
       ->type_name("TIME|N");
   app.add_option("--deadline", deadline_,
-                 "Give up a call when the server has sent nothing for this "
-                 "long, and the run when that is so for all calls")
+                 "Abandon a call when the server has sent nothing for this "
+                 "time, and the run when this applies to all calls")
       ->type_name("TIME")
       ->capture_default_str();
   in_flight_option_ =
@@ -192,18 +192,18 @@ void LoadCommandLine::DeclareHow(CLI::App& app) {
           ->type_name("NUMBER")
           ->check(NumberInRange(0.001, kRateMax));
   app.add_option("--arrivals", arrivals_,
-                 "When requests of --rate start: as those of many independent "
-                 "clients (poisson), or evenly (constant)")
+                 "Arrivals of --rate: like those of many independent clients "
+                 "(poisson), or evenly spaced (constant)")
       ->type_name("NAME")
       ->check(CLI::IsMember({"poisson", "constant"}))
       ->capture_default_str();
   app.add_option("--connections", command_.connection_count,
-                 "Connections; calls take turns on them")
+                 "Connections, which calls use in turn")
       ->type_name("N")
       ->check(CountInRange(1, 10'000))
       ->capture_default_str();
   app.add_option("--encoding", encoding_,
-                 "How answers travel; tables that this takes are fetched first")
+                 "Encoding of answers; its tables are fetched first")
       ->type_name("ENCODING")
       ->check(CLI::IsMember({"identity", "fsst", "stored", "auto"}))
       ->capture_default_str();
@@ -262,7 +262,7 @@ absl::Status LoadCommandLine::CompleteHow(LoadOptions& load) const {
   if (absl::SimpleAtoi(warmup_, &warmup_request_count)) {
     load.warmup_request_count = warmup_request_count;
   } else if (!warmup_.empty()) {
-    // Here a bare number is not of seconds.
+    // A bare number is not in seconds here.
     double number = 0;
     const absl::StatusOr<absl::Duration> time =
         absl::SimpleAtod(warmup_, &number)
@@ -301,14 +301,14 @@ absl::Status LoadCommandLine::CheckTogether(const LoadOptions& load) const {
   }
   if (zipf_option_->count() > 0 &&
       load.distribution != LoadDistribution::kZipf) {
-    return Wrong("--zipf-exponent takes --distribution zipf");
+    return Wrong("--zipf-exponent requires --distribution zipf");
   }
   if (!command_.index.empty() && command_.source.empty()) {
-    return Wrong("--index takes a --source");
+    return Wrong("--index requires --source");
   }
   if (!command_.source.empty() && command_.index.empty() &&
       load.what == LoadKind::kDocuments) {
-    return Wrong("--what documents with a --source takes its --index");
+    return Wrong("--what documents with --source requires --index");
   }
   return absl::OkStatus();
 }

@@ -19,7 +19,7 @@ struct LoadCommand {
 
   std::string server = "localhost:7420";
   ChannelSecurity security;
-  // Takes secrets that all users can read.
+  // Accepts secrets that all users can read.
   bool allow_readable_secrets = false;
   uint32_t connection_count = 1;
   // Empty: not given.
@@ -29,15 +29,15 @@ struct LoadCommand {
   std::string html;
 };
 
-// Declares the options and the manual of `app`. What they are set to is taken
-// over by Complete().
+// Declares the options and the manual of `app`. Complete() converts their
+// values.
 class LoadCommandLine {
  public:
   explicit LoadCommandLine(CLI::App& app);
 
-  // After app.parse().
-  // Errors: InvalidArgument  options that do not go together, or a value that
-  //                          is none; names the option.
+  // Call after app.parse().
+  // Errors: InvalidArgument  options that exclude each other, or an invalid
+  //                          value; names the option.
   absl::StatusOr<LoadCommand> Complete() const;
 
  private:
@@ -64,7 +64,7 @@ class LoadCommandLine {
   double rate_ = 0;
   uint32_t in_flight_ = 0;
   double zipf_exponent_ = 0.99;
-  // Whether they were given.
+  // To detect whether they were given.
   const CLI::Option* requests_option_ = nullptr;
   const CLI::Option* duration_option_ = nullptr;
   const CLI::Option* rate_option_ = nullptr;

@@ -21,8 +21,8 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
-// What becomes of `arguments`; a mistake that the parser itself finds is
-// InvalidArgument, too, with its text.
+// Parses `arguments`; an error of the parser itself is InvalidArgument, too,
+// with its text.
 absl::StatusOr<LoadCommand> Parse(const std::string& arguments) {
   CLI::App app("", "quire-loadtest");
   LoadCommandLine line(app);
@@ -119,7 +119,7 @@ TEST(LoadCommandTest, EndsWhenItIsTold) {
       {"web --duration 2m", std::nullopt, milliseconds(120'000)},
       {"web --duration 1h30m", std::nullopt, milliseconds(5'400'000)},
       {"web --duration 3 --requests 7", 7, milliseconds(3'000)},
-      // All of the archive, however long it takes; or over and over.
+      // All of the archive, however long it takes; or repeatedly.
       {"web --mode full", std::nullopt, std::nullopt},
       {"web --mode full --duration 3", std::nullopt, milliseconds(3'000)},
   };
@@ -139,7 +139,7 @@ TEST(LoadCommandTest, AnOpenLoopHasRoomForAllThatWait) {
 TEST(LoadCommandTest, RefusesWhatIsNoValue) {
   const struct {
     const char* arguments;
-    // What the refusal names.
+    // Name in the error message.
     const char* about;
   } cases[] = {
       {"", "ARCHIVE"},
@@ -202,11 +202,11 @@ TEST(LoadCommandTest, RefusesWhatDoesNotGoTogether) {
       {"--mode full --requests 5", full},
       {"--mode full --warmup 5", full},
       {"--mode full --what documents", "reads text, not documents"},
-      {"--zipf-exponent 1", "--zipf-exponent takes --distribution zipf"},
+      {"--zipf-exponent 1", "--zipf-exponent requires --distribution zipf"},
       {"--range-size 1KiB --range-size-min 2KiB",
        "--range-size-min is larger than --range-size"},
-      {"--index web.tsv", "--index takes a --source"},
-      {"--what documents --source web.raw", "takes its --index"},
+      {"--index web.tsv", "--index requires --source"},
+      {"--what documents --source web.raw", "requires --index"},
   };
 
   for (const auto& c : cases) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every mode of a load run, against a server that fails as told.
+// Tests every mode of a load run against a server with scripted faults.
 #include <unistd.h>
 
 #include <atomic>
@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 using ::testing::Key;
 using ::testing::PrintToString;
 
-// Of these documents, one in ten is larger than the server grants to a Read.
+// One in ten of these documents is larger than the server's limit on a Read.
 constexpr size_t kDocumentCount = 60;
 constexpr uint64_t kReadSizeMax = 4000;
 
@@ -83,7 +83,8 @@ class LoadModesTest : public ::testing::Test {
     return report.ok() ? *std::move(report) : LoadReport();
   }
 
-  // So many calls of the next run, and not the one that describes the archive.
+  // Stalls `call_count` calls of the next run, except the one that describes
+  // the archive.
   void StallInRun(int call_count) {
     inputs_.on_window = [this, call_count] {
       faults_ = {};
@@ -92,7 +93,7 @@ class LoadModesTest : public ::testing::Test {
     };
   }
 
-  // Until so many calls have come to the server.
+  // Waits until `count` calls have reached the server.
   void AwaitCalls(const char* method, int count) const {
     while (server_->CallCount(method) < count) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -185,9 +186,9 @@ TEST_F(LoadModesTest, LeavesOutTheWarmUp) {
   EXPECT_EQ(batch.warmup_count, 120u);
 }
 
-// The server does nothing for at least 300 ms while 200 requests a second are
-// due. With two calls out at most, all others must be held, and yet have the
-// stall in their latency.
+// The server stalls for at least 300 ms while 200 requests per second are due.
+// With two calls in flight at most, all others must be held, and their latency
+// must include the stall.
 TEST_F(LoadModesTest, AnOpenLoopChargesAStallToAllThatWereDue) {
   StallInRun(2);
   options_.requests_per_second = 200;
@@ -204,8 +205,8 @@ TEST_F(LoadModesTest, AnOpenLoopChargesAStallToAllThatWereDue) {
   release.join();
   ExpectAllRight(report, 40);
   EXPECT_GE(report.held_count, 30u);
-  // Due at most 195 ms after the first, answered after the stall; whatever is
-  // started late only makes it longer.
+  // Due at most 195 ms after the first, answered after the stall; a late start
+  // only makes it longer.
   EXPECT_GE(report.latency.PercentileUs(1), 50'000u);
   EXPECT_GE(report.latency.max_us(), 200'000u);
 }
@@ -220,7 +221,7 @@ TEST_F(LoadModesTest, CutsStreamsWhenItsTimeIsOverAndWhenInterrupted) {
     const bool is_interrupted = mode == LoadMode::kRandom;
     StallInRun(-1);
     options_.duration = std::chrono::milliseconds(is_interrupted ? 60'000 : 30);
-    // Set before the run begins it starts nothing, so it waits for a call.
+    // Set before the run it would start nothing, so wait for a call.
     interrupt = false;
     std::thread later;
     if (is_interrupted) {
@@ -249,8 +250,8 @@ TEST_F(LoadModesTest, CutsStreamsWhenItsTimeIsOverAndWhenInterrupted) {
   server_->Release();
 }
 
-// Without a duration and against a server that describes the archive and then
-// says nothing more, in the warm-up or after it.
+// No duration, against a server that describes the archive and is silent
+// afterwards, in the warm-up or after it.
 TEST_F(LoadModesTest, EveryModeEndsAgainstASilentServer) {
   const struct {
     LoadMode mode;
@@ -301,7 +302,7 @@ TEST_F(LoadModesTest, EveryModeEndsAgainstASilentServer) {
   server_->Release();
 }
 
-// Arrivals that are never started wait as long as those that are.
+// Arrivals that are never started wait as long as started ones.
 TEST_F(LoadModesTest, AnOpenLoopChargesAStallThatDoesNotEnd) {
   StallInRun(-1);
   options_.requests_per_second = 200;

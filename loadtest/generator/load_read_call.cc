@@ -13,7 +13,7 @@
 namespace quire {
 namespace {
 
-// A request on its way through its calls.
+// A request in progress.
 struct Request {
   LoadTarget target;
   uint64_t call_index = 0;
@@ -24,7 +24,8 @@ struct Request {
 void StartUnary(LoadContext& load, Request request);
 void StartStream(LoadContext& load, Request request);
 
-// After the last message. Gives what to call when the call is gone.
+// Called after the last message. Returns the callback for when the call is
+// destroyed.
 LoadCallDone Conclude(LoadContext& load, Request request, CallEnd end,
                       AnswerChecker& checker, uint64_t ended_ns) {
   LoadOutcome outcome{.target = request.target,
@@ -43,9 +44,9 @@ LoadCallDone Conclude(LoadContext& load, Request request, CallEnd end,
   return std::move(request.done);
 }
 
-// What both kinds of call do at their end. Gives what to call when the call is
-// gone, not before: the run may be gone with the last request, which another
-// call that is begun here might end at once.
+// End of both kinds of call. Returns the callback for when the call is
+// destroyed, not earlier: the run may end with the last request, which another
+// call started here might end at once.
 LoadCallDone AfterCall(CallAttempt& attempt, Request request, CallEnd end,
                        AnswerChecker& checker, bool is_stream) {
   LoadContext& load = attempt.load();
@@ -96,7 +97,7 @@ class UnaryCall {
     std::unique_ptr<UnaryCall> self(this);
     AnswerChecker checker(attempt_.load().source, request_.target,
                           attempt_.wire());
-    // Before comparing, which is no part of the latency.
+    // Before comparing, which is not part of the latency.
     const uint64_t ended_ns = attempt_.load().NowNs();
     LoadCallDone done;
     CallEnd end = attempt_.EndOf(status);

@@ -27,9 +27,9 @@
 namespace quire {
 namespace {
 
-// How often a run looks whether it was interrupted or its time is over.
+// Interval of checks for an interrupt or the end of the time.
 constexpr uint64_t kTickNs = 20'000'000;
-// No part of the load, so that a short deadline of that does not end it.
+// Not part of the load, so that a short deadline does not end it.
 constexpr std::chrono::seconds kDescribeTimeMax(30);
 
 uint64_t ToNs(std::chrono::milliseconds time) {
@@ -62,7 +62,7 @@ class Run {
   // The calls of a run are those before the window and those in it.
   struct Start {
     LoadPacer::Call call;
-    // Of a batch: its first request, and how many it has.
+    // For a batch: its first request, and their number.
     uint64_t first_index = 0;
     uint64_t count = 1;
   };
@@ -72,13 +72,13 @@ class Run {
   // Ends the warm-up with this call if it is time.
   void MaybeBeginWindow(const LoadPacer::Call& call, uint64_t now_ns)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // When the duration is over; nothing if that cannot be said.
+  // Returns the end of the duration; nullopt if it is not known.
   std::optional<uint64_t> EndOfTimeNs() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Starts no more calls; what was due by then and was not started has waited
-  // in vain.
+  // Starts no more calls; arrivals due by then that were not started count as
+  // unanswered.
   void Stop(LoadEnd end, uint64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Why calls that are out must not be waited for; nothing if they may.
+  // Returns why calls in flight must be cancelled; nullopt if they may finish.
   std::optional<LoadEnd> WhyCancel(uint64_t now_ns) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -87,14 +87,14 @@ class Run {
   }
 
   void Begin(const Start& start);
-  // A call has ended; starts what may start in its place.
+  // Called when a call has ended; starts its successor.
   void OnCallEnd() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Starts calls until no more will.
+  // Starts all calls that may start.
   void StartAll() ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until all calls have ended.
   void Drain() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Cancels what has been waiting for longer than the deadline. To be called
-  // every now and then, by one thread.
+  // Cancels calls that have waited for longer than the deadline. Called
+  // periodically, by one thread.
   void CancelSilent(uint64_t now_ns);
 
   LoadContext& context_;
@@ -102,16 +102,16 @@ class Run {
   const LoadInputs& inputs_;
 
   Mutex mutex_;
-  // A call has ended, or no more will start.
+  // Signals that a call has ended, or no more will start.
   CondVar changed_;
   LoadPacer pacer_ ABSL_GUARDED_BY(mutex_);
-  // The first call of the window, and when that began.
+  // The first call of the window, and the start of the window.
   std::optional<LoadPacer::Call> window_ ABSL_GUARDED_BY(mutex_);
   double cpu_at_window_seconds_ ABSL_GUARDED_BY(mutex_) = 0;
   LoadEnd end_ ABSL_GUARDED_BY(mutex_) = LoadEnd::kRequests;
   uint64_t last_end_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t started_request_count_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Of the thread that started the run.
+  // Used by the thread that started the run.
   uint64_t next_look_ns_ = 0;
 };
 
@@ -139,7 +139,7 @@ std::optional<LoadEnd> Run::WhyCancel(uint64_t now_ns) const {
     return LoadEnd::kSilence;
   }
   // Single requests were made in time and get their answers. Streams may take
-  // as long as they like, so the run's end is theirs.
+  // arbitrarily long, so they end with the run.
   const uint64_t grace_ns =
       options_.mode == LoadMode::kRandom ? ToNs(options_.deadline) : 0;
   const std::optional<uint64_t> end_ns = EndOfTimeNs();
@@ -151,7 +151,7 @@ std::optional<LoadEnd> Run::WhyCancel(uint64_t now_ns) const {
 void Run::CancelSilent(uint64_t now_ns) {
   const uint64_t deadline_ns = ToNs(options_.deadline);
   if (now_ns >= next_look_ns_ && now_ns > deadline_ns) {
-    // With many calls out each look takes a while.
+    // With many calls in flight each check takes a while.
     next_look_ns_ = now_ns + std::max(kTickNs, deadline_ns / 64);
     context_.open_calls.CancelSilent(now_ns - deadline_ns);
   }
@@ -230,7 +230,7 @@ void Run::OnCallEnd() {
     pacer_.Finish(now_ns);
     next = Take(now_ns);
     if (!next.has_value()) {
-      // Under the lock: once the last call has ended, the run may be gone.
+      // Under the lock: the run may be destroyed after the last call.
       changed_.NotifyAll();
     }
   }
@@ -312,7 +312,7 @@ LoadReport Run::Execute() {
   return report;
 }
 
-// Of zero a run could make no progress.
+// A limit of zero would prevent progress.
 absl::Status CheckLimits(const v1::Limits& limits) {
   for (const auto& [name, limit] :
        {std::pair("read_size_bytes_max", limits.read_size_bytes_max()),
@@ -327,7 +327,7 @@ absl::Status CheckLimits(const v1::Limits& limits) {
   return absl::OkStatus();
 }
 
-// Asks the server for the archive, and whether the run is possible with it.
+// Requests the archive's description, and checks that the run is possible.
 absl::StatusOr<v1::GetArchiveResponse> Describe(const LoadInputs& inputs,
                                                 const LoadOptions& options) {
   grpc::ClientContext context;

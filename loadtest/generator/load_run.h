@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A run of load against a server: what it is asked for is checked, counted and
-// timed. Start here.
+// A run of load against a server: its requests are checked, counted and timed.
+// Start here.
 //
-// Written on the generated stubs, not on the calls of client/quire: a fault of
-// the client library must not be able to hide a fault of the server. What the
-// library is used for is to decode answers and to choose an encoding; the bytes
-// that it gives are compared with the source like all others.
+// Uses the generated stubs instead of client/quire: a fault of the client
+// library must not hide a fault of the server. The library only decodes answers
+// and chooses an encoding; decoded bytes are compared with the source like all
+// others.
 #ifndef QUIRE_LOADTEST_GENERATOR_LOAD_RUN_H_
 #define QUIRE_LOADTEST_GENERATOR_LOAD_RUN_H_
 
@@ -24,12 +24,11 @@
 
 namespace quire {
 
-// What a run uses besides its options. All that is pointed to must outlive the
-// run.
+// Inputs of a run besides its options. All pointees must outlive the run.
 struct LoadInputs {
-  // Calls take turns on these. REQUIRES: not empty.
+  // Calls use these in turn. REQUIRES: not empty.
   std::vector<std::shared_ptr<grpc::Channel>> channels;
-  // What the archive was built from; null: contents are not compared.
+  // Source of the archive; null: contents are not compared.
   const SourceText* source = nullptr;
   // Ends the run soon after it becomes true; may be null.
   const std::atomic<bool>* interrupt = nullptr;
@@ -38,13 +37,12 @@ struct LoadInputs {
   std::function<void()> on_window = {};
 };
 
-// Blocks until all requests are answered, or the run has ended otherwise, which
-// it does against any server: at the latest when nothing came for the deadline,
-// on one call or on all, or where there is a duration, a deadline after that.
-// Errors: FailedPrecondition  the archive is not of the source's size, has
-//                             nothing to read, or less than the largest range.
-//         else                why GetArchive failed, or a table could not be
-//                             had.
+// Blocks until all requests are answered, or the run has ended otherwise. It
+// ends against any server: at the latest when one call or all of them received
+// nothing for the deadline; with a duration, one deadline after that.
+// Errors: FailedPrecondition  the archive is not of the source's size, is
+//                             empty, or is shorter than the largest range.
+//         else                the error of GetArchive, or of fetching a table.
 absl::StatusOr<LoadReport> RunLoad(const LoadInputs& inputs,
                                    const LoadOptions& options);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The load generator must notice whatever a server can do wrong, so the server
-// here is one that can be told what to do wrong.
+// Tests that the load generator detects every fault of a server, with a server
+// that makes faults on request.
 #include "loadtest/generator/load_run.h"
 
 #include <unistd.h>
@@ -40,7 +40,7 @@ enum class Misdeed {
   kMissingByte,
   kOtherDocument,
   kFail,
-  // Says when to try again.
+  // States when to retry.
   kBusy,
 };
 
@@ -61,7 +61,7 @@ class FakeServer final : public v1::Archive::Service {
   FakeServer(const std::string& text, const std::vector<SourceRow>& rows)
       : text_(text), rows_(rows) {}
 
-  // Every tenth answer is spoilt.
+  // Every tenth answer has the fault.
   void set_misdeed(Misdeed misdeed) { misdeed_ = misdeed; }
 
   uint64_t stream_count() const { return stream_count_; }

@@ -58,7 +58,7 @@ class ScanCall final : public grpc::ClientReadReactor<v1::ScanResponse> {
     const uint64_t received_bytes = checker_.received_bytes();
     checker_.Check(response_);
     if (checker_.has_fault()) {
-      // Finish() will say it, once the stream has ended.
+      // Finish() reports it, once the stream has ended.
       attempt_.context().TryCancel();
       return;
     }
@@ -67,7 +67,7 @@ class ScanCall final : public grpc::ClientReadReactor<v1::ScanResponse> {
     outcome.wire_bytes = response_.data().size();
     outcome.message_bytes = response_.ByteSizeLong();
     attempt_.load().recorder.Record(outcome);
-    // Comparing is no part of the latency.
+    // Comparing is not part of the latency.
     waiting_since_ns_ = attempt_.load().NowNs();
     attempt_.WaitForMessage();
     StartRead(&response_);
@@ -81,7 +81,7 @@ class ScanCall final : public grpc::ClientReadReactor<v1::ScanResponse> {
       const std::optional<absl::Duration> delay =
           attempt_.RetryDelay(end, part_.due_ns);
       if (delay.has_value()) {
-        // The run may be gone before this call, if the next one ends it.
+        // The run may end, and be destroyed, before this call.
         Part again = std::move(part_);
         self.reset();
         After(*delay, [&load, part = std::move(again)]() mutable {
@@ -101,11 +101,11 @@ class ScanCall final : public grpc::ClientReadReactor<v1::ScanResponse> {
       outcome.status = std::move(end.status);
       outcome.reason = std::move(end.reason);
     }
-    // A stream that ended well has its messages recorded, all of them.
+    // All messages of a successful stream are recorded.
     if (outcome.fault.has_value() || !outcome.status.ok()) {
       load.recorder.Record(outcome);
     }
-    // With the last part the run may be gone.
+    // The run may be destroyed with the last part.
     LoadCallDone done = std::move(part_.done);
     self.reset();
     done();
@@ -128,7 +128,7 @@ void StartPart(LoadContext& load, Part part) {
 
 void StartLoadScan(LoadContext& context, uint64_t part, uint64_t part_count,
                    uint64_t call_index, uint64_t due_ns, LoadCallDone done) {
-  // The first parts are a byte longer where the size does not divide.
+  // The first parts are a byte longer if the size does not divide.
   const uint64_t size = context.archive_size_bytes / part_count;
   const uint64_t rest = context.archive_size_bytes % part_count;
   Part scan{

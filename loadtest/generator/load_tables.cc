@@ -18,7 +18,7 @@
 namespace quire {
 namespace {
 
-// A dictionary is small against what will be read if it is this part of it.
+// A dictionary is small if it is at most this part of the expected data.
 constexpr uint64_t kSmallPart = 8;
 
 std::optional<uint64_t> ParseHash(bool is_set, const std::string& text) {

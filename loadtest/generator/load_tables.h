@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a load run needs for answers in other encodings than identity.
+// Tables for answers in other encodings than identity.
 #ifndef QUIRE_LOADTEST_GENERATOR_LOAD_TABLES_H_
 #define QUIRE_LOADTEST_GENERATOR_LOAD_TABLES_H_
 
@@ -24,26 +24,26 @@
 
 namespace quire {
 
-// The tables of one archive, fetched before a run, and the state that `auto`
-// has. An answer that names another table than those is a fault, as archives do
-// not change while they are measured.
+// The tables of one archive, fetched before a run, and the state of `auto`. An
+// answer that names another table is a fault, as archives do not change while
+// they are measured.
 // Thread-safe.
 class LoadTables : private TableSource {
  public:
   // REQUIRES: options.encoding is not kIdentity.
   // Errors: FailedPrecondition  the archive cannot have this encoding.
-  //         else                why a table could not be had.
+  //         else                why a table could not be fetched.
   static absl::StatusOr<std::unique_ptr<LoadTables>> Fetch(
       const std::shared_ptr<grpc::Channel>& channel,
       const v1::ArchiveDescription& archive, const LoadOptions& options,
       uint64_t expected_size_bytes);
 
-  // One request.
+  // Starts decoding one request.
   std::unique_ptr<WireCall> StartCall();
 
   WireStats Stats() const { return wire_->Stats(); }
 
-  // What `auto` finds best now; nothing if it is not asked for.
+  // Returns the current choice of `auto`; nullopt if it is not used.
   std::optional<AnswerEncoding> EndedAt();
 
  private:
@@ -65,7 +65,8 @@ class LoadTables : private TableSource {
   const EncodingChoice choice_;
   const std::chrono::milliseconds deadline_;
   std::unique_ptr<WireState> wire_;
-  // From then on fetching is refused: calls run on threads that must not block.
+  // Set before the run: fetching is refused then, as calls run on threads that
+  // must not block.
   bool is_complete_ = false;
 };
 

@@ -48,7 +48,7 @@ void Interrupt(int /*signal*/) {
   interrupted = true;
 }
 
-// The first asks for the report of what was done; a second one kills.
+// The first interrupt ends the run with a report; a second one kills.
 void CatchInterrupts() {
   struct sigaction action = {};
   action.sa_handler = Interrupt;
@@ -76,8 +76,8 @@ absl::Status WriteText(const std::string& path, const std::string& text) {
                    absl::StrCat(path, ": cannot be written"));
 }
 
-// Before the run, so that none is in vain: the files of its reports are made,
-// empty, unless they are there.
+// Creates the report files, empty, unless they exist, so that a run does not
+// fail at its end.
 absl::Status CheckWritable(const LoadCommand& command) {
   for (const std::string& path : {command.json, command.html}) {
     if (path.empty() || path == "-") {
@@ -99,7 +99,7 @@ absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Connect(
       CheckSecretFiles(command.security, command.allow_readable_secrets));
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
-  // As the client library does.
+  // The client library's setting.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 256 << 10);
   // Without it channels to one address share one connection.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -128,7 +128,7 @@ absl::Status WriteReports(const LoadCommand& command,
   return absl::OkStatus();
 }
 
-// The run and its reports; gives the exit code.
+// Runs and reports; returns the exit code.
 absl::StatusOr<int> RunAndReport(const LoadCommand& command) {
   QUIRE_RETURN_IF_ERROR(CheckWritable(command));
   LoadInputs inputs;
@@ -165,13 +165,13 @@ int Run(const LoadCommandLine& line) {
   }
   const absl::StatusOr<int> code = RunAndReport(*command);
   if (!code.ok()) {
-    Complain(
-        absl::IsUnavailable(code.status()) &&
-                !ErrorDetailsOf(code.status()).has_value()
-            ? absl::StrCat("cannot reach the server at ", command->server, " (",
-                           code.status().message(),
-                           "); does it run? --server or QUIRE_SERVER say where")
-            : std::string(code.status().message()));
+    Complain(absl::IsUnavailable(code.status()) &&
+                     !ErrorDetailsOf(code.status()).has_value()
+                 ? absl::StrCat(
+                       "cannot reach the server at ", command->server, " (",
+                       code.status().message(),
+                       "); check that it runs, and --server or QUIRE_SERVER")
+                 : std::string(code.status().message()));
     return kExitNoRun;
   }
   return *code;
@@ -182,8 +182,8 @@ int Run(const LoadCommandLine& line) {
 
 int main(int argc, char** argv) {
   quire::PrepareReadingProcess();
-  // Sleeps of an open loop end when they should, not 50 us later; threads that
-  // are made from here on inherit it.
+  // Sleeps of an open loop end on time, not 50 us later; later threads inherit
+  // this.
   prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
   std::optional<quire::LoadCommandLine> line;
   return quire::RunProgram(

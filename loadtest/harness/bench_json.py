@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How every benchmark script hands on its figures: a table for people, and with
---json FILE the same figures for results.py.
-"""
+"""Output of every benchmark script: a table for people, and with --json FILE the same
+figures for results.py."""
 import json
 import pathlib
 
@@ -13,7 +12,7 @@ def add_json_option(parser):
 
 
 def print_figures(arguments, figures, lines):
-    """Prints the table `lines`, and writes `figures` where --json says."""
+    """Prints the table `lines`, and writes `figures` to the file of --json."""
     if arguments.json == "-":
         print(json.dumps(figures, indent=1))
         return

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the scripts that measure share before they measure: a command line, the
-programs of a build directory, an archive of words, and an empty handler.
-"""
+"""Setup shared by the measuring scripts: a command line, the programs of a build
+directory, an archive of words, and an empty handler."""
 import argparse
 import contextlib
 import os
@@ -13,7 +12,7 @@ from live_server import write_corpus
 
 
 def make_parser(description, *programs):
-    """An ArgumentParser with --build, the directory of the programs named."""
+    """Returns an ArgumentParser with --build, the directory of the named programs."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", metavar="DIR", type=pathlib.Path, default="build/release",
@@ -22,7 +21,7 @@ def make_parser(description, *programs):
 
 
 def find_programs(build, *names):
-    """Paths in the build directory's bin; ends the script if one is missing."""
+    """Returns paths in the build directory's bin; ends the script if one is missing."""
     paths = [pathlib.Path(build).resolve() / "bin" / name for name in names]
     for path in paths:
         if not path.is_file():
@@ -31,7 +30,7 @@ def find_programs(build, *names):
 
 
 def build_archive(quired, archive, sources, options):
-    """Builds an archive without a word but of what fails."""
+    """Builds an archive, silently unless it fails."""
     subprocess.run([quired, "build", "--quiet", "-o", archive, *options, *sources], check=True)
 
 
@@ -48,7 +47,7 @@ def machine_load():
 
 @contextlib.contextmanager
 def empty_service(empty_server, *options):
-    """(address, process id) of a handler that answers out of a static buffer."""
+    """Yields (address, process id) of a handler that answers from a static buffer."""
     with subprocess.Popen([empty_server, *options], stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, text=True) as process:
         yield process.stdout.readline().strip(), process.pid

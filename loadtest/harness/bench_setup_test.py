@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What bench_setup.py refuses before anything is measured."""
+"""Tests the errors of bench_setup.py before any measurement."""
 import contextlib
 import io
 import pathlib
@@ -11,7 +11,7 @@ import bench_setup
 
 
 def message_of(function, *arguments):
-    """What a script that calls it says last."""
+    """Returns the last message of a script that calls it."""
     with contextlib.redirect_stderr(io.StringIO()):
         try:
             function(*arguments)

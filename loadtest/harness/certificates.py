@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Certificates for tests, made by openssl: an authority and what it signs."""
+"""Certificates for tests, made by openssl: an authority and certificates it signs."""
 import subprocess
 
 KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
@@ -21,7 +21,7 @@ class Authority:
                 "-days", 30, "-subj", f"/CN={name}")
 
     def sign(self, name, names="DNS:localhost,IP:127.0.0.1", days=30):
-        """The paths of a certificate for `names` and of its key."""
+        """Returns the paths of a certificate for `names` and of its key."""
         pem, key, request, extensions = (
             self.directory / f"{name}.{kind}" for kind in ("pem", "key", "csr", "ext"))
         openssl("req", *KEY, "-keyout", key, "-out", request, "-subj", f"/CN={name}")

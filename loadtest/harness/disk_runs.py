@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What device_bench.py, paper_rlz.py and others share: archives that are built once, servers
-that start cold, and one way to load them in each of the paper's modes.
-"""
+"""Functions shared by device_bench.py, paper_rlz.py and others: archives that are built
+once, servers that start cold, and load in each of the paper's modes."""
 import functools
 import json
 import os
@@ -26,8 +25,7 @@ def segment_files(archive):
 
 
 def drop_cache(archive):
-    """Lets the kernel forget an archive's files: what is not read past its page
-    cache is then read from the disk all the same."""
+    """Removes an archive's files from the page cache, so that later reads come from the disk."""
     for path in pathlib.Path(archive).rglob("*"):
         if path.is_file():
             with open(path, "rb") as file:
@@ -36,7 +34,7 @@ def drop_cache(archive):
 
 
 def keep_archive(quired, source, directory, name, options):
-    """(path of DIRECTORY/NAME.quire, CPU seconds): built unless it is there, then 0."""
+    """Returns (path of DIRECTORY/NAME.quire, CPU seconds): built unless it exists, then 0."""
     archive = pathlib.Path(directory) / f"{name}.quire"
     if archive.exists():
         return archive, 0
@@ -49,27 +47,27 @@ def keep_archive(quired, source, directory, name, options):
 
 @functools.lru_cache
 def least_memory(quired, archive):
-    """What `quired serve` must be given at least, in bytes: its cache is then as
-    small as it gets, and reading stays cold."""
+    """Returns the minimum --memory of `quired serve`, in bytes: its cache is then the
+    smallest, and reads stay cold."""
     result = subprocess.run([quired, "serve", archive, "--listen", "127.0.0.1:0", "--memory", "1MiB"],
                             stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     found = re.search(r"([\d.]+) (KiB|MiB|GiB) are needed", result.stderr)
     if not found:
         raise RuntimeError(f"quired does not say what memory it needs:\n{result.stderr}")
     shift = {"KiB": 10, "MiB": 20, "GiB": 30}[found.group(2)]
-    # It rounds to three digits.
+    # The message rounds to three digits.
     return int(float(found.group(1)) * 1.01 * (1 << shift)) + (1 << 20)
 
 
 def cold_server(quired, name, archive, *flags, command=()):
-    """A LiveServer of one archive, with nothing of it in memory; `command` as there."""
+    """Returns a LiveServer of one archive without cached data; `command` as there."""
     drop_cache(archive)
     return LiveServer(str(quired), [f"{name}={archive}"], "--memory",
                       f"{least_memory(quired, archive)}B", *map(str, flags), command=command)
 
 
 def metric_sums(text):
-    """{name: sum over all labels} of what /metrics says."""
+    """Returns {name: sum over all labels} of /metrics."""
     sums = {}
     for line in text.splitlines():
         found = re.match(r"([a-zA-Z_:][\w:]*)(?:\{.*\})? (\S+)", line)
@@ -79,11 +77,10 @@ def metric_sums(text):
 
 
 class Loader:
-    """Runs quire-loadtest, every answer compared with the source but where it is
-    said otherwise."""
+    """Runs quire-loadtest; compares every answer with the source, except where stated."""
 
     def __init__(self, build, command=()):
-        """`command` goes before quire-loadtest's own, such as one that picks its cores."""
+        """`command` precedes quire-loadtest's own, such as one that selects its cores."""
         self.command = [*command, *find_programs(build, "quire-loadtest")]
 
     def report(self, options):
@@ -95,10 +92,9 @@ class Loader:
         return json.loads(result.stdout)
 
     def run(self, server, name, source, mode, seconds, in_flight=1, batch_size=10_000, seed=1):
-        """Of one run: requests, seconds, text_bytes, p50_ms and p99_ms. FULL reads
-        all, a request being what came in one message; BATCH hands over `batch_size`
-        ranges of 16 KiB at once; RANDOM has `in_flight` calls under way for
-        `seconds`."""
+        """Returns requests, seconds, text_bytes, p50_ms and p99_ms of one run. FULL reads
+        everything, a request being one message; BATCH requests `batch_size` ranges of
+        16 KiB at once; RANDOM has `in_flight` calls in flight for `seconds`."""
         ranges = ["--range-size", f"{RANGE_BYTES}B", "--seed", seed]
         options = {"random": [*ranges, "--in-flight", in_flight, "--duration", seconds],
                    "batch": [*ranges, "--batch-size", batch_size, "--requests", batch_size],
@@ -111,9 +107,9 @@ class Loader:
                 "p99_ms": report["latency_ms"]["p99"]}
 
     def scan(self, server, name, encoding, seconds, streams, source=None):
-        """MB of text a second of scans in a wire encoding, over and over for
-        `seconds`, in equal parts by so many streams at once. Checksums are checked,
-        contents only if there is a `source`; then all is read once."""
+        """Returns the MB of text per second of repeated scans in a wire encoding for
+        `seconds`, in equal parts by `streams` concurrent streams. Checks checksums,
+        and contents if there is a `source`; then everything is read once."""
         until = ["--duration", seconds] if source is None else ["--source", source]
         report = self.report([
             name, "--server", server.address, "--mode", "full", "--encoding",

@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the scripts of loadtest share: documents to make an archive of, a
-real quired that serves it, and Python stubs made from the protos alone.
-"""
+"""Functions shared by the scripts of loadtest: documents for archives, a real quired that
+serves one, and Python stubs generated from the protos alone."""
 import contextlib
 import importlib
 import io
@@ -32,8 +31,8 @@ MESSAGE_SIZE_OPTIONS = [("grpc.max_receive_message_length", -1),
 def make_stubs(directory):
     """Runs protoc over the protos of the repository, into `directory`.
 
-    Returns a namespace: `pb` and `rpc` (messages and stubs of the Archive
-    service), `details` (error details), `standard` (health and reflection).
+    Returns a namespace: `pb` and `rpc` (messages and stubs of the Archive service),
+    `details` (error details), `standard` (health and reflection).
     """
     protos = ["quire/v1/archive.proto", "quire/v1/error_details.proto",
               "quire/v1/wire_encoding.proto", "loadtest/harness/standard_services.proto"]
@@ -50,7 +49,7 @@ def make_stubs(directory):
 
 
 def make_documents(count, seed, size_max=40_000):
-    """(id, bytes) of `count` documents of words that repeat, as text does."""
+    """Returns (id, bytes) of `count` documents of words that repeat, as in text."""
     draw = random.Random(seed)
     words = [bytes(draw.choices(b"etaoinshrdlucmfw", k=draw.randint(2, 9)))
              for _ in range(3000)]
@@ -77,12 +76,12 @@ def write_corpus(documents, stem):
 
 
 def parse_size(text):
-    """Bytes of "16KiB", "4MiB", "1GiB"."""
+    """Returns the bytes of "16KiB", "4MiB", "1GiB"."""
     return int(text[:-3]) << {"KIB": 10, "MIB": 20, "GIB": 30}[text[-3:].upper()]
 
 
 def run_measured(command, standard_output=None):
-    """(seconds, CPU seconds, peak resident bytes, standard output)
+    """Returns (seconds, CPU seconds, peak resident bytes, standard output).
 
     With `standard_output`, a path, the output goes there instead.
     """
@@ -101,7 +100,7 @@ def run_measured(command, standard_output=None):
 
 
 def raise_file_limit(wanted):
-    """Lets this process and its children open `wanted` files, if the system does."""
+    """Raises the limit on open files of this process and its children to `wanted`, if possible."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < wanted:
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -112,12 +111,12 @@ def raise_file_limit(wanted):
 class LiveServer:
     """A quired that serves archives on a free port of the loopback or another address.
 
-    A context manager; on a clean exit it asserts that the server drains on
-    SIGTERM and ends with code 0.
+    A context manager; on a clean exit it asserts that the server drains on SIGTERM and
+    ends with code 0.
     """
 
     def __init__(self, quired, archives, *flags, host="127.0.0.1", port=0, command=()):
-        """`command` goes before quired's own, such as one that changes to a network
+        """`command` precedes quired's own, such as one that changes to a network
         namespace, where `host` is an address."""
         self.process = subprocess.Popen(
             [*command, quired, "serve", *map(str, archives), "--listen", f"{host}:{port}",
@@ -180,14 +179,14 @@ class LiveServer:
         return self._memory("VmHWM")
 
     def cpu_seconds(self):
-        """Processor time that the server has taken so far, to the nanosecond."""
-        # As clock_getcpuclockid(3) finds it.
+        """Returns the server's processor time so far, to the nanosecond."""
+        # By clock_getcpuclockid(3).
         return time.clock_gettime((~self.process.pid << 3) | 2)
 
     @contextlib.contextmanager
     def resident_samples(self, interval_seconds=0.005):
-        """A list that gets the resident bytes once per interval until the block ends;
-        the first is of its begin."""
+        """Returns a list that gets the resident bytes once per interval until the block
+        ends, starting at its begin."""
         samples = [self.resident_bytes()]
         ended = threading.Event()
 
@@ -205,18 +204,18 @@ class LiveServer:
             samples.append(self.resident_bytes())
 
     def metrics(self):
-        """The text of /metrics."""
+        """Returns the text of /metrics."""
         with urllib.request.urlopen(self.metrics_url, timeout=30) as response:
             return response.read().decode()
 
     def is_ready(self):
-        """True if /readyz says so: it makes a call through the socket of clients."""
+        """Returns True if /readyz succeeds: it makes a call through the socket of clients."""
         url = self.metrics_url.removesuffix("/metrics") + "/readyz"
         with urllib.request.urlopen(url, timeout=30) as response:
             return response.status == 200
 
     def check_health(self, stubs, service, timeout=30):
-        """The status of a service by the standard health service; 1 is SERVING."""
+        """Returns the status of a service by the standard health service; 1 is SERVING."""
         with self.channel() as channel:
             call = channel.unary_unary(
                 "/grpc.health.v1.Health/Check",
@@ -227,7 +226,7 @@ class LiveServer:
 
 
 def error_of(stubs, error):
-    """(code, reason, message, has RetryInfo) of a grpc.RpcError."""
+    """Returns (code, reason, message, has RetryInfo) of a grpc.RpcError."""
     reason, retry = None, False
     for key, value in error.trailing_metadata() or ():
         if key == "grpc-status-details-bin":

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the corpora of RESULTS.md out of Debian documentation packages, which it
-downloads with apt-get (0.3 GB).
+"""Makes the corpora of RESULTS.md from Debian documentation packages, which it downloads
+with apt-get (0.3 GB).
 
     loadtest/harness/make_corpus.py --out /data webdocs
 
-    webdocs   eight documentation sites, one after the other, as a crawl stores them:
+    webdocs   eight documentation sites, one after the other, like a crawl:
               76,000 documents, 1.5 GB
     versions  two documentation trees in two releases each: 50,000 documents, 0.65 GB
 
@@ -36,7 +36,7 @@ SLICE_BYTES = 1 << 20
 
 
 def extract(packages, directory):
-    """A directory for each package, of the files in it."""
+    """Returns a directory for each package, of the files in it."""
     subprocess.run(["apt-get", "download", "-qq", *packages], cwd=directory, check=True)
     for archive in sorted(directory.glob("*.deb")):
         target = directory / archive.name.split("_")[0]
@@ -45,14 +45,14 @@ def extract(packages, directory):
 
 
 def documents_of(tree):
-    """(path, bytes) of all files that are not empty, sorted by path."""
+    """Yields (path, bytes) of all files that are not empty, sorted by path."""
     names = sorted(str(path.relative_to(tree)) for path in tree.rglob("*")
                    if path.is_file() and not path.is_symlink() and path.stat().st_size > 0)
     return ((name, (tree / name).read_bytes()) for name in names)
 
 
 def write_slice(text, out, count=SLICE_COUNT, size_bytes=SLICE_BYTES):
-    """`count` pieces of the text, at equal distances."""
+    """Writes `count` pieces of the text, at equal distances."""
     text_bytes = os.path.getsize(text)
     if text_bytes < count * size_bytes:
         raise ValueError(f"{text} has {text_bytes:,} bytes, and {count} pieces of {size_bytes:,} "
@@ -72,7 +72,7 @@ def main():
     arguments.out.mkdir(parents=True, exist_ok=True)
     for name in arguments.names:
         with tempfile.TemporaryDirectory(dir=arguments.out) as scratch:
-            # apt-get downloads as a user of its own.
+            # apt-get downloads as a separate user.
             os.chmod(scratch, 0o755)
             tree = pathlib.Path(scratch)
             extract(PACKAGES[name], tree)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables and numbers as the benchmarks print them."""
+"""Tables and numbers in the format of the benchmarks."""
 
 
 def format_size(size_bytes):
-    """65536 as "64 KiB"; None as "-"."""
+    """Formats 65536 as "64 KiB"; None as "-"."""
     if not size_bytes:
         return "-"
     for unit, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
@@ -17,6 +17,6 @@ def format_number(value, digits=0):
 
 
 def markdown(header, rows):
-    """The lines of a table; cells are strings."""
+    """Returns the lines of a table; cells are strings."""
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     return lines + ["| " + " | ".join(row) + " |" for row in rows]

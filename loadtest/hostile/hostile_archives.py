@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reads of very many archives at once: the memory that decoders work in is bounded over
-all archives; and of an archive with very many places of one block. hostile_test.py runs
-them, the former with one codec.
+"""Reads very many archives at once: the memory of decoders is bounded over all archives;
+and an archive with very many references to one block. hostile_test.py runs these
+tests, the former with one codec.
 
-usage: hostile_archives.py QUIRED [CODEC...]
-Runs the test of many archives with each codec, or with those named.
+usage: hostile_archives.py QUIRED [CODEC...] Runs the test of many archives with each
+codec, or with those named.
 """
 import concurrent.futures
 import os
@@ -28,10 +28,10 @@ CONNECTIONS = 16
 ROUNDS = 2
 DICTIONARY_CODECS = ("auto", "inflate", "zlib-primed")
 MEMORY_MIB = 160
-# Its archives have a table for answers each.
+# Each of its archives has a table for answers.
 FSST_MEMORY_MIB = 256
-# Of StoredPlacesTest: documents that have bytes in common, scans at once, and what a
-# message has of places.
+# For StoredPlacesTest: documents that have bytes in common, concurrent scans, and the limit on
+# references in a message.
 SHARING_COUNT = 5_000
 SHARED_SIZE = 10_000
 SCANS = 4
@@ -39,7 +39,7 @@ PLACES_MAX = 2_048
 
 
 def codec_names(quired):
-    """All that `quired build` has, "inflate" for rlz with --inflate auto."""
+    """All of `quired build`; "inflate" is rlz with --inflate auto."""
     said = subprocess.run([quired, "build", "--codec", "nosuch", "-o", "none", "none"],
                           stderr=subprocess.PIPE, text=True, check=False).stderr
     names = re.search(r"there are (.*)", said).group(1).split(", ")
@@ -63,7 +63,7 @@ class ManyArchivesTest(HostileCase):
         write_corpus(cls.documents, f"{cls.directory}/pages")
         options = (["--inflate", "auto"] if cls.CODEC == "inflate"
                    else ["--codec", cls.CODEC])
-        # What decoders work in grows with the blocks.
+        # Workspaces of decoders grow with the blocks.
         options += ["--block-size", "1MiB"]
         if cls.CODEC.startswith("rlz") or cls.CODEC in DICTIONARY_CODECS:
             options += ["--dictionary-size", "64KiB"]
@@ -99,7 +99,7 @@ class ManyArchivesTest(HostileCase):
 
 
 class StoredPlacesTest(HostileCase):
-    """An archive of which one block has very many places, several messages of them."""
+    """An archive with very many references to one block, several messages of them."""
 
     @classmethod
     def make_documents(cls):
@@ -115,7 +115,8 @@ class StoredPlacesTest(HostileCase):
                         "--reorder", "dedup", f"{cls.directory}/pages.tar"], check=True)
 
     def scan(self):
-        """The text as a scan in stored order makes it, and the most places of a message."""
+        """Returns the text from a scan in stored order, and the maximum of references in
+        a message."""
         pb = self.stubs.pb
         text = bytearray(len(self.text))
         most = 0

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the hostile tests share: a real quired, checked after each test."""
+"""Base of the hostile tests: a real quired, checked after each test."""
 import pathlib
 import random
 import subprocess
@@ -19,35 +19,34 @@ from raw_http2 import RawConnection
 
 SEED = 20261122
 MEMORY_MIB_DEFAULT = 256
-# The longest message that the server takes.
+# Size limit of messages in the server.
 REQUEST_SIZE_MAX = 2 << 20
 BUSY_SECONDS_MAX = 60
 OPEN_FILES_MAX = 4_000
 
 
 class HostileCase(unittest.TestCase):
-    """A server of its own for each class of tests; checks after each test that
-    it is as well as before."""
+    """One server for each class of tests; checks after each test that it works as before."""
     SERVER_FLAGS = ()
-    # Goes before quired.
+    # Precedes quired on the command line.
     SERVER_COMMAND = ()
-    # In place of what the command line says.
+    # Replaces the command line's value.
     MEMORY_MIB = None
-    # Of the command line.
+    # From the command line.
     quired = None
     asserted_memory_mib = None
 
     @classmethod
     def make_documents(cls):
-        # Incompressible documents after the text: what a stalled stream holds
-        # back is then more than any socket buffer.
+        # Incompressible documents after the text: a stalled stream then holds back more than any
+        # socket buffer.
         draw = random.Random(SEED)
         return make_documents(500, SEED) + [
             (f"zz-large-{n}", draw.randbytes(8 << 20)) for n in range(4)]
 
     @classmethod
     def write_archive(cls):
-        """Sets `documents` and `text`, which is what the archive holds."""
+        """Sets `documents` and `text`, the content of the archive."""
         cls.documents = sorted(cls.make_documents())
         cls.text = b"".join(data for _, data in cls.documents)
         write_corpus(cls.documents, f"{cls.directory}/pages")
@@ -56,7 +55,7 @@ class HostileCase(unittest.TestCase):
 
     @classmethod
     def server_flags(cls):
-        """Of `quired serve`. Called once, when `directory` is there."""
+        """Options of `quired serve`. Called once, when `directory` exists."""
         return cls.SERVER_FLAGS
 
     @classmethod
@@ -86,7 +85,7 @@ class HostileCase(unittest.TestCase):
         while self.raw_connections:
             self.raw_connections.pop().close()
         self.assertIsNone(self.server.process.poll(), "the server has ended")
-        # Or what this test left behind would keep the next one's reads out.
+        # Otherwise leftovers of this test would block the next one's reads.
         self.wait_until("quire_in_flight_bytes 0\n")
         size = min(9_999, len(self.text))
         offset = min(70_000, len(self.text) - size)
@@ -100,7 +99,7 @@ class HostileCase(unittest.TestCase):
             self.assertLess(self.server.resident_peak_bytes(), self.memory_mib << 20)
 
     def read_when_not_busy(self, archive, request):
-        """What an honest client does: comes back when a busy server says so."""
+        """Reads like an honest client: retries when a busy server says so."""
         until = time.monotonic() + BUSY_SECONDS_MAX
         while True:
             try:
@@ -112,14 +111,14 @@ class HostileCase(unittest.TestCase):
             time.sleep(0.1)
 
     def wait_until(self, *lines):
-        """Until the server's metrics have all of these lines."""
+        """Waits until the server's metrics have all of these lines."""
         until = time.monotonic() + BUSY_SECONDS_MAX
         while not all(line in (metrics := self.server.metrics()) for line in lines):
             self.assertLess(time.monotonic(), until, metrics)
             time.sleep(0.1)
 
     def fails(self, call, code, reason):
-        """Runs the call, or the stream to its end, and checks how it fails."""
+        """Runs the call, or the stream to its end, and checks its error."""
         with self.assertRaises(grpc.RpcError) as caught:
             response = call()
             if hasattr(response, "__next__"):
@@ -135,7 +134,7 @@ class HostileCase(unittest.TestCase):
             archive=archive, range=pb.ByteRange(offset=offset, size_bytes=size_bytes)))
 
     def connect_raw(self, **options):
-        """Open until the end of the test."""
+        """Stays open until the end of the test."""
         self.raw_connections.append(RawConnection(self.server.address, **options))
         return self.raw_connections[-1]
 

@@ -1,22 +1,21 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What one hostile client costs the others: p50 and p99 of an honest reader alone,
-then next to a client that stops reading its streams, one that cancels 10,000 calls,
-one that opens 1,000 streams, while they begin and once they are only kept open; and
-the memory of the server meanwhile.
+"""Measures the effect of one hostile client on others: p50 and p99 of an honest reader
+alone, then next to a client that stops reading its streams, one that cancels 10,000
+calls, one that opens 1,000 streams, while they begin and once they are only kept open;
+and the memory of the server meanwhile.
 
     loadtest/hostile/hostile_load.py --build build/release
 
-Every client is a process of its own with an address of its own, as the server tells
-clients apart by that: the honest one comes by IPv4, the hostile one by IPv6. For
-that the server listens on all of the machine's addresses. All share the machine's cores
-with the server. Controls in the same run show what is not caused by the server: a process that
-only burns CPU time; the same calls, cancelled or read, made to another server, whose
-handler is empty; and the hostile client at the kernel's lowest priority (SCHED_IDLE),
-which takes only time that the others leave.
-A hostile client with a core of its own shows what one on another machine would cost:
-the servers and the honest reader have all other cores. A process that takes what it
-can of the core that server and reader share shows the kernel's scheduling alone.
+Every client is a process with its own address, by which the server distinguishes
+clients: the honest one uses IPv4, the hostile one IPv6, so the server listens on all of
+the machine's addresses. All share the machine's cores with the server. Controls in the
+same run show effects that the server does not cause: a process that only burns CPU time;
+the same calls, cancelled or read, made to another server with an empty handler; and the
+hostile client at the kernel's lowest priority (SCHED_IDLE), which gets only idle time.
+A hostile client with its own core shows the cost of one on another machine: the servers
+and the honest reader have all other cores. A process that takes all it can of the core
+that server and reader share shows the kernel's scheduling alone.
 Each case is compared with an honest run alone right before it. Ends within ten minutes
 on an idle machine.
 """
@@ -55,7 +54,7 @@ OPEN_STREAMS = 1_000
 STREAMS_PER_CONNECTION = 250
 GREEDY_CONNECTIONS = 50
 GREEDY_CALLS_PER_SECOND = 100
-# Of the environment: a client's own token.
+# Environment variable of a client's own token.
 GREEDY_TOKEN = "QUIRE_GREEDY_TOKEN"
 AIM = 2.0
 
@@ -74,7 +73,7 @@ def wait_for_the_end():
 
 
 def play_stalled(stubs, address):
-    """A scan and a batch of whose answers nothing is read but the first."""
+    """A scan and a batch of whose answers only the first is read."""
     pb = stubs.pb
     with connect(address) as channel:
         archive = stubs.rpc.ArchiveStub(channel)
@@ -89,7 +88,7 @@ def play_stalled(stubs, address):
 
 
 def play_bursts(stubs, address, end_call):
-    """10,000 calls and more, 100 at a time; `end_call` ends each, true if refused."""
+    """Makes 10,000 calls or more, 100 at a time; `end_call` ends each, true if refused."""
     pb = stubs.pb
     request = pb.ReadRequest(archive=ARCHIVE, range=pb.ByteRange(offset=0, size_bytes=READ_SIZE))
     os.set_blocking(sys.stdin.fileno(), False)
@@ -102,7 +101,7 @@ def play_bursts(stubs, address, end_call):
             calls = [archive.Read.future(request) for _ in range(BURST)]
             refused += sum(map(end_call, calls))
             count += len(calls)
-            # In bursts, so that what it costs itself is not all that is seen.
+            # In bursts, so that its own cost does not dominate.
             time.sleep(0.02)
         print(f"{count:,} calls" + (f", {refused:,} refused" if refused else ""), flush=True)
 
@@ -119,18 +118,18 @@ def cancel(call):
 
 
 def play_asking(stubs, address):
-    """The control of play_cancelling(): the same calls, but all answers are read."""
+    """Control of play_cancelling(): the same calls, but all answers are read."""
     play_bursts(stubs, address, was_refused)
 
 
 def play_cancelling(stubs, address):
-    """Each call is cancelled at once."""
+    """Cancels each call at once."""
     play_bursts(stubs, address, cancel)
 
 
 def play_opening(stubs, address, is_quiet=False):
-    """1,000 streams that stay open, half of them scans that are not read on. Ready
-    with the first answer of each, or once no more of what was sent comes in."""
+    """Opens 1,000 streams that stay open, half of them scans that are not read further.
+    Ready with the first answer of each, or once no more data arrives."""
     pb = stubs.pb
     channels = [connect(address) for _ in range(OPEN_STREAMS // STREAMS_PER_CONNECTION)]
     streams, refused = [], 0
@@ -167,7 +166,7 @@ def iter_then_wait(first):
 
 
 def play_burning(_stubs, _address):
-    """Takes all the CPU time there is for one thread."""
+    """Takes all CPU time of one thread."""
     os.set_blocking(sys.stdin.fileno(), False)
     tell_ready()
     while sys.stdin.buffer.raw.read(1) is None:
@@ -175,8 +174,8 @@ def play_burning(_stubs, _address):
 
 
 def play_greedy(stubs, address):
-    """Reads over 50 connections, four calls at a time on each, and again at once when it
-    is refused; with a token that may make few."""
+    """Reads over 50 connections, four calls at a time on each, and retries at once when
+    refused; with a token of a small quota."""
     pb = stubs.pb
     request = pb.ReadRequest(archive=ARCHIVE, range=pb.ByteRange(offset=0, size_bytes=READ_SIZE))
     metadata = [("authorization", f"Bearer {os.environ[GREEDY_TOKEN]}")]
@@ -195,7 +194,7 @@ def play_greedy(stubs, address):
 
 
 def play_control(_stubs, _address):
-    """Burns a fifth of a core, as a client of many small calls does."""
+    """Takes a fifth of a core, like a client of many small calls."""
     os.set_blocking(sys.stdin.fileno(), False)
     tell_ready()
     while sys.stdin.buffer.raw.read(1) is None:
@@ -215,12 +214,12 @@ class Case:
     """A hostile client next to an honest one."""
     title: str
     play: str
-    # Whom it plays with: the `usual` server, the one with much memory (`roomy`), one that
-    # asks for tokens, with a quota (`limited`) or without (`open`), or the `empty`
-    # service; the honest client reads from the usual one in that last case.
+    # The hostile client's target: the `usual` server, the one with much memory (`roomy`), one
+    # that requires tokens, with a quota (`limited`) or without (`open`), or the `empty` service;
+    # in the last case the honest client reads from the usual one.
     target: str = "usual"
     is_idle: bool = False
-    # Servers and honest client have all cores but one; it has the other, or theirs.
+    # True: servers and honest client have all cores but one, the hostile client has that core.
     is_apart: bool = False
     is_in_the_way: bool = False
     # Runs without and with it: (p50, p99) each.
@@ -268,36 +267,36 @@ def make_cases():
 
 
 def divide_cores(case):
-    """The cores of servers and honest reader, and those of the hostile client."""
+    """Returns the cores of servers and honest reader, and those of the hostile client."""
     cores = sorted(os.sched_getaffinity(0))
     if not case.is_apart:
         return cores, cores
-    # Of one core both have the same.
+    # With a single core both have the same.
     others = cores[:-1] or cores
     return others, others if case.is_in_the_way else cores[-1:]
 
 
 def keep_to(cores):
-    """What goes before a command that may only use these cores."""
+    """Returns the prefix of a command that may use only these cores."""
     return ["taskset", "--cpu-list", ",".join(map(str, cores))]
 
 
 def move_to(cores, process_ids):
     for process_id in process_ids:
         for thread_id in os.listdir(f"/proc/{process_id}/task"):
-            # Threads end, too.
+            # Threads may end, too.
             with contextlib.suppress(ProcessLookupError):
                 os.sched_setaffinity(int(thread_id), cores)
 
 
 def at(host, server):
-    """The address of a server that listens on all of the machine's."""
+    """Returns the address of a server that listens on all of the machine's."""
     return f"{host}:{server.address.rpartition(':')[2]}"
 
 
 def make_rules(quired, directory):
-    """Files of who may do what, without and with a quota for the greedy client; and the
-    options of the honest one. The greedy client's token goes into the environment."""
+    """Writes files of access rules, without and with a quota for the greedy client, and
+    the options of the honest one. Puts the greedy client's token into the environment."""
     lines = {}
     for name in ("honest", "greedy"):
         lines[name] = subprocess.run(
@@ -314,7 +313,7 @@ def make_rules(quired, directory):
 
 
 def read_honestly(server, cores, loadtest, stem, arguments):
-    """(p50, p99) in milliseconds of 16 KiB ranges, each compared with the source."""
+    """Returns (p50, p99) in milliseconds of 16 KiB ranges, each compared with the source."""
     result = subprocess.run(
         [*keep_to(cores), loadtest, ARCHIVE, "--server", at("127.0.0.1", server), "--source",
          f"{stem}.raw", *server.client_options, "--requests", str(arguments.requests), "--in-flight",
@@ -325,7 +324,7 @@ def read_honestly(server, cores, loadtest, stem, arguments):
 
 
 def run_case(case, address, server, read):
-    """`read` is read_honestly() but for the first two of what it takes."""
+    """`read` is read_honestly() without its first two parameters."""
     cores, hostile_cores = divide_cores(case)
     case.alone.append(read(server, cores))
     command = [*keep_to(hostile_cores), *(["chrt", "--idle", "0"] if case.is_idle else []),
@@ -373,7 +372,7 @@ def measure(arguments, directory):
 
 
 def row_of(case):
-    """Medians over the rounds."""
+    """Returns medians over the rounds."""
     def median(runs, index):
         return statistics.median(run[index] for run in runs)
 
@@ -384,7 +383,7 @@ def row_of(case):
 
 
 def report(arguments, rows):
-    """Lines of text and Markdown."""
+    """Returns lines of text and Markdown."""
     cells = [[row["case"] + (f" ({row['said']})" if row["said"] else ""),
               *(f"{row[name]:.2f}" for name in ("p50_alone_ms", "p50_loaded_ms", "p99_alone_ms",
                                                 "p99_loaded_ms")),

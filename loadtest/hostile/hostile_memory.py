@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what is to be bounded in memory: requests on their way, descriptions of
-documents, replaced archives, clients that stop reading. hostile_test.py runs them.
-"""
+"""Tests of memory bounds: requests in flight, descriptions of documents, replaced
+archives, clients that stop reading. hostile_test.py runs them."""
 import os
 import pathlib
 import queue
@@ -24,31 +23,30 @@ from live_server import error_of, write_corpus
 from raw_http2 import grpc_frame
 
 STALLED_STREAMS = 200
-# After this the server of StalledClientsTest gives up on a client that takes
-# nothing. That of the other tests has its default, which no slow machine makes
-# them reach.
+# The server of StalledClientsTest ends calls of a client that takes nothing for this time. The
+# other servers have the default, which no slow machine reaches.
 STALL_SECONDS = 2
-# Of DescribedAnswersTest: what a small server has.
+# For DescribedAnswersTest: the memory of a small server.
 SMALL_MEMORY_MIB = 144
 STOCK_MESSAGE_SIZE = 4 << 20
 ID_SIZE = 64_000
 LONG_ID_COUNT = 300
 HOSTILE_STREAMS = 8
-# Of the adversarial archive: documents of a media type each, then those of the
-# longest ids there are.
+# Contents of the adversarial archive: documents with a media type each, then those with the
+# longest ids.
 MEDIA_TYPE_COUNT = 200_000
 LONGEST_ID_COUNT = 8
 LONGEST_ID_SIZE = 65_535
 CONCURRENT_REQUESTS = 32
-# What one request of REQUEST_SIZE_MAX may take at most while it is received and parsed.
+# Upper bound on the memory of one request of REQUEST_SIZE_MAX while it is received and parsed.
 REQUEST_GROWTH = 16 << 20
 
 
 class ReloadTest(HostileCase):
-    """Last of its server's: it replaces the archive."""
+    """Runs last on its server: it replaces the archive."""
 
     def reload(self, reload_count):
-        """Builds an archive of other contents in place, and has the server take it."""
+        """Builds an archive of other contents in place, and makes the server load it."""
         documents = self.documents[reload_count:]
         directory = self.enterContext(tempfile.TemporaryDirectory())
         write_corpus(documents, f"{directory}/pages")
@@ -60,7 +58,7 @@ class ReloadTest(HostileCase):
                         'quire_reloads_total{outcome="failed"} 0\n')
 
     def test_batches_that_stay_open_and_say_nothing(self):
-        """They do not keep archives that were replaced, of which memory has one."""
+        """They do not keep replaced archives in memory, which has space for one."""
         pb = self.stubs.pb
         item = pb.BatchItem(tag=1, range=pb.ByteRange(offset=0, size_bytes=100))
         streams = []
@@ -82,13 +80,13 @@ class ReloadTest(HostileCase):
 
 
 class UnreadRequestsTest(HostileCase):
-    # gRPC enforces its quota while it goes on reading, so that it takes more than
-    # that for a moment: some 300 MiB at most of what is sent here.
+    # gRPC enforces its quota while it continues to read, so it may exceed it for a moment: by
+    # some 300 MiB of the data sent here.
     MEMORY_MIB = 2 * MEMORY_MIB_DEFAULT
 
     def test_requests_that_never_arrive_in_full(self):
-        """Over twice --memory of them, each but for its last byte. No call sees
-        them, so that only gRPC can bound them."""
+        """Twice --memory of them, each without its last byte. No call sees them, so only
+        gRPC can bound them."""
         connections = [self.connect_raw() for _ in range(10)]
         body = grpc_frame(bytes(REQUEST_SIZE_MAX))[:-1]
         for connection in connections:
@@ -114,14 +112,14 @@ class SmallServerCase(HostileCase):
             self.assertLess(max(self.samples), self.memory_mib << 20)
 
     def new_archive(self, options=None):
-        """A stub on a connection of its own."""
+        """Returns a stub on its own connection."""
         channel = self.enterContext(
             self.server.channel() if options is None else
             grpc.insecure_channel(self.server.address, options=options))
         return self.stubs.rpc.ArchiveStub(channel)
 
     def empty_ranges(self, count, first=0, document_count=LONG_ID_COUNT):
-        """A message for so many documents, in turn, of each of which it wants nothing."""
+        """Returns a message for `count` documents, in turn, with an empty range of each."""
         pb = self.stubs.pb
         return pb.BatchReadRequest(archive="pages", items=[
             pb.BatchItem(tag=n, document=pb.DocumentName(
@@ -130,7 +128,7 @@ class SmallServerCase(HostileCase):
 
 
 class DescribedAnswersTest(SmallServerCase):
-    """An archive whose documents have ids far longer than what is asked of them."""
+    """An archive whose documents have ids far longer than the requested data."""
 
     @classmethod
     def make_documents(cls):
@@ -138,7 +136,7 @@ class DescribedAnswersTest(SmallServerCase):
                 for n in range(LONG_ID_COUNT)]
 
     def test_stalled_batches_of_empty_ranges(self):
-        """Each asks for 64 MB of ids with 10 KB, and reads nothing until all have."""
+        """Each requests 64 MB of ids with 10 KB, and reads nothing until all have."""
         count = 1_024
         ended = threading.Event()
 
@@ -149,14 +147,14 @@ class DescribedAnswersTest(SmallServerCase):
 
         streams = []
         for _ in range(HOSTILE_STREAMS):
-            # gRPC asks for no second request if the first was refused by then.
+            # gRPC reads no second request if the first was refused by then.
             started = threading.Event()
             stream = self.new_archive().BatchRead(requests(started), timeout=300)
             stream.add_done_callback(lambda _, event=started: event.set())
             streams.append((stream, started))
         for _, started in streams:
             self.assertTrue(started.wait(BUSY_SECONDS_MAX))
-        # All that are admitted have a message to send, which no client takes.
+        # All admitted batches have a message to send, which no client takes.
         self.wait_for_steady("quire_in_flight_bytes")
         ended.set()
         complete = 0
@@ -174,7 +172,7 @@ class DescribedAnswersTest(SmallServerCase):
         self.assertGreater(complete, 0)
 
     def wait_for_steady(self, metric):
-        """Until a metric is positive and has been the same ten times in a row."""
+        """Waits until a metric is positive and has been the same ten times in a row."""
         until = time.monotonic() + BUSY_SECONDS_MAX
         values = []
         while len(values) < 10 or len(set(values[-10:])) > 1 or not float(values[-1]):
@@ -227,7 +225,7 @@ class DescribedAnswersTest(SmallServerCase):
             self.assertEqual(b"".join(piece.data for piece in pieces), data)
 
     def fill(self, start, part):
-        """A request of nearly the size that the server takes."""
+        """Returns a request of nearly the server's size limit."""
         return start + part * ((REQUEST_SIZE_MAX - len(start) - 100) // len(part))
 
     def test_requests_that_grow_when_they_are_parsed(self):
@@ -320,7 +318,7 @@ class AdversarialArchiveTest(SmallServerCase):
             for document in page.documents:
                 self.assertEqual(document.media_type, f"t/{document.ordinal}")
             request.page_token = page.next_page_token
-        # Pages close early where ids are long.
+        # Pages end early if ids are long.
         request = pb.ListDocumentsRequest(archive="pages", prefix=b"long")
         sizes = []
         while not sizes or request.page_token:
@@ -331,7 +329,7 @@ class AdversarialArchiveTest(SmallServerCase):
         self.assertEqual(sizes, [LONGEST_ID_SIZE] * LONGEST_ID_COUNT)
 
     def test_reloads(self):
-        """The old one and the new one are held for a while."""
+        """The old and the new archive are held for a while."""
         for reload_count in range(1, 4):
             fresh = f"{self.directory}/fresh.quire"
             shutil.copytree(self.archive_path, fresh)
@@ -347,9 +345,9 @@ class StalledClientsTest(HostileCase):
     SERVER_FLAGS = ("--stall-timeout", str(STALL_SECONDS))
 
     def test_clients_that_stop_reading(self):
-        """Each on a connection of its own. The server takes on as many as it has
-        memory for, refuses the others, gives up on all in the end; and in the
-        meantime honest reads come through, if need be at the second attempt."""
+        """Each on its own connection. The server admits as many as it has memory for,
+        refuses the others, and ends all of them eventually; meanwhile honest reads
+        succeed, at the second attempt if necessary."""
         pb = self.stubs.pb
         request = pb.ReadRequest(archive="pages",
                                  range=pb.ByteRange(offset=0, size_bytes=len(self.text)))
@@ -367,16 +365,16 @@ class StalledClientsTest(HostileCase):
                 code, reason, _, retry = error_of(self.stubs, error)
                 self.assertEqual((code, reason, retry),
                                  (grpc.StatusCode.RESOURCE_EXHAUSTED, "SERVER_BUSY", True))
-        # One address may hold half of the memory for answers. A quarter of that is left
-        # to its streams of one block (and its frame) each, whatever else it holds.
+        # One address may hold half of the memory for answers. A quarter of that is reserved for
+        # its streams of one block (and its frame) each, whatever else it holds.
         self.assertGreaterEqual(len(stalled), min(
             STALLED_STREAMS, self.limits.in_flight_size_bytes_max // 8 // (65_536 + 12)))
         for offset in range(0, 1_000_000, 50_000):
             response = self.read_when_not_busy(self.archive, pb.ReadRequest(
                 archive="pages", range=pb.ByteRange(offset=offset, size_bytes=1_000)))
             self.assertEqual(response.data, self.text[offset:offset + 1_000])
-        # A stalled client that wakes up once the server has given up on it finds
-        # what was on its way, then the end.
+        # A stalled client that wakes up after the server has ended its call receives the data in
+        # flight, then the end.
         self.wait_until(*(f'quire_calls_in_flight{{method="{method}"}} 0\n'
                           for method in ("ReadStream", "Scan")))
         for stream in stalled[:3]:

@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of clients that show no credentials, or wrong ones: whatever they send, they get
-no byte of an archive and hold nothing of the server. hostile_test.py runs them.
-"""
+"""Tests of clients without credentials, or with wrong ones: whatever they send, they get
+no byte of an archive and hold no resources of the server. hostile_test.py runs them."""
 import contextlib
 import pathlib
 import random
@@ -31,7 +30,7 @@ SILENT_CONNECTIONS = 400
 OPEN_STREAMS = 100
 CONCURRENT_REQUESTS = 16
 PATIENCE_SECONDS = 60
-# What gRPC takes of headers.
+# gRPC's limit on headers.
 HEADERS_SIZE_MAX = 8 << 10
 
 
@@ -52,29 +51,29 @@ class WithHeaders(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterc
 
 
 class OutsideCase:
-    """Of a server that asks who its clients are. Those who derive from this say how, and
-    what those show who are not let in."""
+    """A server that authenticates its clients. Subclasses define how, and the credentials
+    of rejected clients."""
 
-    # How calls fail.
+    # Status codes of failed calls.
     CODES = {}
 
     @classmethod
     def outside_channels(cls):
-        """By what is shown instead of credentials, a channel; the caller closes them."""
+        """Returns a channel for each kind of false credentials; the caller closes them."""
         raise NotImplementedError
 
     def methods(self):
         return self.stubs.pb.DESCRIPTOR.services_by_name["Archive"].methods
 
     def requests(self):
-        """By name, bytes for any method: good requests, forged ones, and what is none."""
+        """Returns bytes for any method by name: valid requests, forged ones, and garbage."""
         pb = self.stubs.pb
         archive = b"\x0a\x05pages"
         fill = lambda part, size: part * (size // len(part))
         some = pb.ByteRange(offset=0, size_bytes=1_000)
         return {
             "nothing": b"",
-            # Of GetArchive, Scan, ListDocuments, GetSymbolTable and batches, too.
+            # Valid for GetArchive, Scan, ListDocuments, GetSymbolTable and batches, too.
             "the archive": archive,
             "a range": pb.ReadRequest(archive="pages", range=some).SerializeToString(),
             "a document": pb.ReadRequest(
@@ -92,7 +91,7 @@ class OutsideCase:
         }
 
     def start(self, channel, method, request):
-        """Begins a call of any kind; returns what waits for its first message."""
+        """Begins a call of any kind; returns a function that waits for its first message."""
         path = SERVICE + method.name
         if method.client_streaming:
             call = channel.stream_stream(path)(iter([request]), timeout=PATIENCE_SECONDS)
@@ -103,7 +102,7 @@ class OutsideCase:
         return lambda: next(call)
 
     def assert_refused(self, first_message, codes):
-        """The call ends with one of the codes, and no message comes."""
+        """Checks that the call ends with one of the codes, without a message."""
         with self.assertRaises(grpc.RpcError) as caught:
             self.fail(f"an outsider got {len(first_message())} bytes")
         self.assertIn(caught.exception.code(), codes, caught.exception.details())
@@ -132,7 +131,7 @@ class OutsideCase:
                                 self.codes(shown) if good else self.codes(shown) | malformed)
 
     def test_answers_do_not_tell_archives_apart(self):
-        """One that is there, and one that is not."""
+        """Compares an existing archive with a missing one."""
         pb = self.stubs.pb
         for shown, channel in self.outside_channels().items():
             with self.showing(shown, channel):
@@ -145,7 +144,7 @@ class OutsideCase:
                         self.assertEqual(told["pages"], told["nobody"])
 
     def test_many_at_once(self):
-        """Requests that grow when they are parsed; tearDown holds memory against its limit."""
+        """Requests that grow when they are parsed; tearDown checks memory against its limit."""
         for shown, channel in self.outside_channels().items():
             with self.showing(shown, channel):
                 for name in ("many items", "unknown fields"):
@@ -160,7 +159,7 @@ class OutsideCase:
                                 grpc.StatusCode.UNAVAILABLE})
 
     def test_batches_that_say_nothing_are_refused(self):
-        """Before their first message, so that none of them is held."""
+        """Refused before their first message, so that none of them is held."""
         end = threading.Event()
         self.addCleanup(end.set)
         for shown, channel in self.outside_channels().items():
@@ -189,8 +188,8 @@ class OutsideCase:
                            for _ in range(IDLE_CONNECTIONS)]
             draw = random.Random(SEED)
             for number, connection in enumerate(connections):
-                # A TLS handshake's first record without its end, HTTP/2's first bytes, and
-                # no protocol at all.
+                # A TLS handshake's first record without its end, HTTP/2's first bytes, and no
+                # protocol at all.
                 data = (b"\x16\x03\x01\x02\x00\x01", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
                         draw.randbytes(1_000), b"")[number % 4]
                 with contextlib.suppress(OSError):
@@ -201,11 +200,11 @@ class OutsideCase:
 
 
 class ScarceDescriptorsTest(HostileCase):
-    """More connections than the server may have files open."""
+    """More connections than the server may have open files."""
     SERVER_COMMAND = ("prlimit", f"--nofile={DESCRIPTORS_MAX}:{DESCRIPTORS_MAX}")
 
     def connect_silently(self, opened, source):
-        """From an address of this machine; the server may close it at once."""
+        """Connects from an address of this machine; the server may close it at once."""
         host, port = self.server.address.rsplit(":", 1)
         return opened.enter_context(socket.create_connection(
             (host, int(port)), PATIENCE_SECONDS, (source, 0)))
@@ -240,7 +239,7 @@ class ScarceDescriptorsTest(HostileCase):
         self.check_that_all_is_well()
 
     def test_connections_with_calls_keep_to_the_clients_share(self):
-        """Others find room, and administration as well."""
+        """Others, and administration, still get descriptors."""
         def call_once(opened, source):
             """Waits for the answer, or the connection's end."""
             connection = self.connect_silently(opened, source)
@@ -312,7 +311,7 @@ class NoTokenTest(OutsideCase, TokenServer, HostileCase):
         }
 
     def test_answers_that_nobody_takes(self):
-        """Calls of connections that let the server send nothing hold nothing."""
+        """Calls of connections that let the server send nothing hold no memory."""
         connections = [self.connect_raw(window=0) for _ in range(10)]
         for connection in connections:
             for name in ("Read", "ReadStream", "Scan", "BatchRead"):
@@ -322,7 +321,7 @@ class NoTokenTest(OutsideCase, TokenServer, HostileCase):
             self.assertIn("quire_in_flight_bytes 0\n", self.server.metrics())
 
     def test_what_needs_no_credentials(self):
-        """Whether the server is well, and no name of an archive."""
+        """The server's health is visible, and no name of an archive."""
         self.assertEqual(self.server.check_health(self.stubs, ""), 1)
         for service in ("pages", "nobody", "quire.v1.Archive/pages"):
             with self.assertRaises(grpc.RpcError) as caught:
@@ -339,11 +338,11 @@ class NoTokenTest(OutsideCase, TokenServer, HostileCase):
 
 
 class UnreadWithoutTokenTest(TokenServer, UnreadRequestsTest):
-    """Requests that never arrive in full, of clients without a token."""
+    """Requests that never arrive completely, of clients without a token."""
 
 
 class WrongCertificateTest(OutsideCase, HostileCase):
-    """A server that wants certificates of its authority (--tls-client-ca)."""
+    """A server that requires certificates of its authority (--tls-client-ca)."""
     CODES = {"else": {grpc.StatusCode.UNAVAILABLE}}
 
     @classmethod

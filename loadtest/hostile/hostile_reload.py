@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of reloads under requests that no honest client would send, and of a directory of
-archives that is unmounted. hostile_test.py runs them.
-"""
+"""Tests of reloads during hostile requests, and of a directory of archives that is
+unmounted. hostile_test.py runs them."""
 import pathlib
 import shutil
 import signal
@@ -64,7 +63,7 @@ class ReloadUnderRequestsTest(HostileCase):
         return {archive.name for archive in listed.archives}
 
     def ask(self, is_done, found):
-        """Asks for archives that are not there; appends what is not as documented."""
+        """Requests missing archives; appends answers that are not as documented."""
         pb = self.stubs.pb
         with self.server.channel() as channel:
             archive = self.stubs.rpc.ArchiveStub(channel)
@@ -100,7 +99,7 @@ class ReloadUnderRequestsTest(HostileCase):
         self.assertEqual(found, [])
 
     def test_an_unmounted_directory(self):
-        """Gone, then empty: the archives stay open, and the reload counts as failed."""
+        """Missing, then empty: the archives stay open, and the reload counts as failed."""
         before = self.names()
         self.assertEqual(len(before), 1 + COMING_AND_GOING)
         away = self.archives.with_name("away")

@@ -1,8 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of requests and connections that no honest client makes; hostile_test.py
-runs them.
-"""
+"""Tests of requests and connections that no honest client makes; hostile_test.py runs them."""
 import os
 import pathlib
 import random
@@ -144,7 +142,7 @@ class HostileTest(HostileCase):
                 try:
                     connection.sendall(data)
                 except OSError:
-                    pass  # The server may close while it is still being sent to.
+                    pass  # The server may close the connection while it still receives.
 
     def test_a_very_long_document_id(self):
         pb = self.stubs.pb
@@ -165,7 +163,7 @@ class HostileTest(HostileCase):
         self.assertEqual(caught.exception.code(), grpc.StatusCode.INVALID_ARGUMENT)
 
     def test_a_batch_of_overlapping_and_of_bad_ranges(self):
-        """Bad items fail alone; the others come, each once."""
+        """Bad items fail alone; the others arrive, each once."""
         pb = self.stubs.pb
         wanted = {}
         for tag in range(2_000):
@@ -219,7 +217,7 @@ class HostileTest(HostileCase):
         self.assertEqual(answered.count(1), count)
 
     def test_a_batch_client_that_writes_and_never_reads(self):
-        """The server stops taking items in; it does not pile up answers."""
+        """The server stops reading items; it does not accumulate answers."""
         pb = self.stubs.pb
         item = pb.BatchItem(tag=1, range=pb.ByteRange(offset=0, size_bytes=500_000))
         message = pb.BatchReadRequest(
@@ -252,8 +250,8 @@ class HostileTest(HostileCase):
         calls = [self.archive.Read.future(request) for _ in range(1_000)]
         for call in calls:
             call.cancel()
-        # Each was cancelled, or had been answered or refused before: together they
-        # hold more than one address may.
+        # Each was cancelled, or had been answered or refused before: together they exceed the
+        # share of one address.
         codes = [call.code() for call in calls]
         self.assertLessEqual(set(codes), {grpc.StatusCode.CANCELLED, grpc.StatusCode.OK,
                                           grpc.StatusCode.RESOURCE_EXHAUSTED})

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What no honest client would send, against a real quired.
+"""Sends requests that no honest client would send to a real quired.
 
-Each request gets the documented code and reason, or is bounded in memory; and
-after each the server answers an honest read as before.
+Each request gets the documented code and reason, or is bounded in memory; afterwards the
+server answers an honest read as before.
 
 usage: hostile_test.py QUIRED [MEMORY_MIB]
-Without MEMORY_MIB, resident memory is not held against --memory (a sanitizer's
-own is part of it).
+Without MEMORY_MIB, resident memory is not checked against --memory (a sanitizer's own
+memory is part of it).
 """
 import os
 import sys

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A connection that speaks as much HTTP/2 as a hostile gRPC client needs: it sends
-requests in part, and takes as much of the answers as its test says."""
+"""A connection with as much HTTP/2 as a hostile gRPC client needs: it sends partial
+requests, and reads as much of the answers as its test wants."""
 import collections
 import select
 import socket
@@ -25,13 +25,13 @@ class RawConnection:
     """With `window` 0 the server may not send the data of any answer."""
 
     def __init__(self, address, window=WINDOW_DEFAULT, connection=None):
-        """Over `connection`, or a new one."""
+        """Uses `connection`, or a new one."""
         host, port = address.rsplit(":", 1)
         self.socket = connection or socket.create_connection((host, int(port)))
         self.authority = address
         self.received = bytearray()
         self.unsent = bytearray()
-        # By stream, what has yet to be sent of a request.
+        # Unsent rest of each stream's request.
         self.bodies = {}
         self.connection_window = WINDOW_DEFAULT
         self.initial_window = WINDOW_DEFAULT
@@ -51,8 +51,8 @@ class RawConnection:
             ">BBI", kind, flags, stream) + payload
 
     def start(self, path, body):
-        """Begins a call, of whose request `body` is sent as the server lets it; the
-        request has no end."""
+        """Begins a call; sends `body` of its request as flow control permits. The request
+        has no end."""
         stream, self.next_stream = self.next_stream, self.next_stream + 2
         block = bytearray()
         for name, value in ((":method", "POST"), (":scheme", "http"), (":path", path),
@@ -66,7 +66,7 @@ class RawConnection:
         return stream
 
     def start_whole(self, path, body):
-        """Begins a call whose request is all of `body`, which a frame holds."""
+        """Begins a call whose request is all of `body`, in one frame."""
         stream = self.start(path, b"")
         self._frame(DATA, END_STREAM, stream, body)
 
@@ -114,7 +114,7 @@ class RawConnection:
                 self.is_open = False
 
     def pump(self, seconds):
-        """Sends and receives for so long; true if anything was sent or received."""
+        """Sends and receives for `seconds`; returns True if any data was sent or received."""
         until = time.monotonic() + seconds
         has_moved = False
         while self.is_open and (left := until - time.monotonic()) > 0:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// codec_figures: sizes and speeds of codecs over a text, in memory. Scripts run
-// it. For each codec and block size it prints one line of JSON: sizes in bytes,
+// codec_figures: sizes and speeds of codecs over a text, in memory; scripts run
+// it. Prints one line of JSON for each codec and block size: sizes in bytes,
 // speeds per second of one thread's CPU time while --threads threads do the
 // same. Every decoded byte is compared with the text before it is timed.
 #include <lzma.h>
@@ -49,7 +49,7 @@ struct Arguments {
   double seconds = 0.3;
 };
 
-// The text, and what its codecs need.
+// The text, and the inputs of its codecs.
 struct Input {
   std::string text;
   std::vector<SourceRow> documents;
@@ -92,7 +92,7 @@ absl::Status ChooseDictionary(const Arguments& arguments, Input& input) {
   return absl::OkStatus();
 }
 
-// A symbol table for 256 pieces of the text, evenly spread.
+// Trains a symbol table on 256 pieces of the text, evenly spread.
 std::string TrainTable(ByteView text) {
   constexpr size_t kPieceCount = 256;
   constexpr size_t kPieceSizeBytes = 4096;
@@ -129,11 +129,11 @@ absl::StatusOr<Input> Load(const Arguments& arguments,
   return input;
 }
 
-// Where each of some reads begins, and its size in bytes.
+// Offset and size of each read, in bytes.
 using Reads = std::vector<std::pair<uint64_t, size_t>>;
 
-// Reads per second of a thread's CPU time, mean of the threads, each of which
-// starts elsewhere in `reads`.
+// Returns the reads per second of a thread's CPU time: the mean of the threads,
+// each of which starts elsewhere in `reads`.
 double ReadRate(const Arguments& arguments, const CodedText& coded,
                 const PayloadCodec& codec, const Reads& reads) {
   std::vector<double> rates(arguments.threads, 0.0);

@@ -22,8 +22,8 @@ namespace quire {
 double ThreadCpuSeconds();
 
 // Calls step(0), step(1), ... in three rounds of at least `seconds` of CPU time
-// each, and returns the number of calls per second of the fastest round: other
-// load on the machine only makes a round slower. REQUIRES: seconds > 0.
+// each. Returns the calls per second of the fastest round, as other load only
+// slows a round. REQUIRES: seconds > 0.
 template <typename Step>
 double BestRate(double seconds, Step step) {
   double best = 0;
@@ -47,8 +47,8 @@ double BestRate(double seconds, Step step) {
   return best;
 }
 
-// Immutable, hence thread-safe. The codec that decodes need not be the object
-// that encoded.
+// Immutable, hence thread-safe. The decoding codec may be another object than
+// the encoding one.
 class CodedText {
  public:
   // Divides `text` into blocks (the last may be shorter) and encodes them on
@@ -68,8 +68,8 @@ class CodedText {
   // Sum of the stored sizes of all blocks.
   uint64_t payload_bytes() const;
 
-  // Size under zlib -9 of all stored sizes as 32-bit integers: about what a
-  // reader needs to find a block. Errors: Internal  zlib refused.
+  // Size under zlib -9 of all stored sizes as 32-bit integers: an estimate of a
+  // reader's block index. Errors: Internal  zlib failed.
   absl::StatusOr<uint64_t> IndexBytes() const;
 
   // CPU time of all threads in the codec.
@@ -101,7 +101,7 @@ class CodedText {
   std::vector<Block> blocks_;
 };
 
-// Size of `text` under zlib -9. Errors: Internal  zlib refused.
+// Size of `text` under zlib -9. Errors: Internal  zlib failed.
 absl::StatusOr<uint64_t> ZlibSizeBytes(ByteView text);
 
 }  // namespace quire

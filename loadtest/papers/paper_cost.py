@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tables 1 and 2 of "Data Compression for Climate Data" next to the same measurements
-here: speed and ratio of codecs while all cores do the same, and the throughput of a link
-below which compressing what goes over it pays (equation 3, of which Table 1 has examples).
+"""Prints tables 1 and 2 of "Data Compression for Climate Data" next to the same
+measurements here: speed and ratio of codecs while all cores do the same, and the throughput of a link
+below which compressing its data pays (equation 3, of which Table 1 has examples).
 
     loadtest/papers/paper_cost.py /data/webdocs64.raw
 
@@ -42,8 +42,8 @@ def parse_arguments():
 
 
 def thresholds(compress, decompress, ratio):
-    """Throughput of the link below which compression pays: (sender, link and receiver in
-    turn; all at once)."""
+    """Returns the throughputs of the link below which compression pays: (sender, link and
+    receiver in turn; all at once)."""
     saved = 1 - 1 / ratio
     return compress * decompress / (compress + decompress) * saved, min(compress, decompress) * saved
 

@@ -36,7 +36,7 @@ namespace quire {
 namespace {
 
 constexpr size_t kPieceSizeBytes = 256'000;
-// Candidates for each piece that is measured.
+// Candidates for each measured piece.
 constexpr uint64_t kCandidates = 8;
 constexpr uint32_t kPartitionSizeBytes = 32 << 10;
 constexpr std::array<size_t, 6> kOffsetsKib = {32, 64, 100, 140, 180, 215};
@@ -49,7 +49,7 @@ constexpr std::array<int, 6> kPaperStart = {453, 678, 1014, 1290, 1615, 1898};
 
 enum Way { kStart, kPartitions, kPlainStart, kPlainRecursion, kWayCount };
 
-// Microseconds by way; sums over pieces.
+// Microseconds by method; sums over pieces.
 using Times = std::array<double, kWayCount>;
 
 struct Sums {
@@ -92,7 +92,7 @@ struct ZlibBlock {
   }
 };
 
-// zlib's parse at its default level, without the Huffman codes.
+// Returns zlib's parse at its default level, without the Huffman codes.
 absl::StatusOr<std::vector<uint8_t>> PlainPhrases(ByteView piece) {
   std::vector<uint8_t> stream(DeflateSizeMax(piece.size()));
   DeflateStream zlib(6);
@@ -108,7 +108,8 @@ absl::StatusOr<std::vector<uint8_t>> PlainPhrases(ByteView piece) {
 
 using Decode = std::function<void(size_t offset, MutableByteView out)>;
 
-// Microseconds for a range by each way; compares each answer with the text.
+// Adds the microseconds of a range by each method; compares each answer with
+// the text.
 void AddTimes(const std::array<Decode, kWayCount>& ways, ByteView piece,
               size_t offset, size_t size, double round_us, Times& times) {
   std::vector<uint8_t> out(size);
@@ -173,7 +174,7 @@ struct Piece {
   std::string text;
 };
 
-// Pieces from all over the files, of evenly spaced compressibility.
+// Returns pieces from all files, of evenly spaced compressibility.
 absl::StatusOr<std::vector<Piece>> ChoosePieces(const Arguments& arguments) {
   const uint64_t per_file = std::max<uint64_t>(
       1, kCandidates * arguments.pieces / arguments.files.size());

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Table 1 of "FSST: Fast Random Access String Compression" and its average speeds next to
+"""Prints table 1 of "FSST: Fast Random Access String Compression" and its average speeds next to
 the same measurements here, on a directory of the paper's columns.
 
     loadtest/papers/paper_fsst.py /data/columns
@@ -55,7 +55,7 @@ def parse_arguments():
 
 
 def measure(arguments, path):
-    """Benchmark -> {factor, speed} of its fastest run; speed in MB/s of text."""
+    """Returns benchmark -> {factor, speed} of its fastest run; speed in MB/s of text."""
     pattern = "^(" + "|".join(map(re.escape, NAMES)) + ")$"
     printed = json.loads(subprocess.run(
         [arguments.build / "codecs/fsst/fsst_benchmark", "--benchmark_format=json",

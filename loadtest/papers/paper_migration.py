@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What "Migratory Compression: Coarse-grained Data Reordering to Improve Compressibility"
-reports, next to archives that are built with and without `--reorder`.
+"""Prints the results of "Migratory Compression: Coarse-grained Data Reordering to Improve
+Compressibility" next to archives that are built with and without `--reorder`.
 
     loadtest/papers/paper_migration.py /data/versions
 
 STEM.raw has documents of several versions, the newest last, and STEM.tsv offset, size and
 id of each, as make_corpus.py writes them. A sample keeps the documents whose names have a
-small hash, so that it has the same ones of all versions. The gain is the growth of the
+small hash, which are the same in all versions. The gain is the growth of the
 compression factor, in percent: of gzip and 7z with migration in the paper, of codecs zlib
 and xz here. The newest version is read from the modelled hard disk wd-red.
 """
@@ -46,14 +46,14 @@ def parse_arguments():
 
 
 def sample(stem, sample_size):
-    """(id, bytes) of the documents to keep."""
+    """Returns (id, bytes) of the documents to keep."""
     share = min(1, sample_size / pathlib.Path(f"{stem}.raw").stat().st_size)
     chosen = []
     with open(f"{stem}.tsv", encoding="utf-8", errors="surrogateescape") as index, \
             open(f"{stem}.raw", "rb") as raw:
         for line in index:
             offset, size, name = line.rstrip("\n").split("\t", 2)
-            # The same file of another version differs in the front of its name.
+            # Names of versions of a file differ only in the front.
             ending = "/".join(name.split("/")[-2:]).encode("utf-8", "surrogateescape")
             digest = hashlib.sha256(ending).digest()
             if int.from_bytes(digest[:4], "big") < share * 2**32:
@@ -63,14 +63,14 @@ def sample(stem, sample_size):
 
 
 def smoke_documents():
-    """Two versions, the second with a change in each document."""
+    """Returns two versions, the second with a change in each document."""
     first = make_documents(20, seed=3)
     return ([(f"1/{name}", text) for name, text in first]
             + [(f"2/{name}", text[:3000] + b"changed" + text[3000:]) for name, text in first])
 
 
 def newest_range(documents):
-    """(offset, size) of the documents of the last one's version."""
+    """Returns (offset, size) of the documents of the last one's version."""
     version = documents[-1][0].split("/")[0]
     size = sum(len(text) for name, text in documents if name.split("/")[0] == version)
     return sum(len(text) for _, text in documents) - size, size

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of "Access Time Tradeoffs in Archive Compression" next to the same
+"""Prints the tables of "Access Time Tradeoffs in Archive Compression" next to the same
 measurements here.
 
     loadtest/papers/paper_rlz.py /data/webdocs256.raw
@@ -26,7 +26,7 @@ from live_server import make_documents, write_corpus
 from markdown_table import markdown
 
 BLOCK_SIZES = "16KiB,64KiB,256KiB"
-# Codec -> its name in the paper, and what the authors' programs give on webdocs256, by
+# Codec -> its name in the paper, and the authors' programs' figures for webdocs256, by
 # block size: percent of the text, sequential MB/s, ranges per second.
 AUTHORS = {
     "rlz-uv": ("RLZ-UV", ((20.57, 1546, 47798), (20.54, 2051, 23007), (20.54, 2016, 5848))),
@@ -53,7 +53,7 @@ def parse_arguments():
 
 
 def codec_figures(arguments, codecs, dictionary_size, block_sizes):
-    """What codec_figures prints, by codec and block size."""
+    """Returns the figures of codec_figures, by codec and block size."""
     program, = find_programs(arguments.build, "codec_figures")
     printed = subprocess.run(
         [program, arguments.text, "--codecs", ",".join(codecs), "--block-sizes", block_sizes,

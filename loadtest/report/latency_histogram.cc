@@ -8,7 +8,7 @@
 namespace quire {
 
 // Values below 2^kSubBits have a bucket each. Above, the bits after the leading
-// one choose the bucket within the value's doubling.
+// one select the bucket within the doubling.
 size_t LatencyHistogram::BucketOf(uint64_t value) {
   value = std::min(value, (uint64_t{1} << kValueBitsMax) - 1);
   const int shift =
@@ -79,7 +79,7 @@ std::vector<LatencyHistogram::Bucket> LatencyHistogram::Buckets() const {
     }
   }
   if (!buckets.empty()) {
-    // The last bucket also has what is too long for any.
+    // The last bucket includes all longer values.
     buckets.back().upper_bound_us = max_us_;
   }
   return buckets;

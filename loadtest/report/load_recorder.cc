@@ -11,15 +11,14 @@ namespace {
 
 constexpr size_t kFaultsKeptMax = 5;
 
-// Whether the request failed because its time was up: how long it would have
-// taken is not known, only that it is longer. A busy server was asked again
-// until then.
+// True if the request failed because its time was up: its full duration is only
+// known to be longer. A busy server was retried until then.
 bool WasGivenUp(const LoadOutcome& outcome) {
   return absl::IsDeadlineExceeded(outcome.status) ||
          outcome.reason == "SERVER_BUSY";
 }
 
-// Of a time and one that another thread took a little earlier, perhaps.
+// Returns the difference; 0 if another thread's `then_ns` is later.
 uint64_t Since(uint64_t now_ns, uint64_t then_ns) {
   return now_ns - std::min(now_ns, then_ns);
 }

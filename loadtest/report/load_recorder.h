@@ -15,17 +15,17 @@
 
 namespace quire {
 
-// How one request ended: with an error, or with a fault of its answer in words,
-// or well. Times are in nanoseconds from the run's start.
+// Result of one request: an error, a fault of its answer in words, or success.
+// Times are in nanoseconds from the run's start.
 struct LoadOutcome {
   LoadTarget target = {};
   // Latency counts from here.
   uint64_t due_ns = 0;
   uint64_t ended_ns = 0;
-  // Spent on decoding after that; part of the latency.
+  // Time of decoding; part of the latency.
   uint64_t decode_ns = 0;
   absl::Status status = {};
-  // Of the status, such as "SERVER_BUSY"; or empty.
+  // Reason of the status, such as "SERVER_BUSY"; or empty.
   std::string reason = {};
   std::optional<std::string> fault = {};
   uint64_t text_bytes = 0;
@@ -33,28 +33,28 @@ struct LoadOutcome {
   uint64_t message_bytes = 0;
 };
 
-// Gathers a report. What was due before the warm-up ended is left out of it.
+// Collects a report. Omits requests that were due before the warm-up ended.
 // Thread-safe.
 class LoadRecorder {
  public:
-  // The warm-up has ended; from here on counts what is due.
+  // Ends the warm-up: requests due from here on count.
   void BeginWindow(uint64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
   void Record(const LoadOutcome& outcome) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // A call is made again, as the server was busy.
+  // Counts a retry after the server was busy.
   void CountRetry() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The calls of so many requests were cancelled, as the run has ended.
+  // Counts `count` requests whose calls were cancelled at the end of the run.
   void CountUnanswered(uint64_t due_ns, uint64_t now_ns, uint64_t count)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // So many requests waited at least from `due_ns` to `now_ns`, and will never
-  // be answered. Counts them in the latencies alone.
+  // Counts `count` requests that waited at least from `due_ns` to `now_ns` and
+  // will never be answered, only in the latencies.
   void AddLowerBound(uint64_t due_ns, uint64_t now_ns, uint64_t count)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The figures so far, of a run that ended at that time.
+  // Returns the figures of a run that ended at `now_ns`.
   LoadReport Finish(uint64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -44,10 +44,10 @@ TEST(LoadRecorderTest, AddsUpRightAnswers) {
   EXPECT_EQ(report.wire_bytes, 80u);
   EXPECT_EQ(report.message_bytes, 110u);
   EXPECT_EQ(report.latency.count(), 2u);
-  // From when it was due, decoding included.
+  // From the due time, including decoding.
   EXPECT_EQ(report.latency.max_us(), 7'000u);
   EXPECT_EQ(report.elapsed_seconds, 0.25);
-  // Also the time at the end in which nothing came.
+  // Includes the time at the end without answers.
   EXPECT_EQ(report.timeline.parts().size(), 3u);
   EXPECT_EQ(report.timeline.parts()[0].request_count, 2u);
   EXPECT_EQ(report.timeline.parts()[2].request_count, 0u);
@@ -109,8 +109,8 @@ TEST(LoadRecorderTest, TellsErrorsFromWrongAnswers) {
       report.faults,
       ElementsAre(AllOf(StartsWith("range [3, +100): "), HasSubstr("busy")),
                   HasSubstr("busy"), HasSubstr("busy"), "the bytes differ"));
-  // Right answers have a latency, and what was asked again and again until its
-  // time was up has a lower bound of one.
+  // Right answers have a latency; requests retried until their time was up have
+  // a lower bound.
   EXPECT_EQ(report.latency.count(), 3u);
   EXPECT_EQ(report.lower_bound_count, 2u);
   EXPECT_EQ(report.text_bytes, 100u);
@@ -170,7 +170,7 @@ TEST(LoadRecorderTest, KeepsTheFirstFaultsOnly) {
                                          "fault 3", "fault 4"));
 }
 
-// Two threads may take their times in another order than they come here.
+// Two threads may read their times in another order than they arrive here.
 TEST(LoadRecorderTest, TimesThatRunBackwardsCountAsNone) {
   LoadRecorder recorder;
   recorder.BeginWindow(5 * kMs);

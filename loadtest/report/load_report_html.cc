@@ -6,8 +6,8 @@
 namespace quire {
 
 std::string RenderReportHtml(absl::string_view report_json) {
-  // JSON has this character in strings alone. Without it no text of a report
-  // can end the element that holds it.
+  // JSON has this character only in strings. Without it no text of a report can
+  // end the element that contains it.
   const std::string json = absl::StrReplaceAll(report_json, {{"<", "\\u003c"}});
   return absl::StrReplaceAll(kLoadPage, {{"@REPORT@", json}});
 }

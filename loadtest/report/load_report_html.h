@@ -8,14 +8,13 @@
 
 namespace quire {
 
-// load_page.html; a report goes in where it has "@REPORT@".
+// load_page.html; "@REPORT@" is replaced by a report.
 extern const char kLoadPage[];
 
-// A report (load_report_json.h) as one page that needs nothing else, from no
-// network. The page's own script draws latency by percentile, as a histogram
-// and over time, and throughput over time, and makes tables of the figures, the
-// server's counters and all options; in light or dark, as the reader's system
-// asks. Thread-safe.
+// Returns a report (load_report_json.h) as a self-contained page. Its script
+// draws latency by percentile, as a histogram and over time, and throughput
+// over time, and tables of the figures, the server's counters and all options,
+// in light or dark mode like the reader's system. Thread-safe.
 std::string RenderReportHtml(absl::string_view report_json);
 
 }  // namespace quire

@@ -32,7 +32,7 @@ TEST(LoadReportHtmlTest, IsOnePageThatNeedsNoNetwork) {
   EXPECT_THAT(html, Not(HasSubstr("@REPORT@")));
 }
 
-// All text goes through the report's JSON, and the script sets it as text.
+// All text is in the report's JSON, and the script sets it as text.
 TEST(LoadReportHtmlTest, NothingFromOutsideEndsTheElementOfTheReport) {
   LoadReport report;
   const std::string evil = "</script><script>alert(1)</script><!--\"'&\xFF";

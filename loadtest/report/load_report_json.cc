@@ -33,7 +33,7 @@ double Seconds(std::chrono::duration<double> duration) {
   return duration.count();
 }
 
-// Null where nothing is set.
+// Null if the value is unset.
 template <typename T>
 Json Optional(const std::optional<T>& value) {
   return value.has_value() ? Json(*value) : Json();

@@ -43,7 +43,7 @@ Json Parsed(const LoadOptions& options, const LoadReport& report) {
 
 TEST(LoadReportJsonTest, HasTheFieldsThatOthersRelyOn) {
   const Json json = Parsed({}, SomeReport());
-  // Of an object with its members in order, the first says how to read it.
+  // The first member of the ordered object identifies the format.
   EXPECT_EQ(json.begin().key(), "format");
   for (const auto& [pointer, value] : std::vector<std::pair<const char*, Json>>{
            {"/format", 3},

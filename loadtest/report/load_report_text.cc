@@ -163,16 +163,17 @@ std::vector<std::string> CaveatsOf(const LoadOptions& options,
     caveats.push_back(absl::StrCat(
         FormatCounted(report.lower_bound_count, "latency is a lower bound",
                       "latencies are lower bounds"),
-        ": these requests were given up without an answer."));
+        ": these requests were abandoned without an answer."));
   }
   if (report.end == LoadEnd::kInterrupt) {
-    caveats.emplace_back("The run was interrupted; this is what it had done.");
+    caveats.emplace_back(
+        "The run was interrupted; the report covers the part before.");
   }
   if (report.end == LoadEnd::kSilence) {
     caveats.push_back(
         absl::StrCat("The server sent nothing for ",
                      absl::FormatDuration(absl::FromChrono(options.deadline)),
-                     ", so the run was given up."));
+                     ", so the run was abandoned."));
   }
   if (report.request_count == 0) {
     caveats.emplace_back("No request was answered after the warm-up.");
@@ -189,13 +190,13 @@ std::string RenderReportText(const LoadOptions& options,
   if (options.is_open_loop()) {
     AppendOpenLoop(report, out);
   }
-  absl::StrAppendFormat(&out, "  rate       %.0f/s, %.1f MB/s, %.2f s in all\n",
-                        report.PerSecond(report.request_count),
-                        Mega(report.PerSecond(report.text_bytes)),
-                        report.elapsed_seconds);
+  absl::StrAppendFormat(
+      &out, "  rate       %.0f/s, %.1f MB/s, %.2f s in total\n",
+      report.PerSecond(report.request_count),
+      Mega(report.PerSecond(report.text_bytes)), report.elapsed_seconds);
   AppendWire(options, report, out);
   AppendLatency(report, out);
-  absl::StrAppendFormat(&out, "  own CPU    %.2f s, %.0f us a request\n",
+  absl::StrAppendFormat(&out, "  own CPU    %.2f s, %.0f us per request\n",
                         report.own_cpu_seconds,
                         report.request_count == 0
                             ? 0

@@ -10,17 +10,17 @@
 
 namespace quire {
 
-// The load that was asked for in one line: "random ranges of 16,384 bytes,
+// Returns the requested load in one line: "random ranges of 16,384 bytes,
 // uniform, closed loop of 64 in flight, seed 1". Thread-safe.
 std::string DescribeLoad(const LoadOptions& options);
 
-// What a reader of the report must know to trust it, in sentences; empty if
-// there is nothing: contents not compared, a generator that was too late,
-// arrivals that were never started. Thread-safe.
+// Returns warnings about the figures, in sentences: contents not compared, a
+// late generator, arrivals that were never started. Empty if there are none.
+// Thread-safe.
 std::vector<std::string> CaveatsOf(const LoadOptions& options,
                                    const LoadReport& report);
 
-// The report of a load run for people, some twenty lines. Thread-safe.
+// Returns the report of a load run for people, some twenty lines. Thread-safe.
 std::string RenderReportText(const LoadOptions& options,
                              const LoadReport& report);
 

@@ -10,10 +10,9 @@
 
 namespace quire {
 
-// What came in each part of a run, in a bounded amount of memory: parts are 0.1
-// seconds long at first and become ten times as long, all of them, whenever
-// there would be more than 300: 0.1 s up to half a minute, 1 s up to five
-// minutes.
+// Answers in each part of a run, in bounded memory. Parts are 0.1 seconds long
+// at first. Whenever there would be more than 300, all become ten times as
+// long: 0.1 s up to half a minute, 1 s up to five minutes.
 // Thread-compatible.
 class LoadTimeline {
  public:
@@ -25,15 +24,14 @@ class LoadTimeline {
 
   static constexpr size_t kPartsMax = 300;
 
-  // A right answer came `elapsed_ns` after the beginning.
+  // Adds a right answer, `elapsed_ns` after the beginning.
   void Add(uint64_t elapsed_ns, uint64_t latency_us, uint64_t text_bytes);
 
-  // `count` waits of `latency_us` each were given up `elapsed_ns` after the
-  // beginning. They count in the latencies alone.
+  // Adds `count` waits of `latency_us` each that were abandoned `elapsed_ns`
+  // after the beginning. They count only in the latencies.
   void AddUnanswered(uint64_t elapsed_ns, uint64_t latency_us, uint64_t count);
 
-  // Makes parts without any answer for what is left of a run that lasted
-  // `elapsed_ns`.
+  // Appends parts without answers up to the end of a run of `elapsed_ns`.
   void ExtendTo(uint64_t elapsed_ns);
 
   double part_seconds() const { return static_cast<double>(part_ns_) / 1e9; }
@@ -41,7 +39,7 @@ class LoadTimeline {
   const std::vector<Part>& parts() const { return parts_; }
 
  private:
-  // The part of that time, which exists from then on.
+  // Returns the part of that time, creating it if necessary.
   Part& PartAt(uint64_t elapsed_ns);
 
   uint64_t part_ns_ = 100'000'000;

@@ -39,7 +39,7 @@ TEST(LoadTimelineTest, WidensItsPartsAndLosesNothing) {
   }
   EXPECT_EQ(request_count, 10'000u);
   EXPECT_EQ(timeline.parts()[7].latency.max_us(), 799u);
-  // Any jump is taken.
+  // Any jump is accepted.
   timeline.Add(uint64_t{1} << 62, 1, 1);
   EXPECT_LE(timeline.parts().size(), LoadTimeline::kPartsMax);
 }

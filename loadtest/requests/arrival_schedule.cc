@@ -21,7 +21,7 @@ ArrivalSchedule::ArrivalSchedule(LoadArrivals arrivals, double rate,
                                  uint64_t seed)
     : arrivals_(arrivals),
       gap_ns_(1e9 / rate),
-      // Apart from the numbers that choose what is read.
+      // Separate from the numbers that select requests.
       random_(RandomAt(seed, ~uint64_t{0})) {}
 
 uint64_t ArrivalSchedule::NextNs() {

@@ -10,19 +10,18 @@
 
 namespace quire {
 
-// When the arrivals of an open loop are due, one after the other, whatever
-// becomes of them. The same seed gives the same times.
+// Due times of the arrivals of an open loop, independent of their results. The
+// same seed gives the same times.
 // Thread-compatible.
 class ArrivalSchedule {
  public:
-  // Schedule for the calls of a run; null for a closed loop.
+  // Returns the schedule of a run's calls; null for a closed loop.
   static std::unique_ptr<ArrivalSchedule> Of(const LoadOptions& options);
 
   // `rate`: arrivals per second. REQUIRES: rate > 0.
   ArrivalSchedule(LoadArrivals arrivals, double rate, uint64_t seed);
 
-  // When the next arrival is due, from the start of all; never less than what
-  // the last call gave.
+  // Returns the due time of the next arrival, from the start; never decreases.
   uint64_t NextNs();
 
  private:
@@ -30,7 +29,7 @@ class ArrivalSchedule {
   const double gap_ns_;
   RandomStream random_;
   uint64_t count_ = 0;
-  // Of the arrival before, for exponential gaps.
+  // Time of the previous arrival, for exponential gaps.
   double time_ns_ = 0;
 };
 

@@ -39,7 +39,7 @@ TEST(ArrivalScheduleTest, PoissonArrivalsHaveExponentialGaps) {
     long_count += gap > 1 ? 1 : 0;
     before = time;
   }
-  // Of an exponential distribution of mean 1: variance 1, P(> 1) = 1 / e.
+  // An exponential distribution of mean 1: variance 1, P(> 1) = 1 / e.
   EXPECT_NEAR(sum / kCount, 1, 0.02);
   EXPECT_NEAR(square_sum / kCount - 1, 1, 0.05);
   EXPECT_NEAR(static_cast<double>(long_count) / kCount, std::exp(-1), 0.01);

@@ -13,32 +13,31 @@
 
 namespace quire {
 
-// How an archive is read.
+// Method of reading an archive.
 enum class LoadMode {
-  // One call a request: Read, or ReadStream where a document is larger than the
-  // server grants to a Read.
+  // One call per request: Read, or ReadStream if a document is larger than the
+  // server's limit on a Read.
   kRandom,
-  // BatchRead, batch_size requests a stream. Documents too large for that
-  // follow by ReadStream.
+  // BatchRead, batch_size requests per stream. Too large documents follow by
+  // ReadStream.
   kBatch,
   // Scan of the whole archive. A message counts as a request; its latency is
-  // the time since the one before, or since the call.
+  // the time since the previous one, or since the call.
   kFull,
 };
 
-// What a request asks for.
+// Kind of requests.
 enum class LoadKind { kRanges, kDocuments };
 
 enum class LoadDistribution {
   kUniform,
-  // The item of rank k has a probability in proportion to 1 / k^exponent. Which
-  // item has which rank is a permutation of the seed's.
+  // The item of rank k has a probability proportional to 1 / k^exponent. A
+  // permutation derived from the seed assigns ranks to items.
   kZipf,
 };
 
 enum class LoadArrivals {
-  // Times between arrivals are exponential, as those of many independent
-  // clients are.
+  // Exponential times between arrivals, as of many independent clients.
   kPoisson,
   // Equal times between arrivals.
   kConstant,
@@ -54,35 +53,35 @@ struct LoadOptions {
   std::string archive;
   LoadMode mode = LoadMode::kRandom;
 
-  // Affects what is read. Request i is a function of (seed, i) alone, whatever
-  // the order in which answers come.
+  // Affects the requests. Request i depends only on (seed, i), whatever the
+  // order of answers.
   LoadKind what = LoadKind::kRanges;
   LoadDistribution distribution = LoadDistribution::kUniform;
   double zipf_exponent = 0.99;
   uint64_t seed = 1;
-  // Of ranges: uniform between these. An archive of less text than the larger
-  // one is refused: what is measured would not be what was asked for.
+  // Sizes of ranges: uniform between these. An archive shorter than the larger
+  // one is refused, as the run would not measure the requested load.
   // REQUIRES: range_size_bytes_min <= range_size_bytes_max, and not 0.
   uint64_t range_size_bytes_min = 16 << 10;
   uint64_t range_size_bytes_max = 16 << 10;
 
-  // When the run ends: so many requests were started and answered, or the
-  // duration is over, whichever comes first. Unset: no limit. Neither counts
-  // the warm-up, whose requests come first and are not part of the report; it
-  // ends when both of its limits are reached. Mode kFull has no warm-up and no
-  // count: without a duration it reads the archive once, else over and over.
+  // End of the run: the requests were started and answered, or the duration is
+  // over, whichever comes first. Unset: no limit. Neither includes the warm-up,
+  // whose requests come first and are not part of the report; it ends when both
+  // of its limits are reached. Mode kFull has no warm-up and no count: without
+  // a duration it reads the archive once, otherwise repeatedly.
   std::optional<uint64_t> request_count = 10'000;
   std::optional<std::chrono::milliseconds> duration =
       std::chrono::milliseconds(600'000);
   uint64_t warmup_request_count = 0;
   std::chrono::milliseconds warmup_duration{0};
 
-  // Unset: a closed loop, which always has as many calls waiting as it may.
-  // Set: an open loop, which starts so many requests a second whatever the
-  // server does. REQUIRES: > 0.
+  // Unset: a closed loop, which always has the maximum number of calls in
+  // flight. Set: an open loop, which starts this many requests per second
+  // whatever the server does. REQUIRES: > 0.
   std::optional<double> requests_per_second = {};
   LoadArrivals arrivals = LoadArrivals::kPoisson;
-  // Calls that wait for their answer at any moment, at most; of mode kRandom.
+  // Limit on calls in flight; of mode kRandom.
   // REQUIRES: > 0.
   uint32_t in_flight = 64;
   // The same for modes kBatch and kFull. REQUIRES: > 0.
@@ -90,17 +89,17 @@ struct LoadOptions {
   // REQUIRES: > 0.
   uint64_t batch_size = 10'000;
 
-  // What the server is asked for. Tables are fetched before the time runs; with
-  // `auto` the dictionary only if it is small against what will be read, else
-  // `stored` is not tried.
+  // Requested encoding. Tables are fetched before the time starts. With `auto`
+  // the dictionary is fetched only if it is small against the expected data;
+  // otherwise `stored` is not tried.
   EncodingChoice encoding = EncodingChoice::kIdentity;
 
-  // Of one Read, and of the wait for each message of a stream. Also how long a
-  // server may say that it is busy. One that sends nothing at all for so long
-  // ends the run.
+  // Time limit of one Read, and of the wait for each message of a stream. Also
+  // the time for which a server may be busy. A server that sends nothing at all
+  // for this time ends the run.
   std::chrono::milliseconds deadline{30'000};
 
-  // Requests that one call makes; of a scan it cannot be said.
+  // Requests of one call; undefined for a scan.
   uint64_t requests_per_call() const {
     return mode == LoadMode::kBatch ? batch_size : 1;
   }

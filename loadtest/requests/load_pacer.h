@@ -12,12 +12,12 @@
 
 namespace quire {
 
-// Says when a run may start its next call. A state machine without a clock or
-// threads: every time is passed in, in nanoseconds from the run's start.
+// Decides when a run may start its next call. A state machine without a clock
+// or threads: every time is passed in, in nanoseconds from the run's start.
 //
-// In an open loop a call is due when its schedule says so. If as many calls are
-// out as may be, it is held until one of them ends, and its latency counts from
-// when it was due all the same: a server that stalls is charged with every
+// In an open loop the schedule determines when a call is due. If the maximum
+// number of calls is in flight, it is held until one of them ends, but its
+// latency counts from its due time: a server that stalls is charged with every
 // arrival of the stall, not with one per connection ("coordinated omission").
 // Thread-compatible.
 class LoadPacer {
@@ -25,7 +25,7 @@ class LoadPacer {
   // An arrival later than this, and not held, is this program's own fault.
   static constexpr uint64_t kLateNs = 1'000'000;
 
-  // `outstanding_max` calls may be out at once. `schedule` null: a closed loop,
+  // `outstanding_max` calls may be in flight. `schedule` null: a closed loop,
   // where a call is due whenever it may start. REQUIRES: outstanding_max > 0.
   LoadPacer(uint64_t outstanding_max,
             std::unique_ptr<ArrivalSchedule> schedule);
@@ -36,32 +36,32 @@ class LoadPacer {
     uint64_t due_ns = 0;
   };
 
-  // The call to start now, which is out from then on; nothing if there is none.
-  // Times never go backwards, but by what threads' clocks differ.
+  // Returns the call to start now, which is then in flight; nullopt if there is
+  // none. Times never decrease, except by differences between threads' clocks.
   std::optional<Call> Take(uint64_t now_ns);
 
-  // No call from that index on starts. REQUIRES: not less than started_count().
+  // Sets the number of calls. REQUIRES: not less than started_count().
   void EndAt(uint64_t call_count) { call_count_ = call_count; }
 
-  // A call has ended.
+  // Records the end of a call.
   void Finish(uint64_t now_ns);
 
-  // From here on no call starts. Counts those that were due by `now_ns`, and
-  // calls `unstarted` with the time that each was due.
+  // Stops all starts. Counts calls that were due by `now_ns`, and calls
+  // `unstarted` with the due time of each.
   void Stop(uint64_t now_ns, absl::FunctionRef<void(uint64_t)> unstarted);
 
-  // When Take() will give something, should no call end before; unset: not
-  // until one does.
+  // Returns when Take() will return a call if none ends earlier; nullopt: not
+  // before one ends.
   std::optional<uint64_t> NextDueNs() const;
 
   uint64_t outstanding_count() const { return outstanding_count_; }
 
   uint64_t started_count() const { return next_.index; }
 
-  // No call will start any more.
+  // True if no call will start any more.
   bool is_over() const { return is_stopped_ || next_.index == call_count_; }
 
-  // As in LoadReport.
+  // See LoadReport.
   uint64_t held_count() const { return held_count_; }
 
   uint64_t late_count() const { return late_count_; }
@@ -76,7 +76,7 @@ class LoadPacer {
   const std::unique_ptr<ArrivalSchedule> schedule_;
   Call next_;
   uint64_t outstanding_count_ = 0;
-  // When the last call ended while as many were out as may be.
+  // End of the last call while the maximum was in flight.
   uint64_t freed_ns_ = 0;
   bool is_stopped_ = false;
   uint64_t held_count_ = 0;

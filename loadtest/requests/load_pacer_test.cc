@@ -39,15 +39,15 @@ TEST(LoadPacerTest, AnOpenLoopWaitsForNothingButTime) {
   EXPECT_EQ(pacer.Take(0)->due_ns, 0u);
   EXPECT_FALSE(pacer.Take(9 * kMs).has_value());
   EXPECT_EQ(pacer.NextDueNs(), 10 * kMs);
-  // Two are due, though nothing has ended.
+  // Two are due, though none has ended.
   EXPECT_EQ(pacer.Take(20 * kMs)->due_ns, 10 * kMs);
   EXPECT_EQ(pacer.Take(20 * kMs)->due_ns, 20 * kMs);
   EXPECT_FALSE(pacer.Take(20 * kMs).has_value());
   EXPECT_EQ(pacer.outstanding_count(), 3u);
 }
 
-// A server that takes 1 ms a call, but answers nothing for a second from 1 s
-// on. All that was due in the stall must show it.
+// A server that takes 1 ms per call, but stalls for a second from 1 s on. All
+// calls due in the stall must show it.
 TEST(LoadPacerTest, ChargesAStallToEveryArrivalInIt) {
   constexpr uint64_t kBound = 4;
   LoadPacer pacer(kBound, EveryTenMs());
@@ -67,7 +67,7 @@ TEST(LoadPacerTest, ChargesAStallToEveryArrivalInIt) {
       out.push_back(*call);
     }
   }
-  // 100 arrivals were due in the stall, of which four were out; and some more
+  // 100 arrivals were due in the stall, of which four were in flight; some more
   // were held until the backlog was gone.
   EXPECT_GE(slow_count, 98u);
   EXPECT_LE(slow_count, 110u);
@@ -83,7 +83,7 @@ TEST(LoadPacerTest, KnowsItsOwnLateness) {
   EXPECT_EQ(pacer.late_count(), 0u);
   pacer.Take(12 * kMs);
   EXPECT_EQ(pacer.late_count(), 1u);
-  // Held until 50 ms: that is not its own fault; 2 ms more are.
+  // Held until 50 ms, which is not its own fault; 2 ms more are.
   pacer.Finish(50 * kMs);
   pacer.Take(50 * kMs + kMs / 2);
   EXPECT_EQ(pacer.held_count(), 1u);

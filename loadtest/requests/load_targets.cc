@@ -10,7 +10,7 @@
 namespace quire {
 namespace {
 
-// Streams of numbers apart from those that draw requests.
+// Random streams separate from those that draw requests.
 constexpr uint64_t kPermutationStream = 0x5EED0001;
 constexpr uint64_t kItemStream = 0x5EED0002;
 

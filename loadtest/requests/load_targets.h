@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the requests of a load run ask for.
+// Targets of a load run's requests.
 #ifndef QUIRE_LOADTEST_REQUESTS_LOAD_TARGETS_H_
 #define QUIRE_LOADTEST_REQUESTS_LOAD_TARGETS_H_
 
@@ -24,9 +24,9 @@ struct TextSpan {
   uint64_t size_bytes = 0;
 };
 
-// What one request asks for.
+// Target of one request.
 struct LoadTarget {
-  // Unset: of a document whose place is not known before the answer.
+  // Unset for a document whose range is not known before the answer.
   std::optional<TextSpan> place = {};
   // A document by its id, which is borrowed, or by its ordinal; both unset: a
   // range.
@@ -36,10 +36,10 @@ struct LoadTarget {
   bool is_document() const { return id.has_value() || ordinal.has_value(); }
 };
 
-// For people: "range [17, +4)".
+// Returns a description: "range [17, +4)".
 std::string DescribeTarget(const LoadTarget& target);
 
-// Fills in the target of a ReadRequest or a BatchItem.
+// Sets the target of a ReadRequest or a BatchItem.
 template <typename Request>
 void SetTargetOf(const LoadTarget& target, Request& request) {
   if (target.id.has_value()) {
@@ -54,30 +54,30 @@ void SetTargetOf(const LoadTarget& target, Request& request) {
 
 // The targets of a run by number.
 //
-// Ranges of a Zipf distribution: the text is cut into items of the largest
-// range size, and each item has one range of its own, which begins somewhere in
-// it; so what is asked for often is the same bytes each time.
+// For ranges of a Zipf distribution, the text is cut into items of the largest
+// range size. Each item has one range, which begins somewhere in it, so that a
+// popular range has the same bytes each time.
 //
 // Immutable and thread-safe.
 class LoadTargets {
  public:
-  // `source` null: documents are asked for by ordinal. It must outlive the
-  // targets and what they give.
+  // `source` null: documents are requested by ordinal. It must outlive the
+  // targets and their results.
   // REQUIRES: size_bytes > 0, of the archive; and document_count > 0 for
-  // documents, or the largest range within size_bytes for ranges.
+  //           documents, or the largest range within size_bytes for ranges.
   LoadTargets(const LoadOptions& options, const SourceText* source,
               uint64_t size_bytes, uint64_t document_count);
 
-  // A function of `index`, the seed and the other options alone.
+  // Depends only on `index`, the seed and the other options.
   LoadTarget At(uint64_t index) const;
 
-  // Decoded bytes of a request, in the mean.
+  // Returns the mean decoded size of a request, in bytes.
   uint64_t MeanSizeBytes() const;
 
  private:
-  // How many items there are to draw from.
+  // Number of items to draw from.
   uint64_t ItemCount() const;
-  // Which of them; uniform or by rank.
+  // Draws one of them, uniformly or by rank.
   uint64_t DrawItem(uint64_t index, uint64_t count) const;
   LoadTarget DocumentAt(uint64_t ordinal) const;
   LoadTarget RangeOfItem(uint64_t item) const;

@@ -70,7 +70,7 @@ TEST(LoadTargetsTest, ZipfAsksForTheSameFewRangesMostOfTheTime) {
   for (const auto& [offset, count] : count_at) {
     hottest = count > most ? offset : hottest;
     most = std::max(most, count);
-    // Asked for again, an item is the same bytes.
+    // A repeated item has the same bytes.
     EXPECT_EQ(sizes_at[offset].size(), 1u);
   }
   // Rank 1 of 10,000 at exponent 0.99 has a tenth of all.

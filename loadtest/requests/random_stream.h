@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random numbers that are the same on every machine, and of which any can be
-// had without those before it: SplitMix64 (Steele, Lea, Flood: "Fast splittable
-// pseudorandom number generators", OOPSLA 2014).
+// Random numbers that are the same on every machine, with random access:
+// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
+// generators", OOPSLA 2014).
 #ifndef QUIRE_LOADTEST_REQUESTS_RANDOM_STREAM_H_
 #define QUIRE_LOADTEST_REQUESTS_RANDOM_STREAM_H_
 
@@ -10,7 +10,7 @@
 
 namespace quire {
 
-// Number `position` of the stream of `seed`.
+// Returns number `position` of the stream of `seed`.
 inline uint64_t RandomAt(uint64_t seed, uint64_t position) {
   uint64_t z = seed + (position + 1) * 0x9E3779B97F4A7C15;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
@@ -18,7 +18,7 @@ inline uint64_t RandomAt(uint64_t seed, uint64_t position) {
   return z ^ (z >> 31);
 }
 
-// One number after the other, for a draw that may take several.
+// Sequential numbers, for a draw that may take several.
 // Thread-compatible.
 class RandomStream {
  public:

@@ -6,10 +6,10 @@
 
 namespace quire {
 
-// A permutation of [0, size) that looks random, in no memory: a Feistel network
+// A pseudorandom permutation of [0, size) without tables: a Feistel network
 // over the next even number of bits, repeated until the value is in range
 // (Black, Rogaway: "Ciphers with arbitrary finite domains", 2002, section 4,
-// cycle walking). At most four walks on average are enough.
+// cycle walking). Takes at most four walks on average.
 // The same on every machine. Thread-safe.
 class SeededPermutation {
  public:

@@ -37,7 +37,7 @@ TEST(SeededPermutationTest, SpreadsNeighbours) {
     distance += static_cast<uint64_t>(std::abs(image - next));
     upper_half += permutation(value) >= kSize / 2 ? 1 : 0;
   }
-  // A third of the size is the mean distance of two random places.
+  // The mean distance of two random positions is a third of the size.
   EXPECT_NEAR(static_cast<double>(distance) / 1000, kSize / 3.0, kSize / 20.0);
   EXPECT_NEAR(static_cast<double>(upper_half), 500, 80);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an archive was built from, to hold answers against.
+// The source of an archive, to check answers against.
 #ifndef QUIRE_LOADTEST_REQUESTS_SOURCE_TEXT_H_
 #define QUIRE_LOADTEST_REQUESTS_SOURCE_TEXT_H_
 
@@ -19,13 +19,13 @@
 namespace quire {
 
 struct SourceRow {
-  // Of the document's first byte in the text.
+  // Offset of the document's first byte in the text.
   uint64_t offset = 0;
   uint64_t size_bytes = 0;
   std::string id;
 };
 
-// The documents of an archive, concatenated in its order, and where each lies.
+// The documents of an archive, concatenated in its order, and their offsets.
 // The file stays on disk and is read with pread: it may be larger than memory.
 // Thread-safe.
 class SourceText {
@@ -48,12 +48,13 @@ class SourceText {
   const std::vector<SourceRow>& documents() const { return documents_; }
 
   // Fills `out` with the text from `offset` on. Blocks on the disk.
-  // Errors: OutOfRange   the text ends before.
-  //         Unavailable  the text cannot be read any more.
+  // Errors: OutOfRange   the text ends earlier.
+  //         Unavailable  the text can no longer be read.
   absl::Status Read(uint64_t offset, MutableByteView out) const;
 
-  // Whether the text has exactly `bytes` at `offset`. Blocks on the disk.
-  // Errors: Unavailable  the text cannot be read any more.
+  // Returns true if the text has exactly `bytes` at `offset`. Blocks on the
+  // disk.
+  // Errors: Unavailable  the text can no longer be read.
   absl::StatusOr<bool> Matches(uint64_t offset, absl::string_view bytes) const;
 
  private:

@@ -7,12 +7,12 @@
 namespace quire {
 namespace {
 
-// (e^x - 1) / x, without loss near 0.
+// Returns (e^x - 1) / x, without loss near 0.
 double Expm1Ratio(double x) {
   return x == 0 ? 1 : std::expm1(x) / x;
 }
 
-// log(1 + x) / x, without loss near 0. REQUIRES: x > -1.
+// Returns log(1 + x) / x, without loss near 0. REQUIRES: x > -1.
 double Log1pRatio(double x) {
   return x == 0 ? 1 : std::log1p(x) / x;
 }
@@ -30,21 +30,21 @@ double ZipfSampler::Density(double x) const {
   return std::pow(x, -exponent_);
 }
 
-// (x^(1 - exponent) - 1) / (1 - exponent), and log(x) where the exponent is 1;
-// written so that it is one function, without loss near there.
+// Returns (x^(1 - exponent) - 1) / (1 - exponent), or log(x) if the exponent is
+// 1, as one function without loss near there.
 double ZipfSampler::Integral(double x) const {
   const double log = std::log(x);
   return Expm1Ratio((1 - exponent_) * log) * log;
 }
 
 double ZipfSampler::IntegralInverse(double area) const {
-  // Rounding may bring the product below -1 where x is very large.
+  // Rounding may make the product less than -1 for very large x.
   const double t = std::max((1 - exponent_) * area, -1 + 0x1.0p-53);
   return std::exp(Log1pRatio(t) * area);
 }
 
-// A point under the density's integral is drawn and belongs to the rank next to
-// it. The hat over a rank is a little larger than its share; what is over is
+// Draws a point under the density's integral and takes the nearest rank. The
+// hat over a rank is a little larger than its share; points in the excess are
 // drawn again.
 uint64_t ZipfSampler::Sample(RandomStream& random) const {
   for (;;) {

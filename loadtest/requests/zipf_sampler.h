@@ -8,9 +8,9 @@
 
 namespace quire {
 
-// Draws ranks of a Zipf distribution: rank k of [1, size] with a probability in
-// proportion to k^-exponent. Exact, without tables, and in little more than one
-// random number a draw whatever the size, by rejection-inversion (Hoermann,
+// Draws ranks of a Zipf distribution: rank k of [1, size] with a probability
+// proportional to k^-exponent. Exact, without tables, with little more than one
+// random number per draw for any size, by rejection-inversion (Hoermann,
 // Derflinger: "Rejection-inversion to generate variates from monotone discrete
 // distributions", ACM TOMACS 6(3), 1996). The same stream gives the same ranks
 // with the same C library. Thread-safe.
@@ -21,7 +21,7 @@ class ZipfSampler {
   // REQUIRES: 0 < size <= 2^50, 0 <= exponent <= kExponentMax.
   ZipfSampler(uint64_t size, double exponent);
 
-  // In [1, size].
+  // Returns a rank in [1, size].
   uint64_t Sample(RandomStream& random) const;
 
  private:
@@ -32,11 +32,11 @@ class ZipfSampler {
 
   const double size_;
   const double exponent_;
-  // Of the integral: half a step below rank 1, moved so that rank 1 gets
+  // Bounds of the integral: half a step below rank 1, moved so that rank 1 gets
   // exactly its share, and half a step past the last rank.
   double area_begin_ = 0;
   double area_end_ = 0;
-  // Ranks that lie no further than this above their x are always right.
+  // Ranks at most this far above their x are always accepted.
   double sure_distance_ = 0;
 };
 

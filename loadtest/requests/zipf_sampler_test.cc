@@ -12,8 +12,8 @@ namespace {
 
 constexpr uint64_t kSeed = 20261122;
 
-// The chi-square of ranks drawn, against their exact probabilities, in units of
-// its standard deviation from its mean; ranks that are rare share a cell.
+// Returns the chi-square of drawn ranks against their exact probabilities, in
+// standard deviations from its mean; rare ranks share a cell.
 double DeviationOf(uint64_t size, double exponent, uint64_t draw_count) {
   std::vector<double> expected(size + 1);
   double sum = 0;
@@ -57,7 +57,8 @@ TEST(ZipfSamplerTest, DrawsEachRankAsOftenAsItShould) {
   for (const Case& zipf :
        {Case{10, 0.99}, Case{2, 0.5}, Case{1000, 0.99}, Case{1000, 1.0},
         Case{1000, 1.5}, Case{100, 0.0}, Case{100, 3.0}, Case{5000, 0.6}}) {
-    // Five standard deviations: with the seed fixed it passes or does not.
+    // Five standard deviations; the result is reproducible, as the seed is
+    // fixed.
     EXPECT_LT(std::abs(DeviationOf(zipf.size, zipf.exponent, 200'000)), 5)
         << zipf.size << " " << zipf.exponent;
   }

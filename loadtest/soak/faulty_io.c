@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Preloaded into programs (LD_PRELOAD), makes their reads and writes fail while
- * the file that FAULTY_IO names says so:
+ * Preloaded into programs (LD_PRELOAD), makes their reads and writes fail as
+ * specified by the file that FAULTY_IO names:
  *
  *   read N    each Nth pread() fails with EIO
  *   write     each write() and pwrite() to a regular file fails with ENOSPC
  *
- * Anything else, and no such file: nothing fails. io_uring is out of its reach.
+ * Otherwise, or without the file, nothing fails. io_uring is not affected.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 static atomic_uint read_count;
 
-/* The text of the file, "" if there is none. Past the functions below. */
+/* Returns the text of the file, "" if none. Bypasses the functions below. */
 static void read_control(char* text, size_t size) {
   text[0] = '\0';
   const char* path = getenv("FAULTY_IO");

@@ -1,16 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A server under mixed load for hours, with faults all the time.
+"""Runs a server under mixed load for hours, with continuous faults.
 
     loadtest/soak/soak.py --build build/release --hours 8
 
 Readers of several kinds compare each answer with the source, over TLS. Meanwhile, in
 turn: reads of the device fail (EIO), disks of outputs are full (ENOSPC), archives are
 replaced and reloaded, certificates are renewed, half-written ones are left behind, and
-in the first half the server is killed and started anew. A finding is: a wrong byte, a
+in the first half the server is killed and restarted. A finding is: a wrong byte, a
 call that fails without a fault to excuse it, a reader that gets no answer once a fault
 has ended, memory over --memory, and in the second half memory or open files that grow.
-Prints what was done, and each finding; ends with 1 if there is one.
+Prints each step and each finding; exit code 1 if there is a finding.
 """
 import itertools
 import pathlib
@@ -34,14 +34,14 @@ from live_server import LiveServer, make_documents, make_stubs, parse_size
 from soak_readers import BUSY_TEXT, ArchiveReader, Faults, Reader, scan_with_program
 
 RECOVERY_SECONDS_MAX = 120
-# What memory and open files may vary by while nothing leaks.
+# Permitted variation of memory and open files without a leak.
 MEMORY_GROWTH_MAX = 1.05
 MEMORY_GROWTH_BYTES_MAX = 16 << 20
 FILE_GROWTH_MAX = 30
 
 
 def free_port():
-    """Below those that the kernel gives to connections: it is free again after a kill."""
+    """Returns a port below those that the kernel assigns: it is free again after a kill."""
     while True:
         port = random.randrange(20000, 30000)
         with socket.socket() as attempt:
@@ -53,7 +53,7 @@ def free_port():
 
 
 class Certificates:
-    """An authority, and what it signs for the server."""
+    """An authority, and the certificates it signs for the server."""
 
     def __init__(self, directory):
         self._authority = Authority(directory, "ca")
@@ -62,13 +62,13 @@ class Certificates:
         self.renew()
 
     def renew(self):
-        """A new pair in place of the old one."""
+        """Replaces the pair by a new one."""
         pem, key = self._authority.sign("new")
         key.rename(self.key)
         pem.rename(self.pem)
 
     def served(self, address):
-        """The certificate that a server shows, as PEM."""
+        """Returns the certificate that a server shows, as PEM."""
         context = ssl.create_default_context(cafile=self.ca)
         context.set_alpn_protocols(["h2"])
         host, _, port = address.rpartition(":")
@@ -168,7 +168,7 @@ class Soak:
             time.sleep(0.02)
 
     def await_answers(self, after):
-        """Until each reader has got one more right answer: nothing is lost for good."""
+        """Waits until each reader has got one more right answer: no data is lost for good."""
         before = [reader.right_count for reader in self.readers]
         end = time.monotonic() + RECOVERY_SECONDS_MAX
         for reader, count in zip(self.readers, before):
@@ -197,7 +197,7 @@ class Soak:
                 return run
 
     def full_outputs(self, _draw):
-        """Whoever has no space says so, and leaves nothing that looks whole."""
+        """A program without space reports it, and leaves no file that looks complete."""
         client = [self.quire, "--server", self.server.address, "--ca", self.certificates.ca]
         out = self.directory / "out"
         for command in ([self.quired, "build", "-q", "-o", out, f"{self.directory}/version-1.tar"],
@@ -265,7 +265,7 @@ class Soak:
         self.check_growth(open_files)
         for reader in self.readers:
             reader.stop()
-        # Each reader's own findings were not printed yet.
+        # Findings of single readers were not printed yet.
         with self.server:
             pass
 
@@ -283,7 +283,7 @@ class Soak:
         return len(list(pathlib.Path(f"/proc/{self.server.process.pid}/fd").iterdir()))
 
     def check_growth(self, files_before):
-        """Of the second half, in which one process served; its first third warms up."""
+        """Checks the second half, in which one process served; its first third warms up."""
         third = len(self.memory_samples) // 3
         before = statistics.median(self.memory_samples[third:2 * third])
         after = statistics.median(self.memory_samples[2 * third:])

@@ -11,12 +11,12 @@ import grpc
 from live_server import MESSAGE_SIZE_OPTIONS
 
 CALL_SECONDS_MAX = 120
-# What a fault broke may be found out so much later, as where a read joins another.
+# Delay after which a fault may still cause errors, for example if a read joins another.
 FAULT_TAIL_SECONDS = 3
 
 
 class Faults:
-    """Which faults were on when. Thread-safe."""
+    """Records when each fault was on. Thread-safe."""
 
     def __init__(self):
         self._lock = threading.Lock()
@@ -33,15 +33,15 @@ class Faults:
             del self._begun[name]
 
     def during(self, started):
-        """Those that were on at some time from `started` until now."""
+        """Returns the faults that were on at some time since `started`."""
         with self._lock:
             return set(self._begun) | {name for name, end in self._ended if end >= started}
 
 
-# What a call may always fail with: the server is busy and says so.
+# Any call may fail with this: the server is busy and says so.
 BUSY = grpc.StatusCode.RESOURCE_EXHAUSTED
 BUSY_TEXT = "retry later"
-# What it may fail with if one of these faults was on while it was under way.
+# Errors that a call may have if one of these faults was on during it.
 EXCUSES = {
     grpc.StatusCode.UNAVAILABLE: {"kill", "device errors"},
     grpc.StatusCode.CANCELLED: {"kill"},
@@ -49,10 +49,10 @@ EXCUSES = {
 
 
 class Reader:
-    """A thread that calls `read_once` again and again."""
+    """A thread that calls `read_once` repeatedly."""
 
     def __init__(self, name, faults, findings, read_once):
-        """`read_once(draw)` returns the text that it got and those that are right; raises
+        """`read_once(draw)` returns the text that it got and the permitted texts; raises
         grpc.RpcError, or ProgramFailed."""
         self.name = name
         self.right_count = 0
@@ -79,7 +79,7 @@ class Reader:
             except ProgramFailed as error:
                 self._excuse(started, {"kill", "device errors"}, str(error))
             except Exception as error:  # pylint: disable=broad-except
-                # Or it would end without a word.
+                # Otherwise the thread would end silently.
                 self._findings.append(f"{self.name}: {error!r}")
             else:
                 if got in right:
@@ -102,7 +102,7 @@ class Reader:
     def _excuse(self, started, excuses, text):
         if excuses & self._faults.during(started):
             self.excused_count += 1
-            # A server that is away is not called without a pause.
+            # Pause between calls to a server that is down.
             self._stop.wait(0.1)
         else:
             self._findings.append(f"{self.name}: failed without a reason: {text}")
@@ -124,10 +124,10 @@ class ServerBusy(Exception):
 
 
 class ArchiveReader:
-    """Calls of one archive, by a channel of its own."""
+    """Calls of one archive, on a channel of its own."""
 
     def __init__(self, stubs, target, credentials, name, versions):
-        """`versions`: of each version that may be served, {id: bytes} in the archive's order."""
+        """`versions`: for each version that may be served, {id: bytes} in the archive's order."""
         self._stubs = stubs
         self._name = name
         self._versions = versions
@@ -184,7 +184,7 @@ class BatchItemFailed(grpc.RpcError):
 
 
 def scan_with_program(quire, address, certificate, archive, text):
-    """A `read_once` of `quire scan`, which itself goes on where it broke."""
+    """Returns a `read_once` of `quire scan`, which resumes by itself."""
     def read_once(_draw):
         run = subprocess.run(
             [quire, "--server", address, "--ca", certificate, "scan", archive],

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""That a soak finds what it is there for: wrong bytes, and failures without a reason."""
+"""Tests that a soak finds wrong bytes, and failures without a reason."""
 import contextlib
 import io
 import pathlib
@@ -30,8 +30,8 @@ class CallFailed(grpc.RpcError):
 
 class ReaderTest(unittest.TestCase):
     def read(self, outcome, *fault_names):
-        """(findings, right, excused) after one call that returns or raises `outcome`, while
-        faults are on."""
+        """Returns (findings, right, excused) after one call that returns or raises
+        `outcome`, while faults are on."""
         faults, findings, called = Faults(), [], threading.Event()
         for name in fault_names:
             faults.begin(name)

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`quired token new` and `quired serve --access` as people use them, over TLS and without."""
+"""Tests `quired token new` and `quired serve --access` from the command line, with TLS
+and without."""
 import datetime
 import json
 import os
@@ -48,7 +49,7 @@ class AccessTest(unittest.TestCase):
         cls.scratch.cleanup()
 
     def token(self, name, *arguments):
-        """The file of a new token, and its line."""
+        """Returns the file of a new token, and its line."""
         path = self.directory / f"{self.id().rpartition('.')[2]}-{name}.token"
         made = run("quired", "token", "new", name, "-o", path, *arguments)
         self.assertEqual(made.returncode, 0, made.stderr)
@@ -102,7 +103,7 @@ class AccessTest(unittest.TestCase):
         refused = self.ask(address, "archives")
         self.assertEqual(refused.returncode, 3)
         self.assertIn("no valid credentials", refused.stderr)
-        # Taken away.
+        # Token removed.
         self.access.write_text("")
         server.send_signal(signal.SIGHUP)
         self.await_line(server, "access: 0 identities")
@@ -127,7 +128,7 @@ class AccessTest(unittest.TestCase):
         self.assertIn("no valid credentials", answer.stderr)
         self.assertNotIn("EXPIRED", answer.stderr)
         server.send_signal(signal.SIGHUP)
-        said = self.await_line(server, "access: rules end soon")
+        said = self.await_line(server, "access: identities expire soon")
         self.assertIn("warning", said)
         self.assertIn(f"token:other at {soon:%Y-%m-%d} 00:00:00 UTC", said)
         self.assertNotIn("token:reader", said)
@@ -145,7 +146,7 @@ class AccessTest(unittest.TestCase):
         answer = self.ask(address, "--token-file", reader, "get", "docs", "page03")
         self.assertEqual(answer.returncode, 0, answer.stderr)
         self.ask(address, "archives")
-        # The last call is counted when its client has the answer already.
+        # The last call is counted after the client has its answer.
         until = time.monotonic() + PATIENCE_S
         pattern = r'quire_identity_sent_bytes_total{identity="token:reader"} (\d+)'
         while True:
@@ -178,13 +179,13 @@ class AccessTest(unittest.TestCase):
         mine = [*trust, "--cert", lister[0], "--key", lister[1]]
         self.assertIn("docs", self.ask(address, *mine, "archives").stdout)
         denied = self.ask(address, *mine, "get", "docs", "page03")
-        self.assertIn("may be listed with these credentials, and not read", denied.stderr)
+        self.assertIn("may be listed with these credentials, but not read", denied.stderr)
         self.assertEqual(denied.returncode, 3)
-        # The common name says nothing.
+        # The common name is ignored.
         other = authority.sign("lister.example.org", "DNS:other.example.org")
         answer = self.ask(address, *trust, "--cert", other[0], "--key", other[1], "archives")
         self.assertIn("no valid credentials", answer.stderr)
-        # A token does without a certificate, a wrong one with a certificate does not.
+        # A token needs no certificate; a wrong token with a certificate is refused.
         answer = self.ask(address, *trust, "--token-file", reader, "archives")
         self.assertIn("private", answer.stdout, answer.stderr)
         wrong = self.directory / "wrong.token"
@@ -218,7 +219,7 @@ class AccessTest(unittest.TestCase):
             for method in "ListArchives", "GetArchive", "Read", "ListDocuments", "GetSymbolTable":
                 self.assertEqual(call(f"/quire.v1.Archive/{method}", b"\x0a\x04docs"),
                                  grpc.StatusCode.UNAUTHENTICATED)
-            # Malformed requests are no way around.
+            # Malformed requests do not bypass the check.
             self.assertEqual(call("/quire.v1.Archive/ListArchives", b"\xff" * 1000),
                              grpc.StatusCode.UNAUTHENTICATED)
             health = "/grpc.health.v1.Health/Check"

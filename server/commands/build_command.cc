@@ -33,22 +33,22 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kFooter[] =
-    R"(An INPUT is told by its contents: a directory (every regular file in it), a tar
-or zip, a WARC (each of these three also compressed), or any other file, which
-is one document. - is a tar on standard input. Symbolic links are not followed.
+    R"(The contents determine the kind of an INPUT: a directory (every regular file in
+it), a tar or zip, a WARC (each of these three also compressed), or any other
+file, which is one document. - is a tar on standard input. Symbolic links are not
+followed.
 A file's id is its path in the directory, a member's its name in the container
 without a leading ./ of it, a WARC record's its URI.
 
-A GLOB is as in rsync: * and ? match within a name, ** across slashes too, [a-z]
-one character. It is compared with whole names at any depth, from the start of
-the path if it begins with /, and with directories only if it ends in /.
+A GLOB has rsync's syntax: * and ? match within a name, ** across slashes too,
+[a-z] one character. It matches whole names at any depth; from the start of the
+path if it begins with /, and only directories if it ends in /.
 
-Each record of a WARC is a document, with its headers, as replay needs it. Its id
-is the WARC-Target-URI, so a page that was captured several times is several
-documents of one id; requests and revisits are, too. A record without one has
-its WARC-Record-ID for an id. Record type, date and media type are kept beside
-it. quire get prints what the record carries: the newest response of a URL,
-without headers.
+Each record of a WARC is a document, including its headers, which replay needs.
+Its id is the WARC-Target-URI, so captures, requests and revisits of a page share
+one id; a record without a URI has its WARC-Record-ID as id. Record type, date
+and media type are attributes. quire get prints the payload of the newest
+response of a URL, without headers.
 
 Examples:
   quired build -o docs.quire /usr/share/doc
@@ -58,9 +58,9 @@ Examples:
   quired build -o kept.quire --objective archive data/
   tar -c directory | quired build -o directory.quire --codec rlz:max -
 
-If it is stopped or fails, nothing is left at OUT. A killed build leaves
+A build that is stopped or fails leaves nothing at OUT. A killed build leaves
 OUT.partial, which the next build of the same OUT removes. A directory of that
-name that no build left is never removed.)";
+name that no build created is never removed.)";
 
 struct BuildCommandOptions {
   std::string output;
@@ -70,7 +70,7 @@ struct BuildCommandOptions {
   bool quiet = false;
 };
 
-// An archive that is written into its own input would become part of itself.
+// An archive written into its own input would become part of itself.
 absl::Status CheckOutputOutsideInputs(const BuildCommandOptions& options,
                                       const std::string& output_directory) {
   std::error_code error;
@@ -121,8 +121,8 @@ int RunBuild(BuildCommandOptions options) {
   }
   build->seek_cost_bytes = SeekCostBytes(output_directory);
   const auto start = std::chrono::steady_clock::now();
-  // Until here nothing has a name on disk, not even what came from standard
-  // input, so a signal may end the process on the spot.
+  // Until here no file has a name, not even a spool of standard input, so a
+  // signal may end the process at once.
   InputReport report(options.input);
   const absl::StatusOr<Sources> sources =
       OpenInputs(options.input.inputs, *source_options, report.failures());
@@ -152,7 +152,8 @@ int RunBuild(BuildCommandOptions options) {
     interrupt.EndProcessIfSet();
     return exit_code;
   }
-  // Reads all but the blocks back, so that what is reported is what is there.
+  // Reads everything except the blocks back, so that the summary describes the
+  // actual archive.
   const absl::StatusOr<std::shared_ptr<const Archive>> archive =
       Archive::Open(options.output);
   if (!archive.ok()) {

@@ -18,7 +18,7 @@
 namespace quire {
 namespace {
 
-// As many are named where not all are.
+// Number of names in a message that does not list all.
 constexpr size_t kNamedCountMax = InputFailures::kKeptMessageCount;
 
 void PrintNamed(const std::vector<std::string>& named, uint64_t count) {
@@ -38,7 +38,7 @@ const char* NameOf(EntryNote note) {
     case EntryNote::kSpecialFile:
       return "left out, a device, pipe or socket: ";
     case EntryNote::kDanglingLink:
-      return "left out, a hard link to what is not in its tar: ";
+      return "left out, a hard link whose target is not in its tar: ";
     case EntryNote::kExcluded:
       return "left out, excluded: ";
     case EntryNote::kUnexpanded:
@@ -57,52 +57,50 @@ void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options) {
                   "Directory, tar, zip, WARC or file; - is a tar on stdin")
       ->type_name("")
       ->required();
-  subcommand.add_flag(
-      "--expand", options.expand,
-      "Read tars, WARCs and files named .zip in directories as such; without "
-      "it each is one document");
+  subcommand.add_flag("--expand", options.expand,
+                      "Expand tars, WARCs and files named .zip in directories; "
+                      "otherwise each is one document");
   subcommand
       .add_option("--expand-ids", options.expand_ids,
-                  "Ids of their documents: path, the container's path in the "
-                  "directory, a slash and the id in it; or member, the id in "
-                  "it alone, which may occur several times")
+                  "Ids of expanded documents: path, the container's path in "
+                  "the directory, a slash and the id in it; or member, only "
+                  "the id in it, which may repeat")
       ->type_name("FORM")
       ->check(CLI::IsMember({"path", "member"}))
       ->capture_default_str();
   subcommand
       .add_option("--exclude", options.id_rules.exclude_globs,
-                  "Leave out documents whose path in the input matches, and "
-                  "what is below such directories; may be repeated")
+                  "Skip documents whose path in the input matches, and "
+                  "everything below matching directories; may be repeated")
       ->type_name("GLOB")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   subcommand
       .add_option("--strip-prefix", options.id_rules.strip_prefix,
-                  "Take this text away from ids that begin with it")
+                  "Remove this prefix from ids")
       ->type_name("TEXT");
   subcommand
       .add_option("--prefix", options.id_rules.prefix,
-                  "Put this text in front of all ids, after that")
+                  "Then prepend this text to all ids")
       ->type_name("TEXT");
   subcommand.add_flag(
       "--keep-going", options.keep_going,
-      "Leave out what cannot be read, and finish: each such input, file, "
-      "member or record is named and counted, the archive says how many and "
-      "names the first 20, and the exit code is 1. A WARC that is gzipped "
-      "record by record is read on at the next record. Reads all inputs once "
+      "Skip unreadable inputs, files, members and records: each is named and "
+      "counted, the archive records their number and names the first 20, and "
+      "the exit code is 1. A WARC that is gzipped record by record is read on "
+      "at the next record. Reads all inputs once "
       "more");
   AddInputSizeMaxOption(subcommand, options);
   subcommand.add_flag("-v,--verbose", options.verbose,
-                      "Name everything that is left out; no progress");
+                      "Name everything that is skipped; no progress");
 }
 
 void AddInputSizeMaxOption(CLI::App& subcommand, BuildInputOptions& options) {
-  AddByteSizeOption(
-      subcommand, "--input-size-max", options.input_size_bytes_max,
-      "Limit of what the inputs hold in all, decompressed; more is an "
-      "error. Without it: 16TiB, and of each compressed or "
-      "sparse input 1024 times what it takes on disk, or 64GiB "
-      "if that is more");
+  AddByteSizeOption(subcommand, "--input-size-max",
+                    options.input_size_bytes_max,
+                    "Limit on the decompressed size of all inputs. Default: "
+                    "16TiB, and for each compressed or sparse input 1024 times "
+                    "its size on disk, or 64GiB if that is more");
 }
 
 absl::StatusOr<SourceOptions> MakeSourceOptions(
@@ -167,17 +165,16 @@ void InputReport::PrintWarnings(const SkippedEntries& skipped) const {
   add(skipped.symbolic_links, "symbolic link", "symbolic links");
   add(skipped.special_files, "device, pipe or socket",
       "devices, pipes or sockets");
-  add(skipped.dangling_links, "hard link to what is not in its tar",
-      "hard links to what is not in their tar");
+  add(skipped.dangling_links, "hard link whose target is not in its tar",
+      "hard links whose targets are not in their tar");
   if (!parts.empty()) {
     std::cerr << "warning: left out: " << absl::StrJoin(parts, ", ")
               << (verbose_ ? "" : "; --verbose names them") << "\n";
   }
   if (misnamed_count_ > 0) {
     std::cerr << "warning: "
-              << FormatCounted(misnamed_count_,
-                               "file is not what its name says",
-                               "files are not what their names say")
+              << FormatCounted(misnamed_count_, "file does not match its name",
+                               "files do not match their names")
               << (verbose_ ? "\n" : ":\n");
     if (!verbose_) {
       PrintNamed(misnamed_, misnamed_count_);
@@ -213,7 +210,7 @@ void InputReport::PrintHints(const SkippedEntries& skipped) const {
                      "one document",
                      "files of the directories are tars, zips or WARCs, and "
                      "each is one document")
-              << "; --expand makes documents of what they hold\n";
+              << "; --expand splits them into documents\n";
   }
 }
 

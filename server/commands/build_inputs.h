@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The inputs of `quired build`: options that say which of their entries become
-// documents, and what is said of those that do not.
+// The inputs of `quired build`: options that select the entries that become
+// documents, and messages about the others.
 #ifndef QUIRE_SERVER_COMMANDS_BUILD_INPUTS_H_
 #define QUIRE_SERVER_COMMANDS_BUILD_INPUTS_H_
 
@@ -32,16 +32,17 @@ struct BuildInputOptions {
 // `options` must outlive `subcommand`.
 void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options);
 
-// The one of them that bounds what is read; for a subcommand without the rest.
+// Adds only the option that limits the input, for a subcommand without the
+// rest.
 void AddInputSizeMaxOption(CLI::App& subcommand, BuildInputOptions& options);
 
-// Errors: InvalidArgument  options that make no sense; for the usage error.
+// Errors: InvalidArgument  invalid options; for the usage error.
 absl::StatusOr<SourceOptions> MakeSourceOptions(
     const BuildInputOptions& options, const std::string& spool_directory);
 
-// Hears what is said of the inputs' entries, and tells the user: of each at
-// once if `verbose`, else of the first few in the end. All of it goes to
-// standard error. Thread-compatible.
+// Receives notes about the inputs' entries and prints them to standard error:
+// each at once if `verbose`, otherwise the first few at the end.
+// Thread-compatible.
 class InputReport {
  public:
   explicit InputReport(const BuildInputOptions& options);
@@ -51,12 +52,12 @@ class InputReport {
   // For BuildOptions; valid as long as the report.
   NoteListener listener();
 
-  // Null unless the build is to keep going.
+  // Null unless the build should continue after failures.
   InputFailures* failures() { return keep_going_ ? &failures_ : nullptr; }
 
-  // What may not be as it was meant. Nothing if all is well.
+  // Prints entries that may have been handled other than intended, if any.
   void PrintWarnings(const SkippedEntries& skipped) const;
-  // What could be done otherwise.
+  // Prints suggestions for other options.
   void PrintHints(const SkippedEntries& skipped) const;
 
  private:
@@ -68,12 +69,12 @@ class InputReport {
   InputFailures failures_;
   uint64_t unexpanded_count_ = 0;
   uint64_t misnamed_count_ = 0;
-  // Of the first.
+  // Names of the first ones.
   std::vector<std::string> misnamed_;
 };
 
-// Opens all inputs, in their order. With `failures` those that cannot be opened
-// are left out.
+// Opens all inputs, in order. With `failures`, inputs that cannot be opened are
+// skipped.
 // Errors: those of OpenSource(); that of the last input if none can be opened.
 absl::StatusOr<std::vector<std::unique_ptr<Source>>> OpenInputs(
     const std::vector<std::string>& inputs, const SourceOptions& options,

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""quired build over directories as crawlers and packagers leave them: containers in them,
-damaged files, names that mislead, and what is left out or renamed. And the help of both
-subcommands that encode.
+"""Tests quired build over directories as crawlers and packagers leave them: containers in
+them, damaged files, misleading names, and omitted or renamed entries. Also tests the
+help of both subcommands that encode.
 
 QUIRE_BINARY_DIR names the build directory.
 """
@@ -56,7 +56,7 @@ class BuildInputsTest(unittest.TestCase):
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
 
     def build(self, *arguments, code=0, stdin=b""):
-        """What it says."""
+        """Returns the messages."""
         result = self.run_quired("build", "--force", "-o", "x.quire", "--codec", "zstd", *arguments,
                                  stdin=stdin)
         self.assertEqual(result.returncode, code, result.stderr)
@@ -84,11 +84,11 @@ class BuildInputsTest(unittest.TestCase):
 
         said = self.build("--expand", "crawl")
         self.assertNotIn("hint", said)
-        self.assertNotIn("id of one before", said)
+        self.assertNotIn("earlier id", said)
         self.assertEqual(self.document_count(), 7)
-        # The URIs alone occur in each of the three.
+        # Only the URIs occur in each of the three.
         said = self.build("--expand", "--expand-ids", "member", "crawl")
-        self.assertIn("4 documents have the id of one before them", said)
+        self.assertIn("4 documents repeat an earlier id", said)
         self.assertEqual(self.document_count(), 7)
 
     def test_keeps_going_and_says_so(self):
@@ -139,14 +139,14 @@ class BuildInputsTest(unittest.TestCase):
         for i in range(30):
             self.write(f"{i:02}.warc.gz", b"no gzip")
         said = self.build("crawl")
-        self.assertIn("warning: 30 files are not what their names say:", said)
+        self.assertIn("warning: 30 files do not match their names:", said)
         self.assertIn("00.warc.gz: is named like a WARC", said)
         self.assertIn("and 10 more; --verbose names all", said)
         self.assertNotIn("29.warc.gz", said)
         self.assertEqual(self.build("-v", "crawl").count("is named like a WARC"), 30)
-        # As inputs of their own.
+        # As direct inputs.
         said = self.build("crawl/00.warc.gz")
-        self.assertIn("warning: 1 file is not what its name says:\n"
+        self.assertIn("warning: 1 file does not match its name:\n"
                       "  crawl/00.warc.gz: is named like a WARC", said)
 
     def test_verbose_names_what_is_left_out(self):
@@ -180,7 +180,7 @@ class BuildInputsTest(unittest.TestCase):
                           "--strip-prefix", "html/", "--prefix", "site/", "crawl")
         self.assertIn("3 documents or directories were excluded", said)
         self.assertEqual(self.document_count(), 3)
-        # The ids are in the segment as they are, the first whole and the next by what differs.
+        # Ids in the segment: the first is whole, the next is stored as a difference.
         segment = (self.directory / "x.quire" / "segment-00000000").read_bytes()
         self.assertIn(b"site/build/x", segment)
         self.assertNotIn(b"html/build", segment)

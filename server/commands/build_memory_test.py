@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`--build-memory` of quired build and recompress: the stored text is the same
-within any memory that is enough, and too little is a clear error.
+"""Tests `--build-memory` of quired build and recompress: the stored text is the same with
+any sufficient memory, and too little is a clear error.
 
 Usage: build_memory_test.py; QUIRE_BINARY_DIR names the build directory.
 """
@@ -15,7 +15,7 @@ import unittest
 from pathlib import Path
 
 QUIRED = Path(os.environ["QUIRE_BINARY_DIR"]) / "bin" / "quired"
-# For the tables of 2,000 chunks, and hardly more.
+# Little more than the tables of 2,000 chunks.
 LITTLE = "300KiB"
 
 
@@ -29,7 +29,7 @@ class BuildMemoryTest(unittest.TestCase):
         generator = random.Random(5)
         words = [f"word{i} " for i in range(300)]
         for i in range(8):
-            # Versions of the same, in which most chunks have changed.
+            # Versions of the same text, in which most chunks have changed.
             texts = random.Random(1)
             text = bytearray("".join(texts.choices(words, k=90000)), "ascii")
             for _ in range(400):
@@ -42,7 +42,7 @@ class BuildMemoryTest(unittest.TestCase):
                               text=True, check=False)
 
     def segments_of(self, archive):
-        """The bytes of its segment files, which must be whole."""
+        """Returns the bytes of the segment files, which must be complete."""
         result = self.run_quired("verify", "--quiet", archive)
         self.assertEqual(result.returncode, 0, result.stderr)
         paths = sorted((self.directory / archive).glob("segment-*"))
@@ -77,7 +77,7 @@ class BuildMemoryTest(unittest.TestCase):
                 self.assertIn(f"and --build-memory is {memory}; give about ",
                               result.stderr)
                 self.assertEqual(os.listdir(self.directory), ["in"])
-                # Who does that once or twice gets an archive.
+                # Following the advice once or twice yields an archive.
                 for _ in range(2):
                     memory = re.search("give about ([^,]+),", result.stderr)[1]
                     result = self.run_quired(
@@ -94,7 +94,7 @@ class BuildMemoryTest(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("warning: not reordered: the tables of --reorder take at least",
                       result.stderr)
-        self.assertIn("not reordered for want of space or memory",
+        self.assertIn("not reordered for lack of space or memory",
                       self.run_quired("inspect", "x").stdout)
         self.run_quired("build", "-o", "y", "--codec", "zstd", "--reorder", "off",
                         "in")

@@ -46,7 +46,7 @@ Progress ToProgress(const BuildProgress& progress) {
       state.phase = "indexing the dictionary";
       break;
     case BuildPhase::kCheckKept:
-      state.phase = "checking what is there";
+      state.phase = "checking kept blocks";
       break;
     case BuildPhase::kEncode:
       state.phase = "encoding";
@@ -88,7 +88,7 @@ void PrintWarnings(const BuildSummary& summary, const Archive& archive) {
   }
 }
 
-// Members that --inflate left out because of their size.
+// Prints the members that --inflate skipped because of their size.
 void PrintOversizedMembers(const BuildOptions& options,
                            const BuildSummary& summary) {
   const FoundMembers::Refused& members = summary.oversized_members;
@@ -97,8 +97,9 @@ void PrintOversizedMembers(const BuildOptions& options,
   }
   const uint64_t size_max = options.inflate_member_size_bytes_max;
   std::cerr << "  "
-            << FormatCounted(members.count, "compressed member stays as it is",
-                             "compressed members stay as they are")
+            << FormatCounted(members.count,
+                             "compressed member is stored unchanged",
+                             "compressed members are stored unchanged")
             << ", " << FormatByteSize(members.size_bytes) << ": more text than "
             << FormatByteSize(size_max)
             << (size_max < kInflatedLargeSizeMax
@@ -136,40 +137,39 @@ void PrintSummary(const std::string& output, const BuildOptions& options,
             << FormatRate(info.size_bytes, seconds) << "\n"
             << "  serving it takes "
             << FormatByteSize(archive.memory().total_bytes())
-            << " of memory besides the block cache\n";
+            << " of memory in addition to the block cache\n";
   const uint64_t incompressible_count =
       summary.raw_block_count - summary.mismatched_block_count;
   if (incompressible_count > 0) {
     std::cerr << "  "
               << FormatCounted(
                      incompressible_count,
-                     "block did not get smaller and is stored as it is",
-                     "blocks did not get smaller and are stored as they are")
+                     "block did not shrink and is stored uncompressed",
+                     "blocks did not shrink and are stored uncompressed")
               << "\n";
   }
   if (summary.kept_block_count > 0) {
     std::cerr << "  "
               << FormatCounted(summary.kept_block_count,
-                               "block was there from an earlier run",
-                               "blocks were there from an earlier run")
+                               "block was kept from an earlier run",
+                               "blocks were kept from an earlier run")
               << "\n";
   }
   if (summary.copied_block_count > 0) {
     std::cerr << "  "
               << FormatCounted(summary.copied_block_count,
-                               "block was copied as it was",
-                               "blocks were copied as they were")
+                               "block was copied unchanged",
+                               "blocks were copied unchanged")
               << "\n";
   }
   PrintOversizedMembers(options, summary);
   const uint64_t repeated_count = CountRepeatedIds(archive);
   if (repeated_count > 0) {
     std::cerr << "  "
-              << FormatCounted(repeated_count,
-                               "document has the id of one before it",
-                               "documents have the id of one before them")
-              << "; an id reads the newest of them, of a crawl the newest "
-                 "response\n";
+              << FormatCounted(repeated_count, "document repeats an earlier id",
+                               "documents repeat an earlier id")
+              << "; an id reads the newest of them, or the newest response of "
+                 "a crawl\n";
   }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What `quired build` says to people once the archive is there; all of it goes
-// to standard error.
+// Messages of `quired build` after the archive is complete, on standard error.
 #ifndef QUIRE_SERVER_COMMANDS_BUILD_SUMMARY_H_
 #define QUIRE_SERVER_COMMANDS_BUILD_SUMMARY_H_
 
@@ -13,16 +12,17 @@
 
 namespace quire {
 
-// For the progress meter, without what an earlier build had encoded.
+// Returns the state of the progress meter, without the part of an earlier
+// build.
 Progress ToProgress(const BuildProgress& progress);
 
-// What may not be as was meant: attributes that were left out, no document at
-// all. Nothing if all is well. For --quiet, too.
+// Prints results that may be unintended: omitted attributes, no documents. No
+// effect without any. Used with --quiet, too.
 void PrintWarnings(const BuildSummary& summary, const Archive& archive);
 
-// Counts, sizes, the time that it took, and the memory that serving takes.
-// `output` is the directory as the user gave it, `archive` what was opened
-// there, built with `options`.
+// Prints counts, sizes, the elapsed time, and the memory for serving. `output`
+// is the directory as the user gave it, `archive` the archive opened there,
+// built with `options`.
 void PrintSummary(const std::string& output, const BuildOptions& options,
                   const BuildSummary& summary, const Archive& archive,
                   double seconds);

@@ -34,7 +34,7 @@ bool TakesArchive(const CLI::Option& option) {
   return option.get_type_name() == "[NAME=]PATH";
 }
 
-// What CLI11 says, if it refuses the values.
+// Returns CLI11's message if it rejects the values.
 std::optional<std::string> Give(CLI::Option& option,
                                 const std::vector<std::string>& values) {
   try {
@@ -138,7 +138,7 @@ class ConfigReader {
                absl::StrCat("unknown key ", QuotedText(name), Help()));
       return;
     }
-    // By its first name, whichever the file has.
+    // Use its first name, whichever name the file has.
     Setting& setting = settings_[option->get_lnames().front()];
     if (!setting.values.empty()) {
       AddFault(node.source(), absl::StrCat(QuotedText(name), " is set twice"));
@@ -219,7 +219,7 @@ class ConfigReader {
                : (std::filesystem::path(path_).parent_path() / path).string();
   }
 
-  // Of NAME=PATH or PATH; a name has no slash.
+  // Value is NAME=PATH or PATH; a name has no slash.
   static size_t PathBegin(const std::string& value) {
     const size_t equals = value.find('=');
     return equals == std::string::npos || value.find('/') < equals ? 0
@@ -236,7 +236,7 @@ class ConfigReader {
     if (checks_ == PathChecks::kNone || path == "-") {
       return;
     }
-    // The one that is written.
+    // This file is written.
     const bool is_output = name == "access-log";
     const std::string directory =
         std::filesystem::path(path).parent_path().string();
@@ -246,7 +246,7 @@ class ConfigReader {
     if (!is_good) {
       AddFault(setting.source,
                absl::StrCat(QuotedText(name), ": ", QuotedText(needed),
-                            is_output ? " is no directory that can be written"
+                            is_output ? " is not a writable directory"
                                       : " cannot be read"));
     }
   }

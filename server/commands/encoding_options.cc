@@ -49,7 +49,7 @@ absl::StatusOr<DictionaryMethod> ParseDictionaryMethod(
                    QuotedText(name)));
 }
 
-// Unset for auto.
+// Returns nullopt for auto.
 absl::StatusOr<std::optional<uint64_t>> ParseDictionarySize(
     const std::string& text) {
   if (text == "auto") {
@@ -90,7 +90,7 @@ absl::StatusOr<ReorderMode> ParseReorderMode(const std::string& name) {
       "--reorder must be off, auto, dedup or full, got ", QuotedText(name)));
 }
 
-// An option that says how the dictionary is chosen makes no sense without one.
+// An option for choosing the dictionary requires one.
 absl::Status CheckUsesDictionary(const CodecSpec& codec, const char* option) {
   const CodecInfo& info = *FindCodec(codec.id);
   if (!info.needs_dictionary) {
@@ -111,8 +111,8 @@ absl::StatusOr<AutoObjective> CheckObjective(const std::string& name) {
   return *objective;
 }
 
-// Returns the codec that is given, at the level of the objective if it has
-// none; without one, that of the objective.
+// Returns the given codec, at the level of the objective if it has none; if no
+// codec is given, that of the objective.
 absl::StatusOr<CodecSpec> ChooseCodec(const std::string& codec,
                                       AutoObjective objective) {
   if (codec.empty()) {
@@ -133,7 +133,7 @@ absl::StatusOr<CodecSpec> ChooseCodec(const std::string& codec,
   return spec;
 }
 
-// Puts the partition size into `codec`.
+// Sets the partition size of `codec`.
 absl::Status CheckPartitionSize(const EncodingOptions& options,
                                 CodecSpec& codec) {
   const CodecInfo& info = *FindCodec(codec.id);
@@ -158,7 +158,8 @@ absl::Status CheckPartitionSize(const EncodingOptions& options,
   return absl::OkStatus();
 }
 
-// What can be said before anything is read. The message is for the usage error.
+// Checks everything possible before reading. The message is for the usage
+// error.
 absl::StatusOr<CodecSpec> CheckOptions(const EncodingOptions& options,
                                        AutoObjective objective) {
   QUIRE_ASSIGN_OR_RETURN(CodecSpec codec,
@@ -208,7 +209,7 @@ std::vector<std::string> CodecNames() {
   return names;
 }
 
-// The help of `subcommand`, and each codec with a line.
+// Returns the help of `subcommand` with a line for each codec.
 std::string HelpWithAllCodecs(const CLI::App& subcommand) {
   std::string text = absl::StrCat(subcommand.help(), "\nCodecs:\n");
   for (const CodecInfo& codec : AllCodecs()) {
@@ -225,8 +226,8 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
       subcommand
           .add_option("--objective", options.objective,
                       "Purpose of the archive: speed, short answers and short "
-                      "builds; balanced; archive, the smallest size. Decides "
-                      "each of the options below that is not given")
+                      "builds; balanced; archive, the smallest size. Sets each "
+                      "option below that is not given")
           ->type_name("NAME");
   if (!is_codec_required) {
     objective->capture_default_str();
@@ -244,14 +245,14 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
   options.codec_option = codec;
   codec->type_name("NAME[:LEVEL]");
   OfferValues(*codec, CodecNames());
-  // Before the options that are missing are missed, as --help.
+  // Runs before missing options are reported, like --help.
   subcommand.add_flag_callback(
       "--help-all",
       [&subcommand] {
         std::cout << HelpWithAllCodecs(subcommand);
         throw CLI::Success();
       },
-      "Print this help and all codecs, and end");
+      "Print this help and all codecs, and exit");
   options.block_size_option = AddByteSizeOption(
       subcommand, "--block-size", options.block_size_bytes,
       "Text in a block, a power of two from 4KiB to 1MiB: large "
@@ -264,17 +265,16 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
   options.dictionary_size_option =
       subcommand
           .add_option("--dictionary-size", options.dictionary_size,
-                      "Upper bound on the text that blocks are compressed "
-                      "against, which serving keeps in memory; less is taken "
-                      "where more saves little. auto: by the objective and the "
-                      "size of the text")
+                      "Upper bound on the shared dictionary, which serving "
+                      "keeps in memory; it is smaller if more would save "
+                      "little. auto: by the objective and the size of the text")
           ->type_name("SIZE")
           ->capture_default_str();
   options.dictionary_method_option =
       subcommand
           .add_option("--dictionary-method", options.dictionary_method,
-                      "Choice of that text: coverage takes what repeats "
-                      "most; uniform takes samples at regular intervals")
+                      "Method of choosing it: coverage, the most repeated "
+                      "text; uniform, samples at regular intervals")
           ->type_name("METHOD")
           ->capture_default_str();
   CLI::Option* const reorder =
@@ -289,19 +289,18 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
               "auto and full for twice the text")
           ->type_name("MODE");
   OfferValues(*reorder, {"off", "auto", "dedup", "full"});
-  AddByteSizeOption(
-      subcommand, "--build-memory", options.build_memory_bytes,
-      "Upper bound on the memory of the tables of --reorder, about 60 bytes "
-      "for each 2 KiB that are stored; on a hard disk text that moves takes "
-      "the rest of it. Without enough, auto does not reorder");
+  AddByteSizeOption(subcommand, "--build-memory", options.build_memory_bytes,
+                    "Memory limit for the tables of --reorder, about 60 bytes "
+                    "for each stored 2 KiB; on a hard disk the rest buffers "
+                    "moved text. With too little, auto does not reorder");
   CLI::Option* const inflate =
       subcommand
           .add_option(
               "--inflate", options.inflate,
-              "Members that zlib or gzip compressed, such as gzip files and "
-              "streams of PDF: auto stores their text, from which reading "
-              "reproduces the same bytes; off stores them as they are. Needs "
-              "space next to OUT for the text")
+              "Members compressed by zlib or gzip, such as gzip files and "
+              "streams of PDF: auto stores their text and reproduces the same "
+              "bytes on reading; off stores them unchanged. Needs space next "
+              "to OUT for the text")
           ->type_name("MODE");
   OfferValues(*inflate, {"auto", "off"});
   AddByteSizeOption(subcommand, "--inflate-member-size",
@@ -314,7 +313,7 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
                     "Start a new segment file after this much text");
   subcommand
       .add_option("--threads", options.threads,
-                  "Threads that compress; the archive does not depend on it")
+                  "Compression threads; the archive does not depend on them")
       ->type_name("N")
       ->check(CountInRange(1, 1024))
       ->capture_default_str();
@@ -375,10 +374,8 @@ absl::Status CheckOutput(const std::string& output, bool replace,
         ": no such directory to put the archive into; create it first"));
   }
   if (access(directory.c_str(), W_OK) != 0) {
-    return absl::PermissionDeniedError(
-        absl::StrCat(directory,
-                     ": this user must be able to write to it and is not; "
-                     "give --output a path elsewhere"));
+    return absl::PermissionDeniedError(absl::StrCat(
+        directory, ": not writable by this user; choose another --output"));
   }
   if (!replace && fs::exists(fs::symlink_status(output, error))) {
     return absl::AlreadyExistsError(

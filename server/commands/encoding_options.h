@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// How an archive is encoded, and where it goes: what the subcommands that write
-// one share.
+// Encoding and output of an archive: options shared by the subcommands that
+// write one.
 #ifndef QUIRE_SERVER_COMMANDS_ENCODING_OPTIONS_H_
 #define QUIRE_SERVER_COMMANDS_ENCODING_OPTIONS_H_
 
@@ -35,7 +35,7 @@ struct EncodingOptions {
   bool no_symbol_table = false;
   uint64_t segment_size_bytes = 64 * kGiB;
   uint32_t threads = CoreCount();
-  // To know which of them are given.
+  // To detect whether they were given.
   const CLI::Option* codec_option = nullptr;
   const CLI::Option* objective_option = nullptr;
   const CLI::Option* block_size_option = nullptr;
@@ -44,23 +44,23 @@ struct EncodingOptions {
   const CLI::Option* dictionary_method_option = nullptr;
 };
 
-// `options` must outlive `subcommand`. `is_codec_required` is for the help: the
-// caller checks it.
+// `options` must outlive `subcommand`. `is_codec_required` affects only the
+// help: the caller checks it.
 void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
                         bool is_codec_required = false);
 
-// Checks what can be checked before anything is read.
-// Errors: InvalidArgument  options that make no sense; for the usage error.
+// Checks the options before anything is read.
+// Errors: InvalidArgument  invalid options; for the usage error.
 absl::StatusOr<BuildOptions> MakeBuildOptions(EncodingOptions options);
 
-// Of the archive that is to be at `output`: "." for a plain name.
+// Returns the directory that will contain `output`: "." for a plain name.
 std::string OutputDirectory(const std::string& output);
 
-// For BuildOptions of an archive there.
+// Returns the seek cost for BuildOptions of an archive there.
 uint64_t SeekCostBytes(const std::string& output_directory);
 
-// Failures that would otherwise be found only after reading all inputs.
-// `replace_option` is the one that sets `replace`.
+// Detects failures that would otherwise appear only after reading all inputs.
+// `replace_option` is the option that sets `replace`.
 // Errors: NotFound, PermissionDenied  the directory; AlreadyExists.
 absl::Status CheckOutput(const std::string& output, bool replace,
                          const char* replace_option);

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`quired build` where files cannot grow any further, as on a full disk: while
-the text to be stored is written aside, while it is moved, and while the archive
-is. The error names the directory or file and the reason, the archive that was
-there stays as it was, and nothing else is left. Files are limited by RLIMIT_FSIZE.
-Where text is only reordered if there is space for it, the build goes without.
+"""Tests `quired build` where files cannot grow, as on a full disk: while text is spooled,
+while it is moved, and while the archive is written. The error names the directory or
+file and the reason, the existing archive stays unchanged, and nothing else remains.
+RLIMIT_FSIZE limits the files. Where text is reordered only if there is space, the
+build continues without.
 
 Usage: full_disk_build_test.py; QUIRE_BINARY_DIR names the build directory.
 """
@@ -24,7 +24,7 @@ DOCUMENT_SIZE_BYTES = 100 << 10
 
 
 def contents_of(directory):
-    """The bytes of all files, by path."""
+    """Returns the bytes of all files, by path."""
     return {path.relative_to(directory): path.read_bytes()
             for path in directory.rglob("*") if path.is_file()}
 
@@ -60,12 +60,12 @@ class FullDiskBuildTest(unittest.TestCase):
         aside = f"{self.output}: cannot copy the text to be stored to: File too large"
         for reorder, limit, message in [
                 ("off", SEGMENT_SIZE_BYTES // 2, "cannot write: File too large"),
-                # The text of all segments, one after the other.
+                # The text of all segments.
                 ("dedup", 0, aside),
                 ("dedup", SEGMENT_SIZE_BYTES * 2, aside),
-                # That of the first segment, before any is moved.
+                # The text of the first segment, before any is moved.
                 ("full", SEGMENT_SIZE_BYTES // 2, aside),
-                # What moved, while one segment's text has space.
+                # Moved text, while there is space for one segment's text.
                 ("full", SEGMENT_SIZE_BYTES * 3, aside),
                 ("auto", SEGMENT_SIZE_BYTES // 2, "cannot write: File too large")]:
             with self.subTest(reorder=reorder, limit=limit):
@@ -94,7 +94,7 @@ class FullDiskBuildTest(unittest.TestCase):
             for what in ("not reordered", "members not inflated"):
                 missing = f"warning: {what}: {self.output}: cannot copy the text"
                 self.assertEqual(missing in result.stderr, inflate == "auto", result.stderr)
-                self.assertEqual(f"{what} for want of space" in info["choice"],
+                self.assertEqual(f"{what} for lack of space" in info["choice"],
                                  inflate == "auto", info)
         self.assertEqual(len(uuids), 1)
 

@@ -25,20 +25,20 @@ namespace quire {
 namespace {
 
 constexpr char kFooter[] =
-    R"(Opens the archive as serving does: manifest, dictionary, symbol table and
+    R"(Opens the archive like quired serve: manifest, dictionary, symbol table and
 indexes are read and checked, blocks are not (quired verify does that). "memory"
-is what serving it takes besides the block cache.
+is the memory for serving it, without the block cache.
 
 Examples:
   quired inspect docs.quire
   quired inspect --json docs.quire | jq .stored_size_bytes)";
 
-// One part of what serving holds in memory.
+// One part of the memory for serving.
 struct MemoryPart {
   const char* title;
   const char* json_key;
   uint64_t size_bytes;
-  // What it grows with; empty for parts of fixed size.
+  // Unit by which it grows; empty for parts of fixed size.
   const char* unit;
   uint64_t unit_count;
 };
@@ -84,7 +84,7 @@ struct KeptMembers {
   FoundMembers::Refused refused;
 };
 
-// Members of one container that are stored as they are, by reason.
+// Returns the members of one container that are stored unchanged, by reason.
 std::vector<KeptMembers> KeptAsTheyAre(const FoundMembers& found) {
   std::vector<KeptMembers> all;
   for (size_t i = 0; i < found.refused.size(); ++i) {
@@ -104,7 +104,7 @@ void PrintFoundMembers(const FoundMembers& found) {
                    FormatByteSize(found.size_bytes), " stored as ",
                    FormatByteSize(found.text_size_bytes), " of text"));
   const InflatedMembers& inflated = found.inflated;
-  // Archives of earlier programs do not say.
+  // Archives of earlier programs lack this.
   if (inflated.count > 0) {
     PrintLine("  as text",
               absl::StrCat(
@@ -120,7 +120,7 @@ void PrintFoundMembers(const FoundMembers& found) {
   }
   for (const KeptMembers& kept : KeptAsTheyAre(found)) {
     PrintLine(
-        "  as they are",
+        "  unchanged",
         absl::StrCat(FormatCount(kept.refused.count), " of ",
                      FormatByteSize(kept.refused.size_bytes), ": ", kept.why));
   }
@@ -210,7 +210,7 @@ void PrintText(const Archive& archive) {
   for (const MemoryPart& part : PartsOf(archive)) {
     std::string value = FormatByteSize(part.size_bytes);
     if (part.unit_count > 0) {
-      absl::StrAppendFormat(&value, ", %.1f bits a %s", BitsPerUnit(part),
+      absl::StrAppendFormat(&value, ", %.1f bits per %s", BitsPerUnit(part),
                             part.unit);
     }
     PrintLine(absl::StrCat("  ", part.title).c_str(), value);
@@ -302,7 +302,8 @@ void AddInspectCommand(CLI::App& app, int& exit_code) {
 
   auto options = std::make_shared<Options>();
   CLI::App* const subcommand = app.add_subcommand(
-      "inspect", "Print what an archive holds and what serving it takes");
+      "inspect",
+      "Print the contents of an archive and the memory for serving it");
   subcommand->footer(kFooter);
   subcommand
       ->add_option("ARCHIVE", options->archive, "Directory of the archive")

@@ -29,11 +29,11 @@ InterruptFlag::InterruptFlag() {
   for (size_t i = 0; i < kSignals.size(); ++i) {
     struct sigaction action = {};
     action.sa_handler = SetFlag;
-    // The kernel puts the default back before it calls the handler, and
-    // restarts what the signal broke off.
+    // The kernel restores the default before it calls the handler, and restarts
+    // interrupted system calls.
     action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
     sigaction(kSignals[i], nullptr, &previous_actions[i]);
-    // Under nohup, hanging up is ignored; that stays so.
+    // Keep ignoring a hang-up under nohup.
     if (previous_actions[i].sa_handler != SIG_IGN) {
       sigaction(kSignals[i], &action, nullptr);
     }

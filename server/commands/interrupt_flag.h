@@ -6,22 +6,22 @@
 
 namespace quire {
 
-// While it lives, the first SIGINT, SIGTERM or SIGHUP sets a flag instead of
-// ending the process, so that the work can be broken off in good order; the
-// second one ends it at once.
-// At most one at a time in a process.
+// During its lifetime, the first SIGINT, SIGTERM or SIGHUP sets a flag instead
+// of ending the process, so that the work can stop cleanly. The second one ends
+// the process at once.
+// At most one instance at a time in a process.
 class InterruptFlag {
  public:
   InterruptFlag();
-  // Puts back what was there before.
+  // Restores the previous handlers.
   ~InterruptFlag();
   InterruptFlag(const InterruptFlag&) = delete;
   InterruptFlag& operator=(const InterruptFlag&) = delete;
 
   const std::atomic<bool>* flag() const;
 
-  // Ends the process by the signal that set the flag, so that who started it
-  // (a shell with a loop, say) sees what happened. Does nothing if none did.
+  // Ends the process by the signal that set the flag, so that its parent (a
+  // shell loop, for example) sees it. No effect without a signal.
   void EndProcessIfSet() const;
 };
 

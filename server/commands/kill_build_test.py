@@ -1,11 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""SIGKILLs `quired build`, the first times as soon as it has begun to write, then
-at random moments. Afterwards the archive is absent or whole (if it was there
-before: the old one or the new one, and whole), nothing is left but the partial
-archive, and the next build cleans that up. Half of the builds reorder the text, in so
-little memory that they sort in files.
-Fails if builds were not killed, or left nothing.
+"""SIGKILLs `quired build`, first as soon as it has begun to write, then at random times.
+Afterwards the archive is absent or complete (if one existed: the old or the new one,
+complete), only the partial archive may remain, and the next build removes it. Half of
+the builds reorder the text, with so little memory that they sort in files. Fails if no
+build was killed, or none left a partial archive.
 
 Usage: kill_build_test.py [SEED]; QUIRE_BINARY_DIR names the build directory.
 """
@@ -20,7 +19,7 @@ from pathlib import Path
 
 QUIRED = Path(os.environ["QUIRE_BINARY_DIR"]) / "bin" / "quired"
 KILL_COUNT = 20
-# With and without an archive to be replaced, and both ways of building.
+# With and without an archive to replace, and both kinds of builds.
 KILLED_AT_THE_START_COUNT = 4
 REORDER_MODES = ("off", "full")
 
@@ -29,7 +28,7 @@ def make_input(directory, generator):
     directory.mkdir()
     words = []
     for i in range(8):
-        # Half of the document before, and as much again that is new.
+        # Half of the previous document, and as much new text.
         words = words[7500:] + [f"word{generator.randrange(2000)}"
                                 for _ in range(7500 if words else 15000)]
         (directory / f"{i:02}.txt").write_text(" ".join(words))
@@ -42,7 +41,7 @@ def build_command(archive, source, *options):
 
 
 def uuid_of_whole(archive):
-    """The archive's uuid; fails unless all of it can be read."""
+    """Returns the archive's uuid; fails unless all of it can be read."""
     subprocess.run([QUIRED, "verify", "--quiet", archive], check=True)
     inspected = subprocess.run([QUIRED, "inspect", "--json", archive],
                                check=True, stdout=subprocess.PIPE)
@@ -50,8 +49,8 @@ def uuid_of_whole(archive):
 
 
 def kill_after(command, seconds, partial):
-    """Kills the build after so long, or when the directory `partial` appears if
-    that is None. True if it was killed, false if it was done before."""
+    """Kills the build after `seconds`, or when the directory `partial` appears if that is
+    None. Returns False if it ended before."""
     with subprocess.Popen(command) as process:
         if seconds is None:
             while process.poll() is None and not partial.exists():
@@ -88,7 +87,7 @@ def main():
         killed_count = 0
         leftover_count = 0
         for i in range(KILL_COUNT):
-            # Every other time there is an archive to be replaced.
+            # Every other time there is an archive to replace.
             archive = directory / "x.quire"
             reorder = REORDER_MODES[i // 2 % 2]
             new_uuid = new_uuids[reorder]

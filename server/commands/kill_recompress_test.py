@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""SIGKILLs `quired recompress` at random moments, over and over, until it has
-been through; then the archive must be the one that an undisturbed run makes, byte
-for byte, and nothing may be left besides. Also SIGTERM, and a full disk.
+"""SIGKILLs `quired recompress` at random times until it completes. The archive must then
+equal that of an undisturbed run, byte for byte, and nothing else may remain. Also
+tests SIGTERM, and a full disk.
 
 Usage: kill_recompress_test.py [SEED]; QUIRE_BINARY_DIR names the build directory,
-QUIRE_KILL_COUNT how many times to kill (20).
+QUIRE_KILL_COUNT the number of kills (20).
 """
 import filecmp
 import os
@@ -21,7 +21,7 @@ from pathlib import Path
 
 QUIRED = Path(os.environ["QUIRE_BINARY_DIR"]) / "bin" / "quired"
 KILL_COUNT = int(os.environ.get("QUIRE_KILL_COUNT", "20"))
-# With a dictionary; without; one whose symbol table is trained beforehand.
+# With a dictionary; without; with a symbol table that is trained beforehand.
 CODECS = ["rlz", "xz:9", "fsst"]
 
 
@@ -50,7 +50,7 @@ def same(archive, other):
 
 
 def kill_after(arguments, seconds):
-    """True if it was killed after so long, false if it was done before."""
+    """Returns True if it was killed after `seconds`, False if it ended before."""
     with subprocess.Popen([*arguments, "--quiet"], stderr=subprocess.PIPE) as process:
         try:
             process.wait(seconds)
@@ -64,15 +64,15 @@ def kill_after(arguments, seconds):
 
 
 def kill_until_done(arguments, output, expected, duration, generator, kills_left):
-    """Returns how often it was killed."""
+    """Returns the number of kills."""
     kills = 0
     while kills < kills_left and not output.exists():
-        # What is there speeds it up, so that it comes further each time.
+        # Each run reuses earlier results, so that it progresses further.
         kills += kill_after(arguments, generator.random() * duration * 0.7)
     if not output.exists():
         subprocess.run([*arguments, "--quiet"], check=True)
     partial = output.with_name(output.name + ".partial")
-    # Killed around the moment when it took its place.
+    # Killed around the time of its publication.
     for name in ("PARTIAL", "JOURNAL"):
         (output / name).unlink(missing_ok=True)
     if partial.exists() or not same(output, expected):
@@ -82,7 +82,7 @@ def kill_until_done(arguments, output, expected, duration, generator, kills_left
 
 
 def check_terminate(arguments, output, expected, duration):
-    """SIGTERM, as soon as there is a segment: says how to go on."""
+    """Sends SIGTERM once there is a segment: the message says how to resume."""
     partial = output.with_name(output.name + ".partial")
     with subprocess.Popen([*arguments, "--quiet"], stderr=subprocess.PIPE) as process:
         end = time.monotonic() + 60 * duration + 60
@@ -92,9 +92,9 @@ def check_terminate(arguments, output, expected, duration):
         process.send_signal(signal.SIGTERM)
         errors = process.stderr.read().decode()
         process.wait()
-    # It may have been done already.
+    # It may have ended already.
     if process.returncode == -signal.SIGTERM:
-        if "the same command goes on" not in errors or not partial.exists():
+        if "repeat the command to resume" not in errors or not partial.exists():
             sys.exit(f"stopped, it said {errors}")
     elif process.returncode != 0:
         sys.exit(f"SIGTERM: {process.returncode} {errors}")
@@ -111,7 +111,7 @@ def limit_files(size_bytes):
 
 
 def check_full_disk(arguments, output, expected):
-    """A file that cannot grow fails like one on a full disk."""
+    """A file that cannot grow fails as on a full disk."""
     size = (expected / "segment-00000000").stat().st_size // 2
     result = subprocess.run([*arguments, "--quiet"], stderr=subprocess.PIPE,
                             restore_signals=False, check=False,

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""quired build, verify and inspect as people run them: exit codes, streams, and
-the mistakes that are made.
+"""Tests quired build, verify and inspect from the command line: exit codes, streams, and
+user errors.
 
 QUIRE_BINARY_DIR names the build directory.
 """
@@ -86,7 +86,7 @@ class OfflineCommandsTest(unittest.TestCase):
             sum(v for k, v in info["memory"].items() if k != "total_bytes"))
         text = self.run_quired("inspect", "x.quire")
         self.assertEqual(text.returncode, 0)
-        self.assertIn(b"bits a document", text.stdout)
+        self.assertIn(b"bits per document", text.stdout)
         verified = self.run_quired("verify", "x.quire")
         self.assertEqual(verified.returncode, 0)
         self.assertIn(b"whole", verified.stdout)
@@ -99,11 +99,11 @@ class OfflineCommandsTest(unittest.TestCase):
             info = self.inspect("x.quire")
             self.assertEqual(info["codec"], codec)
             self.assertTrue(info["choice"].startswith(f"objective {objective}: {codec}, "), info)
-            # One line, on standard error and by inspect.
+            # One line, on standard error and in inspect's output.
             self.assertIn(info["choice"].encode() + b"\n", result.stderr)
             self.assertIn(info["choice"].encode() + b"\n",
                           self.run_quired("inspect", "x.quire").stdout)
-        # What is given stands.
+        # Explicit options take precedence.
         self.build("-o", "x.quire", "--force", "--objective", "archive", "--codec", "zstd:3",
                    "--block-size", "16KiB", "--reorder", "off", "in")
         info = self.inspect("x.quire")
@@ -113,7 +113,7 @@ class OfflineCommandsTest(unittest.TestCase):
         self.assertEqual(self.inspect("x.quire")["codec"], "zlib:9")
 
     def test_recompress(self):
-        """The same as a build, in place too; says what it copied."""
+        """Yields the same as a build, in place too; reports what it copied."""
         self.build("-o", "x.quire", "in")
         self.build("-o", "lz4.quire", "--codec", "lz4", "in")
         result = self.run_quired("recompress", "x.quire", "-o", "y.quire/", "--codec", "lz4")
@@ -146,7 +146,7 @@ class OfflineCommandsTest(unittest.TestCase):
                       self.build("-o", "x.quire", "in/d/000.txt").stderr)
         self.assertIn(b"x.quire: whole: 1 good block, ",
                       self.run_quired("verify", "x.quire").stdout)
-        self.assertIn(b"  1 document has the id of one before it; ",
+        self.assertIn(b"  1 document repeats an earlier id; ",
                       self.build("-o", "y.quire", "in/d/000.txt", "in/d/000.txt").stderr)
 
     def test_quiet_is_silent(self):
@@ -188,7 +188,7 @@ class OfflineCommandsTest(unittest.TestCase):
         self.assertEqual(info["partition_size_bytes"], 8192)
         self.assertIn(b"partition size        8 KiB",
                       self.run_quired("inspect", "x.quire").stdout)
-        # Blocks that are not larger are not divided.
+        # Blocks no larger than a partition are not divided.
         self.build("-o", "y.quire", "--codec", "zstd", "--block-size", "4KiB",
                    "--partition-size", "4KiB", "in")
         self.assertNotIn("partition_size_bytes", self.inspect("y.quire"))
@@ -232,7 +232,7 @@ class OfflineCommandsTest(unittest.TestCase):
         self.assertEqual(len(hashes), 2)
 
     def test_reorder(self):
-        # Its own second copy, of 22 KiB, in other company.
+        # Its own second copy, of 22 KiB, next to other text.
         (self.directory / "in" / "a").write_bytes(text_of_size(22000, 99))
         (self.directory / "in" / "z").write_bytes(b"before it" + text_of_size(22000, 99))
         (self.directory / "in" / "y").write_bytes(self.files["d/001.txt"])
@@ -247,7 +247,7 @@ class OfflineCommandsTest(unittest.TestCase):
             self.assertEqual(self.run_quired("verify", mode).returncode, 0)
         size_bytes = info["size_bytes"]
         self.assertEqual(sizes["off"], size_bytes)
-        # auto leaves only the long one out, dedup the short one, too.
+        # auto omits only the long one, dedup the short one, too.
         self.assertLess(sizes["auto"], size_bytes - 16000)
         self.assertLess(sizes["dedup"], sizes["auto"] - 2000)
         self.assertIn(b"stored text", self.run_quired("inspect", "dedup").stdout)
@@ -262,14 +262,14 @@ class OfflineCommandsTest(unittest.TestCase):
         plan = json.loads(result.stdout)
         self.assertEqual(plan["version"], 1)
         self.assertIn("<svg", page.read_text())
-        # What it recommends can be built as it says.
+        # The recommended archive can be built as described.
         command = plan["commands"][0].split()
         self.assertEqual(command[:2], ["quired", "build"])
         self.build(*command[2:])
         for arguments, message in (
                 (("in", "--network", "0Gbit"), b"--network must be more than 0"),
                 (("in", "--disk", "tape"), b"--disk must be hdd, ssd, an existing path"),
-                (("in", "--text-size", "1B"), b"must be at least what the inputs hold"),
+                (("in", "--text-size", "1B"), b"must be at least the size of the inputs"),
                 (("in", "--budget", "5"), b"--budget needs --price-per-tb"),
                 (("in", "--price-per-tb", "0"), b"--price-per-tb"),
                 (("empty",), b"hold no text to plan with")):
@@ -315,7 +315,7 @@ class OfflineCommandsTest(unittest.TestCase):
         self.assertEqual(
             self.inspect("x.quire")["compressed_members"]["gzip"]["text_size_bytes"], 400000)
         self.assertEqual(self.run_quired("verify", "x.quire").returncode, 0)
-        # Unless members may not be as long.
+        # Unless members of that length are excluded.
         options = ("--force", "--inflate", "auto", "--inflate-member-size", "300000")
         result = self.build("-o", "x.quire", *options, "in")
         self.assertEqual(self.inspect("x.quire")["block_size_bytes_max"], 65536)
@@ -335,10 +335,10 @@ class OfflineCommandsTest(unittest.TestCase):
 
     def test_repeated_ids_are_counted(self):
         result = self.build("-o", "x.quire", "in", "in")
-        self.assertIn(b"50 documents have the id of one before", result.stderr)
+        self.assertIn(b"50 documents repeat an earlier id", result.stderr)
 
     def test_attributes_over_the_limits_are_left_out_with_a_warning(self):
-        """And nothing of a hostile record reaches the terminal as it is."""
+        """Nothing of a hostile record reaches the terminal unescaped."""
         def warc(*headers):
             block = b"block"
             return (b"\r\n".join([b"WARC/1.0", *headers,
@@ -597,7 +597,7 @@ class OfflineCommandsTest(unittest.TestCase):
                               result.stderr)
 
     def test_closed_streams_stay_closed(self):
-        """Not one of them is what gRPC opened when it was loaded."""
+        """gRPC does not reuse their descriptors when it is loaded."""
         self.build("-o", "x.quire", "in")
         before = self.names()
         for arguments, fd, message in [

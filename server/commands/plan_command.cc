@@ -38,16 +38,16 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kFooter[] =
-    R"(Builds archives of the inputs with several options and measures them. Of more
-than 64 MiB, an eighth is taken, but at least 64 MiB: whole runs of neighbouring
-documents, and of documents that come in several releases all releases. The
-archives lie below TMPDIR while they are measured.
+    R"(Builds archives of the inputs with several options and measures them. From more
+than 64 MiB, an eighth is sampled, but at least 64 MiB: whole runs of neighbouring
+documents, and all releases of documents that come in several. The archives are
+below TMPDIR while they are measured.
 
-Sizes are of all files of the archive, the range holds the size in most cases.
-Reads are single calls at random places from a cold cache; the limit is the part
+Sizes include all files of the archive; the range contains the size in most cases.
+Reads are single calls at random offsets with a cold cache; the limit is the part
 of the server that bounds them. Drives are models of a hard disk of 5400 rpm and
 of a SATA SSD; s3:LATENCY,RATE is an object store. Rows that no other beats in
-size and in reads come first; * marks the recommended one:
+both size and reads come first; * marks the recommended one:
 
   archive   the smallest
   balanced  the smallest that reads at least two thirds as fast as the fastest
@@ -74,7 +74,7 @@ struct PlanArguments {
   std::string html;
 };
 
-// "10Gbit", "100Mbit", "2.5Gbit": bytes per second.
+// Parses "10Gbit", "100Mbit", "2.5Gbit" to bytes per second.
 absl::StatusOr<double> ParseNetwork(const std::string& text) {
   constexpr std::array kUnits = {std::pair{"gbit", 1e9}, std::pair{"mbit", 1e6},
                                  std::pair{"kbit", 1e3}};
@@ -132,13 +132,13 @@ absl::StatusOr<PlanOptions> CheckPlanOptions(const PlanArguments& arguments) {
   return options;
 }
 
-// Options of `quired build` that are compared.
+// Compared options of `quired build`.
 constexpr std::array kCandidates = {
     "--codec lz4",         "--codec zstd", "--objective speed", "",
     "--objective archive",
 };
 
-// Takes the options as `quired build` does.
+// Accepts the options of `quired build`.
 absl::StatusOr<PlanCandidate> MakeCandidate(const std::string& arguments,
                                             const PlanArguments& plan,
                                             const std::atomic<bool>* cancel) {
@@ -180,7 +180,7 @@ absl::StatusOr<Plan> ReadAndPlan(const PlanArguments& arguments,
   if (options.text_size_bytes != 0 &&
       options.text_size_bytes < sample.text_size_bytes()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--text-size must be at least what the inputs hold, ",
+        absl::StrCat("--text-size must be at least the size of the inputs, ",
                      FormatByteSize(sample.text_size_bytes()), ", got ",
                      FormatByteSize(options.text_size_bytes)));
   }
@@ -257,13 +257,12 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
       ->type_name("")
       ->required();
   plan->add_flag("--expand", arguments->input.expand,
-                 "Tars, zips and WARCs in directories are read as such");
+                 "Expand tars, zips and WARCs in directories");
   AddInputSizeMaxOption(*plan, arguments->input);
   AddByteSizeOption(*plan, "--text-size", arguments->text_size_bytes,
-                    "Text of the collection that the inputs stand for; 0: that "
-                    "of the inputs");
+                    "Size of the full collection; 0: same as the inputs");
   plan->add_option("--disk", arguments->disk,
-                   "hdd, ssd, a path on the disk meant, or s3:LATENCY,RATE")
+                   "hdd, ssd, a path on the disk, or s3:LATENCY,RATE")
       ->type_name("DISK")
       ->capture_default_str();
   plan->add_option("--network", arguments->network,
@@ -281,7 +280,8 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
                    "Euro per terabyte of disk")
       ->type_name("EUR")
       ->check(NumberInRange(1e-6, 1e9));
-  plan->add_option("--budget", arguments->budget, "Most euro for disks")
+  plan->add_option("--budget", arguments->budget,
+                   "Limit on the price of disks, in euro")
       ->type_name("EUR")
       ->check(NumberInRange(1e-6, 1e12));
   AddByteSizeOption(*plan, "--read-size", arguments->read_size_bytes,
@@ -291,11 +291,12 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
       ->type_name("OBJECTIVE")
       ->capture_default_str();
   AddByteSizeOption(*plan, "--sample-size", arguments->sample_size_bytes,
-                    "Most text of the inputs to build from; kept in memory");
+                    "Limit on the sampled text, which is kept in memory");
   plan->add_option("--json", arguments->json,
                    "Write the plan as JSON; -: to standard output")
       ->type_name("FILE");
-  plan->add_option("--html", arguments->html, "Write it as a page with a plot")
+  plan->add_option("--html", arguments->html,
+                   "Write the plan as a page with a plot")
       ->type_name("FILE");
   plan->footer(kFooter);
   plan->callback([arguments, &exit_code] { exit_code = RunPlan(*arguments); });

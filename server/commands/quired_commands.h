@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The subcommands of quired, each in a source of its own (build_command.cc and
-// so on). Each function adds one to `app`. When the command line names it,
+// The subcommands of quired, each in its own source (build_command.cc and so
+// on). Each function adds one to `app`. If the command line names it,
 // app.parse() runs it and sets `exit_code`, which must outlive `app`.
 #ifndef QUIRE_SERVER_COMMANDS_QUIRED_COMMANDS_H_
 #define QUIRE_SERVER_COMMANDS_QUIRED_COMMANDS_H_
@@ -10,32 +10,31 @@
 
 namespace quire {
 
-// build: makes an archive from inputs.
+// build: creates an archive from inputs.
 void AddBuildCommand(CLI::App& app, int& exit_code);
 
-// check-config: checks a configuration file; exit code 2 if it has mistakes.
+// check-config: checks a configuration file; exit code 2 if it has errors.
 void AddCheckConfigCommand(CLI::App& app, int& exit_code);
 
-// inspect: prints what an archive holds and what serving it costs.
+// inspect: prints the contents of an archive and the cost of serving it.
 void AddInspectCommand(CLI::App& app, int& exit_code);
 
-// plan: predicts what archives of some inputs would be like, and which to
-// build.
+// plan: predicts archives of some inputs, and recommends one.
 void AddPlanCommand(CLI::App& app, int& exit_code);
 
 // recompress: converts an archive to another codec.
 void AddRecompressCommand(CLI::App& app, int& exit_code);
 
 // serve: serves until SIGTERM or SIGINT. Exit code 0 after a drain, 1 if it
-// could not start, 2 for a mistake in the command line or the configuration
+// could not start, 2 for an error in the command line or the configuration
 // file.
 void AddServeCommand(CLI::App& app, int& exit_code);
 
-// token new: makes a token and its line for the file of `quired serve
+// token new: creates a token and its line for the file of `quired serve
 // --access`.
 void AddTokenCommand(CLI::App& app, int& exit_code);
 
-// verify: reads and decodes a whole archive and names what is damaged.
+// verify: reads and decodes a whole archive and reports damage.
 void AddVerifyCommand(CLI::App& app, int& exit_code);
 
 }  // namespace quire

@@ -32,16 +32,16 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kFooter[] =
-    R"(Ids, ordinals, attributes and text stay as they are. OUT is what quired build
-makes of the same documents with the same options, byte for byte; what is not
-given is as build has it by default, not as ARCHIVE has it. Blocks that would
-come out as they are in ARCHIVE are copied. What damages ARCHIVE ends it, and
+    R"(Ids, ordinals, attributes and text are unchanged. OUT equals the result of quired
+build for the same documents and options, byte for byte; options that are not
+given have the defaults of build, not the values of ARCHIVE. Blocks whose encoding
+would equal that in ARCHIVE are copied. Damage in ARCHIVE ends the run, and
 nothing is left at OUT.
 
-If it is stopped, killed or fails, OUT.partial keeps the blocks that are done.
-The same command goes on from there: it checks them, and encodes the rest. Other
-options or another archive are refused until --restart drops what is there; what
-another version of quired left is dropped with a warning.
+If it is stopped, killed or fails, OUT.partial keeps the finished blocks. Repeat
+the command to resume: it checks them, and encodes the rest. Other options or
+another archive are refused until --restart discards OUT.partial; blocks of
+another version of quired are discarded with a warning.
 
 Examples:
   quired recompress docs.quire -o docs-small.quire --codec xz --block-size 1MiB
@@ -74,34 +74,34 @@ absl::Status CheckPlaces(const RecompressCommandOptions& options) {
   return absl::OkStatus();
 }
 
-// What the new archive will not have unless it is asked for.
+// Prints features that the new archive will lack unless requested.
 void PrintHints(const Archive& archive, const BuildOptions& build) {
   if (archive.has_layout() && build.reorder == ReorderMode::kOff) {
-    std::cerr << "note: the archive stores some text once for several places; "
-                 "the new one will only with --reorder\n";
+    std::cerr << "note: the archive stores duplicates once; the new one does "
+                 "so only with --reorder\n";
   }
   if (archive.info().has_recipes && !build.inflate) {
-    std::cerr << "note: the archive stores compressed members as their text; "
-                 "the new one will only with --inflate auto\n";
+    std::cerr << "note: the archive stores compressed members as text; the new "
+                 "one does so only with --inflate auto\n";
   }
 }
 
-// Whether there is something to go on with.
+// Prints how to resume if that is possible.
 void PrintResumeHint(const std::string& output) {
   std::error_code error;
   const std::string partial = absl::StrCat(output, ".partial");
   if (fs::exists(fs::path(partial) / "JOURNAL", error)) {
     std::cerr << PrintableMessage(partial)
-              << " keeps what is done: the same command goes on from there, "
-                 "with --restart it begins anew\n";
+              << " has the finished part: repeat the command to resume, or add "
+                 "--restart to start over\n";
   }
 }
 
 int RunRecompress(RecompressCommandOptions options) {
-  // The default of a build is no reason to recompress.
+  // The default codec of a build is no reason to recompress.
   if (options.encoding.codec_option->count() == 0 &&
       options.encoding.objective_option->count() == 0) {
-    return ReportUsage("recompress", "--codec is required, or --objective");
+    return ReportUsage("recompress", "--codec or --objective is required");
   }
   while (options.output.size() > 1 && options.output.back() == '/') {
     options.output.pop_back();
@@ -138,9 +138,10 @@ int RunRecompress(RecompressCommandOptions options) {
     };
   }
   build->resume.on_dropped = [&options] {
-    std::cerr << "warning: " << PrintableMessage(options.output)
-              << ".partial is of another version of quired, or its JOURNAL is "
-                 "damaged; starting over\n";
+    std::cerr
+        << "warning: " << PrintableMessage(options.output)
+        << ".partial is from another version of quired, or its JOURNAL is "
+           "damaged; starting over\n";
   };
   build->archive.replace = options.replace;
   build->resume.restart = options.restart;
@@ -154,7 +155,8 @@ int RunRecompress(RecompressCommandOptions options) {
     interrupt.EndProcessIfSet();
     return exit_code;
   }
-  // Reads all but the blocks back, so that what is reported is what is there.
+  // Reads everything except the blocks back, so that the summary describes the
+  // actual archive.
   const absl::StatusOr<std::shared_ptr<const Archive>> archive =
       Archive::Open(options.output);
   if (!archive.ok()) {
@@ -174,7 +176,8 @@ int RunRecompress(RecompressCommandOptions options) {
 void AddRecompressCommand(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<RecompressCommandOptions>();
   CLI::App* const subcommand = app.add_subcommand(
-      "recompress", "Make an archive of the same documents in another codec");
+      "recompress",
+      "Build an archive of the same documents with another codec");
   subcommand->footer(kFooter);
   subcommand->add_option("ARCHIVE", options->input, "Directory of the archive")
       ->type_name("")
@@ -191,7 +194,7 @@ void AddRecompressCommand(CLI::App& app, int& exit_code) {
       "Replace the archive at OUT, which may be ARCHIVE, once the new one is "
       "whole");
   subcommand->add_flag("--restart", options->restart,
-                       "Drop what an earlier run left in OUT.partial");
+                       "Discard OUT.partial of an earlier run");
   subcommand->add_flag("-q,--quiet", options->quiet,
                        "No progress and no summary, only warnings and errors");
   subcommand->callback(

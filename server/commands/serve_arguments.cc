@@ -31,7 +31,7 @@ absl::Status SetMemory(const std::string& text, ServerOptions& options,
   return absl::OkStatus();
 }
 
-// "wd-red (5 TB, ...), ..."
+// Returns "wd-red (5 TB, ...), ...".
 std::string DriveModelHelp() {
   return absl::StrJoin(
       DrivePresets(), ", ", [](std::string* out, const DrivePreset& preset) {
@@ -49,54 +49,53 @@ std::vector<std::string> DriveModelNames() {
 
 void AddTlsOptions(CLI::App& subcommand, TlsFiles& files) {
   subcommand
-      .add_option("--tls-cert", files.certificate,
-                  "Encrypt calls (TLS 1.2 or 1.3) with this certificate: a PEM "
-                  "file with those between it and the root after it. A new one "
-                  "is taken up within 10 seconds, or on SIGHUP, without "
-                  "dropping calls; one that does not fit the key, or has "
-                  "expired, is not")
+      .add_option(
+          "--tls-cert", files.certificate,
+          "Encrypt calls (TLS 1.2 or 1.3) with this certificate: a PEM file, "
+          "followed by intermediate certificates. A renewed file is applied "
+          "within 10 seconds, or on SIGHUP, without dropping calls, unless it "
+          "has expired or does not match the key")
       ->type_name("FILE");
   subcommand
       .add_option("--tls-key", files.key,
                   "Its private key, a PEM file without a passphrase")
       ->type_name("FILE");
-  subcommand.add_flag("--allow-readable-secrets", files.allow_readable_secrets,
-                      "Take a private key that all users of the machine can "
-                      "read");
+  subcommand.add_flag(
+      "--allow-readable-secrets", files.allow_readable_secrets,
+      "Accept a private key that all users of the machine can read");
   subcommand
       .add_option("--tls-client-ca", files.client_ca,
-                  "Take only clients with a certificate that these "
-                  "certificates have signed, a PEM file; with --access also "
-                  "those without, who need a token")
+                  "Accept only clients with a certificate signed by these, a "
+                  "PEM file; with --access also clients with a token")
       ->type_name("FILE");
 }
 
-// How clients are moved to other servers, and how the server stops.
+// Adds options for moving clients to other servers, and for stopping.
 void AddDrainOptions(CLI::App& subcommand, ServeArguments& arguments) {
-  AddTimeOption(subcommand, "--connection-age", arguments.connection_age,
-                {.min = absl::Seconds(1), .max = absl::Hours(24)},
-                "Have clients connect anew after this long, give or take a "
-                "tenth, so that they find new replicas; calls in flight go "
-                "on. Without it connections last")
+  AddTimeOption(
+      subcommand, "--connection-age", arguments.connection_age,
+      {.min = absl::Seconds(1), .max = absl::Hours(24)},
+      "Make clients reconnect after this time, varied by a tenth, so that they "
+      "find new replicas; calls in flight continue. Default: never")
       ->default_str("");
   AddTimeOption(subcommand, "--connection-age-grace",
                 arguments.connection_age_grace,
                 {.min = absl::Seconds(1), .max = absl::Hours(24)},
                 "Cancel calls that still use such a connection after this "
-                "long; without it they go on")
+                "further time. Default: never")
       ->default_str("");
   AddTimeOption(subcommand, "--drain-delay", arguments.drain.delay,
                 {.max = absl::Hours(24)},
-                "On SIGTERM, how long to go on answering all calls while "
-                "health is NOT_SERVING and /readyz 503, so that load "
+                "On SIGTERM, answer all calls for this time while health is "
+                "NOT_SERVING and /readyz 503, so that load "
                 "balancers send clients elsewhere");
-  AddTimeOption(subcommand, "--drain-timeout", arguments.drain.timeout,
-                {.max = absl::Hours(24)},
-                "After that, how long calls in flight have to end; new ones "
-                "are refused");
+  AddTimeOption(
+      subcommand, "--drain-timeout", arguments.drain.timeout,
+      {.max = absl::Hours(24)},
+      "Then let calls in flight end for this time; new ones are refused");
 }
 
-// What is served, where, and with how much memory and time.
+// Adds options for archives, addresses, memory and times.
 void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
   subcommand
       ->add_option("ARCHIVE,--archive", arguments->archives,
@@ -105,38 +104,37 @@ void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
                    "without .quire")
       ->type_name("[NAME=]PATH");
   subcommand
-      ->add_option("--archives-dir", arguments->archives_directory,
-                   "Serve every archive in this directory, under the name "
-                   "that it has there; SIGHUP looks again, adds new ones and "
-                   "removes those that are gone. Write archives elsewhere and "
-                   "move them there, or build them in place")
+      ->add_option(
+          "--archives-dir", arguments->archives_directory,
+          "Serve every archive in this directory by its name; on SIGHUP add "
+          "new archives and remove missing ones. Write archives elsewhere and "
+          "move them there, or build them in place")
       ->type_name("DIR");
   subcommand->add_flag(
       "--allow-fewer-archives", arguments->allow_fewer_archives,
-      "On SIGHUP, take --archives-dir as it is even if the directory is gone, "
-      "empty or on another device than before; without it that is an error, as "
-      "after an unmount, and the archives from there stay open");
-  subcommand->add_flag("--skip-broken", arguments->skip_broken,
-                       "Serve the other archives where some cannot be opened, "
-                       "which are logged and counted (metric quire_archives, "
-                       "state broken) and tried again on SIGHUP, and serve an "
-                       "archive of which ids or attributes of documents are "
-                       "damaged without these; without it the server does not "
-                       "start then");
+      "On SIGHUP, accept that the directory of --archives-dir is missing, "
+      "empty or on another device; otherwise that is an error, as after an "
+      "unmount, and its archives stay open");
+  subcommand->add_flag(
+      "--skip-broken", arguments->skip_broken,
+      "Skip archives that cannot be opened: they are logged, counted (metric "
+      "quire_archives, state broken) and retried on SIGHUP. Serve archives "
+      "with damaged document ids or attributes without these. Otherwise the "
+      "server does not start");
   subcommand
-      ->add_option("--listen", arguments->listen,
-                   "Address for gRPC; port 0 takes a free port. Without "
-                   "--tls-cert calls are not encrypted: do not listen where "
-                   "strangers can reach it")
+      ->add_option(
+          "--listen", arguments->listen,
+          "Address for gRPC; port 0 selects a free port. Without --tls-cert "
+          "calls are not encrypted: listen only on trusted networks")
       ->type_name("HOST:PORT|unix:PATH")
       ->capture_default_str();
   AddTlsOptions(*subcommand, arguments->tls);
   subcommand
       ->add_option("--access", arguments->access,
-                   "File of who may do what, one line for each token or client "
-                   "certificate, which quired token new prints; all others are "
-                   "refused, and archives that a client has no right to do not "
-                   "exist for it. Read again on SIGHUP")
+                   "File of access rules, one line for each token or client "
+                   "certificate, as printed by quired token new. Other clients "
+                   "are refused, and a client gets NOT_FOUND for archives it "
+                   "has no rights to. Read again on SIGHUP")
       ->type_name("FILE");
   subcommand
       ->add_option(
@@ -159,8 +157,8 @@ void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
       ->add_option("--memory", arguments->memory,
                    "Limit of the server's memory: dictionaries, indexes, cache "
                    "and answers in flight; auto takes 7/8 of the limit of the "
-                   "cgroup, or else half of what is available. Without it: "
-                   "what the archives need and 512MiB")
+                   "cgroup, or else half of what is available. Default: the "
+                   "archives' need and 512MiB")
       ->type_name("SIZE|auto");
   AddTimeOption(*subcommand, "--stall-timeout", arguments->stall_timeout,
                 {.min = absl::Milliseconds(100), .max = absl::Hours(24)},
@@ -179,8 +177,7 @@ void AddLogOptions(CLI::App& subcommand, ServeArguments& arguments) {
       ->capture_default_str();
   subcommand
       .add_option("--log-level", arguments.log_level,
-                  "The least of the messages that are logged: info, warning or "
-                  "error")
+                  "Minimum log level: info, warning or error")
       ->type_name("LEVEL")
       ->check(CLI::IsMember({"info", "warning", "error"}))
       ->capture_default_str();
@@ -188,8 +185,8 @@ void AddLogOptions(CLI::App& subcommand, ServeArguments& arguments) {
       .add_option("--access-log", arguments.call_log.path,
                   "Append a line of JSON for each call to this file, or to "
                   "standard output (-): time, client, method, archive, "
-                  "document, bytes, code, durations, trace. Opened anew on "
-                  "SIGHUP; lines that the disk is too slow for are dropped and "
+                  "document, bytes, code, durations, trace. Reopened on "
+                  "SIGHUP; if the disk is too slow, lines are dropped and "
                   "counted")
       ->type_name("FILE");
   subcommand
@@ -203,7 +200,7 @@ void AddLogOptions(CLI::App& subcommand, ServeArguments& arguments) {
       .add_option("--access-log-key", arguments.call_log.hash_key_path,
                   "Hash ids of documents with the key in this file, of 16 "
                   "bytes or more, so that replicas agree; without it a key is "
-                  "drawn at the start")
+                  "generated at the start")
       ->type_name("FILE");
   AddTimeOption(subcommand, "--slow-call-log", arguments.call_log.slow_call_min,
                 {.min = absl::Milliseconds(1), .max = absl::Hours(24)},
@@ -212,12 +209,12 @@ void AddLogOptions(CLI::App& subcommand, ServeArguments& arguments) {
       ->default_str("");
 }
 
-// How blocks are read, decoded and cached.
+// Adds options for reading, decoding and caching blocks.
 void AddStorageOptions(CLI::App* subcommand, ServeArguments* arguments) {
   subcommand
       ->add_option("--engine", arguments->engine,
                    "Interface for reading blocks: io_uring, pread, or auto, "
-                   "which takes io_uring where it works")
+                   "io_uring if it works")
       ->type_name("ENGINE")
       ->check(CLI::IsMember({"auto", "io_uring", "pread"}))
       ->capture_default_str();
@@ -226,14 +223,13 @@ void AddStorageOptions(CLI::App* subcommand, ServeArguments* arguments) {
           "--range-decode", arguments->range_decode,
           "Decoded part of a block in partitions: whole; partition, only the "
           "partitions that a read touches; or auto, partitions, but whole "
-          "blocks where reads follow one another through a block and each "
-          "takes the drive long")
+          "blocks for sequential reads from a slow drive")
       ->type_name("METHOD")
       ->check(CLI::IsMember({"auto", "whole", "partition"}))
       ->capture_default_str();
   subcommand
       ->add_option("--decode-threads", arguments->decode_threads,
-                   "Threads that decode blocks; 0: one for each core")
+                   "Decode threads; 0: one per core")
       ->type_name("N")
       ->check(CountInRange(0, 1024))
       ->capture_default_str();
@@ -245,10 +241,9 @@ void AddStorageOptions(CLI::App* subcommand, ServeArguments* arguments) {
       ->capture_default_str();
   subcommand
       ->add_option("--direct-io", arguments->direct_io,
-                   "Read blocks past the kernel's page cache (O_DIRECT), "
-                   "leaving memory to others: on, auto, which does it for "
-                   "archives whose file system can, or off, which is faster "
-                   "where the machine has memory to spare for that cache")
+                   "Bypass the kernel's page cache (O_DIRECT): on; auto, if "
+                   "the archive's file system supports it; or off, faster if "
+                   "the machine has free memory for that cache")
       ->type_name("MODE")
       ->check(CLI::IsMember({"auto", "on", "off"}))
       ->capture_default_str();
@@ -262,9 +257,9 @@ void AddStorageOptions(CLI::App* subcommand, ServeArguments* arguments) {
       ->check(CLI::IsMember({"auto", "rotational", "solid-state"}))
       ->capture_default_str();
   subcommand
-      ->add_option("--device-model", arguments->device_model,
-                   "For experiments: reads take as long as on this drive: " +
-                       DriveModelHelp())
+      ->add_option(
+          "--device-model", arguments->device_model,
+          "For experiments: slow reads down to this drive: " + DriveModelHelp())
       ->type_name("DRIVE")
       ->check(CLI::IsMember(DriveModelNames()));
 }
@@ -283,8 +278,7 @@ void AddServeOptions(CLI::App* subcommand, ServeArguments* arguments) {
                    "variables such as QUIRED_MEMORY take precedence over it, "
                    "the command line over both; quired check-config checks it. "
                    "Read again on SIGHUP: archives, quota and log-level are "
-                   "taken up, other changes are named in the log and need a "
-                   "restart")
+                   "applied, other changes are logged and need a restart")
       ->type_name("FILE");
 }
 

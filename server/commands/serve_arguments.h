@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The options of `quired serve`, and what the server makes of them.
+// The options of `quired serve`, and their conversion to ServerOptions.
 #ifndef QUIRE_SERVER_COMMANDS_SERVE_ARGUMENTS_H_
 #define QUIRE_SERVER_COMMANDS_SERVE_ARGUMENTS_H_
 
@@ -18,7 +18,7 @@
 
 namespace quire {
 
-// The options of `quired serve`, as they are written.
+// The options of `quired serve`, as written.
 struct ServeArguments {
   std::vector<std::string> archives;
   std::string archives_directory;
@@ -48,22 +48,23 @@ struct ServeArguments {
   std::string config;
 };
 
-// Gives `subcommand` all of them. Both must outlive its parsing.
+// Adds all options to `subcommand`. Both must outlive its parsing.
 void AddServeOptions(CLI::App* subcommand, ServeArguments* arguments);
 
-// The archives of --archives-dir; none without it. Blocks on I/O.
+// Returns the archives of --archives-dir; none without it. Blocks on I/O.
 // Errors: those of FindArchives(), after the name of the option.
 absl::StatusOr<DirectoryArchives> FindDirectoryArchives(
     const ServeArguments& arguments);
 
-// `in_directory` is what FindDirectoryArchives() returned. `note` gets what
-// "auto" was found to be, for the log. `say` and `report_damage` are left
-// empty. Errors: InvalidArgument  the options make no sense.
+// `in_directory` is the result of FindDirectoryArchives(). `note` gets the
+// values chosen for "auto", for the log. Leaves `say` and `report_damage`
+// empty.
+// Errors: InvalidArgument  invalid options.
 absl::StatusOr<ServerOptions> MakeServerOptions(
     const ServeArguments& arguments, const DirectoryArchives& in_directory,
     std::string& note);
 
-// The least of the messages that are logged.
+// Returns the minimum log level.
 LogLevel LogLevelOf(const ServeArguments& arguments);
 
 }  // namespace quire

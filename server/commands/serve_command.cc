@@ -22,8 +22,7 @@
 namespace quire {
 namespace {
 
-// Of a malformed command line: the log begins when it is known what form it
-// has.
+// For a malformed command line: the log format is not known yet.
 void SayUsage(absl::string_view message) {
   std::fprintf(stderr, "quired: %s\n", PrintableMessage(message).c_str());
 }
@@ -84,7 +83,7 @@ int Serve(const ServeArguments& arguments, ServeReload reload) {
       options->say);
 }
 
-// Exit code.
+// Returns the exit code.
 int CheckConfig(const std::string& path) {
   CLI::App subcommand("", "serve");
   ServeArguments arguments;
@@ -121,10 +120,10 @@ int CheckConfig(const std::string& path) {
 void AddCheckConfigCommand(CLI::App& app, int& exit_code) {
   CLI::App* subcommand = app.add_subcommand(
       "check-config",
-      "Check a configuration file of quired serve: unknown tables and keys, "
-      "empty and malformed values and paths that are not there are named with "
-      "their line, and whatever else would keep quired serve from opening "
-      "its archives; nothing is served");
+      "Check a configuration file of quired serve: report unknown tables and "
+      "keys, empty and malformed values and missing paths with their lines, "
+      "and everything else that would keep quired serve from opening its "
+      "archives");
   auto path = std::make_shared<std::string>();
   subcommand->add_option("FILE", *path, "The file for quired serve --config")
       ->type_name("")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`quired serve` as a person starts it: what it says, what it refuses, signals, configuration."""
+"""Tests `quired serve` from the command line: messages, refusals, signals, configuration."""
 import json
 import os
 import pathlib
@@ -49,7 +49,7 @@ class ServeTest(unittest.TestCase):
         cls.scratch.cleanup()
 
     def start(self, *arguments):
-        """The server and what it said until it listened."""
+        """Returns the server and its messages until it listened."""
         server = subprocess.Popen([QUIRED, "serve", *arguments], stdin=subprocess.DEVNULL,
                                   stderr=subprocess.PIPE, text=True)
         self.addCleanup(server.stderr.close)
@@ -71,7 +71,7 @@ class ServeTest(unittest.TestCase):
         self.assertIn("stopped", server.stderr.read())
 
     def many(self, count):
-        """Arguments that serve `count` copies of the archive."""
+        """Returns arguments that serve `count` copies of the archive."""
         paths = [self.directory / f"copy{i:03}.quire" for i in range(count)]
         for path in paths:
             if not path.exists():
@@ -148,14 +148,14 @@ class ServeTest(unittest.TestCase):
             self.assertEqual(lines[-1]["method"], "ListArchives")
             log.rename(f"{log}.1")
             server.send_signal(signal.SIGHUP)
-            while "access log: opened anew" not in server.stderr.readline():
+            while "access log: reopened" not in server.stderr.readline():
                 pass
             self.assertTrue(log.exists())
         server.send_signal(signal.SIGTERM)
         self.assertEqual(server.wait(PATIENCE_S), 0)
 
     def await_lines(self, file):
-        """Of JSON, once there are any: the server writes them some times a second."""
+        """Waits for lines of JSON: the server writes them several times per second."""
         until = time.monotonic() + PATIENCE_S
         while time.monotonic() < until:
             text = file.read_text()
@@ -270,7 +270,7 @@ class ServeTest(unittest.TestCase):
             server.send_signal(signal.SIGHUP)
             for line in server.stderr:
                 if "archive replaced" in line:
-                    self.assertNotIn("stays as it was", line)
+                    self.assertNotIn("stays unchanged", line)
                     break
             server.kill()
             server.wait(PATIENCE_S)
@@ -329,7 +329,7 @@ class ServeTest(unittest.TestCase):
         with unittest.mock.patch.dict(os.environ, {
                 "QUIRED_CONFIG": str(config), "QUIRED_MEMORY": "320MiB",
                 "QUIRED_LISTEN": "127.0.0.1:0", "QUIRED_DRAIN_TIMEOUT": "",
-                # As Kubernetes sets for a service of that name.
+                # Set by Kubernetes for a service of that name.
                 "QUIRED_PORT": "tcp://10.0.0.1:7420"}):
             server, said = self.start()
             self.assertIn("memory: 320 MiB", said)
@@ -355,14 +355,14 @@ class ServeTest(unittest.TestCase):
         checked = run("check-config", config)
         self.assertEqual((checked.stdout, checked.stderr, checked.returncode),
                          (f"{config}: good\n", "", 0))
-        # Each line of the bad part, and what is said of it.
+        # Each line of the bad part, with its message.
         lines = [("lisen = 1", 'unknown key "lisen"'),
                  ('listen = ""', '"listen" is empty'),
                  ("drain-delay = true", '"drain-delay" must be text or a number'),
                  ("device-depth = 0", "--device-depth: "),
                  ('engine = ["pread", "auto"]', '"engine" takes one value, not 2'),
                  ('access = "absent"', 'absent" cannot be read'),
-                 ('access-log = "no/such/log"', "is no directory that can be written"),
+                 ('access-log = "no/such/log"', "is not a writable directory"),
                  ("archive = []", '"archive" is empty'),
                  ('[tsl]\ncert = "a"', 'unknown table "tsl"'),
                  ("[tls.more]\na = 1", "a table within a table is unknown"),
@@ -378,16 +378,16 @@ class ServeTest(unittest.TestCase):
                 self.assertIn(reason, checked.stderr)
         config.write_text("\n".join(text for text, _ in lines[:4]))
         checked = run("check-config", config)
-        # All of them, not the first alone.
+        # All of them, not only the first.
         self.assertEqual(len(checked.stderr.splitlines()), 4, checked.stderr)
         config.write_text('archive = "docs.quire"\n[tls]\ncert = "docs.quire"\n')
         self.assertIn("must be given together", run("check-config", config).stderr)
         config.write_text('metrics = "127.0.0.1:1"\nadmin = "127.0.0.1:2"\n')
         self.assertIn("is set twice", run("check-config", config).stderr)
-        # As serve finds them, all at once.
+        # All faults that serve would find, together.
         (self.directory / "bad.access").write_text("reader\n")
-        faults = {'listen = "7420"': '"7420" is no address to listen on',
-                  'admin = "127.0.0.1:99999"': "is no address for metrics",
+        faults = {'listen = "7420"': '"7420" is not a listen address',
+                  'admin = "127.0.0.1:99999"': "is not an address for metrics",
                   'access = "bad.access"': "line 1: must be token ID",
                   '[tls]\ncert = "bad.access"\nkey = "bad.access"': "must hold a certificate",
                   }
@@ -442,12 +442,12 @@ class ServeTest(unittest.TestCase):
                  "/no/such/directory/log: cannot open as the access log: No such file"),
                 ([self.archive, *here, "--log-format", "xml"], 2, "--log-format: xml not in"),
                 ([self.archive, *here, "--slow-call-log", "0"], 2, "--slow-call-log: must be a time"),
-                ([self.archive, "--listen", "7420"], 2, "no address"),
+                ([self.archive, "--listen", "7420"], 2, "not a listen address"),
                 ([self.archive, "--listen", "203.0.113.1:7420"], 1,
                  "cannot listen on 203.0.113.1:7420: this machine has no such address; choose"),
                 ([self.archive, *here, "--metrics", "203.0.113.1:1"], 1,
                  "cannot serve metrics on 203.0.113.1:1: this machine has no such address; choose"),
-                ([self.archive, *here, "--metrics", "7421"], 2, "no address for metrics"),
+                ([self.archive, *here, "--metrics", "7421"], 2, "not an address for metrics"),
                 ([self.archive, *here, "--memory", "1MiB"], 1, "are needed"),
                 ([self.archive, *here, "--memory", "lots"], 2,
                  '--memory: a size must be a number and a unit, like 64KiB, 16MiB or 1.5GiB, got "lots"'),

@@ -14,7 +14,7 @@
 namespace quire {
 namespace {
 
-// Options that are taken up, or mean nothing but at the start.
+// True for options that a reload applies, or that matter only at the start.
 bool MayChange(const std::string& option) {
   return option == "archive" || option == "archives-dir" ||
          option == "allow-fewer-archives" || option == "skip-broken" ||
@@ -38,8 +38,8 @@ std::vector<LogLine> ServeReload::Run(Server& server, ServerLog& log) {
   if (!faults.empty()) {
     changes_.is_wanted = false;
     lines.push_back({LogLevel::kWarning,
-                     "the configuration stays as it was: correct what the "
-                     "lines above name, and send SIGHUP again"});
+                     "the configuration stays unchanged: correct the faults "
+                     "above and send SIGHUP again"});
   }
   for (LogLine& line : server.Reload(changes_)) {
     lines.push_back(std::move(line));
@@ -116,8 +116,7 @@ std::string ServeReload::WhyKept(
              : absl::StrCat(reason, "; ",
                             FormatCounted(count, "archive", "archives"),
                             " from there stay open: mount it again and send "
-                            "SIGHUP, or set allow-fewer-archives to take it as "
-                            "it is");
+                            "SIGHUP, or set allow-fewer-archives to accept it");
 }
 
 void ServeReload::NameWhatNeedsARestart(const OptionValues& values,

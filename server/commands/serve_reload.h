@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What `quired serve` does on SIGHUP.
+// The reaction of `quired serve` to SIGHUP.
 #ifndef QUIRE_SERVER_COMMANDS_SERVE_RELOAD_H_
 #define QUIRE_SERVER_COMMANDS_SERVE_RELOAD_H_
 
@@ -19,23 +19,23 @@
 
 namespace quire {
 
-// Reads the configuration file and the directory of archives again, and has the
-// server take up what can change while it runs. Of the rest it says what needs
-// a restart. If anything is wrong with the configuration, none of it is taken
-// up: the server looks at what it serves already. Archives of a directory that
-// looks unmounted stay open, unread. Thread-compatible.
+// Reads the configuration file and the directory of archives again, and applies
+// to the server everything that can change while it runs. Reports other changes
+// as needing a restart. If the configuration has a fault, none of it is
+// applied, and the server only checks its present archives. Archives of a
+// directory that looks unmounted stay open, unread. Thread-compatible.
 class ServeReload {
  public:
-  // `config` may be empty. `given` is what the command line and the environment
-  // said, which take precedence over the file; `in_force` is that and what the
-  // file said at the start.
+  // `config` may be empty. `given` has the options of the command line and the
+  // environment, which take precedence over the file; `in_force` adds the
+  // file's options at the start.
   ServeReload(std::string config, OptionValues given, OptionValues in_force)
       : config_(std::move(config)),
         given_(std::move(given)),
         in_force_(std::move(in_force)) {}
 
-  // What the server was started with; `in_directory` is what was found in
-  // `directory`, which may be empty.
+  // Sets the initial state; `in_directory` is the content of `directory`, which
+  // may be empty.
   void Begin(ServerChanges changes, std::string directory,
              DirectoryArchives in_directory) {
     changes_ = std::move(changes);
@@ -43,14 +43,14 @@ class ServeReload {
     in_directory_ = std::move(in_directory);
   }
 
-  // Returns what happened, in lines for the log. Blocks on I/O.
+  // Returns lines for the log. Blocks on I/O.
   std::vector<LogLine> Run(Server& server, ServerLog& log);
 
  private:
-  // Sets `changes_`, unless it returns what is wrong.
+  // Sets `changes_`, or returns the faults.
   std::vector<std::string> Read(ServerLog& log, std::vector<LogLine>& lines);
-  // Why `found` is not to replace what is served from the directory; empty if
-  // it is.
+  // Returns why `found` must not replace the archives served from the
+  // directory; empty if it may.
   std::string WhyKept(const ServeArguments& arguments,
                       const absl::StatusOr<DirectoryArchives>& found) const;
   void NameWhatNeedsARestart(const OptionValues& values,
@@ -60,7 +60,7 @@ class ServeReload {
   const OptionValues given_;
   const OptionValues in_force_;
   ServerChanges changes_;
-  // The directory of archives, and what was last taken up from there.
+  // Directory of archives, and the archives last applied from it.
   std::string directory_;
   DirectoryArchives in_directory_;
 };

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What `quired serve` takes up on SIGHUP, its directory of archives, and archives that are broken."""
+"""Tests changes that `quired serve` applies on SIGHUP, its directory of archives, and
+damaged archives."""
 import os
 import pathlib
 import re
@@ -53,7 +54,7 @@ class ServeReloadTest(unittest.TestCase):
         return target
 
     def start(self, *arguments):
-        """The server, its address, and that of its metrics."""
+        """Returns the server, its address, and that of its metrics."""
         server = subprocess.Popen([QUIRED, "serve", *map(str, arguments)], stdin=subprocess.DEVNULL,
                                   stderr=subprocess.PIPE, text=True)
         self.addCleanup(server.stderr.close)
@@ -71,7 +72,7 @@ class ServeReloadTest(unittest.TestCase):
         return self.fail("it did not come to listen: " + "".join(said))
 
     def reload(self, server, last):
-        """What it says after a SIGHUP, up to the line with `last`."""
+        """Returns the messages after a SIGHUP, up to the line with `last`."""
         server.send_signal(signal.SIGHUP)
         said = []
         for line in server.stderr:
@@ -102,14 +103,14 @@ class ServeReloadTest(unittest.TestCase):
         self.assertEqual(self.names(), ["docs", "new", "old"])
         shutil.rmtree(old)
         said = self.reload(server, "archive new: unchanged")
-        self.assertIn("archive old: removed; calls that read it go on", said)
+        self.assertIn("archive old: removed; calls that read it continue", said)
         self.assertEqual(self.names(), ["docs", "new"])
         self.assertEqual(self.metric("quire_last_reload_succeeded"), 1)
-        # A clash of names, and a directory that is gone, leave all as it was.
+        # A clash of names, and a missing directory, leave everything unchanged.
         self.copy("docs")
         said = self.reload(server, "archive new: unchanged")
         self.assertIn('two archives are named "docs"', said)
-        self.assertIn("the configuration stays as it was", said)
+        self.assertIn("the configuration stays unchanged", said)
         self.assertEqual(self.metric("quire_last_reload_succeeded"), 0)
         shutil.rmtree(self.archives / "docs.quire")
         self.reload(server, "archive new: unchanged")
@@ -126,7 +127,7 @@ class ServeReloadTest(unittest.TestCase):
         self.assertEqual(self.metric("quire_last_reload_succeeded"), 0)
 
     def other_device(self):
-        """A new directory that is on another device than the archives."""
+        """Returns a new directory on another device than the archives."""
         for place in ("/dev/shm", "/tmp", "/var/tmp", "/run", os.getcwd()):
             if os.access(place, os.W_OK) and os.stat(place).st_dev != os.stat(self.archives).st_dev:
                 return pathlib.Path(self.enterContext(
@@ -136,7 +137,7 @@ class ServeReloadTest(unittest.TestCase):
     def test_an_unmounted_directory_removes_nothing(self):
         self.copy("old")
         self.copy("new")
-        # Where the device is mounted, and what the mount hides.
+        # The mount point, and the files that the mount hides.
         place = self.directory / "place"
         place.symlink_to(self.archives)
         hidden = self.directory / "hidden"
@@ -150,14 +151,14 @@ class ServeReloadTest(unittest.TestCase):
         self.assertEqual(self.names(), ["docs", "new", "old"])
         read = run(QUIRE, "--server", self.address, "get", "old", "page1")
         self.assertEqual((read.returncode, read.stdout[:13]), (0, "<p>page 1</p>"), read.stderr)
-        # Once more: what was kept is known.
+        # Again: the kept archives are known.
         self.assert_kept(self.reload(server, "archive docs: unchanged"), "2 archives from")
         place.unlink()
         place.symlink_to(self.archives)
         said = self.reload(server, "archive old: unchanged")
         self.assertNotIn("error", said)
         self.assertEqual(self.metric("quire_last_reload_succeeded"), 1)
-        # It is wanted.
+        # The change is intended.
         place.unlink()
         self.config.write_text(f'archives-dir = "{place}"\nallow-fewer-archives = true\n')
         said = self.reload(server, "archive docs: unchanged")
@@ -183,7 +184,7 @@ class ServeReloadTest(unittest.TestCase):
         self.config.write_text(f'archives-dir = "{place}"\nallow-fewer-archives = true\n')
         self.reload(server, "archive docs: unchanged")
         self.assertEqual(self.names(), ["docs", "more"])
-        # That is the device from now on.
+        # The device is known from now on.
         self.config.write_text(f'archives-dir = "{place}"\n')
         said = self.reload(server, "archive more: unchanged")
         self.assertNotIn("error", said)
@@ -219,11 +220,11 @@ class ServeReloadTest(unittest.TestCase):
         self.assertIn(f"warning {self.config}: memory changed from 300MiB to 310MiB: needs a restart",
                       said)
         self.assertIn("device-depth changed from its default to 7: needs a restart", said)
-        # The command line says what it is, before and after.
+        # The command line takes precedence, before and after.
         self.assertNotIn("drain-timeout", said)
         self.assertNotIn("listen", said)
         self.assertEqual(self.metric("quire_last_reload_succeeded"), 1)
-        # Back again; with the archive that is left out it goes.
+        # Added again; with the omitted archive the setting is removed.
         self.config.write_text(f'memory = "300MiB"\n[archives]\nmore = "archives/{more.name}"\n')
         said = self.reload(server, "archive more: unchanged")
         self.assertIn("archive docs: removed", said)
@@ -242,12 +243,12 @@ class ServeReloadTest(unittest.TestCase):
                 self.config.write_text(f'{text}[archives]\nmore = "{self.archive}"\n')
                 said = self.reload(server, "archive docs: unchanged")
                 self.assertIn(reason, said)
-                self.assertIn("the configuration stays as it was", said)
+                self.assertIn("the configuration stays unchanged", said)
                 self.assertEqual(self.names(), ["docs"])
                 self.assertEqual(self.metric("quire_last_reload_succeeded"), 0)
         self.config.unlink()
         said = self.reload(server, "archive docs: unchanged")
-        self.assertIn("the configuration stays as it was", said)
+        self.assertIn("the configuration stays unchanged", said)
         self.config.write_text(f'[archives]\ndocs = "{self.archive}"\n')
         self.reload(server, "archive docs: unchanged")
         self.assertEqual(self.metric("quire_last_reload_succeeded"), 1)

@@ -33,9 +33,9 @@
 namespace quire {
 namespace {
 
-// Between two lines about the archives that are open.
+// Interval between two lines about the number of open archives.
 constexpr absl::Duration kProgressInterval = absl::Seconds(1);
-// Longer waits are made of several.
+// Longer waits consist of several.
 constexpr int64_t kPollMsMax = 60'000;
 
 sigset_t ServeSignals() {
@@ -47,17 +47,17 @@ sigset_t ServeSignals() {
   return signals;
 }
 
-// How long the start may go on without a word; a line about progress is one.
+// Extension of the start-up time limit with each line about progress.
 constexpr absl::Duration kStartExtension = absl::Seconds(60);
-// Of the end, for what comes after the calls.
+// Time for stopping after the last call.
 constexpr absl::Duration kStopExtension = absl::Seconds(60);
 
-// Between two checks that the server answers, whatever the watchdog wants.
+// Lower bound on the interval of checks, whatever the watchdog requires.
 constexpr absl::Duration kAliveIntervalMin = absl::Milliseconds(10);
 
 using Clock = std::chrono::steady_clock;
 
-// A moment that comes once, or again and again. Thread-compatible.
+// A one-shot or restarted timer. Thread-compatible.
 class Timer {
  public:
   void Start(absl::Duration wait) {
@@ -66,7 +66,7 @@ class Timer {
 
   void Stop() { due_.reset(); }
 
-  // Whether the moment has come; then it is over.
+  // Returns true if the time has come, and resets the timer.
   bool TakeDue() {
     if (!due_.has_value() || Clock::now() < *due_) {
       return false;
@@ -75,7 +75,7 @@ class Timer {
     return true;
   }
 
-  // Until then; infinite if there is none.
+  // Returns the remaining time; infinite if not started.
   absl::Duration wait() const {
     return due_.has_value() ? absl::FromChrono(*due_ - Clock::now())
                             : absl::InfiniteDuration();
@@ -85,8 +85,9 @@ class Timer {
   std::optional<Clock::time_point> due_;
 };
 
-// Opening, reloading and draining take long, and signals are heeded meanwhile:
-// they run on threads, the first two one at a time. Thread-compatible.
+// Opening, reloading and draining take long, and signals must be handled
+// meanwhile: they run on threads, the first two one at a time.
+// Thread-compatible.
 class ServerRun {
  public:
   ServerRun(Server& server, const DrainTimes& drain,
@@ -139,7 +140,7 @@ class ServerRun {
     try {
       thread = std::jthread(run);
     } catch (const std::system_error&) {
-      // The system gives no more threads; signals have to wait.
+      // No more threads available; signals have to wait.
       run();
     }
   }
@@ -150,7 +151,7 @@ class ServerRun {
     }
   }
 
-  // Until the next timer, rounded up.
+  // Returns the time until the next timer, rounded up.
   int WaitMs() const {
     const absl::Duration wait =
         std::min({progress_.wait(), alive_.wait(), delay_.wait()});
@@ -172,7 +173,7 @@ class ServerRun {
     }
   }
 
-  // That this thread runs says little: the server has to answer.
+  // That this thread runs proves little: the server has to answer.
   void CheckAlive() {
     if (watchdog_interval_.has_value()) {
       server_.CheckAlive(NotifyAlive);
@@ -220,7 +221,7 @@ class ServerRun {
       Say(absl::StrCat("metrics on http://", server_.metrics_address(),
                        "/metrics"));
     }
-    // The last line of the start: what waits for all archives waits for it.
+    // The last line of the start: scripts that need all archives wait for it.
     Say(absl::StrCat("listening on ", server_.address()));
     NotifyReady(ServingStatus());
   }
@@ -271,7 +272,7 @@ class ServerRun {
 
   void TakeStopSignal() {
     if (is_stopping_) {
-      Say("a second signal: ending the calls under way");
+      Say("a second signal: ending the calls in flight");
       server_.EndDrain();
       if (delay_.wait() != absl::InfiniteDuration()) {
         BeginStop();
@@ -280,9 +281,9 @@ class ServerRun {
     }
     is_stopping_ = true;
     const std::string status =
-        absl::StrCat("stopping; calls under way have ",
+        absl::StrCat("stopping; calls in flight have ",
                      absl::FormatDuration(drain_.timeout), " to end");
-    // Nobody was sent to a server that was not ready.
+    // No clients were sent to a server that was not ready.
     const absl::Duration delay = is_open_ ? drain_.delay : absl::ZeroDuration();
     NotifyStopping(status, delay + drain_.timeout + kStopExtension);
     if (delay == absl::ZeroDuration()) {
@@ -292,7 +293,7 @@ class ServerRun {
     }
     Say(absl::StrCat("stopping; clients are sent elsewhere, and answered for ",
                      absl::FormatDuration(delay),
-                     "; then calls under way have ",
+                     "; then calls in flight have ",
                      absl::FormatDuration(drain_.timeout), " to end"));
     server_.Withdraw();
     delay_.Start(delay);
@@ -321,17 +322,17 @@ class ServerRun {
   UniqueFd work_ended_;
   UniqueFd drain_ended_;
   bool is_open_ = false;
-  // Came while the thread was at work.
+  // Arrived while the thread was at work.
   bool reload_wanted_ = false;
   bool is_stopping_ = false;
-  // To the next line about archives that are being opened.
+  // Next line about archives that are being opened.
   Timer progress_;
-  // To the next check for the watchdog.
+  // Next check for the watchdog.
   Timer alive_;
-  // To the end of drain_.delay.
+  // End of drain_.delay.
   Timer delay_;
   std::optional<int> exit_code_;
-  // Of the thread, to be read once it is joined.
+  // Results of the thread, read once it is joined.
   absl::Status opened_;
   std::vector<LogLine> reloaded_;
   // Opens and reloads.
@@ -344,18 +345,18 @@ class ServerRun {
 void PrepareServerProcess() {
   const sigset_t signals = ServeSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  // The reader of the log may go away; serving goes on.
+  // The reader of the log may exit; the server continues.
   signal(SIGPIPE, SIG_IGN);
   // NOLINTBEGIN(concurrency-mt-unsafe): the only thread.
-  // By default glibc returns and maps large buffers anew all the time, and
-  // keeps a heap of its own for each thread, which breaks the memory bound.
+  // By default glibc maps and unmaps large buffers repeatedly, and keeps a heap
+  // for each thread, which breaks the memory limit.
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
   mallopt(M_ARENA_MAX, 2);
-  // Debian's abseil, which gRPC locks with, looks for deadlocks by default: a
-  // twelfth of the time of a call.
+  // Debian's abseil, which gRPC locks with, detects deadlocks by default, which
+  // takes a twelfth of a call's time.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  // What gRPC would log is told to the user in our own words, or is noise.
+  // Messages of gRPC are either repeated in our own words or noise.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   // NOLINTEND(concurrency-mt-unsafe)
 }

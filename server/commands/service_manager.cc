@@ -13,12 +13,12 @@
 namespace quire {
 namespace {
 
-// A manager that cannot be told has its own ways to find out.
+// Ignores errors: the manager has other ways to find out.
 void Notify(const std::string& state) {
   (void)sd_notify(/*unset_environment=*/0, state.c_str());
 }
 
-// Fields are lines; names of archives may be in the text.
+// Fields are lines; the text may contain names of archives.
 std::string StatusField(absl::string_view status) {
   return absl::StrCat("STATUS=", PrintableMessage(status), "\n");
 }

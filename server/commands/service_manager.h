@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What systemd, where it has started the process, is told of its state
-// (sd_notify(3)). Without systemd nothing is sent. Thread-safe: the environment
-// is only read.
+// Notifies systemd of the process' state (sd_notify(3)) if it has started the
+// process. Thread-safe: only reads the environment.
 #ifndef QUIRE_SERVER_COMMANDS_SERVICE_MANAGER_H_
 #define QUIRE_SERVER_COMMANDS_SERVICE_MANAGER_H_
 
@@ -14,25 +13,25 @@
 
 namespace quire {
 
-// The server answers all calls; `status` is a line that `systemctl status`
-// shows.
+// Reports that the server answers all calls; `systemctl status` shows the line
+// `status`.
 void NotifyReady(absl::string_view status);
 
-// A configuration is being taken up; NotifyReady() says when it is.
+// Reports that a configuration is being applied, until NotifyReady().
 void NotifyReloading();
 
-// The start is under way: `status` says how far, and it may take `extension`
-// longer from now on.
+// Reports a start in progress: `status` is its progress, and it may take
+// `extension` longer from now on.
 void NotifyStarting(absl::string_view status, absl::Duration extension);
 
-// The server stops, which may take `extension` from now on.
+// Reports that the server stops, which may take `extension` from now on.
 void NotifyStopping(absl::string_view status, absl::Duration extension);
 
-// The server was found to answer. systemd restarts one that does not say so
-// once in each WatchdogInterval().
+// Reports that the server answered. systemd restarts a server that does not
+// report it once in each WatchdogInterval().
 void NotifyAlive();
 
-// WatchdogSec= of the unit; unset if it has none.
+// Returns WatchdogSec= of the unit; nullopt if it has none.
 std::optional<absl::Duration> WatchdogInterval();
 
 }  // namespace quire

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What `quired serve` tells systemd, of which this has the socket's other end."""
+"""Tests the notifications of `quired serve` to systemd, at the other end of the socket."""
 import os
 import pathlib
 import signal
@@ -41,12 +41,12 @@ class ServiceManagerTest(unittest.TestCase):
         return server
 
     def next_message(self):
-        """Fields of the next message, as {name: value}."""
+        """Returns the fields of the next message, as {name: value}."""
         text = self.socket.recv(65536).decode()
         return dict(line.split("=", 1) for line in text.splitlines())
 
     def await_message(self, field):
-        """The next message with the field, and those before it."""
+        """Returns the next message with the field, and those before it."""
         before = []
         while field not in (message := self.next_message()):
             before.append(message)
@@ -64,13 +64,13 @@ class ServiceManagerTest(unittest.TestCase):
             server.send_signal(signal.SIGHUP)
             reloading = self.next_message()
             self.assertEqual(reloading["RELOADING"], "1")
-            # systemd tells by it this reload from an earlier one.
+            # Distinguishes this reload from an earlier one.
             self.assertGreaterEqual(int(reloading["MONOTONIC_USEC"]), earliest)
             self.assertEqual(self.next_message()["READY"], "1")
         server.send_signal(signal.SIGTERM)
         stopping = self.next_message()
         self.assertEqual(stopping["STOPPING"], "1")
-        # systemd would kill it earlier than its own options allow for.
+        # systemd would otherwise kill it before its own time limits end.
         self.assertGreaterEqual(int(stopping["EXTEND_TIMEOUT_USEC"]), 3 * 3600 * 10**6)
         server.send_signal(signal.SIGTERM)
         self.assertEqual(server.wait(PATIENCE_S), 0)
@@ -82,7 +82,7 @@ class ServiceManagerTest(unittest.TestCase):
             self.assertEqual(self.next_message(), {"WATCHDOG": "1"})
         server.send_signal(signal.SIGSTOP)
         self.addCleanup(server.send_signal, signal.SIGCONT)
-        # What was sent before; then nothing.
+        # Messages sent before; then none.
         self.socket.settimeout(1)
         with self.assertRaises(TimeoutError):
             for _ in range(1000):

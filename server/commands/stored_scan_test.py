@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`quire scan -o FILE` of archives that are stored in another order than their own.
+"""Tests `quire scan -o FILE` of archives whose stored order differs from the logical one.
 
 Usage: stored_scan_test.py; QUIRE_BINARY_DIR names the build directory.
 """
@@ -30,13 +30,13 @@ class StoredScanTest(unittest.TestCase):
         words = [f"word{i} " for i in range(3000)]
         documents = []
         for i in range(12):
-            # Versions of the same, with changes, and something of their own.
+            # Versions of the same text, with changes and some new text.
             texts = random.Random(i % 3)
             text = bytearray("".join(texts.choices(words, k=60000)), "ascii")
             for _ in range(40):
                 text[generator.randrange(len(text))] = 35
             documents.append(bytes(text) + generator.randbytes(70000))
-        # One block that belongs to very many places.
+        # One block that is referenced from very many offsets.
         documents.append(bytes(generator.randbytes(600)) * 6000)
         for i, document in enumerate(documents):
             (source / f"v{i:02}").write_bytes(document)
@@ -58,7 +58,7 @@ class StoredScanTest(unittest.TestCase):
         return result.stdout
 
     def serve(self):
-        """The server's address, and the URL of its metrics."""
+        """Returns the server's address, and the URL of its metrics."""
         server = subprocess.Popen(
             [PROGRAMS / "quired", "serve", *self.names, "--listen", "127.0.0.1:0",
              "--admin", "127.0.0.1:0"], cwd=self.directory,
@@ -86,7 +86,7 @@ class StoredScanTest(unittest.TestCase):
         for order in (("-o", "out"), ()):
             self.run_program("quire", "scan", "zstd-full", "-s", address, *order)
             asked.append(self.blocks_asked_for(url))
-        # The block with very many places comes a few times.
+        # The block with very many references comes several times.
         self.assertLessEqual(asked[1] - asked[0], info["block_count"] + 5)
         self.assertGreater(asked[2] - asked[1], 2 * info["block_count"])
 
@@ -98,7 +98,7 @@ class StoredScanTest(unittest.TestCase):
                 out.unlink(missing_ok=True)
                 self.run_program("quire", "scan", name, "-s", address, "-e", encoding, "-o", out)
                 self.assertTrue(out.read_bytes() == self.text, (name, encoding))
-            # To a pipe the bytes come in their own order.
+            # To a pipe the bytes come in logical order.
             self.assertTrue(self.run_program("quire", "scan", name, "-s", address) == self.text)
         part = self.directory / "part"
         self.run_program("quire", "scan", "zstd-full", "-s", address, "--offset", "1000",

@@ -19,7 +19,7 @@
 namespace quire {
 namespace {
 
-// `name` and where its value goes; what is thrown names both.
+// Passes the size to `take`; exceptions name the option and the text.
 void TakeByteSize(const std::string& name, const std::string& text,
                   const std::function<void(uint64_t)>& take) {
   const absl::StatusOr<uint64_t> size = ParseByteSize(text);

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`quired serve` with TLS, and the programs that call it: who is let in, what is said to others."""
+"""Tests `quired serve` with TLS, and its clients: who is accepted, and the messages to others."""
 import os
 import pathlib
 import shutil
@@ -135,7 +135,7 @@ class TlsTest(unittest.TestCase):
         return paths
 
     def reload(self, server, text):
-        """The watching of the files may be quicker than the signal, and says the same."""
+        """The check of the files may be faster than the signal, and reports the same."""
         server.send_signal(signal.SIGHUP)
         return self.await_line(server, text)
 

@@ -33,7 +33,7 @@ struct TokenArguments {
   std::string output;
 };
 
-// 256 bits, from the kernel.
+// Returns 256 bits from the kernel.
 absl::StatusOr<std::string> NewSecret() {
   std::array<char, 32> bytes;
   if (getrandom(bytes.data(), bytes.size(), 0) !=
@@ -43,7 +43,7 @@ absl::StatusOr<std::string> NewSecret() {
   return absl::WebSafeBase64Escape({bytes.data(), bytes.size()});
 }
 
-// For this user alone; never over a file that is there.
+// Creates a file for this user only; never overwrites one.
 absl::Status WriteSecret(const std::string& path, const std::string& text) {
   const UniqueFd file(
       open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
@@ -72,7 +72,7 @@ int NewToken(const TokenArguments& arguments) {
           {reinterpret_cast<const char*>(digest.data()), digest.size()}),
       " archives=", arguments.archives, " rights=", arguments.rights,
       arguments.expires.empty() ? "" : " expires=", arguments.expires);
-  // What the server would say of it.
+  // Applies the server's checks.
   if (const auto rules = AccessRules::Parse(line);
       !rules.ok() || (*rules)->size() != 1) {
     return ReportUsage("token new", rules.ok() ? "an option holds a line's end"
@@ -89,8 +89,8 @@ int NewToken(const TokenArguments& arguments) {
   }
   if (arguments.output.empty()) {
     std::fprintf(stderr,
-                 "The token, for --token-file of the client; it is not kept "
-                 "anywhere:\n%s\nThe line for the file of quired serve "
+                 "The token, for --token-file of the client; it is not "
+                 "stored:\n%s\nThe line for the file of quired serve "
                  "--access, on standard output:\n",
                  token.c_str());
   } else if (absl::Status status = WriteSecret(arguments.output, token);
@@ -107,12 +107,12 @@ int NewToken(const TokenArguments& arguments) {
 
 void AddTokenCommand(CLI::App& app, int& exit_code) {
   CLI::App* token = app.add_subcommand(
-      "token", "Make tokens that clients show to quired serve --access");
+      "token", "Create tokens for clients of quired serve --access");
   token->require_subcommand(1, 1);
-  CLI::App* fresh = token->add_subcommand(
-      "new",
-      "Make a token: print the line for the file of quired serve --access, and "
-      "the token itself, which is not in that line");
+  CLI::App* fresh =
+      token->add_subcommand("new",
+                            "Create a token: print its line for the file of "
+                            "quired serve --access, and the token itself");
   auto arguments = std::make_shared<TokenArguments>();
   fresh
       ->add_option("ID", arguments->id,
@@ -121,19 +121,19 @@ void AddTokenCommand(CLI::App& app, int& exit_code) {
       ->required();
   fresh
       ->add_option("--archives", arguments->archives,
-                   "Archives that it is for: names with * and ?, separated by "
+                   "Permitted archives: names with * and ?, separated by "
                    "commas")
       ->type_name("GLOBS")
       ->capture_default_str();
   fresh
       ->add_option("--rights", arguments->rights,
-                   "list: see archives in lists; read: read what is in them")
+                   "list: see archives in lists; read: read their documents")
       ->type_name("RIGHTS")
       ->capture_default_str();
   fresh
-      ->add_option("--expires", arguments->expires,
-                   "Until when it is valid, in UTC: 2027-01-31 or "
-                   "2027-01-31T12:00:00Z; without it for ever")
+      ->add_option(
+          "--expires", arguments->expires,
+          "Expiry in UTC: 2027-01-31 or 2027-01-31T12:00:00Z; default: never")
       ->type_name("TIME");
   fresh
       ->add_option("-o,--output", arguments->output,

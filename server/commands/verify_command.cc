@@ -26,11 +26,11 @@ namespace quire {
 namespace {
 
 constexpr char kFooter[] =
-    R"(Reads every block and decodes it, and checks dictionary and indexes. What is
-damaged is named on standard output, with the documents that it touches.
-The exit code is 0 if all is whole, 1 if anything is damaged, 2 if the command
-line is malformed, and 3 if there is nothing to verify: no archive is there, this
-user may not read it, or it needs a newer program.
+    R"(Reads and decodes every block, and checks dictionary and indexes. Prints damage
+to standard output, with the affected documents.
+The exit code is 0 without damage, 1 with damage, 2 if the command line is
+malformed, and 3 if there is nothing to verify: no archive is there, this user
+may not read it, or it needs a newer program.
 
 Examples:
   quired verify docs.quire
@@ -121,7 +121,7 @@ void PrintReport(const std::string& path, const VerifyReport& report,
   std::cout << " (" << FormatRate(report.good_size_bytes, seconds) << ")\n";
 }
 
-// Prints as one object, in pieces: there may be a great deal of damage.
+// Prints one object piece by piece, as there may be much damage.
 class JsonReport {
  public:
   explicit JsonReport(const std::string& path) {
@@ -144,7 +144,7 @@ class JsonReport {
     } else {
       json["error"] = std::string(report.status().message());
     }
-    // Its members go on with those of the object that is open.
+    // Appends its members to the open object.
     std::cout << "]," << JsonText(json).substr(1) << "\n";
   }
 
@@ -190,8 +190,8 @@ int RunVerify(const VerifyCommandOptions& options) {
       return kExitUnreadable;
     }
     std::cerr << "quired: the MANIFEST is a single point of loss: without it "
-                 "nothing says what the other files are; the same file of "
-                 "another copy of the archive replaces it\n";
+                 "the other files are unusable; restore it from another copy "
+                 "of the archive\n";
     return failed;
   }
   return report->damage_count == 0 ? kExitGood : kExitFailed;
@@ -202,13 +202,13 @@ int RunVerify(const VerifyCommandOptions& options) {
 void AddVerifyCommand(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<VerifyCommandOptions>();
   CLI::App* const subcommand = app.add_subcommand(
-      "verify", "Read and decode all of an archive; name what is damaged");
+      "verify", "Read and decode a whole archive, and report damage");
   subcommand->footer(kFooter);
   subcommand
       ->add_option("ARCHIVE", options->archive, "Directory of the archive")
       ->type_name("")
       ->required();
-  subcommand->add_option("--threads", options->threads, "Threads that decode")
+  subcommand->add_option("--threads", options->threads, "Decode threads")
       ->type_name("N")
       ->check(CountInRange(1, 1024))
       ->capture_default_str();

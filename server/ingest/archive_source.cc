@@ -42,7 +42,7 @@ class ArchiveReader final : public SourceReader {
     if (offset_ == end_) {
       return size_t{0};
     }
-    // What was passed over is not worth decoding.
+    // Skipped text is not worth decoding.
     if (text_ == nullptr || text_offset_ != offset_) {
       text_.reset();
       QUIRE_ASSIGN_OR_RETURN(text_,
@@ -68,10 +68,10 @@ class ArchiveReader final : public SourceReader {
   const std::shared_ptr<const Archive> archive_;
   const uint32_t threads_;
   uint64_t next_ordinal_ = 0;
-  // Of what is left of the current document, in the logical space.
+  // Rest of the current document, in the logical space.
   uint64_t offset_ = 0;
   uint64_t end_ = 0;
-  // Made when text is first read; where it stands.
+  // Created when text is first read; and its position.
   std::unique_ptr<ArchiveText> text_;
   uint64_t text_offset_ = 0;
 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// An archive as an input: all its documents, in their order, with their
-// attributes.
+// An archive as an input: all its documents, in order, with their attributes.
 #ifndef QUIRE_SERVER_INGEST_ARCHIVE_SOURCE_H_
 #define QUIRE_SERVER_INGEST_ARCHIVE_SOURCE_H_
 
@@ -35,7 +34,7 @@ class ArchiveSource final : public Source {
   const uint32_t threads_;
 };
 
-// Returns how many documents have an id that a document before them has.
+// Returns the number of documents whose id an earlier document has.
 uint64_t CountRepeatedIds(const Archive& archive);
 
 }  // namespace quire

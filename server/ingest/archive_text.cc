@@ -62,7 +62,7 @@ absl::StatusOr<ByteView> ArchiveText::Peek() {
     while (!slot.decoded) {
       decoded_.Wait(&mutex_);
     }
-    // Before what is damaged.
+    // Return the text before the damage first.
     if (used_ < slot.text.size()) {
       return ByteView(slot.text).subspan(used_);
     }
@@ -75,7 +75,7 @@ absl::StatusOr<ByteView> ArchiveText::Peek() {
 }
 
 void ArchiveText::DecodeLoop() {
-  // Made when first needed, where it may fail.
+  // Created when first needed, where it may fail.
   std::unique_ptr<PayloadCodec::Scratch> scratch;
   std::vector<uint8_t> block;
   while (true) {
@@ -121,7 +121,7 @@ LogicalRange ArchiveText::PartFrom(uint64_t offset) const {
   if (archive_->has_layout()) {
     return range;
   }
-  // On to the end of the last block.
+  // Extend to the end of the last block.
   const LogicalRange last = {{offset + range.size_bytes - 1}, 1};
   const absl::StatusOr<std::vector<BlockSlice>> slices = archive_->Plan(last);
   if (slices.ok() && slices->size() == 1) {
@@ -139,7 +139,7 @@ absl::Status ArchiveText::Decode(LogicalRange range, std::vector<uint8_t>& text,
                          archive_->Plan(range));
   text.resize(range.size_bytes);
   size_t filled = 0;
-  // Whose text `block` has.
+  // The block whose text is in `block`.
   std::optional<BlockAddress> decoded;
   for (const BlockSlice& slice : slices) {
     const MutableByteView out =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The text of an archive from some byte on, in its own order.
+// The text of an archive from some offset on, in logical order.
 #ifndef QUIRE_SERVER_INGEST_ARCHIVE_TEXT_H_
 #define QUIRE_SERVER_INGEST_ARCHIVE_TEXT_H_
 
@@ -20,8 +20,8 @@
 
 namespace quire {
 
-// Decodes ahead on threads of its own, so that an archive whose codec decodes
-// slowly (xz) does not hold up who reads it. Memory: some megabytes a thread.
+// Decodes ahead on its own threads, so that a slow codec (xz) does not delay
+// the reader. Memory: some megabytes per thread.
 // Thread-compatible: one thread uses it.
 class ArchiveText {
  public:
@@ -36,15 +36,16 @@ class ArchiveText {
   ArchiveText(const ArchiveText&) = delete;
   ArchiveText& operator=(const ArchiveText&) = delete;
 
-  // The next bytes, some of them; valid until the next call. Empty at the end.
+  // Returns some of the next bytes, valid until the next call. Empty at the
+  // end.
   // Errors: DataLoss  a block is damaged; names segment and block.
   absl::StatusOr<ByteView> Peek();
 
-  // REQUIRES: size <= that of what Peek() returned.
+  // REQUIRES: size <= that of the last Peek() result.
   void Take(size_t size) { used_ += size; }
 
  private:
-  // A part of the text, which ends with a block where that can be.
+  // A part of the text, which ends with a block if possible.
   struct Slot {
     std::vector<uint8_t> text;
     // Set by the thread that decoded it.
@@ -55,9 +56,9 @@ class ArchiveText {
   ArchiveText(std::shared_ptr<const Archive> archive, uint64_t offset);
 
   void DecodeLoop();
-  // The part that begins at `offset`.
+  // Returns the part that begins at `offset`.
   LogicalRange PartFrom(uint64_t offset) const;
-  // If a block is damaged `text` gets what is before it.
+  // If a block is damaged, `text` gets the text before it.
   absl::Status Decode(LogicalRange range, std::vector<uint8_t>& text,
                       std::vector<uint8_t>& block,
                       PayloadCodec::Scratch& scratch) const;
@@ -69,15 +70,15 @@ class ArchiveText {
   const std::shared_ptr<const Archive> archive_;
   std::vector<Slot> slots_;
   std::vector<std::thread> threads_;
-  // Bytes taken of the oldest part.
+  // Bytes taken from the oldest part.
   size_t used_ = 0;
 
   Mutex mutex_;
   CondVar freed_;
   CondVar decoded_;
-  // Parts before this are read to their end.
+  // Number of parts that are fully read.
   uint64_t read_count_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Parts that a thread has taken, and where the next one begins.
+  // Number of parts that a thread has taken, and the offset of the next one.
   uint64_t taken_count_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t next_offset_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

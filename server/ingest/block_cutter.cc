@@ -10,10 +10,10 @@
 namespace quire {
 namespace {
 
-// Of a block's inflated text to the block size: what a read of any part of the
-// block may have to make again.
+// Limit on a block's inflated text, in block sizes: a read of any part of the
+// block may have to reproduce it.
 constexpr size_t kTextSizeFactor = 4;
-// What is less than this part of the block size is not made a block of its own.
+// Text below this part of the block size gets no separate block.
 constexpr size_t kShortFraction = 8;
 
 }  // namespace
@@ -27,7 +27,7 @@ size_t BlockCutter::SizeAt(uint64_t start) {
   }
   const size_t text_size_max =
       std::min(kTextSizeFactor * block_size_, kInflatedBlockSizeMax);
-  // What inflating the members so far adds to the block.
+  // Growth of the block by inflating the members so far.
   size_t growth = 0;
   for (size_t i = next_; i < members_.size(); ++i) {
     const MemberPlace& member = members_[i];
@@ -54,7 +54,7 @@ size_t BlockCutter::SizeAt(uint64_t start) {
     if (fits) {
       return end;
     }
-    // Neither: it is left to the block that it ends in, or divided.
+    // Neither: the member moves to the block that it ends in, or is divided.
   }
   return std::min(block_size_, kInflatedBlockSizeMax - growth);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Where a text is divided into blocks, so that no block ends inside of a
-// compressed member that is to be inflated.
+// Divides a text into blocks, so that no block ends inside a compressed member
+// that is to be inflated.
 #ifndef QUIRE_SERVER_INGEST_BLOCK_CUTTER_H_
 #define QUIRE_SERVER_INGEST_BLOCK_CUTTER_H_
 
@@ -11,30 +11,29 @@
 
 namespace quire {
 
-// Smallest block that is cut around a member, but for the last of a segment.
+// Smallest block that is cut around a member, except the last of a segment.
 inline constexpr size_t kCutBlockSizeMin = 512;
 
-// A compressed member of a text, with its header: it is found by that, so they
-// have to be in one block. Bytes.
+// A compressed member of a text, with its header. The header identifies it, so
+// both must be in one block. Bytes.
 struct MemberPlace {
-  // In the text, of the header.
+  // Offset of the header in the text.
   uint64_t offset = 0;
-  // Of both.
+  // Size of both.
   uint32_t size = 0;
-  // Of both, with the member inflated.
+  // Size of both, with the member inflated.
   uint32_t text_size = 0;
   uint32_t header_size = 0;
 };
 
 // A block has `block_size` bytes, unless that would divide a member, or make
-// its inflated text longer than four times that. Then it ends before the
-// member; or with it, if hardly anything is before it. A member that is larger
-// than a block has one of its own, up to the limits of kBlockSizeBytesMax and
+// its inflated text longer than four times that. It then ends before the
+// member, or after it if hardly any text precedes it. A member larger than a
+// block has its own block, up to the limits of kBlockSizeBytesMax and
 // kInflatedLargeSizeMax. Members that fit no block are divided.
 //
-// What it says depends on the members and on where the block begins, no more:
-// text that changes after the members were looked for is still divided into
-// blocks that the format allows.
+// The result depends only on the members and on the block's start: text that
+// changes after the search for members is still divided into valid blocks.
 // Thread-compatible.
 class BlockCutter {
  public:
@@ -42,15 +41,15 @@ class BlockCutter {
   // REQUIRES: kBlockSizeBytesMin <= block_size <= kBlockSizeBytesMax.
   BlockCutter(std::vector<MemberPlace> members, size_t block_size);
 
-  // The size of the block that begins at `start`, if the text goes on for so
-  // long: kCutBlockSizeMin to kBlockSizeBytesMax.
-  // REQUIRES: start is not less than in the call before.
+  // Returns the size of the block that begins at `start`, if the text is long
+  // enough: kCutBlockSizeMin to kBlockSizeBytesMax.
+  // REQUIRES: start is not less than in the previous call.
   size_t SizeAt(uint64_t start);
 
  private:
   const std::vector<MemberPlace> members_;
   const size_t block_size_;
-  // The first that does not begin before the last block.
+  // First member that begins in the last block or later.
   size_t next_ = 0;
 };
 

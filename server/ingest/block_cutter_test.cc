@@ -53,7 +53,7 @@ TEST(BlockCutterTest, LeavesAMemberThatFitsNoBlock) {
       {{.offset = 100, .size = 100'000, .text_size = kInflatedLargeSizeMax}},
       kBlock);
   EXPECT_EQ(cutter.SizeAt(0), kBlock);
-  // From a part of it on.
+  // The same from a part of it on.
   EXPECT_EQ(cutter.SizeAt(kBlock), kBlock);
 }
 
@@ -67,8 +67,8 @@ TEST(BlockCutterTest, GivesALargeTextABlockOfItsOwn) {
   EXPECT_EQ(cutter.SizeAt(101'000), kBlock);
 }
 
-// Any members: blocks are within the limits, and a block of which an inflated
-// member is a part holds all of it, unless no block could.
+// For any members: blocks are within the limits, and a block with a part of an
+// inflated member has all of it, unless no block could.
 TEST(BlockCutterTest, KeepsItsPromisesForAnyMembers) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     std::mt19937_64 random(seed);
@@ -98,7 +98,7 @@ TEST(BlockCutterTest, KeepsItsPromisesForAnyMembers) {
       }
       start += size;
     }
-    // Few do not fit with the little text that is before them.
+    // Few do not fit with the little text before them.
     EXPECT_GE(whole_count, members.size() * 8 / 10) << seed;
   }
 }

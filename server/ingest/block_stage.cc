@@ -50,8 +50,8 @@ absl::StatusOr<MutableByteView> BlockStage::Buffer() {
 
 absl::Status BlockStage::StartBlock() {
   is_kept_ = false;
-  // Those that were kept come first in a segment, so that the writer has all
-  // blocks before this one.
+  // Kept blocks come first in a segment, so that the writer has all earlier
+  // blocks.
   if (options_.may_be_kept && segment_encoded_count_ == 0) {
     QUIRE_ASSIGN_OR_RETURN(is_kept_, writer_.HasKeptBlock());
   }
@@ -76,7 +76,7 @@ absl::Status BlockStage::EndSegment() {
   if (block_filled_ > 0) {
     QUIRE_RETURN_IF_ERROR(SubmitBlock());
   }
-  // The next one may begin with a block that was kept.
+  // The next segment may begin with a kept block.
   block_ = {};
   segment_encoded_count_ = 0;
   return encoder_->Drain();

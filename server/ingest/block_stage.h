@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The last stage of a build: text becomes blocks, and these go into the
+// The last stage of a build: cuts text into blocks and writes them to the
 // archive.
 #ifndef QUIRE_SERVER_INGEST_BLOCK_STAGE_H_
 #define QUIRE_SERVER_INGEST_BLOCK_STAGE_H_
@@ -25,25 +25,25 @@ namespace quire {
 
 struct BlockStageOptions {
   uint32_t block_size_bytes = 0;
-  // Not null: says what size blocks have instead; must outlive the stage.
+  // If not null, determines the block sizes instead; must outlive the stage.
   BlockCutter* cutter = nullptr;
-  // That encode; at least 1.
+  // Encoding threads; at least 1.
   uint32_t threads = 1;
   // The writer has blocks of an earlier build (ArchiveWriter::Continue()).
   bool may_be_kept = false;
-  // Not null: an archive of the same text from the first byte on, whose blocks
-  // are what the codec would make of their text (HasBlocksOf()). They are
-  // copied where a block is one of them.
+  // If not null, an archive of the same text from the first byte on, whose
+  // blocks equal the codec's encodings (HasBlocksOf()). Equal blocks are
+  // copied.
   const Archive* copied = nullptr;
 };
 
-// What became of a block.
+// Result for one block.
 struct StagedBlock {
   uint64_t size_bytes = 0;
   uint64_t stored_size_bytes = 0;
-  // Stored as it is.
+  // Stored unencoded.
   bool is_raw = false;
-  // Of an earlier build; it did not have to be encoded.
+  // From an earlier build; it was not encoded again.
   bool is_kept = false;
 };
 
@@ -58,27 +58,27 @@ class BlockStage {
       const PayloadCodec& codec, ArchiveWriter& writer,
       const BlockStageOptions& options, OnBlock on_block);
 
-  // Where the next bytes of the text go: what is left of the current block, or
-  // all of the next one. Never empty; stays valid until Advance().
+  // Returns space for the next bytes of the text: the rest of the current
+  // block, or the whole next one. Never empty; valid until Advance().
   // Errors: those of ParallelEncoder::Acquire(), and of the writer.
   absl::StatusOr<MutableByteView> Buffer();
 
-  // An earlier build has encoded the block that Buffer() is of: nobody looks at
-  // the bytes there.
+  // True if an earlier build has encoded the block of Buffer(): its bytes are
+  // ignored.
   bool is_kept() const { return is_kept_; }
 
-  // The text goes on with the first `size_bytes` there. A block that is full
-  // goes on to the archive. Errors: as Buffer().
+  // Appends the first `size_bytes` of Buffer(). A full block is written to the
+  // archive. Errors: as Buffer().
   absl::Status Advance(size_t size_bytes);
 
-  // Makes what is left of the text a block, the last of its segment, and writes
-  // all blocks. Errors: as Buffer().
+  // Makes the rest of the text the last block of its segment, and writes all
+  // blocks. Errors: as Buffer().
   absl::Status EndSegment();
 
   uint64_t copied_block_count() const { return copied_block_count_; }
 
-  // Blocks stored as they are because their encoding did not decode to their
-  // text; copied ones included.
+  // Returns the number of blocks stored unencoded because their encoding did
+  // not decode to their text, including copied ones.
   uint64_t mismatched_block_count() const { return encoder_->mismatch_count(); }
 
  private:
@@ -87,29 +87,29 @@ class BlockStage {
   absl::Status StartBlock();
   absl::Status SubmitBlock();
   absl::Status KeepBlock(size_t size_bytes);
-  // Submits the block as the other archive has it, if it does.
+  // Submits the other archive's block if it has the same text.
   absl::StatusOr<bool> CopyBlock(size_t size_bytes);
 
   ArchiveWriter& writer_;
   const BlockStageOptions options_;
   const OnBlock on_block_;
   std::unique_ptr<ParallelEncoder> encoder_;
-  // The block that is being filled; empty if none.
+  // Block being filled; empty if none.
   MutableByteView block_;
   size_t block_filled_ = 0;
   bool is_kept_ = false;
-  // What Buffer() is of for blocks that are kept.
+  // Buffer for kept blocks, whose bytes are ignored.
   std::vector<uint8_t> unused_;
   // Blocks of the current segment that were not kept.
   uint64_t segment_encoded_count_ = 0;
-  // Of the text of all blocks submitted.
+  // Text size of all submitted blocks.
   uint64_t submitted_bytes_ = 0;
   uint64_t copied_block_count_ = 0;
   std::vector<uint8_t> frame_;
 };
 
-// Whether the archive's blocks are what the codec of `options` would make of
-// their text.
+// Returns true if the archive's blocks equal the encodings of the codec of
+// `options`.
 bool HasBlocksOf(const Archive& archive, const ArchiveWriterOptions& options,
                  const CodecContext& context);
 

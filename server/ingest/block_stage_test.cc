@@ -19,7 +19,7 @@ namespace {
 constexpr uint32_t kBlockSize = 4096;
 constexpr uint64_t kBlockCount = 24;
 
-// Encodes every third block, which its first byte tells, to something else.
+// Encodes every third block, identified by its first byte, incorrectly.
 class BrokenCodec final : public BlockCodec {
  public:
   enum class Fault { kOtherText, kTruncated, kEmpty };
@@ -91,7 +91,7 @@ struct Built {
   uint64_t raw_count = 0;
 };
 
-// Writes the blocks as a document, by way of `codec`.
+// Writes the blocks as a document, with `codec`.
 absl::StatusOr<Built> Write(const std::string& path, const PayloadCodec& codec,
                             const Archive* copied = nullptr) {
   ArchiveWriterOptions options;
@@ -171,7 +171,7 @@ TEST(BlockStageTest, ComparesBlocksThatItCopies) {
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const Built good, Write(directory / "good", *Codec("zlib"), from.get()));
   EXPECT_EQ(good.mismatched_count, 0u);
-  // One that cannot decode what the archive has.
+  // A codec that cannot decode the archive's blocks.
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const Built bad, Write(directory / "bad", *Codec("zstd"), from.get()));
   EXPECT_EQ(bad.mismatched_count, kBlockCount);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What the objective of a build decides where an option is not given.
+// Decisions of a build's objective for options that are not given.
 #ifndef QUIRE_SERVER_INGEST_BUILD_CHOICE_H_
 #define QUIRE_SERVER_INGEST_BUILD_CHOICE_H_
 
@@ -15,22 +15,23 @@
 
 namespace quire {
 
-// What is stored otherwise than in the documents' order. It changes neither ids
-// nor offsets, only the archive's size and how many blocks a range touches.
+// Order of the stored text. It changes neither ids nor offsets, only the
+// archive's size and the number of blocks per range.
 enum class ReorderMode {
-  // Nothing.
+  // In the order of the documents.
   kOff,
-  // Duplicates are stored once, and text is stored next to similar text, where
-  // that saves more than the further blocks cost that a range then touches
-  // (reorder_price.h): documents where there is a dictionary, chunks where
-  // there is none. Only if that makes the whole archive clearly smaller, its
-  // dictionary included (order_choice.h), and only where the temporary files
-  // and the tables have space. Otherwise as kOff.
+  // Stores duplicates once, and moves text next to similar text if that saves
+  // more than the extra blocks per range cost (reorder_price.h): documents if
+  // there is a dictionary, otherwise chunks. Only if the whole archive,
+  // including its dictionary, becomes clearly smaller (order_choice.h), and
+  // only if there is space for the temporary files and the tables. Otherwise as
+  // kOff.
   kAuto,
-  // Duplicates are stored once, however little that leaves out.
+  // Stores duplicates once, however little that saves.
   kDuplicates,
-  // The same, and all chunks are stored next to similar ones: much smaller
-  // without a dictionary, but a range touches several times as many blocks.
+  // As kDuplicates, and all chunks are stored next to similar ones: much
+  // smaller without a dictionary, but a range touches several times as many
+  // blocks.
   kFull,
 };
 
@@ -38,7 +39,7 @@ absl::string_view ReorderModeName(ReorderMode mode);
 
 absl::string_view ObjectiveName(AutoObjective objective);
 
-// The objective of that name, if there is one.
+// Returns the objective of that name, if it exists.
 std::optional<AutoObjective> ParseObjective(absl::string_view name);
 
 // Defaults of one objective.
@@ -51,9 +52,9 @@ struct ObjectiveSettings {
   // the smaller of `dictionary_size_bytes_max` and an eighth of the text.
   uint64_t dictionary_size_bytes = 0;
   uint64_t dictionary_size_bytes_max = 0;
-  // Least worth of 32 bytes in the dictionary (CoverageDictionaryOptions).
+  // Minimum worth of 32 bytes in the dictionary (CoverageDictionaryOptions).
   uint32_t worth_bits_min = 0;
-  // Least part of the archive that kAuto must save.
+  // Minimum part of the archive that kAuto must save.
   double reorder_gain_min = 0;
 };
 
@@ -62,7 +63,7 @@ const ObjectiveSettings& SettingsOf(AutoObjective objective);
 // Upper bound on the dictionary of a text, in bytes; at least 1.
 uint64_t DictionarySizeLimit(AutoObjective objective, uint64_t text_size_bytes);
 
-// How the archive of a text is built.
+// Chosen settings for the archive of a text.
 struct BuildChoice {
   CodecSpec codec;
   uint32_t block_size_bytes = 0;
@@ -73,7 +74,7 @@ struct BuildChoice {
   ReorderMode reorder = ReorderMode::kOff;
   // Compressed members are stored as their text.
   bool inflates = false;
-  // One line: what was chosen, and why.
+  // The choice and its reason, in one line.
   std::string reason;
 };
 

@@ -35,7 +35,7 @@ TEST(BuildChoiceTest, ObjectivesHaveNames) {
   EXPECT_EQ(ParseObjective("small"), std::nullopt);
 }
 
-// A choice by itself is that of the build, and leaves nothing behind.
+// A separate choice equals that of the build, and leaves no files.
 TEST(BuildChoiceTest, IsThatOfTheBuild) {
   IdsAndContents documents;
   for (int release = 0; release < 4; ++release) {

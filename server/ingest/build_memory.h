@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// How much memory the tables of a reordered build may take.
+// Memory budget for the tables of a reordered build.
 #ifndef QUIRE_SERVER_INGEST_BUILD_MEMORY_H_
 #define QUIRE_SERVER_INGEST_BUILD_MEMORY_H_
 
@@ -23,12 +23,12 @@ class BuildMemory {
 
   uint64_t limit_bytes() const { return limit_bytes_; }
 
-  // The most that Hold() was told.
+  // Maximum of all Hold() calls.
   uint64_t held_bytes_max() const { return held_bytes_max_; }
 
-  // The tables take `bytes` in all now, or soon, for that share of the text.
-  // Errors: ResourceExhausted  that is more than the limit; with an estimate of
-  //                            what would be enough.
+  // Records that the tables take `bytes` in total once the fraction
+  // `share_done` of the text, in (0, 1], is processed.
+  // Errors: ResourceExhausted  over the limit; estimates a sufficient one.
   absl::Status Hold(uint64_t bytes, double share_done = 1) {
     if (bytes > limit_bytes_) {
       const double enough_bytes =
@@ -46,7 +46,7 @@ class BuildMemory {
   }
 
  private:
-  // Other tables come later.
+  // Reserve for later tables.
   static constexpr double kReserve = 1.5;
 
   uint64_t limit_bytes_;

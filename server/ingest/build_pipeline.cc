@@ -109,7 +109,7 @@ class ArchiveBuild {
 
   absl::Status PrepareSymbolTable() {
     const CodecInfo* const codec = FindCodec(options_.archive.codec.id);
-    // A build that is resumed does not encode all that a table would be trained
+    // A resumed build does not encode all text that a table would be trained
     // on.
     if (!options_.resume.symbol_table.empty()) {
       context_->symbol_table = options_.resume.symbol_table;
@@ -172,7 +172,7 @@ class ArchiveBuild {
     return absl::OkStatus();
   }
 
-  // --- Their parts ---
+  // --- Parts of passes ---
 
   bool is_resumable() const { return !options_.resume.parameters.empty(); }
 
@@ -231,7 +231,7 @@ class ArchiveBuild {
     }
   }
 
-  // Decides on what is stored, and on the dictionary.
+  // Decides on the stored text and on the dictionary.
   absl::Status ChooseText(const std::string& path,
                           const std::shared_ptr<CodecContext>& context,
                           std::optional<std::string> kept_dictionary) {
@@ -244,9 +244,9 @@ class ArchiveBuild {
     return PrepareText(path, *context, std::move(kept_dictionary));
   }
 
-  // Reorders only if the archive as a whole becomes smaller: a dictionary may
-  // hold the duplicates already. Leaves the dictionary of the order that is
-  // chosen in `context`, if it has one.
+  // Reorders only if the whole archive becomes smaller: a dictionary may
+  // already contain the duplicates. Leaves the dictionary of the chosen order
+  // in `context`, if it has one.
   absl::Status ChooseOrder(const std::string& path,
                            const std::shared_ptr<CodecContext>& context) {
     PreparedText other = {.total_bytes = *progress_.total_bytes};
@@ -275,16 +275,16 @@ class ArchiveBuild {
     return absl::OkStatus();
   }
 
-  // Returns OK, and notes it, where `status` is an error of temporary files or
-  // tables that have no space; else `status`. A build that can be resumed ends
-  // with the error: the next one may have the space, and would keep blocks of
-  // another text.
+  // Returns OK, and records it, if `status` means that temporary files or
+  // tables lack space; otherwise `status`. A resumable build ends with the
+  // error: the next one may have the space, and would keep blocks of another
+  // text.
   absl::Status Omit(const absl::Status& status, absl::string_view what) {
     if (status.ok() || status != space_status_ || is_resumable()) {
       return status;
     }
     summary_.omissions.push_back(absl::StrCat(what, ": ", status.message()));
-    omitted_ += absl::StrCat(", ", what, " for want of space or memory");
+    omitted_ += absl::StrCat(", ", what, " for lack of space or memory");
     space_status_ = absl::OkStatus();
     return absl::OkStatus();
   }
@@ -327,7 +327,7 @@ class ArchiveBuild {
                     omitted_);
   }
 
-  // Inflates members, and chooses the dictionary unless it is chosen already.
+  // Inflates members, and chooses the dictionary unless one is chosen.
   absl::Status PrepareText(const std::string& path, CodecContext& context,
                            std::optional<std::string> kept_dictionary) {
     stored_text_bytes_ = *progress_.total_bytes;
@@ -353,8 +353,8 @@ class ArchiveBuild {
     return absl::OkStatus();
   }
 
-  // Returns the size of the archive of the text in its order, members as they
-  // are, and leaves its dictionary in `context`.
+  // Estimates the archive of the text in document order, without inflating
+  // members, and leaves its dictionary in `context`.
   absl::StatusOr<SizeEstimate> Estimate(
       const std::shared_ptr<CodecContext>& context) {
     if (dictionary_size_bytes_max_ > 0) {
@@ -383,7 +383,7 @@ class ArchiveBuild {
     std::swap(context.dictionary, other.dictionary);
   }
 
-  // Writes what is to be stored to a file next to the archive.
+  // Writes the text to be stored to a file next to the archive.
   absl::Status Reorder(const std::string& path) {
     absl::StatusOr<std::unique_ptr<TextReorderer>> created =
         TextReorderer::Create(ReorderOptionsFor(
@@ -419,8 +419,8 @@ class ArchiveBuild {
     return absl::OkStatus();
   }
 
-  // Writes what the dictionary and the symbol table are chosen from to a file
-  // next to the archive, with compressed members inflated, if there are enough.
+  // Writes the text for choosing the dictionary and the symbol table to a file
+  // next to the archive, with compressed members inflated if there are enough.
   absl::Status Inflate(const std::string& path) {
     absl::StatusOr<std::unique_ptr<TextInflater>> inflater =
         TextInflater::Create(
@@ -482,7 +482,7 @@ class ArchiveBuild {
     return sampler.Train();
   }
 
-  // Reads all documents and hands on their text piece by piece.
+  // Reads all documents and passes on their text piece by piece.
   absl::Status Feed(uint64_t total_bytes,
                     const std::function<absl::Status(ByteView)>& add) {
     std::vector<uint8_t> buffer(kReadSizeBytes);
@@ -495,8 +495,8 @@ class ArchiveBuild {
     return walk_.ForEachDocument(
         [&](SourceReader& reader, const SourceDocument&) {
           return walk_.ReadDocument(reader, buffer, [&](ByteView piece) {
-            // What was added to the inputs since they were counted is not
-            // sampled; it is encoded all the same.
+            // Text added to the inputs since they were counted is not sampled,
+            // but encoded.
             const uint64_t rest = total_bytes - progress_.done_bytes;
             const auto size =
                 static_cast<size_t>(std::min<uint64_t>(piece.size(), rest));
@@ -617,7 +617,7 @@ class ArchiveBuild {
     return added.size_bytes;
   }
 
-  // The next bytes of the document; what is encoded already is passed over.
+  // Reads the next bytes of the document; skips text that is already encoded.
   absl::StatusOr<size_t> ReadInto(SourceReader& reader,
                                   MutableByteView buffer) {
     if (stage_->is_kept() && !sampler_.has_value()) {
@@ -644,10 +644,10 @@ class ArchiveBuild {
   BuildProgress progress_;
   uint64_t reported_bytes_ = 0;
   BuildSummary summary_;
-  // What is read instead of the sources, once it is there.
+  // Text read instead of the sources, once it exists.
   std::optional<ReorderedText> stored_;
-  // What the dictionary and the symbol table are chosen from, if not from what
-  // is stored.
+  // Text for choosing the dictionary and the symbol table, if it differs from
+  // the stored one.
   std::optional<InflatedText> inflated_;
   // Compressed members are stored as their text.
   bool inflates_ = false;
@@ -655,19 +655,19 @@ class ArchiveBuild {
   uint64_t text_bytes_ = 0;
   // 0 without a dictionary.
   uint64_t dictionary_size_bytes_max_ = 0;
-  // Why text is reordered or not, where that was to be found.
+  // Why text is reordered or not, if that was decided.
   std::string order_reason_;
-  // The last error of temporary files or tables, and what was left out for
-  // their errors.
+  // Last error of temporary files or tables, and the steps omitted for such
+  // errors.
   absl::Status space_status_;
   std::string omitted_;
   // Size of the text that blocks are cut from.
   uint64_t stored_text_bytes_ = 0;
-  // Where compressed members are inflated.
+  // Set if compressed members are inflated.
   std::optional<BlockCutter> cutter_;
-  // While the table is trained on what is being encoded.
+  // Set while the table is trained on the text being encoded.
   std::optional<SymbolSampler> sampler_;
-  // Until there is a writer, if the build can be gone on with.
+  // Set until there is a writer, if the build can be resumed.
   std::optional<UnfinishedArchive> unfinished_;
   std::unique_ptr<ArchiveWriter> writer_;
   // Before the stage, whose threads use it until they are joined.
@@ -695,8 +695,8 @@ absl::StatusOr<BuildSummary> BuildArchive(
   if (codec != nullptr && codec->needs_symbol_table && !options.symbol_table) {
     return absl::InvalidArgumentError(
         absl::StrCat("codec ", codec->name,
-                     " needs a symbol table, which --no-symbol-table leaves "
-                     "out; leave out that option, or choose another codec"));
+                     " needs a symbol table, which --no-symbol-table omits; "
+                     "remove that option, or choose another codec"));
   }
   return ArchiveBuild(path, sources, options).Run();
 }

@@ -172,7 +172,7 @@ TEST(BuildPipelineTest, ThreadsDoNotChangeAByte) {
   }
 }
 
-// A few texts, again and again, in other company.
+// A few repeated texts, among different ones.
 IdsAndContents RepeatingDocuments() {
   IdsAndContents documents;
   for (uint64_t i = 0; i < 30; ++i) {
@@ -219,7 +219,7 @@ TEST(BuildPipelineTest, ReorderingChangesNoDocument) {
       first[mode] = files;
     }
   }
-  // Nothing but the archives is left of the files that held the stored text.
+  // No files remain except the archives.
   EXPECT_EQ(NamesIn(directory.path()).size(), 4 * AllCodecs().size());
 }
 
@@ -238,7 +238,7 @@ TEST(BuildPipelineTest, StoredTextThatChangesBeforeItIsEncodedIsAnError) {
       BuildArchive(directory / "x",
                    Sources(FixedSource({{"a", text}, {"b", text}})), options),
       FailsWith(absl::StatusCode::kDataLoss,
-                HasSubstr("is not what was written")));
+                HasSubstr("differs from the text written")));
   EXPECT_EQ(changed_count, 1);
   EXPECT_TRUE(NamesIn(directory.path()).empty());
 }
@@ -258,7 +258,7 @@ TEST(BuildPipelineTest, TextWithoutDuplicatesMakesTheSameArchive) {
       QUIRE_ASSERT_OK(
           BuildArchive(path, Sources(FixedSource(SomeDocuments(1))), options));
       std::map<std::string, std::string> files = FilesOf(path);
-      // It says why the text is in its order.
+      // It states the reason of the order.
       files.erase("MANIFEST");
       EXPECT_TRUE(first.empty() || files == first);
       first = files;
@@ -282,7 +282,7 @@ TEST(BuildPipelineTest, SamplesTheDictionaryOverAllInputs) {
   const absl::string_view dictionary = AsText(archive->dictionary());
   EXPECT_EQ(dictionary.size(), 40 * 1024);
   for (const char letter : {'a', 'b', 'c', 'd'}) {
-    // A quarter each, give or take the sample that lies across a border.
+    // A quarter each, except for the sample across a border.
     EXPECT_NEAR(static_cast<double>(
                     std::count(dictionary.begin(), dictionary.end(), letter)),
                 10.0 * 1024, 1024)

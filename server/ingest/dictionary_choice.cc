@@ -59,7 +59,7 @@ absl::StatusOr<std::string> FillDictionary(std::string dictionary,
                                            const TextPass& pass) {
   const uint64_t size_bytes =
       std::min(choice.dictionary_size_bytes, text_size_bytes);
-  // A part that would make no difference is not worth a pass.
+  // A small part is not worth a pass.
   if (size_bytes - dictionary.size() <= size_bytes / 8 ||
       size_bytes == text_size_bytes) {
     return dictionary;
@@ -71,7 +71,7 @@ absl::StatusOr<std::string> FillDictionary(std::string dictionary,
   QUIRE_RETURN_IF_ERROR(
       pass([&](ByteView piece) { return filler->Add(piece); }));
   QUIRE_RETURN_IF_ERROR(filler->Finish());
-  // As worth_bits_min of 32 bytes.
+  // In the unit of worth_bits_min, 32 bytes.
   const double worth_min = choice.worth_bits_min / (8.0 * 32);
   return filler->Fill(std::move(dictionary), choice.codec, worth_min);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The dictionary of an archive, chosen from its text.
+// Chooses the dictionary of an archive from its text.
 #ifndef QUIRE_SERVER_INGEST_DICTIONARY_CHOICE_H_
 #define QUIRE_SERVER_INGEST_DICTIONARY_CHOICE_H_
 
@@ -16,15 +16,15 @@
 
 namespace quire {
 
-// How the dictionary's text is chosen.
+// Method of choosing the dictionary's text.
 enum class DictionaryMethod {
-  // What repeats most and is dear to repeat (coverage_dictionary.h): smaller
-  // archives. Where little does, samples as below take the rest of the space if
-  // a trial says that they are worth it (dictionary_filler.h), for one more
-  // reading of the inputs.
+  // The most repeated and most expensive text (coverage_dictionary.h): smaller
+  // archives. If little repeats, samples as below fill the rest of the space if
+  // a trial shows their worth (dictionary_filler.h), for one more pass over the
+  // inputs.
   kCoverage,
-  // Samples at regular intervals (uniform_dictionary.h): reads the inputs once
-  // less, and takes less memory.
+  // Samples at regular intervals (uniform_dictionary.h): one pass over the
+  // inputs less, and less memory.
   kUniform,
 };
 
@@ -32,14 +32,15 @@ struct DictionaryChoice {
   DictionaryMethod method = DictionaryMethod::kCoverage;
   // Upper bound.
   uint64_t dictionary_size_bytes = 0;
-  // Least worth of 32 bytes in it (CoverageDictionaryOptions).
+  // Minimum worth of 32 bytes in it (CoverageDictionaryOptions).
   uint32_t worth_bits_min = 2;
-  // Of the archive.
+  // Codec of the archive.
   CodecSpec codec;
   uint32_t block_size_bytes = 0;
 };
 
-// One pass: reads all text and hands it on piece by piece; the same every time.
+// One pass: reads all text and passes it on piece by piece; the same every
+// time.
 using TextPass = std::function<absl::Status(
     const std::function<absl::Status(ByteView)>& add)>;
 
@@ -50,8 +51,8 @@ absl::StatusOr<std::string> ChooseDictionary(const DictionaryChoice& choice,
                                              uint64_t text_size_bytes,
                                              const TextPass& pass);
 
-// Returns the dictionary that was chosen, followed by samples if there is space
-// and they are worth it (dictionary_filler.h). Takes one pass or none.
+// Returns the chosen dictionary, followed by samples if there is space and they
+// are worth it (dictionary_filler.h). Takes one pass or none.
 // Errors: those of `pass` and DictionaryFiller.
 absl::StatusOr<std::string> FillDictionary(std::string dictionary,
                                            const DictionaryChoice& choice,

@@ -13,10 +13,10 @@ namespace quire {
 namespace {
 
 constexpr uint64_t kBlockCountMax = 64;
-// Blocks of the trial are at most this part of all, so that most samples stay.
+// Limit on the trial's part of all blocks, so that most samples remain.
 constexpr uint64_t kBlockPart = 8;
 constexpr uint64_t kSampleSizeBytes = 1024;
-// All samples are tried, and every fourth.
+// Tries all samples, and every fourth.
 constexpr size_t kStepFactor = 4;
 constexpr size_t kStepMax = 4;
 
@@ -53,7 +53,7 @@ absl::Status DictionaryFiller::Add(ByteView piece) {
   QUIRE_RETURN_IF_ERROR(samples_->Add(piece));
   const uint64_t end = position_ + piece.size();
   while (blocks_.size() < block_count_ * block_size_bytes_) {
-    // Of the next byte that is missing.
+    // Offset of the next missing byte.
     const uint64_t from = blocks_.size() / block_size_bytes_ * stride_bytes_ +
                           blocks_.size() % block_size_bytes_;
     if (from >= end) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What to do with the part of a dictionary that nothing was chosen for.
+// Fills the part of a dictionary that no text was chosen for.
 #ifndef QUIRE_SERVER_INGEST_DICTIONARY_FILLER_H_
 #define QUIRE_SERVER_INGEST_DICTIONARY_FILLER_H_
 
@@ -20,12 +20,12 @@
 
 namespace quire {
 
-// A choice by coverage (coverage_dictionary.h) takes what repeats in stretches
-// of 32 bytes. Of text that repeats in words alone it takes next to nothing,
+// A choice by coverage (coverage_dictionary.h) takes text that repeats in runs
+// of 32 bytes. It takes almost none of a text that repeats only in words,
 // though any sample of such text helps. This takes samples at regular intervals
 // for the free part, or for a quarter of it, and tries both on some blocks of
-// the text. For the trial samples of these blocks are left out, as most text is
-// not in the dictionary.
+// the text. The trial excludes samples of these blocks, as most text is not in
+// the dictionary.
 //
 // One pass over the text. Memory: the free part and 64 blocks; in Fill() also
 // two dictionaries and the codec's index of one.
@@ -37,11 +37,11 @@ class DictionaryFiller {
       uint64_t free_size_bytes, uint64_t text_size_bytes,
       uint32_t block_size_bytes);
 
-  // Adds what follows of the text. Errors: as DictionaryBuilder.
+  // Adds the next part of the text. Errors: as DictionaryBuilder.
   absl::Status Add(ByteView piece);
   absl::Status Finish();
 
-  // Returns `chosen`, followed by those samples that save most of the archive
+  // Returns `chosen`, followed by the samples that save most of the archive
   // beyond `worth_min` bytes for each of their own; by none if no samples do.
   // REQUIRES: Finish() succeeded; not called before.
   // Errors: those of MakeBlockCodec() and Encode().
@@ -53,14 +53,14 @@ class DictionaryFiller {
                    uint64_t free_size_bytes, uint64_t text_size_bytes,
                    uint32_t block_size_bytes);
 
-  // Appends every `step`-th of the samples to `dictionary`; without those of
-  // the trial's blocks if `is_trial`.
+  // Appends every `step`-th sample to `dictionary`; excludes samples of the
+  // trial's blocks if `is_trial`.
   void AppendSamples(absl::string_view samples, size_t step, bool is_trial,
                      std::string& dictionary) const;
   // True if a block of the trial has bytes of the sample.
   bool IsInTrial(size_t sample) const;
 
-  // Returns the size of the blocks with that dictionary.
+  // Returns the size of the blocks encoded with `dictionary`.
   absl::StatusOr<uint64_t> EncodedSize(const std::string& dictionary,
                                        const CodecSpec& spec) const;
 
@@ -68,12 +68,12 @@ class DictionaryFiller {
   const uint64_t free_size_bytes_;
   const uint64_t text_size_bytes_;
   const uint64_t block_size_bytes_;
-  // Of block i in the text: i * stride.
+  // Offset of block i in the text: i * stride.
   uint64_t stride_bytes_ = 0;
   size_t block_count_ = 0;
-  // Of the text added up to now.
+  // Size of the text added so far.
   uint64_t position_ = 0;
-  // Whole blocks one after the other; the last may be unfinished.
+  // Whole blocks, concatenated; the last may be incomplete.
   std::vector<uint8_t> blocks_;
 };
 

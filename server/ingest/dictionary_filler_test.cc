@@ -17,7 +17,7 @@
 namespace quire {
 namespace {
 
-// Words in random order: they repeat, and no stretch of 32 bytes does.
+// Words in random order: they repeat, but no run of 32 bytes does.
 std::string RandomWords(size_t size, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<std::string> words(4000);
@@ -75,7 +75,7 @@ TEST(DictionaryFillerTest, LeavesOutSamplesThatDoNot) {
   EXPECT_EQ(Filled("a little text", "", 5, 3), "");
 }
 
-// Half of the text is in the samples, and helps none of the rest.
+// Half of the text is in the samples, and does not help the rest.
 TEST(DictionaryFillerTest, JudgesSamplesOnTextThatTheyDoNotHold) {
   const std::string text = RandomBytes(4'000'000, 7);
   EXPECT_EQ(Filled(text, "chosen", 2'000'000, 65536), "chosen");

@@ -121,7 +121,7 @@ absl::StatusOr<bool> DocumentWalk::VisitDocument(const SourceDocument& document,
     QUIRE_RETURN_IF_ERROR(visit(*reader_, document));
     return true;
   }
-  // A place may be shortened, and an id repeated; the three together mean one
+  // A place may be truncated, and an id repeated; the three together identify a
   // document, also if the input changes between passes.
   const std::string place =
       absl::StrCat(document_index_, " ", reader_->Place(), " ", document.id);
@@ -133,7 +133,7 @@ absl::StatusOr<bool> DocumentWalk::VisitDocument(const SourceDocument& document,
   if (status.ok()) {
     return true;
   }
-  // Later passes have used a part of its text already.
+  // Later passes have already used a part of its text.
   if (!is_first_pass_ ||
       !options_.failures->TolerateDocument(source_index_, place, status)) {
     return status;

@@ -23,9 +23,9 @@
 
 namespace quire {
 
-// Reads all sources once in each pass, one after the other, within the limits
-// of inputs. The first pass decides which failures are tolerated; later passes
-// leave out the same documents. Thread-compatible.
+// Reads all sources once in each pass, in order, within the limits of inputs.
+// The first pass decides which failures are tolerated; later passes skip the
+// same documents. Thread-compatible.
 class DocumentWalk {
  public:
   struct Options {
@@ -46,17 +46,18 @@ class DocumentWalk {
   DocumentWalk(std::span<const std::unique_ptr<Source>> sources,
                Options options);
 
-  // The first pass. Returns the size of all text; `on_counted` gets the size so
-  // far. Reads all text where failures are tolerated.
+  // Makes the first pass. Returns the size of all text; `on_counted` gets the
+  // size so far. Reads all text if failures are tolerated.
   // Errors: those of Source and InputLimits; Cancelled.
   absl::StatusOr<uint64_t> Count(
       const std::function<void(uint64_t size_bytes)>& on_counted);
 
-  // A later pass. Errors: those of Source, InputLimits and `visit`; Cancelled.
+  // Makes a later pass. Errors: those of Source, InputLimits and `visit`;
+  // Cancelled.
   absl::Status ForEachDocument(const Visit& visit);
 
-  // Passes the text of the current document to `add`, by way of `buffer`.
-  // REQUIRES for this and the next: `reader` is what a visit was given.
+  // Passes the text of the current document to `add`, through `buffer`.
+  // REQUIRES for this and the next: `reader` is that of a visit.
   absl::Status ReadDocument(SourceReader& reader, std::vector<uint8_t>& buffer,
                             const std::function<absl::Status(ByteView)>& add);
 
@@ -68,7 +69,7 @@ class DocumentWalk {
   // Errors: Cancelled  Options::cancel is true.
   absl::Status CheckCancelled() const;
 
-  // Counts of the last whole pass.
+  // Counts of the last complete pass.
   const SkippedEntries& skipped() const { return skipped_; }
 
   const DroppedAttributes& dropped() const { return limits_.dropped(); }
@@ -76,18 +77,18 @@ class DocumentWalk {
  private:
   absl::Status OpenSource();
   absl::Status ReadSource(const Visit& visit);
-  // False if nothing can be read after the document.
+  // Returns false if nothing can be read after the document.
   absl::StatusOr<bool> VisitDocument(const SourceDocument& document,
                                      const Visit& visit);
-  // Reads the document up to its failure, as the first pass did.
+  // Reads the document up to its failure, like the first pass.
   absl::StatusOr<bool> PassFailedDocument();
-  // Reads a piece of the current document and drops it; returns its size.
+  // Reads and discards a piece of the current document; returns its size.
   absl::StatusOr<uint64_t> ReadOver();
   absl::Status CountDocument(
       SourceReader& reader, const SourceDocument& document,
       const std::function<void(uint64_t size_bytes)>& on_counted);
-  // OK if the build continues without what failed. A failure that only a later
-  // pass meets is part of the text that was counted and cannot be left out.
+  // Returns OK if the build continues without the failed part. A failure found
+  // only in a later pass is in counted text and cannot be skipped.
   absl::Status TolerateFailure(const absl::Status& status);
 
   const std::span<const std::unique_ptr<Source>> sources_;
@@ -95,13 +96,13 @@ class DocumentWalk {
   InputLimits limits_;
   SkippedEntries skipped_;
   bool is_first_pass_ = false;
-  // Text that the first pass has counted.
+  // Text counted by the first pass.
   uint64_t counted_bytes_ = 0;
-  // The source that is read, and its reader.
+  // Source being read, and its reader.
   size_t source_index_ = 0;
   const Source* source_ = nullptr;
   std::unique_ptr<SourceReader> reader_;
-  // Index of the current document among those of its source.
+  // Index of the current document in its source.
   uint64_t document_index_ = 0;
   // Buffer of ReadOver().
   std::vector<uint8_t> scratch_;

@@ -13,15 +13,15 @@
 namespace quire {
 namespace {
 
-// Members that begin in one window are looked for by one thread. Bytes.
+// One thread searches the members that begin in one window. Bytes.
 constexpr size_t kWindowSize = size_t{2} << 20;
-// How far a member may reach behind its window, with its header. Bytes.
+// Limit on a member's extent past its window, including its header. Bytes.
 constexpr size_t kOverlapSize = kBlockSizeBytesMax + (size_t{128} << 10);
 constexpr size_t kWindowsOfThread = 2;
-// Of the members of a window; those after are not in the text. Bytes.
+// Text of a window's members; that of later ones is not in the text. Bytes.
 constexpr size_t kWindowTextSizeMax = size_t{16} << 20;
 
-// More text for each byte of its members, and they are too few.
+// With more text per byte of members, there are too few members.
 constexpr uint64_t kTextOfMembersMax = 512;
 
 constexpr char kSpoolContents[] = "the text with its members inflated";
@@ -118,7 +118,7 @@ void TextInflater::FindMembers(DeflateFinder& finder, size_t index) {
              .text_size =
                  static_cast<uint32_t>(member.header_size + recipe.text_size),
              .header_size = static_cast<uint32_t>(member.header_size)});
-        // The first of them, so that which they are is known by their number.
+        // Only a prefix of the members, so that their count identifies them.
         if (window.with_text_count + 1 == window.members.size() &&
             member.text.size() <= kWindowTextSizeMax - window.texts.size()) {
           window.texts.insert(window.texts.end(), member.text.begin(),
@@ -183,7 +183,7 @@ absl::Status TextInflater::Append(const Window& window) {
     const ByteView text =
         texts.first(has_text ? member.text_size - member.header_size : 0);
     texts = texts.subspan(text.size());
-    // What begins inside of a member of the window before is none.
+    // Ignore a match inside a member of the previous window.
     if (member.offset < appended_size_) {
       continue;
     }

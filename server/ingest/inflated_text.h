@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// A text with its compressed members inflated: what the dictionary of a codec
-// that inflates is chosen from; and where the members are, around which blocks
-// are cut.
+// A text with its compressed members inflated, for choosing the dictionary of a
+// codec that inflates; and the offsets of the members, around which blocks are
+// cut.
 #ifndef QUIRE_SERVER_INGEST_INFLATED_TEXT_H_
 #define QUIRE_SERVER_INGEST_INFLATED_TEXT_H_
 
@@ -27,15 +27,15 @@
 namespace quire {
 
 struct InflatedTextOptions {
-  // Where a file without a name holds the text.
+  // Directory of an unnamed file that holds the text.
   std::string spool_directory;
-  // Members of more text stay as they are. At most kInflatedLargeSizeMax.
+  // Members with more text stay compressed. At most kInflatedLargeSizeMax.
   size_t member_text_size_max = kInflatedBlockSizeMax;
-  // At least 1. The text does not depend on it. Each takes at most some
-  // 45 MiB and four times the longest text of a member.
+  // At least 1. The text does not depend on it. Each takes at most some 45 MiB
+  // and four times the longest text of a member.
   uint32_t threads = 1;
-  // When it becomes true, the search ends with Cancelled, within a second or
-  // so. May be null; must outlive the inflater.
+  // When it becomes true, the search ends with Cancelled, within about a
+  // second. May be null; must outlive the inflater.
   const std::atomic<bool>* cancel = nullptr;
 };
 
@@ -47,12 +47,12 @@ struct InflatedText {
   // In order of container.
   std::vector<FoundMembers> found;
 
-  // Members of too much text or too many bytes to be inflated.
+  // Members with too much text or too many bytes to be inflated.
   FoundMembers::Refused Oversized() const;
 
-  // Whether the members are a large enough part of a text of so many bytes. By
-  // inflating few of them another dictionary is chosen, and blocks end
-  // elsewhere, by which an archive may get larger by some 0.03 % of the text.
+  // True if the members are a large enough part of a text of `raw_size_bytes`.
+  // Inflating a few changes the dictionary and the block boundaries, which may
+  // make an archive larger by some 0.03 % of the text.
   bool IsWorthInflating(uint64_t raw_size_bytes) const;
 };
 
@@ -63,35 +63,35 @@ class TextInflater {
   static absl::StatusOr<std::unique_ptr<TextInflater>> Create(
       const InflatedTextOptions& options);
 
-  // The next bytes of the text.
-  // Errors: Unavailable        no space is left in the directory.
+  // Adds the next bytes of the text.
+  // Errors: Unavailable        no space left in the directory.
   //         ResourceExhausted  no memory, or no more threads.
   //         Cancelled          InflatedTextOptions::cancel.
   absl::Status Add(ByteView piece);
 
-  // The inflater is of no more use. Errors: as Add().
+  // The inflater is unusable afterwards. Errors: as Add().
   absl::StatusOr<InflatedText> Finish();
 
  private:
   TextInflater(Spool spool, const InflatedTextOptions& options);
 
-  // A part of the text in which one thread looks for members.
+  // A part of the text that one thread searches for members.
   struct Window {
     // Offsets are from the front of `pending_`.
     std::vector<MemberPlace> members;
-    // The text of the first of them, one after the other.
+    // Concatenated text of the first of them.
     std::vector<uint8_t> texts;
     size_t with_text_count = 0;
   };
 
-  // Looks for members in the first windows of `pending_` on several threads,
-  // and takes them off its front.
+  // Searches the first windows of `pending_` for members on several threads,
+  // and removes them from its front.
   absl::Status InflateWindows(size_t count);
   void FindMembers(DeflateFinder& finder, size_t index);
   absl::Status FindInThreads(size_t count);
-  // Appends what a window became to the spool.
+  // Appends the result of a window to the spool.
   absl::Status Append(const Window& window);
-  // Appends the text from where the last call ended to `end`.
+  // Appends the text from the end of the last call to `end`.
   absl::Status AppendGap(size_t end);
 
   bool IsCancelled() const { return cancel_ != nullptr && cancel_->load(); }
@@ -99,12 +99,12 @@ class TextInflater {
   Spool spool_;
   const std::atomic<bool>* const cancel_;
   std::vector<MemberPlace> members_;
-  // The text from `pending_offset_` on, of which the first
-  // `appended_size_` bytes are in the spool already.
+  // The text from `pending_offset_` on; the first `appended_size_` bytes are
+  // already in the spool.
   std::vector<uint8_t> pending_;
   uint64_t pending_offset_ = 0;
   size_t appended_size_ = 0;
-  // One for each thread.
+  // One per thread.
   std::vector<std::unique_ptr<DeflateFinder>> finders_;
   std::vector<Window> windows_;
 };

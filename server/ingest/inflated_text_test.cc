@@ -71,8 +71,8 @@ TEST(InflatedTextTest, DoesNotDependOnThreadsOrPieces) {
   }
 }
 
-// A member in each place where windows of 2 MiB meet, which one thread looks
-// through two at a time.
+// A member at each border of the windows of 2 MiB, two of which one thread
+// searches at a time.
 TEST(InflatedTextTest, FindsMembersWhereWindowsMeet) {
   const TestDirectory directory;
   const std::string filler = MakeTestText(300'000, 1);
@@ -132,7 +132,7 @@ BuildOptions Options() {
   return options;
 }
 
-// Builds, verifies all blocks, and returns what the archive says of itself.
+// Builds, verifies all blocks, and returns the archive's info.
 ArchiveInfo BuildAndVerify(const std::string& path,
                            const IdsAndContents& documents,
                            const BuildOptions& options) {
@@ -143,7 +143,7 @@ ArchiveInfo BuildAndVerify(const std::string& path,
   EXPECT_THAT(report, IsOk());
   const auto archive = Archive::Open(path);
   EXPECT_THAT(archive, IsOk());
-  // The blocks, by way of the documents' places.
+  // Checks the blocks by the documents' ranges.
   const auto scratch = (*archive)->codec().NewScratch();
   for (uint64_t i = 0; i < documents.size(); ++i) {
     const auto document = (*archive)->GetDocument(DocumentOrdinal{i});
@@ -166,7 +166,7 @@ TEST(InflatedTextTest, MakesArchivesSmallerThatComeBackEqual) {
   const TestDirectory directory;
   IdsAndContents documents;
   for (uint64_t i = 0; i < 60; ++i) {
-    // Two versions of each text, which as gzip members have nothing in common.
+    // Two versions of each text, which have nothing in common as gzip members.
     std::string text = MakeTestText(20000, i / 2);
     text[i % 2 * 40] = 'X';
     documents.emplace_back(absl::StrCat("document-", i),
@@ -187,8 +187,8 @@ TEST(InflatedTextTest, MakesArchivesSmallerThatComeBackEqual) {
   }
 }
 
-// Members of several blocks, also where windows of the search meet, in segments
-// that end wherever a document does.
+// Members of several blocks, also at borders of the search's windows, in
+// segments that end at any document.
 TEST(InflatedTextTest, CutsBlocksAroundLargeMembers) {
   const TestDirectory directory;
   IdsAndContents documents;
@@ -257,7 +257,7 @@ TEST(InflatedTextTest, CountsMembersThatAreTooLarge) {
       {"b", GzipProgramStream(9, text.substr(0, 50'000))},
       {"c", GzipProgramStream(9, text.substr(1))}};
   BuildOptions options = Options();
-  // Also where nothing is inflated in the end.
+  // The same if nothing is inflated in the end.
   for (const auto& [size_max, count] :
        {std::pair<size_t, uint64_t>(100'000, 0), {60'000, 2}, {10'000, 3}}) {
     options.inflate_member_size_bytes_max = size_max;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What a build leaves out because it cannot be read, where the user would
-// rather have the rest than nothing.
+// Unreadable inputs that a build skips, if the user prefers an incomplete
+// archive to none.
 #ifndef QUIRE_SERVER_INGEST_INPUT_FAILURES_H_
 #define QUIRE_SERVER_INGEST_INPUT_FAILURES_H_
 
@@ -18,35 +18,35 @@
 
 namespace quire {
 
-// Inputs, files and members that failed, each counted once in however many
-// passes it does. Memory: 8 bytes for each, and the messages of the first few.
+// Inputs, files and members that failed, each counted once however many passes
+// it fails in. Memory: 8 bytes for each, and the messages of the first few.
 // Thread-compatible.
 class InputFailures {
  public:
   static constexpr size_t kKeptMessageCount = 20;
 
-  // Is called with the message of each failure when it is first met.
+  // Called with the message of each failure when it first occurs.
   using Listener = std::function<void(const std::string& message)>;
 
   explicit InputFailures(Listener on_failure = nullptr)
       : on_failure_(std::move(on_failure)) {}
 
-  // Whether a build may go on past `status`, which came from reading an input:
-  // not past limits, nor past an interrupt. Counts it, unless it is known.
-  // `source_index` tells inputs apart that have the same name.
+  // Returns true if a build may continue after `status`, which came from
+  // reading an input: not after a limit or an interrupt. Counts it, unless it
+  // is known. `source_index` distinguishes inputs of the same name.
   bool Tolerate(size_t source_index, const absl::Status& status);
 
-  // The same for a document that failed after its reading had begun: it is
-  // known by its `place`, so that later passes leave all of it out.
+  // The same for a document that failed after its reading had begun. It is
+  // identified by its `place`, so that later passes skip all of it.
   bool TolerateDocument(size_t source_index, absl::string_view place,
                         const absl::Status& status);
 
-  // `text` is a place, or the message of a status that was tolerated.
+  // `text` is a place, or the message of a tolerated status.
   bool HasFailed(size_t source_index, absl::string_view text) const;
 
   uint64_t count() const { return known_.size(); }
 
-  // Of the first failures.
+  // Messages of the first failures.
   const std::vector<std::string>& messages() const { return messages_; }
 
  private:

@@ -28,7 +28,7 @@ constexpr uint64_t kTiB = uint64_t{1} << 40;
 
 struct Built {
   absl::StatusOr<BuildSummary> summary = absl::UnknownError("not built");
-  // The phases that the build came to.
+  // Phases that the build reached.
   std::vector<BuildPhase> phases;
 };
 
@@ -156,7 +156,7 @@ TEST(InputLimitsTest, TheUsersLimitIsForAllInputs) {
       BuildFrom(directory, directory / "in", 999).summary,
       FailsWith(absl::StatusCode::kResourceExhausted,
                 AllOf(HasSubstr("the file \"b\""), HasSubstr("999 B"))));
-  // What is found to be larger only while it is read.
+  // A source whose size is known only after it is read.
   int pass_count = 0;
   BuildOptions options;
   options.archive.codec = *ParseCodecSpec("zstd");

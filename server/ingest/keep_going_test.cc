@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Builds past what cannot be read: the rest is there, byte for byte, and what
-// is missing is named.
+// Tests builds with unreadable inputs: the rest is complete, byte for byte, and
+// missing parts are named.
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -30,7 +30,7 @@
 
 namespace {
 
-// Of the files that a test wants damaged; may be empty.
+// Selects the damaged bytes of files; may be empty.
 std::function<bool(const std::string& path, off_t offset)>& BadSector() {
   static std::function<bool(const std::string&, off_t)> is_bad;
   return is_bad;
@@ -38,8 +38,7 @@ std::function<bool(const std::string& path, off_t offset)>& BadSector() {
 
 }  // namespace
 
-// In place of the C library's: reads through it fail as those of a failing
-// drive do.
+// Replaces the C library's: reads fail like those of a failing drive.
 extern "C" ssize_t pread(int fd, void* buf, size_t nbytes, off_t offset) {
   if (BadSector()) {
     std::error_code error;
@@ -78,7 +77,7 @@ class KeepGoingTest : public ::testing::Test {
     }
     failures_ = std::make_unique<InputFailures>();
     BuildOptions options;
-    // Takes all the passes that there are.
+    // Uses all passes.
     options.archive.codec = *ParseCodecSpec("rlz");
     options.archive.block_size_bytes = 4096;
     options.archive.replace = true;
@@ -142,7 +141,7 @@ TEST_F(KeepGoingTest, LeavesOutFilesThatCannotBeReadToTheirEnd) {
       expected.emplace_back(name, text);
     }
   }
-  // At once, in the middle, and at the end.
+  // At the start, in the middle, and at the end.
   BadSector() = [](const std::string& path, off_t offset) {
     return absl::EndsWith(path, "in/f0") ||
            (absl::EndsWith(path, "in/f4") && offset >= 1'500'000) ||
@@ -183,7 +182,7 @@ TEST_F(KeepGoingTest, KeepsWhatComesBeforeTheEndOfATruncatedWarc) {
                         Record("http://u/1", MakeTestText(9000, 1))),
           testing::Pair("b.warc.gz/http://u/1", Record("http://u/1", "one")),
           testing::Pair("c", "the rest")));
-  // As inputs of their own, too.
+  // The same as direct inputs.
   QUIRE_ASSERT_OK(Build({directory_ / "in/a.warc", directory_ / "in/c",
                          directory_ / "in/b.warc.gz"}));
   EXPECT_EQ(failures_->count(), 2);
@@ -192,8 +191,8 @@ TEST_F(KeepGoingTest, KeepsWhatComesBeforeTheEndOfATruncatedWarc) {
   EXPECT_EQ(again[1].second, "the rest");
 }
 
-// The offset of each record in a WARC that is gzipped record by record, and
-// then the file's end.
+// Returns the offset of each record in a WARC that is gzipped by record, and
+// then the end of the file.
 std::string GzippedRecords(size_t count, std::vector<size_t>& offsets) {
   std::string warc;
   for (size_t i = 0; i < count; ++i) {
@@ -205,8 +204,8 @@ std::string GzippedRecords(size_t count, std::vector<size_t>& offsets) {
   return warc;
 }
 
-// In a directory and as an input of its own, at the first, a middle and the
-// last record: only that one is lost, and what was passed over is named.
+// In a directory and as a direct input, at the first, a middle and the last
+// record: only that one is lost, and skipped bytes are reported.
 TEST_F(KeepGoingTest, LosesOnlyTheRecordsOfDamagedGzipMembers) {
   constexpr size_t kCount = 12;
   std::vector<size_t> offsets;
@@ -242,7 +241,7 @@ TEST_F(KeepGoingTest, ReadsOnAfterEachOfManyDamagedMembers) {
   for (size_t i = 3; i < kCount; i += 7) {
     warc[offsets[i] + 40] = static_cast<char>(warc[offsets[i] + 40] ^ 0xFF);
   }
-  // Two that follow each other, of which the first loses its start.
+  // Two consecutive ones, the first of which loses its start.
   std::fill_n(warc.begin() + static_cast<std::ptrdiff_t>(offsets[11]), 30, 'x');
   QUIRE_ASSERT_OK(Build({directory_.Write("a.warc.gz", warc)}));
   // 3, 10 with 11 or without it, 17, 24, 31, 38, 45, 52 and 59.
@@ -254,7 +253,7 @@ TEST_F(KeepGoingTest, ReadsOnAfterEachOfManyDamagedMembers) {
                         ::testing::Not(HasSubstr("left out"))));
 }
 
-// A member that decompresses and is no record costs no other, either.
+// A member that decompresses to no record costs no other one either.
 TEST_F(KeepGoingTest, ReadsOnAfterAMemberThatIsNoRecord) {
   const std::string second = Record("http://u/2", "two");
   std::string longer = second;
@@ -351,7 +350,7 @@ TEST_F(KeepGoingTest, WhatFailsLaterThanInTheFirstPassEndsTheBuild) {
 }
 
 TEST_F(KeepGoingTest, LeavesOutNothingElseThatHasALongPath) {
-  // Messages shorten such paths, and both look alike in them.
+  // Messages truncate such paths, so that both look alike.
   const std::string above = absl::StrCat("in/", std::string(250, 'd'), "/");
   for (const char* name : {"a", "b", "c"}) {
     directory_.Write(above + name, MakeTestText(2'000'000, 1));

@@ -18,10 +18,10 @@
 namespace quire {
 namespace {
 
-// Of a run in a layout (FORMAT.md), in bytes.
+// Size of a run in a layout (FORMAT.md), in bytes.
 constexpr double kRunSizeBytes = 6;
 constexpr uint64_t kBlockStrideMax = 4;
-// Less of the text left out or moved is not worth a trial.
+// A smaller omitted or moved part of the text is not worth a trial.
 constexpr double kChangedTextMin = 0.005;
 
 absl::StatusOr<uint64_t> CompressedDictionarySize(
@@ -34,7 +34,7 @@ absl::StatusOr<uint64_t> CompressedDictionarySize(
   return compressed.bytes.size();
 }
 
-// The codec at its fastest level: orders compare as they do at others.
+// The codec at its fastest level: orders compare in the same way at others.
 CodecSpec TrialCodec(CodecSpec codec) {
   const CodecInfo& info = *FindCodec(codec.id);
   if (codec.id == CodecId::kRlz) {
@@ -43,8 +43,8 @@ CodecSpec TrialCodec(CodecSpec codec) {
   return codec;
 }
 
-// Encodes every n-th block of a text that arrives in order, and adds up what
-// the blocks take.
+// Encodes every n-th block of a text that arrives in order, and sums the sizes
+// of the blocks.
 class BlockTrial {
  public:
   static absl::StatusOr<std::unique_ptr<BlockTrial>> Create(
@@ -79,7 +79,7 @@ class BlockTrial {
     return absl::OkStatus();
   }
 
-  // The blocks of the whole text.
+  // Extrapolates to the blocks of the whole text.
   absl::StatusOr<SizeEstimate> Finish() {
     if (filled_ > 0) {
       EndBlock();
@@ -92,7 +92,7 @@ class BlockTrial {
     const double mean = sum_ / std::max(1.0, count);
     const double variance =
         std::max(0.0, sum_of_squares_ / std::max(1.0, count) - mean * mean);
-    // The finite population's: without error where all of it is encoded.
+    // Of a finite population: no error if all of it is encoded.
     const double left_out = stride_ == 1 ? 0 : 1 - 1 / scale;
     return SizeEstimate{
         .size_bytes = sum_ * scale,
@@ -133,11 +133,11 @@ class BlockTrial {
   const size_t block_size_;
   const uint64_t text_size_;
   const uint64_t stride_;
-  // The block that the text has come to.
+  // Current block of the text.
   uint64_t block_number_ = 0;
   size_t filled_ = 0;
   MutableByteView buffer_;
-  // Blocks that came out, and their sizes.
+  // Encoded blocks, and their sizes.
   uint64_t count_ = 0;
   uint64_t encoded_text_bytes_ = 0;
   double sum_ = 0;
@@ -208,7 +208,7 @@ absl::StatusOr<SizeEstimate> EstimateSize(
     const BuildOptions& options,
     const std::shared_ptr<const CodecContext>& context,
     uint64_t text_size_bytes, const TextPass& pass) {
-  // On a thread of its own, or by get() if the system gives none.
+  // On another thread, or in get() if none is available.
   std::future<absl::StatusOr<uint64_t>> dictionary = std::async(
       &CompressedDictionarySize, AsBytes(context->dictionary), options.cancel);
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<PayloadCodec> codec,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Whether a build stores text in the order of the documents: how large the
-// archive would be either way.
+// Decides whether a build reorders its text, from the size of the archive
+// either way.
 #ifndef QUIRE_SERVER_INGEST_ORDER_CHOICE_H_
 #define QUIRE_SERVER_INGEST_ORDER_CHOICE_H_
 
@@ -19,7 +19,7 @@
 
 namespace quire {
 
-// One way to store the text of a build.
+// One order of the stored text of a build.
 struct PreparedText {
   // Unset: in the order of the documents.
   std::optional<ReorderedText> stored = std::nullopt;
@@ -28,24 +28,24 @@ struct PreparedText {
   std::string dictionary = {};
 };
 
-// Returns how text of `text_size_bytes` is reordered for `options`, whose mode
-// is not kOff. `directory` is that of the archive.
+// Returns the reordering options of a text of `text_size_bytes` for `options`,
+// whose mode is not kOff. `directory` is that of the archive.
 ReorderOptions ReorderOptionsFor(const BuildOptions& options,
                                  std::string directory,
                                  uint64_t text_size_bytes);
 
-// False if `text` is that of the documents in their order.
+// Returns false if `text` is that of the documents in order.
 bool HasLayout(const ReorderedText& text);
 
-// False if so little of the text, of `text_size_bytes`, is left out or moved
-// that it does not matter to the archive.
+// Returns false if the omitted or moved part of the text, of `text_size_bytes`,
+// is too small to matter.
 bool MayBeWorthReordering(const ReorderedText& text, uint64_t text_size_bytes);
 
-// Returns about what the layouts of all segments take in the archive.
+// Returns the approximate size of all segments' layouts in the archive.
 double LayoutSizeBytes(const ReorderedText& text);
 
-// Text of which each block is encoded. From larger texts every second, third or
-// fourth block is taken.
+// Text of which each block is encoded. Larger texts use every second, third or
+// fourth block.
 inline constexpr uint64_t kTrialTextSizeBytes = uint64_t{32} << 20;
 
 struct SizeEstimate {
@@ -55,10 +55,10 @@ struct SizeEstimate {
   double error_bytes = 0;
 };
 
-// Returns the size of the archive of a text with the codec of
-// `options.archive` and with `context`, members as they are. Compresses blocks
-// and dictionary with less effort than an archive does. Takes one pass over the
-// text, on `options.threads` threads and one for the dictionary.
+// Estimates the size of the archive of a text with the codec of
+// `options.archive` and with `context`, without inflating members. Compresses
+// blocks and dictionary with less effort than a build does. Takes one pass over
+// the text, on `options.threads` threads and one for the dictionary.
 // REQUIRES: text_size_bytes > 0.
 // Errors: those of MakePayloadCodec(), ParallelEncoder and `pass`;
 //         Cancelled  `options.cancel` became true.

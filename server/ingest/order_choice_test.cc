@@ -19,7 +19,7 @@
 namespace quire {
 namespace {
 
-// The archive's size.
+// Returns the archive's size.
 uint64_t SizeOf(const IdsAndContents& documents, BuildOptions options,
                 ReorderMode reorder) {
   const TestDirectory directory;
@@ -71,8 +71,8 @@ TEST(OrderChoiceTest, ErrorsCountAgainstAChange) {
   EXPECT_FALSE(IsClearlySmaller({94, 3}, {100, 4}, 0.02));
 }
 
-// A dictionary that holds all that repeats makes releases with edits smaller
-// than leaving out their duplicates does; a small one does not.
+// A dictionary with all repeated text makes edited releases smaller than
+// omitting their duplicates; a small one does not.
 TEST(OrderChoiceTest, AutoIsNeverLargerThanOff) {
   int kept_count = 0;
   int changed_count = 0;

@@ -20,28 +20,27 @@
 
 namespace quire {
 
-// Encodes blocks on several threads and hands them on in the order in which
-// they came, so that what comes out does not depend on the number of threads.
+// Encodes blocks on several threads and passes them on in order of arrival, so
+// that the output does not depend on the number of threads.
 //
-// Each encoding is decoded and compared with its text before it is handed on,
-// those that SubmitEncoded() gets too. One that differs is dropped and its
-// block stored as it is: a bug of a codec costs size, never text.
+// Each encoding is decoded and compared with its text before it is passed on,
+// including those of SubmitEncoded(). A different one is dropped and its block
+// stored unencoded: a bug of a codec costs size, never text.
 //
 //   while there is text:
-//     buffer = encoder->Acquire()     a block's worth of space
+//     buffer = encoder->Acquire()     space for one block
 //     fill it
 //     encoder->Submit(size)
 //   encoder->Drain()
 //
 // Memory: 2 * threads + 2 blocks, raw and stored, and one block per thread to
-// compare. When all are taken, Acquire() waits for the oldest: that is what
-// keeps a fast reader from running ahead.
-//
+// compare. When all are taken, Acquire() waits for the oldest, which keeps a
+// fast reader from running ahead.
 // Thread-compatible: one thread uses it, and the sink runs on that thread.
 class ParallelEncoder {
  public:
-  // Gets the blocks in order. The payload is raw where the codec could not make
-  // the block smaller, or its encoding does not decode to `raw`. Views are
+  // Receives the blocks in order. The payload is raw if the codec could not
+  // make the block smaller, or its encoding does not decode to `raw`. Views are
   // valid during the call.
   using Sink =
       std::function<absl::Status(ByteView raw, const Payload& payload)>;
@@ -52,28 +51,28 @@ class ParallelEncoder {
       const PayloadCodec& codec, uint32_t threads, size_t block_size_bytes,
       Sink sink);
 
-  // Leaves out what is not encoded yet, and joins the threads.
+  // Discards blocks that are not encoded yet, and joins the threads.
   ~ParallelEncoder();
   ParallelEncoder(const ParallelEncoder&) = delete;
   ParallelEncoder& operator=(const ParallelEncoder&) = delete;
 
-  // Room for one block. Stays valid until Submit().
-  // Errors: what the codec or the sink said of an earlier block;
+  // Returns space for one block, valid until Submit().
+  // Errors: errors of the codec or the sink for an earlier block;
   //         ResourceExhausted  no memory to encode it.
   absl::StatusOr<MutableByteView> Acquire();
 
-  // Passes the first `size_bytes` of what Acquire() returned on as a block.
+  // Submits the first `size_bytes` of the last Acquire() as a block.
   // REQUIRES: 0 < size_bytes <= block size, one Acquire() before each.
   void Submit(size_t size_bytes);
 
-  // The same for a block that is encoded already, as `payload`, which is
-  // copied. REQUIRES: payload.is_raw, or payload.bytes.size() < size_bytes.
+  // The same for a block that is already encoded as `payload`, which is copied.
+  // REQUIRES: payload.is_raw, or payload.bytes.size() < size_bytes.
   void SubmitEncoded(size_t size_bytes, const Payload& payload);
 
-  // Waits until the sink has had all blocks. Errors: as Acquire().
+  // Waits until the sink has received all blocks. Errors: as Acquire().
   absl::Status Drain();
 
-  // Blocks handed to the sink whose encoding did not decode to their text.
+  // Blocks passed to the sink whose encoding did not decode to their text.
   uint64_t mismatch_count() const { return mismatch_count_; }
 
  private:
@@ -84,13 +83,13 @@ class ParallelEncoder {
     // A view into `stored` or `raw`, set by the thread that encoded it.
     absl::StatusOr<Payload> payload = Payload{};
     bool encoded = false;
-    // Comes with its encoding.
+    // Submitted with its encoding.
     bool is_given = false;
     // Its encoding did not decode to its text.
     bool is_mismatched = false;
   };
 
-  // What a thread reuses; made when first needed.
+  // Buffers that a thread reuses; created when first needed.
   struct Workspace {
     std::unique_ptr<PayloadCodec::Scratch> scratch;
     std::vector<uint8_t> decoded;
@@ -103,19 +102,19 @@ class ParallelEncoder {
   }
 
   void SubmitBlock(size_t size_bytes, const Payload* payload);
-  // Waits for the oldest block and hands it to the sink.
+  // Waits for the oldest block and passes it to the sink.
   absl::Status WriteOldest();
   void EncodeLoop();
   absl::StatusOr<Payload> Encode(Slot& slot, Workspace& workspace);
-  // Whether `payload` decodes to `raw`.
+  // True if `payload` decodes to `raw`.
   bool DecodesTo(const Payload& payload, ByteView raw, Workspace& workspace);
 
   const PayloadCodec& codec_;
   const Sink sink_;
-  // A slot belongs to the using thread, but from Submit() until `encoded`.
+  // A slot belongs to the using thread, except from Submit() until `encoded`.
   std::vector<Slot> slots_;
   std::vector<std::thread> threads_;
-  // Blocks handed to the sink; only the using thread looks at it.
+  // Blocks passed to the sink; used only by the using thread.
   uint64_t written_count_ = 0;
   uint64_t mismatch_count_ = 0;
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Random texts through random combinations of codec, level, partitions, layout,
-// block sizes and inflating, decoded whole and by ranges and compared.
+// Tests random texts in random combinations of codec, level, partitions,
+// layout, block sizes and inflating, decoded whole and by ranges and compared.
 //
 //   random_blocks_test [--seed S] [--blocks N] [--minutes M]
 //
-// Ends after N blocks (2000 by default), or after M minutes where that is
-// given. A failure prints the seed of its trial, which `--seed S --blocks 1`
-// repeats.
+// Ends after N blocks (2000 by default), or after M minutes if that is given. A
+// failure prints the seed of its trial, which `--seed S --blocks 1` repeats.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -42,7 +41,7 @@ namespace {
 constexpr size_t kTextSizeMax = 64 << 10;
 constexpr int kBlocksOfCodecTrial = 100;
 
-// 0 to `max`; all orders of magnitude are as likely.
+// Returns 0 to `max`; all orders of magnitude are equally likely.
 size_t RandomSize(TestRandom& random, size_t max) {
   size_t bits = 0;
   while (max >> bits != 0) {
@@ -57,14 +56,14 @@ const T& OneOf(TestRandom& random, const std::vector<T>& values) {
   return values[RandomBelow(random, values.size())];
 }
 
-// Texts of all kinds, cheap to make.
+// Generates texts of all kinds, cheaply.
 class TextMaker {
  public:
   explicit TextMaker(TestRandom& random) : random_(random) {
     words_ = RandomText(random_, 150'000, 1 + RandomSize(random_, 5000));
   }
 
-  // `known` is text that came before.
+  // `known` is earlier text.
   std::string Make(size_t size, const std::string& known) {
     switch (RandomBelow(random_, 8)) {
       case 0:
@@ -102,7 +101,7 @@ class TextMaker {
     return text;
   }
 
-  // Of 1 to 8 bytes each, with steps of up to 255.
+  // Numbers of 1 to 8 bytes each, with steps of up to 255.
   std::string Numbers(size_t size) {
     const size_t width = 1 + RandomBelow(random_, 8);
     const size_t step_max = 1 + RandomBelow(random_, 255);
@@ -117,7 +116,7 @@ class TextMaker {
     return text;
   }
 
-  // Compressed members and text between them; the last may be cut.
+  // Compressed members with text between them; the last may be truncated.
   std::string Members(size_t size) {
     std::string text;
     while (text.size() < size) {
@@ -164,7 +163,7 @@ absl::Status Differs(absl::string_view what) {
   return absl::DataLossError(absl::StrCat(what, " differs"));
 }
 
-// Counts what trials did. Thread-compatible.
+// Counters of the trials. Thread-compatible.
 struct Totals {
   uint64_t blocks = 0;
   uint64_t text_bytes = 0;
@@ -225,7 +224,7 @@ absl::Status RunCodecTrial(TestRandom& random, Totals& totals) {
     std::vector<uint8_t> buffer(codec->StoredSizeMax(text.size()));
     QUIRE_ASSIGN_OR_RETURN(Payload payload,
                            codec->Encode(AsBytes(text), buffer, *scratch));
-    // Of exactly its size, for AddressSanitizer.
+    // Of the exact size, for AddressSanitizer.
     const std::vector<uint8_t> stored(payload.bytes.begin(),
                                       payload.bytes.end());
     payload.bytes = stored;
@@ -255,7 +254,7 @@ IdsAndContents RandomDocuments(TestRandom& random) {
   const size_t count = 1 + RandomBelow(random, 120);
   for (size_t i = 0; i < count; ++i) {
     std::string text = maker.Make(RandomSize(random, kTextSizeMax), known);
-    // As a whole, or nearly.
+    // A whole earlier document, or nearly.
     if (!documents.empty() && RandomBelow(random, 5) == 0) {
       text = OneOf(random, documents).second;
       if (!text.empty() && RandomBelow(random, 2) == 0) {
@@ -273,7 +272,7 @@ IdsAndContents RandomDocuments(TestRandom& random) {
 BuildOptions RandomOptions(TestRandom& random) {
   BuildOptions options;
   options.archive.codec = RandomSpec(random);
-  // Where it makes a difference.
+  // A codec for which it matters.
   if (RandomBelow(random, 4) == 0) {
     options.archive.codec = *ParseCodecSpec("rlz");
   }
@@ -297,7 +296,7 @@ BuildOptions RandomOptions(TestRandom& random) {
   return options;
 }
 
-// Decodes of each block that a range touches that part alone.
+// Decodes only the part of each block that a range touches.
 absl::Status CheckRange(const Archive& archive, LogicalRange range,
                         absl::string_view expected,
                         PayloadCodec::Scratch& scratch) {
@@ -379,7 +378,7 @@ absl::Status CheckArchive(const std::string& path, const BuildSummary& summary,
   return absl::OkStatus();
 }
 
-// Adds what was tried to an error.
+// Adds the trial's parameters to an error.
 absl::Status Explain(const absl::Status& status, absl::string_view verb,
                      const BuildOptions& options) {
   return absl::Status(
@@ -436,7 +435,7 @@ struct Arguments {
   std::optional<uint64_t> minutes;
 };
 
-// Nothing if they are not understood.
+// Returns nullopt if they are malformed.
 std::optional<Arguments> ParseArguments(int count, char** values) {
   Arguments arguments;
   for (int i = 1; i < count; i += 2) {
@@ -491,7 +490,7 @@ int Main(int argument_count, char** argument_values) {
            : totals.blocks < arguments->blocks;
        ++seed) {
     TestRandom random(seed);
-    // Its directory is removed with all that a trial leaves.
+    // Its directory is removed with all files of the trial.
     const TestDirectory directory;
     const absl::Status status =
         RandomBelow(random, 2) == 0

@@ -14,7 +14,7 @@
 namespace quire {
 namespace {
 
-// All that the blocks depend on.
+// Returns everything that the blocks depend on.
 std::string Parameters(const Archive& archive, const BuildOptions& options) {
   const CodecSpec& codec = options.archive.codec;
   const CodecInfo* const info = FindCodec(codec.id);

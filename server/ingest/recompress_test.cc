@@ -102,8 +102,8 @@ class RecompressTest : public ::testing::Test {
     std::ofstream(file, std::ios::binary | std::ios::trunc) << contents;
   }
 
-  // Leaves OUT.partial as a run does that is stopped at its end; returns what a
-  // whole run makes.
+  // Leaves OUT.partial like a run that is stopped at its end; returns the
+  // result of a complete run.
   Files StartAndStop(const std::string& from, const std::string& to,
                      BuildOptions options) {
     const std::string reference = directory_ / "reference";
@@ -132,7 +132,7 @@ TEST_F(RecompressTest, MakesOfEveryCodecWhatBuildMakes) {
     const std::string name(codec.name);
     built[name] = FilesOf(Build(name, Options(name)));
   }
-  // Each one from each other: in turns, with steps that meet all.
+  // Each one from each other, with steps that reach all.
   const auto codecs = AllCodecs();
   for (size_t step = 1; step < codecs.size(); step += 9) {
     for (size_t i = 0; i < codecs.size(); ++i) {
@@ -171,7 +171,7 @@ TEST_F(RecompressTest, ReadsAnArchiveWithALayoutAndMakesOne) {
   EXPECT_EQ(FilesOf(again), FilesOf(from));
 }
 
-// A part of a block is read again after a shorter block was read as a whole.
+// A part of a block is read again after a shorter block was read whole.
 TEST_F(RecompressTest, ReadsAPartOfABlockAgainAfterAShorterBlock) {
   std::string warc = MakeWarcRecord({"WARC-Target-URI: http://u/"}, "first");
   for (int i = 0; i < 5; ++i) {
@@ -208,8 +208,8 @@ TEST_F(RecompressTest, CopiesBlocksThatComeOutTheSame) {
   }
 }
 
-// Blocks that are a part of one of the archive, or have other partitions, come
-// out as a build makes them.
+// Blocks that are a part of one in the archive, or have other partitions, equal
+// those of a build.
 TEST_F(RecompressTest, CopiesWholeBlocksOnly) {
   for (const char* codec : {"zstd", "zlib/parts", "rlz/parts"}) {
     SCOPED_TRACE(codec);
@@ -278,7 +278,7 @@ TEST_F(RecompressTest, GoesOnWhereItFailed) {
   }
 }
 
-// In the only segment the last frame is what the file ends with.
+// In the only segment the last frame ends the file.
 TEST_F(RecompressTest, KeepsAllBlocksThatAreWhole) {
   const std::string from = Build("from", Options("lz4"));
   const std::string out = directory_ / "out";
@@ -314,7 +314,7 @@ TEST_F(RecompressTest, GoesOnWithALayout) {
   EXPECT_EQ(FilesOf(out), expected);
 }
 
-// Blocks are cut around what is inflated, and so have any size.
+// Blocks are cut around inflated members, and so have any size.
 TEST_F(RecompressTest, GoesOnWithMembersInflated) {
   std::string warc;
   for (uint64_t i = 0; i < 12; ++i) {
@@ -340,7 +340,7 @@ TEST_F(RecompressTest, GoesOnWithMembersInflated) {
   EXPECT_EQ(FilesOf(back), FilesOf(from));
 }
 
-// It would leave them out.
+// It would omit them.
 TEST_F(RecompressTest, RefusesAnArchiveWithUnknownParts) {
   const std::string from = Build("from", Options("zstd"));
   std::string manifest = ReadTestFile(from + "/MANIFEST");
@@ -418,7 +418,7 @@ TEST_F(RecompressTest, RefusesToGoOnWithOtherOptions) {
   EXPECT_THAT(other.status().message(),
               HasSubstr("was begun with codec zstd:3, not with codec zstd:5"));
   EXPECT_THAT(other.status().message(), HasSubstr("--restart"));
-  // Nothing is lost by that.
+  // No blocks are lost.
   BuildOptions options = Options("zstd:3");
   options.threads = 3;
   QUIRE_ASSERT_OK_AND_ASSIGN(const BuildSummary summary,
@@ -427,7 +427,7 @@ TEST_F(RecompressTest, RefusesToGoOnWithOtherOptions) {
   EXPECT_EQ(FilesOf(out), expected);
 }
 
-// One option changed at a time, each of which makes other blocks.
+// Changes one option at a time, each of which gives other blocks.
 TEST_F(RecompressTest, RefusesToGoOnWithAnyOtherOption) {
   const std::string from = Build("from", Options("lz4"));
   using Change = std::function<void(BuildOptions&)>;
@@ -518,7 +518,7 @@ TEST_F(RecompressTest, StartsOverAfterAnotherVersion) {
   ++other.build_version;
   EXPECT_EQ(resume(EncodeJournal(other)), 0u);
   EXPECT_EQ(dropped_count, 1);
-  // As it was before there were versions.
+  // The journal as it was before versions.
   const std::string lines = "quire journal 1\n" + other.parameters;
   EXPECT_EQ(
       resume(absl::StrCat(lines, "checksum ",
@@ -527,8 +527,8 @@ TEST_F(RecompressTest, StartsOverAfterAnotherVersion) {
   EXPECT_EQ(dropped_count, 2);
 }
 
-// A failure means that blocks end elsewhere than before, or hold other text:
-// raise kBuildVersion, and note the new checksum with it.
+// A failure means that block boundaries or contents have changed: raise
+// kBuildVersion, and record the new checksum with it.
 TEST_F(RecompressTest, AVersionStandsForItsBlocks) {
   std::string warc;
   for (uint64_t i = 0; i < 40; ++i) {

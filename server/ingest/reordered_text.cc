@@ -12,19 +12,18 @@
 namespace quire {
 namespace {
 
-// Of a chunk of short texts: what duplicates are found by.
+// Size of a chunk of short texts, the unit of deduplication.
 constexpr uint32_t kChunkSizeBytes = 2 << 10;
-// Chunks that are remembered; what comes after that many is only compared with
-// them.
+// Limit on remembered chunks; later chunks are only compared with them.
 constexpr size_t kChunkCountMax = size_t{1} << 23;
-// A document goes on in another unit that moves, once this one has that much.
+// Size after which the rest of a document is another unit that moves.
 constexpr uint64_t kUnitSizeBytes = 64 << 10;
-// Text that is written to the file at once.
+// Text written to the file at once.
 constexpr size_t kWriteSizeBytes = 1 << 20;
 
 constexpr char kSpoolContents[] = "the text to be stored";
 
-// Larger for texts with too many chunks.
+// Returns a larger size for texts with too many chunks.
 uint32_t ChunkSizeFor(uint64_t segment_size_bytes) {
   uint32_t size_bytes = kChunkSizeBytes;
   while (size_bytes < kChunkSizeBytesMax &&
@@ -54,10 +53,10 @@ absl::Status ReadStoredText(const InputFile& file, uint64_t offset,
 }
 
 absl::Status StoredTextChanged(const InputFile& file) {
-  return absl::DataLossError(
-      absl::StrCat(file.name(),
-                   " is not what was written to its file; check the device, "
-                   "and build the archive again"));
+  return absl::DataLossError(absl::StrCat(
+      file.name(),
+      " differs from the text written to its file; check the device, "
+      "and build the archive again"));
 }
 
 absl::StatusOr<std::unique_ptr<TextReorderer>> TextReorderer::Create(
@@ -143,8 +142,8 @@ absl::Status TextReorderer::Place(ByteView chunk) {
 
 absl::StatusOr<bool> TextReorderer::FindDuplicate(ByteView chunk,
                                                   uint64_t& offset) {
-  // Where the one before was found; also for chunks that are short because
-  // their document ends.
+  // Try the position after the previous duplicate first; also for chunks that
+  // are short because their document ends.
   if (duplicates_.size_bytes > 0) {
     offset = duplicates_.stored_offset + duplicates_.size_bytes;
     QUIRE_ASSIGN_OR_RETURN(const bool goes_on, IsStoredAt(offset, chunk));
@@ -252,7 +251,7 @@ absl::Status TextReorderer::EndSegment() {
   segment_.layout.stored_text_size_bytes = std::exchange(stored_size_bytes_, 0);
   QUIRE_RETURN_IF_ERROR(HoldTables());
   segment_.layout.runs = std::exchange(runs_, {}).Take();
-  // Before there are tables of similar text.
+  // Free before the tables of similar text are created.
   chunk_numbers_ = {};
   chunk_offsets_ = {};
   if (moved_spool_.has_value()) {

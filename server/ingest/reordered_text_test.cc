@@ -67,7 +67,7 @@ absl::StatusOr<ReorderedText> Reorder(
   return reorderer->Finish();
 }
 
-// The stored text of all segments.
+// Returns the stored text of all segments.
 std::string StoredBytes(const ReorderedText& text) {
   std::string bytes(text.size_bytes, '\0');
   size_t done = 0;
@@ -83,7 +83,7 @@ std::string StoredBytes(const ReorderedText& text) {
   return bytes;
 }
 
-// What a reader would make of the layouts, which it would take.
+// Checks that readers accept the layouts and restore the text.
 void ExpectRestores(const ReorderedText& text, const Segments& segments) {
   const std::string stored = StoredBytes(text);
   EXPECT_EQ(Checksum64(AsBytes(stored)), text.checksum);
@@ -148,8 +148,8 @@ TEST(ReorderedTextTest, FindsNoDuplicatesInOtherSegments) {
   ExpectRestores(reordered, segments);
 }
 
-// Two texts that are one to the table of duplicates: it keeps 42 bits of a
-// hash. Found by trying five million of them.
+// Two texts with the same key in the table of duplicates, which keeps 42 bits
+// of a hash. Found by trying five million texts.
 TEST(ReorderedTextTest, ComparesTheBytesOfTextsWithTheSameHash) {
   std::vector<std::string> texts;
   for (const char* number : {"01145391", "01973223"}) {
@@ -165,7 +165,7 @@ TEST(ReorderedTextTest, ComparesTheBytesOfTextsWithTheSameHash) {
   ExpectRestores(reordered, segments);
 }
 
-// Each checksum is of 1 MiB of text.
+// Each checksum covers 1 MiB of text.
 TEST(ReorderedTextTest, ExactMultiplesOfAChecksumHaveNoEmptyOne) {
   for (const size_t count : {size_t{1}, size_t{2}}) {
     const Segments segments = {
@@ -267,7 +267,7 @@ TEST(ReorderedTextTest, RestoresAnythingWhateverThePieces) {
   }
 }
 
-// Three texts, each in four versions that differ here and there.
+// Three texts, each in four versions with small differences.
 TEST(ReorderedTextTest, MovesVersionsOfATextTogether) {
   Segments segments(1);
   std::mt19937_64 random(9);
@@ -283,7 +283,8 @@ TEST(ReorderedTextTest, MovesVersionsOfATextTogether) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const ReorderedText reordered,
                              Reorder(segments, 1 << 20, 512, Moves::kChunks));
   ExpectRestores(reordered, segments);
-  // Of what begins in the first text, most has what is like it right behind it.
+  // For most parts that begin in the first text, a similar one follows
+  // directly.
   const std::string stored = StoredBytes(reordered);
   size_t near_count = 0;
   size_t count = 0;
@@ -298,8 +299,7 @@ TEST(ReorderedTextTest, MovesVersionsOfATextTogether) {
   EXPECT_GT(near_count, count / 2);
 }
 
-// What is new in a document stays in one piece, and stands behind the version
-// before.
+// The new parts of a document stay together, and follow the previous version.
 TEST(ReorderedTextTest, MovesWholeDocuments) {
   Segments segments(1);
   for (uint64_t version = 0; version < 3; ++version) {
@@ -317,7 +317,7 @@ TEST(ReorderedTextTest, MovesWholeDocuments) {
       expected.push_back({20000, (text * 3 + version) * 20000});
     }
   }
-  // One jump there is worth all five, as they stay side by side.
+  // One jump there is worth all five, as they stay together.
   for (const bool has_price : {false, true}) {
     std::optional<ReorderPrice> price;
     if (has_price) {
@@ -339,7 +339,7 @@ TEST(ReorderedTextTest, TakesSixtyFourBytesAChunkAtMost) {
         TextReorderer::Create({.spool_directory = ::testing::TempDir(),
                                .segment_size_bytes = 1 << 20,
                                .moves = moves}));
-    // Nothing is a duplicate, nor similar: the most there is to remember.
+    // No duplicate or similar text: the maximum to remember.
     const ContentChunker chunker(2048);
     size_t chunk_count = 0;
     for (uint64_t i = 0; i < 128; ++i) {
@@ -395,7 +395,7 @@ TEST(ReorderedTextTest, IsTheSameWithinAnyMemoryThatIsEnough) {
         const ReorderedText in_memory,
         Reorder(segments, 1 << 20, 512, Moves::kChunks, given, 1 << 30, &most));
     ExpectRestores(in_memory, segments);
-    // Between what is too little and what is enough: the least that is.
+    // Finds the smallest sufficient limit by bisection.
     uint64_t too_little = 0;
     uint64_t enough = most + (100 << 10);
     while (enough - too_little > 5000) {
@@ -414,7 +414,7 @@ TEST(ReorderedTextTest, IsTheSameWithinAnyMemoryThatIsEnough) {
         too_little = limit;
       }
     }
-    // Some 5000 bytes more than the search is exact to.
+    // The search is exact to some 5000 bytes.
     EXPECT_LT(enough, most + 10'000);
   }
 }
@@ -437,7 +437,7 @@ TEST(ReorderedTextTest, IsTheSameInOnePassInSeveralAndByChunk) {
                     seek_cost_bytes));
         ExpectSame(in_passes, by_chunk);
         EXPECT_LE(held, memory_bytes);
-        // What it is for: to collect as much as there is memory for.
+        // Its purpose: to collect as much as there is memory for.
         EXPECT_GE(held, std::min(memory_bytes - 2 * seek_cost_bytes,
                                  by_chunk.size_bytes / 2) *
                             9 / 10);
@@ -457,10 +457,10 @@ TEST(ReorderedTextTest, TheTableOfDuplicatesIsWithinTheMemoryToo) {
       Reorder(segments, 1 << 20, 512, Moves::kNothing, {}, 300'000).status());
 }
 
-// The example of Lin et al.: with three passes over 15 GB in chunks of 8 KiB it
-// is worth reading chunks one by one if at most 1.6 % of them are reached by
-// seeks. In other words: the two further passes cost as much as a seek for each
-// such chunk if these are that far apart.
+// The example of Lin et al.: with three passes over 15 GB in chunks of 8 KiB,
+// reading chunks one by one pays off if seeks reach at most 1.6 % of them. In
+// other words: the two further passes cost as much as a seek for each such
+// chunk if these are that far apart.
 TEST(TextMigrationTest, PassesPayWhereThePaperSaysSo) {
   const double text_bytes = 15e9;
   const double chunk_count = text_bytes / 8192;
@@ -496,8 +496,8 @@ TEST(TextMigrationTest, TextThatIsNotWhatWasWrittenIsAnError) {
   }
 }
 
-// A unit that moves must not leave a run of a few bytes: readers refuse two in
-// a row that have less than kRunPairSizeBytesMin together.
+// A unit that moves must not leave a run of a few bytes: readers reject two
+// consecutive runs with less than kRunPairSizeBytesMin together.
 TEST(TextMigrationTest, DuplicatesThatPassACutByAFewBytesStayWhole) {
   const std::string first = Noise(5000, 1);
   const std::string text =
@@ -531,7 +531,7 @@ TEST(TextMigrationTest, DuplicatesThatPassACutByAFewBytesStayWhole) {
         written.append(piece.begin(), piece.end());
         return absl::OkStatus();
       }));
-      // With enough on both sides of the cut the third unit comes second.
+      // With enough text on both sides of the cut the third unit comes second.
       EXPECT_EQ(written == text, over < kRunPairSizeBytesMin);
       std::string restored;
       for (size_t i = 0; i < runs.size(); ++i) {

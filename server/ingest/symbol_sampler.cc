@@ -19,7 +19,7 @@ SymbolSampler::SymbolSampler(uint64_t text_size_bytes)
 }
 
 uint64_t SymbolSampler::SampleStart(uint64_t index) const {
-  // index * left_out / count, without its overflow.
+  // index * left_out / count, without overflow.
   return index * kSampleSizeBytes + left_out_bytes_ / sample_count_ * index +
          left_out_bytes_ % sample_count_ * index / sample_count_;
 }
@@ -28,7 +28,7 @@ void SymbolSampler::Add(ByteView piece) {
   const uint64_t piece_begin = position_;
   position_ += piece.size();
   while (sample_.size() < sample_size_bytes_) {
-    // The rest of the sample that is being taken, or the next sample.
+    // The rest of the current sample, or the next sample.
     const uint64_t taken = sample_.size() % kSampleSizeBytes;
     const uint64_t from =
         SampleStart(sample_.size() / kSampleSizeBytes) + taken;

@@ -53,7 +53,7 @@ TEST(SymbolSamplerTest, DoesNotDependOnPieces) {
   }
 }
 
-// A collection of two halves that have nothing in common.
+// A collection of two halves without common text.
 TEST(SymbolSamplerTest, SeesTheWholeCollection) {
   const std::string front = Lines("lorem ipsum dolor ", 4 << 20);
   const std::string back = Lines("0123456789=+/-*", 4 << 20);

@@ -16,16 +16,16 @@ namespace {
 constexpr uint64_t kUnitMemoryBytes = 57;
 constexpr uint64_t kUnitsMemoryBytes = 80 << 10;
 // Memory of a unit while units are written: its offset, its checksum, and its
-// place in the order and in a window.
+// position in the order and in a window.
 constexpr uint64_t kUnitWriteBytes = 24;
 
-// Handed on at once.
+// Size of a write.
 constexpr size_t kPieceSizeBytes = 1 << 20;
 
 absl::Status TextChanged() {
   return absl::DataLossError(
-      "the text to be stored is not what was written to its file; check the "
-      "device, and build the archive again");
+      "the text to be stored differs from the text written to its file; check "
+      "the device, and build the archive again");
 }
 
 uint32_t ChecksumOfUnit(ByteView text) {

@@ -23,55 +23,56 @@
 
 namespace quire {
 
-// Two runs that follow each other have at least this many bytes together, so
-// that a range is made of few parts.
+// Minimum total size of two consecutive runs, so that a range consists of few
+// parts.
 inline constexpr uint64_t kRunPairSizeBytesMin = 512;
 
-// Of a hard disk, what it reads in the time of a seek: 100 MB and 100 reads a
-// second, as Lin et al. have them.
+// Bytes that a hard disk reads in the time of a seek: 100 MB and 100 reads per
+// second, as in Lin et al.
 inline constexpr uint64_t kHardDiskSeekCostBytes = 1'000'000;
 
 // A stored text to be migrated.
 struct MigrationInput {
-  // All of it; nothing else is in the file.
+  // The whole text; the file has nothing else.
   const Spool& text;
-  // Checksum64() of it.
+  // Checksum64() of the text.
   uint64_t checksum = 0;
-  // Where its units begin, the first at 0: what is moved as a whole. They
-  // should be less than a few hundred KB each.
+  // Offsets of its units, which move as a whole, the first at 0. They should be
+  // less than a few hundred KB each.
   const OffsetList& units;
-  // Units move only where that is worth it; without, wherever there is similar
-  // text before them.
+  // Units move only if that is worth it; without a price, whenever similar text
+  // precedes them.
   std::optional<ReorderPrice> price = std::nullopt;
-  // What all tables may take, and what those take that are not of this text.
+  // Memory of all tables, and of those for other text.
   BuildMemory& memory;
   uint64_t other_held_bytes = 0;
-  // Of the drive that has `text`, how much it reads in the time of a seek; 0 if
-  // seeks cost nothing.
+  // Bytes that the drive of `text` reads in the time of a seek; 0 if seeks cost
+  // nothing.
   uint64_t seek_cost_bytes = 0;
 };
 
-// Migrates one segment's text, after Lin et al., section 3.1.2. Where seeks
-// cost nothing, units are read in the order in which they are written. Where
-// they do, as many are collected in the memory that may still be taken as it
-// holds, in the order in which they lie on the drive: in one pass over the text
-// if all fit, or in several, each of which skips what takes longer to read over
-// than a seek does. That share of a pass decides between chunks and passes
-// everywhere, where the paper decides once, for all the text. Memory: 57 bytes
-// a unit, and 16 for each run, before and after. Not to be used again.
+// Migrates one segment's text, after Lin et al., section 3.1.2. If seeks cost
+// nothing, units are read in the order in which they are written. Otherwise, as
+// many units as the memory holds are collected in the order of the drive: in
+// one pass over the text if all fit, or in several, each of which skips text
+// that takes longer to read than a seek. The share of text read in a pass thus
+// decides between chunks and passes locally, where the paper decides once for
+// all the text. Memory: 57 bytes per unit, and 16 for each run, before and
+// after. Single-use.
 // Thread-compatible.
 class TextMigration {
  public:
-  // `input` is used as long as this is.
+  // `input` must stay valid as long as this.
   explicit TextMigration(const MigrationInput& input) : input_(input) {}
 
-  // Hands the text to `write` in its new order, and makes of `runs`, which are
-  // of the old one, those of the new one. Units of which runs have only a few
-  // bytes stay with their neighbours, so that runs remain within
-  // kRunPairSizeBytesMin if they were.
-  // REQUIRES: each unit's first byte comes in runs before all bytes after it.
-  // Errors: those of `write` and of Spool; ResourceExhausted  the tables take
-  // more than they may; DataLoss  the text is not what was written.
+  // Passes the text to `write` in its new order, and converts `runs` from the
+  // old order to the new one. Units of which runs have only a few bytes stay
+  // with their neighbours, so that runs remain within kRunPairSizeBytesMin if
+  // they were.
+  // REQUIRES: runs contain each unit's first byte before any later byte of it.
+  // Errors: those of `write` and of Spool;
+  //         ResourceExhausted  the tables exceed their limit;
+  //         DataLoss           the text differs from the written one.
   absl::Status Run(std::vector<StoredRun>& runs,
                    const std::function<absl::Status(ByteView)>& write);
 
@@ -81,7 +82,7 @@ class TextMigration {
  private:
   uint64_t SizeOf(size_t unit) const;
 
-  // The unit that has the byte.
+  // Returns the unit that has the byte.
   size_t UnitAt(uint64_t offset) const {
     return input_.units.CountBelow(offset + 1) - 1;
   }
@@ -89,19 +90,19 @@ class TextMigration {
   absl::Status ReadUnit(size_t unit, std::vector<uint8_t>& text) const;
   absl::Status FindClusters(size_t run_count);
 
-  // Notes that the tables take so much.
+  // Records table memory; fails above the limit.
   absl::Status Hold(uint64_t bytes) {
     return input_.memory.Hold(input_.other_held_bytes + bytes);
   }
 
-  // Writes the units, and says where each then begins.
+  // Writes the units, and returns their new offsets.
   absl::StatusOr<std::vector<uint64_t>> WriteUnits(
       const std::vector<uint32_t>& order, uint64_t window_size_bytes,
       const std::function<absl::Status(ByteView)>& write) const;
-  // For units that are written together; 0 if they are read in their order.
+  // Size of a window for units written together; 0 if they are read in order.
   uint64_t WindowSizeBytes(uint64_t table_bytes) const;
-  // Puts the units, which ascend, to their places in `window`, which begins at
-  // `window_offset` of the new text.
+  // Copies the units, which ascend, to their positions in `window`, which
+  // begins at `window_offset` of the new text.
   absl::Status ReadAscending(const std::vector<uint32_t>& units,
                              const std::vector<uint64_t>& new_offsets,
                              uint64_t window_offset,
@@ -112,7 +113,7 @@ class TextMigration {
 
   const MigrationInput input_;
   ChunkClusters clusters_;
-  // Of each unit, half of its Checksum64().
+  // Half of the Checksum64() of each unit.
   std::vector<uint32_t> checksums_;
 };
 

@@ -30,9 +30,9 @@ namespace {
 // Each has a thread and may hold a page. A further connection ends the oldest.
 constexpr uint32_t kConnectionsMax = 8;
 // Includes ended connections until their threads end, after the page that they
-// make. libmicrohttpd closes further connections at once.
+// produce. libmicrohttpd closes further connections at once.
 constexpr uint32_t kThreadsMax = 64;
-// Time in which a client sends or takes nothing.
+// Time limit for a client that neither sends nor receives.
 constexpr uint32_t kIdleSecondsMax = 10;
 constexpr size_t kHeaderSizeBytesMax = 8 << 10;
 
@@ -69,7 +69,7 @@ class AdminServerImpl final : public AdminServer {
 
   const AdminPages pages_;
   std::string address_;
-  // Of all sockets; 0 before the first is bound. In the network's byte order.
+  // Port of all sockets; 0 before the first is bound. In network byte order.
   in_port_t port_ = 0;
   // One for each address of the host.
   std::vector<MHD_Daemon*> daemons_;
@@ -86,7 +86,7 @@ AdminServerImpl::~AdminServerImpl() {
     shutdown(listening.back().get(), SHUT_RDWR);
   }
   {
-    // Before any page is waited for.
+    // End connections before waiting for any page.
     MutexLock lock(&mutex_);
     for (const int fd : connections_) {
       shutdown(fd, SHUT_RDWR);
@@ -120,14 +120,14 @@ absl::Status AdminServerImpl::Start(const std::string& address) {
 }
 
 int AdminServerImpl::Listen(addrinfo& place) {
-  // The port lies at the same offset in both kinds of addresses.
+  // The port has the same offset in both kinds of addresses.
   static_assert(offsetof(sockaddr_in, sin_port) ==
                 offsetof(sockaddr_in6, sin6_port));
   if (port_ != 0) {
     reinterpret_cast<sockaddr_in*>(place.ai_addr)->sin_port = port_;
   }
-  // A thread for each connection: /readyz waits for the server, and /healthz
-  // must not wait for /readyz.
+  // One thread per connection: /readyz waits for the server, and /healthz must
+  // not wait for /readyz.
   MHD_Daemon* const daemon = MHD_start_daemon(
       MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD |
           MHD_USE_POLL | MHD_USE_ITC |

@@ -12,7 +12,7 @@
 
 namespace quire {
 
-// Contents of the pages. Called on any thread, several at once.
+// Contents of the pages. Called on any thread, concurrently.
 struct AdminPages {
   // Metrics in Prometheus' text format.
   std::function<std::string()> metrics;
@@ -23,26 +23,26 @@ struct AdminPages {
 // Answers GET and HEAD:
 //
 //   /metrics  the metrics
-//   /healthz  200 as long as the process answers: restart it if not
+//   /healthz  200 while the process answers; otherwise restart it
 //   /readyz   200 if all archives are open and the server does not drain, else
 //             503: send no clients
 //
-// Neither encrypted nor authenticated. Each connection has a thread of
+// Neither encrypted nor authenticated. Each connection has its own thread of
 // libmicrohttpd, so that none waits for another. Thread-safe.
 class AdminServer {
  public:
-  // Listens on `address`, HOST:PORT, where port 0 takes a free one.
+  // Listens on `address`, HOST:PORT; port 0 selects a free port.
   // Errors: InvalidArgument     malformed.
-  //         FailedPrecondition  it cannot listen there; says why.
-  //         ResourceExhausted   the system gives no descriptor or thread.
+  //         FailedPrecondition  it cannot listen there; states the reason.
+  //         ResourceExhausted   no descriptor or thread available.
   static absl::StatusOr<std::unique_ptr<AdminServer>> Open(
       const std::string& address, const AdminPages& pages);
 
-  // Closes its port and its connections at once, whether or not their clients
-  // read. Waits only for pages that are being made.
+  // Closes its port and its connections at once, whether or not clients read.
+  // Waits only for pages in preparation.
   virtual ~AdminServer() = default;
 
-  // With the port that it got.
+  // Returns the address with the actual port.
   virtual const std::string& address() const = 0;
 };
 

@@ -139,12 +139,12 @@ TEST_F(AdminServerTest, AnswersBesideConnectionsThatSendNothing) {
     silent.push_back(Connect());
   }
   EXPECT_THAT(Ask("GET /healthz HTTP/1.1\r\n\r\n"), EndsWith("alive\n"));
-  // The oldest had to go.
+  // The oldest connection was closed.
   EXPECT_EQ(ReadToEnd(silent.front()), "");
 }
 
-// A page that no socket buffer holds. Neither a scraper that stops reading nor
-// one that never asks may hold up the end.
+// A page larger than any socket buffer. Neither a scraper that stops reading
+// nor one that never asks may delay the end.
 TEST_F(AdminServerTest, EndsBesideAScraperThatHasStoppedReading) {
   padding_size_bytes_ = 64 << 20;
   const UniqueFd silent = Connect();

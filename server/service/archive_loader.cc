@@ -17,9 +17,9 @@
 namespace quire {
 namespace {
 
-// Of a reload's report.
+// Limit on lines about unchanged archives in a reload's report.
 constexpr size_t kUnchangedLinesMax = 3;
-// A reload reads none.
+// A reload reads no blocks.
 constexpr char kBlocksNotChecked[] =
     "blocks were not checked: quired verify does that";
 
@@ -45,7 +45,7 @@ absl::StatusOr<std::vector<PlannedArchive>> ReadOutlines(
     std::vector<BrokenArchive>& broken) {
   QUIRE_RETURN_IF_ERROR(CheckNamesDiffer(arguments));
   std::vector<absl::StatusOr<ArchiveOutline>> outlines(arguments.size());
-  // On a drive at rest each costs a few seeks.
+  // On an idle drive each costs a few seeks.
   const std::atomic<bool> never = false;
   QUIRE_RETURN_IF_ERROR(OpenInParallel(
       std::vector<OpeningNeed>(arguments.size()),
@@ -128,7 +128,7 @@ absl::Status ArchiveLoader::OpenAll(const ServingChanged& changed,
         if (outcomes[i].ok()) {
           changed(planned_[i].argument.name, true);
         }
-        // One that is broken does not keep the others from being opened.
+        // A broken archive does not keep the others from being opened.
         return absl::IsCancelled(outcomes[i]) ? outcomes[i] : absl::OkStatus();
       });
   for (size_t i = 0; i < planned_.size(); ++i) {
@@ -145,8 +145,8 @@ absl::Status ArchiveLoader::OpenPlanned(const PlannedArchive& planned) {
   const auto& [argument, outline] = planned;
   QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<ServedArchive> served,
                          OpenOne(argument));
-  // It may have been replaced by a larger one, at the expense of what is kept
-  // for reloading.
+  // It may have been replaced by a larger one, which uses memory reserved for
+  // reloading.
   const uint64_t memory_bytes = served->archive->memory_bytes_max();
   const uint64_t more_bytes =
       memory_bytes - std::min(memory_bytes, outline.memory_bytes);
@@ -177,7 +177,7 @@ std::vector<LogLine> ArchiveLoader::RemoveOthers(
       catalog_.Remove(name);
       lines.push_back({LogLevel::kInfo,
                        absl::StrCat("archive ", name,
-                                    ": removed; calls that read it go on")});
+                                    ": removed; calls that read it continue")});
     }
   }
   return lines;
@@ -207,7 +207,7 @@ std::vector<LogLine> ArchiveLoader::Reload(
       lines.push_back(
           {LogLevel::kWarning,
            absl::StrCat(archive,
-                        is_served ? " stays as it was: " : " is left out: ",
+                        is_served ? " stays unchanged: " : " is left out: ",
                         outcome.status().message())});
     } else {
       changed(argument.name, true);
@@ -229,26 +229,26 @@ absl::StatusOr<std::string> ArchiveLoader::ReloadOne(
     const ArchiveArgument& argument) {
   QUIRE_ASSIGN_OR_RETURN(const ArchiveOutline outline,
                          Archive::ReadOutline(argument.path));
-  // Kept until the end of this function only: many may be replaced, one after
+  // Kept only until the end of this function: many may be replaced, one after
   // the other, with the memory for one more.
   const std::shared_ptr<const ServedArchive> served =
       catalog_.Find(argument.name).value_or(nullptr);
   if (served != nullptr && outline.files == served->archive->files()) {
     return "";
   }
-  // The old one goes only when the last call that reads it has ended, so both
-  // must fit, and those replaced before that calls still read.
+  // The old archive is freed after the last call that reads it, so both must
+  // fit, along with earlier replaced ones still being read.
   ReloadNeed need = HeldBytes();
   need.fresh_bytes = outline.memory_bytes;
   QUIRE_RETURN_IF_ERROR(CheckReload(plan_, need));
   FitCache(need);
   QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<ServedArchive> fresh,
                          OpenOne(argument));
-  // Once more, with what it takes: the path may name another archive by now.
+  // Check again with the actual size: the path may name another archive by now.
   need.fresh_bytes = fresh->archive->memory_bytes_max();
   QUIRE_RETURN_IF_ERROR(CheckReload(plan_, need));
   FitCache(need);
-  // The same text in other files: a copy put in place of damaged ones.
+  // The same text in other files: a copy that replaces damaged files.
   const bool is_same_text =
       served != nullptr &&
       fresh->archive->info().uuid == served->archive->info().uuid;

@@ -31,11 +31,11 @@
 namespace quire {
 namespace {
 
-// Without descriptors or memory there is nothing to accept with for a while.
+// Pause after running out of descriptors or memory.
 constexpr int kPauseMs = 100;
-// Data that a client does not acknowledge for so long ends its connection.
+// A connection ends if the client does not acknowledge data for this long.
 constexpr unsigned kUserTimeoutMs = 20 * 1000;
-// Between two looks for connections that were silent for too long.
+// Interval of checks for connections that were silent for too long.
 constexpr absl::Duration kSilenceLookMax = absl::Minutes(1);
 
 std::string ErrnoMessage(int error_number) {
@@ -50,7 +50,7 @@ void RemoveSocket(const std::string& path) {
   }
 }
 
-// As gRPC names the peer at that address, but for the zone of a link-local one.
+// Returns gRPC's name for the peer, without the zone of a link-local address.
 std::string PeerName(const sockaddr_storage& address, socklen_t size) {
   if (address.ss_family == AF_UNIX) {
     return absl::StrCat("unix:", absl::BytesToHexString(
@@ -89,7 +89,7 @@ void SetPort(sockaddr* address, int port) {
   }
 }
 
-// "0.0.0.0" and "::".
+// True for "0.0.0.0" and "::".
 bool IsWildcard(const sockaddr* address) {
   return address->sa_family == AF_INET
              ? reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr ==
@@ -175,7 +175,7 @@ absl::Status ConnectionListener::BindHost(const std::string& address) {
     if (IsWildcard(place->ai_addr)) {
       sockaddr_storage wanted{};
       std::memcpy(&wanted, place->ai_addr, place->ai_addrlen);
-      // All addresses, of both kinds where the machine has both.
+      // All addresses, of both kinds if the machine has both.
       const sockaddr_in6 any6 = AnyAddress6(PortOf(wanted));
       const sockaddr_in any4 = AnyAddress4(PortOf(wanted));
       error = BindOne(Generic(any6), sizeof(any6));
@@ -311,7 +311,7 @@ bool ConnectionListener::AcceptOne(int listening, grpc::Server& server) {
   const int fd =
       accept4(listening, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (fd < 0) {
-    // The client may have gone already.
+    // The client may have disconnected already.
     return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ||
            errno == ECONNABORTED || errno == EPROTO;
   }
@@ -366,8 +366,8 @@ ConnectionListener::ConnectToSelf() const {
   };
   UniqueFd fd(
       socket(self_.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  // A name that is this connection's alone: a free port, or one that the system
-  // makes up for a unix socket.
+  // A name unique to this connection: a free port, or one that the system
+  // chooses for a unix socket.
   sockaddr_storage name = self_;
   SetPort(reinterpret_cast<sockaddr*>(&name), 0);
   socklen_t size = name.ss_family == AF_UNIX ? sizeof(sa_family_t) : self_size_;

@@ -28,7 +28,7 @@
 
 namespace quire {
 
-// The names of the server's own ends of connections to itself. Thread-safe.
+// Names of the server's ends of connections to itself. Thread-safe.
 class OwnConnections {
  public:
   void Add(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -40,9 +40,9 @@ class OwnConnections {
   std::set<std::string> names_ ABSL_GUARDED_BY(mutex_);
 };
 
-// A connection of a listener's process to the listener. The listener takes it
-// without TLS and bounds while this exists: no other process can have its
-// address meanwhile.
+// A connection of a listener's process to the listener, which accepts it
+// without TLS and limits while this object exists: no other process can have
+// its address meanwhile.
 class OwnConnection {
  public:
   OwnConnection(std::shared_ptr<OwnConnections> all, std::string name,
@@ -64,47 +64,46 @@ class OwnConnection {
   const std::shared_ptr<grpc::Channel> channel_;
 };
 
-// gRPC's own listener ends for good where no descriptor is left, has no bounds,
-// and does not tell users of a unix socket apart. So this accepts connections
-// and hands those that ConnectionTable takes to gRPC. Thread-safe.
+// Accepts connections and hands those that ConnectionTable takes to gRPC.
+// gRPC's own listener stops for good when descriptors run out, has no limits,
+// and does not distinguish the users of a unix socket. Thread-safe.
 class ConnectionListener {
  public:
-  // Binds HOST:PORT, all addresses that a name of a host has, or unix:PATH,
-  // where a socket that was left behind is replaced; listens. Nothing is
-  // accepted yet. `connections` must outlive the listener. Blocks while a name
-  // is looked up.
+  // Binds and listens, but accepts nothing yet. HOST:PORT binds all addresses
+  // of the host; unix:PATH replaces a stale socket. `connections` must outlive
+  // the listener. Blocks while a name is looked up.
   // Errors: FailedPrecondition  with the reason as the end of a sentence.
   static absl::StatusOr<std::unique_ptr<ConnectionListener>> Open(
       const std::string& address, ConnectionTable& connections);
-  // As Stop().
+  // Calls Stop().
   ~ConnectionListener();
 
   ConnectionListener(const ConnectionListener&) = delete;
   ConnectionListener& operator=(const ConnectionListener&) = delete;
 
   // Lets the server that `builder` will build take connections with these
-  // credentials; those of a unix socket are never encrypted. To be called once,
+  // credentials. Connections of a unix socket are never encrypted. Call once,
   // before Serve().
   void Prepare(grpc::ServerBuilder& builder,
                std::shared_ptr<grpc::ServerCredentials> credentials);
 
-  // Accepts connections for `server` on a thread of its own, until Stop(),
-  // which must be called before the server ends. To be called once.
-  // Errors: ResourceExhausted  the system gives no thread.
+  // Accepts connections for `server` on its own thread until Stop(), which must
+  // be called before the server ends. Call once.
+  // Errors: ResourceExhausted  no thread available.
   absl::Status Serve(grpc::Server& server);
 
-  // Accepts no more, and removes the file of a unix socket.
+  // Stops accepting, and removes the file of a unix socket.
   void Stop() ABSL_LOCKS_EXCLUDED(stop_mutex_);
 
-  // Connects to this listener as a client on this machine would; does not
-  // block. Errors: Unavailable  the system refuses.
+  // Connects to this listener like a client on this machine; does not block.
+  // Errors: Unavailable  the system refuses.
   absl::StatusOr<std::unique_ptr<OwnConnection>> ConnectToSelf() const;
 
-  // The port that it got; 0 of a unix socket.
+  // Returns the actual port; 0 for a unix socket.
   int port() const { return port_; }
 
-  // How often the system gave no connection, for want of descriptors or memory
-  // as a rule. It was asked again each time.
+  // Returns the number of failed accept() calls, usually for lack of
+  // descriptors or memory. Each was retried.
   uint64_t accept_error_count() const { return accept_error_count_.load(); }
 
  private:
@@ -113,23 +112,23 @@ class ConnectionListener {
 
   absl::Status BindUnix();
   absl::Status BindHost(const std::string& address);
-  // errno; 0 if it listens.
+  // Returns errno; 0 if it listens.
   int BindOne(const sockaddr* address, socklen_t size);
   void AcceptUntilStopped(grpc::Server& server);
-  // Returns false if there was an error other than that none waits.
+  // Returns false on an error other than that no connection waits.
   bool AcceptOne(int listening, grpc::Server& server);
   // Returns false if the caller must close `fd`.
   bool HandOver(int fd, int listening, grpc::Server& server);
 
-  // Empty if it is none.
+  // Empty if it is not a unix socket.
   const std::string unix_path_;
   ConnectionTable& connections_;
   const std::shared_ptr<OwnConnections> own_ =
       std::make_shared<OwnConnections>();
   std::vector<UniqueFd> listening_;
-  // An eventfd that is readable once it is time to stop.
+  // An eventfd that is readable once the thread should stop.
   UniqueFd stop_;
-  // Where a client on this machine connects to.
+  // Address for clients on this machine.
   sockaddr_storage self_{};
   socklen_t self_size_ = 0;
   int port_ = 0;

@@ -21,7 +21,7 @@
 namespace quire {
 namespace {
 
-// Answers nothing and notes who calls.
+// Returns empty answers and records the callers.
 class CallerLog : public v1::Archive::CallbackService {
  public:
   explicit CallerLog(const ConnectionTable& connections)
@@ -135,7 +135,7 @@ TEST_F(ConnectionListenerTest, ConnectsToItselfUntilItIsStopped) {
         ->ListArchives(&context, {}, &response);
   };
   EXPECT_TRUE(call().ok());
-  // No client, so no bound counts it.
+  // It is not a client, so no limit counts it.
   EXPECT_EQ(connections_.Count(), 0u);
   listener->Stop();
   EXPECT_EQ(call().error_code(), grpc::StatusCode::UNAVAILABLE);

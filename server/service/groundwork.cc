@@ -15,7 +15,7 @@
 namespace quire {
 namespace {
 
-// The value, or null with a fault.
+// Returns the value, or null after adding a fault.
 template <typename T>
 std::unique_ptr<T> TakeOrNote(absl::StatusOr<std::unique_ptr<T>> result,
                               std::vector<absl::Status>& faults) {
@@ -32,10 +32,10 @@ void CheckAddresses(const ServerOptions& options,
       !status.ok()) {
     faults.push_back(std::move(status));
   } else if (options.tls.is_set() && UnixSocketPath(options.listen_address)) {
-    faults.push_back(absl::InvalidArgumentError(absl::StrCat(
-        options.listen_address,
-        ": TLS is for HOST:PORT; a unix socket needs none, as its file says "
-        "who may connect")));
+    faults.push_back(absl::InvalidArgumentError(
+        absl::StrCat(options.listen_address,
+                     ": TLS is for HOST:PORT; a unix socket needs none, as its "
+                     "file restricts access")));
   }
   if (!options.metrics_address.empty()) {
     if (absl::Status status = CheckMetricsAddress(options.metrics_address);
@@ -56,8 +56,8 @@ void WarnOfAccess(const ServerOptions& options, const AccessControl& access) {
       (info.st_mode & S_IROTH) != 0) {
     options.say(LogLevel::kWarning,
                 absl::StrCat(options.access_path,
-                             ": can be read by all users; it tells who may "
-                             "read what: chmod o-r"));
+                             ": can be read by all users, and contains access "
+                             "rules: chmod o-r"));
   }
   if (const std::string soon = access.DescribeExpiring(absl::Now());
       !soon.empty()) {
@@ -65,8 +65,8 @@ void WarnOfAccess(const ServerOptions& options, const AccessControl& access) {
   }
 }
 
-// The needs of all archives before any is opened, so that what does not fit is
-// refused without filling the memory first.
+// Plans all archives before any is opened, so that a lack of memory is found
+// without filling the memory first.
 void PlanArchives(const ServerOptions& options, Groundwork& groundwork,
                   std::vector<absl::Status>& faults) {
   absl::StatusOr<std::vector<PlannedArchive>> planned =

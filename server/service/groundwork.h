@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// All that is found out about a server's options before it listens.
+// Checks a server's options before it listens.
 #ifndef QUIRE_SERVER_SERVICE_GROUNDWORK_H_
 #define QUIRE_SERVER_SERVICE_GROUNDWORK_H_
 
@@ -17,21 +17,21 @@
 
 namespace quire {
 
-// What a server starts with.
+// Checked inputs of a server.
 struct Groundwork {
   // Null without rules, and without TLS.
   std::unique_ptr<AccessControl> access_control;
   std::unique_ptr<TlsCertificates> certificates;
   std::vector<PlannedArchive> planned;
-  // Those that are to be skipped.
+  // Archives to be skipped.
   std::vector<BrokenArchive> broken;
   MemoryPlan plan;
 };
 
-// Checks `options` and reads the files that they name; of archives only what
-// describes them. `faults` gets everything that keeps the server from starting,
-// in the order in which it is found; where it gets something, the result is of
-// no use. Warnings go to options.say. Blocks on I/O.
+// Checks `options` and reads the files that they name, but of archives only
+// their descriptions. Adds everything that keeps the server from starting to
+// `faults`, in order of detection; the result is unusable if there is any.
+// Warnings go to options.say. Blocks on I/O.
 Groundwork LayGroundwork(const ServerOptions& options,
                          std::vector<absl::Status>& faults);
 

@@ -30,7 +30,7 @@ absl::Status CheckUnixSocket(absl::string_view path) {
   std::memcpy(address.sun_path, path.data(), path.size());
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) {
-    return absl::FailedPreconditionError("cannot make a unix socket");
+    return absl::FailedPreconditionError("cannot create a unix socket");
   }
   const bool answered =
       connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
@@ -57,7 +57,7 @@ absl::Status CheckListenAddress(const std::string& address) {
   }
   if (!IsHostAndPort(address)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "\"", address, "\" is no address to listen on; write HOST:PORT, as ",
+        "\"", address, "\" is not a listen address; write HOST:PORT, such as ",
         "127.0.0.1:7420 or [::]:7420, or unix:PATH"));
   }
   return absl::OkStatus();
@@ -66,7 +66,7 @@ absl::Status CheckListenAddress(const std::string& address) {
 absl::Status CheckMetricsAddress(const std::string& address) {
   if (!IsHostAndPort(address)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("\"", address, "\" is no address for metrics; write ",
+        absl::StrCat("\"", address, "\" is not an address for metrics; write ",
                      "HOST:PORT, as 127.0.0.1:7421 or [::]:7421"));
   }
   return absl::OkStatus();
@@ -80,8 +80,7 @@ std::string DescribeListenError(int error_number) {
       return "this machine has no such address";
     case EACCES:
     case EPERM:
-      return "this user may not listen on that port; those from 1024 on are "
-             "for all";
+      return "this user may not listen on that port; use 1024 or above";
     default:
       return std::generic_category().message(error_number);
   }
@@ -98,7 +97,7 @@ std::optional<std::string> UnixSocketPath(absl::string_view address) {
 std::string WhyNotAtPath(const std::string& path) {
   struct stat info {};
 
-  // Nothing is bound here: that would leave a socket's file.
+  // Do not bind here: that would create the socket's file.
   if (lstat(path.c_str(), &info) == 0 && !S_ISSOCK(info.st_mode)) {
     return "a file that is not a socket exists there";
   }
@@ -108,7 +107,7 @@ std::string WhyNotAtPath(const std::string& path) {
   return access(directory.c_str(), W_OK | X_OK) != 0
              ? absl::StrCat(directory, ": ",
                             std::generic_category().message(errno))
-             : "a socket cannot be made there";
+             : "a socket cannot be created there";
 }
 
 absl::StatusOr<AddressList> ResolveListenAddress(const std::string& address) {

@@ -19,27 +19,27 @@ namespace quire {
 //                             take it over silently.
 absl::Status CheckListenAddress(const std::string& address);
 
-// The same for the address of metrics, which must be HOST:PORT.
+// Checks the address of metrics, which must be HOST:PORT.
 absl::Status CheckMetricsAddress(const std::string& address);
 
-// The path of "unix:PATH" or "unix://PATH"; unset for other addresses.
+// Returns the path of "unix:PATH" or "unix://PATH"; nullopt otherwise.
 std::optional<std::string> UnixSocketPath(absl::string_view address);
 
 using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-// The addresses of HOST:PORT, for bind(). Blocks while the host is looked up.
+// Resolves HOST:PORT to addresses for bind(). Blocks on the look-up.
 // Errors: FailedPrecondition  the host is not known.
 absl::StatusOr<AddressList> ResolveListenAddress(const std::string& address);
 
-// The reason why a server cannot listen on a unix socket, as the end of a
+// Returns why a server cannot listen on a unix socket, as the end of a
 // sentence.
 std::string WhyNotAtPath(const std::string& path);
 
-// The same for a value of errno after bind() or listen(): "the port is in use".
+// Returns the same for an errno of bind() or listen(): "the port is in use".
 std::string DescribeListenError(int error_number);
 
-// `address` with its port replaced by the one it got; unix addresses as they
-// are.
+// Returns `address` with its port replaced by `port`; unix addresses are
+// unchanged.
 std::string WithPort(const std::string& address, int port);
 
 }  // namespace quire

@@ -48,44 +48,41 @@ namespace {
 constexpr char kServiceName[] = "quire.v1.Archive";
 // Requests are small; our client closes a batch message at 1 MiB.
 constexpr int kRequestSizeBytesMax = 2 << 20;
-// What gRPC's clients take by default.
+// Default limit of gRPC's clients.
 constexpr uint64_t kAnswerSizeBytesMax = 4 * kMiB;
-// In an answer besides its data: above all what describes the document.
+// Part of an answer without its data: mostly the document's description.
 constexpr uint64_t kAnswerHeadSizeBytesMax = 256 * kKiB;
-// Of gRPC's threads that wait for a call each. Only reflection has such calls;
-// those over the bound get RESOURCE_EXHAUSTED.
+// Threads of gRPC that wait for a call each. Only reflection uses them; calls
+// over the limit get RESOURCE_EXHAUSTED.
 constexpr int kBlockingThreadsMax = 4;
-// A connection is good for many calls; one that has none for so long is let go.
+// An idle connection is closed after this time.
 constexpr int kConnectionIdleMsMax = 10 * 60 * 1000;
 constexpr int kStreamsPerConnectionMax = 256;
-// A peer that has gone without a word is found out after so long.
+// A peer that vanished silently is detected after this time.
 constexpr int kKeepaliveMs = 60 * 1000;
 constexpr int kKeepaliveTimeoutMs = 20 * 1000;
-// From the acceptance of a connection to the end of TLS and HTTP/2's first
-// frames.
+// From accepting a connection to the end of TLS and HTTP/2's first frames.
 constexpr int kHandshakeMsMax = 20 * 1000;
-// A call of the server to itself that takes longer counts as not answered.
+// Time limit of the server's call to itself.
 constexpr absl::Duration kAliveCheckMax = absl::Minutes(1);
-// The same for a probe, whose thread looks for a shutdown this often.
+// The same for a probe, whose thread checks for a shutdown at this interval.
 constexpr absl::Duration kReadyCheckMax = absl::Seconds(5);
 constexpr absl::Duration kReadyCheckStep = absl::Milliseconds(5);
 
 v1::Limits MakeLimits(const MemoryPlan& plan) {
   v1::Limits limits;
   limits.set_in_flight_size_bytes_max(plan.in_flight_bytes);
-  // Half of it for one client: alone it can do well, and cannot shut out the
-  // others.
+  // Half of it for one client: enough alone, and it cannot shut out the others.
   limits.set_client_in_flight_size_bytes_max(plan.in_flight_bytes / 2);
-  // An answer of stored blocks has up to two blocks more than what was asked
-  // for, and pins as much in any encoding. So no answer is too large for a
-  // client that was told nothing.
+  // An answer of stored blocks has up to two blocks more than requested, and
+  // every encoding pins as much. So every answer fits a client that does not
+  // know this limit.
   limits.set_read_size_bytes_max(
       std::min(kAnswerSizeBytesMax - kAnswerHeadSizeBytesMax,
                plan.in_flight_bytes / 4) -
       2 * kBlockSizeBytesMax);
-  // Few messages, as each has its own cost on both sides, and yet small enough
-  // for a processor's own cache and for the 4 MiB that gRPC's clients take by
-  // default.
+  // Large enough that the cost of messages is small, and small enough for a
+  // processor's own cache and for the default limit of gRPC's clients, 4 MiB.
   limits.set_chunk_size_bytes_max(1 * kMiB);
   limits.set_batch_message_items_max(4096);
   limits.set_batch_pending_items_max(131072);
@@ -94,15 +91,15 @@ v1::Limits MakeLimits(const MemoryPlan& plan) {
   return limits;
 }
 
-// A stream or batch has at most an eighth of what one client may hold, or space
-// for one whole chunk, its blocks and what is made of them, if that is more. A
-// batch item that is larger is read alone.
+// A stream or batch has at most an eighth of one client's share, or space for
+// one whole chunk with its blocks and encoding, if that is more. A larger batch
+// item is read alone.
 uint64_t StreamWindowBytes(const v1::Limits& limits) {
   return std::max(limits.client_in_flight_size_bytes_max() / 8,
                   2 * limits.chunk_size_bytes_max() + 2 * kBlockSizeBytesMax);
 }
 
-// Reflection asks no one who they are.
+// Disables reflection, which does not authenticate its clients.
 class WithoutReflection final : public grpc::ServerBuilderOption {
  public:
   void UpdateArguments(grpc::ChannelArguments* /*arguments*/) override {}
@@ -115,7 +112,7 @@ class WithoutReflection final : public grpc::ServerBuilderOption {
   }
 };
 
-// Asks for the health of the server as a whole, by an empty message.
+// Requests the health of the whole server, by an empty message.
 struct AliveCall {
   explicit AliveCall(std::unique_ptr<OwnConnection> own)
       : connection(std::move(own)), stub(connection->channel()) {
@@ -135,7 +132,8 @@ std::string HealthName(const std::string& archive) {
   return absl::StrCat(kServiceName, "/", archive);
 }
 
-// A line for each archive that is read through the page cache after all.
+// Returns a line for each archive that is read through the page cache after
+// all.
 std::string DirectIoNotes(const Catalog::ByName& archives) {
   std::string lines;
   for (const auto& [name, served] : archives) {
@@ -274,8 +272,8 @@ class ServerImpl final : public Server {
       return {};
     }
     default_quota_.Set(changes.default_quota);
-    // First, as archives may take minutes: a right that was withdrawn ends now,
-    // and new archives come under the new rules.
+    // First, as archives may take minutes: a withdrawn right ends now, and new
+    // archives come under the new rules.
     std::vector<LogLine> lines;
     bool succeeded = ReloadFiles(lines) && changes.is_wanted;
     std::vector<LogLine> archive_lines = loader_.Reload(
@@ -304,7 +302,7 @@ class ServerImpl final : public Server {
     if (drain_ended_ || draining_) {
       return;
     }
-    // A connection of its own, through the socket that clients come by.
+    // Use a separate connection through the clients' socket.
     absl::StatusOr<std::unique_ptr<OwnConnection>> connection =
         listener_->ConnectToSelf();
     if (!connection.ok()) {
@@ -332,7 +330,7 @@ class ServerImpl final : public Server {
     withdrawn_ = true;
     draining_ = true;
     MutexLock lock(&loader_mutex_);
-    // Null if it never came to listen.
+    // Null if it never started to listen.
     if (is_shut_down_ || grpc_server_ == nullptr) {
       return;
     }
@@ -358,9 +356,8 @@ class ServerImpl final : public Server {
     drain_ended_ = true;
   }
 
-  // Of archives that cannot be opened.
-  // Errors: as the first of them, if they are not to be skipped, or there are
-  // no others.
+  // Handles archives that cannot be opened.
+  // Errors: as the first of them, unless they may be skipped and others exist.
   absl::Status LeaveOut(const std::vector<BrokenArchive>& broken) {
     if (broken.empty()) {
       return absl::OkStatus();
@@ -385,8 +382,9 @@ class ServerImpl final : public Server {
     return drain_ended_;
   }
 
-  // Rules of access, certificate and access log; adds a line about each that
-  // there is. False if one of them stays as it was.
+  // Reloads rules of access, certificate and access log; adds a line about each
+  // that exists. Returns false if one of them stays unchanged because of an
+  // error.
   bool ReloadFiles(std::vector<LogLine>& lines) {
     bool succeeded = true;
     const auto add = [&](absl::string_view what,
@@ -395,7 +393,7 @@ class ServerImpl final : public Server {
       lines.push_back(outcome.ok()
                           ? LogLine{LogLevel::kInfo, *outcome}
                           : LogLine{LogLevel::kWarning,
-                                    absl::StrCat(what, " stays as it was: ",
+                                    absl::StrCat(what, " stays unchanged: ",
                                                  outcome.status().message())});
     };
     if (access_control_ != nullptr) {
@@ -415,13 +413,13 @@ class ServerImpl final : public Server {
     if (call_log_ != nullptr && !options_.call_log.path.empty()) {
       const absl::Status reopened = call_log_->Reopen();
       add("the access log",
-          reopened.ok() ? absl::StatusOr<std::string>("access log: opened anew")
+          reopened.ok() ? absl::StatusOr<std::string>("access log: reopened")
                         : reopened);
     }
     return succeeded;
   }
 
-  // Where archives may be hidden, health, which knows no identities, has none.
+  // Health does not know identities, so archives that may be hidden have none.
   void SetArchiveHealth(const std::string& name, bool is_serving) {
     if (access_control_ == nullptr) {
       grpc_server_->GetHealthCheckService()->SetServingStatus(HealthName(name),
@@ -448,9 +446,8 @@ class ServerImpl final : public Server {
                                     : grpc::InsecureServerCredentials());
     builder.RegisterService(service_.get());
     builder.SetMaxReceiveMessageSize(kRequestSizeBytesMax);
-    // Where requests that have not arrived in full take more than this, gRPC
-    // ends connections without calls, then calls. It does so while it goes on
-    // reading: what arrives in the meantime comes on top.
+    // gRPC ends connections without calls, then calls, if partly received
+    // requests take more than this. Requests that arrive meanwhile come on top.
     builder.SetResourceQuota(grpc::ResourceQuota("quired")
                                  .Resize(plan_.requests_bytes)
                                  .SetMaxThreads(kBlockingThreadsMax));
@@ -463,10 +460,10 @@ class ServerImpl final : public Server {
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
                                kKeepaliveTimeoutMs);
-    // A compressed request could grow without bound when it is unpacked.
+    // A compressed request could grow without bound when decompressed.
     builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
     AddAgeArguments(builder);
-    // Clients may keep connections alive that have no call.
+    // Clients may keep connections without calls alive.
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
     builder.AddChannelArgument(
         GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10 * 1000);
@@ -525,15 +522,14 @@ class ServerImpl final : public Server {
 
   bool is_open() const { return all_open_ && !withdrawn_; }
 
-  // Whether clients that connect now are answered.
+  // True if clients that connect now are answered.
   bool IsReady() ABSL_LOCKS_EXCLUDED(drain_mutex_) {
     if (!is_open()) {
       return false;
     }
     const auto answered = std::make_shared<absl::Notification>();
     CheckAlive([answered] { answered->Notify(); });
-    // Not past the start of a shutdown, which ends this check without an
-    // answer.
+    // Stop at a shutdown, which ends this check without an answer.
     const absl::Time end = absl::Now() + kReadyCheckMax;
     while (is_open() && absl::Now() < end) {
       if (answered->WaitForNotificationWithTimeout(kReadyCheckStep)) {
@@ -575,7 +571,7 @@ class ServerImpl final : public Server {
   }
 
   const ServerOptions options_;
-  // Null: nothing is written about single calls.
+  // Null: single calls are not logged.
   const std::unique_ptr<CallLog> call_log_;
   // Null: everyone may do everything.
   const std::unique_ptr<AccessControl> access_control_;
@@ -583,10 +579,10 @@ class ServerImpl final : public Server {
   const v1::Limits limits_;
   // Calls are refused.
   std::atomic<bool> draining_{false};
-  // Clients are to be sent elsewhere.
+  // Clients should be sent elsewhere.
   std::atomic<bool> withdrawn_{false};
   std::atomic<bool> all_open_{false};
-  // Archives that are to be served and cannot be opened.
+  // Archives that should be served and cannot be opened.
   std::atomic<uint64_t> broken_count_{0};
   Catalog catalog_;
   const std::unique_ptr<BlockStore> store_;
@@ -595,7 +591,7 @@ class ServerImpl final : public Server {
   bool is_shut_down_ ABSL_GUARDED_BY(loader_mutex_) = false;
   // Never held while calls end.
   Mutex drain_mutex_;
-  // Nothing is waited for.
+  // Shutdown() no longer waits for calls.
   bool drain_ended_ ABSL_GUARDED_BY(drain_mutex_) = false;
   // Stop() needs no lock.
   ArchiveLoader loader_;
@@ -614,11 +610,11 @@ class ServerImpl final : public Server {
   // Null without TLS.
   const std::unique_ptr<TlsCertificates> certificates_;
   // Set before others can call, and kept until the destructor: threads use it
-  // without a lock. Withdraw() may come during Shutdown(), or after it.
+  // without a lock. Withdraw() may run during or after Shutdown().
   std::unique_ptr<grpc::Server> grpc_server_;
-  // Set while the server starts, and kept to its end.
+  // Set during the start, and kept until the end.
   std::unique_ptr<ConnectionListener> listener_;
-  // Null without an address for it.
+  // Null without an address.
   std::unique_ptr<AdminServer> admin_server_;
 };
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Who may do what: every method of the service, by each kind of client, on
-// archives that it may read, may only list, may not see, and that there are
-// not.
+// Tests access rights: every method of the service, by each kind of client, on
+// archives that it may read, may only list, may not see, and that do not exist.
 #include <fstream>
 #include <functional>
 #include <map>
@@ -38,19 +37,20 @@ constexpr char kOpen[] = "docs";
 constexpr char kOther[] = "private";
 constexpr char kAbsent[] = "absent";
 
-// What a method asks of its client.
+// Right that a method requires.
 enum class Rule {
-  // Answers all; shows what may be listed.
+  // Answers every client; shows the archives that it may list.
   kLists,
   // The right to list or to read the archive.
   kDescribes,
-  // The right to read it. Who may list it is told so.
+  // The right to read it. A client that may only list it gets
+  // PERMISSION_DENIED.
   kReads,
-  // The right to read an archive that has the hash; else it is not there.
+  // The right to read an archive that has the hash; otherwise NOT_FOUND.
   kReadsByHash,
 };
 
-// A new method has no rule until it is here.
+// A new method must be added here.
 const std::map<std::string, Rule> kRules = {
     {"ListArchives", Rule::kLists},
     {"GetArchive", Rule::kDescribes},
@@ -105,7 +105,7 @@ class ServerAccessTest : public ServerTest {
     StartServer(options);
     channel_ = grpc::CreateChannel(server().address(),
                                    grpc::InsecureChannelCredentials());
-    // On this one an answer does not leave the server until it is read.
+    // On this connection an answer leaves the server only when it is read.
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 1000);
@@ -119,8 +119,8 @@ class ServerAccessTest : public ServerTest {
     std::ofstream(directory() + "/access") << rules;
   }
 
-  // One call of any method, whose request is serialised. `once_begun` is called
-  // when the server has begun its first message, which is not read before.
+  // Calls any method with a serialised request. `once_begun` is called when the
+  // server has begun its first message, which is not read before.
   Outcome Call(const std::string& method, const std::string& authorization,
                const std::string& request,
                const std::function<void()>& once_begun = nullptr) {
@@ -169,7 +169,7 @@ class ServerAccessTest : public ServerTest {
     return outcome;
   }
 
-  // A request for as much as the method sends in one message.
+  // Returns a request for more than one message of the method.
   std::string LongRequestFor(const std::string& method) {
     constexpr uint64_t kSizeBytes = 300'000;
     if (method == "Scan") {
@@ -204,7 +204,7 @@ class ServerAccessTest : public ServerTest {
     }
   }
 
-  // A request of that method about that archive.
+  // Returns a request of that method for that archive.
   std::string RequestFor(const google::protobuf::MethodDescriptor& method,
                          const std::string& archive) {
     std::unique_ptr<google::protobuf::Message> request(
@@ -327,7 +327,8 @@ TEST_F(ServerAccessTest, EveryMethodAsksWhoCalls) {
           EXPECT_NE(outcome.answer, "");
         }
       }
-      // A hidden archive differs from none in nothing but the name asked for.
+      // Only the name in the request distinguishes a hidden archive from a
+      // missing one.
       if (client.is_known && !client.lists.contains(kOther)) {
         const auto told = [&](const char* archive) {
           return absl::StrReplaceAll(outcomes[archive].status.error_message(),
@@ -374,7 +375,7 @@ TEST_F(ServerAccessTest, AChangeOfRulesReachesOpenStreams) {
   }
 }
 
-// Nothing more is asked or sent after the message that is underway.
+// Nothing more is requested or sent after the message in flight.
 TEST_F(ServerAccessTest, RulesAreCheckedAfterTheLastMessageOfAStream) {
   const std::string reader = Line("reader", "archives=docs rights=list,read");
   ASSERT_NO_FATAL_FAILURE(Start(reader));
@@ -426,8 +427,8 @@ TEST_F(ServerAccessTest, AnIdentityThatExpiresEndsItsStreams) {
   request.set_archive(kOpen);
   request.add_items()->mutable_range()->set_size_bytes(10);
   v1::BatchReadResponse response;
-  // Until the first message comes through before it expires: a busy machine may
-  // be slow.
+  // Repeat until the first message arrives before the token expires: a busy
+  // machine may be slow.
   for (absl::Duration life = absl::Seconds(2);; life *= 2) {
     const absl::Time expiry = absl::Now() + life;
     WriteRules(Line(
@@ -455,8 +456,8 @@ TEST_F(ServerAccessTest, AnIdentityThatExpiresEndsItsStreams) {
   }
 }
 
-// Archives may take minutes: a token that is no longer there must not serve
-// until the last of them is open.
+// Opening archives may take minutes: a removed token must not be valid until
+// the last of them is open.
 TEST_F(ServerAccessTest, NewRulesHoldWhileArchivesAreOpened) {
   const std::string reader = Line("reader", "archives=* rights=list,read");
   std::vector<grpc::Status> outcomes;
@@ -482,7 +483,7 @@ TEST_F(ServerAccessTest, MalformedRulesChangeNothing) {
   ASSERT_NO_FATAL_FAILURE(Start(Line("reader", "archives=docs rights=read")));
   WriteRules("token reader");
   EXPECT_THAT(Reload(), ::testing::Contains(
-                            HasSubstr("access stays as it was: " + directory() +
+                            HasSubstr("access stays unchanged: " + directory() +
                                       "/access: line 1: has no archives=")));
   EXPECT_TRUE(Call("ListArchives", HeaderOf("reader"), "").status.ok());
 }
@@ -524,7 +525,7 @@ TEST_F(ServerAccessTest, AQuotaIsOfAnIdentity) {
 }
 
 TEST_F(ServerAccessTest, EveryMethodAsksForTheQuota) {
-  // One byte a second: who has read once owes for hours.
+  // One byte per second: a client that has read once owes for hours.
   ASSERT_NO_FATAL_FAILURE(
       Start(absl::StrCat(Line("a", "archives=* rights=list,read bytes=1"),
                          Line("b", "archives=* rights=list,read"))));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Archives that are added, removed and broken while the server runs.
+// Tests archives that are added, removed and damaged while the server runs.
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -27,7 +27,7 @@ using ::testing::StartsWith;
 
 class ServerArchivesTest : public ServerTest {
  protected:
-  // Writes the archive NAME and returns what serves it.
+  // Writes the archive NAME and returns the argument that serves it.
   ArchiveArgument Make(const std::string& name, uint64_t seed,
                        size_t count = 20) {
     const std::string path = absl::StrCat(directory(), "/", name, ".quire");
@@ -35,12 +35,12 @@ class ServerArchivesTest : public ServerTest {
     return {name, path};
   }
 
-  // The size of a file is in the manifest: reading that finds it.
+  // The size of a file is in the manifest: reading that detects it.
   static void TruncateSegment(const ArchiveArgument& archive) {
     std::filesystem::resize_file(archive.path + "/segment-00000000", 100);
   }
 
-  // The size stays: only opening finds it.
+  // The size stays: only opening detects it.
   static void DamageFooter(const ArchiveArgument& archive) {
     FILE* file = fopen((archive.path + "/segment-00000000").c_str(), "r+");
     ASSERT_NE(file, nullptr);
@@ -75,7 +75,7 @@ class ServerArchivesTest : public ServerTest {
     return HttpGet(server().metrics_address(), "/metrics");
   }
 
-  // What the server said while it was started.
+  // Returns the server's messages during its start.
   std::vector<std::string> said() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     return said_;
@@ -107,7 +107,7 @@ TEST_F(ServerArchivesTest, ArchivesComeAndGo) {
   changes_.archives = {a, b};
   EXPECT_THAT(Reload(), ElementsAre("archive b: added, 20 documents",
                                     StartsWith("archive a: unchanged")));
-  // What is unchanged is not opened, and not held twice.
+  // Unchanged archives are neither opened nor held twice.
   EXPECT_EQ(opened, 2);
   EXPECT_THAT(Listed(), ElementsAre("a", "b"));
   EXPECT_EQ(Read("b"), grpc::StatusCode::OK);
@@ -138,7 +138,7 @@ TEST_F(ServerArchivesTest, CallsGoOnWithAnArchiveThatIsRemoved) {
   ASSERT_TRUE(reader->Read(&response));
   std::string got = response.data();
   changes_.archives = {};
-  EXPECT_THAT(Reload(), ElementsAre(HasSubstr("calls that read it go on")));
+  EXPECT_THAT(Reload(), ElementsAre(HasSubstr("calls that read it continue")));
   std::filesystem::remove_all(archive_path());
   while (reader->Read(&response)) {
     got += response.data();
@@ -188,11 +188,11 @@ TEST_F(ServerArchivesTest, BrokenArchivesAreLeftOutUntilTheyAreGood) {
   EXPECT_EQ(HttpGet(server().metrics_address(), "/readyz"), "ready\n");
 
   Make("b", 2);
-  // One that was good stays.
+  // An archive that was good stays.
   TruncateSegment(archives[2]);
   EXPECT_THAT(Reload(), ElementsAre(StartsWith("archive a is left out: "),
                                     "archive b: added, 20 documents",
-                                    StartsWith("archive c stays as it was: ")));
+                                    StartsWith("archive c stays unchanged: ")));
   EXPECT_THAT(Metrics(), HasSubstr("quire_archives{state=\"broken\"} 1"));
   EXPECT_THAT(Metrics(), HasSubstr("quire_last_reload_succeeded 0"));
   EXPECT_EQ(Read("b"), grpc::StatusCode::OK);
@@ -252,7 +252,7 @@ TEST_F(ServerArchivesTest, AnArchiveThatDoesNotFitIsLeftOut) {
   const ArchiveArgument a = Make("a", 1);
   std::vector<TestDocument> many;
   for (uint64_t i = 0; i < 100'000; ++i) {
-    // Nothing that an index makes smaller.
+    // Ids that an index cannot compress.
     many.push_back({absl::StrCat(absl::Hex(i * 0x9E3779B97F4A7C15u), "-",
                                  absl::Hex(i * 0xC2B2AE3D27D4EB4Fu)),
                     ""});
@@ -267,7 +267,7 @@ TEST_F(ServerArchivesTest, AnArchiveThatDoesNotFitIsLeftOut) {
                             StartsWith("archive large is left out: it needs"),
                             HasSubstr("restart with more --memory"))));
   EXPECT_EQ(Read("large"), grpc::StatusCode::NOT_FOUND);
-  // A directory in which archives may appear has memory kept for them.
+  // A server with a directory of archives reserves memory for more.
   options = Options({a});
   options.archives_directory = directory();
   StartServer(options);

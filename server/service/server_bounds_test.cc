@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// That answers and archives stay within their bounds whatever names, attributes
-// and reloads come.
+// Tests that answers and archives stay within their limits for all names,
+// attributes and reloads.
 #include <cstdlib>
 #include <memory>
 #include <random>
@@ -39,7 +39,7 @@ TEST_F(ServerBoundsTest, PagesEndEarlyWhereMediaTypesAreLong) {
       const auto writer,
       ArchiveWriter::Create(archive_path(), options, nullptr));
   for (int i = 0; i < kDocumentCount; ++i) {
-    // All different, or they would be one string to the archive.
+    // All different, as the archive stores equal strings once.
     const std::string media_type =
         absl::StrCat("text/", i, "-", std::string(60'000, 'x'));
     QUIRE_ASSERT_OK(
@@ -57,7 +57,7 @@ TEST_F(ServerBoundsTest, PagesEndEarlyWhereMediaTypesAreLong) {
     const grpc::Status status =
         stub().ListDocuments(&context, request, &response);
     ASSERT_TRUE(status.ok()) << status.error_message();
-    // With the token of the next page, but not with a document more.
+    // Includes the token of the next page, but no further document.
     EXPECT_LE(response.ByteSizeLong(), (1u << 20) + 100);
     ASSERT_GT(response.documents_size(), 0);
     for (const v1::Document& document : response.documents()) {
@@ -68,12 +68,12 @@ TEST_F(ServerBoundsTest, PagesEndEarlyWhereMediaTypesAreLong) {
   EXPECT_EQ(next_ordinal, static_cast<uint64_t>(kDocumentCount));
 }
 
-// Of documents whose descriptions are far longer than what is asked of them.
+// Documents whose descriptions are far longer than the requested data.
 class LongIdsTest : public ServerTest {
  protected:
   static constexpr uint64_t kDocumentCount = 5;
   static constexpr uint64_t kIdSizeBytes = 65'000;
-  // Of stock clients.
+  // Limit of stock clients.
   static constexpr uint64_t kMessageSizeBytesMax = 4 << 20;
 
   LongIdsTest() {
@@ -105,8 +105,8 @@ class LongIdsTest : public ServerTest {
 
 TEST_F(LongIdsTest, BatchMessagesCountDescriptions) {
   constexpr uint64_t kItemCount = 1000;
-  // Empty ranges; and ranges that are just short of closing a message, followed
-  // by others that are much longer.
+  // Empty ranges; and ranges just short of closing a message, followed by much
+  // longer ones.
   for (const uint64_t size_bytes : {0u, 500'000u}) {
     grpc::ClientContext context;
     const auto call = stub().BatchRead(&context);
@@ -155,8 +155,8 @@ TEST_F(LongIdsTest, DescriptionsOfAnswersInFlightAreCounted) {
   grpc::ClientContext context;
   const auto call = stub().BatchRead(&context);
   ASSERT_TRUE(call->Write(Items(kItemCount, 0)));
-  // Nothing is read: at least the descriptions of the first message, which is
-  // larger than what flow control lets pass, wait.
+  // The client does not read: at least the descriptions of the first message,
+  // which is larger than the flow control window, wait.
   constexpr double kFirstMessageBytes = 512 << 10;
   const absl::Time give_up = absl::Now() + absl::Seconds(60);
   while (in_flight_bytes() < kFirstMessageBytes && absl::Now() < give_up) {
@@ -171,7 +171,7 @@ TEST_F(LongIdsTest, DescriptionsOfAnswersInFlightAreCounted) {
   }
   EXPECT_TRUE(call->Finish().ok());
   EXPECT_EQ(answer_count, kItemCount);
-  // What was taken is given back to the last byte.
+  // All bytes are returned.
   while (in_flight_bytes() > 0 && absl::Now() < give_up) {
     absl::SleepFor(absl::Milliseconds(5));
   }
@@ -205,7 +205,7 @@ TEST_F(LongIdsTest, ReadsAndStreamsDescribeTheirDocument) {
   EXPECT_EQ(size_bytes, 1'000'000u);
 }
 
-// A client that knows of no limit but gRPC's own, 4 MiB, gets every answer.
+// A client that knows only gRPC's own limit, 4 MiB, gets every answer.
 TEST_F(ServerBoundsTest, NoAnswerIsTooLargeForAStockClient) {
   constexpr size_t kAttributeSize = 65'535;
   std::string noise(10 << 20, '\0');
@@ -239,7 +239,7 @@ TEST_F(ServerBoundsTest, NoAnswerIsTooLargeForAStockClient) {
        {v1::WIRE_ENCODING_IDENTITY, v1::WIRE_ENCODING_STORED}) {
     v1::DocumentName name;
     name.set_ordinal(0);
-    // Such that a block more is touched at either end.
+    // Touches one more block at either end.
     name.mutable_range()->set_offset(kBlockSizeBytesMax - 1);
     name.mutable_range()->set_size_bytes(size_bytes_max);
 
@@ -275,7 +275,7 @@ TEST_F(ServerBoundsTest, NoAnswerIsTooLargeForAStockClient) {
     EXPECT_TRUE(ended.ok()) << ended.error_message();
     EXPECT_EQ(answer_count, 3);
   }
-  // And is told what to do about a larger one.
+  // The error for a larger one says what to do.
   grpc::ClientContext large_context;
   v1::ReadRequest request;
   request.set_archive("docs");
@@ -290,7 +290,7 @@ TEST_F(ServerBoundsTest, NamesThatAreCutKeepTheReasonReadable) {
   WriteArchive(archive_path(), MakeDocuments(2, 1));
   StartServer();
   v1::GetArchiveRequest request;
-  // The cut goes through the last letter, which takes two bytes.
+  // The limit cuts the last letter, which has two bytes.
   request.set_archive(absl::StrCat(std::string(127, 'a'), "\u00e9"));
   grpc::ClientContext context;
   v1::GetArchiveResponse response;
@@ -302,7 +302,7 @@ TEST_F(ServerBoundsTest, NamesThatAreCutKeepTheReasonReadable) {
 
 class ServerReloadTest : public ServerTest {
  protected:
-  // Nearly all of its memory is the dictionary.
+  // Nearly all of the archive's memory is the dictionary.
   void WriteDictionaryOf(char letter) {
     WriteDictionary(archive_path(), std::string(kDictionarySizeBytes, letter));
   }
@@ -319,7 +319,7 @@ class ServerReloadTest : public ServerTest {
     QUIRE_ASSERT_OK(writer->Commit());
   }
 
-  // Serves it with memory for one more, and the least cache.
+  // Serves it with memory for one more, and the smallest cache.
   void StartWithoutSpareMemory() {
     ServerOptions options;
     options.memory_bytes =
@@ -327,15 +327,15 @@ class ServerReloadTest : public ServerTest {
     StartServer(options);
   }
 
-  // What a reload says, repeated while it keeps the old archive: the server
-  // lets go of a call in its own time.
+  // Reloads until the old archive is replaced, and returns the message: the
+  // server releases a call asynchronously.
   std::string ReloadAtLast() {
     std::string line;
     const absl::Time give_up = absl::Now() + absl::Seconds(60);
     do {
       absl::SleepFor(absl::Milliseconds(5));
       line = Reload()[0];
-    } while (absl::StrContains(line, "stays as it was") &&
+    } while (absl::StrContains(line, "stays unchanged") &&
              absl::Now() < give_up);
     return line;
   }
@@ -348,7 +348,7 @@ class ServerReloadTest : public ServerTest {
     EXPECT_TRUE(stub().ListArchives(&list_context, {}, &list).ok());
     v1::GetDictionaryRequest request;
     request.set_hash(list.archives(0).dictionary_hash());
-    // Or flow control might let all of it through to a client that does not
+    // Otherwise flow control might pass all of it to a client that does not
     // read.
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
@@ -363,8 +363,8 @@ class ServerReloadTest : public ServerTest {
   static constexpr uint64_t kDictionarySizeBytes = 4 << 20;
 };
 
-// Dictionaries of sizes that are no powers of two, in the least memory that the
-// plan takes: what is counted must be what was planned.
+// Dictionaries whose sizes are not powers of two, in the minimum memory of the
+// plan: the counted memory must match the plan.
 TEST_F(ServerReloadTest, ArchivesOpenInTheMemoryThatWasPlanned) {
   ServerOptions options;
   std::vector<std::string> paths;
@@ -393,8 +393,8 @@ TEST_F(ServerReloadTest, WhatCallsStillReadCountsWhenTheNextOneIsReloaded) {
   // There is memory for two and a quarter.
   WriteDictionaryOf('c');
   EXPECT_THAT(Reload()[0],
-              AllOf(HasSubstr("stays as it was"),
-                    HasSubstr("try again when the calls have ended")));
+              AllOf(HasSubstr("stays unchanged"),
+                    HasSubstr("retry when the calls that read replaced")));
   for (v1::GetDictionaryResponse response; reader->Read(&response);) {
     EXPECT_EQ(response.data().find_first_not_of('a'), std::string::npos);
   }
@@ -424,7 +424,7 @@ TEST_F(ServerReloadTest, SilentBatchesDoNotKeepReplacedArchives) {
   EXPECT_EQ(ReasonIn(status), "ARCHIVE_REPLACED");
 }
 
-// With memory for one more, as each old one goes before the next comes.
+// The memory suffices for one more, as each old one is freed before the next.
 TEST_F(ServerReloadTest, ManyArchivesAreReplacedAtOnce) {
   ServerOptions options;
   std::vector<std::string> paths;
@@ -459,7 +459,7 @@ TEST_F(ServerReloadTest, TheCacheMakesSpaceForANewArchive) {
   };
   const double before = cache_capacity();
   ASSERT_GT(before, 20 * kMiB);
-  // More than what is kept for reloading, and then more than there is.
+  // More than the memory reserved for reloading, then more than the total.
   const ArchiveArgument large = {"large", directory() + "/large.quire"};
   const ArchiveArgument larger = {"larger", directory() + "/larger.quire"};
   ASSERT_NO_FATAL_FAILURE(
@@ -497,7 +497,7 @@ TEST_F(ServerReloadTest, ADictionaryThatIsSentCountsAsMessageAndSerialised) {
   reader->Finish();
 }
 
-// Reads by 64 clients at once, in the least memory that a server starts with.
+// Reads by 64 clients at once in a server with the minimum memory.
 class LeastMemoryTest : public ServerTest,
                         public ::testing::WithParamInterface<bool> {
  protected:
@@ -511,7 +511,7 @@ class LeastMemoryTest : public ServerTest,
     StartServer(options);
   }
 
-  // The first error of reads of `size_bytes` at random offsets.
+  // Returns the first error of reads of `size_bytes` at random offsets.
   grpc::Status ReadAll(uint64_t size_bytes, int count_each) {
     Mutex mutex;
     grpc::Status first_error;
@@ -550,7 +550,7 @@ class LeastMemoryTest : public ServerTest,
   const std::string all_ = Concatenate(documents_);
 };
 
-// The longer ones are more than twice what their client may hold.
+// The longer ones exceed twice the share of one client.
 TEST_P(LeastMemoryTest, RefusesNoneOfManyReadsAtOnce) {
   for (const uint64_t size_bytes : {16 * kKiB, 300 * kKiB}) {
     const grpc::Status status = ReadAll(size_bytes, 10);

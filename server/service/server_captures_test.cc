@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Documents of a crawl, picked by record type and time over a real socket.
+// Tests documents of a crawl, selected by record type and time over a socket.
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,8 +18,8 @@ using ::testing::HasSubstr;
 
 constexpr char kPage[] = "http://example.org/";
 
-// A page captured three times, not in order of time; each with its request, and
-// a revisit after the last one.
+// A page captured three times, out of order, each with its request, and a
+// revisit after the last one.
 class ServerCapturesTest : public ServerTest {
  protected:
   ServerCapturesTest() {
@@ -81,8 +81,9 @@ TEST_F(ServerCapturesTest, FindsTheNewestPage) {
   EXPECT_EQ(Text(Request("plain")), "newer");
 }
 
-// A later type of response, resource and none is read only where the id has
-// none of an earlier one, however new it is; others are not read at all.
+// Of the types response, resource and none, a later type is read only if the id
+// has no document of an earlier one, whatever the times. Other types are not
+// read.
 TEST_F(ServerCapturesTest, PrefersResponsesThenResourcesThenPlainDocuments) {
   EXPECT_EQ(Text(Request("mixed")), "newer resource");
   EXPECT_EQ(Text(Request("mixed", {}, 15)), "resource");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What happens to a server from outside: damage, reload, drain, health, clients
-// that do not read.
+// Tests external events: damage, reload, drain, health, clients that do not
+// read.
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -33,7 +33,7 @@
 namespace quire {
 namespace {
 
-// Of a line of /metrics; 0 if there is none.
+// Returns the value of a line of /metrics; 0 if there is none.
 uint64_t MetricIn(const std::string& metrics, const std::string& name) {
   const size_t at = metrics.find("\n" + name + " ");
   return at == std::string::npos ? 0
@@ -57,8 +57,8 @@ class ServerLifeTest : public ServerTest {
     return status;
   }
 
-  // Of /metrics, the first page that `holds` is true of; the last one, if it is
-  // not for minutes, which no machine is too slow for.
+  // Returns the first page of /metrics for which `holds` is true, or the last
+  // one after two minutes, which is enough on any machine.
   std::string AwaitMetrics(absl::FunctionRef<bool(const std::string&)> holds) {
     const absl::Time give_up = absl::Now() + absl::Minutes(2);
     for (;;) {
@@ -97,7 +97,7 @@ TEST_F(ServerLifeTest, NamesADamagedBlockAndServesTheOthers) {
   EXPECT_NE(status.error_message().find("block 3 of segment 0"),
             std::string::npos)
       << status.error_message();
-  // What of the range is damaged: the rest of it can be asked for.
+  // The error states the damaged part of the range: the rest can be read.
   const grpc::Status wide = ReadRange(2 * 16384 + 100, 2 * 16384, &data);
   const std::optional<ErrorDetails> details =
       ParseErrorDetails(wide.error_details());
@@ -109,7 +109,7 @@ TEST_F(ServerLifeTest, NamesADamagedBlockAndServesTheOthers) {
   EXPECT_TRUE(ReadRange(4 * 16384, all.size() - 4 * 16384, &data).ok());
   EXPECT_TRUE(data == all.substr(4 * 16384));
 
-  // A batch loses the one item only.
+  // A batch loses only that item.
   grpc::ClientContext context;
   const auto stream = stub().BatchRead(&context);
   v1::BatchReadRequest request;
@@ -178,7 +178,7 @@ TEST_F(ServerLifeTest, ReloadReplacesChangedArchivesUnderCalls) {
   const std::vector<TestDocument> after = MakeDocuments(100, 8);
   WriteArchive(archive_path(), before);
   StartServer();
-  // A call that began before the reload goes on with what it started with.
+  // A call that began before the reload keeps its archive.
   v1::ScanRequest request;
   request.set_archive("docs");
   grpc::ClientContext context;
@@ -203,7 +203,7 @@ TEST_F(ServerLifeTest, ReloadReplacesChangedArchivesUnderCalls) {
   const std::string all = Concatenate(after);
   EXPECT_TRUE(ReadRange(0, 100000, &data).ok());
   EXPECT_TRUE(data == all.substr(0, 100000));
-  // The old token is of contents that are gone.
+  // The old token belongs to the replaced contents.
   request.set_resume_token(token);
   grpc::ClientContext resumed;
   const auto refused = stub().Scan(&resumed, request);
@@ -211,19 +211,18 @@ TEST_F(ServerLifeTest, ReloadReplacesChangedArchivesUnderCalls) {
   EXPECT_EQ(refused->Finish().error_code(),
             grpc::StatusCode::FAILED_PRECONDITION);
 
-  // What cannot be opened leaves the archive as it was.
+  // If opening fails, the archive stays unchanged.
   std::filesystem::remove(archive_path() + "/MANIFEST");
-  EXPECT_THAT(Reload()[0], ::testing::HasSubstr("stays as it was"));
+  EXPECT_THAT(Reload()[0], ::testing::HasSubstr("stays unchanged"));
   EXPECT_TRUE(ReadRange(5, 1000, &data).ok());
   EXPECT_TRUE(data == all.substr(5, 1000));
 }
 
-// The estimate is of the archive that was there when it was made. What is
-// opened may be another one by then.
+// The estimate may belong to an earlier archive than the one being opened.
 TEST_F(ServerLifeTest, ReloadRefusesWhatTakesMoreThanItsEstimate) {
   std::vector<TestDocument> many;
   for (uint64_t i = 0; i < 100'000; ++i) {
-    // Nothing that an index makes smaller.
+    // Ids that an index cannot compress.
     many.push_back({absl::StrCat(absl::Hex(i * 0x9E3779B97F4A7C15u), "-",
                                  absl::Hex(i * 0xC2B2AE3D27D4EB4Fu)),
                     ""});
@@ -242,10 +241,10 @@ TEST_F(ServerLifeTest, ReloadRefusesWhatTakesMoreThanItsEstimate) {
   };
   StartServer(std::move(options));
   is_reload = true;
-  // Other files, which the estimate is of.
+  // Other files than those of the estimate.
   WriteArchive(archive_path(), few);
   EXPECT_THAT(Reload()[0],
-              ::testing::AllOf(::testing::HasSubstr("stays as it was"),
+              ::testing::AllOf(::testing::HasSubstr("stays unchanged"),
                                ::testing::HasSubstr("it needs")));
   std::string data;
   EXPECT_TRUE(ReadRange(5, 1000, &data).ok());
@@ -369,11 +368,12 @@ TEST_F(ServerLifeTest, EndsCallsWhoseClientStopsReading) {
   v1::ScanRequest request;
   request.set_archive("docs");
   grpc::ClientContext context;
-  // Nothing is read: flow control fills up, and the server gives up.
+  // The client does not read: flow control fills up, and the server ends the
+  // call.
   const auto reader = stub().Scan(&context, request);
   const std::string ended =
       "quire_calls_total{code=\"CANCELLED\",method=\"Scan\"} 1";
-  // Its memory comes back a little after it is counted as ended.
+  // The memory is returned shortly after the call is counted as ended.
   const std::string idle = "quire_in_flight_bytes 0";
   EXPECT_THAT(AwaitMetrics([&](const std::string& page) {
                 return absl::StrContains(page, ended) &&
@@ -401,9 +401,9 @@ TEST_F(ServerLifeTest, AScanThatNobodyReadsHoldsItsWindow) {
   request.set_archive("docs");
   grpc::ClientContext context;
   const auto reader = stub().Scan(&context, request);
-  // What is decoded is sent or in its window. A page of metrics is not of one
-  // moment, and the scan may yet move: until flow control has stopped it, and a
-  // while longer.
+  // Decoded bytes are sent or in the window. A page of metrics is not a
+  // snapshot, and the scan may still be moving: wait until flow control has
+  // stopped it, and a while longer.
   uint64_t decoded_bytes = 0;
   int unchanged_count = 0;
   AwaitMetrics([&](const std::string& page) {
@@ -442,8 +442,8 @@ TEST_F(ServerLifeTest, DrainsAndRefuses) {
             grpc::StatusCode::UNAVAILABLE);
 }
 
-// SIGTERM while the drain delay lasts, and the end of the server: both threads
-// use what gRPC has of it.
+// SIGTERM during the drain delay, and the end of the server: both threads use
+// gRPC's server.
 TEST_F(ServerLifeTest, IsWithdrawnWhileAndAfterItIsShutDown) {
   WriteArchive(archive_path(), MakeDocuments(2, 1));
   StartServer();
@@ -472,7 +472,7 @@ TEST_F(ServerLifeTest, ServesOnAUnixSocketAndKeepsItsPlace) {
                         ::testing::HasSubstr("answers there already")));
 }
 
-// A client's end of a connection that was not made by gRPC; -1 if it fails.
+// Returns a client's socket that gRPC did not create; -1 on error.
 int ConnectRaw(const std::string& address) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in place{};
@@ -480,7 +480,7 @@ int ConnectRaw(const std::string& address) {
   place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   place.sin_port = htons(
       static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
-  // Longer than any machine takes, and less than gRPC's bound on idleness.
+  // Longer than any machine needs, and less than gRPC's limit on idleness.
   const timeval patience = {.tv_sec = 120, .tv_usec = 0};
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
   if (connect(fd, reinterpret_cast<const sockaddr*>(&place), sizeof(place)) !=
@@ -496,7 +496,7 @@ TEST_F(ServerLifeTest, EndsConnectionsWhoseHeadersDoNotEnd) {
   WriteArchive(archive_path(), documents);
   ServerOptions options;
   options.archives = {{"docs", archive_path()}};
-  // Of both kinds, so that gRPC and the system name IPv4 clients differently.
+  // Dual-stack, so that gRPC and the system name IPv4 clients differently.
   options.listen_address = "[::]:0";
   options.metrics_address = "127.0.0.1:0";
   options.silence_limit = absl::Milliseconds(300);
@@ -513,7 +513,7 @@ TEST_F(ServerLifeTest, EndsConnectionsWhoseHeadersDoNotEnd) {
 
   const int silent = ConnectRaw(server().address());
   ASSERT_GE(silent, 0);
-  // HTTP/2's preface, no settings, and the first bytes of 100 of a request.
+  // HTTP/2's preface, no settings, and the first of 100 bytes of a request.
   const std::string text(
       "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
       "\0\0\0\4\0\0\0\0\0"
@@ -529,7 +529,7 @@ TEST_F(ServerLifeTest, EndsConnectionsWhoseHeadersDoNotEnd) {
   } while (size > 0);
   EXPECT_EQ(size, 0);
   close(silent);
-  // The one with a call is there still.
+  // The connection with a call is still there.
   const std::string counted =
       "\nquire_connections_refused_total{reason=\"silent\"} 1\n";
   EXPECT_THAT(HttpGet(server().metrics_address(), "/metrics"),
@@ -550,7 +550,7 @@ TEST_F(ServerLifeTest, AnswersItselfByTheSocketOfClients) {
     StartServer(options);
     EXPECT_EQ(HttpGet(server().metrics_address(), "/readyz"), "ready\n")
         << address;
-    // It is no client.
+    // It does not count as a client.
     EXPECT_THAT(HttpGet(server().metrics_address(), "/metrics"),
                 ::testing::HasSubstr("\nquire_connections 0\n"));
     StopServer();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What the access log has of calls of each kind.
+// Tests the lines of the access log for calls of each kind.
 #include <fstream>
 #include <map>
 #include <string>
@@ -28,7 +28,7 @@ class ServerLogTest : public ServerTest {
     StartServer(options);
   }
 
-  // Of the calls of one method, in order, when the server has stopped.
+  // Stops the server and returns the lines of one method's calls, in order.
   std::vector<nlohmann::json> LinesOf(const std::string& method) {
     StopServer();
     std::vector<nlohmann::json> lines;
@@ -70,7 +70,7 @@ TEST_F(ServerLogTest, SaysWhatWasReadAndInWhichTrace) {
         stub().Read(&context, RequestFor("absent"), &response).error_code(),
         grpc::StatusCode::NOT_FOUND);
   }
-  // In the order in which the server is done with the calls.
+  // In the order in which calls end.
   std::map<std::string, nlohmann::json> lines;
   for (nlohmann::json& line : LinesOf("Read")) {
     const std::string asked = line.value("document", "");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// A server that is reachable while its archives are being opened, and reloads
-// of many archives.
+// Tests a server that is reachable while its archives are being opened, and
+// reloads of many archives.
 #include <filesystem>
 #include <memory>
 #include <set>
@@ -28,7 +28,7 @@
 namespace quire {
 namespace {
 
-// Stops openings until they are let through, by name.
+// Blocks openings until they are released, by name.
 class Gate {
  public:
   void Pass(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -40,7 +40,7 @@ class Gate {
     }
   }
 
-  // Until one opening is at the gate.
+  // Waits until one opening is at the gate.
   void AwaitFirst() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     while (!has_come_) {
@@ -94,7 +94,7 @@ class ServerOpeningTest : public ServerTest {
     gate_.AwaitFirst();
   }
 
-  // Of the thread that opens.
+  // Joins the opening thread and returns its result.
   absl::Status AwaitOpened() {
     opener_.join();
     return opened_;
@@ -113,8 +113,8 @@ class ServerOpeningTest : public ServerTest {
     return status;
   }
 
-  // What grpc.health.v1 says: 1 is SERVING, 2 is NOT_SERVING. Debian has no
-  // stubs for it; both messages have one field.
+  // Returns the status of grpc.health.v1: 1 is SERVING, 2 is NOT_SERVING.
+  // Debian has no stubs for it; both messages have one field.
   int Health(const std::string& service) {
     grpc::GenericStub generic(grpc::CreateChannel(
         server().address(), grpc::InsecureChannelCredentials()));
@@ -227,7 +227,7 @@ TEST_F(ServerOpeningTest, ListsWhatIsToCome) {
   EXPECT_TRUE(stub().GetArchive(&context, one, &response).ok());
   EXPECT_EQ(response.archive().state(), v1::ARCHIVE_STATE_OPENING);
 
-  // Tables of an archive that is to come.
+  // Tables of an archive that is still opening.
   v1::GetSymbolTableRequest table;
   table.set_hash(response.archive().symbol_table_hash());
   v1::GetSymbolTableResponse table_response;
@@ -245,7 +245,7 @@ TEST_F(ServerOpeningTest, ListsWhatIsToCome) {
 
   gate_.Open();
   QUIRE_EXPECT_OK(AwaitOpened());
-  // All but the state was known before.
+  // Everything except the state was known before.
   v1::ListArchivesResponse after = list();
   ASSERT_EQ(after.archives_size(), 2);
   for (int i = 0; i < 2; ++i) {
@@ -263,7 +263,7 @@ TEST_F(ServerOpeningTest, ShutdownEndsIt) {
   while (ReasonIn(Read("a")) != "DRAINING") {
     std::this_thread::yield();
   }
-  // Both wait at the gate, and find that they are not wanted any more.
+  // Both wait at the gate, then find that they are no longer wanted.
   gate_.Open();
   EXPECT_THAT(AwaitOpened(), HasCode(absl::StatusCode::kCancelled));
   EXPECT_EQ(server().opening_progress().open_count, 0u);
@@ -280,7 +280,7 @@ TEST_F(ServerOpeningTest, NothingIsOpenedAfterAShutdown) {
 TEST_F(ServerOpeningTest, AnArchiveThatCannotBeOpenedIsNamed) {
   documents_ = MakeDocuments(20, 31);
   WriteArchive(directory() + "/a.quire", documents_, "rlz");
-  // Of the same size, so that only opening finds it.
+  // Of the same size, so that only opening detects it.
   for (const auto& entry :
        std::filesystem::directory_iterator(directory() + "/a.quire")) {
     if (absl::StartsWith(entry.path().filename().string(), "dictionary")) {
@@ -315,7 +315,7 @@ TEST_F(ServerOpeningTest, ALargerArchiveIsOpenedIfItFits) {
     return server().OpenArchives();
   };
   QUIRE_EXPECT_OK(start(kGiB));
-  // Enough for the first one, with nothing for reloading.
+  // Enough for the first one, without memory for reloading.
   uint64_t needed_bytes = 64 * kMiB;
   const auto fits = [&] {
     return PlanMemory(needed_bytes, {{"docs", 10 * kKiB}}).ok();

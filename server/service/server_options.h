@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What a server is started with, and what may change while it runs.
+// Options of a server, and those that may change while it runs.
 #ifndef QUIRE_SERVER_SERVICE_SERVER_OPTIONS_H_
 #define QUIRE_SERVER_SERVICE_SERVER_OPTIONS_H_
 
@@ -24,39 +24,37 @@ namespace quire {
 
 struct ServerOptions {
   std::vector<ArchiveArgument> archives;
-  // Where archives are that Reload() may add; they are among the above already.
-  // Then there may be none at the start, and memory is kept for more. Empty:
-  // there is no such place.
+  // Directory in which Reload() may find more archives; the present ones are in
+  // `archives`, which may then be empty. Memory is reserved for more. Empty: no
+  // directory.
   std::string archives_directory;
-  // Archives that cannot be opened are left out, with a line in the log, as
-  // long as there is one that can; they are tried again on Reload().
+  // Skip archives that cannot be opened, with a line in the log, if at least
+  // one can. Reload() retries them.
   bool skip_broken = false;
-  // "HOST:PORT" or "unix:PATH"; port 0 takes a free one. Not encrypted without
-  // `tls`.
+  // "HOST:PORT" or "unix:PATH"; port 0 selects a free port. Not encrypted
+  // without `tls`.
   std::string listen_address = "127.0.0.1:7420";
-  // For HOST:PORT alone. The files are looked at again from time to time, and
-  // on Reload().
+  // For HOST:PORT only. The files are checked periodically and on Reload().
   TlsFiles tls;
   absl::Duration tls_check_interval = absl::Seconds(10);
-  // A file of rules as access_rules.h has them; read again on Reload(). Empty:
-  // everyone may do everything. With it health is of the server alone, and
-  // there is no reflection.
+  // File of access rules (access_rules.h), read again on Reload(). Empty:
+  // everyone may do everything. With rules, health covers only the whole
+  // server, and there is no reflection.
   std::string access_path;
-  // Of each identity whose rules have none, or of each address where there are
-  // no rules.
+  // Quota of each identity without one in its rules, or of each address if
+  // there are no rules.
   Quota default_quota;
   // "HOST:PORT" for Prometheus and probes (admin_server.h); empty: neither.
   std::string metrics_address;
-  // Bounds the process; unset: what the archives need and a working cache.
+  // Memory limit of the process; unset: the archives' need and a working cache.
   std::optional<uint64_t> memory_bytes;
-  // A client that takes nothing of its answer for so long loses the call.
+  // A client that takes no part of its answer for this time loses the call.
   absl::Duration stall_limit = absl::Seconds(60);
-  // A connection that has had no call since it was accepted is closed after so
-  // long.
+  // A connection without a call since it was accepted is closed after this.
   absl::Duration silence_limit = absl::Minutes(2);
   // A connection of this age, varied by a tenth, gets no new calls: its client
-  // connects anew, perhaps to another server. Infinite: never. At least a
-  // millisecond, as the next.
+  // reconnects, perhaps to another server. Infinite: never. At least one
+  // millisecond, like the grace time.
   absl::Duration connection_age = absl::InfiniteDuration();
   // Calls of such a connection are cancelled after this.
   absl::Duration connection_age_grace = absl::InfiniteDuration();
@@ -65,15 +63,15 @@ struct ServerOptions {
   uint32_t decode_threads = 0;
   BlockStoreOptions::Engine engine = BlockStoreOptions::Engine::kAuto;
   uint32_t device_depth = 32;
-  // Whether blocks are read past the page cache.
+  // Mode of reading blocks past the page cache.
   DirectIo direct_io = DirectIo::kOff;
-  // What all drives are; unset: what the kernel says of each.
+  // Kind of all drives; unset: the kernel's answer for each.
   std::optional<DriveKind> drive;
-  // As BlockStoreOptions::device_model.
+  // See BlockStoreOptions::device_model.
   std::string device_model;
-  // Told of each damaged block that is met; may be empty.
+  // Receives each damaged block found; may be empty.
   DamageReporter report_damage;
-  // Gets lines for the log about what happens outside of calls; may be empty.
+  // Receives lines for the log about events outside of calls; may be empty.
   // Called on any thread.
   SayLine say;
   // Its `say` is the one above.
@@ -83,14 +81,14 @@ struct ServerOptions {
   std::function<void(const std::string&)> before_opening;
 };
 
-// What may change while the server runs, all of it.
+// All settings that may change while the server runs.
 struct ServerChanges {
   std::vector<ArchiveArgument> archives;
-  // Names of archives that stay as they are, without a look at their files.
+  // Names of archives that stay unchanged, without a check of their files.
   std::vector<std::string> kept_archives = {};
   Quota default_quota;
-  // Whether this is what the user wants: not if his configuration is of no use
-  // and these are the values from before.
+  // False if the user's configuration is unusable and these are the earlier
+  // values.
   bool is_wanted = true;
 };
 

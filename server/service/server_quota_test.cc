@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What one client may do in a second, whatever connections it has, and that
-// others do not suffer from it.
+// Tests the rate limits of one client across its connections, and that others
+// do not suffer.
 #include <atomic>
 #include <fstream>
 #include <memory>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr char kArchive[] = "docs";
 
-// One that shares no connection with any other.
+// Returns a stub that shares no connection.
 std::unique_ptr<v1::Archive::Stub> NewConnection(const Server& server) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -51,7 +51,7 @@ TEST_F(ServerQuotaTest, OneWithManyConnectionsTakesNothingFromOthers) {
   constexpr int kConnections = 50;
   constexpr int kCallsPerSecond = 20;
   constexpr int kHonestCalls = 500;
-  // Many more than it may make.
+  // Many more calls than it may make.
   constexpr int kRefusedMin = 2'000;
   const Sha256 digest = Sha256Of("secret");
   const std::string secret = absl::BytesToHexString(
@@ -91,7 +91,7 @@ TEST_F(ServerQuotaTest, OneWithManyConnectionsTakesNothingFromOthers) {
     }
     honest_ended = true;
   }
-  // What a second brings, and what the client had saved up.
+  // The quota of the elapsed time, and one saved second.
   const double seconds = absl::ToDoubleSeconds(absl::Now() - began);
   EXPECT_LE(served, kCallsPerSecond * (seconds + 1) + 1);
   EXPECT_GE(served, 1);
@@ -121,7 +121,7 @@ TEST_F(ServerQuotaTest, WithoutIdentitiesAQuotaIsOfAnAddress) {
 }
 
 TEST_F(ServerQuotaTest, EndsAStreamThatReadsMoreThanItMay) {
-  // Many times what the quota lets through at once.
+  // Many times the amount that the quota allows at once.
   WriteArchive(archive_path(), MakeDocuments(400, 1));
   ServerOptions options;
   options.default_quota.bytes_per_second = 1'000;

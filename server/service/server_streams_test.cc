@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Many streams at once that are read at different times. All come from one
+// Tests many streams that are read at different times. All come from one
 // address, which is one client: it has half of the memory for answers.
 #include <deque>
 #include <memory>
@@ -23,14 +23,14 @@ class ServerStreamsTest : public ServerTest {
   ServerStreamsTest() : all_(Concatenate(documents_)) {
     WriteArchive(archive_path(), documents_, "copy");
     ServerOptions options;
-    // Little: 32 MiB for answers, so that windows of several MiB, as one stream
-    // has, are there for half a dozen.
+    // Little memory: 32 MiB for answers, so that only half a dozen streams can
+    // have windows of several MiB.
     options.memory_bytes = 168 * kMiB;
     options.stall_limit = absl::Minutes(30);
     StartServer(options);
     for (int i = 0; i < 8; ++i) {
       grpc::ChannelArguments arguments;
-      // Or they would share a connection.
+      // Otherwise they would share a connection.
       arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
       stubs_.push_back(v1::Archive::NewStub(grpc::CreateCustomChannel(
           server().address(), grpc::InsecureChannelCredentials(), arguments)));
@@ -50,7 +50,7 @@ class ServerStreamsTest : public ServerTest {
     }
   };
 
-  // Opens scans, by turns on each connection, and reads one message of each.
+  // Opens scans, in turn on each connection, and reads one message of each.
   void OpenScans(int count) {
     v1::ScanRequest request;
     request.set_archive("docs");
@@ -70,7 +70,7 @@ class ServerStreamsTest : public ServerTest {
 };
 
 TEST_F(ServerStreamsTest, StreamsThatNobodyReadsKeepNobodyOut) {
-  // Three quarters of the client's half have memory for 768 of one block each.
+  // Three quarters of the client's half fit 768 of one block each.
   OpenScans(500);
   for (uint64_t offset = 0; offset < 2'000'000; offset += 100'000) {
     v1::ReadRequest request;

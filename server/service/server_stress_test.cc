@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Many clients at once, doing everything, some of it badly.
+// Runs many clients at once, making all kinds of calls, including bad ones.
 #include <algorithm>
 #include <atomic>
 #include <random>
@@ -26,7 +26,7 @@ class ServerStressTest : public ServerTest {
     StartServer(options);
   }
 
-  // One call of some kind; true if it ended in one of the ways it may.
+  // Makes one random call; returns true if its result is permitted.
   bool OneCall(std::mt19937_64& random) {
     const uint64_t offset = random() % all_.size();
     const uint64_t size_bytes =
@@ -165,7 +165,7 @@ TEST_F(ServerStressTest, StopsInTheMiddleOfCalls) {
     clients.emplace_back([&, seed] {
       std::mt19937_64 random(seed);
       while (!stop) {
-        // After the shutdown calls fail with UNAVAILABLE, which is right too.
+        // After the shutdown calls fail with UNAVAILABLE, which is permitted.
         OneCall(random);
       }
     });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// All methods, over a real socket, against the documents they came from.
+// Tests all methods over a real socket against the original documents.
 #include "server/service/server.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace {
 class ServerCallsTest : public ServerTest {
  protected:
   ServerCallsTest() : documents_(MakeDocuments(300, 1)) {
-    // The same id three times over.
+    // The same id three times.
     for (const char* text : {"first", "second", "third and last"}) {
       documents_.push_back({"again", text});
     }
@@ -194,7 +194,7 @@ TEST_F(ServerCallsTest, ScansAndResumes) {
   request.set_archive("docs");
   request.set_offset(1000);
   std::string got;
-  // Cuts off after every message and goes on with its token.
+  // Stops after every message and resumes with its token.
   for (bool more = true; more;) {
     grpc::ClientContext context;
     const auto reader = stub().Scan(&context, request);
@@ -296,9 +296,9 @@ TEST_F(ServerCallsTest, AnswersABatchInDeviceOrder) {
   }
   EXPECT_TRUE(stream->Finish().ok());
   ASSERT_EQ(offsets.size(), 500u);
-  // Blocks are decoded by several threads, one of which the machine may leave
-  // waiting for a while with a block in hand. At random, two pairs in five
-  // would go back so far.
+  // Blocks are decoded by several threads, one of which may be descheduled
+  // while it holds a block. In random order, two in five pairs would descend so
+  // far.
   size_t descents = 0;
   for (size_t i = 1; i < offsets.size(); ++i) {
     descents += offsets[i] + 20 * 16384 < offsets[i - 1] ? 1 : 0;
@@ -390,7 +390,7 @@ TEST_F(ServerCallsTest, ListsDocumentsInTheOrderOfTheArchive) {
   EXPECT_EQ(next, documents_.size());
   EXPECT_EQ(offset, all_.size());
 
-  // Past the end there is nothing, and a prefix does not go with it.
+  // Past the end there are no documents, and a prefix excludes an ordinal.
   request.clear_page_token();
   for (const uint64_t past : {documents_.size(), SIZE_MAX}) {
     request.set_first_ordinal(past);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What /metrics says of each archive, and of connections.
+// Tests the metrics of each archive and of connections.
 #include <memory>
 #include <string>
 
@@ -47,8 +47,8 @@ class ServerTrafficTest : public ServerTest {
     return Archive::Open(PathOf(name)).value()->info().uuid;
   }
 
-  // The first page that has that line; the last one, if none has it for
-  // minutes: a call counts only when the server is done with it.
+  // Returns the first page that has the line, or the last one after two
+  // minutes: a call counts only when the server has finished it.
   std::string AwaitLine(const std::string& line) {
     const absl::Time give_up = absl::Now() + absl::Minutes(2);
     for (;;) {
@@ -187,7 +187,7 @@ TEST_F(ServerTrafficTest, CountsABatchOnceAndAllItsAnswers) {
     ASSERT_TRUE(stream->Write(request));
     v1::BatchReadResponse response;
     ASSERT_TRUE(stream->Read(&response));
-    // Bytes count while the stream goes on.
+    // Bytes count while the stream is open.
     size_bytes += a_documents_[ordinal].text.size();
     ExpectTraffic("a", 0, size_bytes);
   }
@@ -210,7 +210,7 @@ TEST_F(ServerTrafficTest, TellsContentsOfArchivesThatComeAndGo) {
   ExpectLine(info("b", b_uuid));
   ExpectTraffic("a", 1, a_documents_[6].text.size());
 
-  // Other contents under the name, and the other archive is gone.
+  // Other contents under the name, and the other archive is removed.
   changes_.archives = {{"a", PathOf("b")}};
   Reload();
   EXPECT_THAT(AwaitLine(info("a", b_uuid)),

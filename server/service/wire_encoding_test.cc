@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Every call in every encoding, decoded here by the codecs alone and compared
-// with the documents: from both forms of the cache, for codecs of each kind.
+// Tests every call in every encoding against the documents: decoded here by the
+// codecs alone, from both forms of the cache, for codecs of each kind.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -29,8 +29,8 @@ constexpr v1::WireEncoding kEncodings[] = {v1::WIRE_ENCODING_IDENTITY,
                                            v1::WIRE_ENCODING_FSST,
                                            v1::WIRE_ENCODING_STORED};
 
-// Texts of words, with some that no codec makes smaller, some that are
-// compressed, and some that the archive's symbol table suits badly.
+// Texts of words; some are incompressible, some compressed, and some suit the
+// archive's symbol table badly.
 std::vector<TestDocument> MixedDocuments(uint64_t seed) {
   std::vector<TestDocument> documents = MakeDocuments(60, seed);
   std::mt19937_64 random(seed);
@@ -71,7 +71,7 @@ class WireEncodingTest
     FetchTables();
   }
 
-  // With compressed members where blocks may have recipes.
+  // Includes compressed members if blocks may have recipes.
   static std::vector<TestDocument> DocumentsFor(const std::string& codec) {
     std::vector<TestDocument> documents = MixedDocuments(7);
     if (codec.ends_with("/inflate")) {
@@ -88,7 +88,7 @@ class WireEncodingTest
 
   static bool is_reordered() { return std::get<1>(GetParam()); }
 
-  // What a client has before it decodes: the archive's tables by their hash.
+  // Fetches the archive's tables by their hash, like a client before decoding.
   void FetchTables() {
     grpc::ClientContext context;
     v1::GetArchiveRequest request;
@@ -124,7 +124,7 @@ class WireEncodingTest
         SymbolTable::Parse(AsBytes(tables->symbol_table)).value());
   }
 
-  // The codec of stored answers.
+  // Returns the codec of stored answers.
   std::string stored_codec() const {
     return std::string(FindCodec(description_.codec())->name);
   }
@@ -171,7 +171,7 @@ class WireEncodingTest
     return text;
   }
 
-  // The text of an answer, of any message that has one.
+  // Returns the text of an answer, of any message that has one.
   template <typename Message>
   std::string Decode(const Message& message) const {
     EXPECT_EQ(message.checksum(), Checksum64(AsBytes(message.data())));
@@ -233,7 +233,7 @@ class WireEncodingTest
   v1::ArchiveDescription description_;
   std::shared_ptr<const CodecContext> tables_;
   std::unique_ptr<PayloadCodec> codec_;
-  // Blocks with recipes that were decoded.
+  // Number of decoded blocks with recipes.
   mutable int recipe_count_ = 0;
   std::unique_ptr<FsstDecoder> decoder_;
 };
@@ -251,7 +251,7 @@ TEST_P(WireEncodingTest, ReadsAnyRange) {
     ASSERT_TRUE(Decode(response) == all_.substr(offset, size_bytes))
         << offset << " + " << size_bytes << " in " << encoding;
     ++counts[response.encoding()];
-    // What is not stored in a row comes in identity.
+    // Text that is not stored contiguously is answered in identity.
     if (encoding == v1::WIRE_ENCODING_STORED && size_bytes > 0 &&
         !is_reordered()) {
       EXPECT_EQ(response.encoding(), encoding);
@@ -259,11 +259,11 @@ TEST_P(WireEncodingTest, ReadsAnyRange) {
   }
   EXPECT_GT(counts[v1::WIRE_ENCODING_STORED], 100);
   EXPECT_EQ(recipe_count_ > 0, std::get<0>(GetParam()).ends_with("/inflate"));
-  // Noise comes in identity whatever is asked for; the rest is text.
+  // Noise is answered in identity whatever is requested; the rest is text.
   EXPECT_GT(counts[v1::WIRE_ENCODING_FSST], is_reordered() ? 50 : 100);
 }
 
-// All places within symbols, strings and blocks at which an answer can begin
+// All offsets within symbols, strings and blocks at which an answer can begin
 // and end.
 TEST_P(WireEncodingTest, CutsAtEveryAlignment) {
   const uint64_t block_size_bytes = description_.block_size_bytes();
@@ -412,9 +412,9 @@ std::string NameOf(
 
 INSTANTIATE_TEST_SUITE_P(
     Codecs, WireEncodingTest,
-    // One without tables, with a dictionary, with none of its own, with the
-    // symbol table, and with others in some blocks; then those with recipes,
-    // whose blocks vary, and with partitions.
+    // Codecs without tables, with a dictionary, without their own table, with
+    // the symbol table, and with others in some blocks; then those with
+    // recipes, whose blocks vary, and with partitions.
     ::testing::Combine(::testing::Values("zstd", "rlz", "copy", "fsst:1",
                                          "fsst:2", "rlz/inflate",
                                          "zstd/parts/inflate", "lz4/parts",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What a server does around wire encodings: tables, damage, reloading, limits,
-// metrics. wire_encoding_test.cc looks at the answers themselves.
+// Tests wire encodings around the answers: tables, damage, reloading, limits,
+// metrics. wire_encoding_test.cc tests the answers.
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -55,7 +55,7 @@ class WireServiceTest : public ServerTest {
     return stub().GetSymbolTable(&context, request, response);
   }
 
-  // The text of an answer in FSST, by the table that it names.
+  // Returns the text of an answer in FSST, by the table that it names.
   std::string DecodeFsst(const v1::ReadResponse& response) {
     EXPECT_EQ(response.encoding(), v1::WIRE_ENCODING_FSST);
     v1::GetSymbolTableResponse table;
@@ -144,7 +144,7 @@ TEST_F(WireServiceTest, LimitsAreOfDecodedBytes) {
   WriteArchive(archive_path(), MakeDocuments(600, 5), "zstd",
                TrainTable(documents_));
   ServerOptions options;
-  // The least there can be: a Read of the largest size must be possible.
+  // The minimum: a Read of the largest size must be possible.
   options.memory_bytes = uint64_t{180} << 20;
   StartServer(options);
   const uint64_t size_bytes_max = Describe().limits().read_size_bytes_max();
@@ -154,8 +154,7 @@ TEST_F(WireServiceTest, LimitsAreOfDecodedBytes) {
         v1::WIRE_ENCODING_STORED}) {
     v1::ReadResponse response;
     grpc::Status good;
-    // While the last answer has not quite left, two of this size are too
-    // many.
+    // While the last answer is being released, two of this size are too many.
     do {
       good = Read(Request(7, size_bytes_max, encoding), &response);
     } while (ReasonIn(good) == "SERVER_BUSY");
@@ -191,8 +190,8 @@ TEST_F(WireServiceTest, CountsAnswersAndTheirBytes) {
   }
 }
 
-// Documents large and small that come and go in a small cache, in every
-// encoding, by calls of all lengths: the same text as the documents have.
+// Tests small and large documents in a small cache, in every encoding, by calls
+// of all lengths.
 TEST_F(WireServiceTest, ASmallCacheServesEveryEncoding) {
   const std::vector<TestDocument> documents = MakeDocuments(400, 21);
   const std::string all = Concatenate(documents);

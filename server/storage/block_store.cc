@@ -17,8 +17,8 @@
 namespace quire {
 namespace {
 
-// Less is not worth a timer; more would let a device stand still that the
-// decoders could soon need.
+// A shorter wait is not worth a timer; a longer one would idle a device that
+// the decoders could soon need.
 constexpr std::chrono::microseconds kDevicePatienceMin{50};
 constexpr std::chrono::microseconds kDevicePatienceMax{400};
 
@@ -50,7 +50,8 @@ absl::Status CheckFetch(const BlockFetch& fetch) {
 
 absl::StatusOr<std::unique_ptr<BlockStore>> BlockStore::Create(
     const BlockStoreOptions& options) {
-  // The store keeps it, for drives that are added when `options` are gone.
+  // The store keeps this for drives that are added after `options` are
+  // destroyed.
   const DeviceFactory open_engine =
       [engine = options.engine,
        depth = options.device_depth](Device::Done done) {
@@ -129,7 +130,7 @@ BlockStore::~BlockStore() {
       reads_ended_.Wait(&mutex_);
     }
   }
-  // Before the decode pool, which their threads feed.
+  // Before the decode pool, to which their threads add tasks.
   drives_.CloseDevices();
 }
 
@@ -172,7 +173,7 @@ std::vector<BlockStore::FetchId> BlockStore::FetchAll(
 
 void BlockStore::FetchSome(std::span<FetchItem> items,
                            std::vector<FetchId>& ids) {
-  // Of the fetches that have ended at once.
+  // Results of the fetches that ended at once.
   std::vector<std::pair<size_t, absl::StatusOr<BlockPtr>>> results;
   DriveReads reads;
   {
@@ -204,8 +205,8 @@ std::optional<BlockStore::FetchId> BlockStore::Begin(
   const bool has_parts = fetch.part_size_bytes < fetch.raw_size_bytes;
   // One part may be cached while another is in flight.
   if (in_flight == nullptr || has_parts) {
-    // A block is in the cache before it is taken out of the table, so that this
-    // look-up finds what was decoded since the caller's own.
+    // A block is cached before it is removed from the table: this look-up finds
+    // blocks decoded since the caller's own.
     BlockPtr cached =
         cache_.Find(fetch.key, BlockCache::UseOf(fetch.fetch_class));
     if (cached != nullptr) {
@@ -225,8 +226,8 @@ std::optional<BlockStore::FetchId> BlockStore::Begin(
     return std::nullopt;
   }
   if (in_flight != nullptr) {
-    // It may be of this very run, and a run that is enqueued can be split. A
-    // part changes nothing of the run that has its block.
+    // The block may be in this very run, and an enqueued run can be split. A
+    // part leaves the run of its block unchanged.
     if (!has_parts || fetch.fetch_class < in_flight->fetch.fetch_class) {
       Enqueue(now, run);
     }
@@ -356,7 +357,7 @@ void BlockStore::RunDecodeTask(DriveRead& read,
       InFlightBlock& block = *blocks[i].block;
       BlockOutcome& outcome = task.outcomes()[i];
       if (outcome.is_damaged && !stopping_ && in_flight_.ReturnToQueue(block)) {
-        // A bit may have been flipped on the way: a read of its own.
+        // A bit may have been flipped in transit: read the block alone.
         BlockRun run = {&block};
         Enqueue(now, run);
         continue;
@@ -405,7 +406,7 @@ absl::Status BlockStore::AddDrive(const DriveInfo& drive) {
   ReadMemory* memory = nullptr;
   {
     MutexLock lock(&mutex_);
-    // Whatever the files lie on, a modelled drive is the only one.
+    // A modelled drive is the only one, whatever the files lie on.
     const bool is_modelled = !options_.device_model.empty();
     if (drives_.Find(drive.name) != nullptr ||
         (is_modelled && !drives_.empty())) {
@@ -428,7 +429,7 @@ absl::Status BlockStore::AddDrive(const DriveInfo& drive) {
           *in_flight, *memory));
   queue->SetPatience([this] { return DevicePatience(); });
   MutexLock lock(&mutex_);
-  // If another thread was quicker, this queue is closed again.
+  // If another thread was faster, close this queue.
   if (drives_.Find(drive.name) == nullptr) {
     drives_.Add(std::move(queue));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Decoded blocks, from the cache or from a device: what the service asks for
-// and all it sees of storage.
+// Decoded blocks, from the cache or from a device: the service's only interface
+// to storage.
 #ifndef QUIRE_SERVER_STORAGE_BLOCK_STORE_H_
 #define QUIRE_SERVER_STORAGE_BLOCK_STORE_H_
 
@@ -37,61 +37,61 @@ namespace quire {
 struct BlockOutcome;
 
 struct BlockStoreOptions {
-  // Affects memory. The cache holds at most this much: blocks, each rounded up
-  // to whole pages, and what is kept about them. 0: no cache.
+  // Affects memory. Limit of the cache: blocks, each rounded up to whole pages,
+  // and their records. 0: no cache.
   uint64_t cache_size_bytes = uint64_t{256} << 20;
-  // Device reads and decoded blocks that are neither cached nor handed out yet,
-  // and the pages that are kept for the next of them. A block that needs more
-  // is still read, alone. Not in either bound: blocks that callers hold on to
-  // after the cache let go of them, and about 400 bytes for each fetch pending.
+  // Limit of device reads, of decoded blocks neither cached nor handed out yet,
+  // and of the pages kept for their successors. A block that needs more is
+  // still read, alone. Outside both limits: evicted blocks that callers hold,
+  // and about 400 bytes for each pending fetch.
   uint64_t buffers_size_bytes_max = uint64_t{64} << 20;
-  // Fetches that may wait; past it Fetch() fails with ResourceExhausted.
+  // Limit on waiting fetches; above it Fetch() fails with ResourceExhausted.
   uint32_t pending_fetches_max = 1 << 17;
 
   // Affects performance.
-  // 0: one for each core.
+  // 0: one per core.
   uint32_t decode_threads = 0;
   using Engine = DeviceEngine;
   Engine engine = Engine::kAuto;
   // Reads in flight at each drive.
   uint32_t device_depth = 32;
-  // Whether extents that have a direct_fd are read through it, widened to its
-  // alignment; where that fails they are read again through their fd.
+  // Read extents that have a direct_fd through it, widened to its alignment. If
+  // that fails, repeat the read through their fd.
   bool direct_io = false;
-  // What is read from: each drive has its own queue and engine. None: one of
-  // which nothing is known. A drive model brings its own.
+  // Drives to read from; each has its own queue and engine. Empty: one unknown
+  // drive. A drive model replaces them.
   std::vector<DriveInfo> drives = {};
-  // Makes reads take as long as this drive would; empty: as long as they take.
-  // One of DrivePresets() (model/drive_presets.h).
+  // Delays reads as this drive would; empty: no delay. One of DrivePresets()
+  // (model/drive_presets.h).
   std::string device_model = {};
 };
 
-// Monotonous counters and current levels, for metrics.
+// Monotonic counters and current levels, for metrics.
 struct BlockStoreStats {
   // Each Lookup() that found its block and each Fetch() counts once.
   uint64_t cache_hits = 0;
   uint64_t cache_misses = 0;
   uint64_t cache_evictions = 0;
   uint64_t cache_size_bytes = 0;
-  // What the cache may hold now.
+  // Current capacity of the cache.
   uint64_t cache_capacity_bytes = 0;
   uint64_t cache_blocks = 0;
-  // Fetches that found one for the same block in flight.
+  // Fetches that joined one for the same block in flight.
   uint64_t joined_fetches = 0;
   uint64_t device_reads = 0;
   uint64_t device_read_bytes = 0;
   uint64_t device_errors = 0;
-  // Each part of a block that is decoded in parts counts by itself.
+  // Each part of a block that is decoded in parts counts separately.
   uint64_t blocks_decoded = 0;
-  // Blocks of which all was decoded, and those of which some parts were.
+  // Blocks decoded whole, and blocks of which only some parts were.
   uint64_t whole_decodes = 0;
   uint64_t partial_decodes = 0;
   uint64_t decoded_bytes = 0;
-  // Blocks that callers got an error for because of a checksum, a codec or a
-  // file that ends early.
+  // Blocks answered with an error because of a checksum, a codec or a truncated
+  // file.
   uint64_t decode_failures = 0;
-  // Blocks that were read a second time, because of a device error or because
-  // their bytes did not decode; and those of them whose second read was good.
+  // Blocks read a second time, because of a device error or because their bytes
+  // did not decode; and those whose second read succeeded.
   uint64_t repeated_blocks = 0;
   uint64_t recovered_blocks = 0;
   uint64_t cancelled_fetches = 0;
@@ -99,29 +99,29 @@ struct BlockStoreStats {
   uint64_t queued_fetches = 0;
   uint64_t device_reads_in_flight = 0;
   uint64_t buffers_size_bytes = 0;
-  // As Drives() has them.
+  // See Drives().
   std::vector<DriveStats> drives = {};
 };
 
-// The way of a block that is not cached:
+// Path of a block that is not cached:
 //
 //   Fetch()            enters the block in the table of in-flight blocks, or
 //                      joins it there (in_flight_table.h); the queue of its
-//                      drive has one request for each run of neighbours that
-//                      are asked for together (drive_queue.h)
+//                      drive has one request for each run of neighbours
+//                      fetched together (drive_queue.h)
 //   Plan()             the drives, in turn, join requests into reads whose
 //                      memory is reserved (drive_set.h, read_memory.h);
 //                      StartPlanned() hands them to the devices
-//   OnDeviceResults()  device thread: the blocks that were read become decode
-//                      tasks; plans again
-//   RunDecodeTask()    decode pool: decodes and caches (decode_task.h), takes
-//                      the blocks out of the table or enqueues a damaged one
-//                      once more; plans again; answers the fetches
+//   OnDeviceResults()  device thread: turns the blocks that were read into
+//                      decode tasks; plans again
+//   RunDecodeTask()    decode pool: decodes and caches (decode_task.h), removes
+//                      the blocks from the table or enqueues a damaged one
+//                      again, once; plans again; answers the fetches
 //
-// One mutex guards the table, the queues and the account of memory. Blocks that
-// Lookup() finds take only the lock of their shard of the cache. No lock is
-// held across I/O, decoding, callbacks or the destruction of what belongs to
-// callers.
+// One mutex guards the table, the queues and the account of memory. Lookup()
+// takes only the lock of the block's cache shard if it finds the block. No lock
+// is held across I/O, decoding, callbacks or the destruction of callers'
+// objects.
 // Thread-safe.
 class BlockStore {
  public:
@@ -129,65 +129,64 @@ class BlockStore {
   using Done = FetchDone;
   using FetchId = quire::FetchId;
 
-  // Starts the device threads and the decode pool. With `open_device`, drives
-  // are read through what it opens, once for each drive, also for those that
-  // are added later; otherwise as the options say.
-  // Errors: FailedPrecondition  the engine asked for does not work here; the
-  //                             message says why.
-  //         InvalidArgument     an option is out of range, or there is no such
-  //                             drive model.
-  //         ResourceExhausted   the system gives no more threads.
+  // Starts the device threads and the decode pool. With `open_device`, it opens
+  // the device of each drive, also of those added later; otherwise the options
+  // select the engine.
+  // Errors: FailedPrecondition  the requested engine does not work here; states
+  //                             the reason.
+  //         InvalidArgument     an option is out of range, or the drive model
+  //                             is unknown.
+  //         ResourceExhausted   no more threads available.
   //         Those of `open_device`.
   static absl::StatusOr<std::unique_ptr<BlockStore>> Create(
       const BlockStoreOptions& options);
   static absl::StatusOr<std::unique_ptr<BlockStore>> Create(
       const BlockStoreOptions& options, DeviceFactory open_device);
 
-  // Ends all fetches (with Cancelled where they were still queued), runs all
-  // tasks of the decode pool, then joins the threads. Blocks that were handed
-  // out stay valid.
-  // REQUIRES: no other call runs, and this is not called by a `done`.
+  // Ends all fetches (with Cancelled if they were still queued), runs all tasks
+  // of the decode pool, then joins the threads. Blocks that were handed out
+  // stay valid.
+  // REQUIRES: no other call runs, and no `done` calls this.
   ~BlockStore();
   BlockStore(const BlockStore&) = delete;
   BlockStore& operator=(const BlockStore&) = delete;
 
-  // The block if it is in the cache, else null. Counts as a hit or as nothing:
-  // the Fetch() that follows counts the miss. Never blocks on I/O. Unless it is
-  // for a scan, marks the block as in demand.
+  // Returns the block if it is cached, else null. Counts hits only: the Fetch()
+  // that follows counts the miss. Never blocks on I/O. Unless it is for a scan,
+  // marks the block as in demand.
   BlockPtr Lookup(const BlockKey& key,
                   FetchClass fetch_class = FetchClass::kInteractive);
 
-  // Whether the block is in the cache; a look, not a use. Never blocks on I/O.
+  // True if the block is cached; does not count as a use. Never blocks on I/O.
   bool IsCached(const BlockKey& key) const { return cache_.Contains(key); }
 
-  // Gives the cache another capacity than cache_size_bytes of the options;
-  // evicts what exceeds it. No two calls may overlap.
+  // Sets the capacity of the cache, initially cache_size_bytes of the options,
+  // and evicts the excess. No two calls may overlap.
   void ResizeCache(uint64_t size_bytes) { cache_.Resize(size_bytes); }
 
-  // What a read takes at the drive that files of this placement are read from
-  // (null as in BlockFetch), by the last reads there; 0 before the first.
+  // Returns the recent average time of a read at the drive of this placement
+  // (null as in BlockFetch); 0 before the first read.
   std::chrono::nanoseconds TimePerRead(const FilePlacement* placement) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Gets a block: from the cache, too, but a caller who expects it there calls
+  // Fetches a block, also from the cache. A caller that expects it there calls
   // Lookup() first, which does not take the store's mutex. `done` is called
-  // exactly once, on a thread of the decode pool or, where the block is cached
-  // or the fetch is refused, on this one before Fetch() returns. It must not
+  // exactly once: on a thread of the decode pool or, if the block is cached or
+  // the fetch is refused, on this one before Fetch() returns. It must not
   // block. No lock is held while it runs.
-  // Fetches of one block, or of parts of it, that overlap in time share one
-  // read and one decoding. (A part that is asked for when others of its block
-  // are about to be decoded is read by itself.)
+  // Overlapping fetches of one block, or of its parts, share one read and one
+  // decoding. (A part requested when others of its block are about to be
+  // decoded is read separately.)
   // A block that the device fails to read, or that does not decode, is read
-  // once more, from the drive where the system lets us, before `done` is
-  // called.
+  // once more before `done` is called, from the drive if the system permits.
   // Returns the fetch's id, or 0 if `done` has run already.
-  // Errors, through `done`: DataLoss (from the decoder, or the file ends
-  // early), Unavailable (device error), ResourceExhausted (queue full, or no
-  // memory), Cancelled, InvalidArgument (empty extent or no decoder).
+  // Errors, through `done`: DataLoss (from the decoder, or the file is
+  // truncated), Unavailable (device error), ResourceExhausted (queue full, or
+  // no memory), Cancelled, InvalidArgument (empty extent or no decoder).
   FetchId Fetch(BlockFetch fetch, Done done) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Fetch() for each, in one step: neighbours that are asked for together are
-  // read together even where the device idles. Returns the ids in their order.
+  // Calls Fetch() for each, in one step: neighbours in the list are read
+  // together even if the device is idle. Returns the ids in their order.
   struct FetchItem {
     BlockFetch fetch;
     Done done;
@@ -196,28 +195,28 @@ class BlockStore {
   std::vector<FetchId> FetchAll(std::vector<FetchItem> items)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Withdraws a fetch: if its read has not started, `done` gets Cancelled (on
-  // this thread, before Cancel() returns) and no I/O takes place on its behalf.
-  // Otherwise, or if it has ended, nothing happens.
+  // Withdraws a fetch. If its read has not started, `done` gets Cancelled (on
+  // this thread, before Cancel() returns) and no I/O takes place for it. No
+  // effect otherwise, or if it has ended.
   void Cancel(FetchId id) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The threads that decode, for work on blocks that is too long for the
-  // caller's thread; and the memory that blocks have, for what is made of them,
-  // which is outside of all bounds of the options. They live as long as the
-  // store, buffers longer.
+  // The decode threads, for work on blocks that is too long for the caller's
+  // thread; and memory of the same kind as blocks, for their encoded forms,
+  // outside of all limits of the options. Both live as long as the store,
+  // buffers longer.
   DecodePool& decode_pool() { return *decode_pool_; }
 
   BufferPool& buffers() { return *buffers_; }
 
-  // Gives a drive a queue and an engine unless it has them: for files that are
-  // opened later. Opening takes some system calls.
+  // Adds a queue and an engine for a drive unless it has them: for files that
+  // are opened later. Makes some system calls.
   // Errors: as Create().
   absl::Status AddDrive(const DriveInfo& drive) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Of the first drive: "io_uring", "pread", or "model:" and the drive's name.
+  // Returns "io_uring", "pread", or "model:NAME", of the first drive.
   std::string engine_name() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // In the order in which they were added. For the log.
+  // Returns the drives in the order in which they were added, for the log.
   std::vector<DriveDescription> Drives() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   BlockStoreStats Stats() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -225,19 +224,19 @@ class BlockStore {
  private:
   BlockStore(const BlockStoreOptions& options, DeviceFactory open_device);
 
-  // FetchAll() for so many that the lock is not held long.
+  // Fetches per step, which limits how long the lock is held.
   static constexpr size_t kFetchesPerStep = 256;
   void FetchSome(std::span<FetchItem> items, std::vector<FetchId>& ids)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Begins a fetch, which takes `done`. Nothing, with `done` left and `result`
-  // set, if it has ended at once. A block that is not in flight yet joins the
-  // run, which is enqueued first if it cannot; the caller enqueues what is left
-  // of the run.
+  // Begins a fetch, which takes `done`. If it ends at once, returns nullopt,
+  // leaves `done` and sets `result`. A block not yet in flight joins `run`,
+  // which is enqueued first if the block cannot join; the caller enqueues the
+  // remaining run.
   std::optional<FetchId> Begin(SchedulerTime now, BlockFetch& fetch, Done& done,
                                absl::StatusOr<BlockPtr>& result, BlockRun& run)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // One more fetch for a block that is in flight.
+  // Adds a fetch to a block in flight.
   FetchId Join(SchedulerTime now, InFlightBlock& block, const BlockFetch& fetch,
                Done& done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Enqueue(SchedulerTime now, BlockRun& run)
@@ -246,7 +245,7 @@ class BlockStore {
   void CountDecoded(const BlockFetch& fetch, const BlockOutcome& outcome)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // What the devices are to read now; the caller passes it to StartPlanned()
+  // Returns the reads to start now; the caller passes them to StartPlanned()
   // without the lock.
   DriveReads Plan(SchedulerTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartPlanned(const DriveReads& reads) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -259,8 +258,8 @@ class BlockStore {
   void RunDecodeTask(DriveRead& read, std::span<const ReadBlock> blocks)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // For so long results may wait for each other: half of the time for which the
-  // decoders have enough to do.
+  // Returns how long results may wait for each other: half of the time until
+  // the decoders run out of work.
   std::chrono::microseconds DevicePatience() const;
 
   const BlockStoreOptions options_;
@@ -269,17 +268,17 @@ class BlockStore {
   BlockCache cache_;
 
   mutable Mutex mutex_;
-  // Signalled, while the store is being destroyed, when a drive's last read or
-  // a StartPlanned() ends.
+  // Signalled during destruction when a drive's last read or a StartPlanned()
+  // ends.
   CondVar reads_ended_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  // Plan()s whose StartPlanned() has not ended.
+  // Number of Plan() calls whose StartPlanned() has not ended.
   size_t unstarted_plans_ ABSL_GUARDED_BY(mutex_) = 0;
   ReadMemory memory_ ABSL_GUARDED_BY(mutex_);
   InFlightTable in_flight_ ABSL_GUARDED_BY(mutex_);
-  // Never empty, and no drive is ever removed, once there is a store.
+  // Never empty, and no drive is ever removed, once the store exists.
   DriveSet drives_ ABSL_GUARDED_BY(mutex_);
-  // What the cache, the table and the drives do not count.
+  // Counters outside the cache, the table and the drives.
   BlockStoreStats stats_ ABSL_GUARDED_BY(mutex_);
 
   // Last: its threads use all of the above until they are joined.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The whole store over a device that fails as a FaultPlan has it: each fetch
-// ends once, and as its own block says. QUIRE_SIMULATION_SEEDS=n runs n seeds,
-// QUIRE_SIMULATION_SEED=n that one alone.
+// Tests the whole store over a device that fails as a FaultPlan says: each
+// fetch ends once, with the result of its own block. QUIRE_SIMULATION_SEEDS=n
+// runs n seeds, QUIRE_SIMULATION_SEED=n only that one.
 #include <algorithm>
 #include <memory>
 #include <random>
@@ -23,9 +23,8 @@ namespace {
 constexpr uint64_t kBlocks = 400;
 constexpr uint32_t kRawSizeBytes = 2000;
 
-// Keeps reads until the test says which is served next, on the test's thread;
-// what it makes of them is the plan's.
-// Thread-safe.
+// Keeps reads until the test serves them, on the test's thread. The plan
+// determines the results. Thread-safe.
 class FaultyDevice final : public Device {
  public:
   FaultyDevice(const FaultPlan* plan, Done done)
@@ -44,8 +43,7 @@ class FaultyDevice final : public Device {
     return waiting_.size();
   }
 
-  // Serves up to so many of those that wait, drawn by `random`; the others
-  // stall.
+  // Serves up to `count` waiting reads, drawn by `random`; the others stall.
   void Serve(size_t count, std::mt19937_64& random)
       ABSL_LOCKS_EXCLUDED(mutex_) {
     std::vector<DeviceRead> served;
@@ -74,8 +72,8 @@ class FaultyDevice final : public Device {
   std::vector<DeviceRead> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
-// One store, one seed, one step after the other: after each all that the
-// decode pool has to do is done, so that equal seeds are equal runs.
+// Runs one store with one seed, step by step. The decode pool is idle after
+// each step, so that equal seeds give equal runs.
 class Steps {
  public:
   Steps(const TestBlocks& blocks, uint64_t seed)
@@ -116,7 +114,7 @@ class Steps {
     CheckEnd();
   }
 
-  // Status codes of all fetches, in order, and what the device did.
+  // Status codes of all fetches, in order, and the counters of the device.
   std::vector<uint64_t> Trace() const {
     std::vector<uint64_t> trace;
     for (size_t i = 0; i < asked_.size(); ++i) {
@@ -177,10 +175,10 @@ class Steps {
     ASSERT_EQ(stats.device_reads_in_flight, device_->waiting());
     ASSERT_LE(stats.queued_fetches, options_.pending_fetches_max);
     ASSERT_LE(stats.cache_size_bytes, options_.cache_size_bytes);
-    // Of reads, seven eighths; one alone may take more.
+    // Reads may take seven eighths; a single read may take more.
     ASSERT_TRUE(stats.buffers_size_bytes <= options_.buffers_size_bytes_max ||
                 stats.device_reads_in_flight <= 1);
-    // It does not idle while somebody waits.
+    // The device is not idle while a fetch waits.
     ASSERT_TRUE(stats.queued_fetches == 0 || stats.device_reads_in_flight > 0);
   }
 
@@ -261,8 +259,8 @@ TEST(BlockStoreFaultTest, ASeedIsOneRun) {
   }
 }
 
-// The same faults on the device's own thread, with several that decode: the
-// order is the machine's, but not how each fetch ends.
+// The same faults on the device's own thread with several decode threads: the
+// order varies, but not the result of each fetch.
 TEST(BlockStoreFaultTest, ThreadsDoNotChangeHowFetchesEnd) {
   const TestBlocks blocks(kBlocks, kRawSizeBytes);
   for (const uint64_t seed : SimulationSeeds(8)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The store's bounds hold for the process, not only for its own counters.
-// Measures resident memory, so it is not run under sanitizers.
+// Tests that the limits hold for the process, not only for the store's own
+// counters. Measures resident memory, so it is not run under sanitizers.
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
@@ -38,7 +38,7 @@ uint64_t AnonymousResidentBytes() {
 TEST(BlockStoreMemoryTest, ResidentMemoryStaysWithinTheBounds) {
   constexpr uint64_t kSeed = 7;
   SCOPED_TRACE(absl::StrCat("seed ", kSeed));
-  // Sizes that do not fit each other's place.
+  // Sizes of different classes, which cannot reuse each other's memory.
   std::vector<std::unique_ptr<TestBlocks>> archives;
   const std::vector<uint32_t> raw_sizes = {5000, 16 << 10, 40000, 64 << 10,
                                            150000};
@@ -49,7 +49,7 @@ TEST(BlockStoreMemoryTest, ResidentMemoryStaysWithinTheBounds) {
   BlockStoreOptions options;
   options.cache_size_bytes = 12 * kMiB;
   options.buffers_size_bytes_max = 4 * kMiB;
-  // As many as on any machine: each has a stack and an arena of malloc's.
+  // The same on any machine: each has a stack and an arena of malloc.
   options.decode_threads = 2;
   const uint64_t before = AnonymousResidentBytes();
   ASSERT_GT(before, 0);
@@ -58,7 +58,7 @@ TEST(BlockStoreMemoryTest, ResidentMemoryStaysWithinTheBounds) {
     QUIRE_ASSERT_OK_AND_ASSIGN(auto store, BlockStore::Create(options));
     std::mt19937_64 random(kSeed);
     for (int round = 0; round < 200; ++round) {
-      // One archive is asked for more than others, each for a while.
+      // One archive is read more than others, each for a while.
       const size_t favourite = static_cast<size_t>(round) / 10 % 5;
       FetchLog log;
       for (int i = 0; i < 64; ++i) {
@@ -66,7 +66,8 @@ TEST(BlockStoreMemoryTest, ResidentMemoryStaysWithinTheBounds) {
             *archives[random() % 4 == 0 ? random() % 5 : favourite];
         store->Fetch(blocks.Fetch(random() % blocks.count()),
                      [done = log.Watch()](auto result) {
-                       // Not the block: what callers hold is outside.
+                       // Without the block: blocks that callers hold are
+                       // outside the limits.
                        done(result.ok() ? absl::StatusOr<BlockStore::BlockPtr>(
                                               BlockStore::BlockPtr())
                                         : std::move(result));
@@ -81,7 +82,7 @@ TEST(BlockStoreMemoryTest, ResidentMemoryStaysWithinTheBounds) {
     EXPECT_GT(store->Stats().cache_evictions, 1000);
     EXPECT_GT(store->Stats().cache_size_bytes, 10 * kMiB);
   }
-  // Threads' stacks, malloc's own, hash tables.
+  // Stacks of threads, overhead of malloc, hash tables.
   constexpr uint64_t kOtherBytes = 2 * kMiB;
   EXPECT_LE(most - before, options.cache_size_bytes +
                                options.buffers_size_bytes_max + kOtherBytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// In which order the store reads, and for whom.
+// Tests the order of the store's reads, and fairness between clients.
 #include <algorithm>
 #include <atomic>
 #include <functional>
@@ -19,7 +19,7 @@
 namespace quire {
 namespace {
 
-// Takes whatever a file has.
+// Accepts any stored bytes.
 class AnyBytes final : public BlockDecoder {
  public:
   absl::Status Decode(BlockAddress /*block*/, ByteView /*stored*/,
@@ -28,8 +28,7 @@ class AnyBytes final : public BlockDecoder {
   }
 };
 
-// A large file of nothing, in blocks that lie too far apart to be read
-// together.
+// A large sparse file, in blocks that lie too far apart to be read together.
 class SparseBlocks {
  public:
   static constexpr uint64_t kDistanceBytes = 128 << 10;
@@ -60,18 +59,18 @@ using ::testing::ElementsAreArray;
 
 constexpr uint64_t kMany = 5'000;
 constexpr uint64_t kFew = 5;
-// Room for 56 blocks read but not decoded.
+// Space for 56 blocks read but not decoded.
 constexpr uint64_t kBuffersSizeBytes = 512 << 10;
-// Those in the buffers, 64 and two for each of two clients' five until the
+// The blocks in the buffers, 64 and two for each of two clients' five until the
 // first of the few is overdue, and one overdue read in four.
 constexpr uint64_t kBeforeTheFewMax = 56 + 64 + 20 + 4 * kFew + 10;
 
 class ManyAndFewTest : public ::testing::TestWithParam<FetchClass> {
  protected:
-  // Client 1 wants all blocks but the first few, which client 2 wants
-  // afterwards; the sweep has passed them by then. Waits until both have them.
-  // Returns how many of client 1's came between client 2's asking and the last
-  // of his.
+  // Client 1 fetches all blocks except the first few. Client 2 fetches those
+  // later, when the sweep has passed them. Waits until both have them. Returns
+  // how many of client 1's blocks arrived between client 2's request and its
+  // last block.
   uint64_t Run(BlockStore& store, const std::function<void()>& serve) {
     std::vector<BlockStore::FetchItem> many;
     for (uint64_t i = 0; i < kMany; ++i) {
@@ -98,7 +97,7 @@ class ManyAndFewTest : public ::testing::TestWithParam<FetchClass> {
     for (uint64_t i = 0; i < kMany + kFew; ++i) {
       EXPECT_TRUE(log_.Get(i).result.ok());
     }
-    // The few may have been quicker than this thread.
+    // The few may have been faster than this thread.
     return many_before_few_ -
            std::min<uint64_t>(many_before_few_, many_before_asking);
   }
@@ -119,8 +118,8 @@ TEST_P(ManyAndFewTest, AFewDoNotWaitForAnothersBacklog) {
                          OpensManualDevice(device)));
   const uint64_t before = Run(*store, [&] {
     for (uint64_t served = 0; served < kMany + kFew; ++served) {
-      // What is next is begun when what was served has been decoded. A
-      // scheduler that keeps a read back is to fail and not to spin.
+      // The next read starts when the served one has been decoded. If a
+      // scheduler withholds a read, fail instead of spinning.
       SettleDecoding(*store);
       ASSERT_FALSE(device->waiting().empty())
           << "nothing is read after " << served << " reads";
@@ -139,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(Classes, ManyAndFewTest,
 class ModelledManyAndFewTest : public ManyAndFewTest {};
 
 TEST_P(ModelledManyAndFewTest, AFewDoNotWaitForAnothersBacklog) {
-  // One at a time, so that no thread is overtaken by chance.
+  // One at a time, so that no thread overtakes another.
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const auto store,
       BlockStore::Create({.cache_size_bytes = 0,
@@ -153,12 +152,12 @@ TEST_P(ModelledManyAndFewTest, AFewDoNotWaitForAnothersBacklog) {
 INSTANTIATE_TEST_SUITE_P(Classes, ModelledManyAndFewTest,
                          ::testing::Values(FetchClass::kBatch));
 
-// Stores over drives that the test works by hand.
+// Stores over drives that the test controls.
 class DrivesTest : public ::testing::Test {
  protected:
   void Open(BlockStoreOptions options) {
     options.cache_size_bytes = 0;
-    // So that SettleDecoding() leaves nothing to wait for.
+    // So that SettleDecoding() leaves no work.
     options.decode_threads = 1;
     auto store = BlockStore::Create(options, [this](Device::Done done) {
       auto device = std::make_unique<ManualDevice>(std::move(done));
@@ -177,7 +176,7 @@ class DrivesTest : public ::testing::Test {
     return std::make_shared<const FilePlacement>(std::move(placement));
   }
 
-  // All blocks of the file at once.
+  // Fetches all blocks of the file together.
   void FetchAll(const TestBlocks& blocks,
                 const std::shared_ptr<const FilePlacement>& placement) {
     std::vector<BlockStore::FetchItem> items;
@@ -188,13 +187,13 @@ class DrivesTest : public ::testing::Test {
     store_->FetchAll(std::move(items));
   }
 
-  // What is at the device once all that was read is decoded.
+  // Returns the reads at the device once all earlier reads are decoded.
   std::vector<DeviceRead> ReadsAt(const ManualDevice& device) {
     SettleDecoding(*store_);
     return device.waiting();
   }
 
-  // One after the other, `count` or as many as come; where they were.
+  // Serves reads in turn, at most `count`; returns their offsets.
   std::vector<uint64_t> ServeInTurn(ManualDevice& device, size_t count) {
     std::vector<uint64_t> offsets;
     while (offsets.size() < count) {
@@ -244,7 +243,7 @@ TEST_F(DrivesTest, ReadsInPhysicalOrderAndNotOverBreaks) {
 TEST_F(DrivesTest, ABlockOverABreakIsReadAlone) {
   TestBlocks blocks(4, 4'088);
   Open({.drives = {{.name = "a"}}});
-  // Through the middle of the second one.
+  // The boundary is in the middle of the second block.
   FetchAll(blocks, Placed("a", {{{0}, 6'000, 0}, {{6'000}, 90'000, 500'000}}));
   const std::vector<DeviceRead> reads = ReadsAt(*devices_[0]);
   ASSERT_EQ(reads.size(), 3);
@@ -296,7 +295,7 @@ TEST(BlockStoreDrivesTest, AddsDrivesAsTheOptionsWereAtFirst) {
   BlockStoreOptions options{.engine = BlockStoreOptions::Engine::kPread,
                             .device_depth = 2};
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto store, BlockStore::Create(options));
-  // They are the caller's, and may be gone by now.
+  // The options are the caller's, and may be destroyed by now.
   options.device_depth = 0;
   QUIRE_ASSERT_OK(store->AddDrive({.name = "later"}));
   const std::vector<DriveDescription> drives = store->Drives();
@@ -320,16 +319,16 @@ TEST_F(DrivesTest, WhatLiesElsewhereGoesToTheFirstInOrderOfOffsets) {
 TEST_F(DrivesTest, TakeTurnsWhereMemoryIsShort) {
   TestBlocks of_a(40, 4'000, 1, 1 << 20);
   TestBlocks of_b(4, 30'000, 2, 1 << 20);
-  // Each read takes its buffer and its text: 8 KiB, or 64 KiB; 70 are to be
-  // had.
+  // Each read takes its buffer and its text: 8 KiB, or 64 KiB; 70 are
+  // available.
   Open({.buffers_size_bytes_max = 80 << 10,
         .drives = {{.name = "a"}, {.name = "b"}}});
   FetchAll(of_a, Placed("a"));
   FetchAll(of_b, Placed("b"));
   const size_t at_first = devices_[0]->waiting().size();
   ASSERT_LT(at_first, 10);
-  // The large ones wait for memory, and small ones do not take what is freed
-  // for them: between two large ones there is a turn of the small ones.
+  // The large ones wait for memory, and small ones do not take the memory freed
+  // for them: between two large ones the small ones have one turn.
   size_t of_a_served = 0;
   for (uint64_t i = 0; i < of_b.count(); ++i) {
     while (ReadsAt(*devices_[1]).empty()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Blocks that are decoded in parts: each part is fetched, cached and counted by
-// itself, and those of one block share its read.
+// Tests blocks that are decoded in parts: each part is fetched, cached and
+// counted separately, and the parts of one block share its read.
 #include <algorithm>
 #include <atomic>
 #include <functional>
@@ -27,8 +27,7 @@ constexpr uint32_t kPartSize = 4096;
 constexpr uint32_t kRawSize = 9 * kPartSize + 100;
 constexpr uint32_t kPartCount = 10;
 
-// Says which parts it was asked for, and does what the test wants before it
-// decodes.
+// Records the parts that it decodes, and calls the test before it decodes.
 class PartDecoder final : public BlockDecoder {
  public:
   explicit PartDecoder(std::shared_ptr<const BlockDecoder> decoder)
@@ -51,7 +50,7 @@ class PartDecoder final : public BlockDecoder {
     before_ = std::move(before);
   }
 
-  // Read once the pool's only thread has settled.
+  // Read once the pool's only thread is idle.
   const std::vector<std::vector<uint32_t>>& decoded() const { return decoded_; }
 
  private:
@@ -282,7 +281,7 @@ TEST_F(BlockStorePartsTest, RefusesPartsThatThereAreNot) {
   expect(std::move(many));
 }
 
-// Whatever comes together with what, each fetch gets its part.
+// Each fetch gets its part, in every combination.
 TEST(BlockStorePartsStressTest, EveryFetchGetsItsPart) {
   TestBlocks blocks(30, kRawSize);
   BlockStoreOptions options;

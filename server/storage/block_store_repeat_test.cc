@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Blocks whose first read fails or is damaged are read once more, and no block
-// is read a third time.
+// Tests that blocks whose first read fails or is damaged are read once more,
+// and never a third time.
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 
 constexpr uint32_t kRawSizeBytes = 3000;
 
-// The blocks whose damage a store tells of.
+// Records the damaged blocks that a store reports.
 class NotingDecoder final : public BlockDecoder {
  public:
   explicit NotingDecoder(std::shared_ptr<const BlockDecoder> decoder)
@@ -39,7 +39,7 @@ class NotingDecoder final : public BlockDecoder {
     noted_.push_back(block.block_index);
   }
 
-  // What comes from the pool's only thread is read once that has settled.
+  // Read once the pool's only thread is idle.
   const std::vector<uint64_t>& noted() const { return noted_; }
 
  private:
@@ -61,8 +61,8 @@ class BlockStoreRepeatTest : public ::testing::Test {
     return store_->Fetch(std::move(fetch), log_.Watch());
   }
 
-  // Serves what waits longest; then all that follows from it has happened but
-  // for further reads.
+  // Serves the oldest read, and waits for everything that follows except
+  // further reads.
   void Serve(const ReadFault& fault = nullptr) {
     device_->Serve(fault);
     SettleDecoding(*store_);
@@ -174,7 +174,7 @@ TEST_F(BlockStoreRepeatTest, WhoeverAsksMeanwhileSharesTheSecondRead) {
   Fetch(3);
   Fetch(40);
   Serve(Flip);
-  // Block 40 is at the device, 3 queues again.
+  // Block 40 is at the device, 3 is queued again.
   ExpectOneRead(40);
   EXPECT_EQ(store_->Stats().queued_fetches, 1);
   Fetch(3);
@@ -229,7 +229,7 @@ TEST_F(BlockStoreRepeatTest, OnlyTheDamagedBlockOfAReadIsReadAgain) {
   }
 }
 
-// The error may be that of what lies between the two.
+// The error may lie in a gap between the two blocks.
 TEST_F(BlockStoreRepeatTest, ASecondReadThatIsSharedMayFailForOthers) {
   TestBlocks neighbours(16, kRawSizeBytes);
   Open({.device_depth = 1});
@@ -259,8 +259,8 @@ TEST_F(BlockStoreRepeatTest, ASecondReadThatIsSharedMayFailForOthers) {
   EXPECT_EQ(store_->Stats().repeated_blocks, 1);
 }
 
-// What a drive does to a block is known, and so is what each of its reads meets
-// (odd: spared): so are the number of reads and the fetch's end.
+// The plan determines the faults of a block and of each of its reads (odd:
+// spared), and thus the number of reads and the fetch's result.
 TEST_F(BlockStoreRepeatTest, EndsAsThePlanOfFaultsSays) {
   Open({.cache_size_bytes = 0});
   uint64_t recovered = 0;

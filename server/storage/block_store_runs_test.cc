@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Blocks that are queued as one request, and what splits them.
+// Tests blocks that are queued as one request, and the events that split them.
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -16,7 +16,7 @@
 namespace quire {
 namespace {
 
-// Six of them are a run; where one is missing the gap is not read through.
+// Six of them are a run; a gap of one block is not read through.
 constexpr uint32_t kRawSizeBytes = 20'000;
 constexpr uint64_t kSecondSource = 99;
 
@@ -34,7 +34,7 @@ class BlockRunsTest : public ::testing::Test {
                             .device_depth = 1,
                             .drives = {drive}},
                            OpensManualDevice(device_)));
-    // What keeps the drive busy, so that all that follows is queued.
+    // Keeps the drive busy, so that all later fetches are queued.
     store_->Fetch(blocks_.Fetch(39), log_.Watch());
     EXPECT_EQ(device_->waiting().size(), 1);
   }
@@ -67,7 +67,8 @@ class BlockRunsTest : public ::testing::Test {
     return store_->Stats().drives[0].queued_requests;
   }
 
-  // Of the read at the device, the block it begins with and how many it has.
+  // Returns the first block of the read at the device, and its number of
+  // blocks.
   std::pair<uint64_t, uint64_t> Reading() const {
     const std::vector<DeviceRead> waiting = device_->waiting();
     if (waiting.size() != 1) {
@@ -84,8 +85,8 @@ class BlockRunsTest : public ::testing::Test {
     }
   }
 
-  // Of fetches in the order in which they were asked for, the first being that
-  // of SetUp().
+  // Checks the text of a fetch, numbered in order of request; 0 is that of
+  // SetUp().
   void ExpectText(size_t index, uint64_t block) const {
     const FetchLog::End end = log_.Get(index);
     EXPECT_EQ(end.calls, 1);
@@ -199,7 +200,7 @@ TEST_F(BlockRunsTest, OnlyTheBlockThatIsWantedSoonerGoesAhead) {
   EXPECT_EQ(requests(), 4);
   device_->Serve();
   SettleDecoding(*store_);
-  // Those behind it ride along, those before do not.
+  // Later blocks of the run are read with it, earlier ones are not.
   EXPECT_EQ(Reading(), Pair(2, 3));
   device_->Serve();
   SettleDecoding(*store_);
@@ -231,7 +232,7 @@ TEST_F(BlockRunsTest, RunsOfTwoSourcesMayOverlap) {
   EXPECT_EQ(requests(), 2);
   device_->Serve();
   EXPECT_EQ(Reading(), Pair(0, 6));
-  // From here on it is read block by block, those of both sources.
+  // From here on it is read block by block, for both sources.
   device_->Fail(absl::UnavailableError("broken"),
                 3 * blocks_.stored_size_bytes());
   ServeAll();
@@ -245,7 +246,7 @@ TEST_F(BlockRunsTest, WhatIsQueuedEndsWithTheStore) {
   std::vector<BlockStore::FetchItem> items;
   for (BlockFetch& fetch : Fetches({10, 11, 12, 20}, FetchClass::kScan)) {
     items.push_back({std::move(fetch), [this, done = log_.Watch()](auto end) {
-                       // The store waits for what is at the drive.
+                       // The store waits for the reads at the drive.
                        if (!device_->waiting().empty()) {
                          device_->Serve();
                        }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The store under many threads and over a device that reorders and fails.
+// Tests the store under many threads over a device that reorders and fails.
 #include <algorithm>
 #include <cerrno>
 #include <deque>
@@ -72,13 +72,13 @@ absl::StatusOr<std::unique_ptr<BlockStore>> OpenChaos(
       });
 }
 
-// What one thread asked for and what it got. Outlives the store.
+// Fetches of one thread and their results. Outlives the store.
 class Client {
  public:
   Client(BlockStore* store, const TestBlocks* blocks, uint64_t seed)
       : store_(store), blocks_(blocks), random_(seed) {}
 
-  // Checks the bounds on the way. Waits for its fetches now and then, or all
+  // Checks the limits while it runs. Waits for its fetches periodically, or all
   // would end by being refused.
   void Work(int steps, const BlockStoreOptions& options) {
     for (int i = 0; i < steps; ++i) {
@@ -99,7 +99,7 @@ class Client {
       const FetchLog::End end = log_.Get(i);
       ASSERT_EQ(end.calls, 1);
       if (end.result.ok()) {
-        // Not a matcher: it takes its time over each byte.
+        // Not a matcher, which would be slow for each byte.
         const std::vector<uint8_t> text = blocks_->Text(asked_[i]);
         const ByteView bytes = (*end.result)->bytes();
         ASSERT_TRUE(
@@ -146,7 +146,7 @@ class Client {
       const auto ids = store_->FetchAll(std::move(items));
       ids_.insert(ids_.end(), ids.begin(), ids.end());
     } else if (dice < 14 && !ids_.empty()) {
-      // Often of the last few, which may still queue.
+      // Usually one of the last few, which may still be queued.
       const uint64_t back = std::min<uint64_t>(1 + random_() % 8, ids_.size());
       store_->Cancel(ids_[ids_.size() - back]);
     } else {
@@ -210,7 +210,7 @@ TEST(BlockStoreStressTest, EachFetchEndsOnceWhateverTheDeviceDoes) {
     EXPECT_EQ(stats.cache_hits + stats.cache_misses, fetches + lookup_hits);
     EXPECT_EQ(stats.cancelled_fetches, cancelled);
     EXPECT_GT(stats.device_errors, 0);
-    // How many are withdrawn in time depends on how busy the machine is.
+    // The number withdrawn in time depends on the load of the machine.
     EXPECT_GT(good, 0);
     recovered_blocks += stats.recovered_blocks;
     EXPECT_EQ(stats.queued_fetches, 0);
@@ -282,7 +282,7 @@ TEST(BlockStoreStressTest, CanBeDestroyedAtAnyMoment) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     QUIRE_ASSERT_OK_AND_ASSIGN(
         auto store, OpenChaos(TightOptions(), seed, RandomFaults(seed)));
-    // Refetched from a callback, also from one of the destructor's.
+    // Fetched again from a callback, also from the destructor's.
     FetchLog refetched;
     BlockStore* const raw = store.get();
     Client client(raw, &blocks, seed);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The store over real engines, and step by step over a device that the test
-// works by hand.
+// Tests the store over real engines, and step by step over a device that the
+// test controls.
 #include "server/storage/block_store.h"
 
 #include <algorithm>
@@ -127,7 +127,7 @@ class ManualTest : public ::testing::Test {
         store_, BlockStore::Create(options, OpensManualDevice(device_)));
   }
 
-  // As if no fetch had come before: one that the device holds.
+  // Fetches without a Lookup() before: the device holds the read.
   BlockStore::FetchId Fetch(const BlockFetch& fetch) {
     return store_->Fetch(fetch, log_.Watch());
   }
@@ -154,7 +154,7 @@ TEST_F(ManualTest, JoinsFetchesOfOneBlock) {
   EXPECT_EQ(device_->waiting().size(), 1);
   EXPECT_EQ(store_->Stats().joined_fetches, 4);
   EXPECT_EQ(store_->Stats().cache_misses, 5);
-  // Its read has started: it is not withdrawn any more.
+  // Its read has started: it is no longer withdrawn.
   store_->Cancel(ids[1]);
   EXPECT_EQ(log_.ended(), 0);
   device_->Serve();
@@ -189,7 +189,7 @@ TEST_F(ManualTest, CancelsWhatStillQueues) {
   EXPECT_EQ(blocks.DecodeCount(1), 0);
   EXPECT_EQ(store_->Stats().cancelled_fetches, 2);
   EXPECT_EQ(store_->Stats().device_reads, 2);
-  // It can be asked for again.
+  // It can be fetched again.
   Fetch(blocks.Fetch(1));
   ServeAll();
   log_.WaitForAll();
@@ -224,7 +224,7 @@ TEST_F(ManualTest, ConfinesADeviceErrorToTheBlocksThatHaveIt) {
   }
   store_->FetchAll(std::move(items));
   ASSERT_EQ(device_->waiting().size(), 1);
-  // Blocks 0 and 1 are whole; the fault lies in 2 or behind it.
+  // Blocks 0 and 1 are complete; the fault lies in 2 or later.
   const uint32_t size_bytes = blocks.stored_size_bytes();
   device_->Fail(absl::UnavailableError("bad sector"), 2 * size_bytes + 17);
   ASSERT_EQ(device_->waiting().size(), 1);
@@ -288,7 +288,7 @@ TEST_F(ManualTest, StaysWithinItsBuffers) {
     EXPECT_EQ(device_->waiting().size(), std::min<uint64_t>(left, 4));
     EXPECT_LE(store_->Stats().buffers_size_bytes, 84 << 10);
     device_->Serve();
-    // Served in order, and the next read starts before the callback runs.
+    // Served in order; the next read starts before the callback runs.
     log_.WaitFor(blocks.count() - left);
   }
   EXPECT_EQ(store_->Stats().buffers_size_bytes, 0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Blocks read through descriptors that want aligned reads: step by step over a
-// device that the test works by hand, and with O_DIRECT where the directory for
-// temporary files knows that.
+// Tests reads through descriptors that require alignment: step by step over a
+// device that the test controls, and with O_DIRECT where the temporary
+// directory supports it.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -38,7 +38,7 @@ class DirectReadsTest : public ::testing::Test {
     }
   }
 
-  // `flags`: what is added to those of the other descriptor.
+  // `flags`: added to those of the other descriptor.
   bool OpenDirectFd(int flags) {
     direct_fd_ =
         open(absl::StrCat("/proc/self/fd/", blocks_.file().fd()).c_str(),
@@ -133,7 +133,7 @@ TEST_F(DirectReadsTest, ReadsOnePlainlyThatHasNoDescriptor) {
 TEST_F(DirectReadsTest, TakesWhatLiesBeforeTheEndOfTheFile) {
   ASSERT_TRUE(OpenDirectFd(0));
   OpenManual(/*direct_io=*/true);
-  // The last block: widened, the read ends behind the file.
+  // The last block: widened, the read ends past the end of the file.
   FetchAll({7});
   ASSERT_EQ(device_->waiting().size(), 1);
   EXPECT_GT(
@@ -203,8 +203,8 @@ TEST_F(DirectReadsTest, ReadsADamagedBlockAgainPastThePageCache) {
   EXPECT_EQ(store_->Stats().recovered_blocks, 1);
 }
 
-// What the kernel makes of it, with either engine. If this file system refuses
-// O_DIRECT, the reads are repeated: the answers are the same.
+// The kernel's behaviour, with either engine. If this file system refuses
+// O_DIRECT, the reads are repeated with the same results.
 TEST_F(DirectReadsTest, ReadsPastThePageCache) {
   if (!OpenDirectFd(O_DIRECT)) {
     ASSERT_TRUE(OpenDirectFd(0));

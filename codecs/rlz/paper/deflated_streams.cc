@@ -17,8 +17,8 @@ constexpr size_t kTokenChunk = 512;
 }  // namespace
 
 void DeflatedStream::Start(ByteView stored, size_t size_max) {
-  static_assert(DeflateDecoder::kRoomSlack >= kReadableBehind);
-  const size_t memory_size = size_max + DeflateDecoder::kRoomSlack;
+  static_assert(DeflateDecoder::kFastLoopMargin >= kReadableBehind);
+  const size_t memory_size = size_max + DeflateDecoder::kFastLoopMargin;
   if (memory_size > memory_size_) {
     memory_ = std::make_unique<uint8_t[]>(memory_size);
     memory_size_ = memory_size;

@@ -190,7 +190,7 @@ std::string GnuSparseTar(absl::string_view data, uint64_t data_offset,
   const auto put = [&header](size_t at, const std::string& text) {
     std::memcpy(header.data() + at, text.data(), text.size());
   };
-  // Octal, or for what 11 digits cannot hold, big-endian after a byte 0x80.
+  // Octal, or for values over 11 digits, big-endian after a byte 0x80.
   const auto octal = [](uint64_t value) {
     if (value >= uint64_t{1} << 33) {
       std::string bytes(12, '\0');
@@ -260,7 +260,7 @@ std::string MakeTestText(size_t size, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::string text;
   while (text.size() < size) {
-    // Arguments of one call are evaluated in an order that compilers choose.
+    // Compilers choose the order in which arguments of one call are evaluated.
     const uint64_t number = random() % 500;
     const bool ends_line = random() % 12 == 0;
     absl::StrAppend(&text, "word", number, ends_line ? "\n" : " ");

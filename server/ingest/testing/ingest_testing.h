@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Inputs for the tests of ingest, made on the spot.
+// Generated inputs for the tests of ingest.
 #ifndef QUIRE_SERVER_INGEST_TESTING_INGEST_TESTING_H_
 #define QUIRE_SERVER_INGEST_TESTING_INGEST_TESTING_H_
 
@@ -16,7 +16,7 @@
 
 namespace quire {
 
-// A directory of its own, removed with all that is in it.
+// A temporary directory, removed with its contents.
 class TestDirectory {
  public:
   TestDirectory();
@@ -26,7 +26,7 @@ class TestDirectory {
 
   const std::string& path() const { return path_; }
 
-  // The path of something in it.
+  // Returns the path of an entry.
   std::string operator/(absl::string_view name) const;
 
   // Writes a file, and the directories above it; returns its path.
@@ -43,7 +43,7 @@ struct IngestedDocument {
   std::string contents;
 };
 
-// One pass over all of `source`. Odd read sizes, so that pieces do not fall on
+// Reads all of `source` once. Odd read sizes, so that pieces do not end at
 // round offsets. Checks that stated sizes are right.
 absl::StatusOr<std::vector<IngestedDocument>> ReadAllDocuments(
     const Source& source, SkippedEntries* skipped = nullptr);
@@ -58,35 +58,36 @@ absl::StatusOr<IdsAndContents> ReadInput(const std::string& path,
 struct TestEntry {
   enum class Kind { kFile, kHardLink, kSymbolicLink, kDirectory, kPipe };
   std::string name;
-  // Of links: the target.
+  // For links: the target.
   std::string contents;
   Kind kind = Kind::kFile;
 };
 
-// A tar or zip by libarchive. `format` is one of its names ("gnutar", "pax",
-// "zip", ...), `filter` too ("none", "gzip", "xz", ...).
+// Returns a tar or zip by libarchive. `format` is one of its names ("gnutar",
+// "pax", "zip", ...), `filter` too ("none", "gzip", "xz", ...).
 std::string MakeTestArchive(const std::string& format,
                             const std::string& filter,
                             const std::vector<TestEntry>& entries);
 
-// A tar of one sparse file "sparse" as GNU tar's oldest format ("S") writes it;
-// libarchive writes only its own. All but `data` is holes.
+// Returns a tar of one sparse file "sparse" in GNU tar's oldest format ("S");
+// libarchive writes only its own. Everything except `data` is a hole.
 std::string GnuSparseTar(absl::string_view data, uint64_t data_offset,
                          uint64_t size_bytes);
 
-// One gzip member.
+// Returns one gzip member.
 std::string Gzip(absl::string_view text);
 
-// A WARC record with correct length and end. `headers` are whole lines.
+// Returns a WARC record with correct length and end. `headers` are whole lines.
 std::string MakeWarcRecord(const std::vector<std::string>& headers,
                            absl::string_view block,
                            absl::string_view version = "WARC/1.0");
 
-// Compressible text of exactly `size` bytes, the same for the same seed.
+// Returns compressible text of exactly `size` bytes, the same for the same
+// seed.
 std::string MakeTestText(size_t size, uint64_t seed);
 
-// Changes the byte at `offset` of each open file without a name that has
-// `size_bytes`, such as a Spool; returns how many these are.
+// Changes the byte at `offset` of each open unnamed file of `size_bytes`, such
+// as a Spool; returns the number of such files.
 int ChangeUnnamedFiles(uint64_t size_bytes, uint64_t offset);
 
 }  // namespace quire

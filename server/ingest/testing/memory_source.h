@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// A source that needs no files, for tests of what consumes sources.
+// A source without files, for tests of the users of sources.
 #ifndef QUIRE_SERVER_INGEST_TESTING_MEMORY_SOURCE_H_
 #define QUIRE_SERVER_INGEST_TESTING_MEMORY_SOURCE_H_
 
@@ -19,14 +19,14 @@
 
 namespace quire {
 
-// Documents in memory, which may be others in each pass: how a builder is told
-// of inputs that change under it. Readers give at most 3,000 bytes a call, so
-// that documents come in pieces. Thread-compatible; readers own their documents
-// and may outlive the source.
+// Documents in memory, which may differ in each pass, like inputs that change
+// during a build. Readers return at most 3,000 bytes per call, so that
+// documents come in pieces. Thread-compatible; readers own their documents and
+// may outlive the source.
 class MemorySource final : public Source {
  public:
   using Documents = IdsAndContents;
-  // What pass number `pass` finds, from 0.
+  // Returns the documents of pass number `pass`, from 0.
   using PassContents = std::function<Documents(int pass)>;
 
   explicit MemorySource(PassContents contents)
@@ -78,12 +78,12 @@ class MemorySource final : public Source {
   mutable int pass_count_ = 0;
 };
 
-// The same documents in every pass.
+// Returns the same documents in every pass.
 inline std::unique_ptr<Source> FixedSource(const IdsAndContents& documents) {
   return std::make_unique<MemorySource>([documents](int) { return documents; });
 }
 
-// A list of one, as BuildArchive() takes it.
+// Returns a list of one, the form that BuildArchive() takes.
 inline std::vector<std::unique_ptr<Source>> Sources(
     std::unique_ptr<Source> source) {
   std::vector<std::unique_ptr<Source>> sources;

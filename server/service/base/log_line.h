@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What the server says about itself, for its log.
+// Messages of the server for its log.
 #ifndef QUIRE_SERVER_SERVICE_BASE_LOG_LINE_H_
 #define QUIRE_SERVER_SERVICE_BASE_LOG_LINE_H_
 
@@ -10,9 +10,9 @@
 namespace quire {
 
 enum class LogLevel {
-  // What happens in the course of serving.
+  // Normal operation.
   kInfo,
-  // Something was refused or stayed as it was; serving goes on.
+  // A request or change was refused; the server continues.
   kWarning,
   // Data is damaged, or the server ends.
   kError,

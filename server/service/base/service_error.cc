@@ -12,13 +12,12 @@
 namespace quire {
 namespace {
 
-// The payload under which a status carries its serialised details, ready for
-// the wire.
+// URL of the payload that holds a status' serialised details, ready for the
+// wire.
 constexpr char kDetailsUrl[] = "quire/error-details";
 
-// The table: each internal code, the code it leaves as, the reason it has
-// unless it carries one, and what clients read unless the service wrote the
-// message itself.
+// The table: each internal code, its code on the wire, its default reason, and
+// the client's message unless the service wrote one.
 struct Row {
   absl::StatusCode internal;
   grpc::StatusCode outgoing;
@@ -66,13 +65,13 @@ constexpr std::array<Row, 17> kTable = {{
 
 const Row& RowOf(const absl::Status& status) {
   const auto code = static_cast<size_t>(status.raw_code());
-  // kTable is in order of code; a code from the future counts as unknown.
+  // kTable is in order of code; unknown future codes count as unknown.
   return kTable[code < kTable.size()
                     ? code
                     : static_cast<size_t>(absl::StatusCode::kUnknown)];
 }
 
-// What ServiceError() attached.
+// Returns the details that ServiceError() attached.
 std::optional<std::string> AttachedDetails(const absl::Status& status) {
   const absl::optional<absl::Cord> payload = status.GetPayload(kDetailsUrl);
   if (!payload.has_value()) {
@@ -114,7 +113,7 @@ namespace {
 grpc::Status DescribeForWire(const absl::Status& status) {
   const Row& row = RowOf(status);
   if (const auto attached = AttachedDetails(status); attached.has_value()) {
-    // From below the service these codes are about files.
+    // Below the service these codes refer to files.
     const bool is_kept = status.code() == absl::StatusCode::kPermissionDenied ||
                          status.code() == absl::StatusCode::kFailedPrecondition;
     return {

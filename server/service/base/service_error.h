@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// How failures leave the server: one table from internal statuses to gRPC
-// codes, reasons and google.rpc details.
+// Errors that leave the server: one table from internal statuses to gRPC codes,
+// reasons and google.rpc details.
 #ifndef QUIRE_SERVER_SERVICE_BASE_SERVICE_ERROR_H_
 #define QUIRE_SERVER_SERVICE_BASE_SERVICE_ERROR_H_
 
@@ -21,25 +21,26 @@ namespace quire {
 
 using ErrorMetadata = std::vector<std::pair<std::string, std::string>>;
 
-// A status that carries its reason and the metadata of google.rpc.ErrorInfo.
+// Returns a status with a reason and the metadata of google.rpc.ErrorInfo.
 // `message` goes to clients: it must not name files or directories of the
-// server. `retry_after`, where given, becomes google.rpc.RetryInfo.
+// server. `retry_after`, if given, becomes google.rpc.RetryInfo.
 absl::Status ServiceError(
     absl::StatusCode code, v1::ErrorReason reason, absl::string_view message,
     const ErrorMetadata& metadata = {},
     std::optional<absl::Duration> retry_after = std::nullopt);
 
-// The reason that `status` carries; for statuses from below the service, the
-// one that fits their code. ERROR_REASON_UNSPECIFIED only for an OK status.
+// Returns the reason in `status`, or the default reason of its code for
+// statuses from below the service. ERROR_REASON_UNSPECIFIED only for an OK
+// status.
 v1::ErrorReason ReasonOf(const absl::Status& status);
 
-// What goes out on the wire: the code, the message, and a google.rpc.Status
-// with ErrorInfo (and RetryInfo) as details. Never UNKNOWN. Messages of
-// statuses that do not stem from ServiceError() may hold paths; they are
-// replaced by a sentence of the service's own.
+// Returns the status for the wire: the code, the message, and a
+// google.rpc.Status with ErrorInfo (and RetryInfo) as details. Never UNKNOWN.
+// Messages of statuses from elsewhere than ServiceError() may hold paths; they
+// are replaced by a generic sentence.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
-// The same for one item of a batch. REQUIRES: !status.ok().
+// Returns the same for one item of a batch. REQUIRES: !status.ok().
 v1::ItemStatus ToItemStatus(const absl::Status& status);
 
 }  // namespace quire

@@ -7,13 +7,13 @@
 
 namespace quire {
 
-// Into how many parts that have no cache line in common something is divided
-// which every call writes to; a power of two. A line that processors take from
-// each other costs more than most of what a short call does.
+// Number of shards, without a common cache line, of data that every call
+// writes; a power of two. A cache line that processors contend for costs more
+// than most work of a short call.
 inline constexpr size_t kThreadShardCount = 8;
 
-// The part of the calling thread, always the same one; threads are spread
-// evenly, in the order in which they first ask. Thread-safe.
+// Returns the shard of the calling thread, always the same one. Threads are
+// spread evenly, in the order of their first calls. Thread-safe.
 inline size_t ThreadShard() {
   static std::atomic<size_t> thread_count{0};
   thread_local const size_t shard =

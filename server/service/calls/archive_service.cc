@@ -17,8 +17,8 @@
 namespace quire {
 namespace {
 
-// Raw: gRPC would parse a request without a bound, and keep the message until
-// the call has ended.
+// Raw methods: gRPC would parse a request without a bound and keep the message
+// until the call ends.
 using ReadMethods = v1::Archive::WithRawCallbackMethod_Read<
     v1::Archive::WithRawCallbackMethod_ReadStream<
         v1::Archive::WithRawCallbackMethod_BatchRead<
@@ -30,14 +30,14 @@ using AllMethods = v1::Archive::WithRawCallbackMethod_ListArchives<
                 v1::Archive::WithRawCallbackMethod_GetSymbolTable<
                     ReadMethods>>>>>;
 
-// A call that is answered at once, from RAM.
+// A call that is answered at once from memory.
 class ImmediateCall : public grpc::ServerUnaryReactor {
  public:
   ImmediateCall(ServiceCore& core, Method method,
                 grpc::CallbackServerContext& context)
       : booking_(core, method, context) {}
 
-  // Counted until gRPC has let go of the answer.
+  // Holds `ticket` until gRPC has released the answer.
   void Hold(Admission::Ticket ticket) { ticket_ = std::move(ticket); }
 
   void End(const absl::Status& status) { booking_.Finish(*this, status); }
@@ -134,7 +134,7 @@ class ArchiveService : public AllMethods {
     return call;
   }
 
-  // What the call holds until gRPC has sent its answer is its ticket.
+  // Returns the ticket that the call holds until gRPC has sent its answer.
   template <typename Request, typename Response>
   absl::StatusOr<Admission::Ticket> Respond(Handler<Request, Response> handler,
                                             CallBooking& booking,

@@ -10,10 +10,10 @@
 
 namespace quire {
 
-// quire.v1.Archive over `core`, which must outlive it, for registration with a
-// grpc::ServerBuilder. The methods that carry text are raw: they take and give
-// serialised messages, so that text goes from a decoded block to the wire
-// without a copy.
+// Returns quire.v1.Archive over `core`, which must outlive it, for registration
+// with a grpc::ServerBuilder. The methods that carry text are raw: they take
+// and return serialised messages, so that decoded blocks reach the wire without
+// a copy.
 std::unique_ptr<grpc::Service> MakeArchiveService(ServiceCore& core);
 
 }  // namespace quire

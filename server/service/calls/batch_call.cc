@@ -28,24 +28,23 @@
 namespace quire {
 namespace {
 
-// A message of answers is closed when it has this many bytes, descriptions
-// included, or this many answers: enough that the cost of a message no longer
-// shows.
+// A message of answers is closed at this many bytes, including descriptions, or
+// at this many answers. The cost of a message is negligible then.
 constexpr uint64_t kMessageClosingSizeBytes = 512 << 10;
 constexpr size_t kMessageResultsMax = 1024;
-// What gRPC's clients take by default. Only an answer that is larger by itself
-// makes a larger message.
+// Default limit of gRPC's clients. Only a single larger answer makes a larger
+// message.
 constexpr uint64_t kMessageSizeBytesMax = 4 << 20;
 
-// Ranges whose blocks are asked for at once: some hundred blocks at most.
+// Ranges fetched together: some hundred blocks at most.
 constexpr size_t kFetchesAtOnceMax = 256;
 
-// Items that are fetched or ready. Where hundreds of them lie in one block,
-// what is kept about them takes more memory than the block.
+// Items that are fetched or ready. If hundreds of them lie in one block, their
+// records take more memory than the block.
 constexpr size_t kActiveItemsMax = 4096;
 
-// What a stream relies on to stay: the text and the table of its encoding. Not
-// all symbol tables are part of the uuid (FORMAT.md, 3.1).
+// Identifies the text and the table of a stream's encoding, which must not
+// change. Not all symbol tables are part of the uuid (FORMAT.md, 3.1).
 std::string ContentsOf(const ServedArchive& archive) {
   return absl::StrCat(archive.archive->info().uuid, "/",
                       archive.description.symbol_table_hash());
@@ -58,10 +57,10 @@ struct PlannedItem {
 
 // Items of one message.
 struct Arrived {
-  // That they are of.
+  // Archive of the items.
   std::shared_ptr<const ServedArchive> archive;
   std::vector<WaitingItem> waiting;
-  // These have their answer already, an error.
+  // Items already answered with an error.
   std::list<BatchAnswer> refused;
 };
 
@@ -104,10 +103,10 @@ class BatchCall
 
   void OnWriteDone(bool ok) override {
     booking_.ClientTookIt();
-    // Or the blocks would stay until the next message.
+    // Otherwise the blocks would stay until the next message.
     response_.Clear();
     const uint64_t freed_bytes = ReleaseSent();
-    // Destroyed after the lock is released: it may be the last owner.
+    // Destroyed after the lock is released: this may be the last owner.
     std::shared_ptr<const ServedArchive> unused_archive;
     Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       writing_ = false;
@@ -121,7 +120,7 @@ class BatchCall
   }
 
  private:
-  // What the items of a message that has been read will take.
+  // Returns what the items of a received message will take.
   BatchMemory::Arrival ArrivalOf(const Arrived& arrived) const {
     BatchMemory::Arrival arrival{.count = arrived.waiting.size() +
                                           arrived.refused.size()};
@@ -137,7 +136,7 @@ class BatchCall
     return arrival;
   }
 
-  // Releases what the message that was written held. Returns its part of the
+  // Releases the resources of the written message. Returns its part of the
   // window, which counts as free only afterwards.
   uint64_t ReleaseSent() ABSL_LOCKS_EXCLUDED(mutex_) {
     std::vector<BlockStore::BlockPtr> freed;
@@ -148,8 +147,8 @@ class BatchCall
     return size_bytes;
   }
 
-  // The archive that the message just read is of: the one that unanswered
-  // items are of, or else the one that is served now under the name.
+  // Returns the archive of the received message: that of the unanswered items,
+  // or else the one now served under the name.
   absl::StatusOr<std::shared_ptr<const ServedArchive>> FindArchive(
       const v1::BatchReadRequest& request) ABSL_LOCKS_EXCLUDED(mutex_) {
     const bool is_first = name_.empty();
@@ -196,8 +195,7 @@ class BatchCall
     return archive;
   }
 
-  // Splits the message just read into items to be fetched and items that are
-  // refused.
+  // Splits the received message into items to be fetched and refused items.
   // Errors: those of the whole stream.
   absl::Status TakeMessage(Arrived& arrived) ABSL_LOCKS_EXCLUDED(mutex_) {
     v1::BatchReadRequest request;
@@ -234,8 +232,8 @@ class BatchCall
     return archive_;
   }
 
-  // As many as the window has memory for, so that neighbouring blocks are
-  // read together; false if no more can be started now.
+  // Starts as many fetches as the window has memory for, so that neighbouring
+  // blocks are read together. Returns false if no more can start now.
   bool StartNextFetches() ABSL_LOCKS_EXCLUDED(mutex_) {
     const std::shared_ptr<const ServedArchive> archive = CurrentArchive();
     FetchBundle bundle;
@@ -248,8 +246,8 @@ class BatchCall
     return count == kFetchesAtOnceMax;
   }
 
-  // Takes the next item out of the sweep and plans it, unless that was done.
-  // False if none is to be fetched.
+  // Takes the next item out of the sweep and plans it, unless one is planned.
+  // Returns false if there is none to fetch.
   bool PlanNext(const std::shared_ptr<const ServedArchive>& archive)
       ABSL_LOCKS_EXCLUDED(mutex_) {
     if (next_.has_value()) {
@@ -282,7 +280,8 @@ class BatchCall
     return true;
   }
 
-  // Fetches the item that PlanNext() planned. False if the window is full.
+  // Fetches the item that PlanNext() planned. Returns false if the window is
+  // full.
   bool StartNextFetch(const std::shared_ptr<const ServedArchive>& archive,
                       FetchBundle& bundle) ABSL_LOCKS_EXCLUDED(mutex_) {
     std::list<BatchAnswer>::iterator active;
@@ -328,7 +327,7 @@ class BatchCall
         &bundle);
     if (read != nullptr) {
       MutexLock lock(&mutex_);
-      // It may be in ready_ by now, but only this thread takes it from there.
+      // The item may be in ready_ by now, but only this thread removes it.
       active->read = std::move(read);
     }
     return true;
@@ -406,7 +405,7 @@ class BatchCall
   }
 
   const Requester requester_;
-  // Messages being read and written; touched by gRPC while `reading_` or
+  // Messages being read and written. gRPC uses them while `reading_` or
   // `writing_`.
   grpc::ByteBuffer request_;
   grpc::ByteBuffer response_;
@@ -416,18 +415,17 @@ class BatchCall
   // Contents that the first message named.
   std::optional<std::string> uuid_;
   v1::WireEncoding encoding_ = v1::WIRE_ENCODING_IDENTITY;
-  // Null while no item is unanswered, so that a silent stream keeps no archive
-  // in memory that has been replaced.
+  // Null while no item is unanswered, so that a silent stream does not keep a
+  // replaced archive in memory.
   std::shared_ptr<const ServedArchive> archive_ ABSL_GUARDED_BY(mutex_);
-  // Held until gRPC has let go of the last answer. Its items without an answer
-  // are waiting, planned, fetching, ready, or in the message being written.
+  // Held until gRPC has released the last answer. Items without an answer are
+  // waiting, planned, fetching, ready, or in the message being written.
   BatchMemory memory_ ABSL_GUARDED_BY(mutex_);
   PinnedBlocks pinned_ ABSL_GUARDED_BY(mutex_);
   // By logical offset.
   absl::btree_multimap<uint64_t, WaitingItem> waiting_ ABSL_GUARDED_BY(mutex_);
   uint64_t sweep_offset_ ABSL_GUARDED_BY(mutex_) = 0;
-  // The item that is fetched when the window has space for it. Used by Act()
-  // alone.
+  // Item to fetch once the window has space. Used only by Act().
   std::optional<PlannedItem> next_;
   std::list<BatchAnswer> fetching_ ABSL_GUARDED_BY(mutex_);
   std::list<BatchAnswer> ready_ ABSL_GUARDED_BY(mutex_);

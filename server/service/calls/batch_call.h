@@ -10,13 +10,13 @@
 
 namespace quire {
 
-// The BatchRead method. Items wait in order of their place in the archive and
-// are fetched in one circular sweep over all that wait, as far as the stream's
-// window allows, so that the device sees ascending addresses whatever order
-// they came in (the paper's BATCH mode, for a backlog that keeps growing).
-// Memory: one window of answers and the waiting items; a client that does not
-// read is not read from either.
-// Deletes itself when the call is over.
+// The BatchRead method. Items wait ordered by their offset in the archive. One
+// circular sweep fetches them as far as the stream's window allows, so the
+// device sees ascending addresses in whatever order items arrived (the paper's
+// BATCH mode, for a growing backlog).
+// Memory: one window of answers and the waiting items. While a client does not
+// read answers, the server reads none of its items.
+// Deletes itself when the call ends.
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* StartBatchCall(
     ServiceCore& core, grpc::CallbackServerContext& context);
 

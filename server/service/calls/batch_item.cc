@@ -14,7 +14,7 @@
 namespace quire {
 namespace {
 
-// Errors of the storage name archive, segment and block.
+// Limit on a message: errors of the storage name archive, segment and block.
 constexpr uint64_t kItemMessageSizeBytesMax = 512;
 
 absl::Status ItemTooLarge(const std::string& limit, uint64_t size_bytes,
@@ -46,7 +46,7 @@ absl::StatusOr<WaitingItem> ResolveBatchItem(const ServiceCore& core,
                               (waiting.target.document.has_value()
                                    ? DescriptionSizeBytesMax(*archive.archive)
                                    : 0);
-  // In addition to a message of items.
+  // Memory of a message of items, which comes on top.
   const uint64_t message_bytes =
       limits.batch_message_items_max() * BatchMemory::kWaitingItemBytes;
   const uint64_t memory_bytes_max =
@@ -54,7 +54,7 @@ absl::StatusOr<WaitingItem> ResolveBatchItem(const ServiceCore& core,
   waiting.answer_bytes_max =
       AnswerBytesMax(archive, range.size_bytes, encoding) + head_bytes;
   if (waiting.answer_bytes_max + message_bytes > memory_bytes_max) {
-    // The plan says it exactly.
+    // The plan has the exact sizes.
     const AnswerPlan plan = PlanAnswer(archive, range, encoding);
     waiting.answer_bytes_max =
         plan.memory_bytes() + plan.serialised_bytes + head_bytes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// An item of a batch: from what was sent to what is to be read, and from what
-// was read to the bytes of its answer.
+// An item of a batch: from the request to the plan of its read, and from the
+// read to the bytes of its answer.
 #ifndef QUIRE_SERVER_SERVICE_CALLS_BATCH_ITEM_H_
 #define QUIRE_SERVER_SERVICE_CALLS_BATCH_ITEM_H_
 
@@ -25,49 +25,49 @@
 
 namespace quire {
 
-// An item that waits to be fetched.
+// Item that waits to be fetched.
 struct WaitingItem {
   uint64_t tag = 0;
   ResolvedTarget target = {};
-  // Upper bound on the memory of its answer, with its description.
+  // Upper bound on the memory of its answer, including the description.
   uint64_t answer_bytes_max = 0;
 };
 
-// An item from its plan to its answer.
+// Item from its plan to its answer.
 struct BatchAnswer {
   uint64_t tag = 0;
   ResolvedTarget target = {};
-  // Of the window, besides `blocks`, which it may share.
+  // Its own part of the window, without `blocks`, which other items may share.
   uint64_t own_bytes = 0;
   absl::InlinedVector<BlockAddress, 2> blocks = {};
   std::shared_ptr<AnswerRead> read = nullptr;
-  // Its document as answers describe it; empty if a range was asked for.
+  // Description of its document; empty if the item asks for a range.
   std::string description = {};
-  // Not empty: the item was refused when it came, with this v1::ItemStatus,
-  // serialised, which takes less memory than the status it is made of.
+  // If not empty, the item was refused on arrival with this v1::ItemStatus. It
+  // is kept serialised, which takes less memory.
   std::string refusal = {};
-  // Unless it was refused: set when the item is ready.
+  // Set when the item is ready, unless it was refused.
   absl::StatusOr<Answer> outcome = Answer();
 };
 
 // Counts of one message of answers.
 using TallyByEncoding = std::array<AnswerTally, v1::WireEncoding_ARRAYSIZE>;
 
-// Resolves `item`. Its answer must fit the client's share of memory, besides a
-// message of items. Thread-safe.
+// Resolves `item`. Its answer and a message of items must fit the client's
+// share of memory. Thread-safe.
 // Errors: those of ResolveTarget(), and
-//   ResourceExhausted  LIMIT_EXCEEDED: the item is too large, and is to be
-//                      asked for by ReadStream
+//   ResourceExhausted  LIMIT_EXCEEDED: the item is too large; read it with
+//                      ReadStream
 absl::StatusOr<WaitingItem> ResolveBatchItem(const ServiceCore& core,
                                              const ServedArchive& archive,
                                              v1::WireEncoding encoding,
                                              const v1::BatchItem& item);
 
-// Upper bound on what a ready item takes of a message, in bytes.
+// Returns an upper bound on the bytes of a ready item in a message.
 uint64_t ResultSizeBytesMax(const BatchAnswer& item);
 
-// Appends a ready item to a message, and counts it unless it failed. Computes
-// the checksum of its data.
+// Appends a ready item to a message with the checksum of its data. Counts it
+// unless it failed.
 void AppendResult(const BatchAnswer& item, AnswerBytes& bytes,
                   TallyByEncoding& tallies);
 

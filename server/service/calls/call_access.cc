@@ -19,7 +19,7 @@ CallAccess::CallAccess(const Catalog& catalog, const AccessControl* control,
   if (control_ == nullptr) {
     return;
   }
-  // Before the rules are looked at: a change in between is seen later.
+  // Read before the rules: a change in between is noticed later.
   generation_ = control_->generation();
   absl::StatusOr<std::shared_ptr<const AccessIdentity>> identity =
       control_->Authenticate(CredentialsIn(context), expired_);
@@ -68,9 +68,9 @@ absl::Status CallAccess::CheckRead(const AccessIdentity* identity,
   return May(identity, Right::kList, name) && catalog_.Contains(name)
              ? ServiceError(
                    absl::StatusCode::kPermissionDenied, v1::READ_NOT_PERMITTED,
-                   absl::StrCat("archive \"", name,
-                                "\" may be listed with these credentials, and "
-                                "not read"),
+                   absl::StrCat(
+                       "archive \"", name,
+                       "\" may be listed with these credentials, but not read"),
                    {{"archive", std::string(name)}})
              : NotFoundFor(identity, name);
 }
@@ -120,7 +120,7 @@ absl::Status CallAccess::Visit(
   QUIRE_RETURN_IF_ERROR(status_);
   const auto opening = catalog_.GetOpening();
   const auto archives = catalog_.Get();
-  // One that was opened in between is in both, and open.
+  // An archive opened in between is in both; it counts as open.
   std::map<absl::string_view, const std::shared_ptr<const ServedArchive>*> all;
   for (const auto& [name, description] : *opening) {
     all.emplace(name, nullptr);
@@ -142,7 +142,7 @@ absl::Status CallAccess::Visit(
 }
 
 void CallAccess::Reading(const ServedArchive& archive) {
-  // Set once: a batch may be sending when it finds its archive again.
+  // Set only once: a batch may be sending when it looks up its archive again.
   if (traffic_ == nullptr) {
     traffic_ = archive.traffic;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The archives as one call may see them. Calls get at archives through this
-// alone, so that none can forget to ask whether its client may.
+// The archives that one call may see. Calls reach archives only through this
+// class, so that none can omit the check of its client's rights.
 #ifndef QUIRE_SERVER_SERVICE_CALLS_CALL_ACCESS_H_
 #define QUIRE_SERVER_SERVICE_CALLS_CALL_ACCESS_H_
 
@@ -29,40 +29,41 @@ namespace quire {
 // Thread-safe.
 class CallAccess {
  public:
-  // Finds out who calls. `control` is null if everyone may do everything. All
-  // must outlive this, but `context` need only be there now.
+  // Identifies the client. `control` is null if everyone may do everything.
+  // `catalog` and `control` must outlive this; `context` is used only here.
   CallAccess(const Catalog& catalog, const AccessControl* control,
              const grpc::CallbackServerContext& context);
 
-  // OK: the client is known, or need not be.
+  // OK if the client is known or need not be.
   // Errors: Unauthenticated (CREDENTIALS_REJECTED).
   const absl::Status& status() const { return status_; }
 
   // Makes status() an error: the client may do nothing at present.
-  // REQUIRES: nothing else was called yet.
+  // REQUIRES: no other function has been called.
   void Refuse(absl::Status status) { status_ = std::move(status); }
 
-  // What the client's rules say; `otherwise` where they say nothing.
+  // Returns the quota of the client's rules, or `otherwise` if they have none.
   Quota quota(const Quota& otherwise) const {
     return identity_ != nullptr && identity_->quota.is_set() ? identity_->quota
                                                              : otherwise;
   }
 
-  // The archive that was asked for first, shortened to what a name may have.
+  // Returns the first archive that was asked for, truncated to the length limit
+  // of names.
   std::string asked() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // "token:ID" or "certificate:NAME", also of a token that has expired; empty
-  // where everyone may do everything, or the client is not known.
+  // Returns "token:ID" or "certificate:NAME", also for an expired token; empty
+  // if everyone may do everything or the client is not known.
   std::string identity() const;
 
-  // The client showed the right token too late.
+  // True if the client showed a valid token that has expired.
   bool has_expired() const { return !expired_.empty(); }
 
-  // An archive to read, or to describe.
+  // Finds an archive to read or to describe.
   // Errors: Unauthenticated   as status().
-  //         NotFound          no such archive, or one that the client has no
-  //                           right to at all: they look the same.
-  //         PermissionDenied  (READ_NOT_PERMITTED) it may only list it.
+  //         NotFound          no such archive, or the client has no right to it
+  //                           at all: the errors are equal.
+  //         PermissionDenied  (READ_NOT_PERMITTED) the client may only list it.
   //         Unavailable       (ARCHIVE_OPENING).
   absl::StatusOr<std::shared_ptr<const ServedArchive>> FindToRead(
       absl::string_view name);
@@ -82,7 +83,7 @@ class CallAccess {
     return found;
   }
 
-  // Of all that the client has the right to, by name.
+  // Visits all archives that the client has `right` to, by name.
   // Errors: as status().
   absl::Status Visit(
       Right right,
@@ -90,18 +91,18 @@ class CallAccess {
                              const std::shared_ptr<const ServedArchive>&)>
           visit);
 
-  // Notes that the call reads that archive, which it found by Visit().
+  // Records that the call reads `archive`, which Visit() found.
   void Reading(const ServedArchive& archive);
 
-  // Of the first archive that the call read or described; null if there is
-  // none.
+  // Returns the counters of the first archive that the call read or described;
+  // null if there is none.
   // REQUIRES: the first function that looks for an archive has returned.
   ArchiveTraffic* traffic() const { return traffic_.get(); }
 
-  // Whether the client may still do what it began: the rules may have changed,
-  // and its identity may have expired. Costs next to nothing otherwise.
-  // Errors: Unauthenticated, and NotFound or PermissionDenied for what it
-  //         reads.
+  // Checks whether the client may continue: the rules may have changed, or its
+  // identity may have expired. Costs almost nothing if neither changed.
+  // Errors: Unauthenticated, and NotFound or PermissionDenied for the archive
+  //         that the call reads.
   absl::Status CheckAgain();
 
  private:
@@ -116,16 +117,16 @@ class CallAccess {
 
   const Catalog& catalog_;
   const AccessControl* const control_;
-  // Null if all is allowed, or `status_` is not OK. Not changed later: what
-  // counts then is in the rules that are in force.
+  // Null if all is allowed, or `status_` is not OK. Never changed: later checks
+  // use the rules in force.
   std::shared_ptr<const AccessIdentity> identity_;
   absl::Status status_;
-  // The name of an identity that has expired.
+  // Name of an expired identity.
   std::string expired_;
   std::atomic<uint64_t> generation_ = 0;
   mutable Mutex mutex_;
   std::string asked_ ABSL_GUARDED_BY(mutex_);
-  // What the call reads; a call reads one archive.
+  // Archive that the call reads; a call reads one archive.
   std::string reading_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<ArchiveTraffic> traffic_;
 };

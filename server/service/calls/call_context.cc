@@ -33,7 +33,7 @@ bool IsStream(Method method) {
 constexpr size_t kDocumentSizeBytesMax = 1024;
 constexpr char kExpired[] = "CREDENTIALS_EXPIRED";
 
-// Empty if there is none, or it is malformed.
+// Returns the trace id; empty if there is none or it is malformed.
 std::string TraceIdIn(const grpc::CallbackServerContext& context) {
   const auto& headers = context.client_metadata();
   const auto found = headers.find("traceparent");
@@ -107,7 +107,7 @@ void CallBooking::WriteLog(absl::Time ended) {
        .document = document_,
        .size_bytes = sent_bytes_,
        .code = CodeName(static_cast<int>(code_)),
-       // Clients are told less.
+       // Clients get less detail.
        .reason = access_.has_expired() ? absl::string_view(kExpired)
                  : reason_ == v1::ERROR_REASON_UNSPECIFIED
                      ? absl::string_view()

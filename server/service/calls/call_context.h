@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What all calls share, and what each call does at its beginning and end.
+// State that all calls share, and the beginning and end of each call.
 #ifndef QUIRE_SERVER_SERVICE_CALLS_CALL_CONTEXT_H_
 #define QUIRE_SERVER_SERVICE_CALLS_CALL_CONTEXT_H_
 
@@ -33,32 +33,33 @@
 
 namespace quire {
 
-// Everything a call works with; all of it outlives all calls. Thread-safe.
+// Everything that calls use. All of it outlives all calls. Thread-safe.
 struct ServiceCore {
-  // Calls get at archives through CallBooking::access() alone.
+  // Calls reach archives only through CallBooking::access().
   const Catalog& catalog_of_all;
   // Null: everyone may do everything.
   const AccessControl* access_control;
   QuotaBook& quotas;
-  // Of an identity whose rules have none, and of each address where there are
-  // no identities.
+  // Quota of an identity without one in its rules, and of each address if there
+  // are no identities.
   const ChangingQuota& default_quota;
   BlockStore& store;
   Admission& admission;
   CallMetrics& metrics;
-  // Null: nothing is written about single calls.
+  // Null: single calls are not logged.
   CallLog* call_log;
   StallGuard& stall_guard;
   ConnectionTable& connections;
   // Set once, when the server begins to drain.
   const std::atomic<bool>& draining;
   const v1::Limits limits;
-  // Decoded bytes that one stream or batch reads ahead of its client at most.
+  // Upper bound on decoded bytes that a stream or batch reads ahead of its
+  // client.
   const uint64_t stream_window_size_bytes;
 };
 
-// Books one call: counted from construction to destruction, with the status
-// that it ended with. Thread-compatible.
+// Counts one call from construction to destruction, with its final status.
+// Thread-compatible.
 class CallBooking {
  public:
   CallBooking(ServiceCore& core, Method method,
@@ -69,21 +70,21 @@ class CallBooking {
   CallBooking(const CallBooking&) = delete;
   CallBooking& operator=(const CallBooking&) = delete;
 
-  // What the client may see. Where it has used up its quota, that is nothing.
+  // Archives that the client may see: none once its quota is used up.
   CallAccess& access() { return access_; }
 
-  // Whether a stream may go on with its next message.
+  // Checks whether a stream may continue with its next message.
   // Errors: as CallAccess::CheckAgain(). ResourceExhausted  (QUOTA_EXCEEDED).
   absl::Status CheckAgain();
 
-  // The client, as Admission and ClientIdOf() take it: its identity; or else
-  // the address it comes from, or the user at the other end of a unix socket.
+  // Returns the client for Admission and ClientIdOf(): its identity, or else
+  // its address, or the user at the other end of a unix socket.
   const std::string& Client() const { return client_; }
 
-  // What was asked for, and from when to when its blocks are read: for the log.
+  // Records the request for the log.
   void NoteRequest(const v1::ReadRequest& request);
 
-  // For BlockFetch::times; null if nothing is logged.
+  // Returns the value for BlockFetch::times; null if nothing is logged.
   const std::shared_ptr<FetchTimes>& fetch_times() const {
     return fetch_times_;
   }
@@ -100,8 +101,8 @@ class CallBooking {
     }
   }
 
-  // Ends the call, whose reactor is `call`, with `status`. The call may be gone
-  // when this returns.
+  // Ends the call, whose reactor is `call`, with `status`. The call may be
+  // destroyed when this returns.
   template <typename Reactor>
   void Finish(Reactor& call, const absl::Status& status) {
     const grpc::Status outgoing = ToGrpcStatus(status);
@@ -123,7 +124,7 @@ class CallBooking {
     }
   }
 
-  // `size_bytes` is what the answer decodes to.
+  // `size_bytes` is the decoded size of the answer.
   void SendingAnswer(uint64_t size_bytes, const Answer& answer) {
     SendingAnswers(answer.encoding,
                    {.answer_count = 1,
@@ -131,13 +132,15 @@ class CallBooking {
                     .data_size_bytes = answer.data_size_bytes()});
   }
 
-  // A counter that all threads share costs more than a short answer.
+  // Counts many answers at once: a counter shared by all threads costs more
+  // than a short answer.
   void SendingAnswers(v1::WireEncoding encoding, const AnswerTally& answers) {
     Sending(answers.size_bytes);
     core_.metrics.AnswersSent(encoding, answers);
   }
 
-  // The client must take what was handed to gRPC before the stall limit.
+  // Starts the stall limit: the client must take the data handed to gRPC by
+  // then.
   void WaitForClient() {
     stall_entry_.Arm();
     if (core_.call_log != nullptr) {
@@ -160,21 +163,21 @@ class CallBooking {
   const Method method_;
   const absl::Time started_;
   CallAccess access_;
-  // Where it comes from.
+  // Address of the client.
   const std::string address_;
-  // As Client() says.
+  // Result of Client().
   const std::string client_;
   QuotaBook::Use quota_use_;
   grpc::StatusCode code_ = grpc::StatusCode::CANCELLED;
   v1::ErrorReason reason_ = v1::ERROR_REASON_UNSPECIFIED;
   uint64_t sent_bytes_ = 0;
-  // What follows is for the log alone.
+  // The fields below are for the log only.
   std::string trace_id_;
   std::string document_;
   std::shared_ptr<FetchTimes> fetch_times_;
   absl::Time read_began_;
   std::optional<absl::Duration> read_duration_;
-  // In the infinite future while nothing is being sent.
+  // Infinite future while nothing is being sent.
   absl::Time send_began_ = absl::InfiniteFuture();
   absl::Duration send_duration_;
   StallGuard::Entry stall_entry_;

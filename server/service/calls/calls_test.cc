@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The reading calls over a real connection and a device that the test holds
-// back: which blocks they fetch in which order, and what they withdraw.
+// Tests the reading calls over a real connection and a device that the test
+// blocks: the blocks fetched, their order, and withdrawn reads.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -37,8 +37,7 @@ namespace {
 
 constexpr uint64_t kBlockSizeBytes = 16 * kKiB;
 
-// Lets the reads of a device through, or holds them. Thread-safe; outlives the
-// device.
+// Passes or blocks the reads of a device. Thread-safe; outlives the device.
 class ReadGate {
  public:
   void Hold() {
@@ -46,7 +45,7 @@ class ReadGate {
     is_held_ = true;
   }
 
-  // What is held, and from now on all that comes.
+  // Passes the blocked reads and all later ones.
   void Release() {
     std::vector<std::pair<DeviceRead, const Device::Done*>> released;
     {
@@ -59,7 +58,7 @@ class ReadGate {
     }
   }
 
-  // Of all reads so far, in their order.
+  // Returns the offsets of all reads so far, in order.
   std::vector<FileOffset> offsets() const {
     MutexLock lock(&mutex_);
     return offsets_;
@@ -70,7 +69,7 @@ class ReadGate {
     return held_.size();
   }
 
-  // `done` must stay where it is until the read is served.
+  // `done` must not move until the read is served.
   void Pass(const DeviceRead& read, const Device::Done& done) {
     {
       MutexLock lock(&mutex_);
@@ -114,8 +113,8 @@ class GatedDevice final : public Device {
   const Done done_;
 };
 
-// For states that come about soon: false if it does not hold within a minute,
-// which no machine is too slow for.
+// Waits for a state that is reached soon. Returns false after a minute, which
+// is enough on any machine.
 bool Await(absl::FunctionRef<bool()> holds) {
   const absl::Time give_up = absl::Now() + absl::Minutes(1);
   while (!holds()) {
@@ -137,7 +136,7 @@ class CallsTest : public ServerTest {
     limits_.set_in_flight_size_bytes_max(64 * kMiB);
     limits_.set_client_in_flight_size_bytes_max(64 * kMiB);
     limits_.set_read_size_bytes_max(8 * kMiB);
-    // No multiple of a block.
+    // Not a multiple of the block size.
     limits_.set_chunk_size_bytes_max(100'000);
     limits_.set_batch_message_items_max(4096);
     limits_.set_batch_pending_items_max(131'072);
@@ -164,7 +163,7 @@ class CallsTest : public ServerTest {
 
   void Publish() { catalog_->Publish(OpenArchive()); }
 
-  // With limits and options as they are now. The store reads one block at a
+  // Starts with the current limits and options. The store reads one block at a
   // time and caches none.
   void Start() {
     QUIRE_ASSERT_OK_AND_ASSIGN(
@@ -208,7 +207,7 @@ class CallsTest : public ServerTest {
     stub_ = Connect();
   }
 
-  // A stub on a connection of its own.
+  // Returns a stub with its own connection.
   std::unique_ptr<v1::Archive::Stub> Connect() const {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -233,7 +232,7 @@ class CallsTest : public ServerTest {
     item->mutable_range()->set_size_bytes(size_bytes);
   }
 
-  // A message that asks for one byte of each of `blocks`, in this order.
+  // Returns a message that asks for one byte of each of `blocks`, in order.
   static v1::BatchReadRequest ByteOfEach(const std::vector<uint64_t>& blocks) {
     v1::BatchReadRequest request;
     for (const uint64_t block : blocks) {
@@ -242,8 +241,8 @@ class CallsTest : public ServerTest {
     return request;
   }
 
-  // Holds the device back with a read of the last block, so that all other
-  // fetches wait in the store.
+  // Blocks the device with a read of the last block, so that all other fetches
+  // wait in the store.
   void OccupyDevice() {
     gate_.Hold();
     const std::shared_ptr<const ServedArchive> served =
@@ -268,8 +267,8 @@ class CallsTest : public ServerTest {
     return Await([&] { return store_->Stats().cancelled_fetches >= count; });
   }
 
-  // The blocks at which device reads began, in their order, but for `skipped`
-  // reads before.
+  // Returns the blocks at which device reads began, in order, without the first
+  // `skipped` reads.
   std::vector<uint64_t> ReadBlocks(size_t skipped) const {
     const Archive& archive = *catalog_->Get()->at("docs")->archive;
     std::vector<uint64_t> blocks;
@@ -285,7 +284,7 @@ class CallsTest : public ServerTest {
     return blocks;
   }
 
-  // Messages of batches that have been read.
+  // Returns the number of received messages of batches.
   uint64_t BatchMessageCount() const {
     for (const prometheus::MetricFamily& family : registry_.Collect()) {
       if (family.name == "quire_batch_message_items") {
@@ -350,8 +349,8 @@ TEST_F(CallsTest, ACancelledStreamWithdrawsItsFetches) {
     context.TryCancel();
     EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
   }
-  // A chunk's blocks come in one step, but the stream may begin another until
-  // it hears of the cancellation.
+  // A chunk's blocks arrive in one step, but the stream may start another
+  // before it sees the cancellation.
   EXPECT_TRUE(AwaitCancelled(100'000 / kBlockSizeBytes));
 }
 
@@ -380,7 +379,7 @@ TEST_F(CallsTest, ACancelledBatchWithdrawsItsFetches) {
   EXPECT_EQ(batch->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
-// --- What is fetched, and in which order ---
+// --- Blocks fetched, and their order ---
 
 TEST_F(CallsTest, AScanFetchesEachBlockOnce) {
   Start();
@@ -465,7 +464,7 @@ TEST_F(CallsTest, TheRunsOfAScanInStoredOrderAreAdmitted) {
   }
   QUIRE_ASSERT_OK((*writer)->Commit());
   writer->reset();
-  // More than anything else of a scan takes, less than its runs do.
+  // More than any other part of a scan needs, less than its runs do.
   limits_.set_in_flight_size_bytes_max(800 * kKiB);
   limits_.set_client_in_flight_size_bytes_max(800 * kKiB);
   Start();
@@ -485,7 +484,7 @@ TEST_F(CallsTest, TheRunsOfAScanInStoredOrderAreAdmitted) {
 
 TEST_F(CallsTest, ABatchIsSweptByPlace) {
   constexpr uint64_t kBadTag = 1'000'000;
-  // Memory for two blocks: what the batch fetches next shows.
+  // Memory for two blocks: shows the batch's next fetch.
   stream_window_size_bytes_ = 1;
   Start();
   OccupyDevice();
@@ -496,7 +495,7 @@ TEST_F(CallsTest, ABatchIsSweptByPlace) {
   v1::BatchReadRequest more = ByteOfEach({80, 20, 10});
   more.add_items()->set_tag(kBadTag);
   ASSERT_TRUE(batch->Write(more));
-  // A bad item is answered once the message has been taken in.
+  // A bad item is answered once the message has been processed.
   v1::BatchReadResponse response;
   ASSERT_TRUE(batch->Read(&response));
   ASSERT_EQ(response.results(0).tag(), kBadTag);
@@ -512,7 +511,7 @@ TEST_F(CallsTest, ABatchIsSweptByPlace) {
   }
   EXPECT_TRUE(batch->Finish().ok());
   EXPECT_EQ(answered.size(), 7u);
-  // From where the sweep stands, then from the beginning.
+  // From the current offset of the sweep, then from the beginning.
   EXPECT_EQ(ReadBlocks(1), (std::vector<uint64_t>{40, 50, 60, 70, 80, 10, 20}));
 }
 
@@ -535,7 +534,7 @@ TEST_F(CallsTest, ABatchOfTinyItemsKeepsFewOfThemUnderWay) {
   }
   more.add_items()->set_tag(kBadTag);
   ASSERT_TRUE(batch->Write(more));
-  // A bad item is answered after all has been fetched that may be.
+  // A bad item is answered after all permitted fetches.
   v1::BatchReadResponse response;
   ASSERT_TRUE(batch->Read(&response));
   ASSERT_EQ(response.results_size(), 1);
@@ -605,8 +604,8 @@ class SilentBatchTest : public CallsTest {
     batch_ = stub_->BatchRead(&context_);
   }
 
-  // Puts an archive of these documents in place; false if somebody keeps the
-  // old one for a minute.
+  // Replaces the archive by one of these documents. Returns false if the old
+  // one is still held after a minute.
   bool Replace(const std::vector<TestDocument>& documents) {
     WriteArchive(archive_path(), documents, "copy");
     Publish();

@@ -23,19 +23,19 @@
 namespace quire {
 namespace {
 
-// Memory that a call keeps until its end and is charged for; less counts as a
+// Memory that a call keeps until its end and is charged for. Less counts as
 // part of the call itself.
 constexpr uint64_t kKeptBytesMin = 1 << 10;
 
-// Bounds on the places of a message in stored order, and on each of them, in
-// memory and serialised.
+// Limits on the ranges of a message in stored order, and on the memory and
+// serialised size of each.
 constexpr size_t kPlacesMax = 2048;
 constexpr uint64_t kPlaceBytes = sizeof(StoredPlace) + 32;
 
-// What one message says besides its text.
+// Fields of a message except its text.
 struct ChunkHead {
   LogicalRange range;
-  // In stored order: where the text belongs, and what follows.
+  // Set in stored order: logical ranges of the text, and the next position.
   std::vector<StoredPlace> places;
   StoredOrder::Position next;
   bool is_first = false;
@@ -43,11 +43,11 @@ struct ChunkHead {
 
 struct PlannedChunk {
   AnswerPlan plan;
-  // Of stored order.
+  // Set in stored order.
   StoredOrder::BlockRange range;
 };
 
-// One message to be.
+// A message in preparation.
 struct Chunk {
   ChunkHead head;
   uint64_t memory_bytes = 0;
@@ -56,8 +56,8 @@ struct Chunk {
   std::optional<absl::StatusOr<Answer>> answer;
 };
 
-// Sends one range as a row of chunks. What differs between the methods is in
-// the virtual functions.
+// Sends one range as a row of chunks. The virtual functions hold the
+// differences between the methods.
 class ChunkStream
     : public ReadingStream<grpc::ServerWriteReactor<grpc::ByteBuffer>> {
  public:
@@ -77,7 +77,7 @@ class ChunkStream
 
   void OnWriteDone(bool ok) override {
     booking_.ClientTookIt();
-    // Or the blocks would stay until the next message.
+    // Otherwise the blocks would stay until the next message.
     message_.Clear();
     Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       writing_ = false;
@@ -94,17 +94,17 @@ class ChunkStream
     std::shared_ptr<const ServedArchive> archive;
     ResolvedTarget target;
     v1::WireEncoding encoding = v1::WIRE_ENCODING_IDENTITY;
-    // Of the document that was asked for, for the first message.
+    // Description of the requested document, for the first message.
     std::string description = {};
-    // Set for all of the archive in stored order; then `target` is not used.
+    // Set to scan the whole archive in stored order; `target` is not used then.
     std::optional<StoredOrder> order = std::nullopt;
     StoredOrder::Position position = {};
   };
 
-  // Errors: all that the method has for its request.
+  // Errors: all errors of the method for its request.
   virtual absl::StatusOr<Task> ResolveRequest(
       const grpc::ByteBuffer& buffer) = 0;
-  // Appends the fields of a message that go before its text.
+  // Appends the fields of a message that precede its text.
   virtual void AppendHead(const ChunkHead& head, const Answer& answer,
                           AnswerBytes& bytes) const = 0;
   virtual int data_field_number() const = 0;
@@ -126,7 +126,7 @@ class ChunkStream
                             std::min(range.size_bytes, size_bytes_max),
                             task_.encoding);
     };
-    // gRPC keeps the request for as long as the call lives.
+    // gRPC keeps the request as long as the call.
     const uint64_t kept_bytes =
         buffer.Length() + task_.description.size() +
         (is_stored_order ? StoredOrder::MemoryBytes(*task_.archive->archive)
@@ -197,7 +197,7 @@ class ChunkStream
         } else {
           next_offset_ += size_bytes;
           chunks_left_ = next_offset_ < end_offset_;
-          // Only the first one has a description.
+          // Only the first chunk has a description.
           next_head_bytes_ = kAnswerFramingSizeBytesMax;
         }
         ++reads_in_flight_;
@@ -216,9 +216,9 @@ class ChunkStream
     }
   }
 
-  // Plans the next chunk, unless that was done: as many blocks as a message of
-  // this window has space for, but one in any case. Without the lock, as
-  // sorting a segment's runs takes long. False if there is no next chunk.
+  // Plans the next chunk, unless one is planned: as many blocks as fit a
+  // message of this window, and at least one. Runs without the lock, as sorting
+  // a segment's runs takes long. Returns false if there is no next chunk.
   bool PlanNext() ABSL_LOCKS_EXCLUDED(mutex_) {
     uint64_t message_bytes = 0;
     uint64_t head_bytes = 0;
@@ -228,7 +228,7 @@ class ChunkStream
       if (!ended_with_.ok() || !chunks_left_) {
         return false;
       }
-      // Planned for a wider window than there is by now.
+      // The plan assumed a wider window than the current one.
       if (next_.has_value() && next_->plan.memory_bytes() + next_head_bytes_ >
                                    window_.size_bytes()) {
         next_.reset();
@@ -335,15 +335,15 @@ class ChunkStream
   std::deque<Chunk> chunks_ ABSL_GUARDED_BY(mutex_);
   bool chunks_left_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t next_offset_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Set in stored order. Used by Begin(), then, as `chunks_left_` says, by
-  // Act() alone.
+  // Set in stored order. Used by Begin(), then, while `chunks_left_`, only by
+  // Act().
   std::optional<StoredOrder> order_;
-  // The next chunk, while there is no space for it. Used by Act() alone.
+  // Next chunk, while there is no space for it. Used only by Act().
   std::optional<PlannedChunk> next_;
-  // Memory of what describes the next chunk.
+  // Memory of the next chunk's description.
   uint64_t next_head_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t end_offset_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Held until gRPC has let go of the last message.
+  // Held until gRPC has released the last message.
   StreamWindow window_ ABSL_GUARDED_BY(mutex_);
   uint64_t reads_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t writing_memory_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

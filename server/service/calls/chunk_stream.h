@@ -13,10 +13,10 @@
 namespace quire {
 
 // Both read ahead of the client by at most their StreamWindow, fetch and decode
-// the chunks of the window in parallel, and send them in order. A window needs
-// space for one block; the wider it is the longer are the messages, too.
-// A client that reads slowly holds one window of memory, no more.
-// They delete themselves when the call is over.
+// the chunks of the window in parallel, and send them in order. A window has
+// space for at least one block; a wider window also means longer messages. A
+// slow client holds one window of memory at most.
+// They delete themselves when the call ends.
 grpc::ServerWriteReactor<grpc::ByteBuffer>* StartReadStreamCall(
     ServiceCore& core, grpc::CallbackServerContext& context,
     const grpc::ByteBuffer& request);

@@ -22,8 +22,8 @@ namespace quire {
 namespace {
 
 constexpr uint32_t kPageSizeDefault = 100;
-// Ids and media types may be long: a page then ends early, before the entry
-// that would exceed this. Its token adds to it.
+// Ids and media types may be long: a page ends before the entry that would
+// exceed this size. The token comes on top.
 constexpr uint64_t kPageSizeBytesMax = uint64_t{1} << 20;
 // Bounds the comparisons for each byte of an id.
 constexpr size_t kDelimiterSizeBytesMax = 256;
@@ -51,8 +51,8 @@ absl::Status ListArchives(const ServiceCore& core, CallAccess& access,
       const uint32_t page_size,
       PageSize(core, request.has_page_size(), request.page_size()));
   *response.mutable_limits() = core.limits;
-  // The token has the last name sent: a good place to go on even if archives
-  // were replaced since.
+  // The token holds the last name sent, so listing resumes correctly even if
+  // archives were replaced.
   std::optional<std::string> last_name;
   if (request.has_page_token()) {
     QUIRE_ASSIGN_OR_RETURN(last_name,
@@ -87,7 +87,7 @@ absl::Status GetSymbolTable(const ServiceCore& core, CallAccess& access,
                             const v1::GetSymbolTableRequest& request,
                             v1::GetSymbolTableResponse& response) {
   QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core));
-  // A table is made of the archive's text.
+  // A table is derived from the archive's text.
   absl::Status opening;
   bool is_found = false;
   QUIRE_RETURN_IF_ERROR(access.Visit(
@@ -237,10 +237,10 @@ absl::Status ListDocuments(const ServiceCore& core, CallAccess& access,
 
 namespace {
 
-// A message that is being made is gathered and then handed over as one slice.
+// A message in preparation is gathered, then handed over as one slice.
 constexpr uint64_t kCopiesOfAMessage = 2;
 
-// Sends a dictionary, which is in RAM, a chunk at a time.
+// Sends a dictionary from memory, one chunk at a time.
 class GetDictionaryCall : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
   GetDictionaryCall(ServiceCore& core, grpc::CallbackServerContext& context)
@@ -304,13 +304,13 @@ class GetDictionaryCall : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     QUIRE_ASSIGN_OR_RETURN(
         ticket_, core_.admission.Admit(
                      booking_.Client(),
-                     // gRPC keeps the request for as long as the call lives.
+                     // gRPC keeps the request as long as the call.
                      kCopiesOfAMessage * NextSizeBytes() + buffer.Length(),
                      Admission::Use::kStream));
     return absl::OkStatus();
   }
 
-  // Of the next chunk. The first one is the largest.
+  // Returns the size of the next chunk. The first one is the largest.
   uint64_t NextSizeBytes() const {
     return std::min<uint64_t>(core_.limits.chunk_size_bytes_max(),
                               dictionary_.size() - offset_);
@@ -344,7 +344,7 @@ class GetDictionaryCall : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   ByteView dictionary_;
   uint64_t offset_ = 0;
   Admission::Ticket ticket_;
-  // The one being written.
+  // Message being written.
   grpc::ByteBuffer message_;
 };
 

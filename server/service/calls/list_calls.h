@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The methods that are answered from RAM: lists, descriptions, dictionaries.
+// The methods answered from memory: lists, descriptions, dictionaries.
 #ifndef QUIRE_SERVER_SERVICE_CALLS_LIST_CALLS_H_
 #define QUIRE_SERVER_SERVICE_CALLS_LIST_CALLS_H_
 
@@ -15,8 +15,8 @@
 
 namespace quire {
 
-// Each fills its response or returns the error to be sent; see the proto for
-// which. They take at most as long as one page of results.
+// Each fills its response or returns the error to be sent; see the proto. Each
+// takes at most the time of one page of results.
 absl::Status ListArchives(const ServiceCore& core, CallAccess& access,
                           const v1::ListArchivesRequest& request,
                           v1::ListArchivesResponse& response);
@@ -30,7 +30,7 @@ absl::Status ListDocuments(const ServiceCore& core, CallAccess& access,
                            const v1::ListDocumentsRequest& request,
                            v1::ListDocumentsResponse& response);
 
-// Deletes itself when the call is over.
+// Deletes itself when the call ends.
 grpc::ServerWriteReactor<grpc::ByteBuffer>* StartGetDictionaryCall(
     ServiceCore& core, grpc::CallbackServerContext& context,
     const grpc::ByteBuffer& request);

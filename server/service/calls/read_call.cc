@@ -22,11 +22,11 @@
 namespace quire {
 namespace {
 
-// A request or an answer without text and description, as protobuf lays it out,
-// unless ids are long.
+// Size in protobuf's layout of a request or an answer without text and
+// description, unless ids are long.
 constexpr size_t kMessageSizeBytes = 768;
 
-// A call that waits, besides its request, description and plan.
+// Memory of a waiting call without its request, description and plan.
 constexpr uint64_t kWaitingCallBytes = 2 << 10;
 
 class ReadCall : public grpc::ServerUnaryReactor {
@@ -68,7 +68,7 @@ class ReadCall : public grpc::ServerUnaryReactor {
   // Start() has returned.
   absl::Status Begin(const grpc::ByteBuffer& buffer) {
     QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core_));
-    // On the stack as a rule: of a short answer each allocation counts.
+    // Usually avoids the heap: allocations slow short answers.
     alignas(8) std::array<char, kMessageSizeBytes> memory;
     google::protobuf::Arena arena(memory.data(), memory.size());
     auto& request =
@@ -111,7 +111,7 @@ class ReadCall : public grpc::ServerUnaryReactor {
               if (given.ok()) {
                 ticket_ = *std::move(given);
               }
-              // The thread is in the midst of another call.
+              // This thread is inside another call.
               core_.store.decode_pool().Add([this] {
                 if (turn_ended_with_.ok()) {
                   Read();
@@ -132,7 +132,7 @@ class ReadCall : public grpc::ServerUnaryReactor {
       was_cancelled = cancelled_;
       turn_ = turn;
     }
-    // Before it was known what to withdraw.
+    // The cancellation came before there was a turn to withdraw.
     if (was_cancelled) {
       core_.admission.Withdraw(turn);
     }
@@ -159,7 +159,7 @@ class ReadCall : public grpc::ServerUnaryReactor {
         was_cancelled = cancelled_;
         read_ = read;
       }
-      // Before it was known what to cancel.
+      // The cancellation came before there was a read to cancel.
       if (was_cancelled) {
         read->Cancel();
       }
@@ -167,7 +167,7 @@ class ReadCall : public grpc::ServerUnaryReactor {
     StepEnds(absl::OkStatus());
   }
 
-  // The start of the read or its answer is done with; after both, the call.
+  // Ends the start of the read or its answer. The call ends after both.
   void StepEnds(absl::Status status) {
     if (!status.ok()) {
       read_ended_with_ = std::move(status);
@@ -189,7 +189,7 @@ class ReadCall : public grpc::ServerUnaryReactor {
     bytes.AppendFields(head);
     if (!description_.empty()) {
       bytes.AppendField({v1::ReadResponse::kDocumentFieldNumber, description_});
-      // Or it would stay, next to its copy, until the answer is sent.
+      // Otherwise it would stay next to its copy until the answer is sent.
       description_ = std::string();
     }
     bytes.AppendBytesField(v1::ReadResponse::kDataFieldNumber, answer.pieces);
@@ -204,13 +204,13 @@ class ReadCall : public grpc::ServerUnaryReactor {
   ResolvedTarget target_;
   // Moved to the read when that starts.
   AnswerPlan plan_;
-  // Of the document that was asked for; empty once it is in the answer.
+  // Description of the requested document; empty once it is in the answer.
   std::string description_;
-  // Held until gRPC has let go of the answer.
+  // Held until gRPC has released the answer.
   Admission::Ticket ticket_;
 
   absl::Status turn_ended_with_;
-  // Of Read(): its own end and its answer's.
+  // Steps of Read(): its own end and that of its answer.
   std::atomic<int> steps_left_{2};
   absl::Status read_ended_with_;
 

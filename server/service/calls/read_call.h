@@ -10,10 +10,9 @@
 
 namespace quire {
 
-// The Read method: one range or document in one message. A range whose blocks
-// are all cached is answered on the calling thread, unless it takes long to
-// encode; otherwise the thread that decoded the last block answers. Deletes
-// itself when the call is over.
+// The Read method: one range or document in one message. The calling thread
+// answers if all blocks are cached and encoding is fast; otherwise the thread
+// that decoded the last block answers. Deletes itself when the call ends.
 grpc::ServerUnaryReactor* StartReadCall(ServiceCore& core,
                                         grpc::CallbackServerContext& context,
                                         const grpc::ByteBuffer& request,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What the streaming calls that read blocks have in common: how they end.
+// Common base of the streaming calls that read blocks: how they end.
 #ifndef QUIRE_SERVER_SERVICE_CALLS_READING_STREAM_H_
 #define QUIRE_SERVER_SERVICE_CALLS_READING_STREAM_H_
 
@@ -18,10 +18,10 @@
 
 namespace quire {
 
-// A call over `Reactor`, one of gRPC's. Its first error, a cancellation by the
-// client included, ends it: from then on nothing is begun, reads that have not
-// reached a device are withdrawn, and the call finishes when those that have
-// are over. Deletes itself.
+// A call over `Reactor`, one of gRPC's. Its first error ends it; cancellation
+// by the client is one. Nothing new starts then, and reads that have not
+// reached a device are withdrawn. The call finishes after its remaining reads.
+// Deletes itself.
 template <typename Reactor>
 class ReadingStream : public Reactor, protected SerialCall {
  public:
@@ -40,21 +40,21 @@ class ReadingStream : public Reactor, protected SerialCall {
  protected:
   using Reads = std::vector<std::shared_ptr<AnswerRead>>;
 
-  // All that was asked for has been sent.
+  // True if everything requested has been sent.
   virtual bool IsComplete() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
-  // Some reads have no answer yet.
+  // True if some reads have no answer yet.
   virtual bool IsFetching() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
-  // These reads.
+  // Returns these reads.
   virtual Reads ActiveReads() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
 
-  // The first error counts.
+  // Records the first error; ignores later ones.
   void End(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (ended_with_.ok()) {
       ended_with_ = std::move(status);
     }
   }
 
-  // A message is made and goes to gRPC next.
+  // Call before a complete message is handed to gRPC.
   void BeginWriting() ABSL_LOCKS_EXCLUDED(mutex_) {
     {
       MutexLock lock(&mutex_);
@@ -63,7 +63,7 @@ class ReadingStream : public Reactor, protected SerialCall {
     booking_.WaitForClient();
   }
 
-  // The last step of Act().
+  // Last step of Act().
   bool CancelReadsIfEnded() ABSL_LOCKS_EXCLUDED(mutex_) {
     Reads reads;
     {
@@ -76,7 +76,7 @@ class ReadingStream : public Reactor, protected SerialCall {
       }
       reads = ActiveReads();
     }
-    // Without the lock: a read that is withdrawn ends at once.
+    // Without the lock: a withdrawn read ends at once.
     for (const std::shared_ptr<AnswerRead>& read : reads) {
       read->Cancel();
     }
@@ -94,9 +94,9 @@ class ReadingStream : public Reactor, protected SerialCall {
 
   ServiceCore& core_;
   CallBooking booking_;
-  // Not OK: nothing more is begun.
+  // If not OK, nothing new starts.
   absl::Status ended_with_ ABSL_GUARDED_BY(mutex_);
-  // A message is with gRPC.
+  // True while gRPC holds a message.
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -16,7 +16,7 @@ namespace quire {
 namespace {
 
 constexpr size_t kOnePieceSizeBytesMax = 64 << 10;
-// A short item counts as if it had all the fields that it may have.
+// A short item counts as if it had the maximum number of fields.
 static_assert(kUncountedFieldsMax == kItemFieldsMax);
 
 absl::Status Malformed() {
@@ -57,7 +57,7 @@ absl::Status ParseWithin(const grpc::ByteBuffer& buffer,
                          const MessageBounds& bounds,
                          google::protobuf::Message& message) {
   const bool is_counted = buffer.Length() >= kCountedRequestSizeBytesMin;
-  // Short requests come in one piece, which saves a copy of the buffer.
+  // A short request in one piece saves a copy of the buffer.
   grpc::Slice slice;
   if (buffer.Length() <= kOnePieceSizeBytesMax &&
       buffer.TrySingleSlice(&slice).ok()) {
@@ -100,7 +100,7 @@ absl::Status ParseRequest(const grpc::ByteBuffer& buffer,
 absl::Status ParseBatchRequest(const grpc::ByteBuffer& buffer,
                                uint64_t items_max,
                                v1::BatchReadRequest& request) {
-  // Tag and size of each item are a field of the message, too.
+  // Tag and size of each item count as a field of the message.
   return ParseWithin(
       buffer,
       {.fields_max = kRequestFieldsMax + (kItemFieldsMax + 1) * items_max,

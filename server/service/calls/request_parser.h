@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// From the bytes of a request to its message, within a bound on memory.
+// Parses the bytes of a request within a bound on memory.
 #ifndef QUIRE_SERVER_SERVICE_CALLS_REQUEST_PARSER_H_
 #define QUIRE_SERVER_SERVICE_CALLS_REQUEST_PARSER_H_
 
@@ -14,23 +14,22 @@
 
 namespace quire {
 
-// Fields are counted before they are parsed (message_bounds.h), and what is not
-// parsed is bounded by its size. These are far above what any honest request
-// has.
+// Fields are counted before they are parsed (message_bounds.h); the size bounds
+// the rest. The limits are far above any legitimate request.
 
-// Of a request with one target, in bytes: an id, a prefix or a page token is
-// the longest part of it.
+// Size limit of a request with one target, in bytes. Its longest part is an id,
+// a prefix or a page token.
 inline constexpr uint64_t kSingleRequestSizeBytesMax = 256 << 10;
-// Fields and values of repeated ones, those of nested messages included.
+// Limit on fields, including values of repeated and nested ones.
 inline constexpr uint64_t kRequestFieldsMax = 128;
-// The same for each item that a message of a batch may have.
+// Limit on fields of each item in a message of a batch.
 inline constexpr uint64_t kItemFieldsMax = 32;
-// Shorter requests are not counted, as their fields take no memory to speak of.
+// Shorter requests are not counted: their fields take little memory.
 inline constexpr uint64_t kCountedRequestSizeBytesMin = 1 << 10;
 
-// Parses the request of any method but BatchRead. Thread-safe.
-// Errors: InvalidArgument  MALFORMED_REQUEST: the bytes are not such a message,
-//                          or it is over a bound above.
+// Parses the request of any method except BatchRead. Thread-safe.
+// Errors: InvalidArgument  MALFORMED_REQUEST: not such a message, or over a
+//                          bound above.
 absl::Status ParseRequest(const grpc::ByteBuffer& buffer,
                           google::protobuf::Message& message);
 

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 constexpr uint64_t kItemsMax = 4096;
 
-// In pieces of 1,000 bytes, as long messages come.
+// Returns `bytes` in pieces of 1,000, as long messages arrive.
 grpc::ByteBuffer InPieces(const std::string& bytes) {
   std::vector<grpc::Slice> slices;
   for (size_t at = 0; at < bytes.size(); at += 1000) {
@@ -39,7 +39,7 @@ std::string Repeat(const std::string& bytes, size_t count) {
   return all;
 }
 
-// `bytes` as a length-delimited field.
+// Returns `bytes` as a length-delimited field.
 std::string Field(int number, const std::string& bytes) {
   std::string field(1, static_cast<char>(number << 3 | 2));
   for (size_t size = bytes.size(); true; size >>= 7) {
@@ -52,7 +52,7 @@ std::string Field(int number, const std::string& bytes) {
   return field + bytes;
 }
 
-// Unknown to every message here, and empty.
+// Returns an empty field that every message here does not know.
 const std::string& Unknown() {
   static const std::string& field = *new std::string(Field(15, ""));
   return field;
@@ -110,19 +110,19 @@ TEST(RequestParserTest, RefusesTooManyItemsBeforeTheyAreParsed) {
             v1::LIMIT_EXCEEDED);
 }
 
-// What each of them takes once it is parsed is many times its two bytes.
+// Each field takes many times its two bytes once parsed.
 TEST(RequestParserTest, RefusesFieldsWithoutEnd) {
   const std::string many = Repeat(Unknown(), 1'000'000);
   const std::string batches[] = {
       many,
-      // In an item, and in what an item holds.
+      // In an item, and in a message within an item.
       Field(2, many),
       Field(2, Field(3, many)),
       Field(2, Field(3, Field(4, many))),
       Field(2, Field(2, many)),
       // Values of a packed field.
       Field(3, std::string(1'000'000, '\1')),
-      // One field over and over.
+      // The same field, repeated.
       Repeat(Field(1, ""), 1'000'000),
   };
   for (const std::string& batch : batches) {
@@ -143,13 +143,13 @@ TEST(RequestParserTest, RefusesFieldsWithoutEnd) {
 }
 
 TEST(RequestParserTest, BoundsWhatItemsHaveTogether) {
-  // As many as all items may have, and a few more.
+  // The limit of all items together, and a few more.
   const std::string item =
       Field(2, Repeat(Unknown(), kItemFieldsMax) + Field(14, ""));
   v1::BatchReadRequest parsed;
   QUIRE_EXPECT_OK(ParseBatchRequest(InPieces(Repeat(item, 50)), 60, parsed));
   EXPECT_EQ(parsed.items_size(), 50);
-  // Each with as many as it may have.
+  // Each item at its limit.
   const std::string full_item = Field(2, Repeat(Unknown(), kItemFieldsMax));
   QUIRE_EXPECT_OK(
       ParseBatchRequest(InPieces(Repeat(full_item, 1000)), 1000, parsed));
@@ -163,7 +163,7 @@ TEST(RequestParserTest, RefusesWhatIsNoMessage) {
   for (const std::string& end :
        {std::string("\xFF"), std::string("\x12\x05"), std::string("\x09\x01"),
         std::string("\x0D\x01"), std::string("\0", 1),
-        // An item that ends past what holds it.
+        // An item that ends past its enclosing message.
         std::string("\x12\x42") + std::string(10, '\0')}) {
     for (const auto& cut : {InPieces, InOnePiece}) {
       v1::BatchReadRequest parsed;
@@ -176,7 +176,7 @@ TEST(RequestParserTest, RefusesWhatIsNoMessage) {
   }
 }
 
-// Short ones are like any field that is not known.
+// Short groups are treated as unknown fields.
 TEST(RequestParserTest, RefusesGroupsThatItWouldHaveToCount) {
   v1::BatchReadRequest parsed;
   EXPECT_EQ(ReasonOf(ParseBatchRequest(

@@ -21,8 +21,8 @@ namespace {
 constexpr char kBoundToArchives[] = "archives";
 constexpr char kOfRequest[] = "this request";
 
-// A token is base64url of: a checksum of what it is bound to and of the rest,
-// then the rest. It is no secret, only protection against mistakes.
+// A token is base64url of a checksum, then the body. The checksum covers the
+// body and the text it is bound to. It protects against mistakes only.
 std::string Seal(absl::string_view bound_to, absl::string_view body) {
   std::string sealed(sizeof(uint64_t), '\0');
   StoreLittleEndian(Checksum64(AsBytes(body), Checksum64(AsBytes(bound_to))),
@@ -34,7 +34,7 @@ std::string Seal(absl::string_view bound_to, absl::string_view body) {
 absl::Status NoTokenOf(absl::string_view field, absl::string_view of_what) {
   return ServiceError(
       absl::StatusCode::kInvalidArgument, v1::MALFORMED_REQUEST,
-      absl::StrCat(field, " is not one of ", of_what,
+      absl::StrCat(field, " does not belong to ", of_what,
                    "; leave it out to start from the beginning"));
 }
 
@@ -135,7 +135,7 @@ absl::StatusOr<StoredOrder::Position> ResolveStoredScan(
   if (request.has_size_bytes() || request.offset() != 0) {
     return ServiceError(
         absl::StatusCode::kInvalidArgument, v1::MALFORMED_REQUEST,
-        "stored_order: is of the whole archive; leave out offset and "
+        "stored_order scans the whole archive; leave out offset and "
         "size_bytes");
   }
   StoredOrder::Position position;
@@ -157,8 +157,8 @@ absl::StatusOr<LogicalRange> ResolveScan(const Archive& archive,
     if (request.has_size_bytes()) {
       return ServiceError(absl::StatusCode::kInvalidArgument,
                           v1::MALFORMED_REQUEST,
-                          "size_bytes: not together with resume_token, which "
-                          "knows where the scan ends");
+                          "size_bytes must not be set with resume_token, which "
+                          "contains the end of the scan");
     }
     range.set_offset(token.first);
     range.set_size_bytes(token.second - token.first);

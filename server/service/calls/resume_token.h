@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Opaque tokens with which clients resume. A token names the contents that it
-// is of, and is valid while Archive::HasContents() says so.
+// Opaque tokens by which clients resume scans and lists. A token names the
+// contents that it was made for, and is valid while Archive::HasContents().
 #ifndef QUIRE_SERVER_SERVICE_CALLS_RESUME_TOKEN_H_
 #define QUIRE_SERVER_SERVICE_CALLS_RESUME_TOKEN_H_
 
@@ -18,7 +18,7 @@
 
 namespace quire {
 
-// Where a Scan stands; bytes of the logical space.
+// Position of a Scan, in bytes of the logical space.
 struct ScanPosition {
   uint64_t next_offset = 0;
   uint64_t end_offset = 0;
@@ -26,7 +26,7 @@ struct ScanPosition {
 
 std::string MakeResumeToken(const Archive& archive, ScanPosition position);
 
-// The same for one in stored order.
+// Returns a token for a scan in stored order.
 std::string MakeResumeToken(const Archive& archive,
                             StoredOrder::Position position);
 
@@ -38,7 +38,7 @@ std::string MakeResumeToken(const Archive& archive,
 absl::StatusOr<StoredOrder::Position> ResolveStoredScan(
     const Archive& archive, const v1::ScanRequest& request);
 
-// The range that a Scan request asks for.
+// Returns the range that a Scan request asks for.
 // Errors: OutOfRange       RANGE_PAST_END.
 //         InvalidArgument  MALFORMED_REQUEST: a token that is none, or of
 //                          another order; size_bytes together with a token.
@@ -46,7 +46,7 @@ absl::StatusOr<StoredOrder::Position> ResolveStoredScan(
 absl::StatusOr<LogicalRange> ResolveScan(const Archive& archive,
                                          const v1::ScanRequest& request);
 
-// Where a ListArchives stands: after the archive of that name.
+// Returns a token for ListArchives to continue after `last_name`.
 std::string MakeArchivesPageToken(absl::string_view last_name);
 // Errors: InvalidArgument  MALFORMED_REQUEST.
 absl::StatusOr<std::string> ParseArchivesPageToken(absl::string_view token);

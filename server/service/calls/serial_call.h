@@ -8,23 +8,23 @@
 
 namespace quire {
 
-// The core of a streaming call: events from several threads (gRPC's, the
-// store's) change its state, and one thread at a time acts upon it for all.
+// Core of a streaming call: several threads (gRPC's and the store's) change its
+// state, and one thread at a time acts on all changes.
 class SerialCall {
  public:
   virtual ~SerialCall() = default;
 
  protected:
-  // Does all that can be done now, without blocking; true if the call is over:
-  // no read, write or fetch is in flight and none will be begun.
+  // Does everything possible now, without blocking. Returns true if the call is
+  // over: no read, write or fetch is in flight, and none will start.
   virtual bool Act() ABSL_LOCKS_EXCLUDED(mutex_) = 0;
-  // Called once, when Act() said so; gRPC may destroy the call from then on.
+  // Called once, after Act() returned true. gRPC may destroy the call from then
+  // on.
   virtual void FinishCall() ABSL_LOCKS_EXCLUDED(mutex_) = 0;
 
-  // Applies `change`, with mutex_ held, then acts, unless another thread does
-  // already and will act upon this change too. The call may be gone when this
-  // returns, so callers outside of a gRPC reaction must not touch it
-  // afterwards.
+  // Applies `change` with mutex_ held. Then acts, unless another thread is
+  // acting and will see this change. The call may be destroyed when this
+  // returns: callers outside a gRPC reaction must not touch it afterwards.
   template <typename Change>
   void Update(Change change) ABSL_LOCKS_EXCLUDED(mutex_) {
     {
@@ -45,7 +45,7 @@ class SerialCall {
       act_again_ = false;
       // The lock ends with this block, before Act().
     } while (!Act());
-    // `acting_` stays set: later events change the state and nothing else.
+    // `acting_` stays set: later events only change the state.
     FinishCall();
   }
 

@@ -13,7 +13,7 @@ namespace {
 constexpr int kThreadCount = 4;
 constexpr int kEventsPerThread = 2000;
 
-// Ends when all events have been seen; then nothing may touch it.
+// Ends after all events; nothing may touch the object then.
 class CountingCall : private SerialCall {
  public:
   explicit CountingCall(std::atomic<int>& finished) : finished_(finished) {}
@@ -24,8 +24,8 @@ class CountingCall : private SerialCall {
 
  private:
   bool Act() override {
-    // Not under the mutex: that only one thread at a time is here must hold
-    // by itself, or ThreadSanitizer and this counter say so.
+    // Without the mutex: serialisation must hold by itself. ThreadSanitizer and
+    // this counter check it.
     EXPECT_EQ(acting_count_++, 0);
     bool is_over = false;
     {
@@ -66,8 +66,7 @@ TEST(SerialCallTest, OneThreadActsForAllAndEndsOnce) {
   }
 }
 
-// An event that comes from within Act() is acted upon, not lost and not
-// entered twice.
+// An event from within Act() is neither lost nor handled recursively.
 class ReentrantCall : private SerialCall {
  public:
   void Start() {

@@ -11,10 +11,10 @@ namespace quire {
 namespace {
 
 constexpr size_t kNotedBlocksMax = 1000;
-// Of a frame, what is not kept: its checksum.
+// Part of a frame that is not kept: its checksum.
 constexpr size_t kFrameChecksumSizeBytes = 8;
 
-// CPU time of this thread: other load on the machine does not change it.
+// Returns the CPU time of this thread, which other load does not change.
 std::chrono::nanoseconds ThreadTime() {
   timespec time = {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What the block store makes of the blocks of one archive.
+// Decodes the blocks of one archive for the block store.
 #ifndef QUIRE_SERVER_SERVICE_CATALOG_ARCHIVE_BLOCK_DECODER_H_
 #define QUIRE_SERVER_SERVICE_CATALOG_ARCHIVE_BLOCK_DECODER_H_
 
@@ -22,19 +22,19 @@
 
 namespace quire {
 
-// Told of a block whose stored bytes are damaged: the message names archive,
-// file, block and what is wrong. Called on any thread, once for each block
-// (of the first thousand blocks; later ones are not reported).
+// Receives reports of damaged stored blocks: the message names archive, file,
+// block and the error. Called on any thread, once for each block; only the
+// first thousand damaged blocks are reported.
 using DamageReporter = std::function<void(const std::string& message)>;
 
-// The reports of one archive. Thread-safe.
+// Damage reports of one archive. Thread-safe.
 class DamageLog {
  public:
   // `report` may be empty.
   DamageLog(std::string archive_name, DamageReporter report)
       : archive_name_(std::move(archive_name)), report_(std::move(report)) {}
 
-  // Reports a block of `file` unless that was done before.
+  // Reports a block of `file`, unless it was reported before.
   void Note(BlockAddress block, const std::string& file,
             const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -48,15 +48,16 @@ class DamageLog {
       ABSL_GUARDED_BY(mutex_);
 };
 
-// Decodes blocks to their text, in `workspaces`. Adds the CPU time of decoding
-// 1 MiB of text in parts to `part_time_per_mib`.
+// Returns a decoder of blocks to text, in `workspaces`. It adds the CPU time
+// per 1 MiB of text decoded in parts to `part_time_per_mib`.
 std::shared_ptr<const BlockDecoder> MakeTextDecoder(
     std::shared_ptr<const Archive> archive, std::shared_ptr<DamageLog> log,
     std::shared_ptr<DecodeWorkspaces> workspaces,
     std::shared_ptr<MovingAverage> part_time_per_mib);
 
-// Checks blocks and leaves them as they are stored: the result is the frame
-// without its checksum (FORMAT.md, "Block frame"), StoredBlockSizeBytes() long.
+// Returns a decoder that checks blocks and leaves them as stored. Its result is
+// the frame without its checksum (FORMAT.md, "Block frame"),
+// StoredBlockSizeBytes() long.
 std::shared_ptr<const BlockDecoder> MakeStoredReader(
     std::shared_ptr<const Archive> archive, std::shared_ptr<DamageLog> log);
 

@@ -10,15 +10,16 @@
 
 namespace quire {
 
-// What calls have read of one archive. Only grows. Thread-safe; adding is one
-// relaxed atomic operation on a cache line that few threads share.
+// Counters of calls and bytes read from one archive. They only grow.
+// Thread-safe; adding is one relaxed atomic operation on a cache line that few
+// threads share.
 class ArchiveTraffic {
  public:
   void AddCall() {
     shards_[ThreadShard()].call_count.fetch_add(1, std::memory_order_relaxed);
   }
 
-  // Decoded bytes of answers.
+  // Adds decoded bytes of answers.
   void AddSent(uint64_t size_bytes) {
     shards_[ThreadShard()].sent_bytes.fetch_add(size_bytes,
                                                 std::memory_order_relaxed);

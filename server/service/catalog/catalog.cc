@@ -58,7 +58,7 @@ bool IsArchiveName(absl::string_view name) {
   return true;
 }
 
-// ", but docs, web and others"; empty if there are no names.
+// Returns ", but docs, web and others"; empty if there are no names.
 std::string ListNames(const NameSample& sample) {
   return sample.names.empty()
              ? ""
@@ -96,7 +96,7 @@ v1::ArchiveDescription DescribeArchive(const std::string& name,
 
 namespace {
 
-// The archive at a path, which may hold '='.
+// Returns the archive at a path, which may contain '='.
 ArchiveArgument NamedByPath(absl::string_view path) {
   absl::string_view stem = path;
   while (absl::ConsumeSuffix(&stem, "/")) {
@@ -122,7 +122,7 @@ absl::Status CheckArchiveName(const ArchiveArgument& argument) {
 absl::StatusOr<ArchiveArgument> ParseArchiveArgument(absl::string_view text) {
   ArchiveArgument argument;
   const size_t equals = text.find('=');
-  // A path may hold '=' too: what stands before it is a name only if it looks
+  // A path may contain '=', too: the text before it is a name only if it looks
   // like one.
   if (equals != absl::string_view::npos &&
       !absl::StrContains(text.substr(0, equals), '/')) {
@@ -151,8 +151,8 @@ absl::StatusOr<DirectoryArchives> FindArchives(const std::string& directory) {
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
     const fs::path& path = entry->path();
     const std::string file_name = path.filename().string();
-    // What cannot be looked at is left to those who open it, if it looks like
-    // an archive.
+    // An entry that looks like an archive and cannot be examined is left to the
+    // code that opens it.
     std::error_code ignored;
     if (absl::StartsWith(file_name, ".") ||
         absl::EndsWith(file_name, ".partial") ||
@@ -251,7 +251,7 @@ absl::Status CheckContents(const Archive& archive, absl::string_view name,
 }
 
 absl::Status NoSuchArchive(absl::string_view name, const NameSample& others) {
-  // It may be cut within a character, which no message could carry.
+  // The name may be truncated within a character, which is not valid UTF-8.
   const std::string quoted =
       absl::CHexEscape(name.substr(0, kArchiveNameSizeMax));
   return ServiceError(absl::StatusCode::kNotFound, v1::ARCHIVE_NOT_FOUND,
@@ -334,7 +334,7 @@ std::shared_ptr<ArchiveTraffic> Catalog::TrafficOf(const std::string& name) {
 
 void Catalog::Publish(std::shared_ptr<ServedArchive> archive) {
   MutexLock write_lock(&write_mutex_);
-  // One that was counted with others stays so: a counter must not go back.
+  // An archive counted among the others stays there: counters never decrease.
   const auto before = Get();
   const auto found = before->find(archive->name);
   archive->traffic = found != before->end() && found->second->traffic != nullptr
@@ -362,7 +362,7 @@ void Catalog::Replace(std::shared_ptr<const ByName> archives,
   MutexLock lock(&mutex_);
   archives_.swap(archives);
   opening_.swap(opening);
-  // The old snapshots, now the parameters, are let go after the lock.
+  // The old snapshots, now in the parameters, are released after the lock.
 }
 
 absl::StatusOr<std::shared_ptr<const ServedArchive>> Catalog::Find(
@@ -370,8 +370,8 @@ absl::StatusOr<std::shared_ptr<const ServedArchive>> Catalog::Find(
   const std::string key(name);
   bool is_opening = false;
   {
-    // Looked up under the lock: to hold the snapshot meanwhile would cost each
-    // call two more changes to a count that all of them share.
+    // Look up under the lock: holding the snapshot would cost each call two
+    // more changes of a reference count that all calls share.
     MutexLock lock(&mutex_);
     if (const auto found = archives_->find(key); found != archives_->end()) {
       return found->second;

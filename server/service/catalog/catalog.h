@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The archives that a server holds, by name, and their replacement while calls
-// are under way.
+// The archives of a server, by name, and their replacement while calls are in
+// flight.
 #ifndef QUIRE_SERVER_SERVICE_CATALOG_CATALOG_H_
 #define QUIRE_SERVER_SERVICE_CATALOG_CATALOG_H_
 
@@ -30,49 +30,48 @@
 
 namespace quire {
 
-// What is decoded of a block in partitions that is not cached. A block of one
+// Partitions decoded for a read of a block that is not cached. A block of one
 // partition is always decoded whole.
 enum class RangeDecode {
-  // What takes the least work: the partitions that the read touches, but all
-  // where a client reads on through the block and each read costs the drive
-  // much time (read/answer_read.h).
+  // Least work: the partitions that the read touches; the whole block if a
+  // client reads through it and each read costs much drive time
+  // (read/answer_read.h).
   kAuto,
-  // All of it, also into the cache: for reads that come back to the same
+  // The whole block, also into the cache: for repeated reads of the same
   // blocks.
   kWhole,
   // The partitions that the read touches.
   kPartition,
 };
 
-// One archive as it is served. Immutable once it is published, but for the
-// average and the traffic.
+// One served archive. Immutable once published, except the average and the
+// traffic.
 struct ServedArchive {
   std::string name;
   std::shared_ptr<const Archive> archive;
-  // For BlockKey, of blocks as text and as they are stored: new at every
-  // opening.
+  // For BlockKey, of blocks as text and as stored: new at every opening.
   uint64_t source_id = 0;
   uint64_t stored_source_id = 0;
   // These two read blocks of `archive` and keep it alive.
   std::shared_ptr<const BlockDecoder> decoder;
   std::shared_ptr<const BlockDecoder> stored_reader;
   RangeDecode range_decode = RangeDecode::kAuto;
-  // Of `decoder`, as MakeTextDecoder() says.
+  // CPU time of `decoder`; see MakeTextDecoder().
   std::shared_ptr<const MovingAverage> part_time_per_mib;
-  // Of the segments' files; null for a segment without blocks.
+  // Placements of the segment files; null for a segment without blocks.
   std::vector<std::shared_ptr<const FilePlacement>> placements;
   // Null if the archive has no symbol table.
   std::shared_ptr<const WireTable> wire_table;
   v1::ArchiveDescription description;
-  // Of all archives that were served under the name, one after the other.
-  // Null until the archive is published.
+  // Traffic of all archives served under the name, one after the other. Null
+  // until the archive is published.
   std::shared_ptr<ArchiveTraffic> traffic;
 };
 
 inline constexpr size_t kArchiveNameSizeMax = 128;
 
-// An archive to serve: "NAME=PATH", or "PATH" alone, whose name is then the
-// last part of the path without ".quire".
+// An archive to serve: "NAME=PATH", or "PATH", whose name is then the last part
+// of the path without ".quire".
 struct ArchiveArgument {
   std::string name;
   std::string path;
@@ -82,26 +81,26 @@ struct ArchiveArgument {
 //                          [A-Za-z0-9._-].
 absl::StatusOr<ArchiveArgument> ParseArchiveArgument(absl::string_view text);
 
-// What one look into a directory of archives found.
+// Result of scanning a directory of archives.
 struct DirectoryArchives {
   // By name.
   std::vector<ArchiveArgument> archives;
-  // st_dev of the directory: another one if something was mounted there, or
-  // unmounted.
+  // st_dev of the directory: it changes when a file system is mounted or
+  // unmounted there.
   uint64_t device = 0;
 };
 
-// The archives in a directory: each directory in it, or symbolic link
-// to one, that holds a MANIFEST or is named *.quire. Those that begin with a
-// dot, and what writers have not finished (*.partial), are none. Blocks on I/O.
-// Errors: NotFound, PermissionDenied, Unavailable  as the system says.
+// Returns the archives in a directory: each directory in it, or symbolic link
+// to one, that has a MANIFEST or is named *.quire. Skips names that begin with
+// a dot and unfinished archives (*.partial). Blocks on I/O.
+// Errors: NotFound, PermissionDenied, Unavailable  from the system.
 //         InvalidArgument  as ParseArchiveArgument(), or two of one name.
 absl::StatusOr<DirectoryArchives> FindArchives(const std::string& directory);
 
 // Errors: InvalidArgument  two have the same name.
 absl::Status CheckNamesDiffer(const std::vector<ArchiveArgument>& arguments);
 
-// What clients are told of an archive.
+// Returns the description of an archive for clients.
 v1::ArchiveDescription DescribeArchive(const std::string& name,
                                        const ArchiveInfo& info,
                                        v1::ArchiveState state);
@@ -115,12 +114,12 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> OpenServedArchive(
     const ArchiveOpenOptions& options = {},
     RangeDecode range_decode = RangeDecode::kAuto);
 
-// UNAVAILABLE (ARCHIVE_OPENING), with a RetryInfo.
+// Returns UNAVAILABLE (ARCHIVE_OPENING), with a RetryInfo.
 absl::Status StillOpening(const std::string& name);
 
-// Archives whose traffic is counted apart; that of others is counted together.
+// Archives whose traffic is counted separately; the others share one count.
 inline constexpr size_t kTrafficArchivesMax = 1000;
-// What stands for them; no archive can have that name.
+// Name of that count; no archive can have it.
 inline constexpr char kOtherArchives[] = "(others)";
 
 // Some names of archives, for a message.
@@ -132,10 +131,10 @@ struct NameSample {
 };
 
 inline constexpr size_t kSampledNamesMax = 5;
-// Names that are considered for a sample: any client can ask for one.
+// Number of names considered for a sample, which any client can request.
 inline constexpr size_t kConsideredNamesMax = 100;
 
-// NOT_FOUND (ARCHIVE_NOT_FOUND); names `others`.
+// Returns NOT_FOUND (ARCHIVE_NOT_FOUND), with `others` in its message.
 absl::Status NoSuchArchive(absl::string_view name, const NameSample& others);
 
 // Errors: FailedPrecondition (ARCHIVE_STATE_UNKNOWN): the archive does not have
@@ -143,10 +142,9 @@ absl::Status NoSuchArchive(absl::string_view name, const NameSample& others);
 absl::Status CheckContents(const Archive& archive, absl::string_view name,
                            absl::string_view uuid, absl::string_view field);
 
-// Archives that are open, and those that are named already but still being
-// opened; none is both. Thread-safe. Get() is a pointer copy; calls keep the
-// snapshot they started with, so that a reload never pulls an archive away from
-// under them.
+// Open archives, and named ones that are still being opened; none is both.
+// Thread-safe. Get() copies a pointer. Calls keep the snapshot that they
+// started with, so that a reload never removes an archive that they use.
 class Catalog {
  public:
   using ByName =
@@ -159,41 +157,42 @@ class Catalog {
       : archives_(std::make_shared<const ByName>(std::move(archives))),
         opening_(std::make_shared<const OpeningByName>(std::move(opening))) {}
 
-  // Those that are open.
+  // Returns the open archives.
   std::shared_ptr<const ByName> Get() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Those that are being opened. Whoever wants both asks for these first: an
-  // archive that was opened in between is then in both.
+  // Returns the archives being opened. To get both, call this first: an archive
+  // that is opened in between is then in both.
   std::shared_ptr<const OpeningByName> GetOpening() const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   using TrafficByName =
       std::map<std::string, std::shared_ptr<ArchiveTraffic>, std::less<>>;
 
-  // Of all that are open, kOtherArchives among them if they are many.
+  // Returns the traffic of all open archives, with kOtherArchives if there are
+  // many.
   TrafficByName GetTraffic() const ABSL_LOCKS_EXCLUDED(write_mutex_);
 
-  // Puts an archive in its place, among those that are open. What was there
-  // before lives on while calls read it; its traffic is gone on with.
-  // REQUIRES: nobody else uses `archive`.
+  // Publishes an open archive. A previous one of its name stays valid while
+  // calls read it; its traffic counters carry over.
+  // REQUIRES: no other thread uses `archive`.
   void Publish(std::shared_ptr<ServedArchive> archive)
       ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
 
-  // Takes an archive away, open or not, and its traffic; if there is none of
-  // that name, does nothing. It lives on while calls read it.
+  // Removes an archive, open or not, and its traffic; no effect if there is
+  // none of that name. It stays valid while calls read it.
   void Remove(const std::string& name)
       ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
 
-  // Archives, open or not.
+  // Returns the number of archives, open or not.
   size_t size() const ABSL_LOCKS_EXCLUDED(mutex_);
   // True for a name of an archive, open or not.
   bool Contains(absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The first names that `is_shown` is true of, among the first
+  // Returns the first names for which `is_shown` is true, among the first
   // kConsideredNamesMax: the time is bounded, however many archives there are.
   NameSample SampleNames(absl::FunctionRef<bool(const std::string&)> is_shown)
       const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Errors: NotFound (ARCHIVE_NOT_FOUND); names some of those that there are.
+  // Errors: NotFound (ARCHIVE_NOT_FOUND); names some existing archives.
   //         Unavailable (ARCHIVE_OPENING).
   absl::StatusOr<std::shared_ptr<const ServedArchive>> Find(
       absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -210,11 +209,11 @@ class Catalog {
     std::shared_ptr<const OpeningByName> opening;
   };
 
-  // Both of one moment.
+  // Returns both, of the same moment.
   Snapshot GetBoth() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Held by one that publishes, from the copy of what there is to its
-  // replacement; readers do not wait for it.
+  // Held by a publisher from copying the maps to replacing them. Readers do not
+  // wait for it.
   mutable Mutex write_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   TrafficByName traffic_ ABSL_GUARDED_BY(write_mutex_);
   mutable Mutex mutex_;

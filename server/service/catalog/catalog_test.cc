@@ -56,7 +56,7 @@ TEST(CatalogTest, SamplesNamesInOrder) {
   const NameSample sample = catalog.SampleNames(all);
   EXPECT_THAT(sample.names, ::testing::ElementsAre("a", "b", "c", "d", "e"));
   EXPECT_TRUE(sample.has_more);
-  // Names that are not shown are not hinted at either.
+  // Hidden names do not affect the message either.
   const NameSample shown =
       catalog.SampleNames([](const std::string& name) { return name != "f"; });
   EXPECT_EQ(shown.names.size(), kSampledNamesMax);
@@ -79,8 +79,8 @@ TEST(CatalogTest, ConsidersABoundedNumberOfNames) {
   EXPECT_TRUE(none.has_more);
 }
 
-// Snapshots are replaced while they are read; so many archives that a reader is
-// likely to be in the middle of one.
+// Snapshots are replaced while they are read. With this many archives a reader
+// is probably inside one at the time.
 TEST(CatalogTest, IsReadWhileArchivesComeAndGo) {
   constexpr size_t kArchiveCount = 500;
   Catalog::ByName archives;
@@ -169,7 +169,7 @@ TEST(FindArchivesTest, TakesDirectoriesThatLookLikeArchives) {
   EXPECT_THAT(FindArchives(scratch), HasCode(absl::StatusCode::kNotFound));
 }
 
-// As in NAME=PATH, but here all of it is the path.
+// All of it is the path, also where it looks like NAME=PATH.
 TEST(FindArchivesTest, TakesPathsWithAnEqualsSign) {
   namespace fs = std::filesystem;
   std::string scratch = fs::temp_directory_path() / "quire-archives-XXXXXX";
@@ -241,7 +241,7 @@ TEST(CatalogTest, CountsTheTrafficOfManyArchivesTogether) {
   EXPECT_EQ(traffic["a0"]->totals().call_count, 0u);
   EXPECT_FALSE(traffic.contains(last));
 
-  // What was counted with others stays there, or counters would go back.
+  // Traffic counted with others stays there, or counters would decrease.
   catalog.Remove("a0");
   catalog.Publish(Named(last));
   EXPECT_FALSE(catalog.GetTraffic().contains(last));

@@ -45,7 +45,7 @@ DecodeWorkspaces::Lease DecodeWorkspaces::Take(const void* owner,
   }
   changed_.NotifyAll();
   Lease lease(*this, owner, size_bytes);
-  // A failure to make it frees the lease, and with it the bytes.
+  // If make() fails, the lease and its bytes are released.
   lease.scratch_ = kept != nullptr ? std::move(kept) : make();
   return lease;
 }

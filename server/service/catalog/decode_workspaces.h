@@ -15,12 +15,12 @@
 
 namespace quire {
 
-// Working memory of decoders, for all archives together: what is in use and
-// what is kept for the next block never exceed one limit. The workspaces used
-// last are kept. Thread-safe.
+// Working memory of decoders, shared by all archives. Workspaces in use and
+// kept ones together never exceed one limit. The most recently used ones are
+// kept. Thread-safe.
 class DecodeWorkspaces {
  public:
-  // A workspace in use by one thread; returns to the pool when it is destroyed.
+  // A workspace in use by one thread; its destructor returns it to the pool.
   class Lease {
    public:
     Lease(Lease&& other) noexcept;
@@ -46,24 +46,24 @@ class DecodeWorkspaces {
 
   // Large enough for each codec's workspace.
   static constexpr uint64_t kSizeBytesMin = uint64_t{10} << 20;
-  // Workspaces that are kept while unused, at most.
+  // Upper bound on unused workspaces that are kept.
   static constexpr size_t kIdleMax = 64;
 
   explicit DecodeWorkspaces(uint64_t size_bytes_max)
       : size_bytes_max_(size_bytes_max) {
-    // So that giving back allocates nothing.
+    // Reserved, so that returning a workspace allocates nothing.
     idle_.reserve(kIdleMax + 1);
   }
 
   // Returns a workspace of `owner`, made by `make` if none is kept. Waits, in
-  // order of arrival, while those in use leave less than `size_bytes`. A thread
-  // holds at most one workspace.
+  // order of arrival, while workspaces in use leave less than `size_bytes`. A
+  // thread holds at most one workspace.
   // REQUIRES: `size_bytes` is an upper bound, the same for each of the owner's
   // workspaces, and at most the pool's limit.
   Lease Take(const void* owner, uint64_t size_bytes, Factory make)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Frees what is kept for `owner`, which has no workspace in use.
+  // Frees the workspaces kept for `owner`, which has none in use.
   void Forget(const void* owner) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Upper bound on the memory of all workspaces, in use or kept.
@@ -83,11 +83,11 @@ class DecodeWorkspaces {
   const uint64_t size_bytes_max_;
   mutable Mutex mutex_;
   CondVar changed_;
-  // The one used last is last.
+  // The most recently used one is last.
   std::vector<Idle> idle_ ABSL_GUARDED_BY(mutex_);
   uint64_t size_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t idle_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Numbers of the next thread that comes and of the one that is served.
+  // Numbers of the next thread to arrive and of the one being served.
   uint64_t next_turn_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t turn_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kLimit = 1000;
 
-// Counts how many of it there are.
+// Counts its instances.
 class CountedScratch : public BlockCodec::Scratch {
  public:
   explicit CountedScratch(int& count) : count_(count) { ++count_; }
@@ -26,7 +26,7 @@ class CountedScratch : public BlockCodec::Scratch {
 
 class DecodeWorkspacesTest : public ::testing::Test {
  protected:
-  // Takes a workspace, made if none is kept, and gives it back.
+  // Takes a workspace, made if none is kept, and returns it.
   void Use(size_t owner, uint64_t size_bytes = 100) {
     const auto lease = pool_.Take(&owners_[owner], size_bytes, [this] {
       ++made_;
@@ -55,7 +55,7 @@ TEST_F(DecodeWorkspacesTest, KeepsThoseUsedLastWithinTheLimit) {
   EXPECT_EQ(made_, 201);
   Use(190);
   EXPECT_EQ(made_, 202);
-  // A large one takes the space of several.
+  // A large workspace takes the space of several.
   Use(500, kLimit);
   EXPECT_EQ(alive_, 1);
   EXPECT_EQ(pool_.size_bytes(), kLimit);
@@ -88,7 +88,7 @@ TEST(DecodeWorkspacesThreadsTest, ThoseInUseNeverExceedTheLimit) {
     std::vector<std::jthread> threads;
     for (size_t i = 0; i < owners.size(); ++i) {
       threads.emplace_back([&, i] {
-        // Of 300 to 1,000.
+        // 300 to 1,000 bytes.
         const uint64_t size_bytes = 300 + 100 * i;
         for (int round = 0; round < 200; ++round) {
           const auto lease = pool.Take(&owners[i], size_bytes, [] {

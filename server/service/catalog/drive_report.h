@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Which drives archives lie on, for the block store and for the log.
+// Finds the drives of archives, for the block store and for the log.
 #ifndef QUIRE_SERVER_SERVICE_CATALOG_DRIVE_REPORT_H_
 #define QUIRE_SERVER_SERVICE_CATALOG_DRIVE_REPORT_H_
 
@@ -14,18 +14,18 @@
 
 namespace quire {
 
-// The drives that an archive lies on, each once or more often, with the kind
-// that the user says they are, if he does.
+// Returns the drives of an archive, possibly with duplicates, with the kind
+// that the user specified, if any.
 std::vector<DriveInfo> DrivesOf(const ServedArchive& served,
                                 std::optional<DriveKind> kind);
 
-// The drive of a directory, for a store that has none yet: an archive's files
-// may lie elsewhere.
+// Returns the drive of a directory, for a store without drives yet: an
+// archive's files may lie elsewhere.
 DriveInfo DriveOfDirectory(const std::string& path,
                            std::optional<DriveKind> kind);
 
-// A line for each drive of the store: kind, engine, priorities, and how many of
-// the archives' files on it are read in physical order.
+// Returns a line for each drive of the store: kind, engine, priorities, and the
+// number of archive files on it that are read in physical order.
 std::string DescribeDrives(const BlockStore& store,
                            const Catalog::ByName& archives);
 

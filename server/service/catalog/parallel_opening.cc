@@ -14,14 +14,14 @@
 namespace quire {
 namespace {
 
-// Reading from a drive and decompressing take turns in each opening: with two a
-// core, neither drive nor cores stand still.
+// Each opening alternates between reading and decompressing: two per core keep
+// both the drive and the cores busy.
 size_t ThreadCount(size_t openings) {
   return std::min<size_t>(
       openings, 2 * std::max(1U, std::thread::hardware_concurrency()));
 }
 
-// Which opening is next, and whether there is memory for it. Thread-safe.
+// Selects the next opening once there is memory for it. Thread-safe.
 class OpeningQueue {
  public:
   OpeningQueue(const std::vector<OpeningNeed>& needs, uint64_t memory_bytes,
@@ -37,7 +37,8 @@ class OpeningQueue {
     });
   }
 
-  // Waits until there is memory; nothing if no other opening is to begin.
+  // Waits until there is memory; returns nullopt if no other opening should
+  // begin.
   std::optional<size_t> Next() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     while (true) {
@@ -51,7 +52,7 @@ class OpeningQueue {
         ++running_count_;
         return order_[next_++];
       }
-      // Whatever is waited for ends with End().
+      // Every wait ends with End().
       ended_.Wait(&mutex_);
     }
   }
@@ -65,10 +66,10 @@ class OpeningQueue {
     ended_.NotifyAll();
   }
 
-  // REQUIRES: all that have begun have ended.
+  // REQUIRES: all openings that have begun have ended.
   absl::Status Result() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
-    // One that was cancelled says nothing about its archive.
+    // A cancelled opening says nothing about its archive.
     const auto is_failure = [](const absl::Status& outcome) {
       return !outcome.ok() && !absl::IsCancelled(outcome);
     };
@@ -94,7 +95,7 @@ class OpeningQueue {
   std::vector<size_t> order_;
   Mutex mutex_;
   CondVar ended_;
-  // In order_.
+  // Index in order_.
   size_t next_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t running_count_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t failed_count_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -121,7 +122,7 @@ absl::Status OpenInParallel(const std::vector<OpeningNeed>& needs,
         helpers.emplace_back(work);
       }
     } catch (const std::system_error&) {
-      // The system gives no more threads: those that there are do it.
+      // No more threads available: the existing ones do the work.
     }
     work();
   }

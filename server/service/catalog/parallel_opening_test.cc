@@ -14,7 +14,7 @@ namespace {
 
 const std::atomic<bool> kNever = false;
 
-// What is open or being opened, and the most that it ever was.
+// Current and maximum memory of open archives and openings.
 class Ledger {
  public:
   void Begin(const OpeningNeed& need) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -65,7 +65,7 @@ TEST(ParallelOpeningTest, OpensEachOnceAndSeveralAtATime) {
   Ledger ledger;
   QUIRE_EXPECT_OK(OpenInParallel(needs, 1000, kNever, [&](size_t i) {
     ledger.Begin(needs[i]);
-    // Hangs if they came one by one.
+    // Hangs if they run one by one.
     ledger.AwaitRunning(2);
     ledger.End(needs[i]);
     MutexLock lock(&mutex);
@@ -92,7 +92,7 @@ TEST(ParallelOpeningTest, StaysWithinTheMemory) {
           ledger.End(needs[i]);
           return absl::OkStatus();
         }));
-    // Where there is no space for the last one's work, that runs alone.
+    // If the last one's working memory does not fit, it runs alone.
     EXPECT_LE(ledger.held_bytes_max(),
               kept_bytes + std::max(spare_bytes, uint64_t{22}));
   }

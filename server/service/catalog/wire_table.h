@@ -13,7 +13,7 @@
 
 namespace quire {
 
-// What turns the text of an archive into codes of its symbol table and back.
+// Converts the text of an archive to codes of its symbol table and back.
 // Immutable, hence thread-safe.
 struct WireTable {
   explicit WireTable(const SymbolTable& table)
@@ -23,7 +23,7 @@ struct WireTable {
         decoder(table) {}
 
   const std::string serialised;
-  // Of `serialised`: the table's name.
+  // Checksum of `serialised`, which identifies the table.
   const uint64_t hash;
   const FsstEncoder encoder;
   const FsstDecoder decoder;

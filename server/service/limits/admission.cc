@@ -15,7 +15,7 @@
 namespace quire {
 namespace {
 
-// Waits end so much late at most.
+// Upper bound on the delay of ending a wait.
 constexpr std::chrono::milliseconds kTimerStep{50};
 
 }  // namespace
@@ -260,7 +260,7 @@ void Admission::Withdraw(TurnId id) {
       admitted(ServiceError(absl::StatusCode::kCancelled, v1::CALL_CANCELLED,
                             "the call was cancelled"));
     });
-    // It may have been in the way of others.
+    // It may have blocked others.
     GiveTurns(calls);
   }
   Run(calls);
@@ -326,7 +326,7 @@ void Admission::Run(const Calls& calls) {
 bool Admission::TryClaim(absl::string_view client, uint64_t size_bytes,
                          uint64_t total_bytes_max, uint64_t client_bytes_max) {
   if (size_bytes == 0) {
-    // An empty answer: it must not leave an entry of nothing behind.
+    // An empty answer: do not leave an empty entry.
     return true;
   }
   if (total_bytes_max - std::min(total_bytes_max, total_bytes_) < size_bytes) {
@@ -344,12 +344,13 @@ bool Admission::TryClaim(absl::string_view client, uint64_t size_bytes,
   return true;
 }
 
-// How far `client` is from holding as much of `room_bytes` as it leaves free,
-// all its streams together: what it may take, or, below 0, should give back.
+// Returns how many bytes the streams of `client` may take until they hold as
+// much of `room_bytes` as they leave free; if negative, how many they should
+// return.
 int64_t Admission::LeewayOf(absl::string_view client,
                             uint64_t room_bytes) const {
   const uint64_t free_bytes = room_bytes - std::min(room_bytes, total_bytes_);
-  // What it takes it no longer leaves.
+  // Half: bytes that it takes reduce what it leaves free.
   return (static_cast<int64_t>(free_bytes) -
           static_cast<int64_t>(HeldBy(client))) /
          2;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Who may hold how many bytes of answers in memory.
+// Bounds the bytes of answers that clients hold in memory.
 #ifndef QUIRE_SERVER_SERVICE_LIMITS_ADMISSION_H_
 #define QUIRE_SERVER_SERVICE_LIMITS_ADMISSION_H_
 
@@ -29,51 +29,51 @@
 
 namespace quire {
 
-// The client of a call as a number, from its name as Admission takes it: for
-// other resources that are divided among clients. Equal names, equal numbers.
+// Returns the number of a client, from its name as Admission takes it, for
+// other resources that are divided among clients. Equal names have equal
+// numbers.
 uint64_t ClientIdOf(absl::string_view client);
 
 // Counts the bytes that answers hold from before they are read until gRPC has
 // sent them, over all calls and for each client (ClientNameOf()). A client that
-// does not read its answers uses up its own share and no more. What may be
-// taken for what:
+// does not read its answers uses up only its own share. Limits by use:
 //
 //   all of it       single answers
-//   three quarters  what streams cannot do without, so that readers of single
-//                   answers are served whatever streams are open and unread
-//   half            what streams do better with: a wider window, items ahead;
+//   three quarters  the minimum of streams, so that single answers are served
+//                   whatever streams are open and unread
+//   half            what makes streams faster: wider windows, items ahead;
 //                   so that another stream can always be opened
-//   an eighth       wider windows of streams that have yet to show that their
-//                   client reads
+//   an eighth       wider windows of streams whose client has not shown yet
+//                   that it reads
 //
-// The first three hold of the share of each client likewise: it may be an
-// address with many connections. Of the last two a client has as much as it
-// leaves to others: one that comes second finds something, and one that has
-// more gives it back as it goes on (Choudhury and Hahne, "Dynamic queue length
+// The first three also apply to the share of each client, which may be an
+// address with many connections. Under the last two a client may hold as much
+// as it leaves free: a second client finds memory, and a client above its share
+// returns memory as it proceeds (Choudhury and Hahne, "Dynamic queue length
 // thresholds for shared-memory packet switches", 1998).
 //
-// A single answer whose bytes are in use waits for them, for kTurnWaitMax at
-// most, before it is refused. Clients take turns, each with one answer; of one
-// client the first to come is the first to be admitted. An answer whose client
-// has its share in use is passed over; one that waits for what others hold is
-// not, so that small answers cannot starve large ones.
+// A single answer whose bytes are in use waits for them, at most kTurnWaitMax,
+// before it is refused. Clients take turns, one answer per turn; answers of one
+// client are admitted in order of arrival. An answer whose client has used its
+// share is skipped. An answer that waits for bytes of other clients is not, so
+// that small answers cannot starve large ones.
 // Thread-safe; never blocks.
 class Admission {
  public:
   enum class Use {
     // Held until it is sent.
     kSingleAnswer,
-    // Held for as long as its client likes.
+    // Held as long as its client likes.
     kStream,
   };
 
   static constexpr absl::Duration kTurnWaitMax = absl::Seconds(1);
-  // Bounds on what waits: answers, and their memory (requests, descriptions and
-  // plans), which MemoryPlan::requests_bytes has space for.
+  // Limits on waiting answers and on their memory (requests, descriptions and
+  // plans), which is part of MemoryPlan::requests_bytes.
   static constexpr size_t kWaitingAnswersMax = 4096;
   static constexpr uint64_t kWaitingBytesMax = 2 << 20;
 
-  // `clock` tells when to come back, and when a wait is over.
+  // `clock` times waits and retries.
   // REQUIRES: 0 < client_max_bytes <= total_max_bytes.
   Admission(uint64_t total_max_bytes, uint64_t client_max_bytes,
             std::function<absl::Time()> clock = absl::Now)
@@ -88,12 +88,12 @@ class Admission {
   Admission(const Admission&) = delete;
   Admission& operator=(const Admission&) = delete;
 
-  // Of what one client may hold, the part for its streams together.
+  // Returns the part of a client's share for all of its streams.
   static uint64_t StreamShareBytes(uint64_t client_max_bytes) {
     return client_max_bytes - client_max_bytes / 4;
   }
 
-  // A claim on some bytes; given back when destroyed. Must not outlive the
+  // A claim on some bytes, returned on destruction. Must not outlive the
   // Admission. Thread-compatible.
   class Ticket {
    public:
@@ -105,21 +105,20 @@ class Admission {
 
     ~Ticket() { Release(); }
 
-    // Claims more. Errors: as Admit(); the ticket is then as before.
+    // Claims more. Errors: as Admit(); the ticket is then unchanged.
     // REQUIRES: it came from Admit() and was not released.
     absl::Status Grow(uint64_t size_bytes);
-    // Claims more of what its holder can do without: of half of all memory.
-    // False if that is in use; the ticket is then as before, and no one counts
-    // as refused.
+    // Claims more for optional use, out of half of all memory. Returns false if
+    // that is in use; the ticket is then unchanged, and no refusal is counted.
     // REQUIRES: as Grow().
     bool TryGrow(uint64_t size_bytes);
-    // Claims up to `size_bytes`, or gives some back, but not below
-    // `least_bytes`: whichever fairness asks for.
+    // Claims up to `size_bytes` in total, or returns bytes down to
+    // `least_bytes`, as fairness requires.
     // REQUIRES: as Grow().
     void Fit(uint64_t least_bytes, uint64_t size_bytes);
-    // Gives some back. REQUIRES: it is there.
+    // Returns some bytes. REQUIRES: the ticket holds them.
     void Shrink(uint64_t size_bytes);
-    // Gives all back.
+    // Returns all bytes.
     void Release();
 
     uint64_t size_bytes() const { return size_bytes_; }
@@ -140,39 +139,40 @@ class Admission {
     Use use_ = Use::kSingleAnswer;
   };
 
-  // Errors: ResourceExhausted  SERVER_BUSY: the bytes are in use; come back.
+  // Errors: ResourceExhausted  SERVER_BUSY: the bytes are in use; retry.
   //                            LIMIT_EXCEEDED: more than one client may ever
-  //                            hold for such a use.
+  //                            hold for this use.
   absl::StatusOr<Ticket> Admit(absl::string_view client, uint64_t size_bytes,
                                Use use) ABSL_LOCKS_EXCLUDED(mutex_);
-  // For a stream that needs `least_bytes` and would begin with `start_bytes`
-  // better: a ticket of something from the one to the other.
+  // For a stream that needs `least_bytes` and prefers to begin with
+  // `start_bytes`: returns a ticket of a size between the two.
   // Errors: as Admit().
   absl::StatusOr<Ticket> AdmitWindow(absl::string_view client,
                                      uint64_t least_bytes, uint64_t start_bytes)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Names an answer that waits.
+  // Identifies a waiting answer.
   using TurnId = uint64_t;
-  // Gets the ticket, or SERVER_BUSY or CALL_CANCELLED. Called once,
-  // without Admission's lock, by the thread that returns the bytes that were
-  // waited for: it must not block, and hands longer work to another thread.
+  // Receives the ticket, or SERVER_BUSY or CALL_CANCELLED. Called once, without
+  // Admission's lock, by the thread that returns the bytes: it must not block,
+  // and hands longer work to another thread.
   using Admitted = std::function<void(absl::StatusOr<Ticket>)>;
 
-  // Admit() for a single answer. Unset if it has to wait for its turn, as `id`:
-  // `admitted` is then called, perhaps before this returns, and until then the
-  // answer keeps `waiting_bytes` of memory.
+  // Admit() for a single answer. Returns nullopt if the answer must wait for
+  // its turn, `id`: `admitted` is then called, perhaps before this returns.
+  // Until then the answer keeps `waiting_bytes` of memory.
   std::optional<absl::StatusOr<Ticket>> AdmitInTurn(
       absl::string_view client, uint64_t size_bytes, uint64_t waiting_bytes,
       Admitted admitted, TurnId& id) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Ends a wait with Cancelled; nothing if it has ended.
+  // Ends a wait with Cancelled; no effect if it has ended.
   void Withdraw(TurnId id) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Refuses the answers that have waited for too long.
+  // Refuses the answers whose wait is over.
   void EndLateTurns() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Has a thread call EndLateTurns() in time. REQUIRES: is called once at most.
+  // Starts a thread that calls EndLateTurns() in time. REQUIRES: called at most
+  // once.
   void StartTimer() ABSL_LOCKS_EXCLUDED(mutex_);
 
   size_t waiting_count() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -181,7 +181,7 @@ class Admission {
   uint64_t rejected_count() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // Answers of one client that wait, in order.
+  // Waiting answers of one client, in order.
   struct Line {
     std::string client;
     std::deque<TurnId> turns;
@@ -195,7 +195,7 @@ class Admission {
     Admitted admitted;
   };
 
-  // Calls to be made once the lock is released.
+  // Calls to make after the lock is released.
   using Calls = std::vector<std::function<void()>>;
 
   static void Run(const Calls& calls);
@@ -211,9 +211,9 @@ class Admission {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Fit(Ticket& ticket, uint64_t least_bytes, uint64_t size_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Admits those that wait and may hold their bytes now.
+  // Admits waiting answers whose bytes are free now.
   void GiveTurns(Calls& calls) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Takes an answer out of its line. Returns what to call.
+  // Removes an answer from its line. Returns its callback.
   Admitted TakeOut(std::map<TurnId, Waiter>::iterator waiter)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   TurnId StandInLine(absl::string_view client, uint64_t size_bytes,
@@ -238,11 +238,11 @@ class Admission {
   const std::function<absl::Time()> clock_;
   mutable Mutex mutex_;
   RetryPacer pacer_ ABSL_GUARDED_BY(mutex_);
-  // Of all times.
+  // Since construction.
   uint64_t returned_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t total_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t rejected_count_ ABSL_GUARDED_BY(mutex_) = 0;
-  // By age.
+  // In order of arrival.
   std::map<TurnId, Waiter> waiters_ ABSL_GUARDED_BY(mutex_);
   TurnId last_turn_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -250,11 +250,11 @@ class Admission {
   std::list<Line> lines_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, std::list<Line>::iterator> line_of_client_
       ABSL_GUARDED_BY(mutex_);
-  // The first answer waits, or the timer is to stop.
+  // Signals that the first answer waits, or that the timer should stop.
   CondVar timer_changed_;
   bool timer_stops_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread timer_;
-  // Only clients that hold something.
+  // Only clients that hold bytes.
   absl::flat_hash_map<std::string, uint64_t> client_bytes_
       ABSL_GUARDED_BY(mutex_);
 };

@@ -80,7 +80,7 @@ TEST(AdmissionTest, StreamsOfAClientLeaveAQuarterOfItsShareToSingleAnswers) {
                              admission.Admit("a", 50, kStream));
   EXPECT_EQ(ReasonOf(admission.Admit("a", 26, kStream).status()),
             v1::SERVER_BUSY);
-  // Of what it can do without, half.
+  // Half, for optional use.
   EXPECT_FALSE(a.TryGrow(1));
   a.Fit(50, 51);
   EXPECT_EQ(a.size_bytes(), 50u);
@@ -90,7 +90,7 @@ TEST(AdmissionTest, StreamsOfAClientLeaveAQuarterOfItsShareToSingleAnswers) {
                              admission.Admit("a", 25, kSingleAnswer));
   EXPECT_EQ(ReasonOf(admission.Admit("a", 1, kStream).status()),
             v1::SERVER_BUSY);
-  // Not even alone: to come back later would be in vain.
+  // Not even alone: a retry would be useless.
   EXPECT_EQ(ReasonOf(admission.Admit("d", 76, kStream).status()),
             v1::LIMIT_EXCEEDED);
 }
@@ -107,7 +107,7 @@ TEST(AdmissionTest, StreamsLeaveAQuarterToSingleAnswers) {
   QUIRE_EXPECT_OK(b.Grow(5));
   QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket c,
                              admission.Admit("c", 25, kSingleAnswer));
-  // What single answers hold counts, too: all is all.
+  // Bytes of single answers count, too.
   EXPECT_EQ(ReasonOf(admission.Admit("d", 1, kSingleAnswer).status()),
             v1::SERVER_BUSY);
   a.Release();
@@ -150,12 +150,12 @@ TEST(AdmissionTest, ClientsHaveAsMuchOfHalfAsTheyLeaveToOthers) {
   }
   EXPECT_NEAR(static_cast<double>(a.size_bytes()), 166, 3);
   EXPECT_NEAR(static_cast<double>(b.size_bytes()), 166, 3);
-  // What is in use stays.
+  // Bytes in use stay.
   QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket c,
                              admission.Admit("c", 500, kSingleAnswer));
   a.Fit(100, 400);
   EXPECT_EQ(a.size_bytes(), 100u);
-  // Nothing is left free, so that half of what is held is too much.
+  // Nothing is free, so half of the held bytes are too many.
   const uint64_t before_bytes = b.size_bytes();
   b.Fit(10, 400);
   EXPECT_EQ(b.size_bytes(), before_bytes - before_bytes / 2);
@@ -202,11 +202,11 @@ TEST(AdmissionTest, SaysWhenToComeBackByWhatIsSetFree) {
   refuse(1);
   all.Shrink(256);
   now += absl::Milliseconds(500);
-  // 512 a second were set free.
+  // 512 per second were returned.
   EXPECT_EQ(refuse(512), RetryPacer::kWaitMin + absl::Seconds(1));
   EXPECT_EQ(refuse(512), RetryPacer::kWaitMin + absl::Seconds(2));
   now += absl::Milliseconds(500);
-  // Next to nothing was.
+  // Almost nothing was returned.
   EXPECT_GE(refuse(512), RetryPacer::kWaitMax / 2);
   EXPECT_EQ(RetryDelayIn(admission.Admit("b", 1'025, kSingleAnswer).status()),
             absl::InfiniteDuration());
@@ -249,11 +249,11 @@ TEST(AdmissionTest, HoldsUnderManyThreads) {
 
 // --- Waiting in turn ---
 
-// Answers of 10 bytes, of 100 and 60 for each client.
+// Answers of 10 bytes: 100 in total and 60 for each client.
 class AdmissionTurnTest : public ::testing::Test {
  protected:
-  // Its ticket, unless it waits: then it adds its name to order_ when it gets
-  // one, and to refused_ if it does not.
+  // Returns the id. If the answer waits, its name is appended to order_ once it
+  // gets a ticket, and to refused_ if it does not.
   Admission::TurnId Ask(const std::string& client, const std::string& name,
                         uint64_t size_bytes = 10, uint64_t waiting_bytes = 1) {
     Admission::TurnId id = 0;
@@ -279,7 +279,7 @@ class AdmissionTurnTest : public ::testing::Test {
     return id;
   }
 
-  // Gives back what was admitted first.
+  // Returns the ticket admitted first.
   void Return() {
     Admission::Ticket ticket = std::move(tickets_.front());
     tickets_.pop_front();
@@ -316,7 +316,7 @@ TEST_F(AdmissionTurnTest, SmallAnswersDoNotOvertakeLargeOnes) {
   Ask("d", "small", 5);
   tickets_.pop_back();
   EXPECT_THAT(order_, ElementsAre("a1", "b1"));
-  // Nor do those that come when there is something.
+  // Later small answers are not admitted either.
   Ask("e", "late", 5);
   EXPECT_EQ(admission_.waiting_count(), 3u);
   Return();
@@ -428,7 +428,7 @@ TEST(AdmissionTurnThreadsTest, EveryAnswerGetsOneEnd) {
         auto ticket = admission.AdmitInTurn(
             absl::StrCat("client ", t % 3), 1 + random() % 300, 100,
             [&](const absl::StatusOr<Admission::Ticket>& given) {
-              // Its bytes go to the next one as soon as this returns.
+              // Its bytes go to the next answer as soon as this returns.
               EXPECT_TRUE(given.ok() || absl::IsCancelled(given.status()))
                   << given.status();
               ++ended_count;

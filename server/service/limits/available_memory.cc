@@ -16,7 +16,7 @@
 namespace quire {
 namespace {
 
-// Nothing if there is no such file, or it has no number.
+// Returns nullopt if the file is missing or has no number.
 std::optional<uint64_t> ReadNumber(const std::string& path) {
   std::ifstream file(path);
   std::string text;
@@ -28,7 +28,7 @@ std::optional<uint64_t> ReadNumber(const std::string& path) {
   return number;
 }
 
-// "MemTotal:       16384 kB"
+// Example: "MemTotal:       16384 kB"
 std::optional<uint64_t> ReadMemInfo(const std::string& root,
                                     absl::string_view field) {
   std::ifstream file(root + "/proc/meminfo");
@@ -49,9 +49,9 @@ struct Limit {
   std::string file;
 };
 
-// Takes the lowest of `files` in the directory `group` below `mount`, and in
-// those above it up to `mount` itself, into `lowest`. In a container the path
-// is often one of the machine's, and only `mount` is there.
+// Lowers `lowest` to the lowest of `files` in the directory `group` below
+// `mount` and in its parents up to `mount`. In a container the path is often
+// the machine's, and only `mount` exists.
 void FindLowest(const std::string& root, const std::string& mount,
                 std::string group, const std::vector<std::string>& files,
                 std::optional<Limit>& lowest) {
@@ -79,7 +79,7 @@ std::optional<Limit> FindCgroupLimit(const std::string& root) {
   std::optional<Limit> lowest;
   std::ifstream file(root + "/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
-    // "0::/PATH" of version 2, "4:cpu,memory:/PATH" of version 1.
+    // "0::/PATH" in version 2, "4:cpu,memory:/PATH" in version 1.
     const std::vector<std::string> parts =
         absl::StrSplit(line, absl::MaxSplits(':', 2));
     if (parts.size() != 3) {
@@ -105,7 +105,7 @@ std::optional<Limit> FindCgroupLimit(const std::string& root) {
 absl::StatusOr<AvailableMemory> FindAvailableMemory(const std::string& root) {
   const std::optional<uint64_t> total = ReadMemInfo(root, "MemTotal");
   const std::optional<Limit> limit = FindCgroupLimit(root);
-  // Version 1 says "no limit" by a very large number.
+  // Version 1 represents "no limit" by a very large number.
   if (limit.has_value() && (!total.has_value() || limit->size_bytes < *total)) {
     return AvailableMemory{
         .size_bytes = limit->size_bytes / 8 * 7,
@@ -115,8 +115,8 @@ absl::StatusOr<AvailableMemory> FindAvailableMemory(const std::string& root) {
   const std::optional<uint64_t> available = ReadMemInfo(root, "MemAvailable");
   if (!available.has_value()) {
     return absl::FailedPreconditionError(
-        "neither a cgroup nor /proc/meminfo says how much memory there is; "
-        "give a size");
+        "neither a cgroup nor /proc/meminfo states the available memory; give "
+        "a size");
   }
   return AvailableMemory{
       .size_bytes = *available / 2,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// How much memory a process may take where no one has said.
+// Memory limit of a process without a configured one.
 #ifndef QUIRE_SERVER_SERVICE_LIMITS_AVAILABLE_MEMORY_H_
 #define QUIRE_SERVER_SERVICE_LIMITS_AVAILABLE_MEMORY_H_
 
@@ -13,16 +13,16 @@ namespace quire {
 
 struct AvailableMemory {
   uint64_t size_bytes = 0;
-  // What it was derived from, for the log.
+  // Origin of the limit, for the log.
   std::string source;
 };
 
-// Seven eighths of the lowest limit of this process' cgroup and of those above
-// it (version 2: memory.max and memory.high; version 1:
-// memory.limit_in_bytes): the kernel counts page cache and sockets, too.
-// Without a limit below the machine's memory, half of what is available now.
-// `root` is the root of the file system; tests have one of their own. Blocks on
-// I/O. Errors: FailedPrecondition  the kernel says neither.
+// Returns seven eighths of the lowest limit of this process' cgroup and its
+// ancestors, as the kernel counts page cache and sockets, too. (Version 2:
+// memory.max and memory.high; version 1: memory.limit_in_bytes.) Without a
+// limit below the machine's memory, returns half of the memory available now.
+// `root` is the root of the file system, for tests. Blocks on I/O.
+// Errors: FailedPrecondition  the kernel states neither.
 absl::StatusOr<AvailableMemory> FindAvailableMemory(
     const std::string& root = "");
 

@@ -31,7 +31,7 @@ class AvailableMemoryTest : public ::testing::Test {
     std::ofstream(root_ + path) << text;
   }
 
-  // What is found, as the limit that it comes from.
+  // Returns the cgroup limit that the result is derived from.
   uint64_t LimitFound() {
     const auto found = FindAvailableMemory(root_);
     EXPECT_TRUE(found.ok()) << found.status();
@@ -57,7 +57,7 @@ TEST_F(AvailableMemoryTest, TakesTheLowestOfTheGroupsAbove) {
 TEST_F(AvailableMemoryTest, KnowsVersion1AndContainers) {
   Write("/proc/self/cgroup",
         "5:cpu,cpuacct:/x\n4:memory:/docker/0123\n1:name=systemd:/x\n");
-  // The path is the machine's; here only the root is there.
+  // The path is the machine's; only the root exists here.
   Write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "536870912\n");
   EXPECT_EQ(LimitFound(), 512 * kMiB);
   Write("/proc/self/cgroup", "0::/\n");
@@ -73,7 +73,7 @@ TEST_F(AvailableMemoryTest, WithoutALimitTakesHalfOfWhatIsAvailable) {
     EXPECT_THAT(found.source, HasSubstr("half of 8 GiB"));
   };
   expect_half();
-  // As version 1 says that there is none.
+  // Version 1's value for "no limit".
   Write("/proc/self/cgroup", "4:memory:/\n");
   Write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
   expect_half();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The memory of one batch: what its items take while they wait, and its window.
+// The memory of one batch: its waiting items and its window.
 #ifndef QUIRE_SERVER_SERVICE_LIMITS_BATCH_MEMORY_H_
 #define QUIRE_SERVER_SERVICE_LIMITS_BATCH_MEMORY_H_
 
@@ -16,38 +16,38 @@
 namespace quire {
 
 // A batch has memory from the arrival of items until all of them are answered:
-// one that is open and silent holds nothing that others could use.
-// Thread-compatible.
+// an open, silent batch holds none. Thread-compatible.
 class BatchMemory {
  public:
-  // What a waiting item is charged for: its place in the queue, or its error.
+  // Charge for a waiting item: its record in the queue, or its error.
   static constexpr uint64_t kWaitingItemBytes = 512;
 
   // `admission` must outlive this.
   BatchMemory(Admission& admission, std::string client)
       : admission_(admission), client_(std::move(client)) {}
 
-  // Items of one message, and the memory that their answers need.
+  // Items of one message, and the memory of their answers.
   struct Arrival {
     uint64_t count = 0;
-    // Of the largest answer, positive.
+    // Memory of the largest answer, positive.
     uint64_t largest_bytes = 0;
-    // Of all.
+    // Memory of all answers.
     uint64_t all_bytes = 0;
   };
 
-  // Claims memory for what has arrived; nothing for nothing. The window is at
-  // most `window_most_bytes`, or as wide as the largest answer.
+  // Claims memory for a received message; no effect if it is empty. The window
+  // is at most `window_most_bytes`, or as wide as the largest answer.
   // Errors: as Admission::Admit(). The batch is over then.
   absl::Status Arrive(const Arrival& arrival, uint64_t window_most_bytes);
 
-  // Claims memory for a message of `count_max` items before it is read, unless
-  // nothing waits: then the message is admitted as a new call is. False if the
-  // memory is in use; the batch then goes on with what it has.
+  // Claims memory for a message of `count_max` items before it is read. If
+  // nothing waits, the message is admitted like a new call instead. Returns
+  // false if the memory is in use; the batch then continues with what it has.
   // REQUIRES: the last message for which this was called has arrived.
   bool TryReserve(uint64_t count_max);
 
-  // So many items have their answers, which took so much of the window.
+  // Records that `count` items were answered, which took `size_bytes` of the
+  // window.
   void Sent(uint64_t count, uint64_t size_bytes);
 
   StreamWindow& window() { return window_; }
@@ -59,7 +59,7 @@ class BatchMemory {
   Admission& admission_;
   const std::string client_;
   Admission::Ticket items_;
-  // The part of `items_` for a message that is being read.
+  // Part of `items_` for a message being read.
   uint64_t reserved_bytes_ = 0;
   uint64_t unanswered_count_ = 0;
   StreamWindow window_;

@@ -38,13 +38,13 @@ TEST(BatchMemoryTest, ReservesForAMessageThatIsBeingRead) {
       {.count = 2, .largest_bytes = 500, .all_bytes = 500}, kMost));
   ASSERT_TRUE(memory.TryReserve(100));
   EXPECT_EQ(admission.in_flight_bytes(), 102 * kItem + 500);
-  // What it did not need goes back; a larger answer widens the window.
+  // Unneeded memory is returned; a larger answer widens the window.
   QUIRE_ASSERT_OK(memory.Arrive(
       {.count = 5, .largest_bytes = 700, .all_bytes = 900}, kMost));
   EXPECT_EQ(admission.in_flight_bytes(), 7 * kItem + 700);
   ASSERT_TRUE(memory.TryReserve(100));
   memory.Sent(7, 0);
-  // All items are answered: what comes next is admitted as it comes.
+  // All items are answered: later items are admitted on arrival.
   EXPECT_EQ(admission.in_flight_bytes(), 0u);
   QUIRE_ASSERT_OK(memory.Arrive(
       {.count = 1, .largest_bytes = 500, .all_bytes = 500}, kMost));
@@ -61,7 +61,7 @@ TEST(BatchMemoryTest, GoesOnWithWhatItHasWhereThereIsNoMore) {
       const Admission::Ticket others,
       admission.Admit("others", kTotal / 2, Admission::Use::kStream));
   BatchMemory memory(admission, "a");
-  // All could be had at once, but as little as can be is given.
+  // All of it is free, but the minimum is given.
   QUIRE_ASSERT_OK(memory.Arrive(
       {.count = 2, .largest_bytes = 500, .all_bytes = 900}, kMost));
   EXPECT_EQ(admission.in_flight_bytes(), kTotal / 2 + 2 * kItem + 500);

@@ -19,7 +19,7 @@ namespace quire {
 std::string ClientNameOf(std::string peer) {
   const size_t colon = peer.rfind(':');
   const absl::string_view address = absl::string_view(peer).substr(0, colon);
-  // An IPv6 address has colons of its own, within brackets.
+  // An IPv6 address contains colons, within brackets.
   const bool has_port = absl::StartsWith(address, "ipv4:") ||
                         (absl::StartsWith(address, "ipv6:") &&
                          (absl::EndsWith(address, "]") ||

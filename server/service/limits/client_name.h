@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Which calls belong to one client, for all that is divided among clients.
+// Groups calls by client, for all resources that are divided among clients.
 #ifndef QUIRE_SERVER_SERVICE_LIMITS_CLIENT_NAME_H_
 #define QUIRE_SERVER_SERVICE_LIMITS_CLIENT_NAME_H_
 
@@ -8,16 +8,16 @@
 
 namespace quire {
 
-// The client behind `peer`, which is what ServerContext::peer() says:
+// Returns the client at `peer`, the value of ServerContext::peer():
 // "ipv4:ADDRESS:PORT", "ipv6:[ADDRESS]:PORT" with the brackets escaped, or
-// "unix:PATH". The port is left out, because a client that opens ten
-// connections is still one client. So are all clients behind one proxy or
-// address translation.
+// "unix:PATH". The port is removed, as a client with ten connections is one
+// client. All clients behind one proxy or address translation are one client,
+// too.
 std::string ClientNameOf(std::string peer);
 
-// Whose share of what is divided among clients `name`, as above, counts for:
-// that of all addresses with the same first 64 bits where it is one of IPv6
-// that can be routed, for one machine or site has them all; else its own.
+// Returns the name that `name`, as above, shares its quota with. Routable IPv6
+// addresses share by their first 64 bits, as one machine or site has them all;
+// other names have a share of their own.
 std::string ClientShareOf(std::string name);
 
 }  // namespace quire

@@ -19,18 +19,18 @@
 namespace quire {
 namespace {
 
-// Each look asks the system about each connection.
+// Each look makes a system call for each connection.
 constexpr absl::Duration kBetweenLooks = absl::Milliseconds(50);
 
-// The socket that `fd` is now; 0 if it is none.
+// Returns the socket that `fd` refers to now; 0 if none.
 ino_t FileOf(int fd) {
   struct stat info {};
 
   return fstat(fd, &info) == 0 && S_ISSOCK(info.st_mode) ? info.st_ino : 0;
 }
 
-// gRPC names the zone of a link-local address in its own way; the port tells
-// connections of one zone apart well enough.
+// Removes the zone of a link-local address, which gRPC writes in its own way.
+// The port distinguishes connections of one zone well enough.
 std::string WithoutZone(std::string peer) {
   if (const size_t zone = peer.find("%25"); zone != std::string::npos) {
     const size_t end = peer.find("%5D", zone);
@@ -58,7 +58,7 @@ ConnectionLimits LimitConnections(absl::Duration silence_max) {
 ConnectionVerdict ConnectionTable::Add(int fd, std::string peer,
                                        std::string client) {
   MutexLock lock(&mutex_);
-  // What had this number has ended.
+  // The earlier connection with this number has ended.
   Forget(fd);
   const ConnectionVerdict verdict = Place(fd, client);
   verdicts_[static_cast<size_t>(verdict)].fetch_add(1);
@@ -189,12 +189,11 @@ bool ConnectionTable::EndOldestSilent(const std::string* client) {
   return false;
 }
 
-// gRPC closes the descriptor when it sees the end, and may be doing so already.
-// A descriptor of our own keeps its number from becoming another file
-// meanwhile.
+// gRPC closes the descriptor when it sees the end, and may be doing so now. A
+// duplicate keeps the number from being reused meanwhile.
 void ConnectionTable::End(int fd) {
   const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-  // Without a free descriptor the number has to do.
+  // Without a free descriptor, use the number itself.
   const int pinned = own >= 0 ? own : fd;
   if (FileOf(pinned) == connections_[fd].file) {
     shutdown(pinned, SHUT_RDWR);

@@ -15,8 +15,8 @@ namespace {
 
 using enum ConnectionVerdict;
 
-// Connections are pairs of sockets; the server's end stays open, as gRPC has
-// it, until a test closes it.
+// Connections are pairs of sockets. The server's end stays open, as in gRPC,
+// until a test closes it.
 class ConnectionTableTest : public ::testing::Test {
  protected:
   ~ConnectionTableTest() override {
@@ -26,7 +26,7 @@ class ConnectionTableTest : public ::testing::Test {
     }
   }
 
-  // The server's end.
+  // Returns the server's end.
   int Connect() {
     int ends[2] = {-1, -1};
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
@@ -42,7 +42,7 @@ class ConnectionTableTest : public ::testing::Test {
     pairs_.erase(fd);
   }
 
-  // As the client sees it.
+  // Returns the state that the client sees.
   bool WasEnded(int fd) const {
     char byte = 0;
     return recv(pairs_.at(fd), &byte, 1, 0) == 0;
@@ -66,7 +66,7 @@ class ConnectionTableTest : public ::testing::Test {
   absl::Time now_ = absl::UnixEpoch();
 
  private:
-  // By the server's end, the client's.
+  // Client's end by server's end.
   std::map<int, int> pairs_;
 };
 
@@ -100,7 +100,7 @@ TEST_F(ConnectionTableTest, GivesEachClientItsShare) {
   EXPECT_EQ(Add(table, Connect(), "a"), kClientHasItsShare);
   EXPECT_EQ(table.verdict_count(kClientHasItsShare), 1u);
   EXPECT_EQ(Add(table, Connect(), "b"), kTaken);
-  // One that has ended makes room, once it is looked for.
+  // An ended connection frees its descriptor once it is looked for.
   CloseBoth(first);
   now_ += absl::Seconds(1);
   EXPECT_EQ(Add(table, Connect(), "a"), kTaken);
@@ -144,7 +144,7 @@ TEST_F(ConnectionTableTest, EndsSilentOnesWhereDescriptorsAreScarce) {
   EXPECT_TRUE(WasEnded(second));
   EXPECT_FALSE(WasEnded(first));
   table.CallBegan(PeerOf(third));
-  // No silent one is left.
+  // No silent connection remains.
   EXPECT_EQ(Add(table, fourth, "c"), kNoDescriptors);
   EXPECT_EQ(table.verdict_count(kNoDescriptors), 1u);
 }
@@ -158,7 +158,7 @@ TEST_F(ConnectionTableTest, TakesNoneFromTheLastDescriptorOn) {
   ConnectionTable table(limits);
   EXPECT_EQ(Add(table, first, "a"), kTaken);
   EXPECT_EQ(Add(table, second, "b"), kNoDescriptors);
-  // And yet makes room for the next.
+  // It is still closed for the next one.
   EXPECT_TRUE(WasEnded(first));
 }
 

@@ -19,17 +19,17 @@ constexpr uint64_t kInFlightBytesMin = 16 * kMiB;
 constexpr uint64_t kInFlightBytesMax = 512 * kMiB;
 constexpr uint64_t kBuffersBytesMin = 8 * kMiB;
 constexpr uint64_t kBuffersBytesMax = 128 * kMiB;
-// One of the largest, as DecodeWorkspaces has it.
+// Minimum: one of the largest workspaces, as in DecodeWorkspaces.
 constexpr uint64_t kWorkspacesBytesMin = 10 * kMiB;
 constexpr uint64_t kWorkspacesBytesMax = 128 * kMiB;
 constexpr uint64_t kCacheBytesMin = 8 * kMiB;
 constexpr uint64_t kReloadGrowthBytesMin = kMiB;
-// What a server that was told nothing gives its cache and its answers.
+// Cache and answers of a server without --memory.
 constexpr uint64_t kDefaultFreeBytes = 512 * kMiB;
 
 constexpr size_t kNamedArchivesMax = 5;
 
-// As messages name them: the largest, and the others as one.
+// Returns the archives for a message: the largest ones, and the others as one.
 std::vector<ArchiveNeed> Largest(std::vector<ArchiveNeed> archives) {
   for (ArchiveNeed& archive : archives) {
     archive.name = absl::StrCat("archive ", archive.name);
@@ -55,7 +55,7 @@ std::string Line(const std::string& what, uint64_t size_bytes) {
   return absl::StrFormat("  %-34s %10s\n", what, FormatByteSize(size_bytes));
 }
 
-// What the cache can do without.
+// Returns the part of the cache above its minimum.
 uint64_t LendableCacheBytes(const MemoryPlan& plan) {
   return plan.cache_bytes - std::min(plan.cache_bytes, kCacheBytesMin);
 }
@@ -73,7 +73,7 @@ absl::StatusOr<MemoryPlan> PlanMemory(std::optional<uint64_t> total_bytes,
     plan.archives_bytes += archive.memory_bytes;
     largest_bytes = std::max(largest_bytes, archive.memory_bytes);
   }
-  // An archive that is built anew has often grown, a small one many times over.
+  // A rebuilt archive has often grown, a small one many times over.
   const uint64_t reload_bytes =
       largest_bytes + std::max(largest_bytes / 4, kReloadGrowthBytesMin);
   const uint64_t fixed_bytes =
@@ -100,7 +100,7 @@ absl::StatusOr<MemoryPlan> PlanMemory(std::optional<uint64_t> total_bytes,
         "); give it more, or serve fewer archives"));
   }
   uint64_t free_bytes = plan.total_bytes - fixed_bytes;
-  // What is kept for reloading must not squeeze the rest below a working size.
+  // Space for reloading must not reduce the rest below a working size.
   if (free_bytes >= reload_bytes + (needed_bytes - fixed_bytes)) {
     plan.reload_bytes =
         may_grow ? std::max(reload_bytes,
@@ -141,8 +141,7 @@ absl::Status CheckReload(const MemoryPlan& plan, const ReloadNeed& need) {
       FormatByteSize(free_bytes), " are free for that; ",
       need.replaced_bytes == 0
           ? "restart with more --memory"
-          : "try again when the calls have ended that read what was replaced "
-            "before"));
+          : "retry when the calls that read replaced archives have ended"));
 }
 
 std::string DescribePlan(const MemoryPlan& plan,

@@ -96,7 +96,7 @@ TEST(MemoryPlanTest, KeepsMoreForArchivesToCome) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const MemoryPlan plan,
                              PlanMemory(4120 * kMiB, {{"a", 40 * kMiB}}, true));
   EXPECT_EQ(plan.reload_bytes, 1000 * kMiB);
-  // There need be none yet.
+  // No archives yet.
   QUIRE_EXPECT_OK(PlanMemory(std::nullopt, {}, true));
 }
 
@@ -111,13 +111,13 @@ TEST(MemoryPlanTest, AReloadMustFitNextToWhatIsHeld) {
       FailsWith(absl::StatusCode::kFailedPrecondition,
                 ::testing::AllOf(::testing::HasSubstr("125 MiB are free"),
                                  ::testing::HasSubstr("more --memory"))));
-  EXPECT_THAT(
-      CheckReload(plan, {.served_bytes = 100 * kMiB,
-                         .replaced_bytes = 126 * kMiB,
-                         .fresh_bytes = 1}),
-      FailsWith(absl::StatusCode::kFailedPrecondition,
-                ::testing::AllOf(::testing::HasSubstr("0 B are free"),
-                                 ::testing::HasSubstr("calls have ended"))));
+  EXPECT_THAT(CheckReload(plan, {.served_bytes = 100 * kMiB,
+                                 .replaced_bytes = 126 * kMiB,
+                                 .fresh_bytes = 1}),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        ::testing::AllOf(
+                            ::testing::HasSubstr("0 B are free"),
+                            ::testing::HasSubstr("when the calls that read"))));
 }
 
 TEST(MemoryPlanTest, TheCacheShrinksBeforeAReloadIsRefused) {
@@ -127,7 +127,7 @@ TEST(MemoryPlanTest, TheCacheShrinksBeforeAReloadIsRefused) {
   EXPECT_EQ(CacheBytesBeside(plan, 0), 250 * kMiB);
   EXPECT_EQ(CacheBytesBeside(plan, 225 * kMiB), 250 * kMiB);
   EXPECT_EQ(CacheBytesBeside(plan, 226 * kMiB), 249 * kMiB);
-  // The least that a plan has for it is 8 MiB.
+  // The cache's minimum in any plan is 8 MiB.
   EXPECT_EQ(CacheBytesBeside(plan, 467 * kMiB), 8 * kMiB);
   EXPECT_EQ(CacheBytesBeside(plan, 1000 * kMiB), 8 * kMiB);
   QUIRE_EXPECT_OK(CheckReload(

@@ -42,7 +42,7 @@ absl::Status Exceeded(absl::string_view what, absl::Duration wait) {
                       what, {}, std::max(wait, kWaitMin));
 }
 
-// Fills with `rate` a second and holds as much.
+// Fills with `rate` per second and holds as much.
 class Bucket {
  public:
   Bucket(std::optional<uint64_t> rate, absl::Time now)
@@ -57,7 +57,7 @@ class Bucket {
 
   void Take(double amount) { level_ -= amount; }
 
-  // Until it holds `amount`; nothing if it does.
+  // Returns the time until it holds `amount`; zero if it does.
   absl::Duration WaitFor(double amount, absl::Time now) {
     if (!is_bounded()) {
       return absl::ZeroDuration();
@@ -123,7 +123,7 @@ struct QuotaBook::Use::Account {
         bytes(the_quota.bytes_per_second, now) {}
 
   Mutex mutex;
-  // Of the call that began last: the rules may have changed.
+  // Quota of the latest call: the rules may have changed.
   Quota quota ABSL_GUARDED_BY(mutex);
   Bucket calls ABSL_GUARDED_BY(mutex);
   Bucket bytes ABSL_GUARDED_BY(mutex);
@@ -165,7 +165,7 @@ absl::Status QuotaBook::Use::Check() const {
   const absl::Duration wait = account_->bytes.WaitFor(0, book_->clock_());
   return wait <= absl::Seconds(1)
              ? absl::OkStatus()
-             : Exceeded("this client reads more bytes a second than it may",
+             : Exceeded("this client exceeds its limit on bytes per second",
                         wait);
 }
 
@@ -190,7 +190,8 @@ absl::StatusOr<QuotaBook::Use> QuotaBook::Begin(const std::string& client,
   use.book_ = this;
   Use::Account& account = *use.account_;
   MutexLock lock(&account.mutex);
-  // Under the lock, or calls that came together would each bring the same time.
+  // Under the lock: otherwise simultaneous calls would each credit the same
+  // time.
   const absl::Time now = clock_();
   if (account.quota.calls_per_second != quota.calls_per_second) {
     account.calls = Bucket(quota.calls_per_second, now);
@@ -203,14 +204,14 @@ absl::StatusOr<QuotaBook::Use> QuotaBook::Begin(const std::string& client,
       wait > absl::ZeroDuration()) {
     return Exceeded(
         absl::StrCat("this client may make ", *quota.calls_per_second,
-                     " calls a second, and has made more"),
+                     " calls per second, and has made more"),
         wait);
   }
   if (const absl::Duration wait = account.bytes.WaitFor(0, now);
       wait > absl::ZeroDuration()) {
     return Exceeded(
         absl::StrCat("this client may read ", *quota.bytes_per_second,
-                     " bytes a second, and has read more"),
+                     " bytes per second, and has read more"),
         wait);
   }
   if (is_stream && quota.streams.has_value() &&
@@ -233,7 +234,7 @@ absl::StatusOr<QuotaBook::Use> QuotaBook::Begin(const std::string& client,
 void QuotaBook::ForgetIdle() {
   absl::erase_if(accounts_, [this](const auto& entry) {
     Use::Account& account = *entry.second;
-    // No call has it, nor can one get it meanwhile.
+    // No call uses it, and none can start using it meanwhile.
     if (entry.second.use_count() > 1) {
       return false;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// How much one client may do in a second.
+// Limits on the rate of one client.
 #ifndef QUIRE_SERVER_SERVICE_LIMITS_QUOTA_H_
 #define QUIRE_SERVER_SERVICE_LIMITS_QUOTA_H_
 
@@ -23,12 +23,12 @@
 
 namespace quire {
 
-// What is unset has no bound.
+// Unset fields have no limit.
 struct Quota {
   std::optional<uint64_t> calls_per_second;
   // Decoded bytes of answers.
   std::optional<uint64_t> bytes_per_second;
-  // Streaming calls at a time.
+  // Concurrent streaming calls.
   std::optional<uint64_t> streams;
 
   bool is_set() const {
@@ -37,8 +37,8 @@ struct Quota {
   }
 };
 
-// A quota that may change while calls ask for it: what is set is read as a
-// whole, or in part from before and after a change. Thread-safe; never blocks.
+// A quota that may change while calls read it. A reader during a change may see
+// a mix of old and new fields. Thread-safe; never blocks.
 class ChangingQuota {
  public:
   explicit ChangingQuota(const Quota& quota = {}) { Set(quota); }
@@ -56,7 +56,7 @@ class ChangingQuota {
   }
 
  private:
-  // More than any bound that SetQuota() takes.
+  // Above any limit that SetQuota() accepts.
   static constexpr uint64_t kNone = ~uint64_t{0};
 
   static std::optional<uint64_t> Bound(const std::atomic<uint64_t>& value) {
@@ -70,25 +70,26 @@ class ChangingQuota {
 };
 
 // Sets one of "calls", "bytes" and "streams"; bytes may be a size, as 16MiB.
-// False: `key` is none of them. Errors: InvalidArgument  `value` is not a
-// number from 1 on, or at most 10^15.
+// Returns false if `key` is none of them.
+// Errors: InvalidArgument  `value` is not a number from 1 to 10^15.
 absl::StatusOr<bool> SetQuota(absl::string_view key, absl::string_view value,
                               Quota& quota);
 
-// "calls=100,bytes=16MiB,streams=8", each at most once.
+// Parses "calls=100,bytes=16MiB,streams=8", each at most once.
 // Errors: InvalidArgument.
 absl::StatusOr<Quota> ParseQuota(absl::string_view text);
 
-// What each client has left: token buckets that hold a second's worth. What a
-// call will send is not known when it begins, so it is paid for as it is sent,
-// and a client that owes something waits.
+// Remaining quota of each client: token buckets that hold one second's worth.
+// The size of a call's answers is not known when it begins, so it is paid for
+// as it is sent, and a client in debt waits.
 // Thread-safe; never blocks.
 class QuotaBook {
  public:
   explicit QuotaBook(std::function<absl::Time()> clock = absl::Now)
       : clock_(std::move(clock)) {}
 
-  // What one call uses. Must not outlive the book. Thread-safe but for moving.
+  // The use of one call. Must not outlive the book. Thread-safe except for
+  // moves.
   class Use {
    public:
     Use() = default;
@@ -97,10 +98,11 @@ class QuotaBook {
 
     ~Use() { End(); }
 
-    // Pays for what is sent; the client may owe then.
+    // Pays for bytes being sent; the client may be in debt afterwards.
     void Sent(uint64_t size_bytes);
 
-    // Whether a stream may go on: not if its client owes a second's worth.
+    // Checks whether a stream may continue: not if its client owes a second's
+    // worth.
     // Errors: as QuotaBook::Begin().
     absl::Status Check() const;
 
@@ -115,14 +117,14 @@ class QuotaBook {
     bool is_stream_ = false;
   };
 
-  // A call begins. Without any quota it costs nothing.
+  // Begins a call. Costs nothing without a quota.
   // Errors: ResourceExhausted (QUOTA_EXCEEDED), with a RetryInfo of at least
   //         10 ms.
   absl::StatusOr<Use> Begin(const std::string& client, const Quota& quota,
                             bool is_stream) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Clients that are remembered: those with a call, or less than all they may
-  // have; and some more.
+  // Returns the number of known clients: those with a call or with less than
+  // their full quota, and some more.
   size_t size() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -132,7 +134,7 @@ class QuotaBook {
   mutable Mutex mutex_;
   absl::flat_hash_map<std::string, std::shared_ptr<Use::Account>> accounts_
       ABSL_GUARDED_BY(mutex_);
-  // Idle ones are looked for when there are more.
+  // Number of clients above which idle ones are removed.
   size_t looked_for_at_ ABSL_GUARDED_BY(mutex_) = 64;
 };
 

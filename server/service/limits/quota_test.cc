@@ -39,7 +39,7 @@ Quota Streams(uint64_t count) {
 
 class QuotaTest : public ::testing::Test {
  protected:
-  // How long a refused call is told to wait.
+  // Returns the wait that a refused call is given.
   static absl::Duration WaitOf(const absl::Status& status) {
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
     EXPECT_EQ(ReasonOf(status), v1::QUOTA_EXCEEDED);
@@ -52,7 +52,7 @@ class QuotaTest : public ::testing::Test {
   QuotaBook book_{[this] { return now_; }};
 };
 
-// A stream that began before the client had a quota of streams counts.
+// A stream that began before the client had a limit on streams counts.
 TEST_F(QuotaTest, CountsStreamsThatBeganUnderAnotherQuota) {
   const auto first = book_.Begin("a", Calls(100), /*is_stream=*/true);
   QUIRE_ASSERT_OK(first);
@@ -61,7 +61,7 @@ TEST_F(QuotaTest, CountsStreamsThatBeganUnderAnotherQuota) {
   QUIRE_EXPECT_OK(book_.Begin("a", Streams(2), /*is_stream=*/true));
 }
 
-// Time that several calls see pass is given to the client once.
+// Time that several calls observe is credited to the client once.
 TEST(QuotaBookTest, CallsThatComeTogetherBringNothingTwice) {
   constexpr int kThreads = 8;
   constexpr uint64_t kCallsPerSecond = 2'000;
@@ -108,12 +108,12 @@ TEST_F(QuotaTest, CallsComeAtTheirRate) {
   }
   EXPECT_EQ(WaitOf(book_.Begin("a", quota, false).status()),
             absl::Milliseconds(100));
-  // Others are not the same client.
+  // Another client has its own quota.
   QUIRE_EXPECT_OK(book_.Begin("b", quota, false).status());
   now_ += absl::Milliseconds(100);
   QUIRE_EXPECT_OK(book_.Begin("a", quota, false).status());
   EXPECT_FALSE(book_.Begin("a", quota, false).ok());
-  // It holds a second's worth and no more.
+  // The bucket holds at most one second's worth.
   now_ += absl::Hours(1);
   int count = 0;
   while (book_.Begin("a", quota, false).ok()) {
@@ -128,7 +128,7 @@ TEST_F(QuotaTest, BytesArePaidForAfterwards) {
     QUIRE_ASSERT_OK_AND_ASSIGN(QuotaBook::Use use,
                                book_.Begin("a", quota, true));
     use.Sent(1500);
-    // A stream goes on while it owes less than a second's worth.
+    // A stream continues while it owes less than a second's worth.
     QUIRE_EXPECT_OK(use.Check());
     use.Sent(1000);
     EXPECT_EQ(WaitOf(use.Check()), absl::Milliseconds(1500));
@@ -165,7 +165,7 @@ TEST_F(QuotaTest, ForgetsClientsThatHaveGone) {
     now_ += absl::Milliseconds(100);
   }
   EXPECT_LE(book_.size(), 64U);
-  // One that still owes is remembered.
+  // A client in debt is kept.
   QUIRE_EXPECT_OK(book_.Begin("x", quota, false).status());
   for (int i = 0; i < 1000; ++i) {
     QUIRE_EXPECT_OK(book_.Begin(absl::StrCat("y", i), quota, false).status());

@@ -6,16 +6,16 @@
 namespace quire {
 namespace {
 
-// A shorter measurement hangs on single calls; one that took longer says
-// nothing about now.
+// A shorter measurement depends on single calls; a longer one says nothing
+// about the present.
 constexpr absl::Duration kMeasurementMin = absl::Milliseconds(100);
 constexpr absl::Duration kMeasurementMax = absl::Seconds(2);
-// Where next to nothing is set free: all of it in so many seconds.
+// Assumed time to release all bytes when almost none are released.
 constexpr double kSlowestSeconds = 16;
 
-// A part of `whole` that differs much from one `number` to the next.
+// Returns a part of `whole` that differs much between consecutive numbers.
 absl::Duration Spread(absl::Duration whole, uint64_t number) {
-  // 2^32 over the golden ratio: multiples of it lie evenly around a circle.
+  // 2^32 over the golden ratio: its multiples are spread evenly over a circle.
   const auto place = static_cast<uint32_t>(number * 0x9E3779B9U);
   return whole * (static_cast<double>(place) / 4294967296.0);
 }
@@ -30,13 +30,13 @@ absl::Duration RetryPacer::Refuse(absl::string_view client, uint64_t size_bytes,
       freed_bytes_per_second_ / static_cast<double>(due_by_client_.size());
   const absl::Duration turn =
       absl::Seconds(static_cast<double>(size_bytes) / share_bytes_per_second);
-  // No further than the longest wait, or a client would pay for long after.
+  // At most the longest wait, or a client would pay long afterwards.
   due = std::min(std::max(due, now) + turn, now + kWaitMax);
   const absl::Duration wait = kWaitMin + (due - now);
   if (wait <= kWaitMax) {
     return wait;
   }
-  // The line is longer than anybody is asked to wait.
+  // The line is longer than the longest wait.
   return kWaitMax - Spread(kWaitMax / 2, ++refused_count_);
 }
 
@@ -46,7 +46,7 @@ void RetryPacer::Measure(uint64_t freed_bytes, absl::Time now) {
     return;
   }
   const auto total_bytes = static_cast<double>(total_bytes_);
-  // A clock that was set back is no measurement either.
+  // A clock that was set back gives no measurement.
   if (past < absl::ZeroDuration() || past > kMeasurementMax) {
     freed_bytes_per_second_ = total_bytes;
   } else {

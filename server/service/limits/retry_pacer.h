@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// When those who were refused for lack of memory should come back.
+// Computes when calls refused for lack of memory should retry.
 #ifndef QUIRE_SERVER_SERVICE_LIMITS_RETRY_PACER_H_
 #define QUIRE_SERVER_SERVICE_LIMITS_RETRY_PACER_H_
 
@@ -13,29 +13,27 @@
 
 namespace quire {
 
-// Tells each refused call when its bytes should be free: the bytes that the
-// same client was refused before it and has yet to come back for, over what is
-// set free a second, of which every client that waits has an equal part. So the
-// more is asked for in vain the longer are the waits, those of one client come
-// back one after the other and not all at once, and one that does not wait as
-// told lengthens its own line and no other thread's.
-// What it says follows from the calls and the times given, nothing else.
+// Estimates for each refused call when its bytes will be free: the bytes
+// refused to the same client that it has yet to retry, divided by an equal part
+// for each waiting client of the bytes released per second. Higher excess
+// demand thus means longer waits. Calls of one client return one after the
+// other, and a client that returns early lengthens only its own line.
+// The result depends only on the calls and the times given.
 // Thread-compatible.
 class RetryPacer {
  public:
-  // All waits are within these bounds: the first is long enough for a full
-  // server to have sent something, the second short enough for people.
+  // Bounds on all waits: the minimum is long enough for a full server to have
+  // sent something, the maximum short enough for people.
   static constexpr absl::Duration kWaitMin = absl::Milliseconds(100);
   static constexpr absl::Duration kWaitMax = absl::Seconds(5);
 
-  // `total_bytes` is all there is to be had; as long as nothing is known, that
-  // much is taken to be set free each second. REQUIRES: total_bytes > 0.
+  // `total_bytes` is the size of the resource, and the bytes released per
+  // second until that is measured. REQUIRES: total_bytes > 0.
   explicit RetryPacer(uint64_t total_bytes) : total_bytes_(total_bytes) {}
 
-  // For how long a call of `client`, refused `size_bytes` at `now`, should
-  // wait. `freed_bytes` counts what was ever set free until `now`; it is looked
-  // at here and not when it grows, so that callers that are served do not pay
-  // for it.
+  // Returns the wait of a call of `client` that was refused `size_bytes` at
+  // `now`. `freed_bytes` counts all bytes released until `now`. It is read
+  // here, not when it grows, so that served callers do not pay for it.
   absl::Duration Refuse(absl::string_view client, uint64_t size_bytes,
                         uint64_t freed_bytes, absl::Time now);
 
@@ -43,8 +41,8 @@ class RetryPacer {
   void Measure(uint64_t freed_bytes, absl::Time now);
 
   const uint64_t total_bytes_;
-  // Clients that were told to come back, and when their last call is due. Those
-  // whose time has come leave at the next measurement.
+  // Time at which the last call of each waiting client is due. Entries in the
+  // past are removed at the next measurement.
   absl::flat_hash_map<std::string, absl::Time> due_by_client_;
   absl::Time measured_at_ = absl::InfinitePast();
   uint64_t measured_freed_bytes_ = 0;

@@ -20,7 +20,7 @@ MATCHER_P(IsAbout, expected, absl::FormatDuration(expected)) {
   return absl::AbsDuration(arg - expected) < absl::Microseconds(1);
 }
 
-// A pacer that has just seen `mib_per_second` set free; `now` is the time.
+// A pacer that has just measured `mib_per_second`; `now` is the time.
 struct Measured {
   explicit Measured(uint64_t mib_per_second) {
     pacer.Refuse("other", 0, 0, now);
@@ -55,10 +55,10 @@ TEST(RetryPacerTest, ClientsWaitInLinesOfTheirOwn) {
   for (int i = 0; i < 1000; ++i) {
     state.Refuse("one that does not wait as told", kMiB);
   }
-  // There are two of them, so that each has half of what is set free.
+  // There are two clients, so each has half of the released bytes.
   EXPECT_THAT(state.Refuse("a", kMiB), IsAbout(kMin + absl::Milliseconds(200)));
   EXPECT_THAT(state.Refuse("b", kMiB), IsAbout(kMin + absl::Milliseconds(300)));
-  // Those whose time has come do not count any more.
+  // Calls whose time has passed no longer count.
   state.now += kMax;
   EXPECT_THAT(state.Refuse("a", 2 * kMiB),
               IsAbout(kMin + absl::Seconds(2.0 * kMiB / kTotalBytes)));
@@ -91,7 +91,7 @@ TEST(RetryPacerTest, StaysWithinBoundsWhereNothingIsSetFree) {
     longest = std::max(longest, wait);
   }
   EXPECT_GT(longest, kMax * 0.95);
-  // Also those that are told the longest waits do not come back at once.
+  // Calls with the longest waits do not return at the same time either.
   EXPECT_EQ(waits.size(), 1000u);
 }
 

@@ -19,18 +19,18 @@
 
 namespace quire {
 
-// HTTP/2 flow control lets a client hold an answer in the server's memory for
-// as long as it likes, with its connection alive. This cancels calls whose
-// answer has waited longer than a limit.
-// Thread-safe. Entries must be gone before the guard is destroyed.
+// HTTP/2 flow control lets a client keep an answer in the server's memory
+// indefinitely on a live connection. This cancels calls whose answer has waited
+// longer than a limit.
+// Thread-safe. All entries must be destroyed before the guard.
 class StallGuard {
  public:
-  // Stalled calls end between `limit` and `limit` plus an eighth of it.
+  // Stalled calls end between `limit` and 9/8 of `limit`.
   // REQUIRES: limit > 0.
   explicit StallGuard(absl::Duration limit);
   ~StallGuard();
 
-  // A call under watch from construction to destruction; guard and context must
+  // A call watched from construction to destruction; guard and context must
   // outlive it. Thread-safe.
   class Entry {
    public:
@@ -50,7 +50,7 @@ class StallGuard {
     StallGuard& guard_;
     grpc::CallbackServerContext& context_;
     const size_t shard_index_;
-    // Ticks of sweeping since which the answer waits; 0: none does.
+    // Sweep tick from which the answer waits; 0: none does.
     std::atomic<uint64_t> armed_at_tick_{0};
     // Neighbours in the list of the shard, under its lock.
     Entry* previous_ = nullptr;
@@ -63,8 +63,8 @@ class StallGuard {
   // Ticks from arming to cancelling.
   static constexpr uint64_t kTicksPerLimit = 8;
 
-  // Entries of the threads of one shard, in a list through the entries
-  // themselves: a call costs no allocation, and seldom waits for another.
+  // Entries of the threads of one shard, in an intrusive list: a call allocates
+  // nothing and seldom waits for another.
   struct alignas(64) Shard {
     Mutex mutex;
     Entry* first ABSL_GUARDED_BY(mutex) = nullptr;

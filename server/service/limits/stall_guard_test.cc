@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The list of calls under watch; that stalled ones end is in
-// server_life_test.cc.
+// Tests the list of watched calls; server_life_test.cc tests that stalled calls
+// end.
 #include "server/service/limits/stall_guard.h"
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace {
 
 using EntryPtr = std::unique_ptr<StallGuard::Entry>;
 
-// Entries that one thread makes and any thread ends, as calls do.
+// Entries that one thread creates and any thread ends, like calls.
 class Exchange {
  public:
   void Put(EntryPtr entry) {
@@ -49,7 +49,7 @@ class Exchange {
 
 TEST(StallGuardTest, EntriesComeAndGoInAnyOrderOnAnyThread) {
   StallGuard guard(absl::Minutes(1));
-  // Walks its lists all the time.
+  // Sweeps its lists continuously.
   StallGuard busy_guard(absl::Microseconds(8));
   // More threads than shards, so that some share one.
   constexpr size_t kThreads = kThreadShardCount + 3;

@@ -42,8 +42,8 @@ void StreamWindow::GiveBack(uint64_t size_bytes) {
   used_bytes_ -= size_bytes;
   sent_bytes_ += size_bytes;
   const uint64_t before_bytes = ticket_.size_bytes();
-  // What a client has not asked for yet may be on its way to it, but no more
-  // than a window: past that it has read.
+  // Messages that the client has not requested may be on their way to it, but
+  // at most one window: past that it has read.
   const bool is_wanted = was_full_ && sent_bytes_ > before_bytes;
   ticket_.Fit(
       std::max(used_bytes_, sizes_.least_bytes),

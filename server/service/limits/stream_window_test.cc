@@ -16,14 +16,14 @@ namespace {
 constexpr StreamWindow::Sizes kSizes = {
     .least_bytes = 10, .start_bytes = 40, .most_bytes = 200};
 
-// A stream of messages without end, always as far ahead as its window allows.
+// An endless stream of messages, always as far ahead as its window allows.
 class Stream {
  public:
   explicit Stream(StreamWindow window) : window_(std::move(window)) { Fill(); }
 
   StreamWindow& window() { return window_; }
 
-  // Its client takes so many messages.
+  // Simulates that the client takes `count` messages.
   void Send(int count) {
     for (int i = 0; i < count; ++i) {
       ASSERT_FALSE(messages_.empty()) << "the stream does not go on";
@@ -117,7 +117,7 @@ TEST(StreamWindowTest, WideWindowsLeaveRoomToOpenOthers) {
     wide.back().Send(100);
   }
   EXPECT_LE(admission.in_flight_bytes(), 500u);
-  // All of them hold still, as if their clients had stopped reading.
+  // All of them stop, as if their clients had stopped reading.
   std::vector<Stream> others;
   for (int i = 0; i < 25; ++i) {
     others.push_back(OpenStream(admission, absl::StrCat(i)));
@@ -136,7 +136,7 @@ TEST(StreamWindowTest, NarrowsForThoseWhoComeLater) {
     others.push_back(OpenStream(admission, absl::StrCat(i)));
     first.Send(1);
   }
-  // Half of all memory is in use, so that each has only what it must.
+  // Half of all memory is in use, so each has only its minimum.
   EXPECT_EQ(first.window().size_bytes(), 10u);
   first.Send(100);
   others.clear();

@@ -212,7 +212,7 @@ absl::StatusOr<std::unique_ptr<CallLog>> CallLog::Open(CallLogOptions options) {
     log->writer_ = std::thread([log = log.get()] { log->WriteUntilStopped(); });
   } catch (const std::system_error&) {
     return absl::ResourceExhaustedError(
-        "the system gives no thread for the access log");
+        "cannot start a thread for the access log");
   }
   return log;
 }
@@ -328,7 +328,7 @@ void CallLog::SaySlow(const CallRecord& record, const std::string& line) {
                  absl::StrCat("slow call: ", line.substr(0, line.size() - 1)));
   } else if (count == kSlowLinesPerSecondMax + 1) {
     options_.say(LogLevel::kWarning,
-                 "slow calls: more in this second than are said");
+                 "slow calls: more in this second than are logged");
   }
 }
 
@@ -360,9 +360,8 @@ void CallLog::WriteUntilStopped() {
     if (error != 0 && error != last_error && options_.say) {
       options_.say(
           LogLevel::kError,
-          absl::StrCat(
-              ErrnoStatus(error, options_.path, "write").message(),
-              "; lines of the access log are lost until this is mended"));
+          absl::StrCat(ErrnoStatus(error, options_.path, "write").message(),
+                       "; access log lines are dropped until this is fixed"));
     }
     last_error = error;
   }

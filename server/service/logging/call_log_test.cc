@@ -285,8 +285,7 @@ TEST_F(CallLogTest, SaysThatTheDiskIsFull) {
   }
   EXPECT_THAT(said(),
               ElementsAre("2 /dev/full: cannot write: No space left on device; "
-                          "lines of the access log are lost until this is "
-                          "mended"));
+                          "access log lines are dropped until this is fixed"));
 }
 
 // A limit on file sizes stands for a disk that is full for a while.

@@ -83,11 +83,11 @@ void CallMetrics::RegisterEncodings(prometheus::Registry& registry) {
                       .Register(registry);
   auto& decoded = prometheus::BuildCounter()
                       .Name("quire_answer_decoded_bytes_total")
-                      .Help("What answers decode to, by encoding.")
+                      .Help("Decoded size of answers, by encoding.")
                       .Register(registry);
   auto& wire = prometheus::BuildCounter()
                    .Name("quire_answer_wire_bytes_total")
-                   .Help("Data of answers as it is sent, by encoding.")
+                   .Help("Encoded size of answers, by encoding.")
                    .Register(registry);
   const std::pair<v1::WireEncoding, const char*> names[] = {
       {v1::WIRE_ENCODING_IDENTITY, "identity"},

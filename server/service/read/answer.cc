@@ -11,7 +11,7 @@
 namespace quire {
 namespace {
 
-// A full queue is more than a hundred thousand reads.
+// A full queue holds more than a hundred thousand reads.
 constexpr absl::Duration kReadQueueRetryAfter = absl::Seconds(1);
 
 }  // namespace

@@ -23,12 +23,12 @@
 
 namespace quire {
 
-// Upper bound on the fields of an answer besides its data and the descriptions
-// of its document and of its blocks (EncodingDetails.blocks), in bytes: tags,
-// sizes, range, checksum, hashes.
+// Upper bound in bytes on the fields of an answer: tags, sizes, range,
+// checksum, hashes. Excludes its data, the description of its document and
+// EncodingDetails.blocks.
 inline constexpr uint64_t kAnswerFramingSizeBytesMax = 160;
 
-// Bytes made for one answer. A block, so that they are sent as blocks are.
+// Bytes computed for one answer. A block, so that they are sent like blocks.
 class MadeBytes final : public DecodedBlock {
  public:
   explicit MadeBytes(Buffer buffer) : buffer_(std::move(buffer)) {}
@@ -46,8 +46,8 @@ inline std::shared_ptr<MadeBytes> MakeBytes(BufferPool& buffers,
   return std::make_shared<MadeBytes>(buffers.Allocate(size_bytes));
 }
 
-// A part of a block. Keeps the block. `offset` is in the block's text until
-// the answer is encoded, then in its bytes.
+// A part of a block, which it keeps alive. `offset` is in the block's text
+// until the answer is encoded, then in its bytes.
 struct BlockPiece {
   BlockPtr block;
   uint32_t offset = 0;
@@ -58,12 +58,12 @@ struct BlockPiece {
 
 uint64_t SizeBytesOf(const std::vector<BlockPiece>& pieces);
 
-// XXH3 of all pieces in a row.
+// Returns XXH3 of the concatenated pieces.
 uint64_t ChecksumOf(const std::vector<BlockPiece>& pieces);
 
 struct Answer {
   v1::WireEncoding encoding = v1::WIRE_ENCODING_IDENTITY;
-  // `data` of the answer, in a row.
+  // `data` of the answer, in order.
   std::vector<BlockPiece> pieces;
   // Unset for identity.
   std::optional<v1::EncodingDetails> details;
@@ -71,15 +71,15 @@ struct Answer {
   uint64_t data_size_bytes() const { return SizeBytesOf(pieces); }
 };
 
-// The error of a block as answers have it: BLOCK_DAMAGED, DEVICE_FAILED,
-// SERVER_BUSY or CALL_CANCELLED. `more` is added to the metadata of a damaged
-// one.
+// Returns the error of a block as answers state it: BLOCK_DAMAGED,
+// DEVICE_FAILED, SERVER_BUSY or CALL_CANCELLED. `more` is added to the metadata
+// of a damaged block.
 absl::Status ExplainBlockError(const ServedArchive& archive,
                                const absl::Status& status, BlockAddress block,
                                const ErrorMetadata& more = {});
 
-// Fills in the fields that tell how `data` was encoded, in any of the messages
-// that have them.
+// Sets the fields that describe the encoding of `data`, in any message that has
+// them.
 template <typename Message>
 void DescribeData(const Answer& answer, Message& message) {
   message.set_encoding(answer.encoding);

@@ -11,7 +11,7 @@ namespace {
 
 using google::protobuf::io::CodedOutputStream;
 
-// What precedes the contents of a field of wire type 2, length-delimited.
+// Bytes before the contents of a field of wire type 2, length-delimited.
 class BytesFieldHead {
  public:
   BytesFieldHead(int field_number, uint64_t size_bytes)
@@ -23,7 +23,7 @@ class BytesFieldHead {
            CodedOutputStream::VarintSize64(contents_size_bytes_);
   }
 
-  // The end of what was written.
+  // Returns the end of the written bytes.
   uint8_t* Write(uint8_t* to) const {
     to = CodedOutputStream::WriteVarint64ToArray(tag_, to);
     return CodedOutputStream::WriteVarint64ToArray(contents_size_bytes_, to);
@@ -41,7 +41,7 @@ void ReleaseBlock(void* block) {
 grpc::Slice Refer(const BlockPiece& piece) {
   auto* owner = new BlockPtr(piece.block);
   const ByteView bytes = piece.bytes();
-  // gRPC never writes to a slice it is given, but takes it as mutable.
+  // gRPC never writes to the slice, but takes a mutable pointer.
   return grpc::Slice(const_cast<uint8_t*>(bytes.data()), bytes.size(),
                      ReleaseBlock, owner);
 }

@@ -17,9 +17,9 @@
 
 namespace quire {
 
-// Pieces of at most so many bytes are copied into an answer: up to here that
-// costs at most a slice with its reference count does, and the system
-// copies once more in any case.
+// Pieces up to this size are copied into an answer. The copy costs at most as
+// much as a slice with its reference count, and the system copies again in any
+// case.
 inline constexpr uint32_t kCopiedPieceSizeBytesMax = 4 << 10;
 
 // A field of wire type 2, length-delimited. Borrows its contents.
@@ -28,41 +28,40 @@ struct SerialisedField {
   absl::string_view contents = {};
 };
 
-// Builds the serialised form of one protobuf message piece by piece. Protobuf
-// lets the fields of a message come in any order, so the small fields are
-// serialised by the library and the text follows as one more field.
-// Thread-compatible.
+// Serialises one protobuf message piece by piece. The fields of a message may
+// be in any order: the library serialises the small fields, and the text
+// follows as one more field. Thread-compatible.
 class AnswerBytes {
  public:
-  // All set fields of `message`, serialised.
+  // Appends all set fields of `message`.
   void AppendFields(const google::protobuf::MessageLite& message);
 
-  // A `bytes` field holding all pieces in a row. Short pieces are copied; long
-  // ones are referred to, and their blocks live until gRPC has sent them.
+  // Appends a `bytes` field with all pieces in order. Short pieces are copied.
+  // Long ones are referenced, and their blocks live until gRPC has sent them.
   void AppendBytesField(int field_number,
                         const std::vector<BlockPiece>& pieces);
 
-  // A field of bytes, or of a message that is serialised already. Copied.
+  // Appends a copy of a field of bytes, or of a serialised message.
   void AppendField(const SerialisedField& field);
 
-  // A field that is a message: `head`'s fields, `more` if it has contents, and
-  // the bytes field `bytes_field_number` with all pieces.
+  // Appends a field that is a message: the fields of `head`, `more` unless it
+  // is empty, and the bytes field `bytes_field_number` with all pieces.
   void AppendNested(int field_number, const google::protobuf::MessageLite& head,
                     const SerialisedField& more, int bytes_field_number,
                     const std::vector<BlockPiece>& pieces);
 
   uint64_t size_bytes() const { return size_bytes_; }
 
-  // The whole message. The builder is empty afterwards.
+  // Returns the whole message. The builder is empty afterwards.
   grpc::ByteBuffer Take();
 
  private:
-  // Room for more copied bytes, to be written at once.
+  // Returns space for more copied bytes, which the caller writes at once.
   uint8_t* Extend(size_t size_bytes);
   void AppendPieces(const std::vector<BlockPiece>& pieces);
   void FlushCopied();
 
-  // Bytes that are copied anyway gather here, to become one slice.
+  // Copied bytes; they become one slice.
   absl::InlinedVector<uint8_t, 128> copied_;
   absl::InlinedVector<grpc::Slice, 4> slices_;
   uint64_t size_bytes_ = 0;

@@ -25,8 +25,8 @@ class TextBlock : public DecodedBlock {
   const std::string text_;
 };
 
-// Sizes on both sides of where a copy turns into a reference, and of where
-// lengths take one byte more; each text is told from the others.
+// Sizes around the limit of copying and around those where a length takes one
+// byte more. All texts differ.
 constexpr uint32_t kSizes[] = {0,    1,    127,  128,   1000,
                                4095, 4096, 4097, 16383, 70000};
 
@@ -38,7 +38,7 @@ std::string TextOfSize(uint32_t size_bytes) {
   return text;
 }
 
-// All of the text, with a byte of something else on either side.
+// Returns a piece of `text` with another byte on either side.
 BlockPiece PieceOf(const std::string& text) {
   return {.block = std::make_shared<TextBlock>("<" + text + ">"),
           .offset = 1,
@@ -68,7 +68,7 @@ TEST(AnswerBytesTest, FieldsAndTextAreOneMessage) {
       bytes.AppendBytesField(v1::ReadResponse::kDataFieldNumber,
                              {PieceOf(first), PieceOf(second)});
       const uint64_t size_bytes = bytes.size_bytes();
-      // The pieces are gone by now; what is referred to lives on.
+      // The pieces are destroyed by now; referenced text stays valid.
       const std::string serialised = Flatten(bytes.Take());
       EXPECT_EQ(serialised.size(), size_bytes);
       EXPECT_EQ(bytes.size_bytes(), 0U);
@@ -89,7 +89,7 @@ TEST(AnswerBytesTest, NestedMessagesKeepTheirOrderAndText) {
     head.set_tag(size_bytes);
     v1::Document document;
     document.set_ordinal(size_bytes);
-    // Every description has it, so that none is empty.
+    // Every description has a range, so that none is empty.
     document.mutable_range();
     document.set_id(TextOfSize(size_bytes));
     const std::string description =

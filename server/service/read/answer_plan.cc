@@ -18,8 +18,8 @@
 namespace quire {
 namespace {
 
-// Memory of a slice while it is planned, fetched and sent, in addition to its
-// block: counted where there may be many slices to a block.
+// Memory of a slice while it is planned, fetched and sent, without its block.
+// Counted where a block may have many slices.
 constexpr uint64_t kSliceBytes = 512;
 
 bool UsesStoredTable(const ServedArchive& archive) {
@@ -43,13 +43,14 @@ bool AreInARow(const Archive& archive, std::span<const BlockSlice> slices) {
   return true;
 }
 
-// Memory of what encoding makes of `size_bytes` of text, next to the blocks.
+// Upper bound on the memory of `size_bytes` of encoded text, without the
+// blocks.
 uint64_t EncodedBytesMax(const ServedArchive& archive, uint64_t size_bytes,
                          v1::WireEncoding encoding) {
   if (encoding != v1::WIRE_ENCODING_FSST) {
     return 0;
   }
-  // Blocks with a table of their own are decoded first.
+  // Blocks with their own table are decoded first.
   return FsstBufferSizeMax(size_bytes) +
          (UsesStoredTable(archive) ? size_bytes : 0);
 }
@@ -58,7 +59,7 @@ auto PartOf(const PlannedSlice& slice) {
   return std::tuple(slice.block, slice.part);
 }
 
-// Appends a slice, divided at the ends of the parts that it touches.
+// Appends a slice, divided at the ends of its parts.
 void AppendSlices(const ServedArchive& archive, const BlockSlice& slice,
                   AnswerPlan& plan) {
   const uint32_t block_size = archive.archive->BlockSizeBytes(slice.block);
@@ -110,7 +111,7 @@ void LinkRepeats(std::vector<PlannedSlice>& slices) {
   }
 }
 
-// Has slices copied that are a small part of what would be held for them.
+// Marks slices to be copied that are a small part of the memory held for them.
 void ChooseCopies(AnswerPlan& plan) {
   uint64_t largest_bytes = 0;
   for (PlannedSlice& slice : plan.slices) {
@@ -121,7 +122,7 @@ void ChooseCopies(AnswerPlan& plan) {
           std::max<uint64_t>(largest_bytes, slice.fetched_size_bytes);
     }
   }
-  // The block that is being copied from comes on top.
+  // The block being copied from comes on top.
   plan.own_bytes += BufferPool::MemorySizeBytes(plan.copied_text_bytes) +
                     largest_bytes + plan.slices.size() * kSliceBytes;
 }
@@ -142,8 +143,8 @@ void CountBlocks(AnswerPlan& plan) {
 uint64_t SerialisedBytesMax(const AnswerPlan& plan) {
   uint64_t size_bytes = 0;
   for (const PlannedSlice& slice : plan.slices) {
-    // All of a stored block's payload is sent: the block without a part of its
-    // frame.
+    // A stored block is sent with its whole payload: the block without a part
+    // of its frame.
     const uint64_t piece_bytes = plan.form == BlockForm::kStored
                                      ? slice.fetched_size_bytes
                                      : slice.size_bytes;
@@ -178,11 +179,11 @@ v1::WireEncoding ChooseEncoding(
 AnswerPlan PlanAnswer(const ServedArchive& archive,
                       std::span<const BlockSlice> slices,
                       v1::WireEncoding encoding) {
-  // Coded answers state what is cut off at their ends, and nowhere else.
+  // Encoded answers state the sizes cut off at their two ends only.
   const bool is_in_a_row = AreInARow(*archive.archive, slices);
   AnswerPlan plan{.encoding =
                       is_in_a_row ? encoding : v1::WIRE_ENCODING_IDENTITY};
-  // Codes of the archive's own table are sent as they are stored.
+  // Codes of the archive's own table are sent as stored.
   const bool is_stored =
       plan.encoding == v1::WIRE_ENCODING_STORED ||
       (plan.encoding == v1::WIRE_ENCODING_FSST && UsesStoredTable(archive));
@@ -221,7 +222,7 @@ AnswerPlan PlanChunk(const ServedArchive& archive, LogicalRange range,
   }
   AnswerPlan plan = PlanAnswer(archive, slices, encoding);
   while (slices.size() > 1 && plan.memory_bytes() > memory_bytes_max) {
-    // By halves where there are many, as a layout may have.
+    // Halve long lists: a layout may give many slices.
     slices = slices.first(slices.size() > 64 ? slices.size() / 2
                                              : slices.size() - 1);
     plan = PlanAnswer(archive, slices, encoding);

@@ -23,7 +23,7 @@ bool IsLongWork(const AnswerPlan& plan) {
          plan.size_bytes > kInlineWorkBytesMax;
 }
 
-// Gives the slices of a part, of which `index` is the first, their text.
+// Sets the text of all slices of a part; `index` is the first.
 void Fill(const AnswerPlan& plan, size_t index, const BlockPtr& block,
           const std::shared_ptr<MadeBytes>& copies,
           std::vector<BlockPiece>& pieces) {
@@ -41,8 +41,8 @@ void Fill(const AnswerPlan& plan, size_t index, const BlockPtr& block,
   } while (index != 0);
 }
 
-// Looks each block up in the cache. False if some are not there: their pieces
-// have a null block.
+// Looks up each block in the cache. Returns false if some are missing: their
+// pieces have a null block.
 bool FindCached(BlockStore& store, const ServedArchive& archive,
                 const AnswerPlan& plan, FetchClass fetch_class,
                 const std::shared_ptr<MadeBytes>& copies,
@@ -98,8 +98,8 @@ std::shared_ptr<AnswerRead> AnswerRead::Start(
   std::vector<BlockPiece> pieces;
   const bool all_found =
       FindCached(store, *archive, plan, requester.fetch_class, copies, pieces);
-  // Each allocation counts in the time of a short answer: a cached one has no
-  // more than its pieces.
+  // Allocations dominate the time of a short answer: a cached one allocates
+  // only its pieces.
   if (all_found && !IsLongWork(plan)) {
     done(EncodeAnswer(store.buffers(), *archive, plan, std::move(pieces)));
     return nullptr;
@@ -228,8 +228,8 @@ void AnswerRead::OnBlock(size_t index, const absl::StatusOr<BlockPtr>& block) {
       Cancel();
     }
   }
-  // While the start has not ended this is not the last one, so that a fetch
-  // that ends on the starter's thread does not end the read.
+  // The start counts as one: a fetch that ends on the starter's thread does not
+  // end the read.
   OneEnded(/*is_starter=*/false);
 }
 
@@ -289,7 +289,7 @@ uint32_t PartsBeforeWhole(uint64_t block_size_bytes, const PartCosts& costs) {
       static_cast<double>(costs.decode_time_per_mib.count()) *
       static_cast<double>(block_size_bytes) / (1 << 20);
   const double count = decode_ns / static_cast<double>(costs.read_time.count());
-  // At least one: where nothing of a block is cached no client reads on.
+  // At least one: no client is reading through a block without cached parts.
   return count >= kNever ? kNever : static_cast<uint32_t>(count) + 1;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// From a plan to the bytes of its answer.
+// Reads the blocks of a plan and encodes its answer.
 #ifndef QUIRE_SERVER_SERVICE_READ_ANSWER_READ_H_
 #define QUIRE_SERVER_SERVICE_READ_ANSWER_READ_H_
 
@@ -25,25 +25,25 @@
 
 namespace quire {
 
-// The client that a read is for, and its class, for the scheduler.
+// Client and class of a read, for the scheduler.
 struct Requester {
   FetchClass fetch_class = FetchClass::kInteractive;
-  // As BlockFetch::client_id.
+  // See BlockFetch::client_id.
   uint64_t client_id = 0;
-  // As BlockFetch::times.
+  // See BlockFetch::times.
   std::shared_ptr<FetchTimes> times = nullptr;
 };
 
 class AnswerRead;
 
-// The fetches of several answers, for the store to see at once: neighbouring
-// blocks are then read together, where each alone would go to an idle device as
-// soon as it came. Thread-compatible.
+// The fetches of several answers, handed to the store together. The store then
+// reads neighbouring blocks together; single fetches would reach an idle device
+// one by one. Thread-compatible.
 class FetchBundle {
  public:
-  // Starts what was added since the last call; fetches that end at once call
+  // Starts the fetches added since the last call. Fetches that end at once call
   // back from here.
-  // REQUIRES: is called after the last read was added: reads wait for it.
+  // REQUIRES: called after the last read was added, as reads wait for it.
   void Start(BlockStore& store);
 
  private:
@@ -58,29 +58,30 @@ class FetchBundle {
   std::vector<BlockStore::FetchItem> fetches_;
 };
 
-// The fetches of one answer, all at once, and then its encoding. Thread-safe.
+// The fetches of one answer, started together, and its encoding. Thread-safe.
 class AnswerRead : public std::enable_shared_from_this<AnswerRead> {
  public:
-  // Errors: DataLoss           BLOCK_DAMAGED: names archive, segment, block and
-  //                            how much text lies before the damage and in it
+  // Errors: DataLoss           BLOCK_DAMAGED: names archive, segment and block,
+  //                            and the sizes of the text before and in the
+  //                            damage
   //         Unavailable        DEVICE_FAILED
   //         ResourceExhausted  SERVER_BUSY: the store's queue is full
   //         Cancelled          CALL_CANCELLED
   using Done = std::function<void(absl::StatusOr<Answer>)>;
 
-  // Reads what `plan` names and makes the answer of it. Encoding that takes
-  // longer than a tenth of a millisecond runs on the decode pool; the rest on
-  // the thread that the read ends on, which is the calling one if all blocks
-  // are cached. `done` is called exactly once, perhaps before this returns;
-  // null is returned if it was. With a `bundle`, fetches begin with its
-  // Start(). `store` must outlive the read.
+  // Reads the blocks of `plan` and encodes the answer. Encoding that takes more
+  // than a tenth of a millisecond runs on the decode pool. Shorter work runs on
+  // the thread that ends the read: the calling one if all blocks are cached.
+  // `done` is called exactly once; returns null if that was before the return.
+  // With a `bundle`, fetches begin with its Start(). `store` must outlive the
+  // read.
   static std::shared_ptr<AnswerRead> Start(
       BlockStore& store, const std::shared_ptr<const ServedArchive>& archive,
       AnswerPlan plan, const Requester& requester, Done done,
       FetchBundle* bundle = nullptr);
 
-  // Withdraws what has not reached the device; `done` gets Cancelled, perhaps
-  // before this returns, unless it has had its call already.
+  // Withdraws the fetches that have not reached the device. `done` gets
+  // Cancelled, perhaps before this returns, unless it was called already.
   void Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -93,23 +94,23 @@ class AnswerRead : public std::enable_shared_from_this<AnswerRead> {
         plan_(std::move(plan)),
         done_(std::move(done)) {}
 
-  // Appends the fetches of pieces that have no block.
+  // Appends the fetches of pieces without a block.
   void AddMisses(const Requester& requester,
                  std::vector<BlockStore::FetchItem>& fetches);
   BlockFetch FetchOf(const PlannedSlice& slice,
                      const Requester& requester) const;
-  // True if the other parts of the block are to be decoded as well.
+  // True if the other parts of the block should be decoded as well.
   bool TakesWholeBlock(const BlockFetch& fetch) const;
 
-  // All fetches are with the store, which named them so.
+  // Called when the store has all fetches, with their ids.
   void Started(std::vector<BlockStore::FetchId> fetches)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void OnBlock(size_t index, const absl::StatusOr<BlockPtr>& block)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // One of the fetches, or the start of them all, has ended.
+  // Called when a fetch, or the start of all fetches, has ended.
   void OneEnded(bool is_starter) ABSL_LOCKS_EXCLUDED(mutex_);
   void Encode();
-  // Text of the plan before that of a damaged block, and in it.
+  // Returns the sizes of the plan's text before a damaged block and in it.
   ErrorMetadata DamagedText(size_t index) const;
   void CancelFetches(const std::vector<BlockStore::FetchId>& fetches);
 
@@ -117,22 +118,22 @@ class AnswerRead : public std::enable_shared_from_this<AnswerRead> {
   const std::shared_ptr<const ServedArchive> archive_;
   const AnswerPlan plan_;
   Done done_;
-  // One for each slice. Each belongs to the fetch of its part until that ends;
-  // all to whichever is the last to end.
+  // One for each slice. Each belongs to the fetch of its part until that ends,
+  // then all to the last fetch to end.
   std::vector<BlockPiece> pieces_;
   std::shared_ptr<MadeBytes> copies_;
-  // One more for the start: fetches that end while others are being started do
+  // Includes one for the start, so that fetches which end during the start do
   // not end the read.
   std::atomic<size_t> pending_count_{1};
 
   Mutex mutex_;
-  // Empty until all have been started, and once they are withdrawn.
+  // Empty until all have started, and after they are withdrawn.
   std::vector<BlockStore::FetchId> fetches_ ABSL_GUARDED_BY(mutex_);
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status first_error_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Costs of reading a block in partitions. A time of 0 is not known yet.
+// Costs of reading a block in partitions; 0 is unknown.
 struct PartCosts {
   // One read of the drive.
   std::chrono::nanoseconds read_time{0};
@@ -140,14 +141,13 @@ struct PartCosts {
   std::chrono::nanoseconds decode_time_per_mib{0};
 };
 
-// Number of cached partitions in a row, just before the one that a read asks
-// for, from which on the whole block is decoded: the client reads on through
-// the block, and by then its reads have cost as much as decoding the block
-// does. Such a rule, to buy once the rent has come to the price, needs no guess
-// of how far the client reads: it costs at most three times what is possible
-// with that knowledge, while single partitions alone may cost as many times as
-// much as a block has partitions. (Karlin et al., "Competitive snoopy caching",
-// Algorithmica 1988, section 1.)
+// Returns how many consecutive cached partitions must precede the requested one
+// for the whole block to be decoded. The client is then reading through the
+// block, and its reads have cost as much as decoding the block. This is the ski
+// rental rule, which needs no estimate of how far the client reads. It costs at
+// most three times the optimum, while single partitions may cost as many times
+// the optimum as a block has partitions. (Karlin et al., "Competitive snoopy
+// caching", Algorithmica 1988, section 1.)
 // UINT32_MAX: never.
 uint32_t PartsBeforeWhole(uint64_t block_size_bytes, const PartCosts& costs);
 

@@ -43,13 +43,13 @@ class AnswerReadTest : public ServerTest {
                                         DecodeWorkspaces::kSizeBytesMin),
                                     {}, {}, range_decode));
     BlockStoreOptions options;
-    // A few blocks only, so that they come and go.
+    // A few blocks only, so that they are evicted.
     options.cache_size_bytes = 300000;
     options.device_model = device_model;
     QUIRE_ASSERT_OK_AND_ASSIGN(store_, BlockStore::Create(options));
   }
 
-  // Null if `done` was called.
+  // Returns null if `done` was called.
   std::shared_ptr<AnswerRead> Start(LogicalRange range, FetchClass fetch_class,
                                     AnswerRead::Done done,
                                     FetchBundle* bundle = nullptr) {
@@ -97,7 +97,7 @@ class AnswerReadTest : public ServerTest {
         << offset << " " << size_bytes;
   }
 
-  // Of blocks in partitions, as WriteArchive() makes them.
+  // Partition size of WriteArchive().
   static constexpr uint64_t kPart = 4 << 10;
 
   std::vector<TestDocument> documents_;
@@ -139,7 +139,8 @@ TEST_F(AnswerReadTest, OfBlocksInPartitionsDecodesWhatItTouches) {
       EXPECT_EQ(stats.decoded_bytes, (is_whole ? 4 : 2) * kPart);
       EXPECT_EQ(stats.partial_decodes, is_whole ? 0u : 1u);
       EXPECT_EQ(stats.whole_decodes, is_whole ? 1u : 0u);
-      // Both are cached, their neighbour only if all was decoded.
+      // Both are cached; their neighbour is only if the whole block was
+      // decoded.
       ReadAndCompare(6 * kPart, kPart);
       EXPECT_EQ(store_->Stats().device_reads, 1u);
       ReadAndCompare(7 * kPart, 1);
@@ -154,7 +155,7 @@ TEST_F(AnswerReadTest, OfBlocksInPartitionsDecodesWhatItTouches) {
 TEST_F(AnswerReadTest, OfItselfDecodesNoMoreThanItTouches) {
   WriteArchive(archive_path(), documents_, "zlib/parts");
   Open();
-  // None follows a partition that is cached.
+  // None follows a cached partition.
   uint64_t count = 0;
   for (const uint64_t part : {7U, 5U, 2U, 0U, 11U, 9U}) {
     ReadAndCompare(part * kPart + 10, 100);
@@ -165,7 +166,7 @@ TEST_F(AnswerReadTest, OfItselfDecodesNoMoreThanItTouches) {
 
 TEST_F(AnswerReadTest, DecodesTheBlockForAClientThatReadsOnFromASlowDrive) {
   WriteArchive(archive_path(), documents_, "lz4/parts");
-  // Milliseconds for a read; decoding the block takes some hundredths of one.
+  // A read takes milliseconds; decoding the block some hundredths of one.
   Open(RangeDecode::kAuto, "wd-red");
   constexpr uint64_t kCount = 20;
   for (uint64_t block = 1; block <= kCount; ++block) {
@@ -193,7 +194,7 @@ TEST_F(AnswerReadTest, FindsWhatIsCachedAndReadsTheRest) {
   EXPECT_TRUE(TextOf(pieces) ==
               all_.substr(both.offset.value, both.size_bytes));
   EXPECT_EQ(store_->Stats().blocks_decoded, 2U);
-  // All is there now: the answer comes before Start() returns.
+  // All blocks are cached: the answer comes before Start() returns.
   Result again;
   EXPECT_EQ(Start(both, FetchClass::kInteractive, again.Setter()), nullptr);
   QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<BlockPiece> same, again.Wait());
@@ -206,7 +207,7 @@ TEST_F(AnswerReadTest, ABundleBeginsTogether) {
   constexpr size_t kRanges = 8;
   FetchBundle bundle;
   std::vector<Result> results(2 * kRanges);
-  // Two ranges in each of some blocks that lie side by side.
+  // Two ranges in each of several adjacent blocks.
   for (size_t i = 0; i < results.size(); ++i) {
     Start({{i / 2 * block_size + i}, 100}, FetchClass::kBatch,
           results[i].Setter(), &bundle);
@@ -220,7 +221,7 @@ TEST_F(AnswerReadTest, ABundleBeginsTogether) {
   }
   EXPECT_EQ(store_->Stats().blocks_decoded, kRanges);
   EXPECT_LT(store_->Stats().device_reads, kRanges);
-  // Nothing is begun twice.
+  // Nothing starts twice.
   bundle.Start(*store_);
   EXPECT_EQ(store_->Stats().blocks_decoded, kRanges);
 }
@@ -242,7 +243,7 @@ TEST_F(AnswerReadTest, WhatIsCancelledBeforeItsBundleBeginsEndsOnce) {
   EXPECT_EQ(call_count, 0);
   bundle.Start(*store_);
   const absl::StatusOr<std::vector<BlockPiece>> pieces = cancelled.Wait();
-  // Unless it was at the device already.
+  // Unless it had reached the device.
   EXPECT_TRUE(pieces.ok() || absl::IsCancelled(pieces.status()))
       << pieces.status();
   QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<BlockPiece> rest, kept.Wait());
@@ -351,12 +352,12 @@ TEST_F(ScatteredReadTest, CopiesShortSlicesAndLetsTheirBlocksGo) {
                              result.Wait());
   EXPECT_EQ(pieces.size(), 1u);
   EXPECT_TRUE(TextOf(pieces) == all_.substr(offset, 20 * kRunSizeBytes));
-  // All runs are of one block, which is fetched once.
+  // All runs are in one block, which is fetched once.
   EXPECT_EQ(store_->Stats().blocks_decoded, 1u);
 }
 
 TEST_F(ScatteredReadTest, MixesCopiesAndReferences) {
-  // Both blocks in a row, then runs.
+  // Both blocks contiguously, then runs.
   const uint64_t size_bytes = 2 * kBlockSizeBytes + 1'000;
   const AnswerPlan plan = Plan(0, size_bytes);
   EXPECT_EQ(plan.copied_text_bytes, 1'000u);
@@ -409,7 +410,7 @@ TEST_F(AnswerReadTest, ChunksEndWhereBlocksDo) {
   EXPECT_EQ(chunk(5 * block_size, false, 1 << 20), 5 * block_size - 100);
   EXPECT_EQ(chunk(5 * block_size, true, 1 << 20), 5 * block_size);
   EXPECT_EQ(chunk(5 * block_size, true, 2 * block_size), 2 * block_size - 100);
-  // One block in any case.
+  // At least one block.
   EXPECT_EQ(chunk(5 * block_size, true, 1), block_size - 100);
 }
 

@@ -36,7 +36,7 @@ TEST(DecodeChooserTest, ComparesReadsWithDecodingTheBlock) {
   EXPECT_EQ(parts(641), 1u);
   EXPECT_EQ(parts(639), 2u);
   EXPECT_EQ(parts(200), 4u);
-  // A read out of the page cache: more than the block has.
+  // A read from the page cache: more partitions than the block has.
   EXPECT_GT(parts(40), 8u);
   EXPECT_EQ(PartsBeforeWhole(
                 uint64_t{1} << 20,
@@ -45,7 +45,7 @@ TEST(DecodeChooserTest, ComparesReadsWithDecodingTheBlock) {
             kNever);
 }
 
-// A client that reads the first `wanted` parts of a block, one by one.
+// Cost for a client that reads the first `wanted` parts of a block one by one.
 double CostOf(double wanted, double parts, double read, double decode,
               double parts_before_whole) {
   if (wanted <= parts_before_whole) {

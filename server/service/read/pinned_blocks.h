@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Blocks that several answers of one call hold at once, each counted once.
+// Blocks that several answers of one call hold together, each counted once.
 #ifndef QUIRE_SERVER_SERVICE_READ_PINNED_BLOCKS_H_
 #define QUIRE_SERVER_SERVICE_READ_PINNED_BLOCKS_H_
 
@@ -19,30 +19,30 @@
 namespace quire {
 
 // Blocks of the shareable answers of a batch. Items come in order of their
-// offsets, so that neighbours lie in the same block: counted for each of them,
-// a batch of short ranges would use up its window with a handful of blocks,
-// which is too few for the disk and the decoders to work on.
+// offsets, so that neighbours share a block. If each item counted its block, a
+// batch of short ranges would fill its window with a few blocks: too few to
+// keep the disk and the decoders busy.
 //
-// Counting a block once is right only if it is in memory once. The store makes
-// a second copy of one that its cache has evicted meanwhile; Share() has
-// answers keep the first.
+// Counting a block once requires that it is in memory once. The store reads a
+// second copy of a block that its cache has evicted; Share() makes answers keep
+// the first.
 // Thread-compatible.
 class PinnedBlocks {
  public:
-  // Memory of the blocks of `slices` that are not pinned yet, in bytes.
+  // Returns the memory of the blocks of `slices` not pinned yet, in bytes.
   uint64_t NewBytes(absl::Span<const PlannedSlice> slices) const;
 
-  // Pins each block of `slices`, once for each call.
+  // Pins each block of `slices`, once per call.
   void Pin(absl::Span<const PlannedSlice> slices);
 
-  // Has `pieces` refer to the copies that answers before them refer to.
-  // REQUIRES: `blocks` are pinned, and a piece is of the block in its place.
+  // Makes `pieces` reference the copies that earlier answers reference.
+  // REQUIRES: `blocks` are pinned, and pieces[i] is of blocks[i].
   void Share(absl::Span<const BlockAddress> blocks,
              std::vector<BlockPiece>& pieces);
 
-  // Takes back one Pin() of each of `blocks`. Returns the bytes of those that
-  // no one pins any more, and moves what held them in memory to `freed`, for
-  // the caller to let go of without a lock.
+  // Undoes one Pin() of each of `blocks`. Returns the bytes of the blocks that
+  // have no pin left, and moves their memory to `freed`, for the caller to
+  // release without a lock.
   // REQUIRES: `blocks` are pinned.
   uint64_t Unpin(absl::Span<const BlockAddress> blocks,
                  std::vector<BlockStore::BlockPtr>& freed);

@@ -21,7 +21,7 @@ class EmptyBlock : public DecodedBlock {
   ByteView bytes() const override { return {}; }
 };
 
-// So that each block's bytes are told from the others'.
+// Returns a size that identifies the block.
 uint32_t SizeOf(BlockAddress block) {
   return static_cast<uint32_t>(1'000 + 100 * block.segment_index +
                                block.block_index);
@@ -48,7 +48,7 @@ TEST(PinnedBlocksTest, CountsABlockOnceUntilNobodyPinsIt) {
   EXPECT_EQ(pinned.NewBytes(Slices({kB, kC})), 1'100u);
   pinned.Pin(Slices({kB, kC}));
   EXPECT_EQ(pinned.block_count(), 3u);
-  // The one that was pinned first goes last.
+  // The block pinned first is released last.
   EXPECT_EQ(pinned.Unpin({kB, kC}, freed), 1'100u);
   EXPECT_EQ(pinned.NewBytes(Slices({kB, kC})), 1'100u);
   EXPECT_EQ(pinned.Unpin({kA, kB}, freed), 1'007u + 1'008u);
@@ -73,7 +73,7 @@ TEST(PinnedBlocksTest, AnswersKeepTheFirstCopy) {
   std::vector<BlockPiece> one = {{first, 1, 2}};
   pinned.Share({kA}, one);
   EXPECT_EQ(one[0].block, first);
-  // The cache let go of it meanwhile; its place in the block stays.
+  // The cache evicted it; its offset in the block stays.
   std::vector<BlockPiece> two = {{MakeBlock(), 3, 4}, {other, 5, 6}};
   const std::weak_ptr<const DecodedBlock> copy = two[0].block;
   pinned.Share({kA, kB}, two);
@@ -96,14 +96,14 @@ TEST(PinnedBlocksTest, HandsOverWhatHeldABlockInMemory) {
   EXPECT_THAT(freed, IsEmpty());
   EXPECT_EQ(pinned.Unpin({kA}, freed), 1'007u);
   EXPECT_THAT(freed, ElementsAre(block));
-  // Pinned anew, it begins anew.
+  // Pinned again, it starts over.
   pinned.Pin(Slices({kA}));
   std::vector<BlockPiece> again = {{MakeBlock(), 0, 0}};
   pinned.Share({kA}, again);
   EXPECT_NE(again[0].block, block);
 }
 
-// A read that failed has no pieces and was never shared.
+// A failed read has no pieces and was never shared.
 TEST(PinnedBlocksTest, ABlockThatNeverCameIsUnpinnedAllTheSame) {
   PinnedBlocks pinned;
   pinned.Pin(Slices({kC}));

@@ -21,17 +21,17 @@ namespace {
 
 using google::protobuf::internal::WireFormatLite;
 
-// Of 64 bits, at seven a byte.
+// 64 bits, seven per byte.
 constexpr size_t kVarintSizeBytesMax = 10;
 
-// How much of an id an error message repeats.
+// Upper bound on the part of an id that an error message repeats.
 constexpr size_t kQuotedSizeMax = 40;
 
-// Of DocumentName.record_types, as archive.proto says.
+// Limits of DocumentName.record_types, stated in archive.proto.
 constexpr int kRecordTypesMax = 16;
 constexpr size_t kRecordTypeSizeBytesMax = 256;
-// Without record_types: documents of a type are read only if the id has none
-// of the types before it.
+// Default order of record types: a type is read only if the id has no document
+// of an earlier type.
 constexpr std::array<absl::string_view, 3> kDefaultRecordTypes = {
     "response", "resource", ""};
 
@@ -51,22 +51,22 @@ absl::Status PastEnd(uint64_t offset, uint64_t size_bytes, uint64_t end,
                    end == 1 ? " byte" : " bytes"));
 }
 
-// False where the sum does not fit 64 bits, too.
+// False also if the sum does not fit 64 bits.
 bool LiesWithin(const v1::ByteRange& range, uint64_t size_bytes) {
   return range.offset() <= size_bytes &&
          range.size_bytes() <= size_bytes - range.offset();
 }
 
-// Crawled pages claim all kinds of types; protobuf's strings must be UTF-8, and
-// what is no printable ASCII is no media type. Empty text counts as not said.
+// True for printable ASCII. Crawled pages claim arbitrary types, and protobuf
+// strings must be UTF-8. Empty text counts as unset.
 bool IsPlainText(absl::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
     return c >= ' ' && c <= '~';
   });
 }
 
-// These write a field to `to` and return its end. As in serialised messages, a
-// number without presence is left out if it is 0.
+// These write a field to `to` and return its end. A number without presence is
+// omitted if it is 0, as in serialised messages.
 uint8_t* WriteUnlessZero(int field_number, uint64_t value, uint8_t* to) {
   return value == 0
              ? to
@@ -96,7 +96,7 @@ absl::Status NotFound(absl::string_view what) {
                       what);
 }
 
-// Whether the fields that pick one of several documents go together.
+// Checks that the fields which select one of several documents are consistent.
 absl::Status CheckSelection(const v1::DocumentName& name) {
   const bool selects = name.record_types_size() > 0 || name.has_at_time_ms();
   if (name.has_ordinal() && (selects || name.has_occurrence())) {
@@ -124,7 +124,7 @@ absl::Status CheckSelection(const v1::DocumentName& name) {
   return absl::OkStatus();
 }
 
-// Such as `"request", none`.
+// Example: `"request", none`.
 std::string ListTypes(absl::Span<const std::string> types) {
   std::string list;
   for (size_t i = 0; i < types.size(); ++i) {
@@ -141,7 +141,7 @@ absl::Status NoneOfTypes(const Archive& archive, absl::string_view id,
   return ServiceError(
       absl::StatusCode::kNotFound, v1::RECORD_TYPE_NOT_FOUND,
       absl::StrCat("no document ", Quoted(id),
-                   " of the record types asked for: there ",
+                   " of the requested record types: there ",
                    count == 1 ? "is 1" : absl::StrCat("are ", count),
                    ", of type ", ListTypes(types)));
 }
@@ -283,7 +283,7 @@ void FillDocument(Document document, v1::Document& proto) {
 }
 
 std::string SerialiseDocument(const Document& document) {
-  // A field of one of the first 15 numbers has a tag of one byte.
+  // A field numbered at most 15 has a tag of one byte.
   static_assert(v1::Document::kRecordTypeFieldNumber < 16);
   const LogicalRange range = document.range;
   std::array<uint8_t, 2 * (kVarintSizeBytesMax + 1)> place;

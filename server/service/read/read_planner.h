@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// From what a request asks for to a range of the logical space. Pure look-ups
-// in RAM.
+// Resolves the target of a request to a range of the logical space. Look-ups in
+// memory only.
 #ifndef QUIRE_SERVER_SERVICE_READ_READ_PLANNER_H_
 #define QUIRE_SERVER_SERVICE_READ_READ_PLANNER_H_
 
@@ -17,10 +17,10 @@
 
 namespace quire {
 
-// What a request comes down to.
+// Resolved target of a request.
 struct ResolvedTarget {
   LogicalRange range;
-  // Set if a document was asked for.
+  // Set if a document was requested.
   std::optional<DocumentOrdinal> document;
 };
 
@@ -28,16 +28,16 @@ struct ResolvedTarget {
 absl::StatusOr<ResolvedTarget> ResolveRange(const Archive& archive,
                                             const v1::ByteRange& range);
 
-// `id_size_bytes_max` bounds the ids that requests may name.
+// `id_size_bytes_max` is the size limit of ids in requests.
 // Errors: NotFound         DOCUMENT_NOT_FOUND, RECORD_TYPE_NOT_FOUND.
 //         OutOfRange       RANGE_PAST_END: of the document.
 //         InvalidArgument  MALFORMED_REQUEST: neither id nor ordinal, or
-//                          fields that do not go together.
+//                          fields that exclude each other.
 absl::StatusOr<ResolvedTarget> ResolveDocument(const Archive& archive,
                                                const v1::DocumentName& name,
                                                uint32_t id_size_bytes_max);
 
-// For ReadRequest and BatchItem, which share the shape of their target.
+// For ReadRequest and BatchItem, which have the same target.
 // Errors: as above; InvalidArgument if the target is not set.
 template <typename Request>
 absl::StatusOr<ResolvedTarget> ResolveTarget(const Archive& archive,
@@ -45,21 +45,20 @@ absl::StatusOr<ResolvedTarget> ResolveTarget(const Archive& archive,
                                              uint32_t id_size_bytes_max);
 
 v1::ByteRange ToProto(LogicalRange range);
-// What a v1::Document takes at most besides its strings, serialised: ordinal,
-// offset, size and time of at most 10 bytes each, tags and lengths.
+// Upper bound on a serialised v1::Document without its strings: tags, lengths,
+// and ordinal, offset, size and time of at most 10 bytes each.
 inline constexpr uint64_t kDocumentFramingSizeBytesMax = 64;
 
-// What FillDocument() makes of `document`, serialised: the same bytes in less
-// time.
+// Returns the same bytes as FillDocument(), serialised, in less time.
 std::string SerialiseDocument(const Document& document);
 
-// Makes `proto` the description of `document`, whose strings it takes.
+// Writes the description of `document`, whose strings it moves, to `proto`.
 void FillDocument(Document document, v1::Document& proto);
 
-// A v1::Document, serialised: made before the answer that it is a part of, so
-// that it is counted in what the answer takes. REQUIRES: the document exists.
+// Returns a serialised v1::Document, before its answer, so that the answer's
+// memory includes it. REQUIRES: the document exists.
 std::string DescribeDocument(const Archive& archive, DocumentOrdinal ordinal);
-// At least the size of every description of the archive's documents.
+// Returns an upper bound on the size of the archive's descriptions.
 uint64_t DescriptionSizeBytesMax(const Archive& archive);
 
 // --- Implementation ---

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kU64Max = std::numeric_limits<uint64_t>::max();
 
-// As protobuf does it.
+// Returns protobuf's serialisation.
 std::string Reference(const Document& document) {
   v1::Document proto;
   FillDocument(document, proto);
@@ -24,7 +24,7 @@ std::string Reference(const Document& document) {
 std::string RandomText(std::mt19937_64& random) {
   std::string text(random() % 200, '\0');
   for (char& c : text) {
-    // Text that is not plain is left out of descriptions, but not of ids.
+    // Descriptions omit text that is not plain; ids keep it.
     c = static_cast<char>(random() % 50 == 0 ? random() : 'a' + random() % 26);
   }
   return text;

@@ -18,8 +18,8 @@
 namespace quire {
 namespace {
 
-// Text is encoded so much at a time: whole strings, and little enough that the
-// spare capacity for text that grows does not matter.
+// Text encoded per step: a whole number of strings, and so short that the spare
+// capacity for growing text is small.
 constexpr size_t kStepSizeBytes = 16 * kFsstStringSizeMax;
 
 // Bytes that live as long as the process.
@@ -33,11 +33,11 @@ class ConstantBytes final : public DecodedBlock {
   const ByteView bytes_;
 };
 
-// A block as it was fetched.
+// A fetched block.
 struct HeldBlock {
-  // Of the piece alone; empty if the block is in codes.
+  // Text of the piece; empty if the block is in codes.
   ByteView text;
-  // Whose bytes `text` is, if they had to be decoded.
+  // Owner of `text` if it had to be decoded.
   std::shared_ptr<MadeBytes> decoded;
   // A block stored in codes of the archive's table.
   std::optional<FsstBlockView> codes;
@@ -50,13 +50,13 @@ class AnswerEncoder {
       : buffers_(buffers), archive_(archive), plan_(plan) {}
 
   absl::StatusOr<Answer> Identity(std::vector<BlockPiece> pieces);
-  // Nullopt if it would not be smaller than the text.
+  // Returns nullopt if the result would not be smaller than the text.
   absl::StatusOr<std::optional<Answer>> Fsst(
       const std::vector<BlockPiece>& pieces);
   absl::StatusOr<Answer> Stored(const std::vector<BlockPiece>& pieces) const;
 
  private:
-  // Text of the block, or part of a block, that a piece is of.
+  // Returns the text size of the piece's part or block.
   uint32_t PartSizeBytes(size_t index) const {
     return plan_.slices[index].part_size_bytes;
   }
@@ -73,12 +73,12 @@ class AnswerEncoder {
 
   v1::EncodingDetails DetailsOfStored(const CodecInfo& codec) const;
   // Appends the partitions of a block that its piece touches, each as a block;
-  // all of a block with a recipe.
+  // appends a block with a recipe whole.
   absl::Status AppendStored(const BlockPiece& piece, size_t index,
                             Answer& answer) const;
 
-  // Encodes text behind what is in `made`. False if that makes the answer's
-  // data no smaller than its text.
+  // Encodes text after the first `used` bytes of `made`. Returns false if the
+  // answer's data would be no smaller than its text.
   bool AppendCodes(ByteView text, MadeBytes& made, uint64_t& used) const;
 
   BufferPool& buffers_;
@@ -144,7 +144,7 @@ Answer TextAnswer(std::vector<BlockPiece> pieces) {
           .details = std::nullopt};
 }
 
-// Makes one piece of those that lie side by side in the same bytes.
+// Joins pieces that are adjacent in the same bytes.
 void JoinNeighbours(std::vector<BlockPiece>& pieces) {
   size_t count = 0;
   for (BlockPiece& piece : pieces) {
@@ -184,7 +184,7 @@ absl::StatusOr<Answer> AnswerEncoder::Identity(std::vector<BlockPiece> pieces) {
       continue;
     }
     if (!blocks[i].codes.has_value()) {
-      // In a stored block the text stands behind the frame's word.
+      // The text of a stored block follows the frame's word.
       piece.offset = static_cast<uint32_t>(blocks[i].text.data() -
                                            piece.block->bytes().data());
       continue;
@@ -203,7 +203,7 @@ absl::StatusOr<Answer> AnswerEncoder::Identity(std::vector<BlockPiece> pieces) {
 
 bool AnswerEncoder::AppendCodes(ByteView text, MadeBytes& made,
                                 uint64_t& used) const {
-  // The buffer holds the codes of one step more than the text has bytes.
+  // The buffer holds the codes of the text and of one step more.
   const uint64_t used_max =
       made.bytes().size() - FsstEncoder::CodesSizeMax(kStepSizeBytes);
   while (!text.empty()) {
@@ -236,7 +236,7 @@ absl::StatusOr<std::optional<Answer>> AnswerEncoder::Fsst(
       if (!range.ok()) {
         return Explain(range.status(), i);
       }
-      // Inner pieces begin and end with their blocks, where nothing is cut.
+      // Inner pieces begin and end with their blocks: nothing is cut there.
       details.set_front_cut_size_bytes(details.front_cut_size_bytes() +
                                        range->front_cut_size_bytes);
       details.set_back_cut_size_bytes(details.back_cut_size_bytes() +
@@ -348,8 +348,8 @@ absl::StatusOr<Answer> AnswerEncoder::Stored(
   if (has_recipe) {
     answer.details->set_partition_size_bytes(spec.partition_size_bytes);
   }
-  // The first block is sent from its start or from that of a partition, so that
-  // its size says which.
+  // The first block is sent from its start or from that of a partition; its
+  // size identifies which.
   const v1::StoredBlock& first = answer.details->blocks(0);
   const uint32_t front =
       first.size_bytes() == PartSizeBytes(0)

@@ -13,19 +13,18 @@
 
 namespace quire {
 
-// The size of the output buffer for a range of so many bytes in FSST; an answer
-// that would take more is sent in identity.
+// Returns the size of the output buffer for a range of `size_bytes` in FSST. An
+// answer that would take more is sent in identity.
 uint64_t FsstBufferSizeMax(uint64_t size_bytes);
 
-// Makes the answer of a range out of its blocks:
+// Encodes the answer of a range from its blocks:
 //
-//   identity  text is referred to where it is; a block stored in FSST codes is
-//             decoded
-//   FSST      a block stored in codes of the archive's table is referred to
-//             from the first symbol of the range to its last; text is encoded
-//             once, into the memory that gRPC sends from. If that is no smaller
-//             than the text, the answer is in identity instead
-//   stored    the payloads of the blocks, not looked into
+//   identity  references text; decodes a block stored in FSST codes
+//   FSST      references a block stored in codes of the archive's table, from
+//             the first symbol of the range to its last; encodes text once
+//             into the memory that gRPC sends from. Uses identity instead if
+//             the result is no smaller than the text
+//   stored    references the payloads of the blocks unchecked
 //
 // `pieces` are those of the plan's slices.
 // REQUIRES: the archive has a symbol table if the plan's encoding is FSST.

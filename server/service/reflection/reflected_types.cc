@@ -10,8 +10,8 @@
 
 namespace quire {
 
-// The linker leaves out what is not referred to, and with it the registration
-// of its descriptors.
+// The linker omits unreferenced code, including the registration of its
+// descriptors.
 void DescribeStandardTypes() {
   google::protobuf::LinkMessageReflection<
       grpc::health::v1::HealthCheckRequest>();

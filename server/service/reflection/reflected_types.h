@@ -4,9 +4,9 @@
 
 namespace quire {
 
-// Makes gRPC's reflection describe all that this server speaks: besides our own
-// protos the health service that it lists, and the error details that it sends.
-// To be called before a server with reflection starts. Thread-safe.
+// Makes gRPC's reflection describe everything that this server speaks: our own
+// protos, the health service and the error details. Call before a server with
+// reflection starts. Thread-safe.
 void DescribeStandardTypes();
 
 }  // namespace quire

@@ -37,10 +37,10 @@ absl::StatusOr<std::shared_ptr<const AccessRules>> ParseRules(
 
 // One text for all: do not reveal which part of a credential is wrong.
 absl::Status Rejected() {
-  return ServiceError(
-      absl::StatusCode::kUnauthenticated, v1::CREDENTIALS_REJECTED,
-      "no valid credentials: a token or a client certificate that this server "
-      "knows is needed, and neither may have expired");
+  return ServiceError(absl::StatusCode::kUnauthenticated,
+                      v1::CREDENTIALS_REJECTED,
+                      "no valid credentials: this server requires a known "
+                      "token or client certificate that has not expired");
 }
 
 absl::string_view View(const grpc::string_ref& text) {
@@ -137,10 +137,10 @@ AccessControl::Authenticate(const ShownCredentials& shown,
   const absl::Time now = absl::Now();
   if (shown.authorization_count > 0) {
     if (!shown.is_encrypted && !IsLocalPeer(shown.peer)) {
-      return ServiceError(
-          absl::StatusCode::kUnauthenticated, v1::CREDENTIALS_REJECTED,
-          "a token came unencrypted over a network; it is no secret any more: "
-          "replace it, and use TLS");
+      return ServiceError(absl::StatusCode::kUnauthenticated,
+                          v1::CREDENTIALS_REJECTED,
+                          "a token arrived unencrypted over a network and is "
+                          "compromised: replace it, and use TLS");
     }
     // Two tokens count as none.
     std::shared_ptr<const AccessIdentity> identity =
@@ -168,8 +168,8 @@ std::string AccessControl::DescribeExpiring(absl::Time now) const {
   for (size_t i = 0; i < std::min(expiring.size(), kNamesMax); ++i) {
     const auto& [expiry, name] = expiring[i];
     absl::StrAppend(
-        &text, i == 0 ? "access: rules end soon: " : ", ", PrintableText(name),
-        " at ",
+        &text, i == 0 ? "access: identities expire soon: " : ", ",
+        PrintableText(name), " at ",
         absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", expiry, absl::UTCTimeZone()));
   }
   if (expiring.size() > kNamesMax) {

@@ -92,8 +92,8 @@ absl::Status ParseRights(absl::string_view text, AccessIdentity& identity) {
     } else {
       return Malformed(absl::StrCat(
           "rights must be list, read, or list,read, got ", QuotedText(text),
-          right == "admin" ? "; no call needs more: what operates a server is "
-                             "its own signals and --admin, which asks for none"
+          right == "admin" ? "; no call needs more: a server is operated by "
+                             "signals and --admin, which require no rights"
                            : ""));
     }
   }

@@ -260,7 +260,8 @@ TEST_F(AccessControlFileTest, WarnsAWeekBeforeAnExpiry) {
   const absl::Time end = absl::FromUnixSeconds(1'800'403'200);
   EXPECT_EQ(control->DescribeExpiring(end - absl::Hours(7 * 24 + 1)), "");
   EXPECT_EQ(control->DescribeExpiring(end - absl::Hours(24)),
-            "access: rules end soon: token:reader at 2027-01-20 00:00:00 UTC");
+            "access: identities expire soon: token:reader at 2027-01-20 "
+            "00:00:00 UTC");
   EXPECT_EQ(control->NextExpiry(end - absl::Hours(9'000)), end);
   EXPECT_EQ(control->NextExpiry(end), std::nullopt);
 }

@@ -128,7 +128,7 @@ void TlsCertificates::WatchUntilStopped(absl::Duration interval,
         outcome.ok() ? "" : std::string(outcome.status().message());
     if (!fault.empty() && fault != last_fault) {
       say(LogLevel::kWarning,
-          absl::StrCat("the certificate stays as it was: ", fault));
+          absl::StrCat("the certificate stays unchanged: ", fault));
     } else if (outcome.ok() && !outcome->empty()) {
       say(LogLevel::kInfo, *outcome);
     }

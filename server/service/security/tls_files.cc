@@ -119,9 +119,9 @@ absl::StatusOr<TlsIdentity> ReadTlsIdentity(const TlsFiles& files,
   }
   identity.expiry = TimeOf(X509_get0_notAfter(certificate.get()));
   if (identity.expiry <= now) {
-    return Fault(files.certificate,
-                 absl::StrCat("expired at ", Date(identity.expiry),
-                              "; put a new one in its place"));
+    return Fault(
+        files.certificate,
+        absl::StrCat("expired at ", Date(identity.expiry), "; replace it"));
   }
   const absl::Time begin = TimeOf(X509_get0_notBefore(certificate.get()));
   if (now < begin) {

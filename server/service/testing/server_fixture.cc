@@ -121,7 +121,7 @@ ServerTest::~ServerTest() {
 
 namespace {
 
-// Puts the last piece of `text` first, and so on.
+// Reverses the order of the pieces of `text`.
 LayoutSection ReverseText(std::string& text) {
   LayoutSection layout;
   layout.stored_text_size_bytes = text.size();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// A real archive in a directory of its own, a real server over it on a loopback
-// port, and a stub that talks to it. For tests.
+// Test fixture: a real archive in its own directory, a real server for it on a
+// loopback port, and a stub connected to it.
 #ifndef QUIRE_SERVER_SERVICE_TESTING_SERVER_FIXTURE_H_
 #define QUIRE_SERVER_SERVICE_TESTING_SERVER_FIXTURE_H_
 
@@ -25,26 +25,27 @@ struct TestDocument {
   std::string id;
   std::string text;
   std::string record_type = "";
-  // Unset: as many milliseconds as the text has bytes.
+  // Unset: the size of the text in bytes, as milliseconds.
   std::optional<int64_t> capture_time_ms = {};
 };
 
-// `count` documents of 0 to about 40,000 bytes with ids "dir<k>/page<i>"; the
-// text is such that codecs find something to do. Equal seeds, equal documents.
+// Returns `count` documents of 0 to about 40,000 bytes with ids
+// "dir<k>/page<i>" and compressible text. Equal seeds give equal documents.
 std::vector<TestDocument> MakeDocuments(size_t count, uint64_t seed);
 
-// All texts in a row: the logical space.
+// Returns all texts concatenated: the logical space.
 std::string Concatenate(const std::vector<TestDocument>& documents);
 
-// A serialised symbol table trained on the texts.
+// Returns a serialised symbol table trained on the texts.
 std::string TrainTable(const std::vector<TestDocument>& documents);
 
-// The body of the answer to one HTTP/1.0 GET, empty if no one answers.
+// Returns the body of the answer to one HTTP/1.0 GET; empty without an answer.
 // `address` is IPV4:PORT.
 std::string HttpGet(const std::string& address, const std::string& path);
 
-// The least that a server of the archives at `paths` needs, in bytes, rounded
-// up to 16 KiB; if it `can_reload`, with space for one more of the largest.
+// Returns the minimum memory of a server of the archives at `paths`, in bytes,
+// rounded up to 16 KiB. If it `can_reload`, includes space for one more of the
+// largest.
 uint64_t LeastMemoryBytes(const std::vector<std::string>& paths,
                           bool can_reload);
 
@@ -53,15 +54,15 @@ class ServerTest : public ::testing::Test {
   ServerTest();
   ~ServerTest() override;
 
-  // Writes an archive of 16 KiB blocks at `path`, replacing one that is there,
-  // with a serialised symbol table unless that is empty. If it `is_reordered`,
-  // the text is stored in pieces of 12,000 to 40,000 bytes, the last first.
+  // Writes an archive of 16 KiB blocks at `path`, replacing an existing one.
+  // Adds the serialised symbol table unless it is empty. If it `is_reordered`,
+  // the text is stored in pieces of 12,000 to 40,000 bytes in reverse order.
   void WriteArchive(const std::string& path,
                     const std::vector<TestDocument>& documents,
                     const std::string& codec = "zstd",
                     const std::string& symbol_table = "",
                     bool is_reordered = false);
-  // Serves the archive at "archive_path()" as "docs", and makes the stub.
+  // Serves the archive at "archive_path()" as "docs", and creates the stub.
   void StartServer(ServerOptions options = {});
   // The same, but opens no archive yet.
   void ListenServer(ServerOptions options = {});
@@ -74,16 +75,16 @@ class ServerTest : public ::testing::Test {
 
   Server& server() { return *server_; }
 
-  // What the server says of a reload with `changes_`.
+  // Reloads with `changes_` and returns the server's messages.
   std::vector<std::string> Reload();
 
-  // Stops the server before the test looks at what is left.
+  // Stops the server before the test examines the results.
   void StopServer() { server_.reset(); }
 
-  // The reason among the details of a failed call.
+  // Returns the reason among the details of a failed call.
   static std::string ReasonIn(const grpc::Status& status);
 
-  // At first what the server was started with.
+  // Initially the options that the server was started with.
   ServerChanges changes_;
 
  private:

@@ -12,7 +12,7 @@
 namespace quire {
 namespace {
 
-// Below this a shard holds too few blocks to choose among.
+// A smaller shard holds too few blocks to choose among.
 constexpr uint64_t kShardSizeBytesMin = uint64_t{4} << 20;
 
 size_t ShardCount(uint64_t capacity_size_bytes, size_t shards_max) {
@@ -40,7 +40,7 @@ void BlockCache::Resize(uint64_t capacity_size_bytes) {
   const size_t shard_count = ShardCount(capacity_size_bytes, shards_.size());
   shard_count_ = shard_count;
   capacity_size_bytes_ = capacity_size_bytes;
-  // Those that are no longer used first: others may grow.
+  // Shards that become unused first, so that others may grow.
   for (size_t i = shards_.size(); i-- > 0;) {
     shards_[i]->Resize(i < shard_count ? capacity_size_bytes / shard_count : 0);
   }
@@ -58,7 +58,7 @@ uint64_t BlockCache::HashKey(const BlockKey& key) {
 }
 
 BlockCache::Shard& BlockCache::ShardOf(uint64_t hash) const {
-  // Bits that neither the hash tables nor the ghosts look at first.
+  // Bits that neither the hash tables nor the ghosts use first.
   return *shards_[(hash >> 48) &
                   (shard_count_.load(std::memory_order_relaxed) - 1)];
 }

@@ -11,8 +11,7 @@ namespace {
 constexpr uint8_t kUsesMax = 3;
 // Share of the capacity for new blocks.
 constexpr uint64_t kProbationPercent = 5;
-// A ghost for each so many bytes of capacity: as many as there are blocks of 16
-// KiB.
+// Bytes of capacity per ghost: as many ghosts as there are blocks of 16 KiB.
 constexpr uint64_t kRoomPerGhostBytes = 16 << 10;
 
 size_t GhostCount(uint64_t capacity_size_bytes) {
@@ -35,7 +34,7 @@ void BlockCache::Shard::SetCapacity(uint64_t capacity_size_bytes) {
 }
 
 void BlockCache::Shard::Resize(uint64_t capacity_size_bytes) {
-  // Both are destroyed after the lock is gone.
+  // Both are destroyed after the lock is released.
   GhostTable ghosts(GhostCount(capacity_size_bytes));
   Evicted evicted;
   MutexLock lock(&mutex_);
@@ -68,7 +67,7 @@ bool BlockCache::Shard::Counts(const Entry& entry) const {
 
 void BlockCache::Shard::Insert(const BlockKey& key, uint64_t hash,
                                BlockPtr block, uint64_t charge_bytes, Use use) {
-  // The entry is made before the lock is taken, the evicted go after it.
+  // Create the entry before taking the lock; free evicted blocks after it.
   Queue fresh;
   fresh.push_front({.key = key,
                     .hash = hash,
@@ -123,7 +122,8 @@ void BlockCache::Shard::EvictOne(Evicted& evicted) {
   EvictFromMain(evicted);
 }
 
-// False if all of probation was wanted and is in the main queue now.
+// Returns false if all blocks on probation were wanted and are in the main
+// queue now.
 bool BlockCache::Shard::EvictFromProbation(Evicted& evicted) {
   while (!probation_.empty()) {
     Entry& entry = probation_.back();
@@ -149,7 +149,7 @@ void BlockCache::Shard::LeaveProbation() {
 }
 
 void BlockCache::Shard::EvictFromMain(Evicted& evicted) {
-  // Ends after at most kUsesMax rounds: each pass takes a use off the entry.
+  // Ends after at most kUsesMax rounds: each takes a use off the entry.
   while (main_.back().uses > 0) {
     --main_.back().uses;
     main_.splice(main_.begin(), main_, std::prev(main_.end()));

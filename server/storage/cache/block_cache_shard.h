@@ -18,16 +18,16 @@
 
 namespace quire {
 
-// The blocks whose keys hash to it: two FIFO queues, of blocks on probation and
-// of blocks that were used again, and the traces of evicted ones. Sizes are in
-// bytes as charged.
+// The blocks whose keys hash to this shard: two FIFO queues, of blocks on
+// probation and of blocks that were used again, and the ghosts of evicted ones.
+// Sizes are in charged bytes.
 // Thread-safe. Blocks are destroyed without the mutex.
 class BlockCache::Shard {
  public:
-  // Of the options it takes how to hash and what to keep.
+  // Uses the hash function and the admission policy of `options`.
   Shard(uint64_t capacity_size_bytes, const Options& options);
 
-  // As those of BlockCache; `hash` is that of the key.
+  // See BlockCache; `hash` is that of the key.
   BlockPtr Find(const BlockKey& key, Use use) ABSL_LOCKS_EXCLUDED(mutex_);
   void Insert(const BlockKey& key, uint64_t hash, BlockPtr block,
               uint64_t charge_bytes, Use use) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -42,17 +42,17 @@ class BlockCache::Shard {
     uint64_t hash = 0;
     BlockPtr block;
     uint64_t charge_bytes = 0;
-    // `probation_entered_bytes_` when it came.
+    // `probation_entered_bytes_` at its insertion.
     uint64_t entered_at_bytes = 0;
-    // Uses that count, since it entered its queue, up to kUsesMax.
+    // Counted uses since it entered its queue, up to kUsesMax.
     uint8_t uses = 0;
     bool on_probation = true;
     bool from_scan = false;
   };
 
-  // Front: in last. Back: out next.
+  // Front: last in. Back: next out.
   using Queue = std::list<Entry>;
-  // Evicted blocks, to be destroyed after the lock is gone.
+  // Evicted blocks, to be destroyed after the lock is released.
   using Evicted = absl::InlinedVector<BlockPtr, 8>;
 
   struct KeyHash {
@@ -66,7 +66,7 @@ class BlockCache::Shard {
   bool EvictFromProbation(Evicted& evicted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EvictFromMain(Evicted& evicted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Takes its last entry out of probation's accounts.
+  // Removes its last entry from probation's totals.
   void LeaveProbation() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(Queue& queue, Evicted& evicted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -80,12 +80,12 @@ class BlockCache::Shard {
   uint64_t probation_size_bytes_max_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<BlockKey, Queue::iterator, KeyHash> index_
       ABSL_GUARDED_BY(mutex_);
-  // Those of scans are all at the back.
+  // Blocks of scans are all at the back.
   Queue probation_ ABSL_GUARDED_BY(mutex_);
   Queue main_ ABSL_GUARDED_BY(mutex_);
   GhostTable ghosts_ ABSL_GUARDED_BY(mutex_);
   uint64_t probation_size_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  // All that ever came on probation.
+  // Total bytes that ever entered probation.
   uint64_t probation_entered_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t scan_blocks_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t size_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

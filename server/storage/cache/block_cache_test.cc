@@ -19,7 +19,7 @@ constexpr uint64_t kBlockSizeBytes = 16 << 10;
 constexpr uint64_t kChargeBytes =
     kBlockSizeBytes + BlockCache::kEntryOverheadBytes;
 
-// A block that says which it is and counts those alive.
+// A block with a number; counts the live instances.
 class NumberedBlock : public DecodedBlock {
  public:
   explicit NumberedBlock(uint64_t number)
@@ -60,7 +60,7 @@ void Put(BlockCache& cache, uint64_t number,
                kBlockSizeBytes, use);
 }
 
-// What a store does with a cache; true for a hit.
+// Uses the cache like a store; returns true for a hit.
 bool Ask(BlockCache& cache, uint64_t number,
          BlockCache::Use use = BlockCache::Use::kDemand) {
   if (Has(cache, number, use)) {
@@ -101,11 +101,11 @@ TEST(BlockCacheTest, ShrinksAndGrows) {
   EXPECT_EQ(cache.capacity_size_bytes(), kSmallBytes);
   BlockCache::Stats stats = cache.GetStats();
   EXPECT_LE(stats.size_bytes, kSmallBytes);
-  // What is evicted is gone by now, and what is left is found.
+  // Evicted blocks are destroyed by now, and the rest is found.
   EXPECT_EQ(NumberedBlock::alive_count, stats.blocks);
   fill();
   EXPECT_GT(cache.GetStats().size_bytes, kSmallBytes * 9 / 10);
-  // In few shards, or there would be no space for a large block in any.
+  // Few shards, as no small shard could hold a large block.
   cache.Insert(Key(7000), std::make_shared<NumberedBlock>(7000), 1 << 20,
                BlockCache::Use::kDemand);
   EXPECT_TRUE(Has(cache, 7000));
@@ -151,7 +151,7 @@ TEST(BlockCacheTest, ALookIsNoUse) {
     EXPECT_FALSE(cache.Contains(Key(3)));
   }
   EXPECT_EQ(cache.GetStats().hits, 0);
-  // Block 1 is next to go, as if no one had looked.
+  // Block 1 is evicted next, as Contains() is not a use.
   Put(cache, 3);
   EXPECT_FALSE(cache.Contains(Key(1)));
   EXPECT_TRUE(cache.Contains(Key(2)));
@@ -237,7 +237,7 @@ class ScanResistanceTest : public ::testing::Test {
   static constexpr uint64_t kCapacityBlocks = 500;
   static constexpr uint64_t kWorkingSet = 400;
 
-  // The working set, asked for until it has settled.
+  // Requests the working set until it has settled.
   void Warm() {
     for (int round = 0; round < 4; ++round) {
       for (uint64_t i = 0; i < kWorkingSet; ++i) {
@@ -283,7 +283,7 @@ TEST_F(ScanResistanceTest, NewBlocksHaveTheirShareOnceWhatAScanLeftIsGone) {
     Ask(cache_, i, BlockCache::Use::kScan);
   }
   Warm();
-  // Another working set, so that the cache is full of blocks that were wanted.
+  // Another working set, so that the cache is full of wanted blocks.
   for (int round = 0; round < 20; ++round) {
     for (uint64_t i = 0; i < kWorkingSet; ++i) {
       Ask(cache_, 20000 + i);
@@ -308,7 +308,7 @@ TEST_F(ScanResistanceTest, BlocksAskedForOnceDoNotDisplaceTheWorkingSet) {
   EXPECT_GT(hits, 19900);
 }
 
-// However the keys are spread over the ghosts.
+// Independent of the distribution of keys over the ghosts.
 TEST_F(ScanResistanceTest, ANewWorkingSetReplacesTheOld) {
   Warm();
   for (uint64_t set = 1; set <= 100; ++set) {
@@ -318,19 +318,19 @@ TEST_F(ScanResistanceTest, ANewWorkingSetReplacesTheOld) {
         hits += Ask(cache_, set * 5000 + i) ? 1 : 0;
       }
     }
-    // It comes in by way of the ghosts, not at once.
+    // It enters through the ghosts, not at once.
     EXPECT_GT(hits, 12 * kWorkingSet) << "set " << set;
   }
 }
 
 // A working set by Zipf's law in a cache of a tenth of the blocks, while all
-// blocks are read over and over.
+// blocks are read repeatedly.
 class FullScanTest : public ::testing::Test {
  protected:
   static constexpr uint64_t kBlocks = 4'000;
 
-  // Hits of the working set, the first quarter of its requests aside.
-  // `scan_reads`: reads of the scan between two requests.
+  // Returns the hits of the working set after the first quarter of its
+  // requests. `scan_reads`: reads of the scan between two requests.
   static uint64_t Hits(uint64_t scan_reads, BlockCache::Use scan_use,
                        uint64_t scan_reads_per_block = 1) {
     constexpr uint64_t kRequests = 40'000;
@@ -368,7 +368,7 @@ TEST_F(FullScanTest, OneThatSaysSoCostsNotASingleHit) {
 TEST_F(FullScanTest, OneThatDoesNotCostsATwentiethAtMost) {
   const uint64_t alone = Hits(0, BlockCache::Use::kScan);
   EXPECT_GE(Hits(1, BlockCache::Use::kDemand), alone - alone / 20);
-  // Nor one in ranges of a quarter of a block.
+  // Nor a scan in ranges of a quarter of a block.
   EXPECT_GE(Hits(4, BlockCache::Use::kDemand, 4), alone - alone / 20);
 }
 

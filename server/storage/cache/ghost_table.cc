@@ -27,7 +27,7 @@ void GhostTable::Add(uint64_t hash) {
   Slot& oldest = *std::max_element(
       bucket->slots.begin(), bucket->slots.end(),
       [this](const Slot& a, const Slot& b) { return AgeOf(a) < AgeOf(b); });
-  // Past 0, which means empty.
+  // Skip 0, which means empty.
   last_number_ = std::max<uint32_t>(last_number_ + 1, 1);
   oldest = {static_cast<uint32_t>(hash >> 32), last_number_};
 }

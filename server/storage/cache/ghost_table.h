@@ -9,30 +9,31 @@
 
 namespace quire {
 
-// Remembers the hashes of what was lately evicted, in fixed space: the ghosts
-// of S3-FIFO (Yang et al., SOSP 2023, section 4.1). A hash has one bucket of
-// kWays slots that it may lie in, where it displaces the oldest; with space for
-// twice as many hashes as are asked for, about one in thirty is lost early.
-// Of a hash the bucket and the upper 32 bits are kept: two that agree in both
-// are taken for the same.
+// Remembers the hashes of recently evicted blocks in fixed space: the ghosts of
+// S3-FIFO (Yang et al., SOSP 2023, section 4.1). Each hash has one bucket of
+// kWays slots, where it displaces the oldest. The table has space for twice the
+// requested hashes, so that about one in thirty is lost early. It stores the
+// bucket and the upper 32 bits of a hash; hashes that agree in both count as
+// equal.
 // Thread-compatible.
 class GhostTable {
  public:
   static constexpr size_t kWays = 4;
-  // What it takes for each hash that it is to hold.
+  // Memory per hash.
   static constexpr size_t kBytesPerGhost = 16;
 
-  // Holds the last `ghost_count` hashes, but for those lost early.
+  // Holds the last `ghost_count` hashes, except those lost early.
   explicit GhostTable(size_t ghost_count);
 
   void Add(uint64_t hash);
-  // True, and forgets it, if the hash was among the last `age_max` added.
+  // Returns true if the hash was among the last `age_max` added, and removes
+  // it.
   bool Take(uint64_t hash, uint64_t age_max);
 
  private:
   struct Slot {
     uint32_t tag = 0;
-    // Of the addition, from 1; 0: empty.
+    // Number of the addition, from 1; 0: empty.
     uint32_t number = 0;
   };
 
@@ -41,7 +42,7 @@ class GhostTable {
     std::array<Slot, kWays> slots;
   };
 
-  // How many additions ago; the largest value if the slot is empty.
+  // Returns the number of additions since; the maximum if the slot is empty.
   uint32_t AgeOf(const Slot& slot) const;
   Bucket* BucketOf(uint64_t hash);
 

@@ -67,7 +67,7 @@ TEST(GhostTableTest, TakesNoneOlderThanAskedFor) {
 }
 
 TEST(GhostTableTest, DropsTheOldestOfABucketFirst) {
-  // All in one bucket: they differ in the upper half alone.
+  // All in one bucket: they differ only in the upper half.
   GhostTable ghosts(2);
   for (uint64_t i = 0; i <= GhostTable::kWays; ++i) {
     ghosts.Add(i << 32);

@@ -18,9 +18,12 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/positions.h"
-#include "server/storage/device/device_engine.h"
 
 namespace quire {
+
+// Interface of the operating system for reads. kAuto uses io_uring if the
+// kernel allows it and pread otherwise.
+enum class DeviceEngine { kAuto, kIoUring, kPread };
 
 // One read. The device fills all of `buffer`; buffer and file must stay valid
 // until the read's result has been delivered.

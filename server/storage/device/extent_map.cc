@@ -99,9 +99,9 @@ absl::StatusOr<ExtentMap> ExtentMap::Read(int fd, size_t runs_max) {
       return error == EOPNOTSUPP || error == ENOTTY || error == EINVAL ||
                      error == ENOSYS
                  ? absl::UnimplementedError(
-                       "the file system does not say where its files lie")
-                 : absl::UnavailableError(absl::StrCat(
-                       "asking where a file lies: ", ErrorText(error)));
+                       "the file system does not report extents")
+                 : absl::UnavailableError(
+                       absl::StrCat("FIEMAP: ", ErrorText(error)));
     }
     const uint32_t count = request.extent_count();
     if (count == 0) {
@@ -114,8 +114,7 @@ absl::StatusOr<ExtentMap> ExtentMap::Read(int fd, size_t runs_max) {
       // Check the kernel's answer as strictly as the contents of a file.
       if (extent.fe_logical < start || end <= extent.fe_logical ||
           end > kFileEnd || extent.fe_physical > kFileEnd) {
-        return absl::UnavailableError(
-            "asking where a file lies: the answer makes no sense");
+        return absl::UnavailableError("FIEMAP: the answer makes no sense");
       }
       if ((extent.fe_flags & kNoPlaceFlags) == 0) {
         map.Append({.start = FileOffset{extent.fe_logical},
@@ -124,7 +123,7 @@ absl::StatusOr<ExtentMap> ExtentMap::Read(int fd, size_t runs_max) {
       }
       if (map.run_count() > runs_max) {
         return absl::ResourceExhaustedError(
-            absl::StrCat("the file lies in more than ", runs_max, " pieces"));
+            absl::StrCat("the file has more than ", runs_max, " pieces"));
       }
       is_last = (extent.fe_flags & FIEMAP_EXTENT_LAST) != 0;
       start = end;

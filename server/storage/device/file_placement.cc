@@ -14,7 +14,7 @@ FilePlacement PlaceFile(int fd) {
   if (!extents.ok()) {
     placement.note = std::string(extents.status().message());
   } else if (extents->empty()) {
-    placement.note = "the file system names no place of it";
+    placement.note = "the file system reports no extent of it";
   } else {
     placement.extents = *std::move(extents);
   }

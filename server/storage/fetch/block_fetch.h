@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// One block to be fetched: where it lies, who waits for it, and what decodes
-// it.
+// A block to be fetched: its location, its client and its decoder.
 #ifndef QUIRE_SERVER_STORAGE_FETCH_BLOCK_FETCH_H_
 #define QUIRE_SERVER_STORAGE_FETCH_BLOCK_FETCH_H_
 
@@ -22,55 +21,53 @@
 
 namespace quire {
 
-// Turns what a device returned into text; injected, so that storage knows
-// neither formats nor codecs.
-// Thread-safe: called from all threads of the decode pool at once.
+// Decodes the bytes of a device read; injected, so that storage knows neither
+// formats nor codecs.
+// Thread-safe: called from all threads of the decode pool.
 class BlockDecoder {
  public:
   virtual ~BlockDecoder() = default;
-  // Decodes parts of a block's text, which need not be neighbours. `stored` is
-  // all of the block's extent, straight from the device and not yet checked.
+  // Decodes parts of a block's text, which need not be adjacent. `stored` is
+  // the block's whole extent, straight from the device and not yet checked.
   // Errors: DataLoss.
   virtual absl::Status Decode(BlockAddress block, ByteView stored,
                               std::span<const BlockPart> parts) const = 0;
 
-  // Called for a block that Decode() found damaged, also after its second read,
-  // or that lies past the end of its file, with the status (DataLoss) that its
-  // fetches end with, before they do.
+  // Called for a block that Decode() found damaged, including its second read,
+  // or that lies past the end of its file. `status` (DataLoss) is the result of
+  // its fetches, which end afterwards.
   virtual void NoteDamage(BlockAddress /*block*/,
                           const absl::Status& /*status*/) const {}
 };
 
-// Names a fetch that has not ended yet; 0 names none.
+// Identifies a fetch that has not ended; 0 is none.
 using FetchId = uint64_t;
 
-// Told how a fetch ended.
+// Receives the result of a fetch.
 using FetchDone = std::function<void(absl::StatusOr<BlockPtr>)>;
 
 struct BlockFetch {
-  // Of the part.
+  // Key of the part.
   BlockKey key;
   Extent extent;
-  // Of the whole block.
+  // Size of the whole block.
   uint32_t raw_size_bytes = 0;
-  // Text in each part but the last; a block has at most kBlockPartsMax parts.
-  // Parts of one block share its read; each is decoded, cached and counted by
-  // itself.
+  // Text in each part except the last; a block has at most kBlockPartsMax
+  // parts. Parts of one block share its read; each is decoded, cached and
+  // counted separately.
   uint32_t part_size_bytes = std::numeric_limits<uint32_t>::max();
-  // All parts are to be decoded and offered to the cache, not this one alone.
+  // Decode all parts and offer them to the cache, not only this one.
   bool all_parts = false;
   FetchClass fetch_class = FetchClass::kInteractive;
-  // The requester: within a class, clients with few fetches do not wait for
-  // clients with many. Any number; of fetches that share a read the first one's
-  // counts.
+  // The requester, any number. Within a class, clients with few fetches do not
+  // wait for clients with many. Fetches that share a read use the first one's.
   uint64_t client_id = 0;
   // Also keeps extent.fd open until the fetch has ended.
   std::shared_ptr<const BlockDecoder> decoder;
-  // Of extent.fd: whose queue the fetch joins, and where. Null, or of a drive
-  // that the store does not know: the store's first drive, and the order of
-  // files and offsets.
+  // Placement of extent.fd: selects the drive's queue and the position in it.
+  // Null, or of an unknown drive: the store's first drive, by file and offset.
   std::shared_ptr<const FilePlacement> placement = nullptr;
-  // Gets where the fetch's time went, before `done` is called, if the block is
+  // Receives the times of the fetch, before `done` is called, if the block is
   // not cached. May be null.
   std::shared_ptr<FetchTimes> times = nullptr;
 };

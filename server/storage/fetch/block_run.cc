@@ -7,12 +7,12 @@
 namespace quire {
 namespace {
 
-// So little that a drive with an arm is not kept long by one of them, and that
-// their distances still show how densely requests lie (the scheduler's
-// dense_gap_size_bytes); reads may serve several.
+// Small enough that one run does not occupy a hard disk for long, and that
+// distances between runs show the density of requests (the scheduler's
+// dense_gap_size_bytes). A read may serve several runs.
 constexpr uint64_t kRunSizeBytesMax = 128 << 10;
-// Of the memory for reads: requests that are served alone may exceed it, and
-// are not to be larger than they must.
+// Minimum number of runs that fit the memory for reads: a request served alone
+// may exceed it, and should be no larger than necessary.
 constexpr uint64_t kRunsInMemoryMin = 16;
 
 uint64_t EndOf(const Extent& extent) {
@@ -37,7 +37,7 @@ bool MayJoin(const BlockRun& run, const BlockFetch& fetch,
   }
   const uint64_t end = EndOf(fetch.extent);
   const uint64_t size_bytes = end - first.extent.offset.value;
-  // As if all were as large as the larger of these two.
+  // Assumes that all are as large as the larger of these two.
   const uint64_t memory_size_bytes =
       memory.buffer_size()(size_bytes) +
       (run.size() + 1) * std::max(WorkSizeBytes(first), WorkSizeBytes(fetch));

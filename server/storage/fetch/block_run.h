@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The blocks that a scheduler has as one request.
+// Blocks that form one request of a scheduler.
 #ifndef QUIRE_SERVER_STORAGE_FETCH_BLOCK_RUN_H_
 #define QUIRE_SERVER_STORAGE_FETCH_BLOCK_RUN_H_
 
@@ -14,19 +14,19 @@
 
 namespace quire {
 
-// Neighbours in one file that were asked for by one client in one step, and are
-// of one class: the queue's work is done once for all of them. What concerns
-// one of them alone (a cancelled fetch, another class) splits the run.
+// Adjacent blocks of one file and one class that one client requested in one
+// step: the queue handles them together. An event that concerns one of them (a
+// cancelled fetch, another class) splits the run.
 using BlockRun = absl::InlinedVector<InFlightBlock*, 2>;
 
-// Whether the block that `fetch` asks for may be read with those of the run:
-// always if the run is empty, otherwise if it follows the last one and the run
-// stays small enough to be read whole, in one piece of the drive.
+// True if the block of `fetch` may be read with the run: always if the run is
+// empty; otherwise if it follows the last block and the run stays small enough
+// to be read whole, in one extent of the drive.
 bool MayJoin(const BlockRun& run, const BlockFetch& fetch,
              const ReadMemory& memory);
 
-// The run as the scheduler of `drive_name` is to have it, but for the id. Where
-// the run lies on the drive is known only if its file was found to be on that
+// Returns the scheduler's request for the run on `drive_name`, without the id.
+// Its position on the drive is known only if its file was located on that
 // drive.
 // REQUIRES: !run.empty().
 ScheduledRequest RequestFor(const BlockRun& run, const std::string& drive_name);

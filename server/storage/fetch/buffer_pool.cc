@@ -16,8 +16,8 @@ namespace quire {
 namespace {
 
 constexpr size_t kPageSizeBytes = 4096;
-// What is asked of the system at once, for all sizes up to kPooledSizeBytesMax:
-// few mappings, since their number is limited (vm.max_map_count).
+// Size of a mapping, for all classes up to kPooledSizeBytesMax. Few mappings,
+// as their number is limited (vm.max_map_count).
 constexpr size_t kSlabSizeBytes = size_t{4} << 20;
 constexpr size_t kPooledSizeBytesMax = size_t{1} << 20;
 
@@ -26,8 +26,8 @@ uint8_t* Map(size_t size_bytes) {
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   QUIRE_CHECK(data != MAP_FAILED, "no memory for buffers of ", size_bytes,
               " bytes: ", std::generic_category().message(errno));
-  // Huge pages would bring back by the 2 MiB what was given up by the page. A
-  // kernel without them refuses, which is as well.
+  // Huge pages would restore 2 MiB at a time the pages that were released
+  // singly. A kernel without them refuses, which is fine.
   madvise(data, size_bytes, MADV_NOHUGEPAGE);
   return static_cast<uint8_t*>(data);
 }
@@ -63,7 +63,7 @@ BufferPool::BufferPool(uint64_t idle_size_bytes_max)
 BufferPool::~BufferPool() {
   MutexLock lock(&mutex_);
   for (const Slab& slab : slabs_) {
-    // The addresses may be anyone's next.
+    // The addresses may be reused by others.
     ASAN_UNPOISON_MEMORY_REGION(slab.data, slab.size_bytes);
     munmap(slab.data, slab.size_bytes);
   }
@@ -115,7 +115,7 @@ uint8_t* BufferPool::Take(size_t memory_size_bytes) {
 
 void BufferPool::AddSlab(size_t memory_size_bytes, SizeClass& size_class) {
   const size_t count = kSlabSizeBytes / memory_size_bytes;
-  // Freeing does not allocate: it may run in destructors.
+  // Reserve now: freeing must not allocate, as it may run in destructors.
   size_class.buffer_count += count;
   size_class.warm.reserve(size_class.buffer_count);
   size_class.cold.reserve(size_class.buffer_count);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Memory for blocks and device reads. A server that lives for months under one
-// memory bound cannot leave its 64 KiB buffers to malloc, whose arenas keep
-// what was freed between two buffers that are still held. Here memory that is
-// not in use is either kept for the next buffer, up to a bound, or has been
-// given back to the system page by page: what the counters say is what the
-// process takes.
+// Memory for blocks and device reads. A server that runs for months under one
+// memory limit cannot leave its 64 KiB buffers to malloc, whose arenas retain
+// free memory between two live buffers. Here, unused memory is either kept for
+// the next buffer, up to a limit, or returned to the system page by page: the
+// counters match the memory of the process.
 #ifndef QUIRE_SERVER_STORAGE_FETCH_BUFFER_POOL_H_
 #define QUIRE_SERVER_STORAGE_FETCH_BUFFER_POOL_H_
 
@@ -24,8 +23,8 @@ namespace quire {
 
 class BufferPool;
 
-// A piece of the pool's memory, page-aligned, of any content at first; goes
-// back when destroyed. Keeps the pool alive.
+// A piece of the pool's memory, page-aligned and initially of arbitrary
+// content. Its destructor returns it. Keeps the pool alive.
 // Thread-compatible.
 class Buffer {
  public:
@@ -34,7 +33,7 @@ class Buffer {
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();
 
-  // False for one that was never allocated or was moved from.
+  // False if it was never allocated or was moved from.
   explicit operator bool() const { return data_ != nullptr; }
 
   MutableByteView bytes() { return {data_, size_bytes_}; }
@@ -49,7 +48,7 @@ class Buffer {
   size_t size_bytes_ = 0;
 };
 
-// Buffers come in classes of size, four to a power of two, in whole pages.
+// Buffers come in size classes, four to a power of two, in whole pages.
 // Thread-safe.
 class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
@@ -59,30 +58,30 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
-  // Ends the process if the system gives no memory: callers ask for no size
-  // that was not checked against a limit.
+  // Ends the process if the system gives no memory: callers check every size
+  // against a limit.
   Buffer Allocate(size_t size_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The memory that a buffer of so many bytes takes: at most a quarter more, in
+  // Returns the memory of a buffer of `size_bytes`: at most a quarter more, in
   // whole pages.
   static uint64_t MemorySizeBytes(uint64_t size_bytes);
 
-  // Memory of buffers alive, and of those kept.
+  // Memory of live buffers, and of kept ones.
   uint64_t used_size_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t idle_size_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   friend class Buffer;
 
-  // Free memory of one size: `warm` has pages behind it, `cold` has none, only
-  // addresses.
+  // Free memory of one size: `warm` has pages, `cold` only addresses.
   struct SizeClass {
     std::vector<uint8_t*> warm;
     std::vector<uint8_t*> cold;
-    // Of all slabs, those in use included: what either list has space for.
+    // Number of buffers in all slabs, including those in use: the capacity of
+    // both lists.
     size_t buffer_count = 0;
-    // clock_ at the last use: the class that rests longest loses its pages
-    // first when too many are kept.
+    // clock_ at the last use: the least recently used class releases its pages
+    // first.
     uint64_t used_at = 0;
   };
 
@@ -101,7 +100,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   void AddSlab(size_t memory_size_bytes, SizeClass& size_class)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Free(uint8_t* data, size_t size_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Takes the warm memory that is to give up its pages off its class, if too
+  // Takes warm memory whose pages should be released from its class, if too
   // much is kept.
   bool TakeSurplus(Warm& surplus) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -99,7 +99,7 @@ TEST(BufferPoolTest, GivesPagesBackPastItsBound) {
     pages += ResidentPages(place, 64 * kKiB);
   }
   EXPECT_EQ(pages, 32);
-  // What has no pages can be used again all the same.
+  // Buffers without pages can be used again, too.
   for (int i = 0; i < 16; ++i) {
     buffers.push_back(pool->Allocate(64 * kKiB));
     Fill(buffers.back(), 2);

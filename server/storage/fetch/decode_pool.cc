@@ -45,7 +45,7 @@ std::chrono::nanoseconds DecodePool::Backlog() const {
 void DecodePool::Run(Task& task) {
   const auto start = std::chrono::steady_clock::now();
   task();
-  // Freeing what it captured is a part of its work.
+  // Freeing its captures is part of its work.
   task = nullptr;
   task_time_.Add(std::chrono::steady_clock::now() - start);
 }

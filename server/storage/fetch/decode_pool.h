@@ -16,21 +16,21 @@
 
 namespace quire {
 
-// A fixed number of threads that run tasks in the order of their arrival:
-// decoding, and what of the service is too long for gRPC's threads. The queue
-// has no bound of its own: tasks come from reads that were dispatched, so what
-// bounds those (depth, memory, pending fetches) bounds it.
+// A fixed number of threads that run tasks in order of arrival: decoding, and
+// work of the service that is too long for gRPC's threads. The queue has no
+// limit of its own: tasks come from dispatched reads, whose limits (depth,
+// memory, pending fetches) bound it.
 // Thread-safe.
 class DecodePool {
  public:
   using Task = std::function<void()>;
 
-  // `thread_count` 0: one for each core.
-  // Errors: ResourceExhausted  the system gives no more threads.
+  // `thread_count` 0: one per core.
+  // Errors: ResourceExhausted  no more threads available.
   static absl::StatusOr<std::unique_ptr<DecodePool>> Create(
       uint32_t thread_count);
 
-  // Runs what is queued, then joins the threads.
+  // Runs all queued tasks, then joins the threads.
   // REQUIRES: no Add() runs or follows, except from tasks.
   ~DecodePool() = default;
 
@@ -38,8 +38,8 @@ class DecodePool {
   void Add(std::vector<Task>& tasks);
   void Add(Task task);
 
-  // How long the threads would take to run what waits, by what the tasks before
-  // took; 0 if nothing does.
+  // Returns the estimated time to run the waiting tasks, from the times of
+  // earlier ones; 0 if none wait.
   std::chrono::nanoseconds Backlog() const;
 
   size_t thread_count() const { return threads_->thread_count(); }

@@ -53,7 +53,7 @@ TEST(DecodePoolTest, RunsTasksInTheirOrder) {
 }
 
 TEST(DecodePoolTest, TellsHowLongTheThreadsHaveEnoughToDo) {
-  // The tasks refer to them until the pool is gone.
+  // The tasks refer to these until the pool is destroyed.
   std::promise<void> go_on;
   std::future<void> went_on = go_on.get_future();
   std::promise<void> begun;

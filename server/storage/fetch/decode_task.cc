@@ -24,17 +24,18 @@ class PooledBlock final : public DecodedBlock {
 };
 
 void DropFromPageCache(const Extent& extent) {
-  // The kernel keeps pages that are named in part.
+  // The kernel keeps pages that are only partly in the range.
   constexpr uint64_t kPageMask = 4096 - 1;
   const uint64_t start = extent.offset.value & ~kPageMask;
   const uint64_t end =
       (extent.offset.value + extent.size_bytes + kPageMask) & ~kPageMask;
-  // Advice: where it is not taken the second read gives what the first gave.
+  // Advice only: if the kernel ignores it, the second read returns the same
+  // bytes.
   posix_fadvise(extent.fd, static_cast<off_t>(start),
                 static_cast<off_t>(end - start), POSIX_FADV_DONTNEED);
 }
 
-// A fetch that joined another's has waited for what was left.
+// A fetch that joined another has waited only for the remaining steps.
 FetchTime TimeOf(const InFlightBlock& block,
                  const InFlightBlock::Waiter& waiter, SchedulerTime now) {
   const SchedulerTime dispatched = std::max(block.dispatched, waiter.begun);
@@ -55,7 +56,7 @@ void DecodeTask::Decode() {
     outcomes_.push_back(DecodeBlock(block));
     freed_size_bytes_ += WorkSizeBytes(block.block->fetch);
   }
-  // Memory is free before it is accounted for as free.
+  // Free the memory before it is counted as free.
   freed_size_bytes_ += read_.ReleaseBlocks(blocks_.size());
 }
 
@@ -121,7 +122,7 @@ void DecodeTask::Answer(SchedulerTime now) const {
       if (!outcome.status.ok()) {
         waiter.done(outcome.status);
       } else if (part == outcome.parts.end()) {
-        // It would have been read again, were the store not about to end.
+        // It would have been read again if the store were not shutting down.
         waiter.done(absl::CancelledError("the block store is shutting down"));
       } else {
         waiter.done(part->text);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// From the bytes of a drive's read to the blocks that were asked for.
+// Decodes the bytes of a drive's read to the requested blocks.
 #ifndef QUIRE_SERVER_STORAGE_FETCH_DECODE_TASK_H_
 #define QUIRE_SERVER_STORAGE_FETCH_DECODE_TASK_H_
 
@@ -20,59 +20,58 @@
 
 namespace quire {
 
-// What became of one block.
+// Result of decoding one block.
 struct BlockOutcome {
   struct Part {
     uint32_t index = 0;
     BlockPtr text;
   };
 
-  // Why there is no text, if that is so.
+  // The error if there is no text.
   absl::Status status;
-  // As ReadBlock::parts.
+  // See ReadBlock::parts.
   absl::InlinedVector<Part, 1> parts;
-  // The bytes were not as they should be, though the device saw no error: a
-  // second read may be better.
+  // The bytes are damaged without a device error: a second read may be better.
   bool is_damaged = false;
-  // The block, once the caller has taken it out of the table; null while it is
+  // The block, once the caller has removed it from the table; null while it is
   // read again.
   std::unique_ptr<InFlightBlock> ended;
 };
 
 // Some blocks of one read, decoded by one thread. The caller calls Decode(),
-// then settles all outcomes under its lock, then calls Answer(): one turn at
-// the lock for several blocks, since one for each block of a scan costs several
-// per cent of decoding it.
+// settles all outcomes under its lock, then calls Answer(). Several blocks
+// share one locking, as locking for each block of a scan costs several per cent
+// of decoding it.
 // Thread-compatible; called without a lock.
 class DecodeTask {
  public:
   static constexpr size_t kBlocksMax = 4;
 
   // REQUIRES: blocks.size() <= kBlocksMax; all of them are blocks of `read`.
-  // What is passed outlives the task.
+  // All arguments outlive the task.
   DecodeTask(DriveRead& read, std::span<const ReadBlock> blocks,
              BufferPool& buffers, BlockCache& cache);
 
-  // Decodes the blocks and puts them into the cache, before they are taken out
-  // of the table: a fetch that finds a block not in flight any more finds it
-  // there. Drops damaged bytes from the page cache, so that a second read comes
-  // from the drive.
+  // Decodes the blocks and caches them, before they are removed from the table:
+  // a fetch that no longer finds a block in flight finds it in the cache. Drops
+  // damaged bytes from the page cache, so that a second read comes from the
+  // drive.
   void Decode();
 
-  // In the order of the blocks; after Decode().
+  // In the order of the blocks; valid after Decode().
   std::span<BlockOutcome> outcomes() {
     return {outcomes_.data(), outcomes_.size()};
   }
 
-  // The memory that Decode() made free, to be released by the caller.
+  // Memory that Decode() freed, to be released by the caller.
   uint64_t freed_size_bytes() const { return freed_size_bytes_; }
 
-  // Tells the fetches of the blocks that have ended, at `now`.
+  // Answers the fetches of the ended blocks, at `now`.
   void Answer(SchedulerTime now) const;
 
  private:
   BlockOutcome DecodeBlock(const ReadBlock& block);
-  // Makes the text of outcome.parts.
+  // Decodes the texts of outcome.parts.
   absl::Status MakeTexts(const BlockFetch& fetch, BlockOutcome& outcome);
 
   DriveRead& read_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Decoding on its own, on the test's thread.
+// Tests decoding separately, on the test's thread.
 #include "server/storage/fetch/decode_task.h"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ class RecordingDecoder final : public BlockDecoder {
   mutable std::vector<uint64_t> damaged_;
 };
 
-// When fetches begin, and when they are answered.
+// Times at which fetches begin and are answered.
 constexpr SchedulerTime kBegun = std::chrono::microseconds(10);
 constexpr SchedulerTime kAnswered = std::chrono::microseconds(1000);
 
@@ -63,7 +63,7 @@ class DecodeTaskTest : public ::testing::Test {
                     in_flight_, memory_));
   }
 
-  // Reads neighbours, with `fault`.
+  // Reads adjacent blocks, with `fault`.
   void Read(const std::vector<uint64_t>& block_indexes,
             const ReadFault& fault = nullptr) {
     BlockRun run;
@@ -88,7 +88,7 @@ class DecodeTaskTest : public ::testing::Test {
     ASSERT_EQ(ended_.blocks.size(), block_indexes.size());
   }
 
-  // As the store does, without a second read.
+  // Settles like the store, without a second read.
   void Settle(DecodeTask& task) {
     for (size_t i = 0; i < ended_.blocks.size(); ++i) {
       BlockOutcome& outcome = task.outcomes()[i];
@@ -123,7 +123,7 @@ TEST_F(DecodeTaskTest, DecodesCachesAndAnswersInThisOrder) {
   DecodeTask task(*ended_.read, ended_.blocks, *buffers_, cache_);
   EXPECT_EQ(cache_.Find(blocks_.Key(2), BlockCache::Use::kScan), nullptr);
   task.Decode();
-  // Before it leaves the table, and before anyone is told.
+  // Cached before it leaves the table, and before fetches are answered.
   EXPECT_NE(cache_.Find(blocks_.Key(2), BlockCache::Use::kScan), nullptr);
   EXPECT_NE(in_flight_.Find(blocks_.Key(2)), nullptr);
   EXPECT_EQ(log_.ended(), 0U);
@@ -200,7 +200,7 @@ TEST_F(DecodeTaskTest, SaysWhatFetchesWaitedFor) {
   InFlightBlock& block = *ended_.blocks[0].block;
   block.dispatched = microseconds(110);
   block.read_ended = microseconds(410);
-  // One that came when the block was being read, and one that came later.
+  // One that came while the block was being read, and one that came later.
   for (const int begun_us : {310, 510}) {
     in_flight_.Join(block, block.fetch, log_.Watch(), microseconds(begun_us));
     block.waiters.back().times = times_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What storage reports of one drive: for the log and for metrics.
+// Storage's report about one drive, for the log and for metrics.
 #ifndef QUIRE_SERVER_STORAGE_FETCH_DRIVE_DESCRIPTION_H_
 #define QUIRE_SERVER_STORAGE_FETCH_DRIVE_DESCRIPTION_H_
 
@@ -19,8 +19,8 @@ struct DriveDescription {
   std::string engine;
   // Urgent reads are marked as such for the drive.
   bool uses_priorities = false;
-  // Why the engine is not io_uring, or why priorities are not used, although
-  // that was possible; empty otherwise.
+  // Why the engine is not io_uring, or priorities are not used, although
+  // possible; empty otherwise.
   std::string note;
 };
 
@@ -29,12 +29,12 @@ struct DriveStats {
   uint64_t reads = 0;
   uint64_t read_bytes = 0;
   uint64_t errors = 0;
-  // Of each read, from the fetch until it was started: the mean of the requests
-  // that it serves.
+  // For each read, the mean time of its requests from their fetch until it
+  // started.
   DurationHistogram queue_waits;
-  // Of each operation of the drive, from its start until its result.
+  // For each operation of the drive, from its start to its result.
   DurationHistogram read_durations;
-  // Levels: requests that wait, each perhaps for several fetches, and reads at
+  // Levels: waiting requests, each perhaps for several fetches, and reads at
   // the drive.
   uint64_t queued_requests = 0;
   uint64_t reads_in_flight = 0;

@@ -26,7 +26,7 @@ ElevatorScheduler::Options SchedulerOptions(const DriveQueue::Options& options,
   scheduler.pending_requests_max = options.pending_max;
   scheduler.buffer_memory_size_bytes = memory.buffer_size();
   if (memory.direct_io()) {
-    // Widened, the largest reads are still of a size that the pool keeps.
+    // Even widened, the largest reads have a size that the pool keeps.
     scheduler.read_size_bytes_max -= kDirectMarginBytes;
   }
   return scheduler;
@@ -82,8 +82,8 @@ void DriveQueue::Enqueue(SchedulerTime now, BlockRun& run) {
   }
   ScheduledRequest request = RequestFor(run, options_.drive.name);
   request.id = next_request_id_++;
-  // There are at most as many runs as fetches, and of those at most as many as
-  // the scheduler takes.
+  // There are at most as many runs as fetches, which are limited to the
+  // scheduler's capacity.
   const absl::Status status = scheduler_->Push(now, request);
   QUIRE_CHECK(
       status.ok(), "the queue of drive \"", options_.drive.name,
@@ -156,7 +156,7 @@ DriveReadPtr DriveQueue::Dispatch(SchedulerTime now,
     in_flight_.MarkAtDevice(*block);
     block->dispatched = now;
   }
-  // Runs overlap where two sources have the same bytes.
+  // Runs overlap if two sources have the same bytes.
   std::sort(blocks.begin(), blocks.end(),
             [](const InFlightBlock* a, const InFlightBlock* b) {
               return a->fetch.extent.offset < b->fetch.extent.offset;
@@ -180,8 +180,8 @@ DriveQueue::Ended DriveQueue::TakeResult(SchedulerTime now,
   time_per_read_.Add(now - std::max(last_result_, it->second.started));
   last_result_ = now;
   stats_.read_bytes += result.size_bytes;
-  // A direct read's last page may lie across the end of the file; a file that
-  // is too short is damaged, not its drive.
+  // The last page of a direct read may lie across the end of the file. A
+  // truncated file is damaged, not its drive.
   stats_.errors += result.status.ok() || absl::IsDataLoss(result.status) ||
                            result.size_bytes >= ended.read->NeededSizeBytes()
                        ? 0

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The queue of one drive: the blocks that are to be read from it, and the reads
-// at its device.
+// The queue of one drive: the blocks to be read from it, and the reads at its
+// device.
 #ifndef QUIRE_SERVER_STORAGE_FETCH_DRIVE_QUEUE_H_
 #define QUIRE_SERVER_STORAGE_FETCH_DRIVE_QUEUE_H_
 
@@ -29,13 +29,13 @@
 
 namespace quire {
 
-// A scheduler, the runs of blocks that it has as requests, and the device with
-// the reads that were dispatched to it. A block is enqueued, then either
-// dequeued or dispatched in one read; it ends when TakeResult() returns it.
+// A scheduler, its requests (runs of blocks), and the device with the
+// dispatched reads. A block is enqueued, then either dequeued or dispatched in
+// one read. It ends when TakeResult() returns it.
 //
-// Guarded by BlockStore's mutex, except where stated: no function calls the
-// device or blocks while that is held, apart from Submit(), which is called
-// without it. The clock is passed in.
+// Guarded by BlockStore's mutex, except where stated. No function calls the
+// device or blocks while that is held; Submit() is called without it. The clock
+// is passed in.
 class DriveQueue {
  public:
   struct Options {
@@ -46,10 +46,10 @@ class DriveQueue {
     uint32_t pending_max = 1 << 17;
   };
 
-  // Gets the device's results, on a thread of the device, without a lock.
+  // Receives the device's results, on a thread of the device, without a lock.
   using OnResults = std::function<void(DriveQueue&, std::span<DeviceResult>)>;
 
-  // Opens the device. `in_flight` and `memory` outlive the queue.
+  // Opens the device. `in_flight` and `memory` must outlive the queue.
   // Errors: those of `open_device`.
   static absl::StatusOr<std::unique_ptr<DriveQueue>> Open(
       const Options& options, const DeviceFactory& open_device,
@@ -57,18 +57,18 @@ class DriveQueue {
   DriveQueue(const DriveQueue&) = delete;
   DriveQueue& operator=(const DriveQueue&) = delete;
 
-  // Without the lock; once, before the first read.
+  // Called without the lock, once, before the first read.
   void SetPatience(Device::Patience patience);
 
-  // Without the lock.
+  // Called without the lock.
   void Submit(std::span<const DeviceRead> operations);
 
-  // Waits for the reads at the device and joins its threads. Without the lock;
-  // no Submit() runs or follows.
+  // Waits for the reads at the device and joins its threads. Called without the
+  // lock; no Submit() runs or follows.
   void CloseDevice();
 
-  // Hands a run to the scheduler as one request, and empties it; nothing if it
-  // is empty.
+  // Hands a run to the scheduler as one request, and empties it. No effect if
+  // it is empty.
   // REQUIRES: all its blocks are in the table, not at a device and in no queue.
   void Enqueue(SchedulerTime now, BlockRun& run);
 
@@ -76,32 +76,32 @@ class DriveQueue {
   // REQUIRES: the block waits in this queue.
   void Dequeue(SchedulerTime now, InFlightBlock& block);
 
-  // Gives a block a class that is served earlier.
+  // Moves a block to a class that is served earlier.
   // REQUIRES: the block waits in this queue.
   void Promote(SchedulerTime now, InFlightBlock& block, FetchClass fetch_class);
 
   // Takes all blocks out of the queue.
   void DequeueAll();
 
-  // Dispatches at most `reads_max` reads, appends them to `reads`, reserves
+  // Dispatches at most `reads_max` reads: appends them to `reads`, reserves
   // their memory and marks their blocks as at the device. The caller starts
-  // them: StartReads(). False if a request waits only for memory.
+  // them with StartReads(). Returns false if a request waits only for memory.
   bool Plan(SchedulerTime now, size_t reads_max, DriveReads& reads);
 
-  // A read, and those of its blocks whose read has ended.
+  // A read, and the blocks in it that have ended.
   struct Ended {
     DriveReadPtr read;
     std::vector<ReadBlock> blocks;
   };
 
-  // Takes in a result of the device. If blocks of its read are left, appends to
-  // `repeats` the operation that is to be submitted next.
+  // Processes a result of the device. If blocks of its read remain, appends the
+  // next operation to submit to `repeats`.
   Ended TakeResult(SchedulerTime now, const DeviceResult& result,
                    std::vector<DeviceRead>& repeats);
 
   bool has_pending() const { return scheduler_->pending_requests() > 0; }
 
-  // Whether reads are at the device.
+  // True if reads are at the device.
   bool has_reads() const { return !reads_.empty(); }
 
   // May be called without the lock.
@@ -110,8 +110,8 @@ class DriveQueue {
   // May be called without the lock, before CloseDevice().
   std::string engine_name() const { return device_->name(); }
 
-  // What a read takes of the drive's time: with many in flight, the time from
-  // one result to the next. A moving average; 0 before the first result.
+  // Returns the drive's time per read: with many in flight, the time from one
+  // result to the next. A moving average; 0 before the first result.
   std::chrono::nanoseconds TimePerRead() const { return time_per_read_.mean(); }
 
   DriveDescription Describe() const;
@@ -125,7 +125,7 @@ class DriveQueue {
 
   struct ReadAtDevice {
     DriveReadPtr read;
-    // Of the operation that is at the device.
+    // Start of the operation at the device.
     SchedulerTime started;
   };
 
@@ -136,7 +136,7 @@ class DriveQueue {
   std::string note_;
   std::unique_ptr<Scheduler> scheduler_;
   uint64_t next_request_id_ = 1;
-  // The scheduler's requests that wait, and its reads that are not complete.
+  // The scheduler's waiting requests, and its incomplete reads.
   absl::flat_hash_map<uint64_t, BlockRun> runs_;
   absl::flat_hash_map<uint64_t, ReadAtDevice> reads_;
   // Without its levels.
@@ -147,7 +147,7 @@ class DriveQueue {
   std::unique_ptr<Device> device_;
 };
 
-// Gives reads their buffers and hands them to their devices.
+// Allocates buffers for reads and hands them to their devices.
 // Thread-safe, without a lock.
 void StartReads(const DriveReads& reads, BufferPool& buffers);
 

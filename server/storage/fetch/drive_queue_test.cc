@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// One drive's queue on its own: a device that the test works by hand, a clock
-// that stands still, no threads.
+// Tests one drive's queue separately: a device that the test controls, a
+// stopped clock, no threads.
 #include "server/storage/fetch/drive_queue.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ constexpr SchedulerTime kNow{0};
 constexpr uint32_t kBlockSizeBytes = 4000;
 constexpr uint64_t kManyBytes = uint64_t{64} << 20;
 
-// Two drives: the tests of one use the first.
+// Two drives; tests of one use the first.
 class DriveQueueTest : public ::testing::Test {
  protected:
   explicit DriveQueueTest(uint64_t memory_size_bytes = kManyBytes,
@@ -70,7 +70,7 @@ class DriveQueueTest : public ::testing::Test {
     return block;
   }
 
-  // As one run.
+  // Enqueues the blocks as one run.
   std::vector<InFlightBlock*> Enqueue(
       DriveQueue& queue, std::initializer_list<uint64_t> block_indexes) {
     BlockRun run;
@@ -83,7 +83,7 @@ class DriveQueueTest : public ::testing::Test {
     return blocks;
   }
 
-  // Plans and starts reads; how many.
+  // Plans and starts reads; returns their number.
   size_t PlanAndStart(size_t reads_max = 8) {
     DriveReads reads;
     planned_all_ = queue().Plan(kNow, reads_max, reads);
@@ -99,7 +99,7 @@ class DriveQueueTest : public ::testing::Test {
     return indexes;
   }
 
-  // Frees what the blocks took.
+  // Releases the memory of the blocks.
   void EndAll() {
     for (DriveQueue::Ended& ended : ended_) {
       for (const ReadBlock& block : ended.blocks) {
@@ -133,7 +133,7 @@ TEST_F(DriveQueueTest, AReadTakesTheTimeSinceTheLastResult) {
   Enqueue(queue(), {3});
   Enqueue(queue(), {20});
   ASSERT_EQ(PlanAndStart(), 2U);
-  // Both were at the drive all the time.
+  // Both were at the drive the whole time.
   result_time_ = milliseconds(16);
   device().Serve();
   EXPECT_EQ(queue().TimePerRead(), milliseconds(16));
@@ -237,7 +237,7 @@ TEST_F(DriveQueueTest, DequeueAllLeavesNothingToRead) {
 TEST_F(DriveQueueTest, AfterAFaultTheRestIsReadBlockByBlock) {
   Enqueue(queue(), {0, 1, 2});
   PlanAndStart();
-  // The first block is whole, the second is not.
+  // The first block is complete, the second is not.
   device().Fail(absl::UnavailableError("EIO"),
                 blocks_.stored_size_bytes() + 10);
   ASSERT_EQ(ended_.size(), 1U);
@@ -251,7 +251,7 @@ TEST_F(DriveQueueTest, AfterAFaultTheRestIsReadBlockByBlock) {
   EXPECT_EQ(in_flight_.stats().repeated_blocks, 1U);
 
   queue().Submit(std::exchange(repeats_, {}));
-  // Alone it fails for good, and names the block.
+  // Alone it fails for good, and the error names the block.
   device().Fail(absl::UnavailableError("EIO"));
   ASSERT_EQ(ended_.size(), 2U);
   EXPECT_THAT(IndexesOf(ended_[1]), ElementsAre(1));
@@ -298,7 +298,7 @@ TEST_F(ShallowDriveQueueTest, HasAtMostItsDepthAtTheDevice) {
   EXPECT_EQ(PlanAndStart(8), 1U);
 }
 
-// Of memory for one block's read and its text.
+// Memory for one block's read and its text.
 class TightDriveQueueTest : public DriveQueueTest {
  protected:
   TightDriveQueueTest()

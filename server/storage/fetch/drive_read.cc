@@ -18,7 +18,7 @@ absl::Status WithBlock(const absl::Status& status, BlockAddress block) {
                    block.block_index, ": ", std::string(status.message())));
 }
 
-// The parts that fetches wait for, ascending.
+// Returns the parts that fetches wait for, ascending.
 absl::InlinedVector<uint32_t, 1> PartsOf(const InFlightBlock& block) {
   absl::InlinedVector<uint32_t, 1> parts;
   if (block.all_parts) {
@@ -87,7 +87,7 @@ bool DriveRead::TakeResult(const DeviceResult& result, InFlightTable& in_flight,
     absl::Status status;
     if (StartOf(fetch) - operation_start_ + fetch.extent.size_bytes >
         result.size_bytes) {
-      // Not directly again: pages that neighbours share are being decoded.
+      // Not directly again: pages shared with neighbours are being decoded.
       if (absl::IsUnavailable(result.status) &&
           (is_joint || !block->repeated)) {
         in_flight.MarkRepeated(*block);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// One read of a drive on behalf of one block or several.
+// One read of a drive for one or more blocks.
 #ifndef QUIRE_SERVER_STORAGE_FETCH_DRIVE_READ_H_
 #define QUIRE_SERVER_STORAGE_FETCH_DRIVE_READ_H_
 
@@ -23,10 +23,10 @@
 
 namespace quire {
 
-// A block whose read has ended, and what the decode task is to do with it.
+// A block whose read has ended, with the parts to decode.
 struct ReadBlock {
   InFlightBlock* block = nullptr;
-  // The device's.
+  // Status from the device.
   absl::Status status;
   // Parts to decode, ascending.
   absl::InlinedVector<uint32_t, 1> parts = {};
@@ -34,15 +34,15 @@ struct ReadBlock {
 };
 
 // A read from its dispatch until its last block is decoded. Its first operation
-// covers all blocks, with O_DIRECT where the options and the file allow it. If
+// covers all blocks, with O_DIRECT if the options and the file allow it. If
 // that fails within a block, the rest is read block by block through the page
-// cache: the error may be a neighbour's, or gone the next time.
+// cache: the error may be a neighbour's, or transient.
 //
-// Guarded by BlockStore's mutex, except where stated. The blocks stay in the
-// table until the decode task of each has ended it.
+// Guarded by BlockStore's mutex, except where stated. Each block stays in the
+// table until its decode task has ended it.
 class DriveRead {
  public:
-  // REQUIRES: `blocks` is not empty and by ascending offset; all of them lie in
+  // REQUIRES: `blocks` is not empty and in order of offset; all of them lie in
   // `read`.
   DriveRead(DriveQueue& queue, const ScheduledRead& read,
             std::vector<InFlightBlock*> blocks, const ReadMemory& memory);
@@ -56,32 +56,32 @@ class DriveRead {
 
   uint32_t buffer_size_bytes() const { return size_bytes_; }
 
-  // Without the lock, by the thread that starts the read, before it does.
+  // Called without the lock by the thread that starts the read, before it does.
   void AllocateBuffer(BufferPool& buffers);
 
-  // The operation that covers all blocks. Without the lock, after
-  // AllocateBuffer().
+  // Returns the operation that covers all blocks. Called without the lock,
+  // after AllocateBuffer().
   DeviceRead FirstOperation();
 
-  // Of the operation at the device, how many bytes its blocks need.
+  // Returns the bytes that the blocks of the operation at the device need.
   uint64_t NeededSizeBytes() const;
 
-  // Takes in the result of the operation at the device, and appends the blocks
-  // whose read has ended with it. False if other blocks are left:
-  // NextOperation() is to go to the device.
+  // Processes the result of the operation at the device, and appends the blocks
+  // that have ended with it. Returns false if other blocks remain:
+  // NextOperation() must go to the device.
   bool TakeResult(const DeviceResult& result, InFlightTable& in_flight,
                   std::vector<ReadBlock>& ended);
 
-  // The operation for the first block that is left, alone.
+  // Returns the operation for the first remaining block, alone.
   // REQUIRES: TakeResult() returned false.
   DeviceRead NextOperation();
 
-  // The stored bytes of a block whose read ended well. Without the lock, before
-  // ReleaseBlocks() for that block.
+  // Returns the stored bytes of a successfully read block. Called without the
+  // lock, before ReleaseBlocks() for that block.
   ByteView StoredBytes(const BlockFetch& fetch) const;
 
-  // So many more blocks no longer need the buffer. If they were the last ones
-  // the buffer is freed, and what was reserved for it returned; otherwise 0.
+  // Records that `count` more blocks no longer need the buffer. After the last
+  // one, frees the buffer and returns its reserved size; otherwise returns 0.
   // Thread-safe, without the lock.
   uint64_t ReleaseBlocks(size_t count);
 
@@ -95,11 +95,11 @@ class DriveRead {
   const bool urgent_;
   const uint64_t buffer_memory_size_bytes_;
   const std::vector<InFlightBlock*> blocks_;
-  // Where the buffer begins, and its size: more than the scheduler said if they
-  // were widened for O_DIRECT.
+  // Address and size of the buffer: wider than the scheduler's read if it was
+  // widened for O_DIRECT.
   DeviceAddress address_;
   uint32_t size_bytes_;
-  // The next operation is direct, unless this is -1.
+  // File descriptor of the next operation if it is direct; -1 if not.
   int direct_fd_ = -1;
   // blocks_[ended_count_, operation_end_) are in the operation at the device,
   // which begins at operation_start_ of the buffer.

@@ -34,7 +34,7 @@ DriveReads DriveSet::Plan(SchedulerTime now) {
   if (busy_count == 0) {
     return reads;
   }
-  // Alone, a drive need not give up its turn after each read.
+  // A single drive need not give up its turn after each read.
   const size_t reads_max =
       busy_count > 1 ? 1 : std::numeric_limits<uint32_t>::max();
   size_t idle_count = 0;

@@ -13,9 +13,9 @@
 
 namespace quire {
 
-// Says which queue a block belongs to, and which drive may read next. Drives
-// take turns, a read each, so that where memory is short the quickest does not
-// get all of it. A drive that lacks memory keeps the turn until enough is free.
+// Maps blocks to queues, and selects the drive to read next. Drives take turns,
+// one read each, so that the fastest does not get all of a scarce memory. A
+// drive that lacks memory keeps its turn until enough is free.
 // Guarded by BlockStore's mutex, except where stated. Queues live as long as
 // the set.
 class DriveSet {
@@ -26,21 +26,21 @@ class DriveSet {
   // Null if there is none of that name.
   DriveQueue* Find(const std::string& name) const;
 
-  // The queue of the drive that a file lies on, or the first one if that is not
+  // Returns the queue of the file's drive, or the first one if that is not
   // known (null, or a drive that is not here).
   // REQUIRES: !empty().
   DriveQueue& QueueOf(const FilePlacement* placement) const;
 
-  // The reads to start now, of all drives: neighbours in the list where they
-  // are of one drive, as far as turns allow.
+  // Returns the reads to start now, of all drives; reads of one drive are
+  // adjacent as far as turns allow.
   DriveReads Plan(SchedulerTime now);
 
   void DequeueAll();
 
-  // Whether reads are at any device.
+  // True if reads are at any device.
   bool has_reads() const;
 
-  // Without the lock; no Submit() runs or follows.
+  // Called without the lock; no Submit() runs or follows.
   void CloseDevices();
 
   bool empty() const { return queues_.empty(); }

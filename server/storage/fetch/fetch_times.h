@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Where the time of fetches went.
+// The time of fetches by step.
 #ifndef QUIRE_SERVER_STORAGE_FETCH_FETCH_TIMES_H_
 #define QUIRE_SERVER_STORAGE_FETCH_FETCH_TIMES_H_
 
@@ -10,18 +10,18 @@
 
 namespace quire {
 
-// The time of one fetch, by what it waited for.
+// The time of one fetch by step.
 struct FetchTime {
-  // For its turn at the drive.
+  // Waiting for its turn at the drive.
   std::chrono::nanoseconds queue{0};
-  // For the drive.
+  // Waiting for the drive.
   std::chrono::nanoseconds device{0};
-  // For a thread that decodes, and for decoding.
+  // Waiting for a decode thread, and decoding.
   std::chrono::nanoseconds decode{0};
 };
 
-// Sums over fetches. Those that wait at the same time count each, so that the
-// sums may exceed the time that passed. Thread-safe.
+// Sums over fetches. Concurrent waits all count, so that the sums may exceed
+// the elapsed time. Thread-safe.
 class FetchTimes {
  public:
   void Add(const FetchTime& time) {

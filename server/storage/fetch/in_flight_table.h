@@ -30,36 +30,35 @@ struct InFlightBlock {
     FetchId id = 0;
     FetchDone done;
     uint32_t part = 0;
-    // As BlockFetch::times; and when the fetch began.
+    // See BlockFetch::times; and the start of the fetch.
     std::shared_ptr<FetchTimes> times = {};
     SchedulerTime begun{0};
   };
 
-  // That of the first fetch. Only its class changes, so that the rest may be
-  // read without the table's lock.
+  // The first fetch. Only its class changes, so that the rest may be read
+  // without the table's lock.
   BlockFetch fetch;
   absl::InlinedVector<Waiter, 1> waiters;
   // Its read has been dispatched: its fetches can no longer be cancelled.
   bool at_device = false;
   // Its first read failed or gave damaged bytes. It is not read a third time
-  // unless that second read was joint and failed.
+  // unless the second read was joint and failed.
   bool repeated = false;
   // A fetch asked for all parts.
   bool all_parts = false;
-  // Set by the queue that the block waits in: itself, and the scheduler's
-  // request that the block is part of.
+  // Set by the queue that the block waits in: that queue, and the scheduler's
+  // request that has the block.
   DriveQueue* queue = nullptr;
   uint64_t request_id = 0;
-  // When its last read was dispatched, and when it ended.
+  // Dispatch and end of its last read.
   SchedulerTime dispatched{0};
   SchedulerTime read_ended{0};
 };
 
-// At most one entry for each block: fetches of one block, or of parts of it,
-// that overlap in time share its entry, and so one read and one decoding. The
-// table holds no lock,
-// calls no one back and does no I/O; what it removes it hands to the caller, to
-// be told and destroyed without the caller's lock.
+// At most one entry for each block: overlapping fetches of one block, or of its
+// parts, share its entry, and so one read and one decoding. The table takes no
+// lock, makes no callbacks and does no I/O. It returns removed objects, for the
+// caller to notify and destroy without its lock.
 // Thread-compatible: BlockStore guards it with its mutex.
 class InFlightTable {
  public:
@@ -77,53 +76,52 @@ class InFlightTable {
   // A fetch that was withdrawn.
   struct Withdrawn {
     FetchDone done;
-    // The block, taken out of the table, if this was its last fetch; the caller
+    // The block, removed from the table, if this was its last fetch; the caller
     // takes it out of its queue. Otherwise null.
     std::unique_ptr<InFlightBlock> abandoned;
   };
 
-  // Null if the block is not in flight. The key's part does not matter.
+  // Null if the block is not in flight. Ignores the key's part.
   InFlightBlock* Find(const BlockKey& key) const;
 
   // Enters a block. The caller Join()s its first fetch and enqueues it.
   // REQUIRES: Find(fetch.key) is null.
   InFlightBlock& Begin(BlockFetch fetch);
 
-  // One more fetch, which begins at `now`, waits for the block. Its class is
-  // the caller's business.
+  // Adds a fetch, which begins at `now`, to the block. The caller handles its
+  // class.
   FetchId Join(InFlightBlock& block, const BlockFetch& fetch, FetchDone done,
                SchedulerTime now);
 
-  // Withdraws a fetch. Nothing if there is none of that id (any more), or if
+  // Withdraws a fetch. Returns nullopt if the id is unknown or has ended, or if
   // its block is at the device.
   std::optional<Withdrawn> Cancel(FetchId id);
 
-  // The block's read was dispatched.
+  // Records that the block's read was dispatched.
   // REQUIRES: !block.at_device.
   void MarkAtDevice(InFlightBlock& block);
 
   // Counts the block's second read, which the caller starts.
   void MarkRepeated(InFlightBlock& block);
 
-  // For a block that was read and is damaged: marks it as repeated and as
-  // waiting again; the caller enqueues it. False, with nothing changed, if it
-  // was read twice already.
+  // For a block that was read and is damaged: marks it as repeated and waiting
+  // again; the caller enqueues it. Returns false without a change if it was
+  // read twice already.
   // REQUIRES: block.at_device.
   bool ReturnToQueue(InFlightBlock& block);
 
-  // Ends all fetches of a block, with its text if `succeeded`, and takes it
-  // out.
+  // Ends all fetches of a block, with its text if `succeeded`, and removes it.
   std::unique_ptr<InFlightBlock> EndAll(const InFlightBlock& block,
                                         bool succeeded);
 
-  // Ends the fetches of `parts`, which ascend, with their text. If there are
-  // others, of parts that were asked for too late to be decoded, the block
-  // stays in the table for them and waits again: the caller enqueues it.
+  // Ends the fetches of `parts`, which ascend, with their text. If fetches of
+  // other parts came too late to be decoded, the block stays in the table and
+  // waits again: the caller enqueues it.
   // REQUIRES: block.at_device.
   std::unique_ptr<InFlightBlock> End(InFlightBlock& block,
                                      std::span<const uint32_t> parts);
 
-  // Takes out all blocks that are not at a device; their fetches count as
+  // Removes all blocks that are not at a device; their fetches count as
   // cancelled. The caller empties the queues.
   std::vector<std::unique_ptr<InFlightBlock>> CancelQueued();
 

@@ -44,7 +44,7 @@ class InFlightTableTest : public ::testing::Test {
 
   InFlightTable table_;
   int joined_count_ = 0;
-  // The fetches that were told of their end, by their number from 0.
+  // Numbers of the answered fetches, from 0.
   std::vector<int> told_;
 };
 
@@ -101,7 +101,7 @@ TEST_F(InFlightTableTest, NothingIsCancelledAtTheDevice) {
   EXPECT_FALSE(table_.Cancel(id).has_value());
   EXPECT_FALSE(table_.Cancel(id + 1).has_value());
   EXPECT_EQ(table_.stats().cancelled_fetches, 0U);
-  // One that joins there is at the device as well.
+  // A fetch that joins there is at the device as well.
   const FetchId late = Join(block);
   EXPECT_EQ(table_.stats().queued_fetches, 0U);
   EXPECT_FALSE(table_.Cancel(late).has_value());
@@ -116,7 +116,7 @@ TEST_F(InFlightTableTest, ADamagedBlockReturnsToTheQueueOnce) {
   ASSERT_TRUE(table_.ReturnToQueue(block));
   EXPECT_EQ(table_.stats().repeated_blocks, 1U);
   EXPECT_EQ(table_.stats().queued_fetches, 2U);
-  // There its fetches can be cancelled again.
+  // Back in the queue its fetches can be cancelled again.
   EXPECT_TRUE(table_.Cancel(id).has_value());
   table_.MarkAtDevice(block);
   EXPECT_FALSE(table_.ReturnToQueue(block));
@@ -163,7 +163,7 @@ TEST_F(InFlightTableTest, CancelsAllThatIsNotAtADevice) {
   }
   const auto cancelled = table_.CancelQueued();
   ASSERT_EQ(cancelled.size(), 3U);
-  // The caller tells them.
+  // The caller answers them.
   EXPECT_TRUE(told_.empty());
   EXPECT_EQ(table_.fetch_count(), 1U);
   EXPECT_EQ(table_.stats().queued_fetches, 0U);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The account of the memory that reads and decoding take, shared by all drives
-// of a store.
+// Account of the memory for reads and decoding, shared by all drives of a
+// store.
 #ifndef QUIRE_SERVER_STORAGE_FETCH_READ_MEMORY_H_
 #define QUIRE_SERVER_STORAGE_FETCH_READ_MEMORY_H_
 
@@ -13,17 +13,17 @@
 
 namespace quire {
 
-// What widening a read for O_DIRECT adds to it at most.
+// Upper bound on the bytes that widening for O_DIRECT adds to a read.
 inline constexpr uint32_t kDirectMarginBytes = 2 * 4096;
 
-// Memory that a block takes from its decoding until it is handed out: its text.
+// Memory of a block from its decoding until it is handed out: its text.
 inline uint64_t WorkSizeBytes(const BlockFetch& fetch) {
   return BufferPool::MemorySizeBytes(fetch.raw_size_bytes);
 }
 
-// Counts bytes; allocates nothing. A read is reserved with its buffer and the
-// work of its blocks before it is started, and each part released when its
-// memory is free again, never earlier.
+// Counts bytes; allocates nothing. A read reserves its buffer and the work of
+// its blocks before it starts. Each part is released when its memory is free
+// again, never earlier.
 // Thread-compatible: BlockStore guards it with its mutex.
 class ReadMemory {
  public:
@@ -31,8 +31,8 @@ class ReadMemory {
   ReadMemory(uint64_t size_bytes_max, bool direct_io)
       : size_bytes_max_(size_bytes_max), direct_io_(direct_io) {}
 
-  // The memory that a read of so many bytes takes for its buffer, as a function
-  // for the scheduler.
+  // Memory of a read's buffer by the size of the read, as a function for the
+  // scheduler.
   using BufferSize = uint64_t (*)(uint64_t);
 
   BufferSize buffer_size() const {
@@ -49,8 +49,7 @@ class ReadMemory {
 
   uint64_t reserved_size_bytes() const { return reserved_size_bytes_; }
 
-  // 0 also while a read that is larger than the bound, and so alone, exceeds
-  // it.
+  // 0 also while a read larger than the limit, and therefore alone, exceeds it.
   uint64_t free_size_bytes() const {
     return size_bytes_max_ - std::min(size_bytes_max_, reserved_size_bytes_);
   }

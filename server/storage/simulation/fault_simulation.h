@@ -60,7 +60,7 @@ using SchedulerFactory = std::function<std::unique_ptr<Scheduler>(
 // device has at most its depth, and reads use at most the memory, except for a
 // lone one. The device does not idle while a request waits and nothing forbids
 // it. Counters equal the state; nothing remains at the end. No wait exceeds
-// WaitBound() (fault_shape.h).
+// WaitBound() (fault_simulation.cc).
 FaultSimulationResult SimulateFaults(const SchedulerFactory& make_scheduler,
                                      const FaultSimulationOptions& options);
 
