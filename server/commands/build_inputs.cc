@@ -54,13 +54,13 @@ const char* NameOf(EntryNote note) {
 void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options) {
   subcommand
       .add_option("INPUT", options.inputs,
-                  "Directory, tar, zip, WARC or file; - is a tar on stdin")
+                  "Directory, tar, zip, WARC, WACZ or file; - is a tar on stdin")
       ->type_name("")
       ->required();
   subcommand.add_flag(
       "--expand", options.expand,
-      "Read tars, WARCs and files named .zip in directories as such; without "
-      "it each is one document");
+      "Read tars, WARCs and files named .zip or .wacz in directories as such; "
+      "without it each is one document");
   subcommand
       .add_option("--expand-ids", options.expand_ids,
                   "Ids of their documents: path, the container's path in the "
@@ -88,7 +88,7 @@ void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options) {
       "--keep-going", options.keep_going,
       "Leave out what cannot be read, and finish: each such input, file, "
       "member or record is named and counted, the archive says how many and "
-      "names the first 20, and the exit code is 1. A WARC that is gzipped "
+      "names the first 20, and the exit code is 1. A WARC that is compressed "
       "record by record is read on at the next record. Reads all inputs once "
       "more");
   AddInputSizeMaxOption(subcommand, options);

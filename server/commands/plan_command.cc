@@ -253,7 +253,7 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
       "and recommend options of build");
   auto arguments = std::make_shared<PlanArguments>();
   plan->add_option("INPUT", arguments->input.inputs,
-                   "Directories, tars, zips, WARCs or files, as for build")
+                   "Directories, tars, zips, WARCs, WACZs or files, as for build")
       ->type_name("")
       ->required();
   plan->add_flag("--expand", arguments->input.expand,

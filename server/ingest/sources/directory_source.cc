@@ -305,7 +305,7 @@ class DirectoryReader final : public SourceReader {
     QUIRE_ASSIGN_OR_RETURN(const bool may_be, MayBeContainer(*file));
     if (may_be) {
       absl::StatusOr<DetectedFile> found =
-          DetectContainer(file, options_, EmptyTar::kIsAFile);
+          DetectContainer(file, options_, FoundIn::kDirectory);
       if (found.status().code() == absl::StatusCode::kDataLoss) {
         Note(EntryNote::kMisnamed,
              absl::StrCat(found.status().message(),

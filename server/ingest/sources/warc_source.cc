@@ -25,9 +25,6 @@ constexpr size_t kShownSizeBytes = 20;
 
 class WarcSource final : public Source {
  public:
-  using OpenStream =
-      std::function<absl::StatusOr<std::unique_ptr<ByteStream>>()>;
-
   WarcSource(std::shared_ptr<const InputFile> file, OpenStream open,
              WarcDamage damage)
       : file_(std::move(file)), open_(std::move(open)), damage_(damage) {}
@@ -52,6 +49,10 @@ class WarcSource final : public Source {
 };
 
 }  // namespace
+
+bool IsWarcStart(absl::string_view text) {
+  return absl::StartsWith(text, kWarcMagic);
+}
 
 WarcReader::WarcReader(std::unique_ptr<ByteStream> stream, std::string name,
                        WarcDamage damage)
@@ -79,7 +80,7 @@ absl::Status WarcReader::PassDamage(const absl::Status& status) {
     return status;
   }
   const absl::StatusOr<std::optional<ByteStream::SkippedPart>> skipped =
-      stream_->SkipPart(record_offset_, kWarcMagic);
+      stream_->SkipPart(record_offset_, IsWarcStart);
   if (!skipped.ok() || !skipped->has_value()) {
     return status;
   }
@@ -313,10 +314,8 @@ absl::StatusOr<uint64_t> WarcReader::SkipRecord(uint64_t size_bytes) {
   return skipped + read;
 }
 
-std::unique_ptr<Source> MakeWarcSource(
-    std::shared_ptr<const InputFile> file,
-    std::function<absl::StatusOr<std::unique_ptr<ByteStream>>()> open,
-    WarcDamage damage) {
+std::unique_ptr<Source> MakeWarcSource(std::shared_ptr<const InputFile> file,
+                                       OpenStream open, WarcDamage damage) {
   return std::make_unique<WarcSource>(std::move(file), std::move(open), damage);
 }
 

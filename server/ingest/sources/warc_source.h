@@ -5,7 +5,6 @@
 #define QUIRE_SERVER_INGEST_SOURCES_WARC_SOURCE_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +22,8 @@ namespace quire {
 
 // Start of every WARC record.
 inline constexpr absl::string_view kWarcMagic = "WARC/";
+
+bool IsWarcStart(absl::string_view text);
 
 // Reaction of a reader to damage.
 enum class WarcDamage { kStop, kSkip };
@@ -44,7 +45,7 @@ enum class WarcDamage { kStop, kSkip };
 //   wrong Content-Length, a truncated file. The message has the record's number
 //   and offset in the uncompressed file.
 //
-// With WarcDamage::kSkip, and in a WARC that is gzipped in members, reading
+// With WarcDamage::kSkip, and in a WARC that is compressed in members, reading
 // continues after such an error with the records of later members. The message
 // then ends with the skipped range; records are counted from there.
 //
@@ -109,10 +110,8 @@ class WarcReader final : public SourceReader {
 };
 
 // `open` starts a pass over the uncompressed text of the WARC in `file`.
-std::unique_ptr<Source> MakeWarcSource(
-    std::shared_ptr<const InputFile> file,
-    std::function<absl::StatusOr<std::unique_ptr<ByteStream>>()> open,
-    WarcDamage damage);
+std::unique_ptr<Source> MakeWarcSource(std::shared_ptr<const InputFile> file,
+                                       OpenStream open, WarcDamage damage);
 
 }  // namespace quire
 
