@@ -53,14 +53,15 @@ const char* NameOf(EntryNote note) {
 
 void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options) {
   subcommand
-      .add_option("INPUT", options.inputs,
-                  "Directory, tar, zip, WARC, WACZ or file; - is a tar on stdin")
+      .add_option(
+          "INPUT", options.inputs,
+          "Directory, tar, zip, WARC, ARC, WACZ or file; - is a tar on stdin")
       ->type_name("")
       ->required();
-  subcommand.add_flag(
-      "--expand", options.expand,
-      "Read tars, WARCs and files named .zip or .wacz in directories as such; "
-      "without it each is one document");
+  subcommand.add_flag("--expand", options.expand,
+                      "Read tars, WARCs, ARCs and files named .zip or .wacz in "
+                      "directories as such; "
+                      "without it each is one document");
   subcommand
       .add_option("--expand-ids", options.expand_ids,
                   "Ids of their documents: path, the container's path in the "
@@ -209,10 +210,10 @@ void InputReport::PrintHints(const SkippedEntries& skipped) const {
     std::cerr << "hint: "
               << FormatCounted(
                      unexpanded_count_,
-                     "file of the directories is a tar, zip or WARC, and is "
-                     "one document",
-                     "files of the directories are tars, zips or WARCs, and "
-                     "each is one document")
+                     "file of the directories is a tar, zip, WARC, ARC or "
+                     "WACZ, and is one document",
+                     "files of the directories are tars, zips, WARCs, ARCs or "
+                     "WACZs, and each is one document")
               << "; --expand makes documents of what they hold\n";
   }
 }

@@ -253,11 +253,12 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
       "and recommend options of build");
   auto arguments = std::make_shared<PlanArguments>();
   plan->add_option("INPUT", arguments->input.inputs,
-                   "Directories, tars, zips, WARCs, WACZs or files, as for build")
+                   "Directories, tars, zips, WARCs, ARCs, WACZs or files"
+                   ", as for build")
       ->type_name("")
       ->required();
   plan->add_flag("--expand", arguments->input.expand,
-                 "Tars, zips and WARCs in directories are read as such");
+                 "Containers in directories are read as such");
   AddInputSizeMaxOption(*plan, arguments->input);
   AddByteSizeOption(*plan, "--text-size", arguments->text_size_bytes,
                     "Text of the collection that the inputs stand for; 0: that "

@@ -53,7 +53,7 @@ class ByteStream {
   // True if a part can begin with `text`: its first kPartStartSizeBytes, or all
   // of it if it has fewer.
   using IsPartStart = bool (*)(absl::string_view text);
-  static constexpr size_t kPartStartSizeBytes = 16;
+  static constexpr size_t kPartStartSizeBytes = 1024;
 
   // Skips the rest of the independently compressed part, such as a gzip member,
   // that contains byte `text_offset` of the stream, also after an error. Read()

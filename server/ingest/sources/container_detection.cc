@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/status_macros.h"
+#include "server/ingest/sources/arc_header.h"
 #include "server/ingest/sources/compressed_text.h"
 #include "server/ingest/sources/container_source.h"
 #include "server/ingest/sources/input_limits.h"
@@ -111,6 +113,32 @@ const ContainerKind* ClaimedKind(absl::string_view path) {
   return nullptr;
 }
 
+std::optional<RecordFormat> RecordFormatOf(absl::string_view start) {
+  return IsWarcStart(start) ? std::optional(RecordFormat::kWarc)
+         : absl::StartsWith(start, kArcMagic)
+             ? std::optional(RecordFormat::kArc)
+             : std::nullopt;
+}
+
+// The same for a file whose first member is damaged: of the first of the others
+// that begins a record.
+absl::StatusOr<std::optional<RecordFormat>> RecordFormatAfterDamage(
+    const CompressedText& whole) {
+  for (const RecordFormat format : {RecordFormat::kWarc, RecordFormat::kArc}) {
+    QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<ByteStream> text,
+                           whole.Open());
+    // Starts the first member.
+    uint8_t first = 0;
+    text->Read(MutableByteView(&first, 1)).status().IgnoreError();
+    QUIRE_ASSIGN_OR_RETURN(const auto skipped,
+                           text->SkipPart(0, RecordStart(format)));
+    if (skipped.has_value() && !skipped->is_last) {
+      return format;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 absl::StatusOr<DetectedFile> DetectContainer(
@@ -120,7 +148,7 @@ absl::StatusOr<DetectedFile> DetectContainer(
   const uint64_t size_bytes_max =
       InputSizeBytesMax(options.input_size_bytes_max, stored_size_bytes);
   QUIRE_ASSIGN_OR_RETURN(
-      CompressedText whole,
+      const CompressedText whole,
       CompressedText::Detect(
           [file]() -> absl::StatusOr<std::unique_ptr<ByteStream>> {
             return std::make_unique<FileStream>(file);
@@ -130,20 +158,18 @@ absl::StatusOr<DetectedFile> DetectContainer(
   detected.is_compressed = whole.is_compressed();
   std::vector<uint8_t> start(kTarBlockSizeBytes);
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> text, whole.Open());
-  OpenStream open = [whole = std::move(whole)] { return whole.Open(); };
+  OpenStream open = [whole] { return whole.Open(); };
   const absl::StatusOr<size_t> start_size = ReadFully(*text, start);
   start.resize(start_size.value_or(0));
   const absl::string_view start_text = AsText(start);
   const WarcDamage damage =
       options.skip_damage ? WarcDamage::kSkip : WarcDamage::kStop;
-  bool is_warc = IsWarcStart(start_text);
+  std::optional<RecordFormat> format = RecordFormatOf(start_text);
   if (absl::IsDataLoss(start_size.status()) && options.skip_damage) {
-    // The damage may be in the first of many members.
-    QUIRE_ASSIGN_OR_RETURN(const auto skipped, text->SkipPart(0, IsWarcStart));
-    is_warc = skipped.has_value() && !skipped->is_last;
+    QUIRE_ASSIGN_OR_RETURN(format, RecordFormatAfterDamage(whole));
   }
-  if (is_warc) {
-    detected.container = MakeWarcSource(file, std::move(open), damage);
+  if (format.has_value()) {
+    detected.container = MakeWarcSource(file, std::move(open), *format, damage);
     return detected;
   }
   QUIRE_RETURN_IF_ERROR(start_size.status());
@@ -187,8 +213,9 @@ absl::StatusOr<bool> MayBeContainer(const InputFile& file) {
   std::array<uint8_t, kTarBlockSizeBytes> start = {};
   QUIRE_ASSIGN_OR_RETURN(const size_t size, file.ReadAt(0, start));
   const absl::string_view text = AsText(start).substr(0, size);
-  return IsWarcStart(text) || IsZipStart(text) || MayBeCompressed(text) ||
-         ClaimsToBeTar(text) || (size == start.size() && IsTarHeader(start));
+  return RecordFormatOf(text).has_value() || IsZipStart(text) ||
+         MayBeCompressed(text) || ClaimsToBeTar(text) ||
+         (size == start.size() && IsTarHeader(start));
 }
 
 bool IsNamedZip(absl::string_view path) {

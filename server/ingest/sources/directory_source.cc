@@ -294,6 +294,8 @@ class DirectoryReader final : public SourceReader {
     document.id = std::move(id);
     document.size_bytes = static_cast<uint64_t>(status.st_size);
     document.capture_time_ms = int64_t{status.st_mtim.tv_sec} * 1000;
+    document.has_mode = true;
+    document.has_owner = true;
     return document;
   }
 

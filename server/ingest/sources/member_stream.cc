@@ -183,10 +183,7 @@ bool MemberStream::BeginsMember(ByteView bytes, IsPartStart is_start) {
         decoder_->Decode(bytes, MutableByteView(text).subspan(size));
     bytes = bytes.subspan(step.consumed_bytes);
     size += step.produced_bytes;
-    if (!step.error.empty()) {
-      return false;
-    }
-    if (step.has_ended ||
+    if (step.has_ended || !step.error.empty() ||
         (step.consumed_bytes == 0 && step.produced_bytes == 0)) {
       break;
     }

@@ -44,7 +44,7 @@ class MemberDecoder {
   // True if `bytes` begin with a member's magic number.
   virtual bool HasMagic(ByteView bytes) const = 0;
 
-  // Size of the prefix of a member that suffices to decode its first 16 bytes.
+  // Size of the prefix of a member that suffices to recognise its text.
   virtual size_t PrefixSizeBytes() const = 0;
 
   // The next Decode() starts a member, also in the middle of another.

@@ -210,7 +210,7 @@ class WaczReader final : public SourceReader {
             name, input_.size_bytes_max));
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> stream, text.Open());
     return std::make_unique<WarcReader>(std::move(stream), std::move(name),
-                                        damage_);
+                                        RecordFormat::kWarc, damage_);
   }
 
   void NoteOthers() {

@@ -135,7 +135,8 @@ std::vector<std::string> ReadPastDamage(const std::string& compressed,
                                         int& failure_count) {
   auto stream = OpenGzipStream(
       std::make_unique<MemoryStream>(AsBytes(compressed)), "x.warc.gz");
-  WarcReader reader(*std::move(stream), "x.warc.gz", WarcDamage::kSkip);
+  WarcReader reader(*std::move(stream), "x.warc.gz", RecordFormat::kWarc,
+                    WarcDamage::kSkip);
   std::vector<std::string> records;
   failure_count = 0;
   bool goes_on = true;
