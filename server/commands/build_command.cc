@@ -34,11 +34,11 @@ namespace fs = std::filesystem;
 
 constexpr char kFooter[] =
     R"(The contents determine the kind of an INPUT: a directory (every regular file in
-it), a tar or zip, a WARC (each of these three also compressed), or any other
-file, which is one document. - is a tar on standard input. Symbolic links are not
-followed.
+it), a tar or zip, a WARC or ARC (each of these four also compressed), a WACZ (the
+WARCs in it, in the order of their names), or any other file, which is one
+document. - is a tar on standard input. Symbolic links are not followed.
 A file's id is its path in the directory, a member's its name in the container
-without a leading ./ of it, a WARC record's its URI.
+without a leading ./ of it, the record's of a WARC or ARC its URI.
 
 A GLOB has rsync's syntax: * and ? match within a name, ** across slashes too,
 [a-z] one character. It matches whole names at any depth; from the start of the

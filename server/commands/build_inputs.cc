@@ -53,13 +53,15 @@ const char* NameOf(EntryNote note) {
 
 void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options) {
   subcommand
-      .add_option("INPUT", options.inputs,
-                  "Directory, tar, zip, WARC or file; - is a tar on stdin")
+      .add_option(
+          "INPUT", options.inputs,
+          "Directory, tar, zip, WARC, ARC, WACZ or file; - is a tar on stdin")
       ->type_name("")
       ->required();
-  subcommand.add_flag("--expand", options.expand,
-                      "Expand tars, WARCs and files named .zip in directories; "
-                      "otherwise each is one document");
+  subcommand.add_flag(
+      "--expand", options.expand,
+      "Expand tars, WARCs, ARCs and files named .zip or .wacz in "
+      "directories; otherwise each is one document");
   subcommand
       .add_option("--expand-ids", options.expand_ids,
                   "Ids of expanded documents: path, the container's path in "
@@ -87,8 +89,8 @@ void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options) {
       "--keep-going", options.keep_going,
       "Skip unreadable inputs, files, members and records: each is named and "
       "counted, the archive records their number and names the first 20, and "
-      "the exit code is 1. A WARC that is gzipped record by record is read on "
-      "at the next record. Reads all inputs once "
+      "the exit code is 1. A WARC that is compressed record by record is read "
+      "on at the next record. Reads all inputs once "
       "more");
   AddInputSizeMaxOption(subcommand, options);
   subcommand.add_flag("-v,--verbose", options.verbose,
@@ -206,10 +208,10 @@ void InputReport::PrintHints(const SkippedEntries& skipped) const {
     std::cerr << "hint: "
               << FormatCounted(
                      unexpanded_count_,
-                     "file of the directories is a tar, zip or WARC, and is "
-                     "one document",
-                     "files of the directories are tars, zips or WARCs, and "
-                     "each is one document")
+                     "file of the directories is a tar, zip, WARC, ARC or "
+                     "WACZ, and is one document",
+                     "files of the directories are tars, zips, WARCs, ARCs or "
+                     "WACZs, and each is one document")
               << "; --expand splits them into documents\n";
   }
 }

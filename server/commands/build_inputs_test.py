@@ -38,6 +38,24 @@ def tar_of(files):
     return out.getvalue()
 
 
+def arc_of(urls):
+    head = b"1 0 Test\nURL IP-address Archive-date Content-type Archive-length\n"
+    out = b"filedesc://x.arc 0.0.0.0 20050622190800 text/plain %d\n%s\n" % (len(head), head)
+    for url in urls:
+        block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + url
+        out += b"%s 1.2.3.4 20050622190850 text/html %d\n%s\n" % (url, len(block), block)
+    return out
+
+
+def wacz_of(members):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, contents in members.items():
+            archive.writestr(name, contents)
+        archive.writestr("datapackage.json", "{}")
+    return out.getvalue()
+
+
 class BuildInputsTest(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory(prefix="quire-inputs-")
@@ -78,7 +96,7 @@ class BuildInputsTest(unittest.TestCase):
         self.write("notes.txt", b"notes")
         said = self.build("crawl")
         self.assertEqual(said.count("--expand"), 1, said)
-        self.assertIn("3 files of the directories are tars, zips or WARCs", said)
+        self.assertIn("3 files of the directories are tars, zips, WARCs, ARCs or WACZs", said)
         self.assertEqual(self.document_count(), 4)
         self.assertEqual(self.build("-q", "crawl"), "")
 
@@ -129,6 +147,62 @@ class BuildInputsTest(unittest.TestCase):
         self.assertEqual(self.inspect()["unread_input_count"], 1)
         self.build("--keep-going", "crawl/good")
         self.assertEqual(self.inspect()["unread_input_count"], 0)
+
+    def test_reads_crawls_of_other_formats(self):
+        self.write("x.wacz", wacz_of({
+            "archive/b.warc.gz": gzip.compress(warc_record("http://u/2", "two")),
+            "archive/a.warc": warc_record("http://u/1", "one"),
+            "indexes/index.cdx": b"not read"}))
+        self.write("y.arc.gz", gzip.compress(arc_of([b"http://u/3", b"http://u/4"])))
+        inputs = ("crawl/x.wacz", "crawl/y.arc.gz")
+        self.assertNotIn("warning", self.build(*inputs))
+        self.assertEqual(self.document_count(), 5)
+        segment = (self.directory / "x.quire" / "segment-00000000").read_bytes()
+        self.assertIn(b"filedesc://x.arc", segment)
+        self.assertEqual(self.run_quired("verify", "x.quire").returncode, 0)
+        self.assertEqual(self.run_quired("plan", *inputs).returncode, 0)
+        self.build("-", stdin=(self.crawl / "x.wacz").read_bytes())
+        self.assertEqual(self.document_count(), 2)
+        self.build("--expand", "crawl")
+        self.assertEqual(self.document_count(), 5)
+        said = self.build("crawl")
+        self.assertIn("2 files of the directories are tars, zips, WARCs, ARCs or WACZs", said)
+
+    def test_names_what_is_wrong_with_a_wacz(self):
+        self.write("none.wacz", wacz_of({"archive/readme": b"no WARC"}))
+        self.write("good", b"good")
+        for command in (("build", "-o", "y.quire"), ("plan",)):
+            result = self.run_quired(*command, "crawl/none.wacz")
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(b"crawl/none.wacz: a WACZ must hold archive/*.warc or "
+                          b"archive/*.warc.gz, and none of its 2 entries is one", result.stderr)
+            self.assertFalse((self.directory / "y.quire").exists())
+        said = self.build("--keep-going", "crawl/none.wacz", "crawl/good", code=1)
+        self.assertIn("warning: 1 input, file, member or record could not be read", said)
+        self.assertEqual(self.inspect()["unread_input_count"], 1)
+        whole = wacz_of({"archive/a.warc": warc_record("http://u/1", "one" * 1000)})
+        for size in (100, len(whole) - 30):
+            self.write("cut.wacz", whole[:size])
+            result = self.run_quired("build", "-o", "y.quire", "crawl/cut.wacz")
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(b"crawl/cut.wacz: ", result.stderr)
+            self.assertFalse((self.directory / "y.quire").exists())
+
+    def test_says_which_attributes_are_dropped(self):
+        self.write("a", b"1")
+        os.symlink("a", self.crawl / "link")
+        said = self.build("crawl")
+        self.assertIn("  not kept of files: 1 mode, 1 owner, 1 symbolic link\n", said)
+        self.write("x.tar", tar_of({"b": b"2", "c": b"3"}))
+        self.assertIn("  not kept of files: 2 modes, 2 owners\n", self.build("crawl/x.tar"))
+        # The zip says a mode, and no owner.
+        zipped = io.BytesIO()
+        with zipfile.ZipFile(zipped, "w") as archive:
+            archive.writestr("d", b"4")
+        self.write("x.zip", zipped.getvalue())
+        self.assertIn("  not kept of files: 1 mode\n", self.build("crawl/x.zip"))
+        self.write("x.warc", warc_record("http://u/1", "one"))
+        self.assertNotIn("not kept", self.build("crawl/x.warc"))
 
     def test_keeps_going_only_if_something_can_be_read(self):
         said = self.build("--keep-going", "missing", "gone", code=1)

@@ -88,6 +88,22 @@ void PrintWarnings(const BuildSummary& summary, const Archive& archive) {
   }
 }
 
+// Prints what archives do not keep of the inputs.
+void PrintDropped(const BuildSummary& summary) {
+  std::vector<std::string> parts;
+  const auto add = [&parts](uint64_t count, const char* one, const char* many) {
+    if (count > 0) {
+      parts.push_back(FormatCounted(count, one, many));
+    }
+  };
+  add(summary.dropped_attributes.mode_count, "mode", "modes");
+  add(summary.dropped_attributes.owner_count, "owner", "owners");
+  add(summary.skipped.symbolic_links, "symbolic link", "symbolic links");
+  if (!parts.empty()) {
+    std::cerr << "  not kept of files: " << absl::StrJoin(parts, ", ") << "\n";
+  }
+}
+
 // Prints the members that --inflate skipped because of their size.
 void PrintOversizedMembers(const BuildOptions& options,
                            const BuildSummary& summary) {
@@ -163,6 +179,7 @@ void PrintSummary(const std::string& output, const BuildOptions& options,
               << "\n";
   }
   PrintOversizedMembers(options, summary);
+  PrintDropped(summary);
   const uint64_t repeated_count = CountRepeatedIds(archive);
   if (repeated_count > 0) {
     std::cerr << "  "

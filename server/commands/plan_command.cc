@@ -253,11 +253,12 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
       "and recommend options of build");
   auto arguments = std::make_shared<PlanArguments>();
   plan->add_option("INPUT", arguments->input.inputs,
-                   "Directories, tars, zips, WARCs or files, as for build")
+                   "Directories, tars, zips, WARCs, ARCs, WACZs or files"
+                   ", as for build")
       ->type_name("")
       ->required();
   plan->add_flag("--expand", arguments->input.expand,
-                 "Expand tars, zips and WARCs in directories");
+                 "Expand containers in directories");
   AddInputSizeMaxOption(*plan, arguments->input);
   AddByteSizeOption(*plan, "--text-size", arguments->text_size_bytes,
                     "Size of the full collection; 0: same as the inputs");

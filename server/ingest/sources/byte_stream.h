@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,17 +50,21 @@ class ByteStream {
     bool is_last = false;
   };
 
+  // True if a part can begin with `text`: its first kPartStartSizeBytes, or all
+  // of it if it has fewer.
+  using IsPartStart = bool (*)(absl::string_view text);
+  static constexpr size_t kPartStartSizeBytes = 1024;
+
   // Skips the rest of the independently compressed part, such as a gzip member,
   // that contains byte `text_offset` of the stream, also after an error. Read()
-  // continues at the start of the next part whose text begins with `beginning`;
-  // that becomes byte 0. Returns nullopt if the stream cannot do this.
-  // REQUIRES: `text_offset` is at most the number of bytes read;
-  // beginning.size() <= 16.
+  // continues at the start of the next part that `is_start` accepts; that
+  // becomes byte 0. Returns nullopt if the stream cannot do this.
+  // REQUIRES: `text_offset` is at most the number of bytes read.
   // Errors: as Read(), except damage.
   virtual absl::StatusOr<std::optional<SkippedPart>> SkipPart(
-      uint64_t text_offset, absl::string_view beginning) {
+      uint64_t text_offset, IsPartStart is_start) {
     static_cast<void>(text_offset);
-    static_cast<void>(beginning);
+    static_cast<void>(is_start);
     return std::nullopt;
   }
 
@@ -69,6 +74,9 @@ class ByteStream {
     return false;
   }
 };
+
+// Starts a pass over a stream: at its first byte, each time.
+using OpenStream = std::function<absl::StatusOr<std::unique_ptr<ByteStream>>()>;
 
 // A regular file, open for reading. All passes over an input share it, so they
 // see the same file even if another takes its name. Immutable, thread-safe.
@@ -161,8 +169,13 @@ class BoundedStream final : public ByteStream {
   bool IsVerified() const override { return stream_->IsVerified(); }
 
   absl::StatusOr<std::optional<SkippedPart>> SkipPart(
-      uint64_t text_offset, absl::string_view beginning) override {
-    return stream_->SkipPart(text_offset, beginning);
+      uint64_t text_offset, IsPartStart is_start) override {
+    return stream_->SkipPart(text_offset, is_start);
+  }
+
+  bool Seek(uint64_t offset) override {
+    read_bytes_ = offset;
+    return stream_->Seek(offset);
   }
 
  private:

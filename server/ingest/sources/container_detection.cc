@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,70 +14,16 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/status_macros.h"
+#include "server/ingest/sources/arc_header.h"
+#include "server/ingest/sources/compressed_text.h"
 #include "server/ingest/sources/container_source.h"
-#include "server/ingest/sources/gzip_stream.h"
 #include "server/ingest/sources/input_limits.h"
 #include "server/ingest/sources/libarchive_input.h"
+#include "server/ingest/sources/wacz_source.h"
 #include "server/ingest/sources/warc_source.h"
 
 namespace quire {
 namespace {
-
-using FilePtr = std::shared_ptr<const InputFile>;
-
-enum class Compression { kNone, kGzip, kOther };
-
-// Parameters of a pass over a file.
-struct TextForm {
-  Compression compression = Compression::kNone;
-  // Upper bound on its decompressed size.
-  uint64_t size_bytes_max = 0;
-};
-
-absl::StatusOr<std::unique_ptr<ByteStream>> OpenCompressed(
-    const FilePtr& file, Compression compression) {
-  auto stream = std::make_unique<FileStream>(file);
-  if (compression == Compression::kGzip) {
-    return GzipStream::Create(std::move(stream), file->name());
-  }
-  QUIRE_ASSIGN_OR_RETURN(
-      std::unique_ptr<DecompressedStream> text,
-      DecompressedStream::Create(std::move(stream), file->name()));
-  if (text == nullptr) {
-    return absl::UnavailableError(absl::StrCat(
-        file->name(),
-        ": was compressed when it was opened and is not now; do not change ",
-        "the input during a build"));
-  }
-  return text;
-}
-
-// Starts a pass over the text of `file`.
-absl::StatusOr<std::unique_ptr<ByteStream>> OpenText(const FilePtr& file,
-                                                     const TextForm& form) {
-  if (form.compression == Compression::kNone) {
-    return std::make_unique<FileStream>(file);
-  }
-  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> text,
-                         OpenCompressed(file, form.compression));
-  return std::make_unique<BoundedStream>(std::move(text), file->name(),
-                                         form.size_bytes_max);
-}
-
-absl::StatusOr<Compression> DetectCompression(const FilePtr& file) {
-  std::array<uint8_t, 3> start = {};
-  QUIRE_ASSIGN_OR_RETURN(const size_t size, file->ReadAt(0, start));
-  // The magic number includes deflate, gzip's only method: two bytes are too
-  // few to call a file damaged if it does not decompress.
-  if (size == start.size() && start[0] == 0x1F && start[1] == 0x8B &&
-      start[2] == 8) {
-    return Compression::kGzip;
-  }
-  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<DecompressedStream> text,
-                         DecompressedStream::Create(
-                             std::make_unique<FileStream>(file), file->name()));
-  return text != nullptr ? Compression::kOther : Compression::kNone;
-}
 
 bool IsZipStart(absl::string_view text) {
   return absl::StartsWith(text, "PK\x03\x04") ||
@@ -116,6 +63,20 @@ constexpr std::array<absl::string_view, 4> kCompressionSuffixes = {
 constexpr std::array<absl::string_view, 4> kCompressedTarSuffixes = {
     ".tgz", ".tbz2", ".txz", ".tzst"};
 
+// How messages name a kind of container: Source::kind().
+struct ContainerKind {
+  absl::string_view kind;
+  absl::string_view suffix;
+  absl::string_view phrase;
+};
+
+constexpr std::array<ContainerKind, 5> kContainerKinds = {
+    ContainerKind{"warc", ".warc", "a WARC"},
+    ContainerKind{"arc", ".arc", "an ARC"},
+    ContainerKind{"wacz", ".wacz", "a WACZ"},
+    ContainerKind{"tar", ".tar", "a tar"},
+    ContainerKind{"zip", ".zip", "a zip"}};
+
 template <typename Suffixes>
 bool EndsWithAny(absl::string_view path, const Suffixes& suffixes) {
   return std::any_of(suffixes.begin(), suffixes.end(),
@@ -129,49 +90,86 @@ bool ClaimsCompression(absl::string_view path) {
          EndsWithAny(path, kCompressedTarSuffixes);
 }
 
-// "warc", "tar", "zip", or empty for other names.
-absl::string_view ClaimedKind(absl::string_view path) {
+const ContainerKind* FindKind(absl::string_view kind) {
+  const auto* const found = std::find_if(
+      kContainerKinds.begin(), kContainerKinds.end(),
+      [kind](const ContainerKind& entry) { return entry.kind == kind; });
+  return found != kContainerKinds.end() ? found : nullptr;
+}
+
+// Null for other names.
+const ContainerKind* ClaimedKind(absl::string_view path) {
   if (EndsWithAny(path, kCompressedTarSuffixes)) {
-    return "tar";
+    return FindKind("tar");
   }
   if (EndsWithAny(path, kCompressionSuffixes)) {
     path = path.substr(0, path.rfind('.'));
   }
-  return absl::EndsWithIgnoreCase(path, ".warc")  ? "warc"
-         : absl::EndsWithIgnoreCase(path, ".tar") ? "tar"
-         : IsNamedZip(path)                       ? "zip"
-                                                  : "";
+  for (const ContainerKind& kind : kContainerKinds) {
+    if (absl::EndsWithIgnoreCase(path, kind.suffix)) {
+      return &kind;
+    }
+  }
+  return nullptr;
+}
+
+std::optional<RecordFormat> RecordFormatOf(absl::string_view start) {
+  return IsWarcStart(start) ? std::optional(RecordFormat::kWarc)
+         : absl::StartsWith(start, kArcMagic)
+             ? std::optional(RecordFormat::kArc)
+             : std::nullopt;
+}
+
+// The same for a file whose first member is damaged: of the first of the others
+// that begins a record.
+absl::StatusOr<std::optional<RecordFormat>> RecordFormatAfterDamage(
+    const CompressedText& whole) {
+  for (const RecordFormat format : {RecordFormat::kWarc, RecordFormat::kArc}) {
+    QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<ByteStream> text,
+                           whole.Open());
+    // Starts the first member.
+    uint8_t first = 0;
+    text->Read(MutableByteView(&first, 1)).status().IgnoreError();
+    QUIRE_ASSIGN_OR_RETURN(const auto skipped,
+                           text->SkipPart(0, RecordStart(format)));
+    if (skipped.has_value() && !skipped->is_last) {
+      return format;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
 absl::StatusOr<DetectedFile> DetectContainer(
     const std::shared_ptr<const InputFile>& file, const SourceOptions& options,
-    EmptyTar empty_tar) {
+    FoundIn found_in) {
   QUIRE_ASSIGN_OR_RETURN(const uint64_t stored_size_bytes, file->SizeBytes());
-  TextForm form;
-  form.size_bytes_max =
+  const uint64_t size_bytes_max =
       InputSizeBytesMax(options.input_size_bytes_max, stored_size_bytes);
-  QUIRE_ASSIGN_OR_RETURN(form.compression, DetectCompression(file));
+  QUIRE_ASSIGN_OR_RETURN(
+      const CompressedText whole,
+      CompressedText::Detect(
+          [file]() -> absl::StatusOr<std::unique_ptr<ByteStream>> {
+            return std::make_unique<FileStream>(file);
+          },
+          file->name(), size_bytes_max));
   DetectedFile detected;
-  detected.is_compressed = form.compression != Compression::kNone;
+  detected.is_compressed = whole.is_compressed();
   std::vector<uint8_t> start(kTarBlockSizeBytes);
-  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> text,
-                         OpenText(file, form));
-  auto open = [file, form] { return OpenText(file, form); };
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> text, whole.Open());
+  OpenStream open = [whole] { return whole.Open(); };
   const absl::StatusOr<size_t> start_size = ReadFully(*text, start);
   start.resize(start_size.value_or(0));
   const absl::string_view start_text = AsText(start);
-  bool is_warc = absl::StartsWith(start_text, kWarcMagic);
+  const WarcDamage damage =
+      options.skip_damage ? WarcDamage::kSkip : WarcDamage::kStop;
+  std::optional<RecordFormat> format = RecordFormatOf(start_text);
   if (absl::IsDataLoss(start_size.status()) && options.skip_damage) {
-    // The damage may be in the first of many members.
-    QUIRE_ASSIGN_OR_RETURN(const auto skipped, text->SkipPart(0, kWarcMagic));
-    is_warc = skipped.has_value() && !skipped->is_last;
+    QUIRE_ASSIGN_OR_RETURN(format, RecordFormatAfterDamage(whole));
   }
-  if (is_warc) {
-    detected.container = MakeWarcSource(
-        file, std::move(open),
-        options.skip_damage ? WarcDamage::kSkip : WarcDamage::kStop);
+  if (format.has_value()) {
+    detected.container = MakeWarcSource(file, std::move(open), *format, damage);
     return detected;
   }
   QUIRE_RETURN_IF_ERROR(start_size.status());
@@ -181,16 +179,25 @@ absl::StatusOr<DetectedFile> DetectContainer(
   container.file = detected.is_compressed ? nullptr : file;
   container.stored_size_bytes = stored_size_bytes;
   container.spool_directory = options.spool_directory;
-  container.size_bytes_max = form.size_bytes_max;
+  container.size_bytes_max = size_bytes_max;
   if (IsZipStart(start_text)) {
-    detected.container = MakeZipSource(std::move(container));
+    // Other zips in directories stay as they are, so their entries do not
+    // matter.
+    if (container.file != nullptr &&
+        (found_in != FoundIn::kDirectory || IsNamedZip(file->name()))) {
+      QUIRE_ASSIGN_OR_RETURN(detected.container,
+                             MakeWaczSource(container, damage));
+    }
+    if (detected.container == nullptr) {
+      detected.container = MakeZipSource(std::move(container));
+    }
     return detected;
   }
   const bool whole_block = start.size() == kTarBlockSizeBytes;
   const bool zeros = std::all_of(start.begin(), start.end(),
                                  [](uint8_t byte) { return byte == 0; });
   if (whole_block &&
-      (IsTarHeader(start) || (empty_tar == EmptyTar::kIsATar && zeros))) {
+      (IsTarHeader(start) || (found_in == FoundIn::kStandardInput && zeros))) {
     detected.container = MakeTarSource(std::move(container));
     return detected;
   }
@@ -206,26 +213,29 @@ absl::StatusOr<bool> MayBeContainer(const InputFile& file) {
   std::array<uint8_t, kTarBlockSizeBytes> start = {};
   QUIRE_ASSIGN_OR_RETURN(const size_t size, file.ReadAt(0, start));
   const absl::string_view text = AsText(start).substr(0, size);
-  return absl::StartsWith(text, kWarcMagic) || IsZipStart(text) ||
+  return RecordFormatOf(text).has_value() || IsZipStart(text) ||
          MayBeCompressed(text) || ClaimsToBeTar(text) ||
          (size == start.size() && IsTarHeader(start));
 }
 
 bool IsNamedZip(absl::string_view path) {
-  return absl::EndsWithIgnoreCase(path, ".zip");
+  return absl::EndsWithIgnoreCase(path, ".zip") || IsNamedWacz(path);
 }
 
 std::string Misnaming(absl::string_view path, const DetectedFile& detected) {
-  const absl::string_view claimed = ClaimedKind(path);
-  const absl::string_view kind =
-      detected.container == nullptr ? "file" : detected.container->kind();
-  if (!claimed.empty() && claimed != kind) {
-    return absl::StrCat("is named like a ",
-                        claimed == "warc" ? "WARC" : claimed,
-                        ", and its contents are ",
-                        detected.container == nullptr
-                            ? "not one; it is kept as one document, as it is"
-                            : absl::StrCat("a ", kind, "; it is read as that"));
+  const ContainerKind* const claimed = ClaimedKind(path);
+  const ContainerKind* const kind = detected.container == nullptr
+                                        ? nullptr
+                                        : FindKind(detected.container->kind());
+  // A WACZ is a zip.
+  const bool is_as_claimed =
+      claimed == kind || (claimed != nullptr && kind != nullptr &&
+                          claimed->kind == "zip" && kind->kind == "wacz");
+  if (claimed != nullptr && !is_as_claimed) {
+    return absl::StrCat(
+        "is named like ", claimed->phrase, ", and its contents are ",
+        kind == nullptr ? "not one; it is kept as one document, as it is"
+                        : absl::StrCat(kind->phrase, "; it is read as that"));
   }
   if (ClaimsCompression(path) && !detected.is_compressed) {
     return "is named like a compressed file, and its contents are not "

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Detects tars, zips and WARCs by their contents, not by their names.
+// Detects tars, zips, WACZs, WARCs and ARCs by their contents, not by their
+// names.
 #ifndef QUIRE_SERVER_INGEST_SOURCES_CONTAINER_DETECTION_H_
 #define QUIRE_SERVER_INGEST_SOURCES_CONTAINER_DETECTION_H_
 
@@ -21,21 +22,22 @@ struct DetectedFile {
   bool is_compressed = false;
 };
 
-// A tar of zeros alone is empty, but any other file may be one too.
-enum class EmptyTar { kIsATar, kIsAFile };
+// On standard input, zeros alone are an empty tar. In directories, only files
+// with IsNamedZip() are searched for the parts of a WACZ.
+enum class FoundIn { kStandardInput, kArgument, kDirectory };
 
 // Errors: DataLoss     begins like a compressed file or a tar, but is damaged
 //                      from the start.
 //         Unavailable  the file cannot be read.
 absl::StatusOr<DetectedFile> DetectContainer(
     const std::shared_ptr<const InputFile>& file, const SourceOptions& options,
-    EmptyTar empty_tar);
+    FoundIn found_in);
 
 // False only if DetectContainer() would find an uncompressed file that is not a
 // container. Takes one short read. Errors: Unavailable.
 absl::StatusOr<bool> MayBeContainer(const InputFile& file);
 
-// True if the file is named like a zip.
+// True if the file is named like a zip or WACZ.
 bool IsNamedZip(absl::string_view path);
 
 // Returns the conflict between the name of the file at `path` and `detected`:

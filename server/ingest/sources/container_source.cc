@@ -124,6 +124,8 @@ class ContainerReader final : public SourceReader {
     document.id = std::string(id);
     document.size_bytes = size_bytes;
     document.capture_time_ms = walker_->time_ms();
+    document.has_mode = walker_->has_mode();
+    document.has_owner = walker_->has_owner();
     return document;
   }
 

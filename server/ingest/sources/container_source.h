@@ -5,7 +5,6 @@
 #define QUIRE_SERVER_INGEST_SOURCES_CONTAINER_SOURCE_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -22,7 +21,7 @@ namespace quire {
 struct ContainerInput {
   std::string name;
   // Opens the container's decompressed bytes.
-  std::function<absl::StatusOr<std::unique_ptr<ByteStream>>()> open;
+  OpenStream open;
   // The file itself if it is not compressed, otherwise null. With it zips are
   // read by their directory, and unneeded parts are skipped.
   std::shared_ptr<const InputFile> file;

@@ -150,7 +150,7 @@ TEST(ContainerSourceTest, LinksOfACompressedTarDoNotDecompressItOnceEach) {
   input.name = file->name();
   input.open = [&]() -> absl::StatusOr<std::unique_ptr<ByteStream>> {
     ++opened_count;
-    return GzipStream::Create(std::make_unique<FileStream>(file), "tar.gz");
+    return OpenGzipStream(std::make_unique<FileStream>(file), "tar.gz");
   };
   input.spool_directory = directory.path();
   const std::unique_ptr<Source> source = MakeTarSource(std::move(input));
@@ -186,7 +186,7 @@ TEST(ContainerSourceTest, TargetsOfLinksAreBounded) {
     ContainerInput input;
     input.name = path;
     input.open = [&]() -> absl::StatusOr<std::unique_ptr<ByteStream>> {
-      return GzipStream::Create(std::make_unique<FileStream>(file), path);
+      return OpenGzipStream(std::make_unique<FileStream>(file), path);
     };
     input.spool_directory = directory.path();
     input.size_bytes_max = size_bytes_max;

@@ -294,6 +294,8 @@ class DirectoryReader final : public SourceReader {
     document.id = std::move(id);
     document.size_bytes = static_cast<uint64_t>(status.st_size);
     document.capture_time_ms = int64_t{status.st_mtim.tv_sec} * 1000;
+    document.has_mode = true;
+    document.has_owner = true;
     return document;
   }
 
@@ -305,7 +307,7 @@ class DirectoryReader final : public SourceReader {
     QUIRE_ASSIGN_OR_RETURN(const bool may_be, MayBeContainer(*file));
     if (may_be) {
       absl::StatusOr<DetectedFile> found =
-          DetectContainer(file, options_, EmptyTar::kIsAFile);
+          DetectContainer(file, options_, FoundIn::kDirectory);
       if (found.status().code() == absl::StatusCode::kDataLoss) {
         Note(EntryNote::kMisnamed,
              absl::StrCat(found.status().message(),

@@ -18,6 +18,9 @@
 namespace quire {
 namespace {
 
+// libarchive's for entries of zips that have none.
+constexpr unsigned kZipModeWithout = 0664;
+
 // libarchive converts names from the container's character set to that of the
 // thread's locale, and damages characters that the latter lacks. UTF-8 has all,
 // whatever locale the program runs in.
@@ -169,6 +172,10 @@ absl::Status EntryWalker::TakeEntry(archive_entry* entry) {
         std::max<la_int64_t>(0, archive_entry_size(entry)));
   }
   time_ms_ = TimeMs(entry);
+  const bool is_tar = format_ == LibarchiveInput::Format::kTar;
+  has_mode_ = is_tar || archive_entry_perm(entry) != kZipModeWithout;
+  has_owner_ =
+      is_tar || archive_entry_uid(entry) != 0 || archive_entry_gid(entry) != 0;
   piece_ = {};
   piece_offset_ = 0;
   position_ = 0;

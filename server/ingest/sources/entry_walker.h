@@ -56,6 +56,12 @@ class EntryWalker {
   // has it.
   std::optional<int64_t> time_ms() const { return time_ms_; }
 
+  // True if the container has these for the entry. Every tar has both. In a zip
+  // a mode of 0664 and the owner 0 are taken for absent.
+  bool has_mode() const { return has_mode_; }
+
+  bool has_owner() const { return has_owner_; }
+
   // Number of entries before this one.
   uint64_t index() const { return index_; }
 
@@ -88,6 +94,8 @@ class EntryWalker {
   std::string link_target_;
   std::optional<uint64_t> size_bytes_;
   std::optional<int64_t> time_ms_;
+  bool has_mode_ = false;
+  bool has_owner_ = false;
   uint64_t index_ = 0;
   uint64_t entry_count_ = 0;
   uint64_t header_offset_ = 0;

@@ -78,6 +78,8 @@ absl::Status InputLimits::StartDocument(const Source& source,
   if (document.size_bytes.has_value()) {
     QUIRE_RETURN_IF_ERROR(CheckSize(source, reader, *document.size_bytes));
   }
+  dropped_.mode_count += document.has_mode ? 1 : 0;
+  dropped_.owner_count += document.has_owner ? 1 : 0;
   const auto drop = [&](const std::string& what) {
     if (dropped_.count++ == 0) {
       dropped_.first = absl::StrCat(PlaceOf(source, reader), ": ", what);

@@ -31,11 +31,15 @@ uint64_t InputSizeBytesMax(std::optional<uint64_t> limit,
 //   and remedy: "INPUT: decompresses to more".
 absl::Status InputTooLarge(absl::string_view what, uint64_t size_bytes_max);
 
-// Attributes dropped because they exceed a limit of the format.
+// Attributes of documents that are dropped.
 struct DroppedAttributes {
+  // Over a limit of the format.
   uint64_t count = 0;
-  // Position and size of the first, for a message.
+  // Position and size of the first of these, for a message.
   std::string first;
+  // Documents whose mode or owner is dropped (SourceDocument).
+  uint64_t mode_count = 0;
+  uint64_t owner_count = 0;
 };
 
 // Checks the documents of every pass of a build, so that the first pass finds

@@ -21,9 +21,9 @@ namespace {
 
 constexpr size_t kBufferSizeBytes = 256 << 10;
 
-// Adds libarchive's filters except gzip, which GzipStream checks better,
-// filters that run other programs (lrzip, grzip), and those that are not
-// compression (uuencode, rpm).
+// Adds libarchive's filters except gzip and zstd, which MemberStream reads
+// member by member, filters that run other programs (lrzip, grzip), and those
+// that are not compression (uuencode, rpm).
 void AddFilters(archive* reader) {
   archive_read_support_filter_bzip2(reader);
   archive_read_support_filter_compress(reader);
@@ -32,7 +32,6 @@ void AddFilters(archive* reader) {
   archive_read_support_filter_lzma(reader);
   archive_read_support_filter_lzop(reader);
   archive_read_support_filter_xz(reader);
-  archive_read_support_filter_zstd(reader);
 }
 
 }  // namespace

@@ -73,8 +73,8 @@ class LibarchiveInput {
   absl::Status stream_status_;
 };
 
-// Text of a file compressed in a format of libarchive (except gzip: see
-// GzipStream).
+// Text of a file compressed in a format of libarchive (except gzip and zstd:
+// see MemberStream).
 class DecompressedStream final : public ByteStream {
  public:
   // Returns null if `compressed` begins like no such format.

@@ -22,6 +22,8 @@ class PlainFileReader final : public SourceReader {
     document.id = path.substr(path.rfind('/') + 1);
     QUIRE_ASSIGN_OR_RETURN(document.size_bytes, file_->SizeBytes());
     QUIRE_ASSIGN_OR_RETURN(document.capture_time_ms, file_->ModifiedTimeMs());
+    document.has_mode = true;
+    document.has_owner = true;
     return document;
   }
 

@@ -51,8 +51,9 @@ absl::StatusOr<std::unique_ptr<Source>> OpenStandardInput(
         "standard input must be a tar, zip or WARC and is empty; did the "
         "command before the pipe fail?");
   }
-  QUIRE_ASSIGN_OR_RETURN(DetectedFile detected,
-                         DetectContainer(file, options, EmptyTar::kIsATar));
+  QUIRE_ASSIGN_OR_RETURN(
+      DetectedFile detected,
+      DetectContainer(file, options, FoundIn::kStandardInput));
   if (detected.container == nullptr) {
     return absl::InvalidArgumentError(
         "standard input must be a tar, zip or WARC and is none of them; give a "
@@ -66,7 +67,7 @@ absl::StatusOr<std::unique_ptr<Source>> OpenFile(const std::string& path,
                                                  std::string& misnaming) {
   QUIRE_ASSIGN_OR_RETURN(const FilePtr file, InputFile::Open(path));
   absl::StatusOr<DetectedFile> detected =
-      DetectContainer(file, options, EmptyTar::kIsAFile);
+      DetectContainer(file, options, FoundIn::kArgument);
   if (detected.status().code() == absl::StatusCode::kDataLoss) {
     return absl::DataLossError(absl::StrCat(
         detected.status().message(), "; to keep this file as it is, as one ",

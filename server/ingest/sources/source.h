@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Sources of documents: directories, tars, zips, WARCs, single files.
+// Sources of documents: directories, tars, zips, WARCs, ARCs, WACZs, single
+// files.
 //
 // Rules for every source:
 // - Only regular files become documents. Directories are walked; symbolic links
@@ -40,6 +41,9 @@ struct SourceDocument {
   std::optional<int64_t> capture_time_ms;
   std::string record_type;
   std::string media_type;
+  // The input has a mode or an owner for it. Archives have neither.
+  bool has_mode = false;
+  bool has_owner = false;
 };
 
 // Notes about single entries of an input.
@@ -52,7 +56,7 @@ enum class EntryNote {
   kDanglingLink,
   // Excluded by the user's IdRules.
   kExcluded,
-  // A document that is a tar, zip or WARC and could be expanded.
+  // A document that is a container and could be expanded.
   kUnexpanded,
   // A document or input whose name does not match its contents.
   kMisnamed,
@@ -153,10 +157,10 @@ class Source {
   // The path from the user, for messages.
   virtual const std::string& name() const = 0;
 
-  // Detected kind: "directory", "tar", "zip", "warc", "file".
+  // Detected kind: "directory", "tar", "zip", "warc", "arc", "wacz", "file".
   virtual const char* kind() const = 0;
 
-  // Size on disk if the documents may be larger: for tars, zips and WARCs.
+  // Size on disk if the documents may be larger: for all containers.
   // Errors: Unavailable.
   virtual absl::StatusOr<std::optional<uint64_t>> StoredSizeBytes() const {
     return std::nullopt;
@@ -184,12 +188,12 @@ struct SourceOptions {
   // including headers. Default: see input_limits.h. More is an error of Open()
   // or of the reader.
   std::optional<uint64_t> input_size_bytes_max = std::nullopt;
-  // Expand tars, zips and WARCs in directories. Zips only by name: office
+  // Expand containers in directories. Zips and WACZs only by name: office
   // documents and programs are zips too.
   bool expand = false;
   MemberIds member_ids = MemberIds::kPathAndMember;
-  // Read documents after damage where possible: in WARCs that are gzipped
-  // record by record.
+  // Read documents after damage where possible: in WARCs and ARCs that are
+  // compressed record by record by gzip or zstd.
   bool skip_damage = false;
   // Null: all documents, with unchanged ids.
   std::shared_ptr<const IdRules> id_rules = nullptr;
@@ -200,22 +204,27 @@ struct SourceOptions {
 //   directory   every regular file below it is a document, in bytewise order of
 //               its relative path, which is its id. Its time is in whole
 //               seconds, as in tars and zips. SourceOptions::expand replaces
-//               tars, zips and WARCs by their documents.
+//               containers by their documents.
 //   tar, zip    every regular file in it, in its order, with its name as id,
 //               without leading "./". A hard link is a document with the
 //               contents of its target.
 //   WARC        1.0 or 1.1; every record, from its version line to the two line
 //               ends after its block: all documents together are the
 //               (uncompressed) WARC, byte for byte.
+//   ARC         version 1 or 2; every record, from its header line to the next
+//               one: all documents together are the (uncompressed) ARC.
+//   WACZ        the records of all WARCs in its archive/, in bytewise order of
+//               the names of these (wacz_source.h).
 //   other       one document; its id is the last component of the path, its
 //               time as in a directory.
-// Tars, zips and WARCs may be compressed as a whole: by gzip, in any number of
-// members, or bzip2, compress, lz4, lzip, lzma, lzop, xz or zstd. Any other
-// compressed file is one unchanged document. Files inside tars and zips are not
-// decompressed. The file is opened now, and every pass uses the same
-// descriptor: renaming or deleting it has no effect.
+// Tars, zips, WARCs and ARCs may be compressed as a whole: by gzip or zstd, in
+// any number of members, or bzip2, compress, lz4, lzip, lzma, lzop or xz. Zstd
+// may begin with a dictionary (zstd_dictionary.h). Any other compressed file is
+// one unchanged document. Files inside tars and zips are not decompressed. The
+// file is opened now, and every pass uses the same descriptor: renaming or
+// deleting it has no effect.
 //
-// "-" is a tar, zip or WARC on standard input. It is spooled to an unnamed file
+// "-" is a container on standard input. It is spooled to an unnamed file
 // in the spool directory because it is read more than once. Blocks until the
 // input ends. The targets of hard links of a compressed tar are spooled there
 // too, at the first such link.

@@ -12,6 +12,7 @@
 #include "codecs/base/header_fields.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
+#include "server/ingest/sources/arc_header.h"
 #include "server/ingest/sources/warc_header.h"
 
 namespace quire {
@@ -22,19 +23,23 @@ constexpr size_t kBufferSizeBytes = 128 << 10;
 constexpr size_t kHttpPeekSizeBytes = 8 << 10;
 // Length of unexpected text in messages.
 constexpr size_t kShownSizeBytes = 20;
+// Line ends between two records of an ARC. One is usual.
+constexpr size_t kArcGapSizeBytesMax = 64;
 
 class WarcSource final : public Source {
  public:
-  using OpenStream =
-      std::function<absl::StatusOr<std::unique_ptr<ByteStream>>()>;
-
   WarcSource(std::shared_ptr<const InputFile> file, OpenStream open,
-             WarcDamage damage)
-      : file_(std::move(file)), open_(std::move(open)), damage_(damage) {}
+             RecordFormat format, WarcDamage damage)
+      : file_(std::move(file)),
+        open_(std::move(open)),
+        format_(format),
+        damage_(damage) {}
 
   const std::string& name() const override { return file_->name(); }
 
-  const char* kind() const override { return "warc"; }
+  const char* kind() const override {
+    return format_ == RecordFormat::kWarc ? "warc" : "arc";
+  }
 
   absl::StatusOr<std::optional<uint64_t>> StoredSizeBytes() const override {
     return file_->SizeBytes();
@@ -42,21 +47,32 @@ class WarcSource final : public Source {
 
   absl::StatusOr<std::unique_ptr<SourceReader>> Open() const override {
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> stream, open_());
-    return std::make_unique<WarcReader>(std::move(stream), name(), damage_);
+    return std::make_unique<WarcReader>(std::move(stream), name(), format_,
+                                        damage_);
   }
 
  private:
   const std::shared_ptr<const InputFile> file_;
   const OpenStream open_;
+  const RecordFormat format_;
   const WarcDamage damage_;
 };
 
 }  // namespace
 
+bool IsWarcStart(absl::string_view text) {
+  return absl::StartsWith(text, kWarcMagic);
+}
+
+ByteStream::IsPartStart RecordStart(RecordFormat format) {
+  return format == RecordFormat::kWarc ? IsWarcStart : IsArcStart;
+}
+
 WarcReader::WarcReader(std::unique_ptr<ByteStream> stream, std::string name,
-                       WarcDamage damage)
+                       RecordFormat format, WarcDamage damage)
     : stream_(std::move(stream)),
       name_(std::move(name)),
+      format_(format),
       damage_(damage),
       buffer_(kBufferSizeBytes) {}
 
@@ -65,12 +81,12 @@ absl::Status WarcReader::Malformed(absl::string_view what) const {
 }
 
 std::string WarcReader::Place() const {
-  return absl::StrCat("record ", record_count_ - 1, " (from 0) at byte ",
-                      record_offset_, " of the uncompressed WARC",
-                      part_offset_.has_value()
-                          ? absl::StrCat(" that follows from byte ",
-                                         *part_offset_, " of the file")
-                          : "");
+  return absl::StrCat(
+      "record ", record_count_ - 1, " (from 0) at byte ", record_offset_,
+      " of the uncompressed ", format_ == RecordFormat::kWarc ? "WARC" : "ARC",
+      part_offset_.has_value() ? absl::StrCat(" that follows from byte ",
+                                              *part_offset_, " of the file")
+                               : "");
 }
 
 absl::Status WarcReader::PassDamage(const absl::Status& status) {
@@ -79,7 +95,7 @@ absl::Status WarcReader::PassDamage(const absl::Status& status) {
     return status;
   }
   const absl::StatusOr<std::optional<ByteStream::SkippedPart>> skipped =
-      stream_->SkipPart(record_offset_, kWarcMagic);
+      stream_->SkipPart(record_offset_, RecordStart(format_));
   if (!skipped.ok() || !skipped->has_value()) {
     return status;
   }
@@ -101,6 +117,7 @@ void WarcReader::StartPart() {
   stream_ended_ = false;
   stream_status_ = absl::OkStatus();
   record_offset_ = 0;
+  block_end_ = 0;
   record_size_bytes_ = 0;
   record_position_ = 0;
 }
@@ -135,7 +152,10 @@ void WarcReader::Consume(size_t size) {
   }
 }
 
-absl::StatusOr<size_t> WarcReader::FindHeader() {
+absl::Status WarcReader::CheckMagic() {
+  if (format_ == RecordFormat::kArc) {
+    return absl::OkStatus();
+  }
   Fill(kWarcMagic.size());
   if (absl::StartsWith(kWarcMagic, AsText(buffered())) &&
       !stream_status_.ok()) {
@@ -147,19 +167,50 @@ absl::StatusOr<size_t> WarcReader::FindHeader() {
         " where a record must start with WARC/1.0 or WARC/1.1; if it is not ",
         "the first, the Content-Length of the one before may be wrong"));
   }
+  return absl::OkStatus();
+}
+
+std::optional<size_t> WarcReader::HeaderSize() const {
+  if (format_ == RecordFormat::kWarc) {
+    return FindHeaderEnd(buffered());
+  }
+  const size_t line_end = AsText(buffered()).find('\n');
+  return line_end == absl::string_view::npos
+             ? std::nullopt
+             : std::optional<size_t>(line_end + 1);
+}
+
+absl::StatusOr<size_t> WarcReader::FindHeader() {
+  QUIRE_RETURN_IF_ERROR(CheckMagic());
   for (size_t size = 1 << 10;; size *= 2) {
     Fill(size);
-    const std::optional<size_t> end = FindHeaderEnd(buffered());
+    const std::optional<size_t> end = HeaderSize();
     if (end.has_value() && *end <= kWarcHeaderSizeBytesMax) {
       return *end;
     }
     if (buffered().size() >= kWarcHeaderSizeBytesMax) {
-      return Malformed(
-          "no empty line ends its header within 1 MiB; the record is "
-          "malformed");
+      return Malformed(absl::StrCat(
+          format_ == RecordFormat::kWarc ? "no empty line" : "no line end",
+          " ends its header within 1 MiB; the record is malformed"));
     }
     if (stream_ended_) {
       return Truncated("the file ends inside its header (is it truncated?)");
+    }
+  }
+}
+
+std::optional<std::string> WarcReader::PeekHttpMediaType(
+    size_t header_size, uint64_t content_length) {
+  for (size_t peek = kHttpPeekSizeBytes;; peek *= 2) {
+    const auto block_size =
+        static_cast<size_t>(std::min<uint64_t>(peek, content_length));
+    Fill(header_size + block_size);
+    ByteView block = buffered().subspan(header_size);
+    block = block.first(std::min(block.size(), block_size));
+    std::optional<std::string> http_type = HttpMediaType(block);
+    if (!http_type.has_value() || block.size() < peek ||
+        FindHeaderEnd(block).has_value() || peek >= kWarcHeaderSizeBytesMax) {
+      return http_type;
     }
   }
 }
@@ -176,6 +227,7 @@ absl::StatusOr<std::optional<SourceDocument>> WarcReader::NextRecord() {
   const uint64_t rest = record_size_bytes_ - record_position_;
   QUIRE_RETURN_IF_ERROR(SkipRecord(rest).status());
   record_offset_ += record_size_bytes_;
+  block_end_ = 0;
   record_size_bytes_ = 0;
   record_position_ = 0;
   Fill(1);
@@ -185,43 +237,51 @@ absl::StatusOr<std::optional<SourceDocument>> WarcReader::NextRecord() {
   }
   ++record_count_;
   QUIRE_ASSIGN_OR_RETURN(const size_t header_size, FindHeader());
+  const bool is_arc = format_ == RecordFormat::kArc;
+  const ByteView header_bytes = buffered().first(header_size);
   absl::StatusOr<WarcHeader> header =
-      ParseWarcHeader(buffered().first(header_size));
+      is_arc ? ParseArcHeader(header_bytes) : ParseWarcHeader(header_bytes);
   if (!header.ok()) {
     return Malformed(header.status().message());
   }
-  if (header->record_type == "response") {
-    for (size_t peek = kHttpPeekSizeBytes;; peek *= 2) {
-      const auto block_size =
-          static_cast<size_t>(std::min<uint64_t>(peek, header->content_length));
-      Fill(header_size + block_size);
-      ByteView block = buffered().subspan(header_size);
-      block = block.first(std::min(block.size(), block_size));
-      const std::optional<std::string> http_type = HttpMediaType(block);
-      if (!http_type.has_value() || block.size() < peek ||
-          FindHeaderEnd(block).has_value() || peek >= kWarcHeaderSizeBytesMax) {
-        header->media_type = http_type.value_or(header->media_type);
-        break;
-      }
-    }
+  if (is_arc || header->record_type == "response") {
+    header->media_type = PeekHttpMediaType(header_size, header->content_length)
+                             .value_or(header->media_type);
   }
-  record_end_ = header->crlf ? "\r\n\r\n" : "\n\n";
+  record_end_ = is_arc ? "" : header->crlf ? "\r\n\r\n" : "\n\n";
+  block_end_ = header_size + header->content_length;
   record_size_bytes_ =
-      header_size + header->content_length + record_end_.size();
+      block_end_ + (is_arc ? kArcGapSizeBytesMax : record_end_.size());
 
   SourceDocument document;
   document.id = !header->target_uri.empty() ? std::move(header->target_uri)
                 : !header->record_id.empty()
                     ? std::move(header->record_id)
                     : absl::StrCat("warc-record:", record_count_ - 1);
-  document.size_bytes = record_size_bytes_;
+  if (!is_arc) {
+    document.size_bytes = record_size_bytes_;
+  }
   document.capture_time_ms = header->date_ms;
   document.record_type = std::move(header->record_type);
   document.media_type = std::move(header->media_type);
   return document;
 }
 
+absl::Status WarcReader::FindArcRecordEnd() {
+  // One more byte, as in CheckRecordEnd().
+  Fill(kArcGapSizeBytesMax + 1);
+  const absl::string_view text = AsText(buffered());
+  const size_t size = std::min(
+      {text.find_first_not_of("\r\n"), text.size(), kArcGapSizeBytesMax});
+  record_size_bytes_ = block_end_ + size;
+  return text.size() > size || stream_->IsVerified() ? absl::OkStatus()
+                                                     : stream_status_;
+}
+
 absl::Status WarcReader::CheckRecordEnd() {
+  if (format_ == RecordFormat::kArc) {
+    return FindArcRecordEnd();
+  }
   // One more byte: a compressed record is verified once the checksum after it
   // has been read. Later read errors do not concern the record.
   Fill(record_end_.size() + 1);
@@ -253,12 +313,11 @@ absl::StatusOr<uint64_t> WarcReader::Skip(uint64_t size_bytes) {
 }
 
 absl::StatusOr<size_t> WarcReader::ReadRecord(MutableByteView out) {
-  const uint64_t end_position = record_size_bytes_ - record_end_.size();
   if (record_position_ == record_size_bytes_) {
     return 0;
   }
-  if (record_position_ >= end_position) {
-    if (record_position_ == end_position) {
+  if (record_position_ >= block_end_) {
+    if (record_position_ == block_end_) {
       QUIRE_RETURN_IF_ERROR(CheckRecordEnd());
     }
     const auto size = static_cast<size_t>(
@@ -269,7 +328,7 @@ absl::StatusOr<size_t> WarcReader::ReadRecord(MutableByteView out) {
     return size;
   }
   const auto want = static_cast<size_t>(
-      std::min<uint64_t>(out.size(), end_position - record_position_));
+      std::min<uint64_t>(out.size(), block_end_ - record_position_));
   size_t size = std::min(want, buffered().size());
   if (size > 0) {
     std::memcpy(out.data(), buffered().data(), size);
@@ -279,7 +338,7 @@ absl::StatusOr<size_t> WarcReader::ReadRecord(MutableByteView out) {
     QUIRE_ASSIGN_OR_RETURN(size, stream_->Read(out.first(want)));
     if (size == 0) {
       return Malformed(absl::StrCat("the file ends after ", record_position_,
-                                    " of its ", record_size_bytes_,
+                                    " of its ", block_end_ + record_end_.size(),
                                     " bytes (is it truncated?)"));
     }
   }
@@ -288,22 +347,19 @@ absl::StatusOr<size_t> WarcReader::ReadRecord(MutableByteView out) {
 }
 
 absl::StatusOr<uint64_t> WarcReader::SkipRecord(uint64_t size_bytes) {
-  const uint64_t end_position =
-      record_size_bytes_ -
-      std::min<uint64_t>(record_size_bytes_, record_end_.size());
   uint64_t skipped = 0;
   const uint64_t in_buffer = std::min<uint64_t>(
-      {size_bytes, end_position - std::min(end_position, record_position_),
+      {size_bytes, block_end_ - std::min(block_end_, record_position_),
        buffered().size()});
   Consume(static_cast<size_t>(in_buffer));
   record_position_ += in_buffer;
   skipped += in_buffer;
-  if (buffered().empty() && record_position_ < end_position) {
+  if (buffered().empty() && record_position_ < block_end_) {
     QUIRE_RETURN_IF_ERROR(stream_status_);
     QUIRE_ASSIGN_OR_RETURN(
         const uint64_t passed,
         stream_->Skip(
-            std::min(size_bytes - skipped, end_position - record_position_)));
+            std::min(size_bytes - skipped, block_end_ - record_position_)));
     record_position_ += passed;
     skipped += passed;
   }
@@ -313,11 +369,11 @@ absl::StatusOr<uint64_t> WarcReader::SkipRecord(uint64_t size_bytes) {
   return skipped + read;
 }
 
-std::unique_ptr<Source> MakeWarcSource(
-    std::shared_ptr<const InputFile> file,
-    std::function<absl::StatusOr<std::unique_ptr<ByteStream>>()> open,
-    WarcDamage damage) {
-  return std::make_unique<WarcSource>(std::move(file), std::move(open), damage);
+std::unique_ptr<Source> MakeWarcSource(std::shared_ptr<const InputFile> file,
+                                       OpenStream open, RecordFormat format,
+                                       WarcDamage damage) {
+  return std::make_unique<WarcSource>(std::move(file), std::move(open), format,
+                                      damage);
 }
 
 }  // namespace quire

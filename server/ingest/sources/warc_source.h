@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// WARC 1.0 and 1.1, by a parser of our own.
+// WARC 1.0 and 1.1, and its predecessor ARC, by a parser of our own.
 #ifndef QUIRE_SERVER_INGEST_SOURCES_WARC_SOURCE_H_
 #define QUIRE_SERVER_INGEST_SOURCES_WARC_SOURCE_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,18 +23,31 @@ namespace quire {
 // Start of every WARC record.
 inline constexpr absl::string_view kWarcMagic = "WARC/";
 
+bool IsWarcStart(absl::string_view text);
+
+enum class RecordFormat { kWarc, kArc };
+
+// Recognises the start of a record.
+ByteStream::IsPartStart RecordStart(RecordFormat format);
+
 // Reaction of a reader to damage.
 enum class WarcDamage { kStop, kSkip };
 
-// The records of a WARC, as documents.
+// The records of a WARC or ARC, as documents.
 //
-// A document's bytes are the whole record, from "WARC/1." to the two line ends
-// after the block: all documents together are the WARC, byte for byte. Id:
+// WARC: a document's bytes are the whole record, from "WARC/1." to the two line
+// ends after the block: all documents together are the WARC, byte for byte. Id:
 // WARC-Target-URI; for records without one (warcinfo), WARC-Record-ID; for
 // records without either, "warc-record:N", where N is the record's number in
 // the file from 0. Record type: WARC-Type. Media type: for responses over HTTP,
 // the Content-Type of the HTTP header (empty if it has none); for all others,
 // the record's Content-Type.
+//
+// ARC: a document's bytes are the whole record, from its header line to the
+// line ends, at most 64, before the next one. The first record, of the URL
+// filedesc://, describes the file and is a document too. Id: the URL. Time: the
+// date of the header line. Media type: as in a WARC. There is no record type,
+// and the size is not known in advance.
 //
 // A record is read in pieces and may have any length. Its header, and the
 // searched part of the HTTP header, has at most 1 MiB. Line ends may be CRLF,
@@ -44,7 +56,7 @@ enum class WarcDamage { kStop, kSkip };
 //   wrong Content-Length, a truncated file. The message has the record's number
 //   and offset in the uncompressed file.
 //
-// With WarcDamage::kSkip, and in a WARC that is gzipped in members, reading
+// With WarcDamage::kSkip, and in a WARC that is compressed in members, reading
 // continues after such an error with the records of later members. The message
 // then ends with the skipped range; records are counted from there.
 //
@@ -53,6 +65,7 @@ class WarcReader final : public SourceReader {
  public:
   // `name` is for messages.
   WarcReader(std::unique_ptr<ByteStream> stream, std::string name,
+             RecordFormat format = RecordFormat::kWarc,
              WarcDamage damage = WarcDamage::kStop);
 
   absl::StatusOr<std::optional<SourceDocument>> Next() override;
@@ -75,8 +88,18 @@ class WarcReader final : public SourceReader {
   void Fill(size_t size);
   // Reads the header at the front of the buffer; returns its size.
   absl::StatusOr<size_t> FindHeader();
+  absl::Status CheckMagic();
+  // The size of the header at the front of the buffer, if all of it is there.
+  std::optional<size_t> HeaderSize() const;
+  // Returns the Content-Type of the HTTP response after the header, if it is
+  // one.
+  std::optional<std::string> PeekHttpMediaType(size_t header_size,
+                                               uint64_t content_length);
   void Consume(size_t size);
+  // Checks what follows the block.
   absl::Status CheckRecordEnd();
+  // Finds the end of the current record of an ARC.
+  absl::Status FindArcRecordEnd();
   absl::Status Malformed(absl::string_view what) const;
   // Returns the error for missing text: the cause, if the stream failed.
   absl::Status Truncated(absl::string_view what) const;
@@ -87,6 +110,7 @@ class WarcReader final : public SourceReader {
 
   const std::unique_ptr<ByteStream> stream_;
   const std::string name_;
+  const RecordFormat format_;
   const WarcDamage damage_;
   std::vector<uint8_t> buffer_;
   // The unread part of buffer_.
@@ -102,17 +126,19 @@ class WarcReader final : public SourceReader {
   uint64_t record_count_ = 0;
   // Offset of the current record in the uncompressed part.
   uint64_t record_offset_ = 0;
+  // End of its block, in the record.
+  uint64_t block_end_ = 0;
+  // In an ARC: the maximum until block_end_ is reached.
   uint64_t record_size_bytes_ = 0;
   uint64_t record_position_ = 0;
-  // "\r\n\r\n" or "\n\n": the last bytes of the current record.
+  // "\r\n\r\n" or "\n\n": the last bytes of the current record of a WARC.
   absl::string_view record_end_;
 };
 
-// `open` starts a pass over the uncompressed text of the WARC in `file`.
-std::unique_ptr<Source> MakeWarcSource(
-    std::shared_ptr<const InputFile> file,
-    std::function<absl::StatusOr<std::unique_ptr<ByteStream>>()> open,
-    WarcDamage damage);
+// `open` starts a pass over the uncompressed text of the WARC or ARC in `file`.
+std::unique_ptr<Source> MakeWarcSource(std::shared_ptr<const InputFile> file,
+                                       OpenStream open, RecordFormat format,
+                                       WarcDamage damage);
 
 }  // namespace quire
 

@@ -120,9 +120,9 @@ TEST(WarcReaderTest, ReadsPerRecordGzip) {
     start = end;
   }
   QUIRE_ASSERT_OK_AND_ASSIGN(
-      std::unique_ptr<GzipStream> stream,
-      GzipStream::Create(std::make_unique<MemoryStream>(AsBytes(compressed), 7),
-                         "test.warc.gz"));
+      std::unique_ptr<ByteStream> stream,
+      OpenGzipStream(std::make_unique<MemoryStream>(AsBytes(compressed), 7),
+                     "test.warc.gz"));
   WarcReader reader(std::move(stream), "test.warc.gz");
   QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<IngestedDocument> documents,
                              ReadAllDocuments(reader));
@@ -133,9 +133,10 @@ TEST(WarcReaderTest, ReadsPerRecordGzip) {
 // Reads all records past damage; counts failures.
 std::vector<std::string> ReadPastDamage(const std::string& compressed,
                                         int& failure_count) {
-  auto stream = GzipStream::Create(
+  auto stream = OpenGzipStream(
       std::make_unique<MemoryStream>(AsBytes(compressed)), "x.warc.gz");
-  WarcReader reader(*std::move(stream), "x.warc.gz", WarcDamage::kSkip);
+  WarcReader reader(*std::move(stream), "x.warc.gz", RecordFormat::kWarc,
+                    WarcDamage::kSkip);
   std::vector<std::string> records;
   failure_count = 0;
   bool goes_on = true;

@@ -6,7 +6,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zdict.h>
 #include <zlib.h>
+#include <zstd.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -18,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
+#include "codecs/base/endian.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/files/file_io.h"
 
@@ -243,6 +246,69 @@ std::string Gzip(absl::string_view text) {
   out.resize(z.total_out);
   deflateEnd(&z);
   return out;
+}
+
+std::string MakeZstdDictionary(uint32_t id) {
+  std::string samples;
+  std::vector<size_t> sizes;
+  for (uint64_t i = 0; i < 400; ++i) {
+    samples += MakeTestText(500, 1000 + i);
+    sizes.push_back(500);
+  }
+  std::string dictionary(4096, '\0');
+  const size_t size = ZDICT_trainFromBuffer(
+      dictionary.data(), dictionary.size(), samples.data(), sizes.data(), 400);
+  EXPECT_EQ(ZDICT_isError(size), 0U) << ZDICT_getErrorName(size);
+  dictionary.resize(size);
+  // The id follows the magic number.
+  StoreLittleEndian(id, AsMutableBytes(dictionary).data() + 4);
+  return dictionary;
+}
+
+std::string ZstdDictionaryFrame(absl::string_view contents) {
+  std::string frame(8, '\0');
+  StoreLittleEndian(uint32_t{0x184D2A5D}, AsMutableBytes(frame).data());
+  StoreLittleEndian(static_cast<uint32_t>(contents.size()),
+                    AsMutableBytes(frame).data() + 4);
+  return absl::StrCat(frame, contents);
+}
+
+std::string Zstd(absl::string_view text, absl::string_view dictionary) {
+  ZSTD_CCtx* const context = ZSTD_createCCtx();
+  ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
+  EXPECT_EQ(ZSTD_isError(ZSTD_CCtx_loadDictionary(context, dictionary.data(),
+                                                  dictionary.size())),
+            0U);
+  std::string frame(ZSTD_compressBound(text.size()), '\0');
+  const size_t size = ZSTD_compress2(context, frame.data(), frame.size(),
+                                     text.data(), text.size());
+  EXPECT_EQ(ZSTD_isError(size), 0U) << ZSTD_getErrorName(size);
+  frame.resize(size);
+  ZSTD_freeCCtx(context);
+  return frame;
+}
+
+void MarkZipEntryEncrypted(absl::string_view name, std::string& zip) {
+  // Offsets of the flags and of the name, in an entry and in the list of them.
+  struct Header {
+    absl::string_view magic;
+    size_t flags_offset;
+    size_t name_offset;
+  };
+
+  for (const Header& header :
+       {Header{"PK\x03\x04", 6, 30}, Header{"PK\x01\x02", 8, 46}}) {
+    const std::string magic(header.magic);
+    size_t at = zip.find(magic);
+    while (at != std::string::npos &&
+           zip.compare(at + header.name_offset, name.size(),
+                       std::string(name)) != 0) {
+      at = zip.find(magic, at + 1);
+    }
+    ASSERT_NE(at, std::string::npos) << name;
+    zip[at + header.flags_offset] =
+        static_cast<char>(zip[at + header.flags_offset] | 1);
+  }
 }
 
 std::string MakeWarcRecord(const std::vector<std::string>& headers,

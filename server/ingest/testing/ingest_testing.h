@@ -77,6 +77,19 @@ std::string GnuSparseTar(absl::string_view data, uint64_t data_offset,
 // Returns one gzip member.
 std::string Gzip(absl::string_view text);
 
+// A zstd dictionary with this id for text like MakeTestText().
+std::string MakeZstdDictionary(uint32_t id);
+
+// The frame that begins a .warc.zst. `contents`: a dictionary, or a frame of
+// one.
+std::string ZstdDictionaryFrame(absl::string_view contents);
+
+// One zstd frame with a checksum; `dictionary` may be empty.
+std::string Zstd(absl::string_view text, absl::string_view dictionary = "");
+
+// Marks the entry of a zip as encrypted.
+void MarkZipEntryEncrypted(absl::string_view name, std::string& zip);
+
 // Returns a WARC record with correct length and end. `headers` are whole lines.
 std::string MakeWarcRecord(const std::vector<std::string>& headers,
                            absl::string_view block,

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The text of a file, or of a member of a container, that may be compressed as
+// a whole.
+#ifndef QUIRE_SERVER_INGEST_SOURCES_COMPRESSED_TEXT_H_
+#define QUIRE_SERVER_INGEST_SOURCES_COMPRESSED_TEXT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+#include "server/ingest/sources/byte_stream.h"
+#include "server/ingest/sources/zstd_dictionary.h"
+
+namespace quire {
+
+// Detects the compression by the first bytes. Immutable, thread-safe.
+class CompressedText {
+ public:
+  // `open` starts a pass over the stored bytes; those of gzip and zstd must be
+  // able to Seek() for SkipPart(). `name` is for messages. `size_bytes_max`
+  // bounds decompressed text.
+  // Errors: DataLoss  the dictionary of a zstd file, or the start of a
+  //                   compressed file, is damaged; and those of the stream.
+  static absl::StatusOr<CompressedText> Detect(OpenStream open,
+                                               std::string name,
+                                               uint64_t size_bytes_max);
+
+  bool is_compressed() const { return compression_ != Compression::kNone; }
+
+  // Starts a pass over the text. Errors: as ByteStream::Read(),
+  // ResourceExhausted for no memory.
+  absl::StatusOr<std::unique_ptr<ByteStream>> Open() const;
+
+ private:
+  enum class Compression { kNone, kGzip, kZstd, kOther };
+
+  CompressedText(OpenStream open, std::string name, uint64_t size_bytes_max)
+      : open_(std::move(open)),
+        name_(std::move(name)),
+        size_bytes_max_(size_bytes_max) {}
+
+  absl::StatusOr<Compression> DetectCompression() const;
+  absl::StatusOr<std::unique_ptr<ByteStream>> OpenCompressed() const;
+
+  OpenStream open_;
+  std::string name_;
+  uint64_t size_bytes_max_;
+  Compression compression_ = Compression::kNone;
+  // Of zstd; null if it does not begin with one.
+  std::shared_ptr<const ZstdDictionary> dictionary_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_INGEST_SOURCES_COMPRESSED_TEXT_H_
