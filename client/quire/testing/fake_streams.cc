@@ -2,6 +2,7 @@
 //
 // The streaming calls of FakeServer.
 #include <algorithm>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -10,6 +11,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+
+#include "proto/error_details.h"
 
 #include "client/quire/testing/fake_service.h"
 #include "codecs/base/bytes.h"
@@ -164,9 +167,14 @@ v1::BatchResult FakeServer::Service::AnswerItem(const std::string& archive,
   const Resolved resolved = ResolveTarget(archive, item);
   if (!resolved.status.ok()) {
     result.mutable_status()->set_code(resolved.status.error_code());
-    result.mutable_status()->set_reason(
-        resolved.status.error_code() == grpc::NOT_FOUND ? v1::DOCUMENT_NOT_FOUND
-                                                        : v1::RANGE_PAST_END);
+    const std::string details = resolved.status.error_details();
+    const std::optional<ErrorDetails> parsed =
+        ParseErrorDetails({details.data(), details.size()});
+    v1::ErrorReason reason = v1::RANGE_PAST_END;
+    if (parsed.has_value()) {
+      v1::ErrorReason_Parse(parsed->reason, &reason);
+    }
+    result.mutable_status()->set_reason(reason);
     result.mutable_status()->set_message(resolved.status.error_message());
   } else if (resolved.range.size_bytes() > settings_.read_size_bytes_max) {
     result.mutable_status()->set_code(grpc::RESOURCE_EXHAUSTED);
