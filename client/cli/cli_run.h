@@ -5,6 +5,8 @@
 #ifndef QUIRE_CLIENT_CLI_CLI_RUN_H_
 #define QUIRE_CLIENT_CLI_CLI_RUN_H_
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -38,6 +40,10 @@ class CliRun {
   // `subject`, which may be empty, says what was being done.
   void Complain(absl::string_view subject, const absl::Status& status);
 
+  // Complain() about one of many items. Damage of a block is named once, unless
+  // --verbose is set; Finish() reports how many more items it affects.
+  void ComplainOfItem(absl::string_view subject, const absl::Status& status);
+
   // A message that changes no exit code; not with --quiet.
   void Note(absl::string_view message);
 
@@ -65,6 +71,13 @@ class CliRun {
   // The same of the payload of a record of a crawl; of other documents all.
   absl::Status PrintPayload(const DocumentKey& key);
 
+  // Reads a target of any size, or its payload, in pieces; retries while the
+  // server is busy. `on_begin`, called before the first byte, gets the document
+  // or the payload's origin; it is not called for ranges.
+  // REQUIRES: with `payload` the target is a document.
+  absl::Status Stream(const ReadTarget& target, bool payload,
+                      PayloadOriginSink on_begin, PayloadSink sink);
+
   // Writes data to the output. May keep them for a while.
   // Errors: those of OutputFile::Write(), and
   //   FailedPrecondition  binary data would go to a terminal, without --force.
@@ -91,8 +104,11 @@ class CliRun {
   // Empty: there is none.
   std::string continuation_;
   bool keeps_output_ = false;
+  // By the message about a damaged block: items that failed and were not named.
+  std::map<std::string, uint64_t> unnamed_counts_;
 
   void NoteOutputOfFailure();
+  void NoteUnnamedItems();
 };
 
 // The exit code that stands for `status`. Thread-safe.
@@ -100,8 +116,10 @@ int ExitCodeFor(const absl::Status& status);
 
 // Why `target` could not be read, for a message that begins with
 // DescribeTarget(target): the server's words for a document that is not there
-// would name it once more, and shortened. Thread-safe.
-absl::Status WhyNotRead(const ReadTarget& target, const absl::Status& status);
+// would name it once more, and shortened. `record_hint` says how to get the
+// record of a payload that is not complete. Thread-safe.
+absl::Status WhyNotRead(const ReadTarget& target, const absl::Status& status,
+                        absl::string_view record_hint);
 
 // One line for people, ending with a newline; nothing in it disturbs a
 // terminal. Thread-safe.

@@ -15,11 +15,12 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
+#include "client/cli/document_filter.h"
 #include "client/quire/client.h"
 
 namespace quire {
 
-enum class ExportForm { kNone, kTar, kWarc };
+enum class ExportForm { kNone, kTar, kWarc, kDirectory };
 
 // What the command line said, as it said it.
 struct CliSettings {
@@ -52,7 +53,8 @@ struct CliSettings {
   bool null_separated = false;
   bool by_ordinal = false;
   std::optional<uint64_t> occurrence;
-  std::vector<std::string> record_types;
+  // `get` has only the record types of these.
+  FilterSettings filter;
   std::optional<std::string> at;
   // Of WARC records: whole, or what is the default.
   bool whole_records = false;

@@ -88,6 +88,28 @@ class OutputFile {
   std::string buffer_;
 };
 
+// A directory of output files, the DIR of --output-dir. Thread-compatible.
+class OutputDirectory {
+ public:
+  // Creates the directory unless it exists. Does not create its parents.
+  // Errors: FailedPrecondition, naming the path and the system's reason.
+  static absl::StatusOr<OutputDirectory> Create(const std::string& path);
+
+  // Opens a file in it, to be committed without a sync.
+  // Errors: as OutputFile::Open(). REQUIRES: `name` has no slash.
+  absl::StatusOr<std::unique_ptr<OutputFile>> OpenFile(
+      const std::string& name) const;
+
+  // Makes all files in it outlast a crash of the machine.
+  // Errors: FailedPrecondition, as Create().
+  absl::Status Sync() const;
+
+ private:
+  explicit OutputDirectory(std::string path) : path_(std::move(path)) {}
+
+  std::string path_;
+};
+
 }  // namespace quire
 
 #endif  // QUIRE_CLIENT_CLI_OUTPUT_FILE_H_

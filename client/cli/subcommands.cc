@@ -8,13 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 #include "client/cli/batch_items.h"
 #include "client/cli/damaged_scan.h"
+#include "client/cli/document_filter.h"
+#include "client/cli/document_listing.h"
 #include "client/cli/shown_text.h"
 #include "client/quire/capture_time.h"
 #include "codecs/base/byte_size.h"
@@ -84,29 +85,33 @@ absl::StatusOr<ByteSpan> ParsePart(absl::string_view text) {
   return span;
 }
 
-// Whether the id alone, without an occurrence, may read a document of this
-// type: what DocumentName.record_types has by default.
-bool IsReadById(const v1::Document& document) {
-  const std::string& type = document.record_type();
-  return type.empty() || type == "response" || type == "resource";
-}
+constexpr char kLongHeader[] = "%12s  %-24s  %-10s  %6s  %10s  %s";
 
 // `item` is what `quire batch` takes for the document.
-absl::Status PrintDocumentLine(CliRun& run, const v1::Document& document,
+absl::Status PrintDocumentLine(CliRun& run, const ListedDocument& listed,
                                const std::string& item) {
   const CliSettings& settings = run.settings();
+  const v1::Document& document = listed.document;
   if (settings.json) {
-    return run.output().Write(View("{" + JsonDocument(document) + "}\n"));
+    return run.output().Write(View(absl::StrCat(
+        "{", JsonDocument(document),
+        listed.http_status.has_value()
+            ? absl::StrCat(",\"http_status\":", *listed.http_status)
+            : "",
+        "}\n")));
   }
   std::string line;
   if (settings.long_listing) {
     line = absl::StrFormat(
-        "%12d  %-24s  %-10s  %10d  ", document.range().size_bytes(),
+        "%12d  %-24s  %-10s  %6s  %10d  ", document.range().size_bytes(),
         document.has_capture_time_ms()
             ? FormatTimeMs(document.capture_time_ms())
             : "-",
         document.has_record_type() ? PrintableText(View(document.record_type()))
                                    : "-",
+        listed.http_status.has_value() ? absl::StrCat(*listed.http_status)
+        : listed.is_status_unknown     ? "?"
+                                       : "-",
         document.ordinal());
   }
   // The long form has the number instead.
@@ -188,28 +193,35 @@ absl::Status RunInfo(CliRun& run) {
 
 absl::Status RunLs(CliRun& run) {
   const CliSettings& settings = run.settings();
-  DocumentLister lister =
-      run.client().ListDocuments(View(settings.archive), View(settings.prefix));
+  QUIRE_ASSIGN_OR_RETURN(const DocumentFilter filter,
+                         DocumentFilter::Make(settings.filter));
+  DocumentListing listing(
+      run,
+      run.client().ListDocuments(View(settings.archive), View(settings.prefix)),
+      filter, {.with_status = settings.long_listing});
   uint64_t count = 0;
   uint64_t broken_count = 0;
-  // Documents come by id: whether there are others of the id of `document`, the
-  // one before it and the one after it tell.
-  QUIRE_ASSIGN_OR_RETURN(std::optional<v1::Document> document, lister.Next());
-  uint64_t occurrence = 0;
-  while (document.has_value()) {
-    QUIRE_ASSIGN_OR_RETURN(std::optional<v1::Document> next, lister.Next());
-    const bool comes_again = next.has_value() && next->id() == document->id();
-    const bool is_told_apart =
-        comes_again || occurrence > 0 || !IsReadById(*document);
+  for (;;) {
+    QUIRE_ASSIGN_OR_RETURN(const std::optional<ListedDocument> listed,
+                           listing.Next());
+    if (!listed.has_value()) {
+      break;
+    }
+    if (count == 0 && settings.long_listing && !settings.json) {
+      const std::string header = absl::StrFormat(
+          kLongHeader, "SIZE", "TIME", "TYPE", "STATUS", "NUMBER", "ID");
+      QUIRE_RETURN_IF_ERROR(run.output().Write(
+          View(header + (settings.null_separated ? '\0' : '\n'))));
+    }
+    const std::string& id = listed->document.id();
     QUIRE_RETURN_IF_ERROR(PrintDocumentLine(
-        run, *document,
-        FormatBatchItem(View(document->id()),
-                        is_told_apart ? std::optional<uint64_t>(occurrence)
-                                      : std::nullopt)));
+        run, *listed,
+        FormatBatchItem(View(id),
+                        listed->needs_occurrence
+                            ? std::optional<uint64_t>(listed->occurrence)
+                            : std::nullopt)));
     ++count;
-    broken_count += document->id().find('\n') == std::string::npos ? 0 : 1;
-    occurrence = comes_again ? occurrence + 1 : 0;
-    document = std::move(next);
+    broken_count += id.find('\n') == std::string::npos ? 0 : 1;
   }
   if (broken_count > 0 && !settings.null_separated && !settings.json) {
     QUIRE_RETURN_IF_ERROR(run.output().Flush());
@@ -217,6 +229,9 @@ absl::Status RunLs(CliRun& run) {
         FormatCounted(broken_count, "id holds", "ids hold"),
         " a newline; with -0 each line ends with a NUL byte instead, and batch "
         "-0 takes them"));
+  }
+  if (count == 0 && listing.listed_count() > 0) {
+    return NothingPassed(run, filter, listing);
   }
   if (count == 0 && !settings.prefix.empty()) {
     return absl::NotFoundError(absl::StrCat(
@@ -234,9 +249,8 @@ absl::Status RunGet(CliRun& run) {
     QUIRE_ASSIGN_OR_RETURN(selected.part, ParsePart(View(*settings.part)));
   }
   selected.occurrence = settings.occurrence;
-  for (const std::string& type : settings.record_types) {
-    selected.record_types.push_back(absl::AsciiStrToLower(View(type)));
-  }
+  QUIRE_ASSIGN_OR_RETURN(selected.record_types,
+                         ParseRecordTypes(settings.filter.record_types));
   if (settings.at.has_value()) {
     const absl::StatusOr<CapturePeriod> at =
         ParseCapturePeriod(View(*settings.at));
@@ -273,7 +287,9 @@ absl::Status RunGet(CliRun& run) {
       return status;
     }
     if (!status.ok()) {
-      run.Complain(DescribeTarget(target), WhyNotRead(target, status));
+      run.Complain(
+          DescribeTarget(target),
+          WhyNotRead(target, status, "--record prints the record whole"));
     }
     // Each further one would wait as long.
     if (run.unreachable()) {
