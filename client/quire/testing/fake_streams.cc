@@ -202,7 +202,7 @@ grpc::Status FakeServer::Service::BatchRead(
   Accepted accepted;
   std::vector<v1::BatchItem> pending;
   int message_count = 0;
-  // Sends all that is pending, in any order; nothing is read meanwhile.
+  // Sends all pending answers, in any order; nothing is read meanwhile.
   const auto answer_all = [&]() -> grpc::Status {
     std::shuffle(pending.begin(), pending.end(), random);
     for (size_t next = 0; next < pending.size(); ++message_count) {
