@@ -8,7 +8,7 @@
 namespace quire {
 namespace {
 
-uint64_t SizeOf(const BatchAnswer& answer) {
+uint64_t SizeOf(const ItemAnswer& answer) {
   return answer.result.ok() ? answer.result->data.size() : 0;
 }
 
@@ -36,7 +36,7 @@ uint64_t AnswerOrder::Ask(const ReadTarget& target) {
   return asked_count_++;
 }
 
-absl::Status AnswerOrder::Take(BatchAnswer answer) {
+absl::Status AnswerOrder::Take(ItemAnswer answer) {
   if (!options_.ordered) {
     return sink_(std::move(answer));
   }
@@ -59,7 +59,7 @@ absl::Status AnswerOrder::PassOn() {
       return absl::OkStatus();
     }
     if (first->first == next_) {
-      BatchAnswer answer = std::move(first->second);
+      ItemAnswer answer = std::move(first->second);
       waiting_.erase(first);
       waiting_size_bytes_ -= SizeOf(answer);
       QUIRE_RETURN_IF_ERROR(Emit(std::move(answer)));
@@ -68,15 +68,14 @@ absl::Status AnswerOrder::PassOn() {
     if (waiting_size_bytes_ <= options_.memory_size_bytes_max) {
       return absl::OkStatus();
     }
-    BatchAnswer missing{.tag = next_, .target = in_flight_.at(next_)};
-    missing.result = read_(missing.target);
+    ItemAnswer missing = read_(next_, in_flight_.at(next_));
     read_separately_.insert(next_);
     ++separate_count_;
     QUIRE_RETURN_IF_ERROR(Emit(std::move(missing)));
   }
 }
 
-absl::Status AnswerOrder::Emit(BatchAnswer answer) {
+absl::Status AnswerOrder::Emit(ItemAnswer answer) {
   in_flight_.erase(next_++);
   return sink_(std::move(answer));
 }

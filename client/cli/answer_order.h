@@ -9,15 +9,32 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "client/quire/batch_reader.h"
+#include "client/quire/client.h"
+#include "client/quire/payload_search.h"
 #include "client/quire/read_target.h"
 
 namespace quire {
+
+// Result of one item of a batch.
+struct ItemAnswer {
+  // Position of the item in the input, from 0.
+  uint64_t tag = 0;
+  ReadTarget target;
+  // ResourceExhausted, unless IsPayloadFault(): too large for memory; read it
+  // as a stream. For a payload, `data` has the payload, and `document` is the
+  // document that the item names.
+  absl::StatusOr<ReadResult> result = absl::UnknownError("");
+  // Set for a payload that was read.
+  std::optional<PayloadOrigin> origin = {};
+  // The document does not pass the filter; `result` has no data.
+  bool is_left_out = false;
+};
 
 struct AnswerOrderOptions {
   // False: answers are passed on as they come, and no other option matters.
@@ -36,11 +53,11 @@ struct AnswerOrderOptions {
 // Thread-compatible.
 class AnswerOrder {
  public:
-  // Receives the answers in order; the tag is the item's position in the input,
-  // from 0. An error ends the batch.
-  using Sink = std::function<absl::Status(BatchAnswer)>;
+  // Receives the answers in order. An error ends the batch.
+  using Sink = std::function<absl::Status(ItemAnswer)>;
+  // Answers an item outside of the batch.
   using ReadSeparately =
-      std::function<absl::StatusOr<ReadResult>(const ReadTarget&)>;
+      std::function<ItemAnswer(uint64_t tag, const ReadTarget& target)>;
 
   AnswerOrder(const AnswerOrderOptions& options, Sink sink,
               ReadSeparately read);
@@ -53,14 +70,14 @@ class AnswerOrder {
 
   // Takes an answer of the batch, in any order, with the tag from Ask().
   // Errors: those of the sink.
-  absl::Status Take(BatchAnswer answer);
+  absl::Status Take(ItemAnswer answer);
 
   // Answers that were read separately.
   uint64_t separate_count() const { return separate_count_; }
 
  private:
   absl::Status PassOn();
-  absl::Status Emit(BatchAnswer answer);
+  absl::Status Emit(ItemAnswer answer);
 
   const AnswerOrderOptions options_;
   const Sink sink_;
@@ -72,7 +89,7 @@ class AnswerOrder {
   uint64_t answered_size_bytes_ = 0;
   // Items whose answer has not been passed on.
   std::map<uint64_t, ReadTarget> in_flight_;
-  std::map<uint64_t, BatchAnswer> waiting_;
+  std::map<uint64_t, ItemAnswer> waiting_;
   uint64_t waiting_size_bytes_ = 0;
   // Items read separately, whose answers in the batch are skipped.
   std::set<uint64_t> read_separately_;

@@ -29,17 +29,18 @@ class AnswerOrderTest : public ::testing::Test {
   AnswerOrder Make(const AnswerOrderOptions& options) {
     return AnswerOrder(
         options,
-        [this](BatchAnswer answer) {
+        [this](ItemAnswer answer) {
           tags_.push_back(answer.tag);
           EXPECT_TRUE(answer.result.ok());
           right_count_ +=
               answer.result->data == TextOf(answer.tag) ? size_t{1} : 0;
           return absl::OkStatus();
         },
-        [](const ReadTarget& target) {
+        [](uint64_t tag, const ReadTarget& target) {
           ReadResult result;
           result.data = TextOf(std::get<ByteSpan>(target).offset);
-          return result;
+          return ItemAnswer{
+              .tag = tag, .target = target, .result = std::move(result)};
         });
   }
 
@@ -130,10 +131,10 @@ TEST_F(AnswerOrderTest, AsksForNoMoreThanItMay) {
 TEST_F(AnswerOrderTest, EndsWithTheSinksError) {
   AnswerOrder order(
       {},
-      [](const BatchAnswer&) {
+      [](const ItemAnswer&) {
         return absl::FailedPreconditionError("disk full");
       },
-      [](const ReadTarget&) { return ReadResult(); });
+      [](uint64_t, const ReadTarget&) { return ItemAnswer(); });
   order.Ask(ByteSpan{0, 0});
   EXPECT_EQ(
       order.Take({.tag = 0, .target = ByteSpan{0, 0}, .result = ReadResult()})

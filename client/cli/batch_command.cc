@@ -9,7 +9,6 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,9 +20,10 @@
 
 #include "client/cli/answer_order.h"
 #include "client/cli/batch_items.h"
-#include "client/cli/shown_text.h"
+#include "client/cli/document_filter.h"
+#include "client/cli/item_batch.h"
+#include "client/cli/output_file.h"
 #include "client/cli/subcommands.h"
-#include "client/quire/batch_reader.h"
 #include "client/quire/client_status.h"
 #include "codecs/base/byte_size.h"
 #include "codecs/base/bytes.h"
@@ -33,15 +33,8 @@
 namespace quire {
 namespace {
 
-// Items on their way at once: as many as a server sorts, which on a disk with
-// an arm is worth the more the more there are; and the memory that their ids
-// take.
-constexpr size_t kUnansweredMax = 100'000;
-constexpr size_t kUnansweredSizeBytesMax = size_t{64} << 20;
 // Ids that are remembered, to tell of those that come again; by 8 bytes each.
 constexpr size_t kAskedMax = 4'000'000;
-// Damaged blocks that are remembered, to tell of each once.
-constexpr size_t kToldBlocksMax = 10'000;
 constexpr size_t kReadSizeBytes = size_t{64} << 10;
 
 absl::string_view View(const std::string& text) {
@@ -49,10 +42,11 @@ absl::string_view View(const std::string& text) {
 }
 
 // The items of a file or of standard input.
-class ItemSource {
+class InputItems final : public ItemSource {
  public:
-  static absl::StatusOr<std::unique_ptr<ItemSource>> Open(
-      const CliSettings& settings) {
+  // `filter` must outlive the items.
+  static absl::StatusOr<std::unique_ptr<InputItems>> Open(
+      const CliSettings& settings, const DocumentFilter& filter) {
     int fd = STDIN_FILENO;
     if (settings.items_file != "-") {
       fd = open(settings.items_file.c_str(), O_RDONLY | O_CLOEXEC);
@@ -60,19 +54,19 @@ class ItemSource {
         return SystemError("cannot read", View(settings.items_file));
       }
     }
-    return std::unique_ptr<ItemSource>(new ItemSource(settings, fd));
+    return std::unique_ptr<InputItems>(new InputItems(settings, filter, fd));
   }
 
-  ~ItemSource() {
+  ~InputItems() override {
     if (fd_ != STDIN_FILENO) {
       close(fd_);
     }
   }
 
-  ItemSource(const ItemSource&) = delete;
-  ItemSource& operator=(const ItemSource&) = delete;
+  InputItems(const InputItems&) = delete;
+  InputItems& operator=(const InputItems&) = delete;
 
-  bool at_end() const { return at_end_; }
+  bool at_end() const override { return at_end_; }
 
   bool is_terminal() const { return isatty(fd_) == 1; }
 
@@ -93,9 +87,7 @@ class ItemSource {
     return size == 0 ? std::optional<uint64_t>(counter.Count()) : std::nullopt;
   }
 
-  // The next item. Nothing at the end; without `may_wait` also if none is there
-  // yet.
-  absl::StatusOr<std::optional<ReadTarget>> Next(bool may_wait) {
+  absl::StatusOr<std::optional<ReadTarget>> Next(bool may_wait) override {
     for (;;) {
       absl::StatusOr<std::optional<std::string>> item = splitter_.Next();
       if (!item.ok()) {
@@ -107,6 +99,9 @@ class ItemSource {
           return AtItem(target.status());
         }
         ++item_count_;
+        if (auto* key = std::get_if<DocumentKey>(&*target)) {
+          filter_.Select(*key);
+        }
         return std::optional<ReadTarget>(*std::move(target));
       }
       if (finished_) {
@@ -122,8 +117,9 @@ class ItemSource {
   }
 
  private:
-  ItemSource(const CliSettings& settings, int fd)
-      : fd_(fd),
+  InputItems(const CliSettings& settings, const DocumentFilter& filter, int fd)
+      : filter_(filter),
+        fd_(fd),
         name_(settings.items_file == "-" ? "standard input"
                                          : settings.items_file),
         form_(settings.ranges       ? ItemForm::kRange
@@ -154,6 +150,7 @@ class ItemSource {
         name_, ", item ", item_count_ + 1, ": ", status.message()));
   }
 
+  const DocumentFilter& filter_;
   const int fd_;
   const std::string name_;
   const ItemForm form_;
@@ -164,88 +161,56 @@ class ItemSource {
   bool at_end_ = false;
 };
 
-// Different targets have different names, of at most 221 bytes: '@' is in no
-// SafeFileName().
-std::string FileNameOf(const ReadTarget& target) {
-  if (const auto* span = std::get_if<ByteSpan>(&target)) {
-    return absl::StrCat(span->offset, "-", span->size_bytes);
-  }
-  const auto& key = std::get<DocumentKey>(target);
-  if (const auto* ordinal = std::get_if<uint64_t>(&key.name)) {
-    return absl::StrCat(*ordinal);
-  }
-  std::string name = SafeFileName(View(std::get<std::string>(key.name)));
-  if (key.occurrence.has_value()) {
-    absl::StrAppend(&name, "@", *key.occurrence);
-  }
-  return name;
-}
-
 // Where answers go: one after the other to the output, or each to a file.
 class AnswerSink {
  public:
   explicit AnswerSink(CliRun& run) : run_(run) {}
 
   absl::Status Prepare() {
-    const std::string& directory = run_.settings().output_dir;
-    if (!directory.empty() && mkdir(directory.c_str(), 0777) != 0 &&
-        errno != EEXIST) {
-      return SystemError("cannot create", View(directory));
+    const std::string& path = run_.settings().output_dir;
+    if (!path.empty()) {
+      QUIRE_ASSIGN_OR_RETURN(directory_, OutputDirectory::Create(path));
     }
     return absl::OkStatus();
   }
 
-  // The tag is the item's place in the input, from 0. Only what makes it
-  // useless to go on is returned; other failures are told and counted.
-  absl::Status Take(BatchAnswer answer) {
-    const uint64_t number = answer.tag;
-    // What the server would not hold for a batch, it gives alone.
-    if (!answer.result.ok() &&
-        absl::IsResourceExhausted(answer.result.status())) {
-      answer.result = run_.Read(answer.target);
+  // Returns only errors that end the batch; others are reported and counted.
+  absl::Status Take(const ItemAnswer& answer) {
+    NoteRepetition(answer.target);
+    if (answer.is_left_out) {
+      ++left_out_count_;
+      run_.progress().Add(0, 1);
+      return absl::OkStatus();
     }
-    const absl::Status status = answer.result.status();
+    absl::Status status = answer.result.status();
     if (IsOfOtherContents(status)) {
       return status;
     }
+    const bool is_stream = IsTooLargeForBatch(status);
+    if (is_stream) {
+      status = WriteStream(answer);
+    } else if (status.ok()) {
+      QUIRE_RETURN_IF_ERROR(WriteAnswer(answer));
+    }
+    if (!end_.ok()) {
+      return end_;
+    }
     if (!status.ok()) {
-      if (!IsKnownDamage(status)) {
-        run_.Complain(absl::StrCat("item ", number + 1, ", ",
-                                   DescribeTarget(answer.target)),
-                      WhyNotRead(answer.target, status));
-      }
+      run_.ComplainOfItem(absl::StrCat("item ", answer.tag + 1, ", ",
+                                       DescribeTarget(answer.target)),
+                          WhyNotRead(answer.target, status,
+                                     "without --payload the whole record is "
+                                     "written"));
       run_.progress().AddFailed();
-    } else {
-      run_.progress().Add(answer.result->data.size(), 1);
+      return run_.settings().json ? WriteLine(answer.tag, JsonError(status))
+                                  : absl::OkStatus();
     }
-    NoteRepetition(answer.target);
-    if (!run_.settings().output_dir.empty()) {
-      return status.ok() ? WriteFile(answer) : absl::OkStatus();
-    }
-    if (run_.settings().json) {
-      return run_.output().Write(View(absl::StrCat(
-          "{\"item\":", number + 1, ",",
-          status.ok() ? JsonResult(*answer.result) : JsonError(status),
-          "}\n")));
-    }
-    return status.ok() ? run_.WriteData(AsBytes(answer.result->data))
-                       : absl::OkStatus();
+    run_.progress().Add(is_stream ? 0 : answer.result->data.size(), 1);
+    return absl::OkStatus();
   }
 
-  // Says how many items failed by damage that was told of one item alone.
-  void SumUp() {
-    for (const auto& [message, count] : untold_counts_) {
-      if (count != 0) {
-        run_.Complain(
-            absl::StrCat(count, count == 1 ? " more item" : " more items",
-                         " of the same block (-v names each)"),
-            absl::DataLossError(message));
-      }
-    }
-  }
-
-  // Makes the files outlast a crash of the machine, and tells of items that
-  // were given again.
+  // Makes the files outlast a crash of the machine, and reports how many items
+  // were repeated, left out, or replaced by another capture.
   absl::Status Finish() {
     if (repeated_count_ > 0) {
       run_.Note(absl::StrCat(
@@ -254,54 +219,110 @@ class AnswerSink {
           "read each of several documents of an id, give ID<TAB>@N, as quire "
           "ls prints it"));
     }
-    const std::string& directory = run_.settings().output_dir;
-    if (directory.empty()) {
-      return absl::OkStatus();
+    if (left_out_count_ > 0) {
+      run_.Note(
+          absl::StrCat(FormatCounted(left_out_count_, "item does", "items do"),
+                       " not pass the filters and ",
+                       left_out_count_ == 1 ? "is" : "are", " left out"));
     }
-    const int fd = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || syncfs(fd) != 0) {
-      const absl::Status status =
-          SystemError("cannot write to", View(directory));
-      if (fd >= 0) {
-        close(fd);
-      }
-      return status;
+    if (unresolved_count_ > 0) {
+      run_.Note(absl::StrCat(
+          FormatCounted(unresolved_count_, "item is a revisit",
+                        "items are revisits"),
+          " of a record that the archive does not hold; the newest response "
+          "in the archive is used instead (-v names each)"));
     }
-    close(fd);
-    return absl::OkStatus();
+    return directory_.has_value() ? directory_->Sync() : absl::OkStatus();
   }
 
  private:
-  // Whether an item before failed by the same block, whose number is in the
-  // message: a damaged block may hold hundreds of documents.
-  bool IsKnownDamage(const absl::Status& status) {
-    if (run_.settings().verbose ||
-        ErrorReasonOf(status) != v1::ErrorReason_Name(v1::BLOCK_DAMAGED)) {
-      return false;
+  absl::Status WriteAnswer(const ItemAnswer& answer) {
+    if (answer.origin.has_value()) {
+      NoteOrigin(answer, *answer.origin);
     }
-    const std::string message(status.message());
-    const auto found = untold_counts_.find(message);
-    if (found != untold_counts_.end()) {
-      ++found->second;
-      return true;
+    if (directory_.has_value()) {
+      QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file,
+                             directory_->OpenFile(FileNameOf(answer.target)));
+      QUIRE_RETURN_IF_ERROR(file->Write(View(answer.result->data)));
+      return file->Commit(/*sync=*/false);
     }
-    if (untold_counts_.size() < kToldBlocksMax) {
-      untold_counts_.emplace(message, 0);
+    if (!run_.settings().json) {
+      return run_.WriteData(AsBytes(View(answer.result->data)));
     }
-    return false;
+    return WriteLine(
+        answer.tag, answer.origin.has_value()
+                        ? JsonPayload(*answer.origin, View(answer.result->data))
+                        : JsonResult(*answer.result));
   }
 
-  absl::Status WriteFile(const BatchAnswer& answer) {
-    QUIRE_ASSIGN_OR_RETURN(
-        const std::unique_ptr<OutputFile> file,
-        OutputFile::Open(absl::StrCat(run_.settings().output_dir, "/",
-                                      FileNameOf(answer.target))));
-    QUIRE_RETURN_IF_ERROR(file->Write(View(answer.result->data)));
-    return file->Commit(/*sync=*/false);
+  // Reads and writes an item that is too large for the batch. Errors that must
+  // end the batch are also in end_.
+  absl::Status WriteStream(const ItemAnswer& answer) {
+    ItemAnswer whole{.tag = answer.tag, .target = answer.target};
+    const auto* span = std::get_if<ByteSpan>(&answer.target);
+    whole.result = ReadResult();
+    whole.result->offset = span == nullptr ? 0 : span->offset;
+    std::unique_ptr<OutputFile> file;
+    if (directory_.has_value()) {
+      absl::StatusOr<std::unique_ptr<OutputFile>> opened =
+          directory_->OpenFile(FileNameOf(answer.target));
+      if (!opened.ok()) {
+        return end_ = opened.status();
+      }
+      file = *std::move(opened);
+    }
+    const bool payload = run_.settings().payload;
+    const absl::Status status = run_.Stream(
+        answer.target, payload,
+        [&](const PayloadOrigin& origin) {
+          whole.result->document = origin.document;
+          if (payload) {
+            whole.origin = origin;
+          }
+          return absl::OkStatus();
+        },
+        [&](ByteView bytes) -> absl::Status {
+          run_.progress().Add(bytes.size(), 0);
+          if (run_.settings().json) {
+            whole.result->data.append(AsText(bytes).data(), bytes.size());
+            return absl::OkStatus();
+          }
+          end_ = file != nullptr ? file->Write(bytes) : run_.WriteData(bytes);
+          return end_;
+        });
+    if (!status.ok()) {
+      return status;
+    }
+    if (file != nullptr) {
+      end_ = file->Commit(/*sync=*/false);
+    }
+    if (run_.settings().json) {
+      end_ = WriteAnswer(whole);
+    } else if (whole.origin.has_value()) {
+      NoteOrigin(whole, *whole.origin);
+    }
+    return end_;
   }
 
-  // A list of ids without their occurrences has an id once for each of its
-  // documents, and reads but one of these.
+  absl::Status WriteLine(uint64_t tag, const std::string& members) {
+    return run_.output().Write(
+        View(absl::StrCat("{\"item\":", tag + 1, ",", members, "}\n")));
+  }
+
+  void NoteOrigin(const ItemAnswer& answer, const PayloadOrigin& origin) {
+    if (origin.unresolved.empty()) {
+      return;
+    }
+    ++unresolved_count_;
+    if (run_.settings().verbose) {
+      run_.Note(absl::StrCat("item ", answer.tag + 1, ", ",
+                             DescribeTarget(answer.target), ": ",
+                             origin.unresolved));
+    }
+  }
+
+  // A list of ids without occurrences reads the same document for each copy of
+  // an id.
   void NoteRepetition(const ReadTarget& target) {
     const auto* key = std::get_if<DocumentKey>(&target);
     if (key == nullptr || !std::holds_alternative<std::string>(key->name)) {
@@ -316,11 +337,15 @@ class AnswerSink {
   }
 
   CliRun& run_;
-  // Hashes of the ids that were asked for.
+  // Set for --output-dir.
+  std::optional<OutputDirectory> directory_;
+  // Error of the output, which ends the batch.
+  absl::Status end_;
+  // Hashes of the requested ids.
   absl::flat_hash_set<uint64_t> asked_;
   uint64_t repeated_count_ = 0;
-  // By the message about a damaged block: items that failed and were not told.
-  std::map<std::string, uint64_t> untold_counts_;
+  uint64_t left_out_count_ = 0;
+  uint64_t unresolved_count_ = 0;
 };
 
 absl::Status CheckSettings(const CliSettings& settings) {
@@ -333,87 +358,16 @@ absl::Status CheckSettings(const CliSettings& settings) {
   return absl::OkStatus();
 }
 
-// What an item takes while it is on its way.
-size_t ItemSizeBytes(const ReadTarget& target) {
-  const auto* key = std::get_if<DocumentKey>(&target);
-  const auto* id =
-      key == nullptr ? nullptr : std::get_if<std::string>(&key->name);
-  return sizeof(ReadTarget) + (id == nullptr ? 0 : id->size());
-}
-
-// Hands over items and takes answers until both are at their end.
-class BatchRun {
- public:
-  BatchRun(CliRun& run, ItemSource& source, AnswerOrder& order)
-      : run_(run),
-        source_(source),
-        order_(order),
-        batch_(run.client().StartBatch(
-            View(run.settings().archive),
-            {.archive_uuid = run.settings().archive_uuid})) {}
-
-  absl::Status Run() {
-    while (!run_.unreachable()) {
-      QUIRE_RETURN_IF_ERROR(HandOver());
-      std::optional<BatchAnswer> answer = batch_->Next();
-      if (answer.has_value()) {
-        on_their_way_size_bytes_ -= ItemSizeBytes(answer->target);
-        QUIRE_RETURN_IF_ERROR(order_.Take(*std::move(answer)));
-      } else if (source_.at_end()) {
-        break;
-      }
-      // A reader of the output should not wait for what follows much later.
-      if (batch_->unanswered_count() == 0) {
-        QUIRE_RETURN_IF_ERROR(run_.output().Flush());
-      }
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  absl::Status HandOver() {
-    std::vector<BatchReader::Item> items;
-    const size_t unanswered_count = batch_->unanswered_count();
-    while (!source_.at_end() && order_.has_room() &&
-           unanswered_count + items.size() < kUnansweredMax &&
-           on_their_way_size_bytes_ < kUnansweredSizeBytesMax) {
-      // With nothing on its way there is nothing else to wait for.
-      QUIRE_ASSIGN_OR_RETURN(
-          std::optional<ReadTarget> target,
-          source_.Next(/*may_wait=*/unanswered_count + items.size() == 0));
-      if (!target.has_value()) {
-        break;
-      }
-      on_their_way_size_bytes_ += ItemSizeBytes(*target);
-      const uint64_t number = order_.Ask(*target);
-      items.push_back({.tag = number, .target = *std::move(target)});
-    }
-    if (!items.empty()) {
-      batch_->AddAll(std::move(items));
-    }
-    if (source_.at_end() && !closed_) {
-      batch_->CloseAdds();
-      closed_ = true;
-    }
-    return absl::OkStatus();
-  }
-
-  CliRun& run_;
-  ItemSource& source_;
-  AnswerOrder& order_;
-  const std::unique_ptr<BatchReader> batch_;
-  size_t on_their_way_size_bytes_ = 0;
-  bool closed_ = false;
-};
-
 }  // namespace
 
 absl::Status RunBatch(CliRun& run) {
   const CliSettings& settings = run.settings();
   QUIRE_RETURN_IF_ERROR(CheckSettings(settings));
-  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<ItemSource> source,
-                         ItemSource::Open(settings));
-  // Says it once, and not for each item, if there is no such archive.
+  QUIRE_ASSIGN_OR_RETURN(const DocumentFilter filter,
+                         DocumentFilter::Make(settings.filter));
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<InputItems> source,
+                         InputItems::Open(settings, filter));
+  // A missing archive is one error, not one per item.
   QUIRE_RETURN_IF_ERROR(
       run.client().GetArchive(View(settings.archive)).status());
   if (source->is_terminal()) {
@@ -427,16 +381,20 @@ absl::Status RunBatch(CliRun& run) {
   }
   AnswerSink sink(run);
   QUIRE_RETURN_IF_ERROR(sink.Prepare());
-  AnswerOrderOptions options;
+  AnswerOrderOptions order_options;
   // Files have no order.
-  options.ordered = !settings.unordered && settings.output_dir.empty();
+  order_options.ordered = !settings.unordered && settings.output_dir.empty();
+  const ItemBatchOptions options{.payload = settings.payload,
+                                 .filter = filter.is_set() ? &filter : nullptr};
   AnswerOrder order(
-      options,
-      [&sink](BatchAnswer answer) { return sink.Take(std::move(answer)); },
-      [&run](const ReadTarget& target) { return run.Read(target); });
-  const absl::Status status = BatchRun(run, *source, order).Run();
-  sink.SumUp();
-  QUIRE_RETURN_IF_ERROR(status);
+      order_options,
+      [&sink](const ItemAnswer& answer) { return sink.Take(answer); },
+      [&](uint64_t tag, const ReadTarget& target) {
+        return AnswerForStream(run, options, tag, target);
+      });
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<ItemBatch> batch,
+                         ItemBatch::Start(run, *source, order, options));
+  QUIRE_RETURN_IF_ERROR(batch->Run());
   return sink.Finish();
 }
 

@@ -19,7 +19,7 @@ namespace quire {
 namespace {
 
 constexpr size_t kShownSizeBytesMax = 100;
-// Input that was used up is dropped in pieces of at least this size.
+// Consumed input is erased in pieces of at least this size.
 constexpr size_t kDropSizeBytes = size_t{64} << 10;
 
 constexpr absl::string_view kOccurrenceMark = "\t@";
@@ -36,7 +36,7 @@ ItemParts SplitOccurrence(absl::string_view item) {
   }
   const absl::string_view number = item.substr(mark + kOccurrenceMark.size());
   uint64_t occurrence = 0;
-  // SimpleAtoi() also takes blanks and signs.
+  // SimpleAtoi() also accepts blanks and signs.
   if (!std::all_of(number.begin(), number.end(),
                    [](char c) {
                      return absl::ascii_isdigit(static_cast<unsigned char>(c));

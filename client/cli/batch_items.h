@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `quire batch` reads: items, one a line or ended by NUL bytes.
+// Parses the input of `quire batch`: items, separated by newlines or ended by
+// NUL bytes.
 #ifndef QUIRE_CLIENT_CLI_BATCH_ITEMS_H_
 #define QUIRE_CLIENT_CLI_BATCH_ITEMS_H_
 
@@ -17,15 +18,15 @@
 
 namespace quire {
 
-// The longest item that is taken; ids on the server are shorter.
+// Upper bound on the size of an item; ids on the server are shorter.
 inline constexpr size_t kBatchItemSizeBytesMax = size_t{1} << 20;
 
-// Cuts input that comes in pieces into items. Holds one piece and one item.
+// Splits input that arrives in pieces into items. Holds one piece and one item.
 // Thread-compatible.
 class ItemSplitter {
  public:
   // With `null_separated` every item ends with a NUL byte, else with a newline,
-  // and empty lines are no items. The end of the last one may be missing.
+  // and empty lines are not items. The last item may lack its end.
   explicit ItemSplitter(bool null_separated)
       : null_separated_(null_separated) {}
 
@@ -33,10 +34,10 @@ class ItemSplitter {
     input_.append(input.data(), input.size());
   }
 
-  // Nothing more will be fed: what is left without an end is an item.
+  // Ends the input: the rest without an end is an item.
   void Finish() { finished_ = true; }
 
-  // The next item; nothing until more is fed, or at the end.
+  // Returns the next item; nothing until more input is fed, or at the end.
   // Errors: InvalidArgument  an item of more than kBatchItemSizeBytesMax;
   // final.
   absl::StatusOr<std::optional<std::string>> Next();
@@ -44,13 +45,13 @@ class ItemSplitter {
  private:
   const bool null_separated_;
   std::string input_;
-  // Where the next item starts, and how far its end was looked for.
+  // Start of the next item, and the position up to which its end was searched.
   size_t start_ = 0;
   size_t searched_ = 0;
   bool finished_ = false;
 };
 
-// Counts the items that ItemSplitter would cut, much faster.
+// Counts the items that ItemSplitter would return, much faster.
 // Thread-compatible.
 class ItemCounter {
  public:
@@ -58,31 +59,30 @@ class ItemCounter {
 
   void Feed(absl::string_view input);
 
-  // If the input were at its end.
+  // Returns the count if the input ended here.
   uint64_t Count() const { return ended_count_ + (in_item_ ? 1 : 0); }
 
  private:
   const bool null_separated_;
   uint64_t ended_count_ = 0;
-  // Bytes since the last delimiter.
+  // True if there are bytes after the last delimiter.
   bool in_item_ = false;
 };
 
 enum class ItemForm { kId, kOrdinal, kRange };
 
-// What an item asks for. Ids are taken as they are, but for a tab, '@' and a
-// number at their end: ID<TAB>@N is the N-th of all documents of that id, from
-// 0, in the order of the archive. Numbers and sizes may have
-// blanks around them, so a line that ends with a carriage return is fine; sizes
-// may have units. Thread-safe.
-// Errors: InvalidArgument  no number, or not "OFFSET LENGTH".
+// Parses an item. An id is used unchanged, except for a tab, '@' and a number
+// at its end: ID<TAB>@N is the N-th of all documents with that id, from 0, in
+// the order of the archive. Numbers and sizes may have blanks around them, so a
+// line may end with a carriage return; sizes may have units. Thread-safe.
+// Errors: InvalidArgument  not a number, or not "OFFSET LENGTH".
 absl::StatusOr<ReadTarget> ParseBatchItem(ItemForm form,
                                           absl::string_view item);
 
-// The item of form kId that asks for number `occurrence`, from 0, of the
-// documents of that id; without one for the document that the id means by
-// itself. The empty id, whose line would be skipped, and ids that end like an
-// item with an occurrence always get one, 0. Thread-safe.
+// Returns the item of form kId for number `occurrence`, from 0, of the
+// documents with that id; without `occurrence`, for the document that the id
+// alone selects. The empty id, whose line would be skipped, and ids that end
+// like an item with an occurrence always get an occurrence of 0. Thread-safe.
 std::string FormatBatchItem(absl::string_view id,
                             std::optional<uint64_t> occurrence);
 

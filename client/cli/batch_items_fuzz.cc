@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any input of `quire batch`, in any pieces: the same items come out, and what
-// they parse to is what they say.
+// Splits any input of `quire batch` in any pieces: the items are the same, and
+// each parses to what it says.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -15,7 +15,7 @@
 namespace quire {
 namespace {
 
-// Nothing if the input was refused.
+// Returns nothing if the input is rejected.
 std::optional<std::vector<std::string>> Split(bool null_separated,
                                               absl::string_view input,
                                               size_t piece_size) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of the command line that need no server.
+// Parts of the command line that need no server.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -142,7 +142,7 @@ TEST(TarFormatTest, WritesWhatUstarCannotHoldInAPaxHeader) {
   EXPECT_THAT(TarHeader("a", 5, -1500), HasSubstr("16 mtime=-1.500\n"));
   EXPECT_THAT(TarHeader("a", 5, INT64_MIN), HasSubstr("-9223372036854775.808"));
   EXPECT_THAT(TarHeader("\xFF", 5, 0), HasSubstr("hdrcharset=BINARY\n"));
-  // Lengths around which the length of a record gets one more digit.
+  // Lengths around which the length of a record gains a digit.
   for (size_t size = 80; size < 1100; ++size) {
     const std::string header = TarHeader(std::string(size, 'n'), 0, 0);
     EXPECT_EQ(header.size() % 512, 0u);
@@ -175,7 +175,7 @@ TEST(TarFormatTest, NamesNothingOutsideTheDirectory) {
   EXPECT_EQ(TarName("a/.."), "a/%2E.");
   EXPECT_EQ(TarName("a/../../b/./c"), "a/%2E./%2E./b/%2E/c");
   EXPECT_EQ(TarName("../"), "%2E.%2F");
-  // Not these: they are names like others.
+  // Ordinary names stay unchanged.
   for (const char* name :
        {".hidden", "..a", "a..", "...", "a/.b/..c", "a//b"}) {
     EXPECT_EQ(TarName(name), name);

@@ -25,6 +25,8 @@ namespace {
 
 constexpr int kBusyAttemptsMax = 10;
 constexpr absl::Duration kBusyDelayMax = absl::Seconds(10);
+// Upper bound on the messages about damaged blocks that are remembered.
+constexpr size_t kNamedBlocksMax = 10'000;
 
 absl::string_view View(const std::string& text) {
   return {text.data(), text.size()};
@@ -65,6 +67,33 @@ void CliRun::Complain(absl::string_view subject, const absl::Status& status) {
   }
 }
 
+void CliRun::ComplainOfItem(absl::string_view subject,
+                            const absl::Status& status) {
+  if (!settings_.verbose &&
+      ErrorReasonOf(status) == v1::ErrorReason_Name(v1::BLOCK_DAMAGED)) {
+    const std::string message(status.message());
+    const auto found = unnamed_counts_.find(message);
+    if (found != unnamed_counts_.end()) {
+      ++found->second;
+      return;
+    }
+    if (unnamed_counts_.size() < kNamedBlocksMax) {
+      unnamed_counts_.emplace(message, 0);
+    }
+  }
+  Complain(subject, status);
+}
+
+void CliRun::NoteUnnamedItems() {
+  for (const auto& [message, count] : unnamed_counts_) {
+    if (count != 0) {
+      Complain(absl::StrCat(count, count == 1 ? " more item" : " more items",
+                            " of the same block (-v names each)"),
+               absl::DataLossError(message));
+    }
+  }
+}
+
 void CliRun::Note(absl::string_view message) {
   if (!settings_.quiet) {
     progress_.Clear();
@@ -73,6 +102,7 @@ void CliRun::Note(absl::string_view message) {
 }
 
 int CliRun::Finish(const absl::Status& status) {
+  NoteUnnamedItems();
   if (!status.ok()) {
     Complain("", status);
   }
@@ -175,46 +205,66 @@ absl::Status CliRun::Print(const ReadTarget& target) {
     progress_.Add(result.data.size(), 0);
     return output_->Write(View("{" + JsonResult(result) + "}\n"));
   }
-  return RetryStreamWhileBusy([&](bool& has_begun) {
-    return client_->ReadStream(
-        View(settings_.archive), target,
-        [&](const v1::Document& document) {
-          NoteTime(target, document);
-          return absl::OkStatus();
-        },
-        [&](uint64_t, ByteView data) {
-          has_begun = true;
-          progress_.Add(data.size(), 0);
-          return WriteData(data);
-        },
-        read_options());
-  });
+  return Stream(
+      target, /*payload=*/false,
+      [&](const PayloadOrigin& origin) {
+        NoteTime(target, origin.document);
+        return absl::OkStatus();
+      },
+      [&](ByteView data) {
+        progress_.Add(data.size(), 0);
+        return WriteData(data);
+      });
 }
 
 absl::Status CliRun::PrintPayload(const DocumentKey& key) {
   PayloadOrigin origin;
   std::string payload;
-  QUIRE_RETURN_IF_ERROR(RetryStreamWhileBusy([&](bool& has_begun) {
-    return ReadPayload(
-        *client_, View(settings_.archive), key, {.read = read_options()},
-        [&](const PayloadOrigin& found) {
-          has_begun = true;
-          origin = found;
-          NoteOrigin(key, origin);
-          return absl::OkStatus();
-        },
-        [&](ByteView data) {
-          progress_.Add(data.size(), 0);
-          if (!settings_.json) {
-            return WriteData(data);
-          }
-          payload.append(AsText(data).data(), data.size());
-          return absl::OkStatus();
-        });
-  }));
+  QUIRE_RETURN_IF_ERROR(Stream(
+      key, /*payload=*/true,
+      [&](const PayloadOrigin& found) {
+        origin = found;
+        NoteOrigin(key, origin);
+        return absl::OkStatus();
+      },
+      [&](ByteView data) {
+        progress_.Add(data.size(), 0);
+        if (!settings_.json) {
+          return WriteData(data);
+        }
+        payload.append(AsText(data).data(), data.size());
+        return absl::OkStatus();
+      }));
   return settings_.json ? output_->Write(View(
                               "{" + JsonPayload(origin, View(payload)) + "}\n"))
                         : absl::OkStatus();
+}
+
+absl::Status CliRun::Stream(const ReadTarget& target, bool payload,
+                            PayloadOriginSink on_begin, PayloadSink sink) {
+  const absl::string_view archive = View(settings_.archive);
+  return RetryStreamWhileBusy([&](bool& has_begun) {
+    if (payload) {
+      return ReadPayload(
+          *client_, archive, std::get<DocumentKey>(target),
+          {.read = read_options()},
+          [&](const PayloadOrigin& origin) {
+            has_begun = true;
+            return on_begin(origin);
+          },
+          sink);
+    }
+    return client_->ReadStream(
+        archive, target,
+        [&](const v1::Document& document) {
+          return on_begin({.document = document});
+        },
+        [&](uint64_t, ByteView data) {
+          has_begun = true;
+          return sink(data);
+        },
+        read_options());
+  });
 }
 
 void CliRun::NoteTime(const ReadTarget& target, const v1::Document& document) {
@@ -262,11 +312,11 @@ int ExitCodeFor(const absl::Status& status) {
   }
 }
 
-absl::Status WhyNotRead(const ReadTarget& target, const absl::Status& status) {
+absl::Status WhyNotRead(const ReadTarget& target, const absl::Status& status,
+                        absl::string_view record_hint) {
   if (IsPayloadFault(status)) {
-    return absl::Status(
-        status.code(),
-        absl::StrCat(status.message(), "; --record prints the record whole"));
+    return absl::Status(status.code(),
+                        absl::StrCat(status.message(), "; ", record_hint));
   }
   const auto* key = std::get_if<DocumentKey>(&target);
   const auto* id =

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the subcommands of `quire` have in common: the client, the output,
-// messages, the exit code.
+// State shared by the subcommands of `quire`: the client, the output, messages,
+// the exit code.
 #ifndef QUIRE_CLIENT_CLI_CLI_RUN_H_
 #define QUIRE_CLIENT_CLI_CLI_RUN_H_
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -34,38 +36,49 @@ class CliRun {
 
   ProgressMeter& progress() { return progress_; }
 
-  // A message about what failed, and the exit code that stands for it.
-  // `subject`, which may be empty, says what was being done.
+  // Reports a failure and sets its exit code. `subject`, which may be empty,
+  // names the failed part.
   void Complain(absl::string_view subject, const absl::Status& status);
 
-  // A message that changes no exit code; not with --quiet.
+  // Complain() about one of many items. Damage of a block is named once, unless
+  // --verbose is set; Finish() reports how many more items it affects.
+  void ComplainOfItem(absl::string_view subject, const absl::Status& status);
+
+  // Prints a message without changing the exit code; silent with --quiet.
   void Note(absl::string_view message);
 
-  // Whether anything failed with the server out of reach.
+  // True if anything failed because the server was unreachable.
   bool unreachable() const { return exit_code_ == kExitUnreachable; }
 
-  // Should the subcommand fail: what it wrote is good, and `command` writes the
-  // rest. Then Finish() keeps a file as FILE.partial, and says so.
+  // Declares that output before a failure is valid, and that `command` writes
+  // the rest. Then Finish() keeps a file as FILE.partial and says so.
   void SetContinuation(std::string command) {
     continuation_ = std::move(command);
   }
 
-  // Should complaints be all that fails: the output is good without what they
-  // are about. Then Finish() puts it in place.
+  // Declares that the output is valid apart from the reported parts. Then
+  // Finish() commits it despite complaints.
   void KeepOutputDespiteComplaints() { keeps_output_ = true; }
 
-  // Puts the output in place, unless something failed: then a file stays as it
-  // was. `status` is the subcommand's own outcome. Returns the exit code.
+  // Commits the output, unless something failed: then an existing file is
+  // unchanged. `status` is the subcommand's own outcome. Returns the exit code.
   int Finish(const absl::Status& status);
 
-  // Writes the bytes of one target, or with --json a line, to the output. A
-  // busy server is asked again when it says.
+  // Writes the bytes of one target, or with --json a line, to the output.
+  // Retries while the server is busy.
   absl::Status Print(const ReadTarget& target);
 
-  // The same of the payload of a record of a crawl; of other documents all.
+  // Writes the payload of a crawl record; other documents unchanged.
   absl::Status PrintPayload(const DocumentKey& key);
 
-  // Writes data to the output. May keep them for a while.
+  // Reads a target of any size, or its payload, in pieces; retries while the
+  // server is busy. `on_begin`, called before the first byte, gets the document
+  // or the payload's origin; it is not called for ranges.
+  // REQUIRES: with `payload` the target is a document.
+  absl::Status Stream(const ReadTarget& target, bool payload,
+                      PayloadOriginSink on_begin, PayloadSink sink);
+
+  // Writes data to the output, which may buffer them.
   // Errors: those of OutputFile::Write(), and
   //   FailedPrecondition  binary data would go to a terminal, without --force.
   absl::Status WriteData(ByteView data);
@@ -75,16 +88,16 @@ class CliRun {
     return {.archive_uuid = settings_.archive_uuid};
   }
 
-  // Read() that asks a busy server again when it says.
+  // Read() that retries while the server is busy.
   absl::StatusOr<ReadResult> Read(const ReadTarget& target);
 
  private:
   absl::Status RetryWhileBusy(absl::FunctionRef<absl::Status()> ask);
-  // The same for what sets `has_begun` once bytes are out, which asking again
-  // would print twice.
+  // The same for a stream, which sets `has_begun` after its first output: it is
+  // not retried from there on.
   absl::Status RetryStreamWhileBusy(
       absl::FunctionRef<absl::Status(bool& has_begun)> stream);
-  // Notes that `document` is not quite what `key` asks for.
+  // Notes that `document` does not match `key` exactly.
   void NoteTime(const ReadTarget& target, const v1::Document& document);
   void NoteOrigin(const DocumentKey& key, const PayloadOrigin& origin);
 
@@ -93,30 +106,36 @@ class CliRun {
   const std::unique_ptr<OutputFile> output_;
   ProgressMeter progress_;
   int exit_code_ = kExitGood;
-  // Empty: there is none.
+  // Empty: none.
   std::string continuation_;
   bool keeps_output_ = false;
+  // By the message about a damaged block: items that failed and were not named.
+  std::map<std::string, uint64_t> unnamed_counts_;
 
   void NoteOutputOfFailure();
+  void NoteUnnamedItems();
 };
 
-// The exit code that stands for `status`. Thread-safe.
+// Returns the exit code for `status`. Thread-safe.
 int ExitCodeFor(const absl::Status& status);
 
-// Why `target` could not be read, for a message that begins with
-// DescribeTarget(target): the server's words for a document that is not there
-// would name it once more, and shortened. Thread-safe.
-absl::Status WhyNotRead(const ReadTarget& target, const absl::Status& status);
+// Returns the reason why `target` could not be read, for a message that begins
+// with DescribeTarget(target): the server's own message would repeat the id.
+// `record_hint` says how to get the record of an incomplete payload.
+// Thread-safe.
+absl::Status WhyNotRead(const ReadTarget& target, const absl::Status& status,
+                        absl::string_view record_hint);
 
-// One line for people, ending with a newline; nothing in it disturbs a
-// terminal. Thread-safe.
+// Returns one line for people, ending with a newline, without bytes that
+// disturb a terminal. Thread-safe.
 std::string MessageFor(absl::string_view subject, const absl::Status& status,
                        const CliSettings& settings);
 
-// What came over the wire, in one line. Thread-safe.
+// Describes the received traffic in one line. Thread-safe.
 std::string DescribeTraffic(const WireStats& stats);
 
-// Members of a JSON object, without braces, separated by commas. Thread-safe.
+// Return members of a JSON object, without braces, separated by commas.
+// Thread-safe.
 std::string JsonDocument(const v1::Document& document);
 std::string JsonResult(const ReadResult& result);
 std::string JsonPayload(const PayloadOrigin& origin, absl::string_view payload);

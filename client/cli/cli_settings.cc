@@ -51,19 +51,26 @@ void DefineListings(CLI::App& app, CliSettings& settings) {
   ls->add_option("PREFIX", settings.prefix,
                  "Only documents whose id starts with this")
       ->type_name("");
-  ls->add_option("--delimiter", settings.delimiter,
-                 "List ids that have this after PREFIX by their common prefix, "
-                 "up to its end; with / one level of a directory tree. batch "
-                 "does not take prefixes")
-      ->type_name("TEXT")
-      ->check([](const std::string& text) {
-        return text.empty() ? std::string("must have at least 1 byte")
-                            : std::string();
-      });
+  CLI::Option* delimiter =
+      ls->add_option(
+            "--delimiter", settings.delimiter,
+            "List ids that have this after PREFIX by their common prefix, "
+            "up to its end; with / one level of a directory tree. batch "
+            "does not take prefixes")
+          ->type_name("TEXT")
+          ->check([](const std::string& text) {
+            return text.empty() ? std::string("must have at least 1 byte")
+                                : std::string();
+          });
   ls->add_flag("-l,--long", settings.long_listing,
-               "Size, capture time, WARC record type, number and id of each");
+               "Print a table of size, capture time, WARC record type, HTTP "
+               "status, number and id. Reads the first KiB of each response "
+               "and revisit of a crawl for its status");
   ls->add_flag("-0,--null", settings.null_separated,
                "End each line with a NUL byte instead of a newline");
+  for (CLI::Option* filter : AddFilterOptions(*ls, settings.filter)) {
+    filter->excludes(delimiter);
+  }
 }
 
 void DefineGet(CLI::App& app, CliSettings& settings) {
@@ -96,12 +103,11 @@ void DefineGet(CLI::App& app, CliSettings& settings) {
       ->excludes(record)
       ->excludes(part);
   CLI::Option* record_type =
-      get->add_option("--record-type", settings.record_types,
-                      "Select documents of this WARC record type; may be "
-                      "repeated. Default: responses; if there are none, "
-                      "resources; if there are none, documents that are not "
-                      "WARC records")
-          ->type_name("TYPE")
+      get->add_option("--record-type", settings.filter.record_types,
+                      "Select documents of these WARC record types. Default: "
+                      "responses; if there are none, resources; if there are "
+                      "none, documents that are not WARC records")
+          ->type_name("TYPE,...")
           ->allow_extra_args(false)
           ->excludes(by_ordinal);
   CLI::Option* at =
@@ -171,6 +177,11 @@ void DefineBatch(CLI::App& app, CliSettings& settings) {
       ->add_flag("--ordinal", settings.by_ordinal,
                  "Items are numbers of documents, from 0")
       ->excludes(ranges);
+  batch
+      ->add_flag("--payload", settings.payload,
+                 "Read payloads of crawl records as get prints them: revisits "
+                 "followed, without headers, chunks and compression")
+      ->excludes(ranges);
   batch->add_flag("-0,--null", settings.null_separated,
                   "Items end with a NUL byte, not a newline; an empty one is "
                   "the empty id");
@@ -185,39 +196,58 @@ void DefineBatch(CLI::App& app, CliSettings& settings) {
           "put behind. Long names are shortened and end with %% and a "
           "hash")
       ->type_name("DIR");
+  for (CLI::Option* filter : AddFilterOptions(*batch, settings.filter)) {
+    filter->excludes(ranges);
+  }
 }
 
 void DefineExport(CLI::App& app, CliSettings& settings) {
   CLI::App* subcommand = app.add_subcommand(
-      "export", "Write an archive back as a tar or a WARC, in order");
+      "export",
+      "Write an archive, or selected documents, to a tar, a WARC or "
+      "a directory");
   AddArchiveToRead(*subcommand, settings);
   CLI::Option* output = app.get_option("--output");
-  const auto add = [&](const char* name, ExportForm form, const char* help) {
+  const auto add = [&](const char* name, ExportForm form, std::string& path,
+                       const char* type_name, const char* help) {
     return subcommand
         ->add_option_function<std::string>(
             name,
-            [&settings, form](const std::string& file) {
+            [&settings, &path, form](const std::string& value) {
               settings.export_form = form;
-              settings.output = file;
+              path = value;
             },
             help)
-        ->type_name("FILE")
+        ->type_name(type_name)
         ->excludes(output);
   };
   CLI::Option* tar = add(
-      "--tar", ExportForm::kTar,
+      "--tar", ExportForm::kTar, settings.output, "FILE",
       "A tar (pax) of all documents, named by their ids, with their times; - "
       "is standard output. Compressed if FILE ends in .gz");
   CLI::Option* warc = add(
-      "--warc", ExportForm::kWarc,
+      "--warc", ExportForm::kWarc, settings.output, "FILE",
       "A WARC: records of a crawl as they were, other documents in records of "
       "type resource. Each record is compressed if FILE ends in .gz");
-  tar->excludes(warc);
+  CLI::Option* directory =
+      add("--output-dir", ExportForm::kDirectory, settings.output_dir, "DIR",
+          "A file for each document in this directory, named as batch "
+          "--output-dir names the items that ls prints");
+  tar->excludes(warc)->excludes(directory);
+  warc->excludes(directory);
+  subcommand
+      ->add_flag("--payload", settings.payload,
+                 "Write payloads of crawl records as get prints them: revisits "
+                 "followed, without headers, chunks and compression. Default "
+                 "of --record-type: response,revisit,resource and documents "
+                 "that are not WARC records")
+      ->excludes(warc);
   subcommand->add_flag(
       "--keep-going", settings.keep_going,
       "Leave out documents of which a part is damaged, and finish: each is "
       "named, and the exit code is 1. Of one of over 8 MiB the part becomes "
       "zeros");
+  AddFilterOptions(*subcommand, settings.filter);
 }
 
 // CLI11 takes an argument "[a,b]" of an option with many values for the two
@@ -371,14 +401,15 @@ void ParseCommandLine(CLI::App& app, CliSettings& settings, int argc,
     Unprotect(*text);
   }
   for (std::optional<std::string>* text :
-       {&settings.cache_directory, &settings.archive_uuid,
-        &settings.delimiter}) {
+       {&settings.cache_directory, &settings.archive_uuid, &settings.delimiter,
+        &settings.filter.from, &settings.filter.to}) {
     if (text->has_value()) {
       Unprotect(**text);
     }
   }
   for (std::vector<std::string>* texts :
-       {&settings.ids, &settings.record_types}) {
+       {&settings.ids, &settings.filter.record_types, &settings.filter.statuses,
+        &settings.filter.media_types}) {
     for (std::string& text : *texts) {
       Unprotect(text);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The command line of `quire`: one tree of options, which parses, helps and
-// becomes the man page.
+// The command line of `quire`: one tree of options for parsing, help and the
+// man page.
 #ifndef QUIRE_CLIENT_CLI_CLI_SETTINGS_H_
 #define QUIRE_CLIENT_CLI_CLI_SETTINGS_H_
 
@@ -15,26 +15,27 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
+#include "client/cli/document_filter.h"
 #include "client/quire/client.h"
 
 namespace quire {
 
-enum class ExportForm { kNone, kTar, kWarc };
+enum class ExportForm { kNone, kTar, kWarc, kDirectory };
 
-// What the command line said, as it said it.
+// Values of the command line, unparsed.
 struct CliSettings {
-  // Of all subcommands.
+  // Options of all subcommands.
   std::string server = "127.0.0.1:7420";
   ChannelSecurity security;
-  // Takes secrets that all users can read.
+  // Accepts secrets that all users can read.
   bool allow_readable_secrets = false;
   std::string timeout = "30s";
-  // "-" is standard output. An export's is the FILE of its form.
+  // "-" is standard output. For an export the FILE of its form.
   std::string output = "-";
   bool json = false;
   bool quiet = false;
   bool verbose = false;
-  // Binary data may go to a terminal.
+  // Prints binary data to a terminal.
   bool force = false;
   // "auto", "always" or "never".
   std::string progress = "auto";
@@ -44,7 +45,7 @@ struct CliSettings {
   // Unset: DefaultCacheDirectory().
   std::optional<std::string> cache_directory;
 
-  // Of the subcommands that have them.
+  // Options of some subcommands.
   std::string archive;
   // Contents to read; unset: any.
   std::optional<std::string> archive_uuid;
@@ -55,12 +56,13 @@ struct CliSettings {
   bool null_separated = false;
   bool by_ordinal = false;
   std::optional<uint64_t> occurrence;
-  std::vector<std::string> record_types;
+  // `get` has only the record types of these.
+  FilterSettings filter;
   std::optional<std::string> at;
-  // Of WARC records: whole, or what is the default.
+  // Prints WARC records whole instead of their payloads.
   bool whole_records = false;
   bool payload = false;
-  // Of each document: OFFSET:LENGTH.
+  // OFFSET:LENGTH within each document.
   std::optional<std::string> part;
   std::string offset = "0";
   std::optional<std::string> length;
@@ -78,26 +80,24 @@ inline constexpr int kExitNotFoundOrDamaged = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitUnreachable = 3;
 
-// Fills `app` with the tree, which writes into `settings` when it parses. Both
-// must live as long as the app is used.
+// Fills `app` with the tree. Parsing writes to `settings`; both must outlive
+// the use of `app`.
 void DefineCommandLine(CLI::App& app, CliSettings& settings);
 
-// Parses the command line of main() into the settings that `app` was defined
-// with.
-// Throws CLI::ParseError, as CLI::App::parse() does; CLI::App::exit() is for
-// it.
+// Parses the command line of main() into the settings of `app`. Throws
+// CLI::ParseError, as CLI::App::parse() does; CLI::App::exit() handles it.
 void ParseCommandLine(CLI::App& app, CliSettings& settings, int argc,
                       const char* const* argv);
 
-// As duration_text.h says; at least a millisecond.
-// Errors: InvalidArgument  not of that form, or not positive.
+// Parses the form of duration_text.h; at least a millisecond.
+// Errors: InvalidArgument  another form, or not positive.
 absl::StatusOr<absl::Duration> ParseTimeout(const std::string& text);
 
-// $XDG_CACHE_HOME/quire, else ~/.cache/quire; empty if the environment has
-// neither.
+// Returns $XDG_CACHE_HOME/quire, else ~/.cache/quire; empty if the environment
+// has neither.
 std::string DefaultCacheDirectory();
 
-// Errors: InvalidArgument  what is wrong with the settings.
+// Errors: InvalidArgument names the invalid setting.
 absl::StatusOr<ClientOptions> MakeClientOptions(const CliSettings& settings);
 
 }  // namespace quire

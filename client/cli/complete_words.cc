@@ -18,7 +18,7 @@
 namespace quire {
 namespace {
 
-// A shell waits for it with its user.
+// The user waits for the shell meanwhile.
 constexpr absl::Duration kTimeMax = absl::Seconds(1);
 constexpr size_t kOfferedMax = 1000;
 
@@ -53,7 +53,7 @@ void AppendIds(Client& client, const std::string& archive,
       return;
     }
     const std::string& id = (*document)->id();
-    // Of captures of a page, one.
+    // One entry for all captures of a page.
     if (CanBeOffered({id.data(), id.size()}) &&
         (offered.empty() || offered.back() != id)) {
       offered.push_back(id);

@@ -10,10 +10,10 @@
 
 namespace quire {
 
-// Returns names of archives or ids of documents for a positional that is one,
-// by asking the server that `typed` names, else that of `settings`. Blocks for
-// a second at most. Empty if no server answers. Words that a shell would not
-// show in a line are left out.
+// Returns names of archives or ids of documents for a positional argument of
+// that kind. Asks the server that `typed` names, else that of `settings`.
+// Blocks for at most a second. Empty if no server answers. Omits words that a
+// shell would not show on one line.
 std::vector<std::string> WordsFromServer(const CliSettings& settings,
                                          const TypedWords& typed);
 

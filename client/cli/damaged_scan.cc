@@ -14,7 +14,7 @@ absl::Status ScanPastDamage(
     absl::FunctionRef<absl::Status(const ScanPiece& piece)> take,
     absl::FunctionRef<absl::Status(const LostText& lost)> lose) {
   ScanOptions part = options;
-  // Where the text before the next known damage is still to come.
+  // Set while the text before the next known damage is being read.
   std::optional<LostText> lost;
   while (true) {
     bool has_places = false;
@@ -34,7 +34,7 @@ absl::Status ScanPastDamage(
         return status;
       }
       if (part.stored_order && part.offset == start) {
-        // Perhaps the damage has its place in that order.
+        // The damage may have a location in logical order.
         part.stored_order = false;
         continue;
       }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scans that come past damaged blocks.
+// Scans that continue after damaged blocks.
 #ifndef QUIRE_CLIENT_CLI_DAMAGED_SCAN_H_
 #define QUIRE_CLIENT_CLI_DAMAGED_SCAN_H_
 
@@ -14,7 +14,7 @@
 
 namespace quire {
 
-// Text that cannot be read, and why.
+// Text that cannot be read, and the reason.
 struct LostText {
   uint64_t offset = 0;
   // At least 1.
@@ -22,14 +22,15 @@ struct LostText {
   absl::Status status;
 };
 
-// Client::Scan() that, where a block is damaged, hands out all text before it
-// and calls `lose` for its part of the range; if that returns OK, the scan
-// continues after it. Text and lost text come in their order. Text that comes
-// in stored order is not searched for damage: then the scan fails as always.
-// Blocks. Thread-safe. REQUIRES: `options` has no resume token. It needs an
-// archive_uuid, or the text after damage may be of other contents.
-// Errors: as Client::Scan(), of a damaged block only if the server does not say
-// where it is; and what `take` and `lose` return.
+// Client::Scan() that continues after damage. Before a damaged block it passes
+// on all text, then calls `lose` for the block's part of the range; if that
+// returns OK, the scan continues after it. Text and lost text come in order.
+// For text in stored order damage is not located: the scan fails.
+//
+// Blocks. Thread-safe. REQUIRES: `options` has no resume token. Without
+// its archive_uuid, text after damage may be of other contents.
+// Errors: as Client::Scan(), but for a damaged block only if the server does
+// not report its location; and those of `take` and `lose`.
 absl::Status ScanPastDamage(
     Client& client, absl::string_view archive, const ScanOptions& options,
     absl::FunctionRef<absl::Status(const ScanPiece& piece)> take,

@@ -16,8 +16,9 @@
 #include "absl/time/time.h"
 
 #include "client/cli/damaged_scan.h"
+#include "client/cli/document_filter.h"
 #include "client/cli/export_format.h"
-#include "client/cli/gzip_members.h"
+#include "client/cli/export_selection.h"
 #include "client/cli/subcommands.h"
 #include "client/quire/client_status.h"
 #include "codecs/base/byte_size.h"
@@ -38,33 +39,6 @@ constexpr uint64_t kNamedCountMax = 20;
 absl::string_view View(const std::string& text) {
   return {text.data(), text.size()};
 }
-
-// The file, compressed or not.
-class ExportOutput {
- public:
-  ExportOutput(OutputFile& file, bool is_compressed)
-      : file_(&file),
-        gzip_(is_compressed ? std::make_unique<GzipMembers>() : nullptr) {}
-
-  absl::Status Write(ByteView bytes) {
-    return gzip_ == nullptr ? file_->Write(bytes)
-                            : gzip_->Write(bytes, [this](ByteView compressed) {
-                                return file_->Write(compressed);
-                              });
-  }
-
-  absl::Status EndMember() {
-    return gzip_ == nullptr ? absl::OkStatus()
-                            : gzip_->EndMember([this](ByteView compressed) {
-                                return file_->Write(compressed);
-                              });
-  }
-
- private:
-  OutputFile* file_;
-  // Null: not compressed.
-  std::unique_ptr<GzipMembers> gzip_;
-};
 
 class ExportRun {
  public:
@@ -126,7 +100,9 @@ class ExportRun {
       const ByteView part = data.first(static_cast<size_t>(
           std::min<uint64_t>(data.size(), rest_size_bytes_)));
       if (!is_left_out()) {
-        QUIRE_RETURN_IF_ERROR(CheckBeginning(part));
+        QUIRE_RETURN_IF_ERROR(format_.CheckPart(
+            *document_, document_->range().size_bytes() - rest_size_bytes_,
+            AsText(part)));
         QUIRE_RETURN_IF_ERROR(WriteText(part));
       }
       run_.progress().Add(part.size(), 0);
@@ -205,24 +181,6 @@ class ExportRun {
   // Nothing of the document is written, nor will be.
   bool is_left_out() const { return is_held_ && is_damaged_; }
 
-  // `part` goes on where the document is.
-  absl::Status CheckBeginning(ByteView part) const {
-    const uint64_t position =
-        document_->range().size_bytes() - rest_size_bytes_;
-    absl::string_view expected = format_.MustBeginWith(*document_);
-    expected.remove_prefix(std::min<uint64_t>(position, expected.size()));
-    expected = expected.substr(0, part.size());
-    if (absl::StartsWith(AsText(part), expected)) {
-      return absl::OkStatus();
-    }
-    return absl::DataLossError(absl::StrCat(
-        "document number ", document_->ordinal(), ", ",
-        QuotedText(View(document_->id()), kShownIdSizeBytesMax),
-        ", is marked as a WARC record of type ",
-        QuotedText(View(document_->record_type()), kShownIdSizeBytesMax),
-        " and must begin with WARC/, but does not; --tar writes it as it is"));
-  }
-
   // Begins the next document that has bytes; those without are written whole.
   absl::Status BeginNext() {
     for (;;) {
@@ -291,6 +249,30 @@ class ExportRun {
   uint64_t document_count_ = 0;
 };
 
+absl::Status ExportAll(CliRun& run, const v1::ArchiveDescription& archive,
+                       ExportFormat& format, ExportOutput output) {
+  run.progress().SetTotal(archive.size_bytes());
+  run.progress().SetItemTotal(archive.document_count());
+  ExportRun export_run(run, archive, format, std::move(output));
+  QUIRE_RETURN_IF_ERROR(export_run.Run());
+  run.KeepOutputDespiteComplaints();
+  if (export_run.damaged_count() > kNamedCountMax && !run.settings().verbose) {
+    run.Note(absl::StrCat(
+        "and ", FormatCount(export_run.damaged_count() - kNamedCountMax),
+        " more damaged documents; --verbose names all"));
+  }
+  const uint64_t left_out_count = export_run.left_out_count();
+  run.Note(absl::StrCat(
+      "exported ",
+      FormatCounted(archive.document_count() - left_out_count, "document",
+                    "documents"),
+      left_out_count == 0
+          ? absl::StrCat(" of ", FormatByteSize(archive.size_bytes()))
+          : absl::StrCat(", and left out ", FormatCount(left_out_count),
+                         " that cannot be read in full")));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status RunExport(CliRun& run) {
@@ -302,43 +284,35 @@ absl::Status RunExport(CliRun& run) {
   }
   if (settings.export_form == ExportForm::kNone) {
     return absl::InvalidArgumentError(
-        "export needs --tar FILE or --warc FILE, where - is standard output");
+        "export needs --tar FILE, --warc FILE or --output-dir DIR; a FILE of - "
+        "is standard output");
   }
-  if (run.output().is_terminal()) {
+  const bool is_directory = settings.export_form == ExportForm::kDirectory;
+  if (!is_directory && run.output().is_terminal()) {
     return absl::InvalidArgumentError(
         "an export must not go to a terminal; name a file instead of -, or "
         "redirect standard output");
   }
+  QUIRE_ASSIGN_OR_RETURN(const DocumentFilter filter,
+                         DocumentFilter::Make(settings.filter));
   QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription archive,
                          run.client().GetArchive(View(settings.archive)));
-  run.progress().SetTotal(archive.size_bytes());
-  run.progress().SetItemTotal(archive.document_count());
+  if (is_directory) {
+    return ExportToDirectory(run, archive, filter);
+  }
   const std::unique_ptr<ExportFormat> format =
       settings.export_form == ExportForm::kTar
           ? MakeTarExport()
           : MakeWarcExport(archive, absl::ToUnixMillis(absl::Now()));
   ExportOutput output(run.output(),
                       absl::EndsWith(View(settings.output), ".gz"));
-  ExportRun export_run(run, archive, *format, std::move(output));
-  QUIRE_RETURN_IF_ERROR(export_run.Run());
-  run.KeepOutputDespiteComplaints();
-  if (export_run.damaged_count() > kNamedCountMax && !settings.verbose) {
-    run.Note(absl::StrCat(
-        "and ", FormatCount(export_run.damaged_count() - kNamedCountMax),
-        " more damaged documents; --verbose names all"));
-  }
+  QUIRE_RETURN_IF_ERROR(
+      settings.payload || filter.is_set()
+          ? ExportSelection(run, archive, filter, *format, output)
+          : ExportAll(run, archive, *format, std::move(output)));
   for (const std::string& note : format->Notes()) {
     run.Note(note);
   }
-  const uint64_t left_out_count = export_run.left_out_count();
-  run.Note(absl::StrCat(
-      "exported ",
-      FormatCounted(archive.document_count() - left_out_count, "document",
-                    "documents"),
-      left_out_count == 0
-          ? absl::StrCat(" of ", FormatByteSize(archive.size_bytes()))
-          : absl::StrCat(", and left out ", FormatCount(left_out_count),
-                         " that cannot be read in full")));
   return absl::OkStatus();
 }
 

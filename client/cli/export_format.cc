@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/export_format.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "client/cli/tar_format.h"
@@ -11,11 +13,13 @@
 #include "codecs/base/byte_size.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
+#include "codecs/base/printable_text.h"
 
 namespace quire {
 namespace {
 
 constexpr size_t kNamesMax = 4'000'000;
+constexpr size_t kShownIdSizeBytesMax = 200;
 
 absl::string_view View(const std::string& text) {
   return {text.data(), text.size()};
@@ -114,6 +118,41 @@ class WarcExport final : public ExportFormat {
 };
 
 }  // namespace
+
+ExportOutput::ExportOutput(OutputFile& file, bool is_compressed)
+    : file_(&file),
+      gzip_(is_compressed ? std::make_unique<GzipMembers>() : nullptr) {}
+
+absl::Status ExportOutput::Write(ByteView bytes) {
+  return gzip_ == nullptr ? file_->Write(bytes)
+                          : gzip_->Write(bytes, [this](ByteView compressed) {
+                              return file_->Write(compressed);
+                            });
+}
+
+absl::Status ExportOutput::EndMember() {
+  return gzip_ == nullptr ? absl::OkStatus()
+                          : gzip_->EndMember([this](ByteView compressed) {
+                              return file_->Write(compressed);
+                            });
+}
+
+absl::Status ExportFormat::CheckPart(const v1::Document& document,
+                                     uint64_t offset,
+                                     absl::string_view part) const {
+  absl::string_view expected = MustBeginWith(document);
+  expected.remove_prefix(std::min<uint64_t>(offset, expected.size()));
+  expected = expected.substr(0, part.size());
+  if (absl::StartsWith(part, expected)) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(absl::StrCat(
+      "document number ", document.ordinal(), ", ",
+      QuotedText(View(document.id()), kShownIdSizeBytesMax),
+      ", is marked as a WARC record of type ",
+      QuotedText(View(document.record_type()), kShownIdSizeBytesMax),
+      " and must begin with WARC/, but does not; --tar writes it as it is"));
+}
 
 std::unique_ptr<ExportFormat> MakeTarExport() {
   return std::make_unique<TarExport>();

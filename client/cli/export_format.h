@@ -9,11 +9,34 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 #include "proto/quire/v1/archive.pb.h"
 
+#include "client/cli/gzip_members.h"
+#include "client/cli/output_file.h"
+#include "codecs/base/bytes.h"
+
 namespace quire {
+
+// The file of an export, compressed or not. Thread-compatible.
+class ExportOutput {
+ public:
+  // `file` must outlive it.
+  ExportOutput(OutputFile& file, bool is_compressed);
+
+  // Errors: those of OutputFile::Write() and of zlib.
+  absl::Status Write(ByteView bytes);
+
+  // Ends the gzip member of a compressed file.
+  absl::Status EndMember();
+
+ private:
+  OutputFile* file_;
+  // Null: not compressed.
+  std::unique_ptr<GzipMembers> gzip_;
+};
 
 // Called for each document in turn: Before(), then, with its bytes written,
 // After(); and End() once at the end. Thread-compatible.
@@ -35,6 +58,12 @@ class ExportFormat {
     static_cast<void>(document);
     return {};
   }
+
+  // Checks `part`, the bytes of the document from `offset` on, against
+  // MustBeginWith().
+  // Errors: DataLoss  names the document.
+  absl::Status CheckPart(const v1::Document& document, uint64_t offset,
+                         absl::string_view part) const;
 
   // Whether each record is a gzip member of its own where the file is
   // compressed. A record ends with the text that Before() or After() returned.

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kBufferSizeBytes = size_t{64} << 10;
 // zlib counts in 32 bits.
 constexpr size_t kInputSizeBytesMax = size_t{1} << 30;
-// 15 bits of window, and 16 more for gzip's header and trailer.
+// A window of 15 bits, plus 16 for gzip's header and trailer.
 constexpr int kGzipWindow = 15 + 16;
 constexpr int kMemoryLevel = 8;
 
@@ -35,7 +35,7 @@ absl::Status GzipMembers::Write(ByteView bytes, Sink sink) {
         bytes.first(std::min(bytes.size(), kInputSizeBytesMax));
     bytes = bytes.subspan(part.size());
     in_member_ = true;
-    // zlib does not write there.
+    // zlib does not write to its input.
     stream_.next_in = const_cast<uint8_t*>(part.data());
     stream_.avail_in = static_cast<uInt>(part.size());
     QUIRE_RETURN_IF_ERROR(Deflate(Z_NO_FLUSH, sink));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bytes compressed by gzip, in one member or several.
+// Compresses bytes with gzip, into one or more members.
 #ifndef QUIRE_CLIENT_CLI_GZIP_MEMBERS_H_
 #define QUIRE_CLIENT_CLI_GZIP_MEMBERS_H_
 
@@ -18,7 +18,7 @@ namespace quire {
 // Thread-compatible.
 class GzipMembers {
  public:
-  // Takes compressed bytes; what it returns, if not OK, is the call's result.
+  // Takes compressed bytes. An error of the sink is the call's result.
   using Sink = absl::FunctionRef<absl::Status(ByteView)>;
 
   GzipMembers();
@@ -26,10 +26,10 @@ class GzipMembers {
   GzipMembers(const GzipMembers&) = delete;
   GzipMembers& operator=(const GzipMembers&) = delete;
 
-  // More bytes of the current member, which begins with the first.
+  // Adds bytes to the current member, which begins with the first of them.
   absl::Status Write(ByteView bytes, Sink sink);
 
-  // Ends the current member; nothing if it has no bytes.
+  // Ends the current member; does nothing if it has no bytes.
   absl::Status EndMember(Sink sink);
 
  private:

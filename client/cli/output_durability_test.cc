@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The order in which output files are synced and take their names: seen in the
-// system calls of this process.
+// Order in which output files are synced and renamed, observed in the system
+// calls of this process.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -31,7 +31,7 @@
 
 namespace {
 
-// What this process had the kernel do, in order.
+// System calls of this process, in order.
 class CallLog {
  public:
   void Add(std::string call) {
@@ -54,7 +54,7 @@ CallLog& Log() {
   return log;
 }
 
-// A file by its size, as one that is written to afterwards is not synced.
+// Names a file by its size: a file that grows after its sync is detected.
 std::string NameOf(int fd) {
   struct stat info = {};
   fstat(fd, &info);
@@ -69,7 +69,7 @@ std::string NameOf(int fd) {
 
 }  // namespace
 
-// In place of the C library's.
+// Replaces the C library's function.
 extern "C" int fsync(int fd) {
   Log().Add("sync " + NameOf(fd));
   return static_cast<int>(syscall(SYS_fsync, fd));
@@ -128,7 +128,7 @@ TEST_F(OutputDurabilityTest, SyncsFileThenDirectory) {
                           "sync directory " + name()));
 }
 
-// Once for all files, when the last of them is there.
+// Once for all files, after the last one.
 TEST_F(OutputDurabilityTest, SyncsTheFilesOfABatch) {
   std::map<std::string, FakeArchive> archives;
   for (int i = 0; i < 5; ++i) {

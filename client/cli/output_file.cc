@@ -221,4 +221,30 @@ bool OutputFile::is_terminal() const {
   return isatty(fd_) == 1;
 }
 
+absl::StatusOr<OutputDirectory> OutputDirectory::Create(
+    const std::string& path) {
+  if (mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) {
+    return SystemError("cannot create", path);
+  }
+  return OutputDirectory(path);
+}
+
+absl::StatusOr<std::unique_ptr<OutputFile>> OutputDirectory::OpenFile(
+    const std::string& name) const {
+  return OutputFile::Open(absl::StrCat(path_, "/", name));
+}
+
+absl::Status OutputDirectory::Sync() const {
+  const int fd = open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0 || syncfs(fd) != 0) {
+    const absl::Status status = SystemError("cannot write to", path_);
+    if (fd >= 0) {
+      close(fd);
+    }
+    return status;
+  }
+  close(fd);
+  return absl::OkStatus();
+}
+
 }  // namespace quire

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the bytes go: standard output, or a file that appears only when it is
-// whole.
+// Output to standard output, or to a file that appears only when it is
+// complete.
 #ifndef QUIRE_CLIENT_CLI_OUTPUT_FILE_H_
 #define QUIRE_CLIENT_CLI_OUTPUT_FILE_H_
 
@@ -18,55 +18,54 @@
 
 namespace quire {
 
-// Whether `status` says that the reader of standard output went away, as `head`
-// does: no mistake, and nothing to talk about.
+// True if `status` means that the reader of standard output closed it, as
+// `head` does: not an error, and not reported.
 bool IsClosedOutput(const absl::Status& status);
 
-// A status of the system's errno, with a code that no server's failure has
-// here: FailedPrecondition, or the one of IsClosedOutput().
+// Returns a status for the system's errno: FailedPrecondition, which failures
+// of a server never have here, or that of IsClosedOutput().
 absl::Status SystemError(absl::string_view what, absl::string_view path);
 
 // Thread-compatible.
 class OutputFile {
  public:
-  // "-" is standard output. Anything else that exists and is no regular file
-  // (a device, a pipe) is written to directly; a regular file is written aside,
-  // in the same directory, and takes the name at Commit(). A symbolic link
-  // keeps being one: the file it leads to is replaced. Errors:
-  // FailedPrecondition, naming the path and the system's reason.
+  // "-" is standard output. A regular file is written aside, in the same
+  // directory, and gets its name at Commit(). Any other existing file (a
+  // device, a pipe) is written directly. A symbolic link is kept: its target is
+  // replaced.
+  // Errors: FailedPrecondition  names the path and the system's reason.
   static absl::StatusOr<std::unique_ptr<OutputFile>> Open(
       const std::string& path);
 
-  // Gives up what was not committed: the file is as it was before.
+  // Discards uncommitted output: an existing file is unchanged.
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
-  // May keep the bytes for a while.
+  // May buffer the bytes.
   // Errors: as Flush().
   absl::Status Write(ByteView bytes);
 
   absl::Status Write(absl::string_view text) { return Write(AsBytes(text)); }
 
-  // Writes at a place of the file, whatever was written before and elsewhere.
-  // Not together with Write(). REQUIRES: is_aside(). Errors: as Flush().
+  // Writes at an offset of the file, in any order. Excludes Write(). REQUIRES:
+  // is_aside(). Errors: as Flush().
   absl::Status WriteAt(uint64_t offset, ByteView bytes);
 
-  // Hands on what Write() kept.
+  // Writes buffered bytes.
   // Errors: IsClosedOutput(); FailedPrecondition, naming the path and the
   // system's reason, such as a full disk.
   absl::Status Flush();
 
-  // Flushes and puts the file in place; `sync` makes it outlast a crash of the
-  // machine. Nothing may be written after it.
+  // Flushes and renames the file into place; `sync` makes it durable. Nothing
+  // may be written afterwards.
   absl::Status Commit(bool sync = true);
 
-  // As Commit(), but under the path with ".partial" behind it, which it
-  // returns: what is at the path itself stays as it was.
-  // REQUIRES: is_aside().
+  // As Commit(), but under the path plus ".partial", which it returns; a file
+  // at the path itself is unchanged. REQUIRES: is_aside().
   absl::StatusOr<std::string> CommitPartial();
 
-  // Whether the path names a regular file or nothing yet.
+  // True if the path names a regular file or does not exist.
   bool is_aside() const { return aside_; }
 
   bool is_terminal() const;
@@ -79,13 +78,36 @@ class OutputFile {
   absl::Status OpenAside();
   absl::Status PutInPlace(bool sync);
 
-  // As given, but for links, which are followed.
+  // As given, with links resolved.
   std::string path_;
   int fd_ = -1;
-  // The file is written aside: under this name, or, if empty, under none yet.
+  // True if the file is written aside: under aside_path_ or, if that is empty,
+  // without a name.
   bool aside_ = false;
   std::string aside_path_;
   std::string buffer_;
+};
+
+// A directory of output files, the DIR of --output-dir. Thread-compatible.
+class OutputDirectory {
+ public:
+  // Creates the directory unless it exists. Does not create its parents.
+  // Errors: FailedPrecondition, naming the path and the system's reason.
+  static absl::StatusOr<OutputDirectory> Create(const std::string& path);
+
+  // Opens a file in it, to be committed without a sync.
+  // Errors: as OutputFile::Open(). REQUIRES: `name` has no slash.
+  absl::StatusOr<std::unique_ptr<OutputFile>> OpenFile(
+      const std::string& name) const;
+
+  // Makes all files in it durable.
+  // Errors: FailedPrecondition, as Create().
+  absl::Status Sync() const;
+
+ private:
+  explicit OutputDirectory(std::string path) : path_(std::move(path)) {}
+
+  std::string path_;
 };
 
 }  // namespace quire

@@ -15,7 +15,7 @@
 namespace quire {
 namespace {
 
-// A file that is gone when the test is done with it.
+// A temporary file that is removed at the end of its scope.
 class ScratchFile {
  public:
   explicit ScratchFile(const std::string& text = "") {
@@ -51,7 +51,7 @@ std::vector<char*> Pointers(std::vector<std::string>& words) {
   return pointers;
 }
 
-// A terminal's two ends; what is written is read back as it is.
+// Both ends of a terminal; output is read back unchanged.
 int OpenTerminal(std::string& other_end) {
   const int fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (fd < 0 || grantpt(fd) != 0 || unlockpt(fd) != 0) {
@@ -115,8 +115,8 @@ ProgramRun RunProgram(const std::string& program, const ProgramInput& input) {
     close(closed_pipe[1]);
   }
   if (terminal >= 0) {
-    // Little enough is printed that the terminal holds it all by itself. It
-    // comes in pieces, and the other end is closed behind the last.
+    // The output is small enough for the terminal's buffer. It arrives in
+    // pieces, and the other end is closed after the last.
     char text[4096];
     for (ssize_t size = 0; (size = read(terminal, text, sizeof(text))) > 0;) {
       run.out.append(text, static_cast<size_t>(size));

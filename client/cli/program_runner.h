@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a program as a shell would; for tests.
+// Runs a program like a shell; for tests.
 #ifndef QUIRE_CLIENT_CLI_PROGRAM_RUNNER_H_
 #define QUIRE_CLIENT_CLI_PROGRAM_RUNNER_H_
 
@@ -10,7 +10,7 @@
 namespace quire {
 
 struct ProgramRun {
-  // Of exit(); 128 + n if signal n ended it.
+  // Argument of exit(); 128 + n if signal n ended the program.
   int exit_code = -1;
   std::string out;
   std::string err;
@@ -20,20 +20,20 @@ struct ProgramInput {
   std::vector<std::string> arguments;
   // Bytes of standard input.
   std::string in;
-  // Where standard output goes; empty: into ProgramRun::out.
+  // Path for standard output; empty: ProgramRun::out.
   std::string out_path;
-  // Standard output is a pipe whose reader has gone.
+  // Standard output is a pipe without a reader.
   bool closed_out = false;
   // Standard output is a terminal, whose text becomes ProgramRun::out.
   bool terminal_out = false;
-  // "NAME=VALUE", in place of all of the environment.
+  // "NAME=VALUE"; replaces the whole environment.
   std::vector<std::string> environment;
 };
 
 // Blocks until the program has ended.
 ProgramRun RunProgram(const std::string& program, const ProgramInput& input);
 
-// All of a file; empty if there is none.
+// Returns the contents of a file; empty if it does not exist.
 std::string FileText(const std::string& path);
 
 }  // namespace quire

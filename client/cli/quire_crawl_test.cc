@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Pages of a crawl, as people read them with the program.
+#include <unistd.h>
+
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -10,16 +13,22 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "client/cli/gzip_members.h"
 #include "client/cli/program_runner.h"
+#include "client/cli/tar_format.h"
 #include "client/quire/testing/fake_server.h"
 
 namespace quire {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // A record of a crawl, as it is stored.
 std::string Record(const std::string& type, const std::string& block,
@@ -142,11 +151,322 @@ TEST_F(QuireCrawlTest, FollowsRevisitsOrSaysWhereTheyRefer) {
                                  "archive does not hold\n"));
 }
 
-TEST_F(QuireCrawlTest, ListsTypeAndTime) {
-  ProgramInput input;
-  input.arguments = {"ls", "-l", "crawl", "page"};
-  EXPECT_THAT(Run(std::move(input)).out,
-              HasSubstr("  1970-01-01T00:00:02.000Z  response "));
+// A crawl with everything that filters and payloads meet.
+class QuireSelectionTest : public ::testing::Test {
+ protected:
+  QuireSelectionTest() {
+    directory_ =
+        absl::StrCat(::testing::TempDir(), "quire_selection_test_", getpid());
+    std::filesystem::create_directory(directory_);
+    std::map<std::string, FakeArchive> archives;
+    archives["crawl"].documents = {
+        {"info", Record("warcinfo", "software: test\r\n"), 100, {}, "warcinfo"},
+        {"a", page_a_, 1000, "text/html", "response"},
+        {"a", Record("request", "GET / HTTP/1.1\r\n\r\n"), 1000,
+         "application/http", "request"},
+        {"b", Response("301 Moved", "Location: a\r\n", ""), 2000, "text/html",
+         "response"},
+        {"c", Response("200 OK", "Content-Encoding: gzip\r\n", Gzip("see c")),
+         3000, "image/png", "response"},
+        {"a", RevisitOf("a", 1, "HTTP/1.1 200 OK\r\n\r\n"), 4000, "text/html",
+         "revisit"},
+        {"d", Response("404 Not Found", padding_, "nothing"), 5000, "text/html",
+         "response"},
+        {"e", RevisitOf("nowhere", 1, ""), 6000, "text/html", "revisit"},
+        {"f", Response("200 OK", "", large_), 7000, "image/gif", "response"},
+        {"g", Record("response", "no HTTP"), 8000, {}, "response"},
+        {"h", Response("200 OK", "Content-Length: 9\r\n", "cut"), 9000,
+         "text/html", "response"},
+        {"i", Response("100 Continue\r\n\r\nHTTP/1.1 503 Busy", "", "later"),
+         9500, "text/html", "response"},
+        {"note", "plain", {}, "text/plain", {}}};
+    archives["files"].documents = {{"x", "text", 1000, "text/plain", {}}};
+    // Answers at once: revisits and statuses may need another read.
+    FakeSettings settings;
+    settings.batch_window_items = 1;
+    server_ = FakeServer::Start(settings, archives);
+  }
+
+  ~QuireSelectionTest() override { std::filesystem::remove_all(directory_); }
+
+  static std::string Response(const std::string& status,
+                              const std::string& fields,
+                              const std::string& body) {
+    return Record("response", absl::StrCat("HTTP/1.1 ", status, "\r\n", fields,
+                                           "\r\n", body));
+  }
+
+  static std::string RevisitOf(const std::string& id, int second,
+                               const std::string& block) {
+    return Record("revisit", block,
+                  absl::StrCat("WARC-Refers-To-Target-URI: ", id,
+                               "\r\nWARC-Refers-To-Date: 1970-01-01T00:00:0",
+                               second, "Z\r\n"));
+  }
+
+  static std::string Gzip(absl::string_view text) {
+    GzipMembers members;
+    std::string coded;
+    const auto sink = [&](ByteView bytes) {
+      coded.append(AsText(bytes).data(), bytes.size());
+      return absl::OkStatus();
+    };
+    EXPECT_TRUE(members.Write(AsBytes(text), sink).ok());
+    EXPECT_TRUE(members.EndMember(sink).ok());
+    return coded;
+  }
+
+  ProgramRun Run(std::vector<std::string> arguments, std::string in = "") {
+    ProgramInput input;
+    input.arguments = std::move(arguments);
+    input.in = std::move(in);
+    input.environment.push_back("QUIRE_SERVER=" + server_->address());
+    return RunProgram(
+        absl::StrCat(std::getenv("QUIRE_BINARY_DIR"), "/bin/quire"), input);
+  }
+
+  // Runs `ls crawl`; returns the items, separated by blanks.
+  std::string Ls(std::vector<std::string> filters) {
+    filters.insert(filters.begin(), {"ls", "crawl"});
+    const ProgramRun run = Run(std::move(filters));
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    return absl::StrReplaceAll(run.out, {{"\n", " "}, {"\t", ""}});
+  }
+
+  // The names and texts of all files of a directory.
+  static std::map<std::string, std::string> FilesOf(const std::string& path) {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : std::filesystem::directory_iterator(path)) {
+      files[entry.path().filename()] = FileText(entry.path());
+    }
+    return files;
+  }
+
+  // Longer than the first part of a record that is read for its status.
+  const std::string padding_ =
+      absl::StrCat("X-Padding: ", std::string(3000, 'p'), "\r\n");
+  // Larger than FakeSettings::read_size_bytes_max.
+  const std::string large_ = std::string(25'000, 'l');
+  const std::string page_a_ =
+      Response("200 OK", "Transfer-Encoding: chunked\r\n",
+               "3\r\nsee\r\n2\r\n a\r\n0\r\n\r\n");
+  std::string directory_;
+  std::unique_ptr<FakeServer> server_;
+};
+
+TEST_F(QuireSelectionTest, ListsStatusesUnderAHeader) {
+  ProgramRun run = Run({"ls", "-l", "crawl"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(run.err, "");
+  std::vector<std::string> rows;
+  for (const std::string& line :
+       std::vector<std::string>(absl::StrSplit(run.out, '\n'))) {
+    const std::vector<std::string> words =
+        absl::StrSplit(line, ' ', absl::SkipEmpty());
+    if (words.size() == 6) {
+      rows.push_back(absl::StrCat(words[5], " ", words[2], " ", words[3]));
+    }
+  }
+  EXPECT_THAT(rows,
+              ElementsAre("ID TYPE STATUS", "a response 200", "a request -",
+                          "a revisit 200", "b response 301", "c response 200",
+                          "d response 404", "e revisit -", "f response 200",
+                          "g response -", "h response 200", "i response 503",
+                          "info warcinfo -", "note - -"));
+  // No document is read alone, and none without being asked for.
+  EXPECT_EQ(server_->CallCount("Read") + server_->CallCount("ReadStream"), 0);
+  const int batch_count = server_->CallCount("BatchRead");
+  EXPECT_THAT(Run({"ls", "crawl", "--json", "c"}).out,
+              Not(HasSubstr("http_status")));
+  EXPECT_EQ(Run({"ls", "-l", "files"}).exit_code, 0);
+  EXPECT_EQ(server_->CallCount("BatchRead"), batch_count);
+  EXPECT_THAT(Run({"ls", "-l", "crawl", "--json", "c"}).out,
+              HasSubstr(",\"http_status\":200}\n"));
+  EXPECT_THAT(Run({"ls", "-l", "files"}).out,
+              HasSubstr("  1970-01-01T00:00:01.000Z  -                -  "));
+}
+
+TEST_F(QuireSelectionTest, FiltersListings) {
+  EXPECT_EQ(Ls({"--status", "200"}), "a@0 a@2 c f h ");
+  EXPECT_EQ(Ls({"--status", "3xx,404"}), "b d ");
+  EXPECT_EQ(Ls({"--status", "301", "--status", "503"}), "b i ");
+  EXPECT_EQ(Ls({"--record-type", "revisit"}), "a@2 e@0 ");
+  EXPECT_EQ(Ls({"--record-type", ""}), "note ");
+  EXPECT_EQ(Ls({"--media-type", "image/*"}), "c f ");
+  EXPECT_EQ(Ls({"--media-type", "text/html", "--status", "200", "--record-type",
+                "response"}),
+            "a@0 h ");
+  EXPECT_EQ(Ls({"--from", "1970-01-01T00:00:03", "--to", "19700101000005"}),
+            "a@2 c d ");
+}
+
+TEST_F(QuireSelectionTest, SaysThatNothingPasses) {
+  ProgramRun run = Run({"ls", "crawl", "--status", "418"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(run.err, "quire: no document of \"crawl\" passes the filters\n");
+  run = Run({"ls", "files", "--status", "200"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(run.err,
+            "quire: no document of \"files\" passes the filters; none of them "
+            "is a response or revisit of a crawl, which --status requires\n");
+  const std::string path = directory_ + "/none.tar";
+  run = Run({"export", "files", "--tar", path, "--status", "200"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_FALSE(std::filesystem::exists(path));
+  for (const char* subcommand : {"ls", "batch", "export"}) {
+    run = Run({subcommand, "crawl", "--status", "20"});
+    EXPECT_EQ(run.exit_code, 2) << subcommand;
+    run = Run({subcommand, "crawl", "--from", "June"});
+    EXPECT_EQ(run.exit_code, 2) << subcommand;
+  }
+}
+
+TEST_F(QuireSelectionTest, ReportsStatusesThatCannotBeRead) {
+  FakeFaults faults;
+  faults.wrong_checksums = 1;
+  server_->SetFaults(faults);
+  const ProgramRun run = Run({"ls", "-l", "crawl"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.out, HasSubstr("       ?  "));
+  EXPECT_THAT(run.out, HasSubstr("  note\n"));
+  EXPECT_THAT(run.err, HasSubstr("HTTP status of document number "));
+}
+
+TEST_F(QuireSelectionTest, ReadsPayloadsInABatch) {
+  const ProgramRun run =
+      Run({"batch", "crawl", "--payload"}, "c\na\nnote\nb\na\t@0\n");
+  EXPECT_EQ(run.out, "see csee aplainsee a");
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(run.err, "");
+  // Revisits are followed in the batch too.
+  EXPECT_EQ(server_->CallCount("Read") + server_->CallCount("ReadStream"), 0);
+  EXPECT_EQ(Run({"batch", "crawl", "--payload"}, "f\nc\n").out,
+            large_ + "see c");
+  EXPECT_EQ(Run({"batch", "crawl", "--payload", "--ordinal"}, "5\n2\n").out,
+            "see a");
+  const ProgramRun json =
+      Run({"batch", "crawl", "--payload", "--json"}, "a\nf\n");
+  EXPECT_THAT(
+      json.out,
+      HasSubstr(absl::StrCat("{\"item\":1,\"id\":\"a\",\"ordinal\":1,")));
+  EXPECT_THAT(json.out, HasSubstr(absl::StrCat(
+                            "\"revisit_ordinal\":5,\"http_status\":200,"
+                            "\"payload_size_bytes\":5,\"data_base64\":\"",
+                            absl::Base64Escape("see a"), "\"}\n{\"item\":2,")));
+  EXPECT_THAT(json.out, HasSubstr(absl::Base64Escape(large_)));
+}
+
+TEST_F(QuireSelectionTest, BatchPayloadsAreThoseOfGet) {
+  for (const char* id : {"a", "b", "c", "d", "e", "f", "g", "h", "i", "note"}) {
+    const ProgramRun get = Run({"get", "crawl", id});
+    const ProgramRun batch =
+        Run({"batch", "crawl", "--payload"}, absl::StrCat(id, "\n"));
+    EXPECT_EQ(get.exit_code, batch.exit_code) << id;
+    // A batch prints only what is whole.
+    EXPECT_EQ(batch.out, get.exit_code == 0 ? get.out : "") << id;
+  }
+}
+
+TEST_F(QuireSelectionTest, ReportsItemsWithoutPayload) {
+  const std::string pages = directory_ + "/pages";
+  ProgramRun run = Run({"batch", "crawl", "--payload", "--output-dir", pages},
+                       "h\ne\nf\na\n");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.err, HasSubstr("item 1, document \"h\": the record is cut "
+                                 "short: its body has 3 bytes, the "
+                                 "Content-Length of HTTP says 9; without "
+                                 "--payload the whole record is written\n"));
+  EXPECT_THAT(run.err, HasSubstr("item 2, document \"e\": the capture of "
+                                 "1970-01-01T00:00:06Z is a revisit of "
+                                 "\"nowhere\" of"));
+  EXPECT_EQ(FilesOf(pages), (std::map<std::string, std::string>{
+                                {"f", large_}, {"a", "see a"}}));
+  run = Run({"batch", "crawl", "--payload", "--ranges"}, "0 1\n");
+  EXPECT_EQ(run.exit_code, 2);
+}
+
+TEST_F(QuireSelectionTest, FiltersBatches) {
+  ProgramRun run = Run({"batch", "crawl", "--payload", "--status", "200"},
+                       "a\nb\nc\nd\nf\nnote\n");
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(run.out, "see asee c" + large_);
+  EXPECT_EQ(run.err,
+            "quire: 3 items do not pass the filters and are left out\n");
+  // Without --payload the newest response is read, not the revisit.
+  run = Run({"batch", "crawl", "--status", "200"}, "a\nb\n");
+  EXPECT_EQ(run.out, page_a_);
+  run = Run({"batch", "crawl", "--record-type", "request"}, "a\nb\n");
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(run.out, Record("request", "GET / HTTP/1.1\r\n\r\n"));
+  run = Run({"batch", "crawl", "--payload", "--to", "1970-01-01T00:00:01",
+             "--media-type", "text/html"},
+            "a\nf\n");
+  EXPECT_EQ(run.out, "see a");
+  EXPECT_EQ(
+      Run({"batch", "crawl", "--from", "1970-01-01T00:00:07"}, "f\na\n").out,
+      Response("200 OK", "", large_));
+}
+
+TEST_F(QuireSelectionTest, ExportsPayloadsToADirectory) {
+  const std::string pages = directory_ + "/pages";
+  const ProgramRun run =
+      Run({"export", "crawl", "--payload", "--output-dir", pages});
+  // Two have no payload.
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.err, HasSubstr("document number 10, \"h\", is left out: "));
+  EXPECT_THAT(run.err, HasSubstr("document number 7, \"e\", is left out: "));
+  EXPECT_THAT(run.err, HasSubstr("exported 9 documents of 13, and left out 2"));
+  EXPECT_EQ(FilesOf(pages),
+            (std::map<std::string, std::string>{{"a@0", "see a"},
+                                                {"a@2", "see a"},
+                                                {"b", ""},
+                                                {"c", "see c"},
+                                                {"d", "nothing"},
+                                                {"f", large_},
+                                                {"g", "no HTTP"},
+                                                {"i", "later"},
+                                                {"note", "plain"}}));
+  // The names are those of a batch of what ls prints.
+  const std::string listed = Run({"ls", "crawl"}).out;
+  Run({"export", "crawl", "--output-dir", directory_ + "/export"});
+  Run({"batch", "crawl", "--output-dir", directory_ + "/batch"}, listed);
+  EXPECT_EQ(FilesOf(directory_ + "/export").size(), 13u);
+  EXPECT_EQ(FilesOf(directory_ + "/export"), FilesOf(directory_ + "/batch"));
+}
+
+TEST_F(QuireSelectionTest, ExportsSelectionsToTarsAndWarcs) {
+  const std::string path = directory_ + "/out";
+  ProgramRun run = Run({"export", "crawl", "--payload", "--tar", path,
+                        "--status", "2xx", "--media-type", "image/*"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.err, "quire: exported 2 documents of 13\n");
+  std::string expected = TarHeader("c", 5, 3000) + "see c" + TarPadding(5) +
+                         TarHeader("f", large_.size(), 7000) + large_ +
+                         TarPadding(large_.size()) + TarEnd();
+  EXPECT_TRUE(FileText(path) == expected);
+  run = Run({"export", "crawl", "--warc", path, "--status", "200",
+             "--record-type", "response", "--to", "1970-01-01T00:00:07"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  expected = page_a_ +
+             Response("200 OK", "Content-Encoding: gzip\r\n", Gzip("see c")) +
+             Response("200 OK", "", large_);
+  EXPECT_TRUE(FileText(path) == expected);
+  EXPECT_EQ(Run({"export", "crawl", "--warc", path, "--payload"}).exit_code, 2);
+  EXPECT_EQ(
+      Run({"export", "crawl", "--warc", path, "--output-dir", "x"}).exit_code,
+      2);
+}
+
+// The archive is replaced between the listing and the reads.
+TEST_F(QuireSelectionTest, DoesNotMixTwoStatesOfAnArchive) {
+  FakeFaults faults;
+  faults.wrong_documents = 1;
+  server_->SetFaults(faults);
+  const std::string path = directory_ + "/out.tar";
+  const ProgramRun run = Run({"export", "crawl", "--payload", "--tar", path,
+                              "--media-type", "image/*"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program as people run it, with answers in all wire encodings.
+// Runs the program with answers in all wire encodings.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -78,7 +78,7 @@ TEST_F(QuireEncodingTest, ReadsInEveryEncodingAndSaysSo) {
   }
   EXPECT_EQ(server_->CallCount("GetSymbolTable"), 1);
   EXPECT_EQ(server_->CallCount("GetDictionary"), 1);
-  // Without a directory each run fetches.
+  // Without a directory each run fetches the tables.
   for (const char* none : {"--cache-dir=-", "--cache-dir=/dev/null/no"}) {
     const ProgramRun run =
         Run({"get", "web", "twice", "-v", "-e", "fsst", none});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// quire: the command line of a Quire server's readers.
+// quire: reads documents from archives on a Quire server.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -68,11 +68,11 @@ int RunSubcommand(const CLI::App& app, const CliSettings& settings) {
 
 int main(int argc, char** argv) {
   quire::PrepareReadingProcess();
-  // A reader that goes away is seen as EPIPE where it matters.
+  // A reader that closes the pipe causes EPIPE, which output code handles.
   std::signal(SIGPIPE, SIG_IGN);
-  // And a limit on file sizes (ulimit -f) as EFBIG.
+  // A limit on file sizes (ulimit -f) causes EFBIG.
   std::signal(SIGXFSZ, SIG_IGN);
-  // Errors are reported in our own words; gRPC's would come between them.
+  // Errors have our own messages; those of gRPC would mix with them.
   // NOLINTNEXTLINE(concurrency-mt-unsafe): the only thread.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   quire::CliSettings settings;

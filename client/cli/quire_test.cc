@@ -84,10 +84,12 @@ TEST_F(QuireTest, ListsDocuments) {
   EXPECT_THAT(run.out, StartsWith("doc/30\ndoc/31\n"));
   run = Run({"ls", "-l", "web", "twice"});
   EXPECT_EQ(run.out,
-            "          13  1970-01-01T00:00:01.000Z  -                   40  "
-            "twice\n"
-            "          14  1970-01-01T00:00:02.000Z  -                   41  "
-            "twice\n");
+            "        SIZE  TIME                      TYPE        STATUS      "
+            "NUMBER  ID\n"
+            "          13  1970-01-01T00:00:01.000Z  -                -      "
+            "    40  twice\n"
+            "          14  1970-01-01T00:00:02.000Z  -                -      "
+            "    41  twice\n");
   run = Run({"ls", "web", "twice", "--json"});
   EXPECT_THAT(run.out,
               StartsWith("{\"id\":\"twice\",\"ordinal\":40,\"offset\":7800,"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Options of a command line for TLS and tokens, which programs that talk to a
-// server share.
+// Command-line options for TLS and tokens, shared by all programs that connect
+// to a server.
 #ifndef QUIRE_CLIENT_CLI_SECURITY_OPTIONS_H_
 #define QUIRE_CLIENT_CLI_SECURITY_OPTIONS_H_
 
@@ -14,19 +14,19 @@
 namespace quire {
 
 // Adds --tls, --ca, --cert, --key, --tls-name, --token-file and
-// --allow-readable-secrets to `app`, which fill `security` and `allow_readable`
-// when it parses: they must live as long.
+// --allow-readable-secrets to `app`. Parsing sets `security` and
+// `allow_readable`, which must outlive `app`.
 void AddSecurityOptions(CLI::App& app, ChannelSecurity& security,
                         bool& allow_readable);
 
 // Checks that other users cannot read the files of the private key and of the
-// token, unless `allow_readable`. Files that are not there are left to those
-// that read them. Blocks on I/O.
+// token, unless `allow_readable` is set. Missing files are not an error here.
+// Blocks on I/O.
 // Errors: PermissionDenied  names the file.
 absl::Status CheckSecretFiles(const ChannelSecurity& security,
                               bool allow_readable);
 
-// The environment variables of these options, for the man page.
+// Adds the environment variables of these options to the man page.
 void AddSecurityEnvironment(Manual& manual);
 
 }  // namespace quire

@@ -49,7 +49,7 @@ std::string SafeFileName(absl::string_view bytes) {
     return "%";
   }
   if (name.size() > kFileNameSizeBytesMax) {
-    // "%%" occurs in no name that was not shortened.
+    // Names that were not truncated never contain "%%".
     name = absl::StrFormat(
         "%s%%%%%016x",
         name.substr(0, kFileNameSizeBytesMax - kHashSuffixSizeBytes),

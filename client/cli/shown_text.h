@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bytes from elsewhere, made fit for lines of JSON and for file names; for
-// terminals see codecs/base/printable_text.h.
+// Escapes bytes for lines of JSON and for file names; for terminals see
+// codecs/base/printable_text.h.
 #ifndef QUIRE_CLIENT_CLI_SHOWN_TEXT_H_
 #define QUIRE_CLIENT_CLI_SHOWN_TEXT_H_
 
@@ -12,17 +12,17 @@
 
 namespace quire {
 
-// A member of a JSON object: "NAME":"text" or, for bytes that are not UTF-8,
-// "NAME_base64":"...". Thread-safe.
+// Returns a member of a JSON object: "NAME":"text" or, for bytes that are not
+// UTF-8, "NAME_base64":"...". Thread-safe.
 std::string JsonBytes(absl::string_view name, absl::string_view bytes);
 
-// A file name for any bytes: never empty, no slash, no leading dot, at most 200
-// bytes. Letters, digits, '.', '_' and '-' stay, others become %XX; what gets
-// too long is shortened and ends with a hash of the whole. Different bytes give
-// different names (but for a collision of 64-bit hashes). Thread-safe.
+// Returns a file name for any bytes: never empty, no slash, no leading dot, at
+// most 200 bytes. Letters, digits, '.', '_' and '-' stay, others become %XX.
+// Longer names are truncated and end with a hash of the whole. Different bytes
+// give different names, except for collisions of 64-bit hashes. Thread-safe.
 std::string SafeFileName(absl::string_view bytes);
 
-// "2026-11-21T10:00:00.123Z" of milliseconds since 1970. Thread-safe.
+// Returns milliseconds since 1970 as "2026-11-21T10:00:00.123Z". Thread-safe.
 std::string FormatTimeMs(int64_t time_ms);
 
 }  // namespace quire

@@ -9,13 +9,14 @@
 #include <variant>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 #include "client/cli/batch_items.h"
 #include "client/cli/damaged_scan.h"
+#include "client/cli/document_filter.h"
+#include "client/cli/document_listing.h"
 #include "client/cli/shown_text.h"
 #include "client/quire/capture_time.h"
 #include "client/quire/client_status.h"
@@ -86,29 +87,33 @@ absl::StatusOr<ByteSpan> ParsePart(absl::string_view text) {
   return span;
 }
 
-// Whether the id alone, without an occurrence, may read a document of this
-// type: what DocumentName.record_types has by default.
-bool IsReadById(const v1::Document& document) {
-  const std::string& type = document.record_type();
-  return type.empty() || type == "response" || type == "resource";
-}
+constexpr char kLongHeader[] = "%12s  %-24s  %-10s  %6s  %10s  %s";
 
 // `item` is what `quire batch` takes for the document.
-absl::Status PrintDocumentLine(CliRun& run, const v1::Document& document,
+absl::Status PrintDocumentLine(CliRun& run, const ListedDocument& listed,
                                const std::string& item) {
   const CliSettings& settings = run.settings();
+  const v1::Document& document = listed.document;
   if (settings.json) {
-    return run.output().Write(View("{" + JsonDocument(document) + "}\n"));
+    return run.output().Write(View(absl::StrCat(
+        "{", JsonDocument(document),
+        listed.http_status.has_value()
+            ? absl::StrCat(",\"http_status\":", *listed.http_status)
+            : "",
+        "}\n")));
   }
   std::string line;
   if (settings.long_listing) {
     line = absl::StrFormat(
-        "%12d  %-24s  %-10s  %10d  ", document.range().size_bytes(),
+        "%12d  %-24s  %-10s  %6s  %10d  ", document.range().size_bytes(),
         document.has_capture_time_ms()
             ? FormatTimeMs(document.capture_time_ms())
             : "-",
         document.has_record_type() ? PrintableText(View(document.record_type()))
                                    : "-",
+        listed.http_status.has_value() ? absl::StrCat(*listed.http_status)
+        : listed.is_status_unknown     ? "?"
+                                       : "-",
         document.ordinal());
   }
   // The long form has the number instead.
@@ -131,7 +136,7 @@ std::string PrefixLine(CliRun& run, const std::string& prefix) {
   }
   return absl::StrCat(
       settings.long_listing
-          ? absl::StrFormat("%12s  %-24s  %-10s  %10s  ", "-", "-", "-", "-")
+          ? absl::StrFormat(kLongHeader, "-", "-", "-", "-", "-", "")
           : "",
       run.output().is_terminal() ? PrintableText(View(prefix)) : prefix,
       settings.null_separated ? absl::string_view("\0", 1) : "\n");
@@ -147,51 +152,6 @@ std::string UuidOption(absl::string_view uuid) {
              ? absl::StrCat(" --uuid ", uuid)
              : "";
 }
-
-// Lists entries in order.
-class ListRun {
- public:
-  explicit ListRun(CliRun& run) : run_(run) {}
-
-  // `next` is the entry after it, if any.
-  absl::Status Print(const ListEntry& entry,
-                     const std::optional<ListEntry>& next) {
-    ++count_;
-    if (const auto* prefix = std::get_if<CommonPrefix>(&entry)) {
-      NoteNewline(prefix->text);
-      return run_.output().Write(View(PrefixLine(run_, prefix->text)));
-    }
-    // The entries before and after it show if others have its id.
-    const auto& document = std::get<v1::Document>(entry);
-    const auto* after =
-        next.has_value() ? std::get_if<v1::Document>(&*next) : nullptr;
-    const bool is_repeated = after != nullptr && after->id() == document.id();
-    const bool is_told_apart =
-        is_repeated || occurrence_ > 0 || !IsReadById(document);
-    NoteNewline(document.id());
-    const std::string item = FormatBatchItem(
-        View(document.id()),
-        is_told_apart ? std::optional<uint64_t>(occurrence_) : std::nullopt);
-    occurrence_ = is_repeated ? occurrence_ + 1 : 0;
-    return PrintDocumentLine(run_, document, item);
-  }
-
-  uint64_t count() const { return count_; }
-
-  // Entries with a newline.
-  uint64_t broken_count() const { return broken_count_; }
-
- private:
-  void NoteNewline(const std::string& text) {
-    broken_count_ += text.find('\n') == std::string::npos ? 0 : 1;
-  }
-
-  CliRun& run_;
-  uint64_t count_ = 0;
-  uint64_t broken_count_ = 0;
-  // Documents before with the same id.
-  uint64_t occurrence_ = 0;
-};
 
 }  // namespace
 
@@ -259,25 +219,56 @@ absl::Status RunInfo(CliRun& run) {
 
 absl::Status RunLs(CliRun& run) {
   const CliSettings& settings = run.settings();
-  DocumentLister lister = run.client().ListDocuments(
-      View(settings.archive), {.prefix = settings.prefix,
-                               .delimiter = settings.delimiter,
-                               .archive_uuid = settings.archive_uuid});
-  ListRun list(run);
-  QUIRE_ASSIGN_OR_RETURN(std::optional<ListEntry> entry, lister.NextEntry());
-  while (entry.has_value()) {
-    QUIRE_ASSIGN_OR_RETURN(std::optional<ListEntry> next, lister.NextEntry());
-    QUIRE_RETURN_IF_ERROR(list.Print(*entry, next));
-    entry = std::move(next);
+  QUIRE_ASSIGN_OR_RETURN(const DocumentFilter filter,
+                         DocumentFilter::Make(settings.filter));
+  DocumentListing listing(
+      run,
+      run.client().ListDocuments(View(settings.archive),
+                                 {.prefix = settings.prefix,
+                                  .delimiter = settings.delimiter,
+                                  .archive_uuid = settings.archive_uuid}),
+      filter, {.with_status = settings.long_listing});
+  uint64_t count = 0;
+  uint64_t broken_count = 0;
+  for (;;) {
+    QUIRE_ASSIGN_OR_RETURN(const std::optional<ListedDocument> listed,
+                           listing.Next());
+    if (!listed.has_value()) {
+      break;
+    }
+    if (count == 0 && settings.long_listing && !settings.json) {
+      const std::string header = absl::StrFormat(
+          kLongHeader, "SIZE", "TIME", "TYPE", "STATUS", "NUMBER", "ID");
+      QUIRE_RETURN_IF_ERROR(run.output().Write(
+          View(header + (settings.null_separated ? '\0' : '\n'))));
+    }
+    ++count;
+    if (listed->is_common_prefix) {
+      const std::string& prefix = listed->document.id();
+      QUIRE_RETURN_IF_ERROR(run.output().Write(View(PrefixLine(run, prefix))));
+      broken_count += prefix.find('\n') == std::string::npos ? 0 : 1;
+      continue;
+    }
+    const std::string& id = listed->document.id();
+    QUIRE_RETURN_IF_ERROR(PrintDocumentLine(
+        run, *listed,
+        FormatBatchItem(View(id),
+                        listed->needs_occurrence
+                            ? std::optional<uint64_t>(listed->occurrence)
+                            : std::nullopt)));
+    broken_count += id.find('\n') == std::string::npos ? 0 : 1;
   }
-  if (list.broken_count() > 0 && !settings.null_separated && !settings.json) {
+  if (broken_count > 0 && !settings.null_separated && !settings.json) {
     QUIRE_RETURN_IF_ERROR(run.output().Flush());
     run.Note(absl::StrCat(
-        FormatCounted(list.broken_count(), "id holds", "ids hold"),
+        FormatCounted(broken_count, "id holds", "ids hold"),
         " a newline; with -0 each line ends with a NUL byte instead, and batch "
         "-0 takes them"));
   }
-  if (list.count() == 0 && !settings.prefix.empty()) {
+  if (count == 0 && listing.listed_count() > 0) {
+    return NothingPassed(run, filter, listing);
+  }
+  if (count == 0 && !settings.prefix.empty()) {
     return absl::NotFoundError(absl::StrCat(
         "no document of ", QuotedText(View(settings.archive)),
         " has an id that starts with ", QuotedText(View(settings.prefix))));
@@ -293,9 +284,8 @@ absl::Status RunGet(CliRun& run) {
     QUIRE_ASSIGN_OR_RETURN(selected.part, ParsePart(View(*settings.part)));
   }
   selected.occurrence = settings.occurrence;
-  for (const std::string& type : settings.record_types) {
-    selected.record_types.push_back(absl::AsciiStrToLower(View(type)));
-  }
+  QUIRE_ASSIGN_OR_RETURN(selected.record_types,
+                         ParseRecordTypes(settings.filter.record_types));
   if (settings.at.has_value()) {
     const absl::StatusOr<CapturePeriod> at =
         ParseCapturePeriod(View(*settings.at));
@@ -332,7 +322,9 @@ absl::Status RunGet(CliRun& run) {
       return status;
     }
     if (!status.ok()) {
-      run.Complain(DescribeTarget(target), WhyNotRead(target, status));
+      run.Complain(
+          DescribeTarget(target),
+          WhyNotRead(target, status, "--record prints the record whole"));
     }
     // Each further one would wait as long.
     if (run.unreachable()) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The subcommands of `quire`. Each reads its settings, writes to the output,
-// says with Complain() which parts failed, and returns what ended it as a
-// whole.
+// reports failed parts with Complain(), and returns the error that ended it as
+// a whole.
 #ifndef QUIRE_CLIENT_CLI_SUBCOMMANDS_H_
 #define QUIRE_CLIENT_CLI_SUBCOMMANDS_H_
 

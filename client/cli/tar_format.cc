@@ -17,11 +17,11 @@ namespace {
 
 constexpr size_t kBlockSizeBytes = 512;
 constexpr size_t kNameSizeBytes = 100;
-// What 11 octal digits hold: a size, or seconds since 1970.
+// Maximum of 11 octal digits, for sizes and for seconds since 1970.
 constexpr uint64_t kOctalMax = (uint64_t{1} << 33) - 1;
 constexpr int64_t kMsPerSecond = 1000;
 
-// Fields of a ustar header: where they begin and how long they are.
+// Fields of a ustar header: offset and size.
 struct Field {
   size_t offset;
   size_t size;
@@ -48,7 +48,7 @@ void PutOctal(std::string& block, Field field, uint64_t number) {
       absl::StrFormat("%0*o", static_cast<int>(field.size) - 1, number));
 }
 
-// One block. A name that is too long is cut: a pax header has the whole.
+// Returns one block. Truncates a long name: a pax header has it in full.
 std::string UstarBlock(absl::string_view name, char type, uint64_t size_bytes,
                        uint64_t seconds) {
   std::string block(kBlockSizeBytes, '\0');
@@ -60,7 +60,7 @@ std::string UstarBlock(absl::string_view name, char type, uint64_t size_bytes,
   PutOctal(block, kTime, seconds);
   block[kTypeOffset] = type;
   Put(block, kMagic, absl::string_view("ustar\00000", kMagic.size));
-  // Of all bytes, with blanks for the sum itself.
+  // Sum of all bytes, with blanks in place of the sum.
   Put(block, kChecksum, "        ");
   uint64_t sum = 0;
   for (const char c : block) {
@@ -71,7 +71,7 @@ std::string UstarBlock(absl::string_view name, char type, uint64_t size_bytes,
   return block;
 }
 
-// "LENGTH KEY=VALUE\n", where the length counts its own digits.
+// Returns "LENGTH KEY=VALUE\n", where the length includes its own digits.
 std::string PaxRecord(absl::string_view key, absl::string_view value) {
   const std::string rest = absl::StrCat(" ", key, "=", value, "\n");
   size_t size = rest.size();
@@ -81,7 +81,7 @@ std::string PaxRecord(absl::string_view key, absl::string_view value) {
   return absl::StrCat(size, rest);
 }
 
-// As decimal seconds with a fraction.
+// Returns decimal seconds with a fraction.
 std::string PaxTime(int64_t time_ms) {
   const uint64_t size = time_ms < 0
                             ? uint64_t{0} - static_cast<uint64_t>(time_ms)
@@ -152,7 +152,7 @@ std::string TarName(absl::string_view id) {
     }
     absl::StrAppend(&name, component, "/");
   }
-  // Each component has a slash behind it, the last one too.
+  // Each component is followed by a slash, the last one too.
   name.pop_back();
   if (name.size() > 1 && name.back() == '/') {
     name.replace(name.size() - 1, 1, "%2F");

@@ -19,7 +19,7 @@ absl::string_view View(const std::string& text) {
   return {text.data(), text.size()};
 }
 
-// A UUID of version 8 (RFC 9562), made of a hash.
+// Returns a UUID of version 8 (RFC 9562), derived from a hash.
 std::string RecordId(absl::string_view uuid, absl::string_view what) {
   const std::string seed = absl::StrCat(uuid, "/", what);
   const uint64_t high = Checksum64(AsBytes(View(seed)));
@@ -29,8 +29,8 @@ std::string RecordId(absl::string_view uuid, absl::string_view what) {
                          0x8000 | ((low >> 48) & 0x3FFF), low & 0xFFFFFFFFFFFF);
 }
 
-// A letter, then letters, digits, '+', '-' and '.', then "://"; or one of the
-// schemes of crawls that have no slashes.
+// True if the id begins with a letter, then letters, digits, '+', '-' and '.',
+// then "://", or with a scheme of crawls that has no slashes.
 bool BeginsAsUri(absl::string_view id) {
   if (absl::StartsWithIgnoreCase(id, "urn:") ||
       absl::StartsWithIgnoreCase(id, "dns:")) {
@@ -45,7 +45,7 @@ bool BeginsAsUri(absl::string_view id) {
          });
 }
 
-// A media type must not end the header line.
+// Returns a media type without bytes that would end the header line.
 std::string MediaType(const v1::Document& document) {
   const std::string& type = document.media_type();
   const bool is_fit =

@@ -7,17 +7,12 @@
 #define QUIRE_CLIENT_QUIRE_PAYLOAD_READER_H_
 
 #include <cstdint>
-#include <optional>
-#include <string>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-#include "proto/quire/v1/archive.pb.h"
-
 #include "client/quire/client.h"
-#include "client/quire/payload/payload_decoder.h"
+#include "client/quire/payload_search.h"
 #include "client/quire/read_target.h"
 
 namespace quire {
@@ -29,26 +24,6 @@ struct PayloadOptions {
   // contents.
   ReadOptions read = {};
 };
-
-// Source of a payload.
-struct PayloadOrigin {
-  // Document with the payload.
-  v1::Document document;
-  // The revisit that refers to it: a record of a capture that found the same as
-  // an earlier one.
-  std::optional<v1::Document> revisit = {};
-  // Set if the newest capture is a revisit whose target is not in the archive:
-  // the target, as text. Then `document` is the newest capture in the archive.
-  std::string unresolved = {};
-  // Headers of the record and of HTTP; unset for a document that is not a WARC
-  // record, or not an HTTP message.
-  std::optional<WarcFields> warc = {};
-  std::optional<HttpFields> http = {};
-};
-
-// Called before the first byte, also for an empty payload.
-using PayloadOriginSink =
-    absl::FunctionRef<absl::Status(const PayloadOrigin& origin)>;
 
 // Reads the payload of one record, in pieces, in bounded memory;
 // payload_decoder.h defines it. A document that is not a WARC record is output
@@ -69,10 +44,6 @@ using PayloadOriginSink =
 absl::Status ReadPayload(Client& client, absl::string_view archive,
                          const DocumentKey& key, const PayloadOptions& options,
                          PayloadOriginSink on_origin, PayloadSink sink);
-
-// True if `status`, of ReadPayload(), means that the record has no complete
-// payload; Client::Read() returns the record itself. Thread-safe.
-bool IsPayloadFault(const absl::Status& status);
 
 }  // namespace quire
 

@@ -261,7 +261,8 @@ class ExportTest(unittest.TestCase):
         self.assertIn("occurrence 9", self.quire("batch", "members", stdin=b"first\t@9\n", code=1)[1])
 
     def test_mistakes_are_told(self):
-        self.assertIn("--tar FILE or --warc FILE", self.quire("export", "files", code=2)[1])
+        self.assertIn("--tar FILE, --warc FILE or --output-dir DIR",
+                      self.quire("export", "files", code=2)[1])
         self.quire("export", "files", "--tar", "a", "--warc", "b", code=2)
         self.quire("export", "files", "--tar", "a", "-o", "b", code=2)
         self.assertFalse(os.path.exists("a"))

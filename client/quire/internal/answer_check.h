@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nothing that a server sends is handed on before it was checked: the answer
-// against what was asked, then (by answer_decoder.h) the bytes. Internal to the
-// client library.
+// Checks an answer against its request before its bytes are decoded
+// (answer_decoder.h) and passed on. Internal to the client library.
 #ifndef QUIRE_CLIENT_QUIRE_INTERNAL_ANSWER_CHECK_H_
 #define QUIRE_CLIENT_QUIRE_INTERNAL_ANSWER_CHECK_H_
 
@@ -23,34 +22,33 @@
 
 namespace quire {
 
-// Whether `document` is the one that `key` asks for; `document` is null where
-// the answer has none. Thread-safe.
-// Errors: Internal  it is missing, or another one.
+// Checks that `document` is the one that `key` names; `document` is null if the
+// answer has none. Thread-safe.
+// Errors: Internal  the document is missing, or is another one.
 absl::Status CheckDocument(const DocumentKey& key,
                            const v1::Document* document);
 
-// The logical bytes that an answer to `target` must hold, given the document
-// that came with it (null for a plain range). Thread-safe.
-// Errors: Internal  no document, another document, or one too short for the
-//                   part that was asked.
+// Returns the logical bytes that an answer to `target` must hold, given the
+// document that came with it (null for a plain range). Thread-safe.
+// Errors: Internal  no document, another document, or one that is too short for
+//                   the requested part.
 absl::StatusOr<ByteSpan> ExpectedSpan(const ReadTarget& target,
                                       const v1::Document* document);
 
-// Follows one stream of consecutive pieces and tells the first one that is not
-// what was asked.
-// Thread-compatible.
+// Checks that the pieces of a stream are consecutive and cover what was
+// requested. Thread-compatible.
 class SpanFollower {
  public:
   SpanFollower() = default;
 
   explicit SpanFollower(ByteSpan expected) : expected_(expected) {}
 
-  // One more piece, of the range that the server names.
-  // Errors: Internal  it does not go on where the last one ended, or goes past
+  // Takes one more piece, of the range that the server names.
+  // Errors: Internal  it does not continue where the last one ended, or exceeds
   //                   the expected end.
   absl::Status Take(const v1::ByteRange& range);
 
-  // Errors: DataLoss  bytes are missing: the stream ended early.
+  // Errors: DataLoss bytes are missing: the stream ended early.
   absl::Status Finish() const;
 
   uint64_t received_size_bytes() const { return received_size_bytes_; }
@@ -62,9 +60,9 @@ class SpanFollower {
   uint64_t received_size_bytes_ = 0;
 };
 
-// Turns an answer in one message, a ReadResponse or a BatchResult, into a
-// result, whose bytes it takes over. Thread-safe as `call` is.
-// Errors: Internal  as the functions above; and as WireCall::Decode().
+// Converts an answer in one message, a ReadResponse or a BatchResult, to a
+// result, and moves its bytes there. Thread-safe as `call` is.
+// Errors: Internal  as the functions above; others as WireCall::Decode().
 template <typename Answer>
 absl::StatusOr<ReadResult> TakeAnswer(const ReadTarget& target, WireCall& call,
                                       Answer& answer) {

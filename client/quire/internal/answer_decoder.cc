@@ -27,8 +27,8 @@ absl::Status BadDetails(absl::string_view encoding, absl::string_view what) {
       absl::StrCat("the server sent an answer in ", encoding, " ", what));
 }
 
-// Everything that can be said of stored blocks before one is decoded. Past it,
-// the sizes of all blocks add up to those of data and range.
+// Checks of stored blocks that precede decoding. Afterwards the sizes of all
+// blocks add up to those of data and range.
 absl::Status CheckStoredDetails(const SentBytes& sent) {
   const v1::EncodingDetails& details = *sent.details;
   uint64_t stored_size_bytes = 0;
@@ -57,7 +57,7 @@ absl::Status CheckStoredDetails(const SentBytes& sent) {
   }
   const uint64_t front = details.front_cut_size_bytes();
   const uint64_t back = details.back_cut_size_bytes();
-  // The first, so that the sum cannot wrap.
+  // Checked first, so that the sum cannot overflow.
   if (sent.size_bytes > size_bytes ||
       size_bytes != front + sent.size_bytes + back) {
     return BadDetails(
@@ -148,7 +148,7 @@ absl::StatusOr<absl::string_view> AnswerDecoder::DecodeFsst(
   }
   const uint64_t size_bytes = front + sent.size_bytes + back;
   const uint64_t size_bytes_max = sent.data.size() * kFsstSymbolSizeBytesMax;
-  // The first, as the sum may have wrapped.
+  // Checked first, as the sum may have overflowed.
   if (sent.size_bytes > size_bytes_max || size_bytes > size_bytes_max) {
     return BadDetails("fsst",
                       absl::StrCat("of ", sent.data.size(), " bytes for ",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the bytes of an answer, in whatever encoding, to those of the range that
-// was asked for. Internal to the client library.
+// Decodes the bytes of an answer, in any encoding, to the requested range.
+// Internal to the client library.
 #ifndef QUIRE_CLIENT_QUIRE_INTERNAL_ANSWER_DECODER_H_
 #define QUIRE_CLIENT_QUIRE_INTERNAL_ANSWER_DECODER_H_
 
@@ -19,16 +19,16 @@
 
 namespace quire {
 
-// The part of an answer that says what its bytes are; the same in every kind of
-// answer. Borrows all of it.
+// Description of an answer's bytes; the same for every kind of answer. Borrows
+// all of it.
 struct SentBytes {
   v1::WireEncoding encoding = v1::WIRE_ENCODING_UNSPECIFIED;
   // Null if the answer has none.
   const v1::EncodingDetails* details = nullptr;
   uint64_t checksum = 0;
   absl::string_view data = {};
-  // Decoded: of the answer's range, which the caller has found to be what it
-  // asked for.
+  // Decoded size of the answer's range, which the caller has checked against
+  // the request.
   uint64_t size_bytes = 0;
 };
 
@@ -42,10 +42,10 @@ SentBytes SentBytesOf(const Answer& answer) {
           .size_bytes = answer.range().size_bytes()};
 }
 
-// What came, for the caller that counts it.
+// Result of decoding one answer, for counting.
 struct DecodedAnswer {
   AnswerEncoding encoding = AnswerEncoding::kIdentity;
-  // The range's bytes: a part of the buffer, or of the data as it was sent.
+  // Bytes of the range: a part of the buffer, or of the data as sent.
   absl::string_view text = {};
   uint64_t decode_ns = 0;
 };
@@ -56,22 +56,19 @@ class AnswerDecoder {
   // `tables` must outlive the decoder.
   explicit AnswerDecoder(TableStore* tables) : tables_(tables) {}
 
-  // Checks `sent` and decodes it. `buffer` is grown as needed, to at most the
-  // range and 1020 bytes more; its contents become unspecified, and it must
-  // live as long as the result is used. An encoded answer may be fetched a
-  // table for, which blocks.
+  // Checks `sent` and decodes it. `buffer` grows as needed, to at most the
+  // range and 1020 bytes more. Its contents become unspecified, and it must
+  // outlive the result. An encoded answer may need a table; fetching it blocks.
   //
-  // Nothing that a server sends makes this read or write outside of its
-  // buffers, or take more memory than that for what is decoded: a few encoded
-  // bytes may claim to stand for gigabytes, so a range of more than
-  // `size_bytes_max` is refused before anything is allocated, and blocks are
-  // decoded one by one. What is sent as it is takes no memory here.
+  // Memory accesses stay inside the buffers, and memory is bounded, whatever
+  // the server sends: a range over `size_bytes_max` is rejected before any
+  // allocation, since a few encoded bytes may claim to decode to gigabytes.
+  // Blocks are decoded one by one. Answers in identity need no memory here.
   // Errors: DataLoss  the bytes do not match their checksum; sizes, cuts,
-  //                   hashes or codec cannot be true; an encoded range is
-  //                   over `size_bytes_max`; or the bytes do not decode to
-  //                   what they must.
-  //         Internal  an encoding that was not `asked` for, nor identity.
-  //         others    why a table could not be had.
+  //                   hashes or codec are invalid; an encoded range is over
+  //                   `size_bytes_max`; or the bytes decode to a wrong size.
+  //         Internal  an encoding that was neither `asked` for nor identity.
+  //         Others    of fetching a table.
   absl::StatusOr<DecodedAnswer> Decode(const SentBytes& sent,
                                        AnswerEncoding asked,
                                        uint64_t size_bytes_max,
@@ -86,8 +83,8 @@ class AnswerDecoder {
   TableStore* const tables_;
 };
 
-// Whether `status` says that a table which an answer needs is no longer there:
-// the archive was replaced since, and asking again helps. Thread-safe.
+// True if `status` means that a table which an answer needs is gone: the
+// archive was replaced, and a new request helps. Thread-safe.
 bool IsTableGone(const absl::Status& status);
 
 }  // namespace quire

@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Gives what it was told to, whatever is asked for.
+// Returns the given bytes for every request.
 class OneTableSource : public TableSource {
  public:
   absl::StatusOr<std::string> FetchSymbolTable(uint64_t, size_t) override {
@@ -66,9 +66,9 @@ class AnswerDecoderTest : public ::testing::Test {
     return sent;
   }
 
-  // With the checksum that the data have.
+  // Sets the checksum of the data.
   absl::StatusOr<std::string> Decode(const Sent& sent) {
-    // Of its own size, so that AddressSanitizer sees reads beyond it.
+    // Sized exactly, so that AddressSanitizer detects reads beyond it.
     const std::vector<char> data(sent.data.begin(), sent.data.end());
     const SentBytes bytes{.encoding = sent.encoding,
                           .details = &sent.details,
@@ -109,7 +109,7 @@ class AnswerDecoderTest : public ::testing::Test {
 };
 
 TEST_F(AnswerDecoderTest, KnowsTheChecksumOfNothing) {
-  // XXH3_64bits("") as its specification gives it.
+  // XXH3_64bits("") from its specification.
   SentBytes sent{.encoding = v1::WIRE_ENCODING_IDENTITY,
                  .checksum = 0x2D06800538D394C2};
   std::string buffer;
@@ -157,8 +157,8 @@ TEST_F(AnswerDecoderTest, RefusesEncodingsThatWereNotAskedFor) {
               FailsWith(absl::StatusCode::kDataLoss, HasSubstr("details")));
 }
 
-// A few bytes that claim to stand for a terabyte are refused before anything is
-// allocated for them.
+// A few bytes that claim to decode to a terabyte are rejected before any
+// allocation.
 TEST_F(AnswerDecoderTest, BoundsWhatAnswersClaimToStandFor) {
   for (const auto encoding :
        {v1::WIRE_ENCODING_FSST, v1::WIRE_ENCODING_STORED}) {
@@ -197,7 +197,7 @@ TEST_F(AnswerDecoderTest, FindsLiesAboutFsst) {
        [](Sent& s) { s.details.set_back_cut_size_bytes(~uint32_t{0}); }},
       {"more than it can hold", [](Sent& s) { s.size_bytes = 1u << 30; }},
       {"more than it can hold ", [](Sent& s) { s.size_bytes = ~0ull - 800; }},
-      // With the cut that is nothing.
+      // Including the cut that changes nothing.
       {"more than it can hold  ",
        [](Sent& s) {
          s.data.clear();
@@ -271,7 +271,7 @@ TEST_F(AnswerDecoderTest, FindsLiesAboutStoredBlocks) {
            c = '\0';
          }
        }},
-      // Bytes go from one block to the next.
+      // Moves bytes from one block to the next.
       {"not decode",
        [&](Sent& s) {
          s.details.mutable_blocks(0)->set_stored_size_bytes(
@@ -285,8 +285,8 @@ TEST_F(AnswerDecoderTest, FindsLiesAboutStoredBlocks) {
   }
 }
 
-// Whatever is changed, there is an answer of the size that was asked for, or a
-// status; under AddressSanitizer nothing else happens either.
+// Any change results in an answer of the requested size, or in a status;
+// AddressSanitizer reports nothing.
 TEST_F(AnswerDecoderTest, SurvivesRandomLies) {
   std::mt19937_64 random(20261121);
   size_t refused_count = 0;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One BatchRead call of a BatchReader, from its start to its end. A private
-// part of batch_reader.cc, in a file of its own for its length: start at
-// batch_reader.h, which says what callers see.
+// One BatchRead call of a BatchReader, from start to end. A private part of
+// batch_reader.cc: start at batch_reader.h, which documents the behaviour for
+// callers.
 //
 // Items and answers live in the BatchReader; a stream only moves them. An item
-// is in one place at any time, all under the BatchReader's mutex:
+// is in one list at any time, all under the BatchReader's mutex:
 //   queue_   not yet sent; TakeItems() moves as many as a message holds to
-//   sent_    sent, and owed an answer by the server; TakeResult() moves it to
-//   ready_   answered; Next() gives it to the caller.
-// If the call ends before its time, what is in sent_ stays there: the
-// BatchReader puts it back into queue_ for the next stream, or answers it with
-// the fault. So no item is lost, and none is answered twice.
+//   sent_    sent and not answered; TakeResult() moves the item to
+//   ready_   answered; Next() returns the answer to the caller.
+// If the call ends early, items stay in sent_: the BatchReader moves them back
+// to queue_ for the next stream, or answers them with the fault. So every item
+// gets exactly one answer.
 #ifndef QUIRE_CLIENT_QUIRE_INTERNAL_BATCH_STREAM_H_
 #define QUIRE_CLIENT_QUIRE_INTERNAL_BATCH_STREAM_H_
 
@@ -37,13 +37,12 @@
 
 namespace quire {
 
-// Of one message of items, in bytes: well below what servers accept by default
-// (4 MiB), and more than is worth waiting for. One item larger than this
-// travels alone.
+// Size limit of one message of items, in bytes: well below what servers accept
+// by default (4 MiB). A single larger item is sent alone.
 inline constexpr size_t kBatchMessageSizeBytesMax = size_t{1} << 20;
 
-// What an item takes on the wire, in bytes, at most: 64 are enough for tag,
-// range, field numbers and lengths, and an id of any length is added as it is.
+// Upper bound on an item's size on the wire, in bytes: 64 for tag, range, field
+// numbers and lengths, plus the size of its id.
 inline size_t BatchItemSizeBytes(const ReadTarget& target) {
   constexpr size_t kOverheadSizeBytes = 64;
   const auto* key = std::get_if<DocumentKey>(&target);
@@ -52,24 +51,23 @@ inline size_t BatchItemSizeBytes(const ReadTarget& target) {
   return kOverheadSizeBytes + (id == nullptr ? 0 : id->size());
 }
 
-// Two threads are at work: one that writes items, made and joined by Run(), and
-// the caller of Run(), the BatchReader's own thread, which reads answers and
-// checks them. Neither holds the BatchReader's mutex while it waits for gRPC or
-// computes a checksum. The writer sleeps while nothing is queued; the reader
-// stops reading while BatchOptions::ready_size_bytes_max of answers wait for
-// Next(), which holds the server back by HTTP/2's flow control.
+// Uses two threads: one that writes items, started and joined by Run(), and the
+// caller of Run(), the BatchReader's own thread, which reads and checks
+// answers. Neither holds the BatchReader's mutex while it waits for gRPC or
+// computes a checksum. The writer sleeps while nothing is queued. The reader
+// pauses while BatchOptions::ready_size_bytes_max of answers wait for Next(),
+// which slows the server down by HTTP/2's flow control.
 //
 // The watchdog counts only while the reader waits for a message and the server
-// owes one: a batch that no caller adds to may be silent for ever.
+// owes one: an idle batch may be silent for any time.
 //
-// Must not outlive the BatchReader. Thread-compatible, but for Cancel().
+// Must not outlive the BatchReader. Thread-compatible, except for Cancel().
 class BatchReader::Stream {
  public:
-  // Starts the call, and does not wait for it. `batch` is not owned. With an
-  // encoding of `auto` this may ask the server what the archive is, and blocks
-  // for that long.
+  // Starts the call without waiting for it. `batch` is not owned. With the
+  // encoding `auto` this may request the archive's description, which blocks.
   // REQUIRES: limits.batch_message_items_max() > 0, which
-  // Connection::StoreLimits() sees to.
+  // Connection::StoreLimits() ensures.
   Stream(BatchReader& batch, const v1::Limits& limits)
       : batch_(batch),
         message_items_max_(limits.batch_message_items_max()),
@@ -80,32 +78,33 @@ class BatchReader::Stream {
     call_.SetAnswerSizeMax(limits.read_size_bytes_max());
   }
 
-  // Ends reading and writing soon, also before Run(), which then returns
+  // Makes reading and writing end soon, also before Run(), which then returns
   // Cancelled. Does not block; thread-safe; BatchReader's mutex may be held.
   void Cancel() { context_.TryCancel(); }
 
-  // What answers are decoded with; for the thread of Run().
+  // Decodes the answers; for the thread of Run().
   WireCall& call() { return call_; }
 
-  // Whether items were left in the queue since `auto` prefers another encoding
-  // for them, so that a new stream is due without any fault. REQUIRES: Run()
-  // has returned.
+  // True if items were left in the queue because `auto` prefers another
+  // encoding for them, so that a new stream is needed without any fault.
+  // REQUIRES: Run() has returned.
   bool changes_encoding() const { return changes_encoding_; }
 
-  // Whether any item was answered, well or not: then the server lives, and
-  // attempts are counted from the first again. REQUIRES: Run() has returned.
+  // True if any item was answered, successfully or not: the server is alive,
+  // and attempts are counted from the first again. REQUIRES: Run() has
+  // returned.
   bool answered() const { return answered_; }
 
-  // Blocks until the stream has ended: when all is answered and CloseAdds() was
-  // called, when the encoding is to change, or by a fault. Once only. A fault
-  // of a single item is that item's answer and ends nothing. OK does not mean
-  // that all was answered: what is left in sent_ tells. Errors: those of the
-  // server and the network, and
+  // Blocks until the stream has ended: when all items are answered and
+  // CloseAdds() was called, when the encoding changes, or by a fault. Called
+  // once. An item's error is its answer; the stream continues. After OK,
+  // unanswered items are still in sent_. Errors: those of the server and the
+  // network, and
   //   Cancelled         Cancel() was called
   //   DeadlineExceeded  the server owes an answer and was silent for
   //                     ClientOptions::stream_idle_max
-  //   Internal          it answered what was not asked, or twice
-  //   ResourceExhausted the system starts no more threads
+  //   Internal          an answer that was not requested, or a second one
+  //   ResourceExhausted the system cannot start another thread
   absl::Status Run() {
     absl::StatusOr<std::thread> writer = StartThread([this] { Write(); });
     absl::Status fault = writer.ok() ? Read() : writer.status();
@@ -117,8 +116,8 @@ class BatchReader::Stream {
     if (!fault.ok()) {
       Cancel();
     }
-    // Once the server's side has ended, no write blocks any more. After bytes
-    // that are not a message it may still be open.
+    // After the server's side has ended, writes do not block. After bytes that
+    // are not a message it may still be open.
     watchdog_.Arm();
     if (writer.ok()) {
       writer->join();
@@ -137,9 +136,9 @@ class BatchReader::Stream {
     return connection.stub().BatchRead(&context_);
   }
 
-  // The writing thread: sends what is queued until the batch is closed and all
-  // is sent, the server's side has ended, or a write fails, whose reason
-  // Finish() tells.
+  // The writing thread: sends queued items until the batch is closed and all
+  // are sent, the server's side has ended, or a write fails; Finish() returns
+  // the reason.
   void Write() {
     v1::BatchReadRequest request;
     request.set_archive(batch_.archive_);
@@ -173,8 +172,8 @@ class BatchReader::Stream {
     }
   }
 
-  // Moves what fits in one message from the queue into it; nothing if all was
-  // sent.
+  // Moves as many items as one message holds from the queue into it; nothing if
+  // all were sent.
   void TakeItems(v1::BatchReadRequest& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(batch_.mutex_) {
     size_t size_bytes = 0;
@@ -199,8 +198,8 @@ class BatchReader::Stream {
     }
   }
 
-  // Reads to the end of the server's side, whatever the reason, which Finish()
-  // tells. Errors: Internal, if the server sends what was not asked.
+  // Reads until the server's side ends; Finish() returns the reason. Errors:
+  // Internal, if the server sends an answer that was not requested.
   absl::Status Read() {
     v1::BatchReadResponse response;
     for (;;) {
@@ -234,7 +233,7 @@ class BatchReader::Stream {
     }
   }
 
-  // Until answers are taken, if more than may wait for that are there.
+  // Waits while more answers than allowed wait to be taken.
   void WaitForSpace() ABSL_LOCKS_EXCLUDED(batch_.mutex_) {
     bool is_told = false;
     MutexLock lock(&batch_.mutex_);
@@ -248,17 +247,17 @@ class BatchReader::Stream {
     }
   }
 
-  // What `auto` compares is the time in which the server owed an answer; its
-  // clock runs only then.
+  // `auto` compares the time in which the server owed an answer; its clock runs
+  // only then.
   void NoteWaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(batch_.mutex_) {
     batch_.sent_.empty() ? call_.Pause() : call_.Resume();
   }
 
-  // Checks and decodes the answer of one item and hands it to the BatchReader.
-  // A bad answer is handed over as well, as that item's status.
-  // Errors: Internal  no such item waits: the stream cannot go on.
+  // Checks and decodes the answer of one item and passes it to the BatchReader.
+  // A bad answer is passed on too, as that item's status.
+  // Errors: Internal  no such item waits; the stream cannot continue.
   absl::Status TakeResult(v1::BatchResult& result) {
-    // From here on nothing may throw that is not caught.
+    // From here on every exception must be caught.
     std::list<BatchAnswer> place(1);
     std::list<Pending> pending;
     {
@@ -272,7 +271,7 @@ class BatchReader::Stream {
       pending.splice(pending.begin(), batch_.sent_, found->second);
       batch_.sent_by_number_.erase(found);
     }
-    // The checksum is computed outside of the lock.
+    // The checksum is computed without the lock.
     absl::StatusOr<ReadResult> answer =
         Decode(pending.front().item.target, result);
     {
@@ -284,7 +283,7 @@ class BatchReader::Stream {
     return absl::OkStatus();
   }
 
-  // What the answer to `target` says.
+  // Returns the result for `target`.
   absl::StatusOr<ReadResult> Decode(const ReadTarget& target,
                                     v1::BatchResult& result) {
     if (result.has_status()) {
@@ -306,7 +305,8 @@ class BatchReader::Stream {
   const std::unique_ptr<BatchCall> stream_;
   // The server's side has ended.
   bool ended_ ABSL_GUARDED_BY(batch_.mutex_) = false;
-  // The reading thread waits for a message; with a time limit, if armed.
+  // True while the reading thread waits for a message; with a time limit if the
+  // watchdog is armed.
   bool waiting_ ABSL_GUARDED_BY(batch_.mutex_) = false;
   bool armed_ ABSL_GUARDED_BY(batch_.mutex_) = false;
   bool answered_ = false;

@@ -24,11 +24,11 @@ namespace quire {
 namespace {
 
 constexpr int kBackoffGrowthMax = 20;
-// Whatever a server says.
+// Upper bound on a delay that a server requests.
 constexpr absl::Duration kToldDelayMax = absl::Seconds(30);
-// Unless told otherwise.
+// Upper bound on the default number of threads.
 constexpr unsigned kDecodeThreadsMax = 16;
-// Three of these, and the clock that they are added to has no space for them.
+// Longer limits are not watched: the clock overflows at about three times this.
 constexpr absl::Duration kIdleWatchedMax = absl::Hours(24 * 365 * 100);
 
 absl::Status CheckOptions(const ClientOptions& options) {
@@ -61,9 +61,9 @@ absl::Status CheckOptions(const ClientOptions& options) {
   return absl::OkStatus();
 }
 
-// Calls are spread over all addresses that the name resolves to. Those that the
-// library itself takes up where they broke are not listed for retries: their
-// attempts would multiply with gRPC's.
+// Spreads calls over all addresses of the name. Calls that the library itself
+// resumes are not listed for retries: their attempts would multiply with
+// gRPC's.
 std::string ServiceConfig(const ClientOptions& options) {
   const std::string spread = R"("loadBalancingConfig":[{"round_robin":{}}])";
   if (options.attempts_max == 1) {
@@ -90,11 +90,11 @@ int ToMilliseconds(absl::Duration duration) {
 }
 
 constexpr int kConnectTimeoutMs = 10'000;
-// Spreading calls keeps a connection to each address even without calls.
-// Shorter than what servers allow to connections without any.
+// Spreading calls keeps a connection to each address even without calls. This
+// is shorter than servers allow for idle connections.
 constexpr int kIdleMs = 5 * 60 * 1000;
-// Long enough that its work does not count, short enough that what goes the
-// same way waits for at most 20 ms at 100 Mbit/s.
+// Long enough that its cost does not matter, short enough that other traffic on
+// the same link waits for at most 20 ms at 100 Mbit/s.
 constexpr int kFrameSizeBytesMax = 256 << 10;
 
 grpc::ChannelArguments Arguments(const ClientOptions& options) {
@@ -103,8 +103,8 @@ grpc::ChannelArguments Arguments(const ClientOptions& options) {
   arguments.SetUserAgentPrefix("quire-cpp/0.1.0");
   arguments.SetMaxReceiveMessageSize(
       static_cast<int>(options.message_size_bytes_max));
-  // Payloads are compressed where they lie or are not worth it: gRPC's own
-  // compression is neither used nor offered.
+  // Payloads are compressed in storage or not worth it: gRPC's own compression
+  // is neither used nor offered.
   arguments.SetCompressionAlgorithm(GRPC_COMPRESS_NONE);
   arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET,
                    1 << GRPC_COMPRESS_NONE);
@@ -115,17 +115,17 @@ grpc::ChannelArguments Arguments(const ClientOptions& options) {
   // gRPC waits a second between attempts to connect; our retries are quicker.
   const int reconnect_ms = std::max(100, ToMilliseconds(options.retry_backoff));
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, reconnect_ms);
-  // Misnamed: how long an attempt may take before it is given up. Less than a
-  // few round trips, and a far or busy server is never reached.
+  // Misnamed: the time limit of a connection attempt. With less than a few
+  // round trips a far or busy server is never reached.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
                    std::max(reconnect_ms, 5000));
   arguments.SetInt(GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, kIdleMs);
   // HTTP/2 cuts messages into 16 KiB by default, each with its own work.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameSizeBytesMax);
-  // A proxy from the environment is meant for the web, not for this.
+  // A proxy from the environment is for the web, not for this server.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // Each client has a connection of its own, whatever others do.
+  // Each client has its own connection.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return arguments;
 }
@@ -181,7 +181,7 @@ absl::Status Connection::Call(
   }
 }
 
-// gRPC says "Deadline Exceeded" and no more.
+// gRPC's own message is only "Deadline Exceeded".
 absl::Status Connection::NameServer(const absl::Status& status) const {
   if (!absl::IsDeadlineExceeded(status)) {
     return status;
@@ -356,8 +356,8 @@ void StreamWatchdog::Arm() {
     return;
   }
   MutexLock lock(&mutex_);
-  // The thread sleeps for idle_max at most, so it wakes before this passes and
-  // need not be told.
+  // The thread sleeps for at most idle_max, so it wakes before this time and
+  // needs no signal.
   expiry_ = Clock::now() + absl::ToChronoNanoseconds(idle_max_);
 }
 

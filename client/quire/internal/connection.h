@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What all calls of one client share: the channel and how calls are set up.
+// State shared by all calls of one client: the channel and the setup of calls.
 // Internal to the client library.
 #ifndef QUIRE_CLIENT_QUIRE_INTERNAL_CONNECTION_H_
 #define QUIRE_CLIENT_QUIRE_INTERNAL_CONNECTION_H_
@@ -42,32 +42,30 @@ class Connection : private TableSource {
 
   const ClientOptions& options() const { return options_; }
 
-  // A call with one answer: makes it with a context of its own until it is
-  // answered, as long as the server is there again in time; all attempts
-  // together have the deadline of the options.
-  // Errors: what the last attempt failed with. DeadlineExceeded names the
-  //         server and the time that it had.
+  // Makes a call with one answer. Repeats it, each time with a context of its
+  // own, until it is answered, while a server that is away returns in time. All
+  // attempts together have the deadline of the options.
+  // Errors: of the last attempt. DeadlineExceeded names the server and the time
+  //         limit.
   absl::Status Call(absl::FunctionRef<grpc::Status(grpc::ClientContext&)> call);
 
-  // A server that has answered is waited for when it is away; one that never
-  // has may not exist. Thread-safe.
+  // Records that the server has answered: it is then waited for while it is
+  // away. A server that has never answered may not exist. Thread-safe.
   void NoteAnswer() { has_answered_ = true; }
 
   bool has_answered() const { return has_answered_; }
 
-  // Asks the server the first time. Two threads may both ask; both get the
-  // same answer.
+  // Requests the limits once. If two threads both do, they get the same answer.
   absl::StatusOr<v1::Limits> GetLimits();
 
-  // Remembers limits that came with another answer. Those that no server may
-  // grant are refused.
+  // Stores limits that came with another answer.
   // Errors: Internal  a limit of zero.
   absl::Status StoreLimits(const v1::Limits& limits);
 
   absl::StatusOr<v1::ArchiveDescription> GetArchive(absl::string_view archive);
 
-  // A call in the encoding that the caller or else the options want. With
-  // `auto` this may ask the server what the archive is.
+  // Starts a call in the encoding of the caller, or else of the options. With
+  // `auto` this may request the archive's description.
   WireCall StartCall(absl::string_view archive,
                      std::optional<EncodingChoice> choice);
 
@@ -77,7 +75,7 @@ class Connection : private TableSource {
   Connection(ClientOptions options,
              const std::shared_ptr<grpc::Channel>& channel);
 
-  // What is said of a server that did not answer in time.
+  // Returns the error for a server that did not answer in time.
   absl::Status NameServer(const absl::Status& status) const;
 
   absl::StatusOr<std::string> FetchSymbolTable(uint64_t hash,
@@ -93,33 +91,32 @@ class Connection : private TableSource {
   std::optional<v1::Limits> limits_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Adds the header of ClientOptions::trace_parent to a call, if there is a valid
+// Adds the header of ClientOptions::trace_parent to a call if there is a valid
 // one. Thread-safe.
 void AddTraceParent(const ClientOptions& options, grpc::ClientContext& context);
 
-// The dictionary of that hash, in order, in pieces; goes on by itself after
+// Reads the dictionary with this hash, in order, in pieces; resumes after
 // Unavailable. Errors: as Client::GetDictionary().
 absl::Status ReceiveDictionary(Connection& connection, absl::string_view hash,
                                ByteSink sink);
 
-// Says whether a call that failed in a row of failures is made again, and after
-// what delay. It is, attempts_max times in all; and a server that has answered
-// before, on this connection, is given `patience` to come back.
-// Thread-compatible.
+// Decides whether a failed call is repeated, and after which delay. It allows
+// attempts_max attempts in a row; a server that has answered before, on this
+// connection, gets `patience` to return. Thread-compatible.
 class RetryGovernor {
  public:
   // `connection` must outlive it.
   RetryGovernor(Connection& connection, absl::Duration patience);
 
-  // For streams: as patient as they are with a server that sends nothing.
+  // For streams: the patience is their limit on silence.
   explicit RetryGovernor(Connection& connection);
 
-  // A message came: the patience is whole again.
+  // A message arrived: restores the whole patience.
   void Progress();
 
-  // How long to wait before the next attempt: after Unavailable a time varied
-  // at random, and as long as the server says where it is busy. Nothing if
-  // there should be none, since `status` is another or it has been too long.
+  // Returns the delay before the next attempt: random after Unavailable, the
+  // server's own if it is busy. Nothing if there must be no further attempt,
+  // because of the kind of `status` or because the patience is used up.
   std::optional<absl::Duration> DelayAfter(const absl::Status& status);
 
  private:
@@ -132,23 +129,23 @@ class RetryGovernor {
   Clock::time_point first_failure_;
 };
 
-// Cancels a call whose next message does not come in time.
-// Thread-safe. The context must outlive the watchdog.
+// Cancels a call if its next message does not arrive in time. Thread-safe. The
+// context must outlive the watchdog.
 class StreamWatchdog {
  public:
-  // Nothing is watched if `idle_max` is infinite, or a century and more. A call
-  // that cannot be watched, since no thread starts, is cancelled at once.
+  // Watches nothing if `idle_max` is infinite, or a century or more. If no
+  // thread can be started, the call is cancelled at once.
   StreamWatchdog(grpc::ClientContext& context, absl::Duration idle_max);
   ~StreamWatchdog();
   StreamWatchdog(const StreamWatchdog&) = delete;
   StreamWatchdog& operator=(const StreamWatchdog&) = delete;
 
-  // Time runs from now, anew, until Disarm().
+  // Restarts the time, which runs until Disarm().
   void Arm();
   void Disarm();
 
-  // What the stream's status means: DeadlineExceeded if it was this watchdog
-  // that cancelled it, ResourceExhausted if it could not be watched, else
+  // Returns the meaning of the stream's status: DeadlineExceeded if this
+  // watchdog cancelled it, ResourceExhausted if it could not be watched, else
   // `status`.
   absl::Status Explain(const absl::Status& status) const;
 
@@ -159,7 +156,7 @@ class StreamWatchdog {
 
   grpc::ClientContext& context_;
   const absl::Duration idle_max_;
-  // Not OK: the thread could not be started. Not changed after construction.
+  // Not OK: the thread could not be started. Set by the constructor.
   absl::Status start_fault_;
   mutable Mutex mutex_;
   CondVar changed_;

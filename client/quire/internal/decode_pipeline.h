@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decodes the messages of a stream while the next ones are received: what makes
-// one scan in FSST or in stored blocks use all of a client's cores. Internal to
-// the client library; stream_call.h uses it, and only from the second encoded
-// message of a stream on, so that short answers start no threads.
+// Decodes the messages of a stream while the next ones are received, so that
+// one scan in FSST or stored blocks uses all cores of a client. Internal to the
+// client library. stream_call.h uses it from the second encoded message of a
+// stream on, so that short answers start no threads.
 //
-// Messages go through in order at both ends and in any order between them:
+// Messages enter and leave in order, and are decoded in any order:
 //
 //   receive, accept     one thread, in order of the stream
 //   decode              `thread_count` threads, each the next undecoded message
 //   take                the caller of Run(), in order of the stream
 //
 // Memory is bounded by the number of slots, thread_count + 2 messages with a
-// buffer each: while the taker is slow, nothing is received, and HTTP/2's flow
-// control holds the server back.
+// buffer each. While the taker is slow, nothing is received, and HTTP/2's flow
+// control slows the server down.
 #ifndef QUIRE_CLIENT_QUIRE_INTERNAL_DECODE_PIPELINE_H_
 #define QUIRE_CLIENT_QUIRE_INTERNAL_DECODE_PIPELINE_H_
 
@@ -36,30 +36,30 @@
 
 namespace quire {
 
-// What happens to each message of a stream. What a step returns, if not OK, is
-// the end of it: messages before that one are taken, none from there on. So a
-// fault looks as it would without threads.
+// Steps for each message of a stream. The first error of a step ends the
+// stream: earlier messages are taken, later ones are not, as without threads.
 // Does not own the functions, which must outlive whatever runs the steps.
 template <typename Message>
 struct DecodeSteps {
-  // In the order of the stream, by whichever thread receives, one call at a
-  // time: whether this message is one that may come here. For checks that need
-  // the message before it, such as that offsets follow each other.
+  // Runs in order of the stream, on the receiving thread, one call at a time.
+  // Checks the message against the previous ones, for example that offsets
+  // follow each other.
   absl::FunctionRef<absl::Status(const Message&)> accept;
-  // In any order, by several threads at once, of accepted messages: must be
-  // thread-safe. The text that it returns lies in the message or in the buffer,
-  // and is valid until `take` of this message has returned; the buffer keeps
-  // its memory for a later message.
+  // Runs in any order, on several threads at once, for accepted messages: must
+  // be thread-safe. The returned text is in the message or the buffer and valid
+  // until `take` of this message has returned. The buffer keeps its memory for
+  // a later message.
   absl::FunctionRef<absl::StatusOr<absl::string_view>(const Message&,
                                                       std::string&)>
       decode;
-  // In the order of the stream, on the thread that runs the stream: what the
-  // library's caller is given, who so sees one thread, their own. May block.
+  // Runs in order of the stream, on the thread that runs the stream. Passes
+  // text to the library's caller, whose sink so runs on the caller's thread.
+  // May block.
   absl::FunctionRef<absl::Status(const Message&, absl::string_view)> take;
 };
 
-// All steps for one message, on this thread; the text is in `buffer` or in the
-// message. Errors: those of the steps.
+// Runs all steps for one message on this thread; the text is in `buffer` or in
+// the message. Errors: those of the steps.
 template <typename Message>
 absl::Status DecodeOne(const DecodeSteps<Message>& steps,
                        const Message& message, std::string& buffer) {
@@ -72,17 +72,16 @@ absl::Status DecodeOne(const DecodeSteps<Message>& steps,
 }
 
 // One thread receives, `thread_count` decode, and the caller of Run() takes;
-// all of them end within Run(). Messages and buffers are reused: no allocations
-// per message once they have grown. Thread-compatible: for one stream, run
-// once.
+// all of them end within Run(). Messages and buffers are reused, without
+// allocations per message once they have grown. Thread-compatible; for one
+// stream, run once.
 template <typename Message>
 class DecodePipeline {
  public:
-  // `receive` fills in the next message, blocking, or returns false at the end,
-  // whatever its reason: the caller finds that out. `cancel`, which Run() calls
-  // from its own thread if a step failed, makes it return soon. None is owned;
-  // all must outlive Run().
-  // REQUIRES: thread_count > 0.
+  // `receive` fills in the next message, blocking, or returns false at the end;
+  // the caller determines the reason. `cancel` makes it return soon; Run()
+  // calls it from its own thread if a step failed. None is owned; all must
+  // outlive Run(). REQUIRES: thread_count > 0.
   DecodePipeline(const DecodeSteps<Message>& steps, int thread_count,
                  absl::FunctionRef<bool(Message&)> receive,
                  absl::FunctionRef<void()> cancel)
@@ -92,12 +91,11 @@ class DecodePipeline {
         thread_count_(static_cast<size_t>(thread_count)),
         slots_(thread_count_ + 2) {}
 
-  // `first` was received already. Blocks until all is taken, or a step failed
-  // and `receive` has returned. Once only.
-  // Errors: that of the first message, in order of the stream, whose step
-  // failed; ResourceExhausted, if the system starts no more threads. What
-  // `take` throws is passed on, once all threads have ended; no other step may
-  // throw.
+  // `first` was received already. Blocks until all messages are taken, or a
+  // step failed and `receive` has returned. Called once. Errors: that of the
+  // first message, in order of the stream, whose step failed;
+  // ResourceExhausted, if the system cannot start another thread. Exceptions of
+  // `take` are passed on once all threads have ended; no other step may throw.
   absl::Status Run(Message first) {
     slots_[0].message = std::move(first);
     slots_[0].status = steps_.accept(slots_[0].message);
@@ -109,7 +107,7 @@ class DecodePipeline {
     }
     std::vector<std::thread> threads;
     bool is_complete = false;
-    // Also where `take` throws, which is the caller's own.
+    // Also if `take`, the caller's own function, throws.
     const absl::Cleanup end = [&] {
       if (!is_complete) {
         Stop();
@@ -128,7 +126,7 @@ class DecodePipeline {
 
  private:
   // Belongs to the receiving thread until it is counted as received, then to
-  // the one that claimed it until it is decoded, then to the taker.
+  // the thread that claimed it until it is decoded, then to the taker.
   struct Slot {
     Message message;
     std::string buffer;
@@ -167,7 +165,7 @@ class DecodePipeline {
 
   Slot& SlotOf(uint64_t index) { return slots_[index % slots_.size()]; }
 
-  // The receiving thread, until the end, a refused message, or stop_.
+  // The receiving thread: runs until the end, a rejected message, or stop_.
   void ReceiveAll() ABSL_LOCKS_EXCLUDED(mutex_) {
     for (uint64_t index = 1;; ++index) {
       {
@@ -198,8 +196,9 @@ class DecodePipeline {
     }
   }
 
-  // A decoding thread: claims messages in order until none will come. What was
-  // refused is passed on as it is, for the taker to meet at its turn.
+  // A decoding thread: claims messages in order until none will follow.
+  // Rejected messages are passed on unchanged, for the taker to report in
+  // order.
   void DecodeAll() ABSL_LOCKS_EXCLUDED(mutex_) {
     for (;;) {
       uint64_t index = 0;
@@ -267,17 +266,18 @@ class DecodePipeline {
   const size_t thread_count_;
   std::vector<Slot> slots_;
   Mutex mutex_;
-  // Apart, so that no thread wakes for what concerns another: the receiver
-  // waits for a free slot, decoders for a message, the taker for the next text.
+  // Separate variables, so that threads wake only for their own event: the
+  // receiver waits for a free slot, decoders for a message, the taker for the
+  // next text.
   CondVar may_receive_;
   CondVar may_decode_;
   CondVar may_take_;
-  // Messages of the stream so far; message i lies in slot i modulo their
-  // number.
+  // Number of messages so far; message i is in slot i modulo the number of
+  // slots.
   uint64_t received_count_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t claimed_count_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t taken_count_ ABSL_GUARDED_BY(mutex_) = 0;
-  // No more will be received.
+  // True if nothing more will be received.
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
 };

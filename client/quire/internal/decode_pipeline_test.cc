@@ -24,7 +24,7 @@ class DecodePipelineTest : public ::testing::TestWithParam<int> {
     std::atomic<int> received = 0;
     std::atomic<bool> cancelled = false;
     const auto accept = [&](const int& message) {
-      // In order, whichever thread calls.
+      // In order, on any thread.
       EXPECT_EQ(message, accepted_count_++);
       return message == refused_ ? absl::InternalError("refused")
                                  : absl::OkStatus();
@@ -35,7 +35,7 @@ class DecodePipelineTest : public ::testing::TestWithParam<int> {
       if (message == damaged_) {
         return absl::DataLossError("damaged");
       }
-      // Later ones are done earlier.
+      // Later ones finish earlier.
       if (message % 3 != 0) {
         std::this_thread::sleep_for(std::chrono::microseconds(50) *
                                     (message % 3));
@@ -47,7 +47,7 @@ class DecodePipelineTest : public ::testing::TestWithParam<int> {
       EXPECT_EQ(std::this_thread::get_id(), caller_);
       EXPECT_EQ(text, absl::StrCat("text ", message));
       EXPECT_EQ(message, taken_count_);
-      // Those in memory are bounded.
+      // The number in memory is bounded.
       EXPECT_LE(received - message, GetParam() + 2);
       ++taken_count_;
       return message == unwanted_ ? absl::AbortedError("enough")
@@ -103,7 +103,7 @@ TEST_P(DecodePipelineTest, EndsAtTheFirstFault) {
   }
 }
 
-// What the caller's own function throws reaches the caller.
+// Exceptions of the caller's own function reach the caller.
 TEST_P(DecodePipelineTest, PassesOnWhatTakeThrows) {
   for (const int fault : {0, 1, 50}) {
     std::atomic<bool> cancelled = false;

@@ -38,8 +38,8 @@ struct EncodingPrior {
   // Time per coded byte of text, at the server and at the client.
   double encode_byte_ns = 0;
   double decode_byte_ns = 0;
-  // Text that is coded with each answer in addition to its own: of stored
-  // answers the rest of the blocks that it cuts.
+  // Text that is coded with each answer in addition to its own: for stored
+  // answers the rest of the blocks at its ends.
   uint64_t surplus_size_bytes = 0;
   // Size of the dictionary if it must be fetched first.
   uint64_t fetch_size_bytes = 0;

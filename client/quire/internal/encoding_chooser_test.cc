@@ -25,7 +25,7 @@ struct SimulatedEncoding {
   double surplus_size_bytes = 0;
 };
 
-// A connection that takes the time that the paper's model gives, with noise.
+// A connection with the times of the paper's model, with noise.
 class Simulation {
  public:
   Simulation() {
@@ -52,7 +52,7 @@ class Simulation {
     chooser.SetPriors(PriorsOf(archive, holds_dictionary, 256 << 20));
   }
 
-  // What windows of `answer_count` answers take in an encoding, in the mean.
+  // Returns the mean time of windows of `answer_count` answers in an encoding.
   double MeanNs(AnswerEncoding encoding) const {
     const SimulatedEncoding& e = encodings[IndexOf(encoding)];
     const double coded = mean_size_bytes + e.surplus_size_bytes;
@@ -67,8 +67,8 @@ class Simulation {
                     });
   }
 
-  // Returns the time that all windows took over what they would have taken in
-  // the fastest encoding.
+  // Returns the time of all windows divided by their time in the fastest
+  // encoding.
   double Run(int window_count) {
     double all_ns = 0;
     double best_ns = 0;
@@ -82,7 +82,7 @@ class Simulation {
       double coded = 0;
       double size = 0;
       for (int answer = 0; answer < 48; ++answer) {
-        // Sizes as those of documents: half are small, a few are large.
+        // Sizes like those of documents: half are small, a few are large.
         const double one =
             std::exponential_distribution<>(1 / mean_size_bytes)(random);
         size += one;
@@ -136,7 +136,7 @@ TEST(EncodingChooserTest, StaysWithIdentityOnLoopback) {
       simulation.Start(true);
       ASSERT_EQ(simulation.Fastest(), kIdentity);
       simulation.Run(1000);
-      // Nothing is tried out.
+      // No encoding is tried out.
       EXPECT_EQ(simulation.window_counts[kIdentity], 1000) << size;
     }
   }
@@ -168,7 +168,7 @@ TEST(EncodingChooserTest, ReadsLargeAnswersStoredOnASlowLink) {
   EXPECT_EQ(simulation.chooser.best(), kStored);
 }
 
-// Decoding xz takes some thirty times as long as rlz.
+// Decoding xz takes about thirty times as long as rlz.
 TEST(EncodingChooserTest, ChoosesSlowCodecsOnlyOnLinksThatAreSlower) {
   const auto xz = [](double bytes_per_second) {
     Simulation simulation;
@@ -201,7 +201,7 @@ TEST(EncodingChooserTest, FetchesADictionaryOnlyForMuchReading) {
   simulation.mean_size_bytes = 262'144;
   simulation.encodings[IndexOf(kFsst)].rate = 0.9;
   simulation.Start(false);
-  // A window is 12.6 MB, of which `stored` saves most.
+  // A window is 12.6 MB; `stored` saves most of it.
   simulation.Run(1);
   EXPECT_EQ(simulation.chooser.best(), kIdentity);
   simulation.Run(30);
@@ -255,7 +255,7 @@ TEST(EncodingChooserTest, LeavesOutWhatIsNotPossible) {
   while (excluded.chooser.best() == kIdentity) {
     excluded.Run(1);
   }
-  // A server without encodings answers in identity whatever is asked.
+  // A server without encodings always answers in identity.
   const AnswerEncoding first = excluded.chooser.best();
   excluded.chooser.Exclude(first);
   EXPECT_EQ(excluded.chooser.best(), kIdentity);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Things that are slow to get, are asked for by many threads, and never change:
-// decoders made of symbol tables and dictionaries, which are named by a hash of
-// what they are, so that what was fetched once is right for ever. Internal to
-// the client library; table_store.h uses it.
+// Values that are slow to fetch, requested by many threads, and immutable:
+// decoders made from symbol tables and dictionaries, which are named by a hash
+// of their contents. A fetched value never becomes stale. Internal to the
+// client library; table_store.h uses it.
 //
-// Not a cache for what is cheap: each Get() takes the one lock, and the order
-// of use is kept exactly, which is right for a few values of many megabytes.
+// For a few values of many megabytes: each Get() takes one lock, and the order
+// of use is exact. Unsuitable for values that are cheap to make.
 #ifndef QUIRE_CLIENT_QUIRE_INTERNAL_FETCH_ONCE_H_
 #define QUIRE_CLIENT_QUIRE_INTERNAL_FETCH_ONCE_H_
 
@@ -26,35 +26,35 @@
 
 namespace quire {
 
-// Keeps values under keys, those used last, as long as their costs together are
-// at most `cost_max`; one that is dearer than that alone is kept while nothing
-// else is asked for. However many threads ask for a key at once, it is fetched
-// once; a failure is given to all of them, and the next one to ask tries again:
-// failures are not kept.
+// Keeps the most recently used values while their total cost is at most
+// `cost_max`. A single value above that is kept until another key is requested.
+// A key is fetched once, however many threads request it at the same time. All
+// of them get a failure; failures are not kept, so the next request tries
+// again.
 //
-// Values are shared, not copied: the caller's pointer keeps one alive after it
-// was dropped here, and after the FetchOnce itself. So memory may exceed
-// `cost_max` by what callers hold.
+// Values are shared, not copied: the caller's pointer keeps a value alive after
+// its eviction, and after the FetchOnce itself. So memory may exceed `cost_max`
+// by what callers hold.
 //
-// Key: ordered by <, copied. Value: of any type, never changed once fetched.
-// Thread-safe. The mutex is not held while something is fetched.
+// Key: ordered by <, copied. Value: of any type, immutable once fetched.
+// Thread-safe. The mutex is not held during a fetch.
 template <typename Key, typename Value>
 class FetchOnce {
  public:
   using Pointer = std::shared_ptr<const Value>;
 
-  // In whatever unit `cost` of Get() counts; bytes of memory, mostly.
+  // In the unit of `cost` of Get(); usually bytes of memory.
   explicit FetchOnce(size_t cost_max) : cost_max_(cost_max) {}
 
-  // What is kept under the key, or else what `fetch` gives, which from then on
-  // is kept. Blocks while it fetches, or while another thread does, for which
-  // there is no time limit here: `fetch` must end. `fetch` and `cost` are
-  // called at most once, on this thread, under no lock, and not kept; `fetch`
-  // may ask for other keys here, but not for this one, which would wait for
-  // itself, nor may two threads ask for each other's. Never null if OK, unless
-  // `fetch` gives null, which it must not. Errors: those of `fetch`, of this
-  // call or of the one waited for. What is thrown ends the process, as threads
-  // that wait for this key would wait forever.
+  // Returns the value of the key, or else the result of `fetch`, which is kept.
+  // Blocks during the fetch, also one by another thread, without a time limit:
+  // `fetch` must end. `fetch` and `cost` are called at most once, on this
+  // thread, under no lock, and not kept. `fetch` may request other keys here,
+  // but not this one, nor may two threads request each other's: that is a
+  // deadlock. `fetch` must not return null; then the result is never null.
+  // Errors: those of `fetch`, of this call or of the one waited for. An
+  // exception ends the process, since threads that wait for this key would wait
+  // forever.
   absl::StatusOr<Pointer> Get(
       const Key& key, absl::FunctionRef<absl::StatusOr<Pointer>()> fetch,
       absl::FunctionRef<size_t(const Value&)> cost) noexcept
@@ -92,20 +92,20 @@ class FetchOnce {
     return result;
   }
 
-  // Whether Get() would give it at once; stays true only as long as no one asks
-  // for others. Does not count as use. Does not block on fetches.
+  // True if Get() would return at once; valid only until another key is
+  // requested. Does not count as use. Does not block on fetches.
   bool Has(const Key& key) const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     return kept_.find(key) != kept_.end();
   }
 
-  // Of values kept; those in flight do not count.
+  // Number of kept values; those in flight do not count.
   size_t count() const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     return kept_.size();
   }
 
-  // Of all that is kept, in the unit of Get()'s `cost`.
+  // Cost of all kept values, in the unit of Get()'s `cost`.
   size_t cost() const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     return cost_;
@@ -141,7 +141,7 @@ class FetchOnce {
   mutable Mutex mutex_;
   CondVar fetched_;
   std::map<Key, Kept> kept_ ABSL_GUARDED_BY(mutex_);
-  // Keys of kept_, the one used last first.
+  // Keys of kept_, most recently used first.
   std::list<Key> order_ ABSL_GUARDED_BY(mutex_);
   size_t cost_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<Key, std::shared_ptr<PendingFetch>> pending_ ABSL_GUARDED_BY(mutex_);

@@ -52,7 +52,7 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path) {
   return text;
 }
 
-// gRPC would only say that no connection can be made.
+// gRPC would report only that no connection can be made.
 absl::StatusOr<std::string> ReadPem(const std::string& path,
                                     absl::string_view what,
                                     absl::string_view label) {
@@ -153,7 +153,7 @@ bool IsLocalAddress(absl::string_view address) {
       absl::StartsWith(address, "unix-abstract:")) {
     return true;
   }
-  // "dns:///" names a server of names before the host: none here.
+  // "dns:///" has no name server before its last slash.
   for (const absl::string_view scheme : {"dns:///", "dns:", "ipv4:", "ipv6:"}) {
     if (absl::ConsumePrefix(&address, scheme)) {
       break;

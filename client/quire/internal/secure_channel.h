@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Channels as ChannelSecurity wants them. Internal to the client library.
+// Channels with the settings of ChannelSecurity. Internal to the client
+// library.
 #ifndef QUIRE_CLIENT_QUIRE_INTERNAL_SECURE_CHANNEL_H_
 #define QUIRE_CLIENT_QUIRE_INTERNAL_SECURE_CHANNEL_H_
 
@@ -16,17 +17,15 @@
 
 namespace quire {
 
-// Whether what is sent to `address` stays on this machine: a unix socket, or a
-// host that is localhost, 127.0.0.0/8 or [::1]. Does not look names up.
-// Thread-safe.
+// True if traffic to `address` stays on this machine: a unix socket, or the
+// host localhost, 127.0.0.0/8 or [::1]. Does not resolve names. Thread-safe.
 bool IsLocalAddress(absl::string_view address);
 
-// A channel to `address`, which does not connect before its first call. Blocks
-// while it reads the files. Thread-safe.
-// Errors: InvalidArgument     options that do not go together; a token for an
+// Makes a channel to `address`, which connects at its first call. Blocks while
+// it reads the files. Thread-safe.
+// Errors: InvalidArgument     options that exclude each other; a token for an
 //                             address to which it would travel unencrypted.
-//         FailedPrecondition  a file cannot be read or is not what it must be;
-//                             names it.
+//         FailedPrecondition  a file cannot be read or is invalid; names it.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeSecureChannel(
     const std::string& address, const ChannelSecurity& security,
     grpc::ChannelArguments arguments);

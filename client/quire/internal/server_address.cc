@@ -12,7 +12,7 @@
 namespace quire {
 namespace {
 
-// What follows the last ": ".
+// Returns the text after the last ": ".
 absl::string_view LastPart(absl::string_view text) {
   const size_t colon = text.rfind(": ");
   return colon == absl::string_view::npos ? text : text.substr(colon + 2);
@@ -63,8 +63,8 @@ std::string PlainConnectionText(absl::string_view text) {
   }
   rest = text;
   // "connections to all backends failing; last error: CODE: ADDRESS: Failed to
-  // connect to remote host: REASON"; the first words are those of round_robin,
-  // and others with another policy.
+  // connect to remote host: REASON"; the first words come from round_robin and
+  // differ with another policy.
   if (absl::ConsumePrefix(
           &rest, "connections to all backends failing; last error: ") ||
       absl::ConsumePrefix(&rest,

@@ -35,7 +35,7 @@ TEST(ServerAddressTest, SaysWhatAnAddressLooksLike) {
   }
 }
 
-// As gRPC 1.51 says it.
+// Messages of gRPC 1.51.
 TEST(ServerAddressTest, LeavesWhatAPersonCanUse) {
   EXPECT_EQ(
       PlainConnectionText(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What becomes of a client that cannot start threads.
+// Clients that cannot start threads.
 #include "client/quire/internal/started_thread.h"
 
 #include <memory>
@@ -69,7 +69,7 @@ TEST(StartedThreadTest, AStreamThatCannotBeWatchedIsCancelledAndSaysWhy) {
   watchdog.Disarm();
   EXPECT_EQ(watchdog.Explain(absl::CancelledError("")).code(),
             absl::StatusCode::kResourceExhausted);
-  // What the server said before counts all the same.
+  // Earlier messages of the server still count.
   EXPECT_EQ(watchdog.Explain(absl::NotFoundError("")).code(),
             absl::StatusCode::kNotFound);
 }
@@ -77,7 +77,7 @@ TEST(StartedThreadTest, AStreamThatCannotBeWatchedIsCancelledAndSaysWhy) {
 TEST(StartedThreadTest, AStreamThatMayBeSilentForAgesIsNotCancelled) {
   grpc::ClientContext context;
   const NoMoreThreads none;
-  // More nanoseconds than clocks have space for.
+  // More nanoseconds than clocks can represent.
   StreamWatchdog watchdog(context, absl::Hours(3'000'000));
   watchdog.Arm();
   EXPECT_EQ(watchdog.Explain(absl::CancelledError("")).code(),

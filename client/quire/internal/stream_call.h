@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The life of one call with many answers. Internal to the client library.
+// One call with many answers. Internal to the client library.
 #ifndef QUIRE_CLIENT_QUIRE_INTERNAL_STREAM_CALL_H_
 #define QUIRE_CLIENT_QUIRE_INTERNAL_STREAM_CALL_H_
 
@@ -22,22 +22,21 @@
 
 namespace quire {
 
-// How a stream ended.
+// Outcome of a stream.
 struct StreamOutcome {
-  // OK: the server sent all it had to. DeadlineExceeded: it was silent for
-  // ClientOptions::stream_idle_max. Else the server's status, or, with
+  // OK: the server sent everything. DeadlineExceeded: it was silent for
+  // ClientOptions::stream_idle_max. Otherwise the server's status or, with
   // ended_by_receiver, the receiver's.
   absl::Status status;
-  // The receiver of the messages ended the stream, not the server: taking it up
-  // again would be against its will.
+  // True if the receiver of the messages ended the stream, not the server: it
+  // must not be resumed.
   bool ended_by_receiver = false;
 };
 
-// A stream that is read message by message, each read watched: one that takes
-// longer than ClientOptions::stream_idle_max cancels the stream. Time between
-// reads does not count. gRPC wants each stream finished: call Finish() or
-// GiveUp(), once, as the last.
-// Thread-compatible, but for Cancel().
+// A stream that is read message by message. A read that takes longer than
+// ClientOptions::stream_idle_max cancels the stream; time between reads does
+// not count. gRPC requires that each stream is finished: call Finish() or
+// GiveUp() once, as the last method. Thread-compatible, except for Cancel().
 template <typename Message>
 class WatchedStream {
  public:
@@ -48,7 +47,7 @@ class WatchedStream {
       : watchdog_(context_, options.stream_idle_max),
         reader_(StartTraced(options, start)) {}
 
-  // Blocks. False at the end, whatever the reason; Finish() tells.
+  // Blocks. Returns false at the end; Finish() returns the reason.
   bool Read(Message& message) {
     watchdog_.Arm();
     const bool received = reader_->Read(&message);
@@ -65,10 +64,10 @@ class WatchedStream {
     return {watchdog_.Explain(StatusFromGrpc(status)), false};
   }
 
-  // Makes a Read() of another thread return. Thread-safe.
+  // Makes Read() on another thread return. Thread-safe.
   void Cancel() { context_.TryCancel(); }
 
-  // Ends a stream before its end, for the reason that `status` says.
+  // Ends a stream early, with `status` as the reason.
   StreamOutcome GiveUp(absl::Status status) {
     Cancel();
     static_cast<void>(reader_->Finish());
@@ -86,8 +85,8 @@ class WatchedStream {
   const Reader reader_;
 };
 
-// Starts a stream and gives `on_message` each message as it comes. Blocks until
-// the stream has ended. What `on_message` returns, if not OK, ends it.
+// Starts a stream and passes each message to `on_message`. Blocks until the
+// stream has ended. An error of `on_message` ends it.
 template <typename Message>
 StreamOutcome RunStreamCall(
     const ClientOptions& options, typename WatchedStream<Message>::Start start,
@@ -103,8 +102,8 @@ StreamOutcome RunStreamCall(
   return stream.Finish();
 }
 
-// The same for answers, which are decoded as `steps` say: from the second
-// encoded message on by other threads, while further ones come. Short answers
+// The same for answers, which are decoded by `steps`: from the second encoded
+// message on by other threads, while further messages arrive. Short answers
 // start no threads.
 template <typename Message>
 StreamOutcome RunAnswerStream(const ClientOptions& options,

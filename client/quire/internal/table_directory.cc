@@ -67,7 +67,7 @@ void MakeDirectory(const std::string& path) {
   if (mkdir(path.c_str(), 0700) == 0 || errno != ENOENT) {
     return;
   }
-  // Such as ~/.cache of somebody new.
+  // For example a missing ~/.cache.
   const size_t slash = path.rfind('/');
   if (slash != std::string::npos && slash > 0) {
     mkdir(path.substr(0, slash).c_str(), 0700);
@@ -96,7 +96,7 @@ std::optional<std::string> TableDirectory::Load(absl::string_view kind,
   if (path_.empty()) {
     return std::nullopt;
   }
-  // Without O_NONBLOCK a FIFO of that name would stop us.
+  // O_NONBLOCK: opening a FIFO of that name must not block.
   const OpenFile file(
       open(FilePath(kind, hash).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info = {};
@@ -125,8 +125,8 @@ void TableDirectory::Store(absl::string_view kind, uint64_t hash,
     if (file.fd() < 0) {
       return;
     }
-    // No fsync: a file that a crash of the machine cut short is found when it
-    // is read, and fetched anew.
+    // No fsync: a file that a crash truncated is detected when it is read, and
+    // fetched again.
     written = WriteAll(file.fd(), bytes);
   }
   if (!written || rename(aside.c_str(), FilePath(kind, hash).c_str()) != 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Symbol tables and dictionaries kept on disk from one run of a program to the
-// next. Internal to the client library.
+// Symbol tables and dictionaries on disk, kept between runs of a program.
+// Internal to the client library.
 #ifndef QUIRE_CLIENT_QUIRE_INTERNAL_TABLE_DIRECTORY_H_
 #define QUIRE_CLIENT_QUIRE_INTERNAL_TABLE_DIRECTORY_H_
 
@@ -15,18 +15,18 @@
 
 namespace quire {
 
-// 16 lower-case hexadecimal digits, as archive descriptions spell hashes.
+// Hash as 16 lower-case hexadecimal digits, as in archive descriptions.
 std::string FormatTableHash(uint64_t hash);
 
 // Files "KIND-HASH" with a table's bytes, where HASH is their XXH3 of 64 bits.
-// A file is written next to its place and renamed, so that it is whole or not
-// there; and it is checked against its name when read, so that whatever else
-// lies there does no harm. It may be removed at any time. Nothing here fails:
-// what cannot be read or written is just not kept.
+// A file is written aside and renamed, so that it is complete or absent. It is
+// checked against its name when read, so that foreign files do no harm. Files
+// may be removed at any time. No method fails: a file that cannot be read or
+// written is not kept.
 //
-// The directory is as trusted as the server is: a hash of 64 bits finds
-// accidents, not forgeries. It is created, without its parents' parents, for
-// its owner alone.
+// The directory must be as trusted as the server: a hash of 64 bits detects
+// accidents, not forgeries. It is created for its owner alone, with at most its
+// parent.
 //
 // Thread-safe, also between processes. Blocks on the disk.
 class TableDirectory {
@@ -34,12 +34,12 @@ class TableDirectory {
   // An empty path keeps nothing.
   explicit TableDirectory(std::string path) : path_(std::move(path)) {}
 
-  // The bytes whose hash is `hash`, if they are there and at most
+  // Returns the bytes whose hash is `hash`, if they are stored and at most
   // `size_bytes_max`.
   std::optional<std::string> Load(absl::string_view kind, uint64_t hash,
                                   size_t size_bytes_max) const;
 
-  // Whether Load() may find them; reads nothing.
+  // True if Load() may find them; reads nothing.
   bool MayHold(absl::string_view kind, uint64_t hash) const;
 
   // REQUIRES: `hash` is that of `bytes`.

@@ -14,7 +14,7 @@ namespace quire {
 namespace {
 
 constexpr size_t kDecodersMax = 1000;
-// Kinds, as archives on disk name such files.
+// Kinds, as in the file names of archives on disk.
 constexpr char kSymbols[] = "symbols";
 constexpr char kDictionary[] = "dictionary";
 
@@ -153,7 +153,7 @@ absl::StatusOr<std::shared_ptr<const StoredCodec>> TableStore::GetStoredCodec(
         }
         absl::StatusOr<std::shared_ptr<const StoredCodec>> codec =
             StoredCodec::Make(info, partition_size_bytes, context);
-        // The server's bytes were not fit for the codec that it named.
+        // The server's bytes do not fit the codec that it named.
         if (absl::IsInvalidArgument(codec.status())) {
           return absl::DataLossError(codec.status().message());
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a client must hold to decode answers: symbol tables, dictionaries, and
-// the decoders made from them. Internal to the client library.
+// Symbol tables, dictionaries and the decoders made from them, which a client
+// needs to decode answers. Internal to the client library.
 #ifndef QUIRE_CLIENT_QUIRE_INTERNAL_TABLE_STORE_H_
 #define QUIRE_CLIENT_QUIRE_INTERNAL_TABLE_STORE_H_
 
@@ -27,22 +27,22 @@
 
 namespace quire {
 
-// Where a store gets what it does not have; in a client, its server.
+// Source of missing tables; in a client, its server.
 class TableSource {
  public:
   virtual ~TableSource() = default;
 
-  // The bytes behind a hash, as the server gives them: not checked. What is
-  // longer than `size_bytes_max` is an error.
-  // Errors: NotFound  no archive of the server uses it (any more).
+  // Fetches the bytes with this hash; does not verify them. Fails if they are
+  // longer than `size_bytes_max`.
+  // Errors: NotFound  no archive of the server uses the hash (any more).
   virtual absl::StatusOr<std::string> FetchSymbolTable(
       uint64_t hash, size_t size_bytes_max) = 0;
   virtual absl::StatusOr<std::string> FetchDictionary(
       uint64_t hash, size_t size_bytes_max) = 0;
 };
 
-// A payload codec with its dictionary, and working memory for as many threads
-// as decode with it at once. Thread-safe.
+// A payload codec with its dictionary, and working memory for each thread that
+// decodes at the same time. Thread-safe.
 class StoredCodec {
  public:
   // Errors: as MakeBlockCodec().
@@ -54,8 +54,8 @@ class StoredCodec {
   absl::Status DecodeRange(const Payload& payload, size_t raw_size,
                            size_t offset, MutableByteView out) const;
 
-  // Of dictionary and decoder; working memory, a block or two for each thread,
-  // comes on top.
+  // Size of dictionary and decoder, without working memory, which is a block or
+  // two for each thread.
   size_t MemoryBytes() const;
 
  private:
@@ -71,21 +71,20 @@ class StoredCodec {
 struct TableStoreOptions {
   // For TableDirectory; empty: nothing is kept on disk.
   std::string directory = {};
-  // Largest dictionary that is fetched, and what all that are held together
-  // with their decoders may take; past it the one used least recently goes.
+  // Upper bound on a dictionary, and on all dictionaries in memory with their
+  // decoders; the least recently used one is evicted first.
   size_t dictionary_size_bytes_max = size_t{256} << 20;
 };
 
-// Tables are fetched once per hash and kept for ever, up to a thousand of them;
-// dictionaries as TableStoreOptions says.
-// Thread-safe. Calls block while something is fetched.
+// Fetches each table once and keeps it, up to a thousand tables; dictionaries
+// as TableStoreOptions defines. Thread-safe. Calls block during a fetch.
 class TableStore {
  public:
   // `source` must outlive the store.
   TableStore(const TableStoreOptions& options, TableSource* source);
 
-  // Errors: DataLoss  what the server gave does not have that hash, or is no
-  //                   symbol table; and those of the source.
+  // Errors: DataLoss the server's bytes do not have this hash, or are not a
+  // symbol table; and those of the source.
   absl::StatusOr<std::shared_ptr<const FsstDecoder>> GetFsstDecoder(
       uint64_t hash);
 
@@ -100,11 +99,11 @@ class TableStore {
       std::optional<uint64_t> dictionary_hash,
       std::optional<uint64_t> symbol_table_hash);
 
-  // Whether blocks can be decoded without fetching the dictionary: it is in
+  // True if blocks can be decoded without fetching the dictionary: it is in
   // memory, or seems to be in the directory.
   bool HoldsDictionary(const CodecInfo& info, uint64_t hash) const;
 
-  // Adds what is held to `stats`.
+  // Adds the memory in use to `stats`.
   void Describe(WireStats& stats) const;
 
  private:

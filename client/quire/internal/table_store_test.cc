@@ -71,7 +71,7 @@ TEST(FetchOnceTest, FetchesOnceForManyThreads) {
           7,
           [&]() -> absl::StatusOr<std::shared_ptr<const int>> {
             ++fetch_count;
-            // All ask before there is an answer.
+            // All request it before there is an answer.
             while (asking_count < 8) {
               std::this_thread::yield();
             }
@@ -179,7 +179,7 @@ TEST_F(TableStoreTest, FetchesAgainWhatTheDirectoryHasWrong) {
     QUIRE_EXPECT_OK(store.GetFsstDecoder(table_hash_));
     EXPECT_EQ(source_.count, 1);
   }
-  // And mended.
+  // The first store repaired the file.
   TableStore store(options, &source_);
   QUIRE_EXPECT_OK(store.GetFsstDecoder(table_hash_));
   EXPECT_EQ(source_.count, 1);
@@ -208,7 +208,7 @@ TEST_F(TableStoreTest, LeavesStrangeFilesAlone) {
 }
 
 TEST_F(TableStoreTest, ATableThatCannotBeStoredLeavesNoFile) {
-  // No file takes the place of a directory.
+  // No file replaces a directory.
   std::filesystem::create_directories(directory_ + "/symbols-" +
                                       FormatTableHash(5));
   TableDirectory(directory_).Store("symbols", 5, "text");

@@ -90,7 +90,7 @@ WireCall::WireCall(WireState* state, absl::string_view archive,
     return;
   }
   if (meter_->TakePriorsWanted()) {
-    // If it cannot be had, the call itself will say why.
+    // If it is not available, the call itself reports why.
     const absl::StatusOr<v1::ArchiveDescription> description = describe();
     if (description.ok()) {
       state_->SetPriors(*meter_, *description);

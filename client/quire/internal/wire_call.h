@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one call of the client does about wire encodings: which to ask for, to
-// decode what comes, to count it. Internal to the client library.
+// Wire encodings of one call: chooses which to request, decodes answers and
+// counts them. Internal to the client library.
 #ifndef QUIRE_CLIENT_QUIRE_INTERNAL_WIRE_CALL_H_
 #define QUIRE_CLIENT_QUIRE_INTERNAL_WIRE_CALL_H_
 
@@ -30,8 +30,7 @@ namespace quire {
 
 class WireCall;
 
-// What all calls of a connection share of it.
-// Thread-safe.
+// State shared by all calls of a connection. Thread-safe.
 class WireState {
  public:
   // `source` must outlive the state.
@@ -42,15 +41,15 @@ class WireState {
 
   TableStore& tables() { return tables_; }
 
-  // What `auto` knows of an archive; null past a thousand of them, whose calls
-  // ask for identity.
+  // Returns what `auto` knows about an archive; null after a thousand archives:
+  // calls to further ones request identity.
   std::shared_ptr<WireMeter> MeterOf(absl::string_view archive)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Tells a meter what is possible with its archive.
+  // Passes the properties of an archive to its meter.
   void SetPriors(WireMeter& meter, const v1::ArchiveDescription& archive) const;
 
-  // One answer was right.
+  // Counts one valid answer.
   void Count(AnswerEncoding encoding, const WireTraffic& traffic);
 
   WireStats Stats() const;
@@ -72,13 +71,13 @@ class WireState {
       ABSL_GUARDED_BY(mutex_);
 };
 
-// From before a call is made until its last answer is decoded.
-// Thread-compatible, but for Decode().
+// Lives from before a call starts until its last answer is decoded.
+// Thread-compatible, except for Decode().
 class WireCall {
  public:
   // `state` must outlive the call. `message_size_bytes_max` is that of
-  // ClientOptions. `describe` is asked at most once, now, on this thread, when
-  // a choice needs it.
+  // ClientOptions. `describe` is called at most once, in the constructor, if a
+  // choice needs it.
   using Describe = absl::FunctionRef<absl::StatusOr<v1::ArchiveDescription>()>;
   WireCall(WireState* state, absl::string_view archive, EncodingChoice choice,
            uint64_t message_size_bytes_max, Describe describe);
@@ -88,7 +87,7 @@ class WireCall {
 
   AnswerEncoding asked() const { return call_.asked; }
 
-  // For the field accepted_encodings of any request.
+  // Value of the field accepted_encodings of any request.
   template <typename Request>
   void FillIn(Request& request) const {
     request.clear_accepted_encodings();
@@ -98,14 +97,14 @@ class WireCall {
     }
   }
 
-  // An encoded answer of this call is of at most so many decoded bytes: what
-  // the server announced, and never more than the largest message, as every
-  // answer can be had in identity. REQUIRES: no Decode() runs.
+  // Sets the upper bound on the decoded size of an encoded answer: the server's
+  // limit, and never more than the largest message, as every answer is
+  // available in identity. REQUIRES: no Decode() runs.
   void SetAnswerSizeMax(uint64_t size_bytes_max) {
     answer_size_bytes_max_ = std::min(answer_size_bytes_max_, size_bytes_max);
   }
 
-  // Whether answers may come encoded, now or after Renew().
+  // True if answers may arrive encoded, now or after Renew().
   bool may_be_encoded() const {
     return asked() != AnswerEncoding::kIdentity || meter_ != nullptr;
   }
@@ -114,28 +113,28 @@ class WireCall {
   absl::StatusOr<DecodedAnswer> Decode(const SentBytes& sent,
                                        std::string& buffer);
 
-  // Whether the call, failed with `status`, is worth making anew in identity:
-  // the table that its answer needs is gone, as the archive was replaced.
+  // True if a call that failed with `status` should be repeated in identity:
+  // the table that its answer needs is gone, because the archive was replaced.
   bool MayFallBack(const absl::Status& status) const {
     return asked() != AnswerEncoding::kIdentity && IsTableGone(status);
   }
 
-  // From here on the call asks for identity.
+  // Requests identity from here on.
   void FallBack();
 
-  // A stream goes on in what is best now, which asked() says.
+  // Continues a stream in the best encoding now; asked() returns it.
   void Renew();
 
-  // Whether Renew() would change asked().
+  // True if Renew() would change asked().
   bool wants_another() const;
 
-  // The call is about so many bytes, at most, of that archive: a choice among
-  // encodings need not wait to see it.
+  // Announces that the call reads at most this many bytes of the archive, so
+  // that the choice of an encoding need not wait to see it.
   void Expect(const v1::ArchiveDescription& archive,
               uint64_t decoded_size_bytes);
 
-  // From the first to the second the call waits for nothing: its caller works,
-  // or has asked for nothing. Either may be repeated.
+  // Begin and end of a period in which the call waits for nothing: its caller
+  // works, or has requested nothing. Either may be repeated.
   void Pause();
   void Resume();
 

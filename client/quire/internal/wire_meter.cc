@@ -77,7 +77,7 @@ AnswerEncoding WireMeter::next() const {
 bool WireMeter::TakePriorsWanted() {
   MutexLock lock(&mutex_);
   const bool wanted = priors_wanted_ && !has_priors_;
-  // Only the caller that was told does it.
+  // Only the caller that got true does it.
   has_priors_ = has_priors_ || wanted;
   return wanted;
 }

@@ -38,7 +38,7 @@ class WireMeter {
   // Begins a call, which waits until Pause(); returns the encoding to ask for.
   Call Begin(int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // A call does not wait any more: it has ended, or its caller works.
+  // The call does not wait any more: it has ended, or its caller works.
   void Pause(int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
   void Resume(int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -56,7 +56,7 @@ class WireMeter {
   void SetPriors(const std::array<EncodingPrior, kAnswerEncodingCount>& priors)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // As of EncodingChooser.
+  // As in EncodingChooser.
   void Expect(uint64_t decoded_size_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -69,7 +69,7 @@ class WireMeter {
   bool priors_wanted_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t waiting_count_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t last_ns_ ABSL_GUARDED_BY(mutex_) = 0;
-  // The window of now; calls of other epochs are not of it.
+  // The current window; calls of other epochs do not count in it.
   uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;
   bool is_running_ ABSL_GUARDED_BY(mutex_) = false;
   bool has_what_was_asked_ ABSL_GUARDED_BY(mutex_) = false;

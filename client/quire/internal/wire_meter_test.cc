@@ -21,8 +21,8 @@ std::array<EncodingPrior, kAnswerEncodingCount> FsstIsPossible() {
   return priors;
 }
 
-// A link of 12.5 MB/s on which answers come one after the other while so many
-// calls wait.
+// A link of 12.5 MB/s on which answers arrive one after the other while this
+// many calls wait.
 class Link {
  public:
   explicit Link(size_t in_flight) : in_flight_(in_flight) {}
@@ -98,7 +98,7 @@ TEST(WireMeterTest, AsksForPriorsOnceThereIsTraffic) {
 }
 
 TEST(WireMeterTest, LeavesOutTheCallersTime) {
-  // A gigabyte per second, unless the sink's second for each answer counts.
+  // A gigabyte per second, unless the sink's second per answer counts.
   WireMeter meter;
   meter.SetPriors(FsstIsPossible());
   int64_t now_ns = 0;

@@ -24,14 +24,6 @@ absl::string_view View(const std::string& text) {
   return {text.data(), text.size()};
 }
 
-bool HoldsHttp(const WarcFields& warc) {
-  const std::string media_type =
-      absl::AsciiStrToLower(absl::StripAsciiWhitespace(
-          View(warc.content_type).substr(0, warc.content_type.find(';'))));
-  return (warc.type == "response" || warc.type == "request") &&
-         (media_type == "application/http" || media_type.empty());
-}
-
 // True if a response with this status may have a body, whatever its
 // Content-Length (RFC 9112, section 6.3).
 bool MayHaveBody(const HttpFields& http) {

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 
 #include "client/quire/payload/payload_decoder.h"
+#include "client/quire/payload/record_header.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/check.h"
 
@@ -22,6 +24,8 @@ constexpr uint64_t kSizeBytesMax = 1 << 20;
 struct Decoded {
   std::string payload;
   absl::Status status;
+  // Unset: the decoder found no HTTP response.
+  std::optional<int> http_status;
 };
 
 Decoded Decode(absl::string_view record, size_t piece_size) {
@@ -40,7 +44,22 @@ Decoded Decode(absl::string_view record, size_t piece_size) {
   if (decoded.status.ok()) {
     decoded.status = decoder.Finish(sink);
   }
+  if (decoder.http() != nullptr && decoder.warc()->type == "response") {
+    decoded.http_status = decoder.http()->status_code;
+  }
   return decoded;
+}
+
+// What a prefix of the record decides is the status of the whole record, and
+// that is the decoder's.
+void CheckStatus(absl::string_view record, size_t prefix_size,
+                 std::optional<int> decoded) {
+  const HttpStatusSearch whole = FindHttpStatus(AsBytes(record));
+  const HttpStatusSearch part =
+      FindHttpStatus(AsBytes(record.substr(0, prefix_size)));
+  QUIRE_CHECK(!part.is_decided || part.code == whole.code);
+  QUIRE_CHECK(decoded.value_or(0) <= 0 || !whole.is_decided ||
+              whole.code == decoded);
 }
 
 std::string WarcHeader(size_t block_size) {
@@ -77,6 +96,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     record = std::string(rest);
   }
   const quire::Decoded whole = quire::Decode(record, record.size() + 1);
+  quire::CheckStatus(record, data[1] * size_t{8}, whole.http_status);
   const quire::Decoded pieces = quire::Decode(record, 1u + data[1]);
   QUIRE_CHECK(whole.status.ok() == pieces.status.ok(), whole.status.ToString(),
               " against ", pieces.status.ToString());

@@ -18,6 +18,8 @@ namespace {
 
 // Length of unexpected text in messages.
 constexpr size_t kShownSizeBytes = 20;
+constexpr absl::string_view kWarcMagic = "WARC/";
+constexpr absl::string_view kHttpMagic = "HTTP/";
 
 absl::string_view View(const std::string& text) {
   return {text.data(), text.size()};
@@ -50,11 +52,26 @@ void AddCodings(absl::string_view list, std::vector<std::string>& codings) {
   }
 }
 
+// An interim response is followed by the final one; 101 is final.
+bool IsInterim(int status_code) {
+  return status_code / 100 == 1 && status_code != 101;
+}
+
+// True if `text` starts with `magic`, or ends before it can differ.
+bool MayStartWith(absl::string_view text, absl::string_view magic) {
+  return absl::StartsWith(text, magic.substr(0, text.size()));
+}
+
+// Returns the search's result where `bytes` end inside a header.
+HttpStatusSearch AtHeaderCut(ByteView bytes) {
+  return {.is_decided = bytes.size() >= kRecordHeaderSizeBytesMax};
+}
+
 }  // namespace
 
 absl::StatusOr<WarcFields> ParseWarcFields(absl::string_view header) {
   absl::string_view rest = header;
-  if (!absl::StartsWith(TakeHeaderLine(rest), "WARC/")) {
+  if (!absl::StartsWith(TakeHeaderLine(rest), kWarcMagic)) {
     return absl::DataLossError(absl::StrCat("found ",
                                             QuotedText(header, kShownSizeBytes),
                                             " where a WARC record must start"));
@@ -92,11 +109,20 @@ absl::StatusOr<WarcFields> ParseWarcFields(absl::string_view header) {
   return fields;
 }
 
+bool HoldsHttp(const WarcFields& warc) {
+  const std::string media_type =
+      absl::AsciiStrToLower(absl::StripAsciiWhitespace(
+          View(warc.content_type).substr(0, warc.content_type.find(';'))));
+  return (warc.type == "response" || warc.type == "request" ||
+          warc.type == "revisit") &&
+         (media_type == "application/http" || media_type.empty());
+}
+
 HttpFields ParseHttpFields(absl::string_view header) {
   absl::string_view rest = header;
   HttpFields fields;
   const absl::string_view first = TakeHeaderLine(rest);
-  if (absl::StartsWithIgnoreCase(first, "HTTP/")) {
+  if (absl::StartsWithIgnoreCase(first, kHttpMagic)) {
     const size_t space = first.find(' ');
     int code = 0;
     if (space == absl::string_view::npos ||
@@ -119,6 +145,50 @@ HttpFields ParseHttpFields(absl::string_view header) {
     }
   }
   return fields;
+}
+
+HttpStatusSearch FindHttpStatus(ByteView record) {
+  if (!MayStartWith(AsText(record), kWarcMagic)) {
+    return {};
+  }
+  const std::optional<size_t> header_size = FindHeaderEnd(record);
+  if (!header_size.has_value()) {
+    return AtHeaderCut(record);
+  }
+  const absl::StatusOr<WarcFields> warc =
+      ParseWarcFields(AsText(record.first(*header_size)));
+  if (!warc.ok() || warc->type == "request" || !HoldsHttp(*warc)) {
+    return {};
+  }
+  ByteView block = record.subspan(*header_size);
+  const bool is_whole = block.size() >= warc->content_length;
+  block = block.first(static_cast<size_t>(
+      std::min<uint64_t>(block.size(), warc->content_length)));
+  for (HttpStatusSearch found;;) {
+    absl::string_view rest = AsText(block);
+    if (!MayStartWith(rest, kHttpMagic)) {
+      return found;
+    }
+    if (!absl::StrContains(rest, '\n') && !is_whole) {
+      return AtHeaderCut(block);
+    }
+    const HttpFields http = absl::StartsWith(rest, kHttpMagic)
+                                ? ParseHttpFields(TakeHeaderLine(rest))
+                                : HttpFields();
+    const int code = http.status_code.value_or(0);
+    if (code <= 0) {
+      return found;
+    }
+    found.code = code;
+    if (!IsInterim(code)) {
+      return found;
+    }
+    const std::optional<size_t> interim_size = FindHeaderEnd(block);
+    if (!interim_size.has_value()) {
+      return is_whole ? found : AtHeaderCut(block);
+    }
+    block = block.subspan(*interim_size);
+  }
 }
 
 }  // namespace quire

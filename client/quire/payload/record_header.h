@@ -14,6 +14,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
+#include "codecs/base/bytes.h"
+
 namespace quire {
 
 // Upper bound on a header, and on the memory for it.
@@ -45,6 +47,10 @@ struct WarcFields {
 // Errors: DataLoss  no WARC header, or no Content-Length.
 absl::StatusOr<WarcFields> ParseWarcFields(absl::string_view header);
 
+// True if the block of a response, request or revisit is an HTTP message.
+// Thread-safe.
+bool HoldsHttp(const WarcFields& warc);
+
 // Fields of the header of an HTTP message.
 struct HttpFields {
   // Unset for a request.
@@ -60,6 +66,19 @@ struct HttpFields {
 // `header` ends with the empty line. Lines without a colon are ignored, as
 // browsers do. Thread-safe.
 HttpFields ParseHttpFields(absl::string_view header);
+
+// Result of FindHttpStatus().
+struct HttpStatusSearch {
+  // False: the status depends on more bytes of the record.
+  bool is_decided = true;
+  // Unset: the record has no HTTP status.
+  std::optional<int> code = {};
+};
+
+// Finds the HTTP status of a response or revisit in the first bytes of its WARC
+// record, after interim responses (1xx). Bytes that are not such a record have
+// no status. Always decides if `record` is whole. Thread-safe.
+HttpStatusSearch FindHttpStatus(ByteView record);
 
 }  // namespace quire
 

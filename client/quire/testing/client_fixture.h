@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the client's tests share: archives with known contents, a fake server
-// that holds them, and a client that does not wait long. The same contents in
-// every run and on every machine: all texts come from fixed seeds.
+// Fixture of the client's tests: archives with known contents, a fake server
+// that serves them, and a client with short delays. All texts come from fixed
+// seeds, so that contents are the same in every run and on every machine.
 #ifndef QUIRE_CLIENT_QUIRE_TESTING_CLIENT_FIXTURE_H_
 #define QUIRE_CLIENT_QUIRE_TESTING_CLIENT_FIXTURE_H_
 
@@ -24,17 +24,18 @@
 
 namespace quire {
 
-// Borrowed from `text`.
+// Returns a view of `text`.
 inline absl::string_view View(const std::string& text) {
   return {text.data(), text.size()};
 }
 
-// Names a symbol table or dictionary of these bytes on the wire.
+// Returns the name of a symbol table or dictionary with these bytes on the
+// wire.
 inline uint64_t HashOf(const std::string& text) {
   return Checksum64(AsBytes(View(text)));
 }
 
-// Any bytes, which nothing makes smaller. Equal seeds, equal texts.
+// Returns incompressible bytes. Equal seeds give equal texts.
 inline std::string RandomText(uint64_t seed, size_t size_bytes) {
   std::mt19937_64 random(seed);
   std::string text(size_bytes, '\0');
@@ -44,9 +45,9 @@ inline std::string RandomText(uint64_t seed, size_t size_bytes) {
   return text;
 }
 
-// "web": documents "doc/00" to "doc/39" of 0 to 390 bytes, then two of the id
-// "twice", one of binary id, and one of 25,000 bytes, "large". "tiny": one
-// document, "only". "empty": none.
+// Returns three archives. "web" has documents "doc/00" to "doc/39" of 0 to 390
+// bytes, then two with the id "twice", one with a binary id, and "large" with
+// 25,000 bytes. "tiny" has one document, "only". "empty" has none.
 inline std::map<std::string, FakeArchive> TestArchives() {
   FakeArchive web;
   for (size_t i = 0; i < 40; ++i) {
@@ -65,8 +66,8 @@ inline std::map<std::string, FakeArchive> TestArchives() {
   return {{"web", std::move(web)}, {"tiny", std::move(tiny)}, {"empty", {}}};
 }
 
-// Words and numbers, so that encodings make it smaller; bytes that are not
-// UTF-8 among them. Equal seeds, equal texts.
+// Returns compressible words and numbers, including bytes that are not UTF-8.
+// Equal seeds give equal texts.
 inline std::string WordyText(uint64_t seed, size_t size_bytes) {
   std::mt19937_64 random(seed);
   const char* const words[] = {"the ", "words of ", "document ", "a\xE9 ",
@@ -80,7 +81,7 @@ inline std::string WordyText(uint64_t seed, size_t size_bytes) {
   return text;
 }
 
-// All documents in a row: what offsets of ranges and scans count in.
+// Returns all documents concatenated: the logical space of the archive.
 inline std::string WholeText(const FakeArchive& archive) {
   std::string text;
   for (const FakeDocument& document : archive.documents) {
@@ -89,13 +90,13 @@ inline std::string WholeText(const FakeArchive& archive) {
   return text;
 }
 
-// A server of TestArchives() and a client of it, both new for each test. Where
-// other settings are wanted, call StartServer() or Connect() once more: the old
-// server or client is gone then. Thread-compatible; failures to start are fatal
-// for the test.
+// A server of TestArchives() and a client of it, both new for each test. For
+// other settings call StartServer() or Connect() again, which replaces the
+// server or the client. Thread-compatible; a failed start is fatal for the
+// test.
 class ClientFixture : public ::testing::Test {
  protected:
-  // Serves `archives_` at a port of its own and connects to it.
+  // Serves `archives_` on a free port and connects to it.
   void StartServer(const FakeSettings& settings = {}) {
     server_ = FakeServer::Start(settings, archives_);
     ASSERT_NE(server_, nullptr);
@@ -104,7 +105,7 @@ class ClientFixture : public ::testing::Test {
     Connect();
   }
 
-  // Makes the client anew, as `options_` say.
+  // Makes a new client with `options_`.
   void Connect() {
     absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(options_);
     ASSERT_TRUE(client.ok()) << client.status();
@@ -113,8 +114,8 @@ class ClientFixture : public ::testing::Test {
 
   void SetUp() override { StartServer(); }
 
-  // Appends what a ReadStream of "web" gives to `text`, what came before an
-  // error included, and returns how it ended.
+  // Appends the result of a ReadStream of "web" to `text`, including the bytes
+  // before an error, and returns its status.
   absl::Status Stream(const ReadTarget& target, std::string& text) {
     return client_->ReadStream(
         "web", target, [](const v1::Document&) { return absl::OkStatus(); },

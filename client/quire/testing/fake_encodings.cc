@@ -24,7 +24,7 @@ std::string HashText(uint64_t hash) {
   return absl::StrFormat("%016x", hash);
 }
 
-// Every third byte has no symbol of its own, so that codes have escapes.
+// Every third byte has no symbol, so that codes have escapes.
 SymbolTable MakeTable() {
   std::vector<FsstSymbol> symbols;
   for (const char* text : {"th", "the ", "document", "wor", "word", "s of"}) {

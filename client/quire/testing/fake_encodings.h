@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The archives of FakeServer in the wire encodings; internal to it. The codecs
-// are the library's own, which have tests of their own; how answers are cut out
-// of coded text is written anew, and as unlike the real server's way as the API
-// allows, so that clients are shown all that may come.
+// The archives of FakeServer in the wire encodings; internal to it. Uses the
+// library's codecs, which have their own tests. The code that cuts answers out
+// of coded text is independent, and differs from the real server's as much as
+// the API allows, so that clients meet every valid answer.
 #ifndef QUIRE_CLIENT_QUIRE_TESTING_FAKE_ENCODINGS_H_
 #define QUIRE_CLIENT_QUIRE_TESTING_FAKE_ENCODINGS_H_
 
@@ -20,10 +20,10 @@
 
 namespace quire {
 
-// Thread-safe, once made.
+// Thread-safe after construction.
 class FakeEncodings {
  public:
-  // Encodes `text` in all forms that `archive` is to have, and says so in
+  // Encodes `text` in all encodings of `archive`, and adds them to
   // `description`.
   FakeEncodings(const FakeArchive& archive, absl::string_view text,
                 v1::ArchiveDescription& description);
@@ -31,11 +31,11 @@ class FakeEncodings {
   // Empty if it has none.
   const std::string& symbol_table() const { return symbol_table_; }
 
-  // Whether answers can have that encoding.
+  // True if answers are available in this encoding.
   bool Has(v1::WireEncoding encoding) const;
 
-  // `data` of an answer with that range of the text, and what to do with it.
-  // REQUIRES: Has(encoding).
+  // Returns the `data` of an answer with that range of the text, and its
+  // details. REQUIRES: Has(encoding).
   std::string Encode(v1::WireEncoding encoding, const v1::ByteRange& range,
                      v1::EncodingDetails& details) const;
 
@@ -49,15 +49,15 @@ class FakeEncodings {
   uint64_t dictionary_hash_ = 0;
   size_t text_size_bytes_ = 0;
   bool has_dictionary_ = false;
-  // Codes of pieces of the text, of kFakeStringSizeBytes each but the last.
+  // Codes of pieces of the text, each of kFakeStringSizeBytes except the last.
   std::vector<std::string> strings_;
-  // Blocks of kFakeBlockSizeBytes each but the last; those that have the text
+  // Blocks, each of kFakeBlockSizeBytes except the last; blocks with the text
   // itself are marked.
   std::vector<std::string> blocks_;
   std::vector<bool> is_uncoded_;
 };
 
-// Strings are long, so that cuts are.
+// Long strings give long cuts.
 inline constexpr size_t kFakeStringSizeBytes = 500;
 inline constexpr size_t kFakeBlockSizeBytes = 700;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls of FakeServer about archives and what is in them.
+// Calls of FakeServer that describe archives and list documents.
 #include <algorithm>
 #include <functional>
 #include <string>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A server of archives that are held in memory, and that fails as told. For
-// tests of the client only: it shares no code with the real server, so the two
-// cannot be wrong in the same way.
+// A server of archives in memory, with faults on request. For tests of the
+// client only: it shares no code with the real server, so that the two cannot
+// have the same bugs.
 #ifndef QUIRE_CLIENT_QUIRE_TESTING_FAKE_SERVER_H_
 #define QUIRE_CLIENT_QUIRE_TESTING_FAKE_SERVER_H_
 
@@ -33,68 +33,68 @@ struct FakeArchive {
   std::vector<FakeDocument> documents;
   // Empty: the archive has none.
   std::string dictionary = {};
-  // Whether answers can be had in FSST.
+  // True if answers are available in FSST.
   bool has_symbol_table = false;
-  // Answers can be had as blocks of this codec, coded with `dictionary`. Empty:
-  // they cannot, and the dictionary's hash is made up.
+  // Codec of the blocks in which answers are available, coded with
+  // `dictionary`. Empty: they are not available, and the dictionary's hash is
+  // made up.
   std::string codec = {};
 };
 
-// What goes wrong. Counts go down as the faults happen; -1 is for ever.
+// Faults to produce. Counts decrease as the faults happen; -1 means always.
 struct FakeFaults {
-  // Calls (of those that read or list; not ListArchives unless `with_listing`)
-  // that fail with Unavailable before their first message.
+  // Calls that fail with Unavailable before their first message: those that
+  // read or list, ListArchives only with `with_listing`.
   int unavailable_calls = 0;
   bool with_listing = false;
   // Streams that break with Unavailable after `messages_before_break`.
   int broken_streams = 0;
   int messages_before_break = 1;
-  // Streams that end with OK after `messages_before_break`, whatever is left.
+  // Streams that end early with OK after `messages_before_break`.
   int early_ends = 0;
-  // Payloads that are sent with a checksum that is off by one bit.
+  // Payloads with a checksum that is wrong by one bit.
   int wrong_checksums = 0;
-  // Answers whose range is one byte further on than asked.
+  // Answers whose range starts one byte too late.
   int wrong_ranges = 0;
-  // Answers that name another document than asked.
+  // Answers that name another document than the requested one.
   int wrong_documents = 0;
-  // Results of a batch that carry a tag no one sent.
+  // Results of a batch with an unknown tag.
   int unknown_tags = 0;
   // Results of a batch that are sent twice.
   int repeated_results = 0;
-  // Calls that do nothing until Release(), after so many that go on.
+  // Calls that wait for Release(), after `calls_before_stall` normal ones.
   int stalled_calls = 0;
   int calls_before_stall = 0;
-  // Calls for text that fail with ResourceExhausted, SERVER_BUSY, and when to
-  // retry.
+  // Calls for text that fail with ResourceExhausted, SERVER_BUSY, and their
+  // retry delay.
   int busy_calls = 0;
   absl::Duration busy_retry_delay = absl::Seconds(2);
-  // Symbol tables and dictionaries that are sent with another last byte.
+  // Symbol tables and dictionaries whose last byte is changed.
   int wrong_tables = 0;
-  // Calls for those that fail with NotFound.
+  // Calls for symbol tables and dictionaries that fail with NotFound.
   int missing_tables = 0;
-  // Documents at an archive's end that lists leave out.
+  // Documents at an archive's end that lists omit.
   size_t unlisted_documents = 0;
-  // Done to answers that are encoded; their checksum is of what this leaves.
+  // Changes encoded answers; their checksum is that of the result.
   std::function<void(v1::EncodingDetails& details, std::string& data)> spoil;
-  // Done to each message of a scan.
+  // Changes each message of a scan.
   std::function<void(v1::ScanResponse& message)> edit_scan;
   // Done to each page of documents.
   std::function<void(v1::ListDocumentsResponse& page)> edit_list;
 };
 
 struct FakeSettings {
-  // "127.0.0.1:0" takes any free port; or "unix:PATH".
+  // "127.0.0.1:0" means any free port; or "unix:PATH".
   std::string listen = "127.0.0.1:0";
-  // Small, so that small tests reach them.
+  // Small, so that small tests reach the limits.
   uint64_t read_size_bytes_max = 10000;
   uint64_t chunk_size_bytes_max = 1000;
-  // What the server announces instead of the two above, though its answers are
-  // as long as they say.
+  // Announced instead of the two above, which still limit the answers.
   std::optional<uint64_t> announced_size_bytes_max = {};
   uint64_t batch_message_items_max = 100;
   uint32_t page_size_max = 10;
-  // Items of a batch that are gathered, and then answered in random order.
-  // Fewer than any client keeps in flight: a server does not wait for more.
+  // Items of a batch that are collected and then answered in random order. Less
+  // than any client keeps in flight, since a server does not wait for more.
   size_t batch_window_items = 50;
   uint64_t seed = 1;
 };
@@ -102,12 +102,12 @@ struct FakeSettings {
 // Thread-safe.
 class FakeServer {
  public:
-  // Listens when it returns; null if the address cannot be had.
+  // Listens when it returns; null if the address is not available.
   static std::unique_ptr<FakeServer> Start(
       const FakeSettings& settings,
       const std::map<std::string, FakeArchive>& archives);
 
-  // Cancels what runs.
+  // Cancels running calls.
   ~FakeServer();
   FakeServer(const FakeServer&) = delete;
   FakeServer& operator=(const FakeServer&) = delete;
@@ -117,20 +117,20 @@ class FakeServer {
 
   void SetFaults(const FakeFaults& faults);
 
-  // What calls find that begin from now on.
+  // Replaces the archives for calls that begin from now on.
   void Reload(const std::map<std::string, FakeArchive>& archives);
 
-  // Lets stalled calls go on, now and from now on.
+  // Resumes stalled calls, now and from now on.
   void Release();
 
-  // Calls that arrived, by method name such as "Read".
+  // Number of received calls, by method name such as "Read".
   int CallCount(const std::string& method) const;
 
-  // Largest number of items that one message of a batch had.
+  // Largest number of items in one message of a batch.
   int LargestBatchMessage() const;
 
-  // The `traceparent` header of each call that arrived, in that order; empty
-  // where there was none.
+  // The `traceparent` header of each received call, in order; empty if a call
+  // had none.
   std::vector<std::string> TraceParents() const;
 
  private:

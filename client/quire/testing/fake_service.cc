@@ -40,7 +40,7 @@ bool HasWantedType(const v1::DocumentName& name, const v1::Document& document) {
                                                   document.record_type()) != 0;
 }
 
-// Whether `document` is to be had rather than `other`, which lies before it.
+// True if `document` is chosen over `other`, which precedes it.
 bool IsBetter(const v1::DocumentName& name, const v1::Document& document,
               const v1::Document& other) {
   if (name.record_types().empty() &&

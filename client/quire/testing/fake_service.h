@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The service of FakeServer, which is what to include; internal to it.
+// The service of FakeServer, internal to it: include fake_server.h.
 //
-// Written from the proto alone, by way of the synchronous API and with all of
-// an archive's text in memory, so that it has nothing in common with the server
-// but what the API says.
+// Written from the proto alone, with the synchronous API and all text of an
+// archive in memory, so that it shares only the API with the real server.
 #ifndef QUIRE_CLIENT_QUIRE_TESTING_FAKE_SERVICE_H_
 #define QUIRE_CLIENT_QUIRE_TESTING_FAKE_SERVICE_H_
 
@@ -27,22 +26,22 @@
 
 namespace quire {
 
-// A status as the server's are: with the reason, and how long to wait where
-// `retry_delay` is set, among its details. Thread-safe.
+// Returns a status like the server's, with the reason and, if set,
+// `retry_delay` in its details. Thread-safe.
 grpc::Status FakeFailure(grpc::StatusCode code, v1::ErrorReason reason,
                          const std::string& message,
                          std::optional<absl::Duration> retry_delay = {});
 
-// Thread-safe: gRPC calls it on threads of its own, a test sets faults and asks
-// for counts meanwhile. Calls that are held (FakeFaults::stalled_calls) block
-// their thread until Release().
+// Thread-safe: gRPC calls it on its own threads while a test sets faults and
+// reads counts. Calls that stall (FakeFaults::stalled_calls) block their thread
+// until Release().
 class FakeServer::Service final : public v1::Archive::Service {
  public:
   Service(FakeSettings settings,
           const std::map<std::string, FakeArchive>& archives);
 
-  // As FakeServer's methods of these names. Archives are copied; what was
-  // served before is kept, as calls may still be at it.
+  // As FakeServer's methods of these names. Archives are copied; replaced ones
+  // are kept, since running calls may use them.
   void Reload(const std::map<std::string, FakeArchive>& archives);
 
   void SetFaults(const FakeFaults& faults);
@@ -82,7 +81,7 @@ class FakeServer::Service final : public v1::Archive::Service {
                               v1::GetSymbolTableResponse* response) override;
 
  private:
-  // An archive as it is served.
+  // An archive in its served form.
   struct Held {
     std::string text;
     std::vector<v1::Document> documents;
@@ -92,10 +91,10 @@ class FakeServer::Service final : public v1::Archive::Service {
   };
 
   using HeldArchives = std::map<std::string, Held>;
-  // As requests have it.
+  // Type of the field in requests.
   using Accepted = google::protobuf::RepeatedField<int>;
 
-  // What a request asks for, or why it cannot be had.
+  // Target of a request, or the reason why it is not available.
   struct Resolved {
     grpc::Status status;
     const Held* archive = nullptr;
@@ -103,13 +102,13 @@ class FakeServer::Service final : public v1::Archive::Service {
     const v1::Document* document = nullptr;
   };
 
-  // Counts the call and does what faults say before it begins.
+  // Counts the call and produces faults that precede it.
   grpc::Status Enter(const char* method, const grpc::ServerContext& context)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether this fault is due now; if so, once less from now on.
+  // True if this fault is due now; then decreases its count.
   bool Due(int FakeFaults::*fault) ABSL_LOCKS_EXCLUDED(mutex_);
   void EditScan(v1::ScanResponse& message) ABSL_LOCKS_EXCLUDED(mutex_);
-  // OK to go on with a stream that has sent so many messages, or how it ends.
+  // Decides how a stream continues after this many messages.
   enum class StreamFate { kGoOn, kBreak, kEnd };
   StreamFate FateAfter(int message_count) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -128,7 +127,7 @@ class FakeServer::Service final : public v1::Archive::Service {
   grpc::Status FindContents(const std::string& archive, const std::string* uuid,
                             const Held*& held) const;
 
-  // Of `request`, a ReadRequest or a BatchItem.
+  // Resolves the target of `request`, a ReadRequest or a BatchItem.
   template <typename Request>
   Resolved ResolveTarget(const std::string& archive, const std::string* uuid,
                          const Request& request) const {
@@ -143,7 +142,7 @@ class FakeServer::Service final : public v1::Archive::Service {
   static Resolved ResolveRange(const Held& archive, const v1::ByteRange& range);
   static Resolved ResolveDocument(const Held& archive,
                                   const v1::DocumentName& name);
-  // Fills in range, document, checksum and data of any kind of answer.
+  // Sets range, document, checksum and data of any kind of answer.
   template <typename Answer>
   void Fill(const Resolved& resolved, const Accepted& accepted, Answer& answer);
   v1::Limits Limits() const;
@@ -152,7 +151,7 @@ class FakeServer::Service final : public v1::Archive::Service {
                              const v1::BatchItem& item);
 
   const FakeSettings settings_;
-  // All that were ever served, as calls may still use them; the last is served.
+  // All archives so far, since running calls may use them; the last is served.
   std::list<HeldArchives> generations_ ABSL_GUARDED_BY(mutex_);
   mutable Mutex mutex_;
   CondVar released_changed_;

@@ -12,6 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
+#include "proto/error_details.h"
+
 #include "client/quire/testing/fake_service.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
@@ -172,9 +174,14 @@ v1::BatchResult FakeServer::Service::AnswerItem(const std::string& archive,
   const Resolved resolved = ResolveTarget(archive, nullptr, item);
   if (!resolved.status.ok()) {
     result.mutable_status()->set_code(resolved.status.error_code());
-    result.mutable_status()->set_reason(
-        resolved.status.error_code() == grpc::NOT_FOUND ? v1::DOCUMENT_NOT_FOUND
-                                                        : v1::RANGE_PAST_END);
+    const std::string details = resolved.status.error_details();
+    const std::optional<ErrorDetails> parsed =
+        ParseErrorDetails({details.data(), details.size()});
+    v1::ErrorReason reason = v1::RANGE_PAST_END;
+    if (parsed.has_value()) {
+      v1::ErrorReason_Parse(parsed->reason, &reason);
+    }
+    result.mutable_status()->set_reason(reason);
     result.mutable_status()->set_message(resolved.status.error_message());
   } else if (resolved.range.size_bytes() > settings_.read_size_bytes_max) {
     result.mutable_status()->set_code(grpc::RESOURCE_EXHAUSTED);
@@ -203,7 +210,7 @@ grpc::Status FakeServer::Service::BatchRead(
   Accepted accepted;
   std::vector<v1::BatchItem> pending;
   int message_count = 0;
-  // Sends all that is pending, in any order; nothing is read meanwhile.
+  // Sends all pending answers, in any order; nothing is read meanwhile.
   const auto answer_all = [&]() -> grpc::Status {
     std::shuffle(pending.begin(), pending.end(), random);
     for (size_t next = 0; next < pending.size(); ++message_count) {

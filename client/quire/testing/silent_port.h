@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: a place where no one listens.
+// A port on which nothing listens; for tests.
 #ifndef QUIRE_CLIENT_QUIRE_TESTING_SILENT_PORT_H_
 #define QUIRE_CLIENT_QUIRE_TESTING_SILENT_PORT_H_
 
@@ -14,9 +14,8 @@
 
 namespace quire {
 
-// A port of the loopback that refuses connections. As long as this lives no one
-// else gets it, as might happen to one that a server has just given up.
-// Thread-compatible.
+// A loopback port that refuses connections. Reserved while this object exists,
+// unlike a port that a server has just released. Thread-compatible.
 class SilentPort {
  public:
   SilentPort() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -24,7 +23,7 @@ class SilentPort {
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof(address);
-    // Bound, but not listened to.
+    // Bound, but not listening.
     EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&address), size), 0);
     EXPECT_EQ(getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size),
               0);
@@ -36,10 +35,10 @@ class SilentPort {
   SilentPort(const SilentPort&) = delete;
   SilentPort& operator=(const SilentPort&) = delete;
 
-  // Such as "40123".
+  // For example "40123".
   const std::string& number() const { return number_; }
 
-  // Such as "127.0.0.1:40123".
+  // For example "127.0.0.1:40123".
   std::string address() const { return "127.0.0.1:" + number_; }
 
  private:

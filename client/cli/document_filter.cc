@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/document_filter.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+#include "client/quire/capture_time.h"
+#include "codecs/base/printable_text.h"
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+namespace {
+
+constexpr size_t kStatusDigits = 3;
+
+absl::string_view View(const std::string& text) {
+  return {text.data(), text.size()};
+}
+
+// Marks all statuses of a pattern such as "404", "30x" or "2xx".
+absl::Status MarkStatuses(absl::string_view pattern,
+                          std::bitset<1000>& statuses) {
+  const bool is_pattern =
+      pattern.size() == kStatusDigits &&
+      std::all_of(pattern.begin(), pattern.end(), [](char c) {
+        return absl::ascii_isdigit(static_cast<unsigned char>(c)) || c == 'x' ||
+               c == 'X';
+      });
+  if (!is_pattern) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--status must be three digits, where x stands for any digit, such as "
+        "200 or 4xx or 200,30x; got ",
+        QuotedText(pattern)));
+  }
+  for (size_t code = 0; code < statuses.size(); ++code) {
+    const std::array<char, kStatusDigits> digits = {
+        static_cast<char>('0' + code / 100),
+        static_cast<char>('0' + code / 10 % 10),
+        static_cast<char>('0' + code % 10)};
+    bool matches = true;
+    for (size_t i = 0; i < kStatusDigits; ++i) {
+      matches &=
+          pattern[i] == digits[i] ||
+          absl::ascii_tolower(static_cast<unsigned char>(pattern[i])) == 'x';
+    }
+    if (matches) {
+      statuses.set(code);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CapturePeriod> ParseTime(const char* option,
+                                        const std::string& text) {
+  absl::StatusOr<CapturePeriod> period = ParseCapturePeriod(View(text));
+  if (!period.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, ": ", period.status().message()));
+  }
+  return period;
+}
+
+}  // namespace
+
+std::vector<CLI::Option*> AddFilterOptions(CLI::App& subcommand,
+                                           FilterSettings& settings) {
+  return {
+      subcommand
+          .add_option("--record-type", settings.record_types,
+                      "Only documents of these WARC record types, such as "
+                      "response,revisit; '' is documents that are not WARC "
+                      "records")
+          ->type_name("TYPE,...")
+          ->allow_extra_args(false),
+      subcommand
+          .add_option("--status", settings.statuses,
+                      "Only responses and revisits of a crawl with these HTTP "
+                      "statuses: 200, 200,301 or 4xx. Reads the first KiB of "
+                      "each")
+          ->type_name("CODE,...")
+          ->allow_extra_args(false),
+      subcommand
+          .add_option("--media-type", settings.media_types,
+                      "Only documents of these media types: text/html or "
+                      "image/*")
+          ->type_name("TYPE,...")
+          ->allow_extra_args(false),
+      subcommand
+          .add_option("--from", settings.from,
+                      "Only documents captured at this time (UTC) or later: "
+                      "2022, 2022-06, down to 2022-06-15T12:30:45Z, or "
+                      "20220615123045")
+          ->type_name("TIME"),
+      subcommand
+          .add_option("--to", settings.to,
+                      "Only documents captured at this time (UTC) or earlier; "
+                      "2022 includes all of that year")
+          ->type_name("TIME")};
+}
+
+absl::StatusOr<std::vector<std::string>> ParseRecordTypes(
+    const std::vector<std::string>& values) {
+  std::vector<std::string> types;
+  for (const std::string& value : values) {
+    for (const absl::string_view type : absl::StrSplit(View(value), ',')) {
+      if (type.empty() && !value.empty()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("--record-type must be record types with a comma "
+                         "between them, got ",
+                         QuotedText(View(value))));
+      }
+      types.push_back(absl::AsciiStrToLower(type));
+    }
+  }
+  return types;
+}
+
+absl::StatusOr<DocumentFilter> DocumentFilter::Make(
+    const FilterSettings& settings) {
+  DocumentFilter filter;
+  QUIRE_ASSIGN_OR_RETURN(filter.record_types_,
+                         ParseRecordTypes(settings.record_types));
+  for (const std::string& list : settings.statuses) {
+    QUIRE_RETURN_IF_ERROR(filter.AddStatuses(list));
+  }
+  for (const std::string& list : settings.media_types) {
+    QUIRE_RETURN_IF_ERROR(filter.AddMediaTypes(list));
+  }
+  QUIRE_RETURN_IF_ERROR(filter.SetTimes(settings));
+  return filter;
+}
+
+absl::Status DocumentFilter::AddStatuses(const std::string& list) {
+  if (!statuses_.has_value()) {
+    statuses_.emplace();
+  }
+  for (const absl::string_view pattern : absl::StrSplit(View(list), ',')) {
+    QUIRE_RETURN_IF_ERROR(
+        MarkStatuses(absl::StripAsciiWhitespace(pattern), *statuses_));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DocumentFilter::AddMediaTypes(const std::string& list) {
+  for (const absl::string_view element : absl::StrSplit(View(list), ',')) {
+    const std::string pattern =
+        absl::AsciiStrToLower(absl::StripAsciiWhitespace(element));
+    const std::vector<std::string> parts = absl::StrSplit(View(pattern), '/');
+    const bool is_valid =
+        parts.size() == 2 && !parts[0].empty() && !parts[1].empty() &&
+        !absl::StrContains(View(parts[0]), '*') &&
+        (parts[1] == "*" || !absl::StrContains(View(parts[1]), '*'));
+    if (!is_valid) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--media-type must be TYPE/SUBTYPE or TYPE/*, such as text/html or "
+          "image/*; got ",
+          QuotedText(element)));
+    }
+    media_types_.push_back({.type = parts[0], .subtype = parts[1]});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DocumentFilter::SetTimes(const FilterSettings& settings) {
+  if (settings.from.has_value()) {
+    QUIRE_ASSIGN_OR_RETURN(const CapturePeriod period,
+                           ParseTime("--from", *settings.from));
+    from_ms_ = period.first_ms;
+  }
+  if (settings.to.has_value()) {
+    QUIRE_ASSIGN_OR_RETURN(const CapturePeriod period,
+                           ParseTime("--to", *settings.to));
+    to_ms_ = period.last_ms;
+  }
+  if (from_ms_.has_value() && to_ms_.has_value() && *from_ms_ > *to_ms_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--from must not be later than --to, got ",
+                     QuotedText(View(*settings.from)), " and ",
+                     QuotedText(View(*settings.to))));
+  }
+  return absl::OkStatus();
+}
+
+bool DocumentFilter::is_set() const {
+  return !record_types_.empty() || !media_types_.empty() ||
+         statuses_.has_value() || from_ms_.has_value() || to_ms_.has_value();
+}
+
+bool DocumentFilter::Passes(const v1::Document& document) const {
+  if (!record_types_.empty() &&
+      std::find(record_types_.begin(), record_types_.end(),
+                document.record_type()) == record_types_.end()) {
+    return false;
+  }
+  if ((from_ms_.has_value() || to_ms_.has_value()) &&
+      !document.has_capture_time_ms()) {
+    return false;
+  }
+  return document.capture_time_ms() >= from_ms_.value_or(INT64_MIN) &&
+         document.capture_time_ms() <= to_ms_.value_or(INT64_MAX) &&
+         PassesMediaType(document);
+}
+
+bool DocumentFilter::PassesMediaType(const v1::Document& document) const {
+  if (media_types_.empty()) {
+    return true;
+  }
+  const absl::string_view text = View(document.media_type());
+  const std::string type = absl::AsciiStrToLower(
+      absl::StripAsciiWhitespace(text.substr(0, text.find(';'))));
+  const size_t slash = type.find('/');
+  if (slash == std::string::npos) {
+    return false;
+  }
+  return std::any_of(media_types_.begin(), media_types_.end(),
+                     [&](const MediaPattern& pattern) {
+                       return View(type).substr(0, slash) == pattern.type &&
+                              (pattern.subtype == "*" ||
+                               View(type).substr(slash + 1) == pattern.subtype);
+                     });
+}
+
+bool DocumentFilter::PassesStatus(std::optional<int> status) const {
+  if (!statuses_.has_value()) {
+    return true;
+  }
+  return status.has_value() && *status >= 0 &&
+         static_cast<size_t>(*status) < statuses_->size() &&
+         statuses_->test(static_cast<size_t>(*status));
+}
+
+void DocumentFilter::Select(DocumentKey& key) const {
+  if (!std::holds_alternative<std::string>(key.name) ||
+      key.occurrence.has_value()) {
+    return;
+  }
+  key.record_types = record_types_;
+  key.at_time_ms = to_ms_;
+}
+
+}  // namespace quire

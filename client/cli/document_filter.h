@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Selects documents by record type, HTTP status, media type and capture time:
+// the options --record-type, --status, --media-type, --from and --to.
+#ifndef QUIRE_CLIENT_CLI_DOCUMENT_FILTER_H_
+#define QUIRE_CLIENT_CLI_DOCUMENT_FILTER_H_
+
+#include <bitset>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/statusor.h"
+
+#include "proto/quire/v1/archive.pb.h"
+
+#include "client/quire/read_target.h"
+
+namespace quire {
+
+// Values of the options, unparsed.
+struct FilterSettings {
+  std::vector<std::string> record_types = {};
+  std::vector<std::string> statuses = {};
+  std::vector<std::string> media_types = {};
+  std::optional<std::string> from = {};
+  std::optional<std::string> to = {};
+};
+
+// Adds the options to a subcommand. `settings` must outlive it. Returns them.
+std::vector<CLI::Option*> AddFilterOptions(CLI::App& subcommand,
+                                           FilterSettings& settings);
+
+// Splits each value at commas and converts it to lower case.
+// Errors: InvalidArgument  an empty element in a list of several.
+absl::StatusOr<std::vector<std::string>> ParseRecordTypes(
+    const std::vector<std::string>& values);
+
+// Thread-compatible; a const filter is thread-safe.
+class DocumentFilter {
+ public:
+  // Passes every document.
+  DocumentFilter() = default;
+
+  // Errors: InvalidArgument  names the option and the bad value.
+  static absl::StatusOr<DocumentFilter> Make(const FilterSettings& settings);
+
+  // True if some documents may be left out.
+  bool is_set() const;
+
+  bool has_record_types() const { return !record_types_.empty(); }
+
+  // True if PassesStatus() depends on its argument.
+  bool needs_status() const { return statuses_.has_value(); }
+
+  // Replaces the record types; "" stands for documents without one.
+  void SetRecordTypes(std::vector<std::string> types) {
+    record_types_ = std::move(types);
+  }
+
+  // True if the document passes all options except --status.
+  bool Passes(const v1::Document& document) const;
+
+  // Unset: the document has no HTTP status.
+  bool PassesStatus(std::optional<int> status) const;
+
+  // Makes a key that has only an id select the newest document of the id that
+  // passes the record types and times. If none passes, the server reports
+  // RECORD_TYPE_NOT_FOUND or returns a document that does not pass. Leaves
+  // other keys unchanged.
+  void Select(DocumentKey& key) const;
+
+ private:
+  // A media type, or all subtypes of `type` if `subtype` is "*".
+  struct MediaPattern {
+    std::string type;
+    std::string subtype;
+  };
+
+  absl::Status AddStatuses(const std::string& list);
+  absl::Status AddMediaTypes(const std::string& list);
+  absl::Status SetTimes(const FilterSettings& settings);
+  bool PassesMediaType(const v1::Document& document) const;
+
+  // Empty: any.
+  std::vector<std::string> record_types_;
+  std::vector<MediaPattern> media_types_;
+  std::optional<std::bitset<1000>> statuses_;
+  // Both inclusive.
+  std::optional<int64_t> from_ms_;
+  std::optional<int64_t> to_ms_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_CLIENT_CLI_DOCUMENT_FILTER_H_

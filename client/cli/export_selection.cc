@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/export_selection.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+#include "client/cli/answer_order.h"
+#include "client/cli/batch_items.h"
+#include "client/cli/document_listing.h"
+#include "client/cli/item_batch.h"
+#include "client/cli/output_file.h"
+#include "client/quire/payload_reader.h"
+#include "codecs/base/byte_size.h"
+#include "codecs/base/printable_text.h"
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+namespace {
+
+constexpr size_t kShownIdSizeBytesMax = 200;
+constexpr uint64_t kNamedCountMax = 20;
+constexpr size_t kZerosSizeBytes = size_t{64} << 10;
+// Upper bound on descriptions of documents in flight.
+constexpr uint64_t kHeldSizeBytesMax = uint64_t{32} << 20;
+
+absl::string_view View(const std::string& text) {
+  return {text.data(), text.size()};
+}
+
+// The documents of a listing, to be read by ordinal.
+class ListedItems final : public ItemSource {
+ public:
+  ListedItems(CliRun& run, DocumentLister lister, const DocumentFilter& filter)
+      : listing_(run, std::move(lister), filter,
+                 {.keep_going = run.settings().keep_going}) {}
+
+  bool at_end() const override { return at_end_; }
+
+  absl::StatusOr<std::optional<ReadTarget>> Next(bool may_wait) override {
+    if (!may_wait && held_size_bytes_ > kHeldSizeBytesMax) {
+      return std::optional<ReadTarget>();
+    }
+    QUIRE_ASSIGN_OR_RETURN(std::optional<ListedDocument> listed,
+                           listing_.Next());
+    if (!listed.has_value()) {
+      at_end_ = true;
+      return std::optional<ReadTarget>();
+    }
+    const uint64_t ordinal = listed->document.ordinal();
+    held_size_bytes_ += SizeBytes(*listed);
+    held_.emplace(count_++, *std::move(listed));
+    return std::optional<ReadTarget>(DocumentKey::Ordinal(ordinal));
+  }
+
+  // Removes and returns the document of an item.
+  ListedDocument Take(uint64_t tag) {
+    const auto found = held_.find(tag);
+    ListedDocument listed = std::move(found->second);
+    held_size_bytes_ -= SizeBytes(listed);
+    held_.erase(found);
+    return listed;
+  }
+
+  const DocumentListing& listing() const { return listing_; }
+
+  // Documents that passed the filter.
+  uint64_t count() const { return count_; }
+
+ private:
+  static uint64_t SizeBytes(const ListedDocument& listed) {
+    return sizeof(ListedDocument) + listed.document.id().size() +
+           listed.document.media_type().size();
+  }
+
+  DocumentListing listing_;
+  bool at_end_ = false;
+  uint64_t count_ = 0;
+  // By tag, which counts from 0.
+  std::map<uint64_t, ListedDocument> held_;
+  uint64_t held_size_bytes_ = 0;
+};
+
+// Writes one document. `data` is null if it is too large for memory.
+class ExportTarget {
+ public:
+  virtual ~ExportTarget() = default;
+  virtual absl::Status Write(const ListedDocument& listed,
+                             const std::string* data) = 0;
+};
+
+// What both kinds of export share.
+class SelectionRun {
+ public:
+  SelectionRun(CliRun& run, const v1::ArchiveDescription& archive,
+               const DocumentFilter& filter)
+      : run_(run), archive_(archive), filter_(filter) {
+    if (run.settings().payload && !filter_.has_record_types()) {
+      filter_.SetRecordTypes({"response", "revisit", "resource", ""});
+    }
+  }
+
+  absl::Status Run(DocumentLister lister, bool ordered, ExportTarget& target) {
+    ListedItems items(run_, std::move(lister), filter_);
+    const ItemBatchOptions options{.payload = run_.settings().payload};
+    AnswerOrder order(
+        {.ordered = ordered},
+        [&](const ItemAnswer& answer) {
+          return Take(items.Take(answer.tag), answer, target);
+        },
+        [&](uint64_t tag, const ReadTarget& item) {
+          return AnswerForStream(run_, options, tag, item);
+        });
+    QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<ItemBatch> batch,
+                           ItemBatch::Start(run_, items, order, options));
+    QUIRE_RETURN_IF_ERROR(batch->Run());
+    if (run_.unreachable()) {
+      return absl::UnavailableError("the export is not complete");
+    }
+    QUIRE_RETURN_IF_ERROR(CheckWhole(items.listing().listed_count()));
+    if (items.count() == 0 && items.listing().listed_count() > 0) {
+      return NothingPassed(run_, filter_, items.listing());
+    }
+    run_.KeepOutputDespiteComplaints();
+    NoteResult(items);
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Take(const ListedDocument& listed, const ItemAnswer& answer,
+                    ExportTarget& target) {
+    absl::Status status = answer.result.status();
+    if (status.ok() || IsTooLargeForBatch(status)) {
+      if (status.ok() &&
+          !IsSameDocument(*answer.result->document, listed.document)) {
+        return ArchiveReplaced(run_);
+      }
+      status =
+          target.Write(listed, status.ok() ? &answer.result->data : nullptr);
+    }
+    if (status.ok()) {
+      run_.progress().Add(0, 1);
+      return status;
+    }
+    const bool is_of_item =
+        !absl::IsFailedPrecondition(status) && !absl::IsAborted(status) &&
+        !IsClosedOutput(status) && ExitCodeFor(status) != kExitUnreachable &&
+        (run_.settings().keep_going || IsPayloadFault(status) ||
+         (run_.settings().payload && absl::IsNotFound(status)));
+    if (!is_of_item) {
+      return status;
+    }
+    Complain(listed.document, status);
+    return absl::OkStatus();
+  }
+
+  // Checks that the listing was complete, and of one state of the archive.
+  absl::Status CheckWhole(uint64_t listed_count) {
+    QUIRE_ASSIGN_OR_RETURN(
+        const v1::ArchiveDescription now,
+        run_.client().GetArchive(View(run_.settings().archive)));
+    if (now.uuid() != archive_.uuid()) {
+      return ArchiveReplaced(run_);
+    }
+    return listed_count == archive_.document_count()
+               ? absl::OkStatus()
+               : absl::DataLossError(
+                     absl::StrCat("the server listed ", listed_count,
+                                  " documents of ", archive_.document_count()));
+  }
+
+  void Complain(const v1::Document& document, const absl::Status& status) {
+    ++left_out_count_;
+    run_.progress().AddFailed();
+    if (left_out_count_ <= kNamedCountMax || run_.settings().verbose) {
+      run_.Complain(
+          absl::StrCat("document number ", document.ordinal(), ", ",
+                       QuotedText(View(document.id()), kShownIdSizeBytesMax),
+                       ", is left out"),
+          status);
+    }
+  }
+
+  void NoteResult(const ListedItems& items) {
+    if (left_out_count_ > kNamedCountMax && !run_.settings().verbose) {
+      run_.Note(absl::StrCat("and ",
+                             FormatCount(left_out_count_ - kNamedCountMax),
+                             " more documents that are left out; --verbose "
+                             "names all"));
+    }
+    run_.Note(absl::StrCat(
+        "exported ",
+        FormatCounted(items.count() - left_out_count_, "document", "documents"),
+        " of ", FormatCount(items.listing().listed_count()),
+        left_out_count_ == 0
+            ? ""
+            : absl::StrCat(", and left out ", FormatCount(left_out_count_),
+                           " that cannot be read in full")));
+  }
+
+  CliRun& run_;
+  const v1::ArchiveDescription& archive_;
+  DocumentFilter filter_;
+  uint64_t left_out_count_ = 0;
+};
+
+// Streams a document or its payload to `sink`.
+absl::Status StreamDocument(CliRun& run, const v1::Document& document,
+                            PayloadSink sink) {
+  return run.Stream(
+      DocumentKey::Ordinal(document.ordinal()), run.settings().payload,
+      [&](const PayloadOrigin& origin) {
+        return IsSameDocument(origin.revisit.has_value() ? *origin.revisit
+                                                         : origin.document,
+                              document)
+                   ? absl::OkStatus()
+                   : ArchiveReplaced(run);
+      },
+      sink);
+}
+
+class FormatTarget final : public ExportTarget {
+ public:
+  FormatTarget(CliRun& run, ExportFormat& format, ExportOutput& output)
+      : run_(run), format_(format), output_(output) {}
+
+  absl::Status Write(const ListedDocument& listed,
+                     const std::string* data) override {
+    v1::Document member = listed.document;
+    if (data != nullptr) {
+      QUIRE_RETURN_IF_ERROR(format_.CheckPart(member, 0, View(*data)));
+      member.mutable_range()->set_size_bytes(data->size());
+      QUIRE_RETURN_IF_ERROR(WriteText(format_.Before(member)));
+      run_.progress().Add(data->size(), 0);
+      QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(View(*data))));
+      return End(member);
+    }
+    // The header needs the size of the payload, which only decoding tells:
+    // large payloads are read twice.
+    if (run_.settings().payload && member.has_record_type()) {
+      uint64_t size_bytes = 0;
+      QUIRE_RETURN_IF_ERROR(
+          StreamDocument(run_, listed.document, [&](ByteView bytes) {
+            size_bytes += bytes.size();
+            return absl::OkStatus();
+          }));
+      member.mutable_range()->set_size_bytes(size_bytes);
+    }
+    return WriteStream(listed.document, member);
+  }
+
+ private:
+  absl::Status WriteText(const std::string& text) {
+    return output_.Write(AsBytes(View(text)));
+  }
+
+  absl::Status WriteStream(const v1::Document& document,
+                           const v1::Document& member) {
+    bool has_begun = false;
+    uint64_t left = member.range().size_bytes();
+    absl::Status output_status;
+    const absl::Status status =
+        StreamDocument(run_, document, [&](ByteView bytes) -> absl::Status {
+          if (bytes.size() > left) {
+            return ArchiveReplaced(run_);
+          }
+          QUIRE_RETURN_IF_ERROR(format_.CheckPart(
+              member, member.range().size_bytes() - left, AsText(bytes)));
+          if (!std::exchange(has_begun, true)) {
+            output_status = WriteText(format_.Before(member));
+          }
+          left -= bytes.size();
+          run_.progress().Add(bytes.size(), 0);
+          if (output_status.ok()) {
+            output_status = output_.Write(bytes);
+          }
+          return output_status;
+        });
+    if (status.ok() && left > 0) {
+      return ArchiveReplaced(run_);
+    }
+    if (status.ok() && !has_begun) {
+      QUIRE_RETURN_IF_ERROR(WriteText(format_.Before(member)));
+    } else if (!output_status.ok() || !has_begun || absl::IsAborted(status) ||
+               (!status.ok() && !run_.settings().keep_going)) {
+      return status;
+    }
+    if (!status.ok()) {
+      run_.Complain(
+          absl::StrCat("document number ", document.ordinal(), ", ",
+                       QuotedText(View(document.id()), kShownIdSizeBytesMax),
+                       ", has zeros from offset ",
+                       member.range().size_bytes() - left),
+          status);
+      QUIRE_RETURN_IF_ERROR(WriteZeros(left));
+    }
+    return End(member);
+  }
+
+  absl::Status WriteZeros(uint64_t size_bytes) {
+    const std::string zeros(kZerosSizeBytes, '\0');
+    while (size_bytes > 0) {
+      const uint64_t part = std::min<uint64_t>(size_bytes, zeros.size());
+      QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(View(zeros)).first(part)));
+      size_bytes -= part;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status End(const v1::Document& member) {
+    QUIRE_RETURN_IF_ERROR(WriteText(format_.After(member)));
+    return format_.has_members() ? output_.EndMember() : absl::OkStatus();
+  }
+
+  CliRun& run_;
+  ExportFormat& format_;
+  ExportOutput& output_;
+};
+
+class DirectoryTarget final : public ExportTarget {
+ public:
+  DirectoryTarget(CliRun& run, const OutputDirectory& directory)
+      : run_(run), directory_(directory) {}
+
+  absl::Status Write(const ListedDocument& listed,
+                     const std::string* data) override {
+    QUIRE_ASSIGN_OR_RETURN(
+        const ReadTarget item,
+        ParseBatchItem(ItemForm::kId,
+                       View(FormatBatchItem(
+                           View(listed.document.id()),
+                           listed.needs_occurrence
+                               ? std::optional<uint64_t>(listed.occurrence)
+                               : std::nullopt))));
+    QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file,
+                           directory_.OpenFile(FileNameOf(item)));
+    const auto write = [&](ByteView bytes) {
+      run_.progress().Add(bytes.size(), 0);
+      return file->Write(bytes);
+    };
+    QUIRE_RETURN_IF_ERROR(data != nullptr
+                              ? write(AsBytes(View(*data)))
+                              : StreamDocument(run_, listed.document, write));
+    return file->Commit(/*sync=*/false);
+  }
+
+ private:
+  CliRun& run_;
+  const OutputDirectory& directory_;
+};
+
+}  // namespace
+
+absl::Status ExportSelection(CliRun& run, const v1::ArchiveDescription& archive,
+                             const DocumentFilter& filter, ExportFormat& format,
+                             ExportOutput& output) {
+  FormatTarget target(run, format, output);
+  QUIRE_RETURN_IF_ERROR(
+      SelectionRun(run, archive, filter)
+          .Run(run.client().ListDocuments(
+                   View(run.settings().archive),
+                   {.first_ordinal = 0,
+                    .archive_uuid =
+                        run.settings().archive_uuid.value_or(archive.uuid())}),
+               /*ordered=*/true, target));
+  const std::string end = format.End();
+  QUIRE_RETURN_IF_ERROR(output.Write(AsBytes(View(end))));
+  return output.EndMember();
+}
+
+absl::Status ExportToDirectory(CliRun& run,
+                               const v1::ArchiveDescription& archive,
+                               const DocumentFilter& filter) {
+  QUIRE_ASSIGN_OR_RETURN(const OutputDirectory directory,
+                         OutputDirectory::Create(run.settings().output_dir));
+  DirectoryTarget target(run, directory);
+  // By id: file names have occurrences.
+  QUIRE_RETURN_IF_ERROR(
+      SelectionRun(run, archive, filter)
+          .Run(run.client().ListDocuments(
+                   View(run.settings().archive),
+                   {.archive_uuid =
+                        run.settings().archive_uuid.value_or(archive.uuid())}),
+               /*ordered=*/false, target));
+  return directory.Sync();
+}
+
+}  // namespace quire

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/item_batch.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "client/cli/shown_text.h"
+#include "client/quire/client_status.h"
+#include "client/quire/payload/record_header.h"
+#include "codecs/base/bytes.h"
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+namespace {
+
+// Items in flight, which the server sorts, and the memory that they take: on a
+// rotational disk more items give shorter seeks.
+constexpr size_t kInFlightMax = 100'000;
+constexpr size_t kInFlightSizeBytesMax = size_t{64} << 20;
+// Upper bound on payloads that are decoded into memory; the server's limit may
+// be lower.
+constexpr uint64_t kPayloadSizeBytesMaxInMemory = uint64_t{8} << 20;
+// Estimated size of a PayloadSearch that waits for another record.
+constexpr size_t kSearchSizeBytes = 4096;
+// A longer record whose status is still undecided has none.
+constexpr size_t kStatusSizeBytesMax = 2 * kRecordHeaderSizeBytesMax;
+
+absl::string_view View(const std::string& text) {
+  return {text.data(), text.size()};
+}
+
+size_t ItemSizeBytes(const ReadTarget& target) {
+  const auto* key = std::get_if<DocumentKey>(&target);
+  const auto* id =
+      key == nullptr ? nullptr : std::get_if<std::string>(&key->name);
+  return sizeof(ReadTarget) + (id == nullptr ? 0 : id->size());
+}
+
+// An item of a payload is also in `searches_`.
+size_t SearchItemSizeBytes(const DocumentKey& key) {
+  return 2 * ItemSizeBytes(key);
+}
+
+absl::Status TooLarge() {
+  return absl::ResourceExhaustedError("too large for a batch");
+}
+
+bool IsTypeMissing(const absl::Status& status) {
+  return ErrorReasonOf(status) ==
+         v1::ErrorReason_Name(v1::RECORD_TYPE_NOT_FOUND);
+}
+
+// Reads the document of `target` and returns true if it passes `filter`. If the
+// filter needs the HTTP status, this reads the document's first bytes.
+absl::StatusOr<bool> PassesFilter(CliRun& run, const DocumentFilter& filter,
+                                  const ReadTarget& target) {
+  bool passes = false;
+  bool is_decided = false;
+  std::string head;
+  const auto stop = [&](bool result) {
+    passes = result;
+    is_decided = true;
+    return absl::CancelledError("decided");
+  };
+  const absl::Status status = run.Stream(
+      target, /*payload=*/false,
+      [&](const PayloadOrigin& origin) -> absl::Status {
+        head.clear();
+        if (!filter.Passes(origin.document)) {
+          return stop(false);
+        }
+        return filter.needs_status() ? absl::OkStatus() : stop(true);
+      },
+      [&](ByteView bytes) -> absl::Status {
+        head.append(AsText(bytes).data(), bytes.size());
+        const HttpStatusSearch found = FindHttpStatus(AsBytes(View(head)));
+        return found.is_decided || head.size() > kStatusSizeBytesMax
+                   ? stop(filter.PassesStatus(found.code))
+                   : absl::OkStatus();
+      });
+  if (is_decided) {
+    return passes;
+  }
+  QUIRE_RETURN_IF_ERROR(status);
+  return filter.PassesStatus(FindHttpStatus(AsBytes(View(head))).code);
+}
+
+}  // namespace
+
+std::string FileNameOf(const ReadTarget& target) {
+  if (const auto* span = std::get_if<ByteSpan>(&target)) {
+    return absl::StrCat(span->offset, "-", span->size_bytes);
+  }
+  const auto& key = std::get<DocumentKey>(target);
+  if (const auto* ordinal = std::get_if<uint64_t>(&key.name)) {
+    return absl::StrCat(*ordinal);
+  }
+  std::string name = SafeFileName(View(std::get<std::string>(key.name)));
+  if (key.occurrence.has_value()) {
+    absl::StrAppend(&name, "@", *key.occurrence);
+  }
+  return name;
+}
+
+bool IsTooLargeForBatch(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) && !IsPayloadFault(status);
+}
+
+ItemAnswer AnswerForStream(CliRun& run, const ItemBatchOptions& options,
+                           uint64_t tag, const ReadTarget& target) {
+  ItemAnswer item{.tag = tag, .target = target, .result = TooLarge()};
+  if (options.filter == nullptr || !options.filter->is_set() ||
+      std::holds_alternative<ByteSpan>(target)) {
+    return item;
+  }
+  const auto& key = std::get<DocumentKey>(target);
+  absl::StatusOr<bool> passes =
+      PassesFilter(run, *options.filter,
+                   options.payload ? PayloadSearch::FirstTarget(key) : key);
+  if (options.payload && IsTypeMissing(passes.status())) {
+    passes = PassesFilter(run, *options.filter, key);
+  }
+  if (passes.ok()) {
+    item.is_left_out = !*passes;
+  } else if (options.filter->has_record_types() &&
+             IsTypeMissing(passes.status())) {
+    item.is_left_out = true;
+  } else {
+    item.result = passes.status();
+  }
+  if (item.is_left_out) {
+    item.result = ReadResult();
+  }
+  return item;
+}
+
+absl::StatusOr<std::unique_ptr<ItemBatch>> ItemBatch::Start(
+    CliRun& run, ItemSource& source, AnswerOrder& order,
+    const ItemBatchOptions& options) {
+  uint64_t payload_size_bytes_max = 0;
+  if (options.payload) {
+    QUIRE_ASSIGN_OR_RETURN(const v1::Limits limits, run.client().GetLimits());
+    payload_size_bytes_max =
+        std::min(limits.read_size_bytes_max(), kPayloadSizeBytesMaxInMemory);
+  }
+  return std::unique_ptr<ItemBatch>(
+      new ItemBatch(run, source, order, options, payload_size_bytes_max));
+}
+
+ItemBatch::ItemBatch(CliRun& run, ItemSource& source, AnswerOrder& order,
+                     const ItemBatchOptions& options,
+                     uint64_t payload_size_bytes_max)
+    : run_(run),
+      source_(source),
+      order_(order),
+      options_(options),
+      payload_size_bytes_max_(payload_size_bytes_max),
+      batch_(run.client().StartBatch(
+          View(run.settings().archive),
+          {.archive_uuid = run.settings().archive_uuid})) {}
+
+absl::Status ItemBatch::Run() {
+  while (!run_.unreachable()) {
+    QUIRE_RETURN_IF_ERROR(RequestItems());
+    std::optional<BatchAnswer> answer = batch_->Next();
+    if (answer.has_value()) {
+      QUIRE_RETURN_IF_ERROR(Take(*std::move(answer)));
+    } else if (source_.at_end()) {
+      break;
+    }
+    // The next answers may come much later.
+    if (batch_->unanswered_count() == 0) {
+      QUIRE_RETURN_IF_ERROR(run_.output().Flush());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ItemBatch::RequestItems() {
+  std::vector<BatchReader::Item> items;
+  const size_t unanswered_count = batch_->unanswered_count();
+  while (!source_.at_end() && order_.has_room() &&
+         unanswered_count + items.size() < kInFlightMax &&
+         in_flight_size_bytes_ < kInFlightSizeBytesMax) {
+    QUIRE_ASSIGN_OR_RETURN(
+        std::optional<ReadTarget> target,
+        source_.Next(/*may_wait=*/unanswered_count + items.size() == 0));
+    if (!target.has_value()) {
+      break;
+    }
+    const uint64_t tag = order_.Ask(*target);
+    if (options_.payload) {
+      const auto& key = std::get<DocumentKey>(*target);
+      in_flight_size_bytes_ += SearchItemSizeBytes(key);
+      items.push_back({.tag = tag, .target = PayloadSearch::FirstTarget(key)});
+      searches_.emplace(tag, Search{.key = key});
+    } else {
+      in_flight_size_bytes_ += ItemSizeBytes(*target);
+      items.push_back({.tag = tag, .target = *std::move(target)});
+    }
+  }
+  if (!items.empty()) {
+    batch_->AddAll(std::move(items));
+  }
+  // Payloads may need more records after the last item.
+  if (source_.at_end() && !closed_ && !options_.payload) {
+    batch_->CloseAdds();
+    closed_ = true;
+  }
+  return absl::OkStatus();
+}
+
+bool ItemBatch::IsLeftOut(const ReadTarget& target,
+                          const absl::StatusOr<ReadResult>& result) const {
+  const DocumentFilter* filter = options_.filter;
+  if (filter == nullptr || !std::holds_alternative<DocumentKey>(target)) {
+    return false;
+  }
+  if (!result.ok()) {
+    return filter->has_record_types() && IsTypeMissing(result.status());
+  }
+  return !filter->Passes(*result->document) ||
+         (filter->needs_status() &&
+          !filter->PassesStatus(
+              FindHttpStatus(AsBytes(View(result->data))).code));
+}
+
+absl::Status ItemBatch::Take(BatchAnswer answer) {
+  if (options_.payload) {
+    return TakePayload(std::move(answer));
+  }
+  in_flight_size_bytes_ -= ItemSizeBytes(answer.target);
+  if (IsTooLargeForBatch(answer.result.status())) {
+    return order_.Take(
+        AnswerForStream(run_, options_, answer.tag, answer.target));
+  }
+  ItemAnswer item{.tag = answer.tag,
+                  .target = std::move(answer.target),
+                  .result = std::move(answer.result)};
+  item.is_left_out = IsLeftOut(item.target, item.result);
+  if (item.is_left_out) {
+    item.result = ReadResult();
+  }
+  return order_.Take(std::move(item));
+}
+
+absl::Status ItemBatch::TakePayload(BatchAnswer answer) {
+  const auto found = searches_.find(answer.tag);
+  Search& state = found->second;
+  ItemAnswer item{.tag = answer.tag, .target = state.key};
+  if (IsTooLargeForBatch(answer.result.status())) {
+    item = state.has_passed
+               ? ItemAnswer{.tag = answer.tag,
+                            .target = state.key,
+                            .result = TooLarge()}
+               : AnswerForStream(run_, options_, answer.tag, state.key);
+  } else if (!state.has_passed && IsLeftOut(state.key, answer.result)) {
+    item.is_left_out = true;
+  } else {
+    state.has_passed |= answer.result.ok();
+    if (state.search == nullptr) {
+      state.search = std::make_unique<PayloadSearch>(state.key);
+      in_flight_size_bytes_ += kSearchSizeBytes;
+    }
+    std::optional<absl::Status> outcome =
+        Decode(state, std::move(answer.result), item);
+    if (!outcome.has_value()) {
+      batch_->Add(item.tag, state.search->target());
+      return absl::OkStatus();
+    }
+    if (!outcome->ok()) {
+      item.result = *std::move(outcome);
+    }
+  }
+  if (item.is_left_out) {
+    item.result = ReadResult();
+  }
+  in_flight_size_bytes_ -= SearchItemSizeBytes(state.key) +
+                           (state.search == nullptr ? 0 : kSearchSizeBytes);
+  searches_.erase(found);
+  return order_.Take(std::move(item));
+}
+
+std::optional<absl::Status> ItemBatch::Decode(Search& state,
+                                              absl::StatusOr<ReadResult> record,
+                                              ItemAnswer& item) {
+  PayloadOrigin origin;
+  std::string payload;
+  bool is_too_large = false;
+  const auto on_origin = [&](const PayloadOrigin& found) {
+    origin = found;
+    return absl::OkStatus();
+  };
+  const auto sink = [&](ByteView bytes) -> absl::Status {
+    is_too_large = bytes.size() > payload_size_bytes_max_ - payload.size();
+    if (is_too_large) {
+      return TooLarge();
+    }
+    payload.append(AsText(bytes).data(), bytes.size());
+    return absl::OkStatus();
+  };
+  absl::Status status = record.status();
+  if (status.ok()) {
+    state.search->TakeDocument(*record->document);
+    if (!record->data.empty()) {
+      status =
+          state.search->TakeBytes(AsBytes(View(record->data)), on_origin, sink);
+    }
+  }
+  std::optional<absl::Status> outcome =
+      state.search->EndRecord(std::move(status), on_origin, sink);
+  if (is_too_large) {
+    return TooLarge();
+  }
+  if (outcome.has_value() && outcome->ok()) {
+    // A capture that stands in for one that is not in the archive.
+    item.is_left_out = !origin.unresolved.empty() &&
+                       options_.filter != nullptr &&
+                       !options_.filter->Passes(origin.document);
+    item.result =
+        ReadResult{.document = origin.revisit.has_value() ? *origin.revisit
+                                                          : origin.document,
+                   .data = std::move(payload)};
+    item.origin = std::move(origin);
+  }
+  return outcome;
+}
+
+}  // namespace quire
