@@ -14,15 +14,14 @@ import collections
 import dataclasses
 import random
 import time
-from typing import (Any, Callable, Deque, Dict, Generator, List, Optional, Sequence, Tuple,
-                    TypeVar, Union)
+from typing import Any, Deque, Generator, List, Optional, Sequence, Tuple, TypeVar, Union
 
 from xxhash import xxh3_64_intdigest
 
 from . import _messages as messages
 from . import _options, _stored
 from .errors import (AnswerDamaged, ArchiveStateUnknown, CallCancelled, DictionaryNotFound,
-                     LimitExceeded, QuireError, ServerFault, UnavailableError, from_item)
+                     LimitExceeded, QuireError, ServerFault)
 from .records import (Answer, AnyKey, ArchiveInfo, Document, Prefix, Target, fill,
                       make_document, make_info, resolve)
 
@@ -431,7 +430,7 @@ class Retries:
     def delay_after(self, error: QuireError) -> Optional[float]:
         """Seconds until the next attempt; None if there is none."""
         options = self._core.options
-        is_unavailable = isinstance(error, UnavailableError)
+        is_unavailable = error.code == "UNAVAILABLE"
         if options.attempts_max == 1 or not (
                 is_unavailable
                 or (error.code == "RESOURCE_EXHAUSTED" and error.retry_after is not None)):

@@ -118,7 +118,7 @@ class Decoder:
         if codec == "xz":
             return _decode_xz
         if codec == "copy":
-            raise AnswerDamaged("the server sent an encoded block of codec copy")
+            return _decode_copy
         key = details.table_hash if codec == "rlz" else None
         decompressor = self._zstd.get(key)
         if decompressor is None:
@@ -172,6 +172,10 @@ def _check_details(details: Any, blocks: Any, data_size: int, size: int) -> None
         raise _bad(f"of {text_size} bytes, not cuts of {front} and {back} around {size}")
     if front >= blocks[0].size_bytes or back >= blocks[-1].size_bytes:
         raise _bad(f"that cut off {front} and {back} bytes, a block or more")
+
+
+def _decode_copy(_stored: Any, size: int) -> bytes:
+    raise _bad(f"of codec copy with a block of {size} bytes that is encoded")
 
 
 def _decode_zlib(stored: Any, size: int) -> bytes:
