@@ -264,11 +264,14 @@ def _decode_zlib(name: str) -> _Coding:
 def _inflate(decoder: Any, rest: memoryview, out: _Output) -> memoryview:
     """Decodes up to the end of a stream; returns what follows it."""
     pending: Any = b""
+    # A byte first: after an error zlib does not say if there was output.
+    size_max = 1
     while not decoder.eof and (rest or pending):
         if not pending:
             pending, rest = rest[:_PIECE_SIZE], rest[_PIECE_SIZE:]
-        out.add(decoder.decompress(pending, 1 << 20))
+        out.add(decoder.decompress(pending, size_max))
         pending = decoder.unconsumed_tail
+        size_max = 1 << 20
     while not decoder.eof:
         # What is decoded already.
         part = decoder.decompress(b"", 1 << 20)
