@@ -48,7 +48,8 @@ class SpanFile(io.RawIOBase):
         return self._next(self._size)
 
     def _next(self, size: int) -> bytes:
-        self._checkClosed()  # type: ignore[attr-defined]
+        if self.closed:
+            raise ValueError("the file is closed")
         size = min(size, self._size - self._at)
         if size <= 0:
             return b""

@@ -11,20 +11,13 @@ import zlib
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from ._steps import ArchiveName, Core, Steps
+from ._stored import optional_module
 from .errors import (DocumentNotFound, LimitExceeded, PayloadDamaged, RecordTypeNotFound,
                      RevisitTargetNotFound)
 from .records import (Answer, AnyKey, Document, Headers, Key, Payload, header, parse_period)
 
-brotli: Any
-try:
-    import brotli
-except ImportError:
-    brotli = None
-zstandard: Any
-try:
-    import zstandard
-except ImportError:
-    zstandard = None
+brotli = optional_module("brotli")
+zstandard = optional_module("zstandard")
 
 # Bound on decoded payloads: a few coded bytes can decode to any size.
 SIZE_MAX = 1 << 30

@@ -445,7 +445,7 @@ class Retries:
             return None
         if error.retry_after is not None:
             return min(error.retry_after, _TOLD_DELAY_MAX)
-        growth = min(2 ** min(self._failure_count - 1, 10), _BACKOFF_GROWTH_MAX)
+        growth = min(1 << min(self._failure_count - 1, 10), _BACKOFF_GROWTH_MAX)
         return options.retry_backoff * growth * random.uniform(0.5, 1.0)
 
 

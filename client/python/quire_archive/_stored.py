@@ -7,6 +7,7 @@ own, so blocks have no partition sizes here; blocks with recipes are not request
 from __future__ import annotations
 
 import collections
+import importlib
 import lzma
 import threading
 import zlib
@@ -17,11 +18,16 @@ import xxhash
 from .errors import AnswerDamaged
 from .records import ArchiveInfo
 
-zstandard: Any
-try:
-    import zstandard
-except ImportError:
-    zstandard = None
+
+def optional_module(name: str) -> Any:
+    """A module; None if it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+zstandard = optional_module("zstandard")
 
 BLOCK_SIZE_MAX = 1 << 20
 _LZMA_FILTERS = [{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 20}]

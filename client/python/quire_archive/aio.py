@@ -137,6 +137,7 @@ class _Run:
 
     def __init__(self, client: AsyncClient, keys: Keys) -> None:
         self._client = client
+        self._is_async = isinstance(keys, AsyncIterable)
         self._keys: Any = keys.__aiter__() if isinstance(keys, AsyncIterable) else iter(keys)
         self._streams: List[_Stream] = []
         self._started: List[Any] = []
@@ -188,7 +189,7 @@ class _Run:
             raise from_rpc(error, self._client._options.server) from None
 
     async def _pull(self, count: int) -> List[AnyKey]:
-        if not isinstance(self._keys, AsyncIterable):
+        if not self._is_async:
             return list(itertools.islice(self._keys, count))
         keys: List[AnyKey] = []
         while len(keys) < count:

@@ -226,7 +226,9 @@ def parse_period(text: str) -> Tuple[int, int]:
     parts = [int(part) for part in (groups[:6] if groups[0] else groups[7:]) if part]
     padded = parts + [1970, 1, 1, 0, 0, 0][len(parts):]
     try:
-        first = datetime.datetime(*padded, tzinfo=datetime.timezone.utc)  # type: ignore[misc]
+        year, month, day, hour, minute, second = padded
+        first = datetime.datetime(year, month, day, hour, minute, second,
+                                  tzinfo=datetime.timezone.utc)
     except ValueError:
         raise ValueError(f"there is no such date and time as {text!r}") from None
     begin = (first - _EPOCH) // _MILLISECOND
