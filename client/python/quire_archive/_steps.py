@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 _BACKOFF_GROWTH_MAX = 20
 _TOLD_DELAY_MAX = 30.0
-_PAGE_SIZE = 1000
+PAGE_SIZE = 1000
 
 
 # --- Steps.
@@ -314,9 +314,9 @@ class Core:
     # --- Listings.
 
     def documents(self, archive: ArchiveName, prefix: Optional[bytes],
-                  first_ordinal: int = 0) -> Steps[None]:
+                  first_ordinal: int = 0, page_size: int = PAGE_SIZE) -> Steps[None]:
         """Emits documents: by id with a prefix, otherwise in archive order."""
-        lister = Lister(self, archive, prefix, None, first_ordinal)
+        lister = Lister(self, archive, prefix, None, first_ordinal, page_size)
         while True:
             page = yield from lister.next_page()
             if page is None:
@@ -518,9 +518,10 @@ class Lister:
     """Pages of a listing; the next one is requested while the caller has one."""
 
     def __init__(self, core: Core, archive: ArchiveName, prefix: Optional[bytes],
-                 delimiter: Optional[bytes], first_ordinal: int) -> None:
+                 delimiter: Optional[bytes], first_ordinal: int,
+                 page_size: int = PAGE_SIZE) -> None:
         self._core = core
-        self._request = archive.set(messages.ListDocumentsRequest(page_size=_PAGE_SIZE))
+        self._request = archive.set(messages.ListDocumentsRequest(page_size=page_size))
         self._prefix = prefix
         self._next_ordinal = first_ordinal
         if prefix is None:

@@ -384,15 +384,16 @@ class Archive:
         return self.client._iterate(  # pylint: disable=protected-access
             _batch.get_many(self._core, self._target, ordered), keys)
 
-    def documents(self, prefix: Union[bytes, str, None] = None, *,
-                  first_ordinal: int = 0) -> Iterator[Document]:
+    def documents(self, prefix: Union[bytes, str, None] = None, *, first_ordinal: int = 0,
+                  page_size: int = _steps.PAGE_SIZE) -> Iterator[Document]:
         """Descriptions of documents.
 
         With a prefix, those whose id starts with it, by id; without, all from an
-        ordinal on, in the order of the archive.
+        ordinal on, in the order of the archive. `page_size`: of one answer of the
+        server, at most 1000; smaller ones come sooner.
         """
         return self._iterate(self._core.documents(
-            self._target, None if prefix is None else to_id(prefix), first_ordinal))
+            self._target, None if prefix is None else to_id(prefix), first_ordinal, page_size))
 
     def __iter__(self) -> Iterator[Document]:
         return self.documents()
