@@ -153,7 +153,9 @@ class QuireFileSystem(AsyncFileSystem):  # type: ignore[misc]
 
     async def _ls(self, path: str, detail: bool = True, **_: Any) -> List[Any]:
         path = self._strip_protocol(path)
-        entries: Optional[List[Dict[str, Any]]] = self._ls_from_cache(path)
+        entries: Optional[List[Dict[str, Any]]] = None
+        if path in self.dircache:
+            entries = self.dircache[path]
         if entries is None:
             entries = await self._list(path)
             self.dircache[path] = entries
@@ -336,10 +338,10 @@ class QuireFileSystem(AsyncFileSystem):  # type: ignore[misc]
         if mode != "rb":
             raise NotImplementedError(f"archives are read-only, got mode {mode!r}")
         path = self._strip_protocol(path)
-        archive, document = sync(self.loop, self._find, path)
+        archive, document = sync(self.loop, self._locate, path)
         return QuireFile(self, path, archive, document, block_size, options)
 
-    async def _find(self, path: str) -> Tuple[AsyncArchive, Document]:
+    async def _locate(self, path: str) -> Tuple[AsyncArchive, Document]:
         parsed = _parse(path)
         if parsed.id is None:
             raise IsADirectoryError(path)
