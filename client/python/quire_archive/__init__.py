@@ -11,6 +11,7 @@
 
 Start at connect(), Client and Archive; with asyncio at connect_async().
 """
+from . import errors
 from .aio import AsyncArchive, AsyncClient, connect_async
 from .client import Archive, Client, connect
 from .errors import *  # noqa: F403  pylint: disable=wildcard-import,unused-wildcard-import
@@ -18,3 +19,7 @@ from .records import (Answer, AnyKey, ArchiveInfo, Document, Key, Payload, Prefi
                       parse_period)
 
 __version__ = "0.1.0"
+__all__ = ["Answer", "AnyKey", "Archive", "ArchiveInfo", "AsyncArchive", "AsyncClient", "Client",
+           "Document", "Key", "Payload", "Prefix", "Span", "Time", "connect", "connect_async",
+           "parse_period"]
+__all__ += errors.__all__

@@ -12,6 +12,15 @@ import grpc
 
 from . import _messages
 
+__all__ = [
+    "QuireError", "NotFoundError", "ArchiveNotFound", "DocumentNotFound", "RecordTypeNotFound",
+    "RevisitTargetNotFound", "DictionaryNotFound", "SymbolTableNotFound", "RangePastEnd",
+    "MalformedRequest", "ArchiveStateUnknown", "LimitExceeded", "ServerBusy", "QuotaExceeded",
+    "UnavailableError", "ServerUnreachable", "DeviceFailed", "Draining", "ArchiveReplaced",
+    "ArchiveOpening", "DataLossError", "BlockDamaged", "AnswerDamaged", "PayloadDamaged",
+    "DeadlinePassed", "CallCancelled", "CredentialsRejected", "ReadNotPermitted",
+    "ServerFault", "ForkedError"]
+
 
 class QuireError(Exception):
     """A call that failed. The message is for humans."""
