@@ -6,8 +6,8 @@
 #
 # usage: deploy/bootstrap.sh [build|all|bench|package]
 #   build   packages for compiling (g++, CMake, libraries)
-#   all     also packages for deploy/test.sh (clang, Python modules; kubernetes-validate
-#           from PyPI into build/python, buf from npm into build/buf); the default
+#   all     also packages for deploy/test.sh (clang, Python modules; kubernetes-validate,
+#           mypy, fsspec and warcio from PyPI into build/python; buf from npm into build/buf); the default
 #   bench   only the peers of loadtest/bench/archive_bench.py and device_bench.py;
 #           not needed for building or testing
 #   package packages for compiling and for deploy/package_test.sh
@@ -40,7 +40,7 @@ checkers=(
   python3 python3-grpcio python3-protobuf python3-xxhash python3-zstandard
   python3-lz4 python3-yaml iproute2
   prometheus prometheus-alertmanager
-  systemd python3-seccomp python3-pip
+  systemd python3-seccomp python3-pip python3-setuptools python3-wheel
 )
 
 # Not libhts-dev: it would replace libcurl4-openssl-dev, which prometheus-cpp-dev needs.
@@ -88,24 +88,27 @@ missing_packages() {
 }
 
 # Packages that Debian lacks go below build/, where no other program uses them.
-# Without them one test is skipped with a message.
+# Without them one test is skipped with a message, and python_package_test fails.
 python_modules() {
-  local here requirements modules
+  local here modules wanted
   here=$(cd "$(dirname "$0")/.." && pwd)
-  requirements=$here/deploy/kubernetes/requirements.txt
+  local requirements=("$here/deploy/kubernetes/requirements.txt"
+    "$here/client/python/tests/checker_modules.txt")
   modules=$here/build/python
-  if [[ "$1" != all ]] || cmp -s "$requirements" "$modules/requirements.txt"; then
+  wanted=$(cat "${requirements[@]}")
+  if [[ "$1" != all || "$wanted" == "$(cat "$modules/requirements.txt" 2>/dev/null)" ]]; then
     return
   fi
-  say "pip install kubernetes-validate into $modules"
+  say "pip install kubernetes-validate, mypy, fsspec and warcio into $modules"
   rm -rf "$modules"
   if /usr/bin/python3 -m pip install --quiet --disable-pip-version-check --no-deps \
     --root-user-action=ignore --only-binary :all: --target "$modules" \
-    --requirement "$requirements" </dev/null; then
-    cp "$requirements" "$modules/requirements.txt"
+    --requirement "${requirements[0]}" --requirement "${requirements[1]}" </dev/null; then
+    printf '%s\n' "$wanted" >"$modules/requirements.txt"
   else
     rm -rf "$modules"
-    say "pip could not install it; kubernetes_schema_test will be skipped"
+    say "pip could not install them; kubernetes_schema_test will be skipped and" \
+      "python_package_test will fail"
   fi
 }
 

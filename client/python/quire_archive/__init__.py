@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads compressed document archives from a Quire server.
+
+    import quire_archive
+
+    with quire_archive.connect("127.0.0.1:7420") as client:
+        docs = client["docs"]
+        page = docs.read("manual/index.html")
+        for answer in docs.get_many(["a.html", "b.html"]):
+            print(answer.key, len(answer.data))
+
+Start at connect(), Client and Archive; with asyncio at connect_async().
+"""
+from . import errors
+from .aio import AsyncArchive, AsyncClient, connect_async
+from .client import Archive, Client, connect
+from .errors import *  # noqa: F403  pylint: disable=wildcard-import,unused-wildcard-import
+from .records import (Answer, AnyKey, ArchiveInfo, Document, Key, Payload, Prefix, Span, Time,
+                      parse_period)
+
+__version__ = "0.1.0"
+__all__ = ["Answer", "AnyKey", "Archive", "ArchiveInfo", "AsyncArchive", "AsyncClient", "Client",
+           "Document", "Key", "Payload", "Prefix", "Span", "Time", "connect", "connect_async",
+           "parse_period"]
+__all__ += errors.__all__

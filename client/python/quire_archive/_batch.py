@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads many documents in one BatchRead stream."""
+from __future__ import annotations
+
+from typing import Any, Dict, Iterable, List, Optional
+
+from . import _messages as messages
+from ._steps import (ArchiveName, Close, Core, Decoding, Emit, Open, Pull, Receive, Retries, Send,
+                     Sleep, Steps, check_answer)
+from .errors import (AnswerDamaged, CallCancelled, DictionaryNotFound, LimitExceeded, QuireError,
+                     ServerFault, from_item)
+from .records import Answer, Target, fill, resolve
+
+# Size of one message of items, below what servers accept, and of an item without its id.
+_MESSAGE_SIZE_MAX = 1 << 20
+_ITEM_SIZE = 64
+# Bound on answers that are requested and not yet taken, by their mean size so far; the
+# first are taken to have this one.
+_WINDOW_SIZE_BYTES = 64 << 20
+_FIRST_MEAN_SIZE_BYTES = 32 << 10
+_WINDOW_ITEMS_MIN = 16
+_LIMIT_EXCEEDED = messages.ERROR_REASONS["LIMIT_EXCEEDED"]
+
+
+class Batch:
+    """One get_many(): keys in, answers out.
+
+    Each key has a number. A key that was sent is in _pending until it is answered;
+    with `ordered` an answer then waits in _ready for those before it. Keys that are
+    pending when the stream breaks are sent again.
+    """
+
+    def __init__(self, core: Core, archive: ArchiveName, ordered: bool) -> None:
+        self._core = core
+        self._archive = archive
+        self._ordered = ordered
+        self._pending: Dict[int, Target] = {}
+        self._ready: Dict[int, Answer] = {}
+        self._next_number = 0
+        self._next_emitted = 0
+        self._has_all_keys = False
+        self._answer_count = 1
+        self._answer_size_bytes = _FIRST_MEAN_SIZE_BYTES
+        self._retries = Retries(core, core.options.idle_max)
+        self._stream: Any = None
+        self._has_closed_sending = False
+        self._has_advanced = False
+
+    def run(self) -> Steps[None]:
+        """Emits an Answer for each key. Raises what fails the batch as a whole."""
+        limits = yield from self._core.limits()
+        decoding = yield from self._core.decoding(self._archive, wants_stored=False)
+        while True:
+            try:
+                yield from self._send_more(limits, decoding)
+                if not self._pending:
+                    break
+                message = yield Receive(self._stream)
+                if message is None:
+                    raise AnswerDamaged("the server ended the batch without an answer to "
+                                        f"{len(self._pending)} items")
+                self._retries.note_progress()
+                self._has_advanced = True
+                yield from self._take(message, decoding)
+            except DictionaryNotFound:
+                decoding = Decoding(self._core, False)
+                yield from self._close()
+            except QuireError as error:
+                yield from self._close()
+                # A server cancels calls whose client was slow.
+                delay = 0.0 if isinstance(error, CallCancelled) and self._has_advanced \
+                    else self._retries.delay_after(error)
+                if delay is None:
+                    raise
+                self._has_advanced = False
+                yield Sleep(delay)
+        yield from self._finish()
+
+    # --- Sending.
+
+    def _send_more(self, limits: Any, decoding: Decoding) -> Steps[None]:
+        if self._stream is None and self._pending:
+            yield from self._send(list(self._pending.items()), limits, decoding)
+        window = min(limits.batch_pending_items_max, max(
+            _WINDOW_ITEMS_MIN,
+            _WINDOW_SIZE_BYTES * self._answer_count // max(1, self._answer_size_bytes)))
+        room = window - len(self._pending) - len(self._ready)
+        # Few messages with many items each.
+        if not self._has_all_keys and room * 4 >= window:
+            keys = yield Pull(room)
+            self._has_all_keys = len(keys) < room
+            first = self._next_number
+            self._next_number += len(keys)
+            items = list(enumerate(map(resolve, keys), first))
+            self._pending.update(items)
+            yield from self._send(items, limits, decoding)
+        if self._has_all_keys and self._stream is not None and not self._has_closed_sending:
+            self._has_closed_sending = True
+            yield Send(self._stream, None)
+
+    def _send(self, items: List[Any], limits: Any, decoding: Decoding) -> Steps[None]:
+        if not items:
+            return
+        request = messages.BatchReadRequest()
+        if self._stream is None:
+            self._stream = yield Open("BatchRead")
+            self._has_closed_sending = False
+            self._archive.set(request)
+            decoding.set(request)
+        size_bytes = count = 0
+        added = request.items.add
+        for number, target in items:
+            name = target.name
+            item_size_bytes = _ITEM_SIZE + (len(name) if isinstance(name, bytes) else 0)
+            if count and (count == limits.batch_message_items_max
+                          or size_bytes + item_size_bytes > _MESSAGE_SIZE_MAX):
+                yield Send(self._stream, request)
+                request = messages.BatchReadRequest()
+                added = request.items.add
+                size_bytes = count = 0
+            item = added()
+            item.tag = number
+            fill(target, item)
+            size_bytes += item_size_bytes
+            count += 1
+        yield Send(self._stream, request)
+
+    def _close(self) -> Steps[None]:
+        if self._stream is not None:
+            yield Close(self._stream)
+            self._stream = None
+
+    def _finish(self) -> Steps[None]:
+        if self._stream is not None:
+            try:
+                yield Receive(self._stream)
+            except QuireError:
+                # All answers are here; how the call ends changes nothing.
+                pass
+            yield from self._close()
+
+    # --- Answers.
+
+    def _take(self, message: Any, decoding: Decoding) -> Steps[None]:
+        found: List[Answer] = []
+        pending, identity = self._pending, messages.IDENTITY
+        size_bytes = 0
+        try:
+            for result in message.results:
+                number = result.tag
+                target = pending.get(number)
+                if target is None:
+                    raise ServerFault("the server answered an item of the batch that was not "
+                                      "asked, or twice")
+                if result.encoding == identity and not result.HasField("status"):
+                    answer = _checked(target, result, decoding)
+                else:
+                    answer = yield from self._answer(result, target, decoding)
+                del pending[number]
+                # pylint: disable=protected-access
+                size_bytes += len(answer._data) + 1
+                if self._ordered:
+                    self._ready[number] = answer
+                else:
+                    found.append(answer)
+        except QuireError:
+            # These are not pending any more.
+            if found:
+                yield Emit(found)
+            raise
+        self._answer_count += len(message.results)
+        self._answer_size_bytes += size_bytes
+        if self._ordered:
+            found = list(self._in_order())
+        if found:
+            yield Emit(found)
+
+    def _in_order(self) -> Iterable[Answer]:
+        ready, number = self._ready, self._next_emitted
+        while (answer := ready.pop(number, None)) is not None:
+            number += 1
+            yield answer
+        self._next_emitted = number
+
+    def _answer(self, result: Any, target: Target, decoding: Decoding) -> Steps[Answer]:
+        if result.HasField("status") and result.status.code:
+            if result.status.reason == _LIMIT_EXCEEDED:
+                try:
+                    return (yield from self._core.read_large(self._archive, target))
+                except QuireError as error:
+                    return Answer(target.key, None, b"", error)
+            return Answer(target.key, None, b"", from_item(result.status))
+        yield from decoding.prepare(result)
+        return _checked(target, result, decoding)
+
+
+def _checked(target: Target, result: Any, decoding: Decoding) -> Answer:
+    """A bad answer is the item's error."""
+    try:
+        return check_answer(target, result, decoding)
+    except QuireError as error:
+        return Answer(target.key, None, b"", error)
+
+
+def get_many(core: Core, archive: ArchiveName, ordered: bool) -> Steps[None]:
+    """See Archive.get_many()."""
+    return Batch(core, archive, ordered).run()

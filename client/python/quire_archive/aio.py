@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client for asyncio: as the blocking one, with `await` and `async for`."""
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import (Any, AsyncIterable, AsyncIterator, Dict, Iterable, List, Optional, Sequence,
+                    Tuple, TypeVar, Union)
+
+import grpc
+
+from . import _batch, _messages, _options, _payload, _steps
+from ._steps import ArchiveName, Steps
+from .client import make_key
+from .errors import DeadlinePassed, QuireError, from_rpc
+from .records import Answer, AnyKey, ArchiveInfo, Document, Payload, Prefix, Span, Time, to_id
+
+T = TypeVar("T")
+Keys = Union[Iterable[AnyKey], AsyncIterable[AnyKey]]
+
+
+def connect_async(server: Optional[str] = None, **options: Any) -> "AsyncClient":
+    """Returns a client for asyncio. Takes the options of connect()."""
+    return AsyncClient(_options.make_options(server, options))
+
+
+class AsyncClient:
+    """A connection to a server, for the event loop that makes its first call.
+
+    An asynchronous context manager. Can be pickled, as Client; the same holds for
+    forked children.
+    """
+
+    def __init__(self, options: _options.Options) -> None:
+        self._options = options
+        self._core = _steps.Core(options)
+        self._calls: Dict[str, Any] = {}
+        self._channel: Any = None
+        self._metadata: Any = None
+
+    def __reduce__(self) -> Any:
+        return AsyncClient, (self._options,)
+
+    def __repr__(self) -> str:
+        return f"AsyncClient({self._options.server!r})"
+
+    async def __aenter__(self) -> "AsyncClient":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Ends all calls. The next call connects again, in its event loop."""
+        channel, self._channel = self._channel, None
+        self._calls = {}
+        if channel is not None:
+            await channel.close()
+
+    async def archives(self) -> List[ArchiveInfo]:
+        """As Client.archives()."""
+        return await self._run(self._core.archives())
+
+    def archive(self, name: str, uuid: Optional[str] = None) -> "AsyncArchive":
+        """As Client.archive()."""
+        return AsyncArchive(self, name, uuid)
+
+    def __getitem__(self, name: str) -> "AsyncArchive":
+        return self.archive(name)
+
+    # --- Carries out steps.
+
+    def _call(self, method: str) -> Any:
+        _options.check_not_forked()
+        if self._channel is None:
+            self._metadata = _options.call_metadata(self._options)
+            self._channel = _options.open_channel(self._options, grpc.aio)
+            self._calls = {
+                name: getattr(self._channel, found.kind)(
+                    found.path, request_serializer=found.request.SerializeToString,
+                    response_deserializer=found.response.FromString)
+                for name, found in _messages.METHODS.items()}
+        return self._calls[method]
+
+    async def _run(self, steps: Steps[T]) -> T:
+        run = _Run(self, ())
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    reply = await run.perform(step)
+                except QuireError as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(reply)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        finally:
+            run.close()
+
+    async def _collect(self, steps: Steps[None], keys: Keys = ()) -> List[Any]:
+        """All that the steps emit; less work for each than _iterate()."""
+        found: List[Any] = []
+        run = _Run(self, keys)
+        try:
+            step = next(steps)
+            while True:
+                if isinstance(step, _steps.Emit):
+                    found += step.values
+                    step = next(steps)
+                    continue
+                try:
+                    reply = await run.perform(step)
+                except QuireError as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(reply)
+        except StopIteration:
+            return found
+        finally:
+            run.close()
+
+    async def _iterate(self, steps: Steps[None], keys: Keys = ()) -> AsyncIterator[Any]:
+        run = _Run(self, keys)
+        try:
+            step = next(steps)
+            while True:
+                if isinstance(step, _steps.Emit):
+                    for value in step.values:
+                        yield value
+                    step = next(steps)
+                    continue
+                try:
+                    reply = await run.perform(step)
+                except QuireError as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(reply)
+        except StopIteration:
+            return
+        finally:
+            run.close()
+
+
+class _Stream:
+    def __init__(self, call: Any, requests: Optional["asyncio.Queue[Any]"]) -> None:
+        self.call = call
+        self.requests = requests
+
+
+async def _requests_of(requests: "asyncio.Queue[Any]") -> AsyncIterator[Any]:
+    while (request := await requests.get()) is not None:
+        yield request
+
+
+class _Run:
+    """Carries out the steps of one call of a client."""
+
+    def __init__(self, client: AsyncClient, keys: Keys) -> None:
+        self._client = client
+        self._is_async = isinstance(keys, AsyncIterable)
+        self._keys: Any = keys.__aiter__() if isinstance(keys, AsyncIterable) else iter(keys)
+        self._streams: List[_Stream] = []
+        self._started: List[Any] = []
+
+    def close(self) -> None:
+        """Cancels what the steps left open."""
+        if _options.is_forked():
+            return
+        for stream in self._streams:
+            stream.call.cancel()
+        for started in self._started:
+            started.cancel()
+
+    async def perform(self, step: _steps.Step) -> Any:
+        """The result of a step. Raises QuireError."""
+        # pylint: disable=protected-access
+        client = self._client
+        if isinstance(step, _steps.Receive):
+            return await self._receive(step.stream)
+        if isinstance(step, _steps.Call):
+            call = client._call(step.method)
+            return await self._answer(
+                call(step.request, timeout=step.timeout, metadata=client._metadata))
+        if isinstance(step, _steps.Send):
+            step.stream.requests.put_nowait(step.message)
+            return None
+        if isinstance(step, _steps.Pull):
+            return await self._pull(step.count)
+        if isinstance(step, _steps.Open):
+            return self._open(step)
+        if isinstance(step, _steps.Close):
+            step.stream.call.cancel()
+            self._streams.remove(step.stream)
+            return None
+        if isinstance(step, _steps.Start):
+            started = client._call(step.method)(step.request, timeout=step.timeout,
+                                                metadata=client._metadata)
+            self._started = [started]
+            return started
+        if isinstance(step, _steps.Finish):
+            return await self._answer(step.started)
+        assert isinstance(step, _steps.Sleep)
+        return await asyncio.sleep(step.seconds)
+
+    async def _answer(self, call: Any) -> Any:
+        try:
+            return await call
+        except grpc.RpcError as error:
+            raise from_rpc(error, self._client._options.server) from None
+
+    async def _pull(self, count: int) -> List[AnyKey]:
+        if not self._is_async:
+            return list(itertools.islice(self._keys, count))
+        keys: List[AnyKey] = []
+        while len(keys) < count:
+            try:
+                keys.append(await self._keys.__anext__())
+            except StopAsyncIteration:
+                break
+        return keys
+
+    def _open(self, step: _steps.Open) -> _Stream:
+        # pylint: disable=protected-access
+        client = self._client
+        call = client._call(step.method)
+        if step.request is not None:
+            stream = _Stream(call(step.request, metadata=client._metadata), None)
+        else:
+            requests: "asyncio.Queue[Any]" = asyncio.Queue()
+            stream = _Stream(call(_requests_of(requests), metadata=client._metadata), requests)
+        self._streams.append(stream)
+        return stream
+
+    async def _receive(self, stream: _Stream) -> Any:
+        # pylint: disable=protected-access
+        options = self._client._options
+        try:
+            message = await asyncio.wait_for(stream.call.read(), options.idle_max)
+        except asyncio.TimeoutError:
+            raise DeadlinePassed(f"{options.server} sent nothing for {options.idle_max:g} "
+                                 "seconds") from None
+        except grpc.RpcError as error:
+            raise from_rpc(error, options.server) from None
+        if message is not grpc.aio.EOF:
+            return message
+        # The end may be an error, which read() of some versions does not raise.
+        code = await stream.call.code()
+        if code is not grpc.StatusCode.OK:
+            raise from_rpc(grpc.aio.AioRpcError(
+                code, await stream.call.initial_metadata(),
+                await stream.call.trailing_metadata(), await stream.call.details()),
+                options.server)
+        return None
+
+
+class AsyncArchive:
+    """An archive of a server. Each method is as that of Archive."""
+
+    def __init__(self, client: AsyncClient, name: str, uuid: Optional[str] = None) -> None:
+        self.client = client
+        self.name = name
+        # Of the only contents that are read; None: any.
+        self.uuid = uuid
+
+    def __repr__(self) -> str:
+        return f"{self.client!r}[{self.name!r}]"
+
+    async def info(self) -> ArchiveInfo:
+        """As Archive.info()."""
+        return await self._run(self._core.info(self._target))
+
+    async def pinned(self) -> "AsyncArchive":
+        """As Archive.pinned()."""
+        return AsyncArchive(self.client, self.name, (await self.info()).uuid)
+
+    async def read(self, key: AnyKey, *, at: Optional[Time] = None,
+                   record_types: Optional[Sequence[str]] = None,
+                   occurrence: Optional[int] = None,
+                   range: Optional[Tuple[int, int]] = None) -> bytes:
+        """As Archive.read()."""
+        made = make_key(key, at, record_types, occurrence, range)
+        return (await self._run(self._core.read(self._target, made))).data
+
+    async def document(self, key: AnyKey, *, at: Optional[Time] = None,
+                       record_types: Optional[Sequence[str]] = None,
+                       occurrence: Optional[int] = None) -> Document:
+        """As Archive.document()."""
+        made = make_key(key, at, record_types, occurrence, (0, 0))
+        document = (await self._run(self._core.read(self._target, made))).document
+        assert document is not None
+        return document
+
+    async def read_range(self, offset: int, size: int) -> bytes:
+        """As Archive.read_range()."""
+        return (await self._run(self._core.read(self._target, Span(offset, size)))).data
+
+    async def payload(self, key: AnyKey, *, at: Optional[Time] = None,
+                      record_types: Optional[Sequence[str]] = None,
+                      occurrence: Optional[int] = None,
+                      size_max: int = _payload.SIZE_MAX) -> Payload:
+        """As Archive.payload()."""
+        made = make_key(key, at, record_types, occurrence, None)
+        return await self._run(_payload.read_payload(self._core, self._target, made, size_max))
+
+    def get_many(self, keys: Keys, *, ordered: bool = True) -> AsyncIterator[Answer]:
+        """As Archive.get_many(); the keys may come asynchronously."""
+        return self._iterate(_batch.get_many(self._core, self._target, ordered), keys)
+
+    def documents(self, prefix: Union[bytes, str, None] = None, *, first_ordinal: int = 0,
+                  page_size: int = _steps.PAGE_SIZE) -> AsyncIterator[Document]:
+        """As Archive.documents()."""
+        return self._iterate(self._core.documents(
+            self._target, None if prefix is None else to_id(prefix), first_ordinal, page_size))
+
+    def __aiter__(self) -> AsyncIterator[Document]:
+        return self.documents()
+
+    def entries(self, prefix: Union[bytes, str] = b"",
+                delimiter: Union[bytes, str] = b"/"
+                ) -> AsyncIterator[Union[Document, Prefix]]:
+        """As Archive.entries()."""
+        return self._iterate(self._core.entries(self._target, to_id(prefix), to_id(delimiter)))
+
+    def scan(self, *, first_ordinal: int = 0) -> AsyncIterator[Tuple[Document, bytes]]:
+        """As Archive.scan()."""
+        return self._iterate(self._core.scan(self._target, first_ordinal))
+
+    def stream_range(self, offset: int = 0, size: Optional[int] = None) -> AsyncIterator[bytes]:
+        """As Archive.stream_range()."""
+        return self._iterate(self._core.stream_span(self._target, offset, size))
+
+    # --- Helpers.
+
+    @property
+    def _core(self) -> _steps.Core:
+        return self.client._core  # pylint: disable=protected-access
+
+    @property
+    def _target(self) -> ArchiveName:
+        return ArchiveName(self.name, self.uuid)
+
+    async def _run(self, steps: Steps[T]) -> T:
+        return await self.client._run(steps)  # pylint: disable=protected-access
+
+    def _iterate(self, steps: Steps[None], keys: Keys = ()) -> AsyncIterator[Any]:
+        return self.client._iterate(steps, keys)  # pylint: disable=protected-access

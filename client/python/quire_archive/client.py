@@ -1,0 +1,467 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The blocking client."""
+from __future__ import annotations
+
+import io
+import itertools
+import queue
+import threading
+import time
+import weakref
+from typing import (Any, Dict, Generator, Iterable, Iterator, List, Optional, Sequence, Tuple,
+                    TypeVar, Union)
+
+import grpc
+
+from . import _batch, _files, _messages, _options, _payload, _steps
+from ._steps import ArchiveName, Steps
+from .errors import DeadlinePassed, QuireError, from_rpc
+from .records import (Answer, AnyKey, ArchiveInfo, Document, Key, Payload, Prefix, Span, Time,
+                      to_id)
+
+T = TypeVar("T")
+
+
+def connect(server: Optional[str] = None, **options: Any) -> "Client":
+    """Returns a client. Does not contact the server: the first call does.
+
+    server: HOST:PORT, unix:PATH or another gRPC target; by default that of the
+        environment variable QUIRE_SERVER, or 127.0.0.1:7420.
+
+    Options:
+      deadline=30.0       seconds of a call with one answer, repetitions included
+      idle_max=30.0       streams: seconds until the next message
+      attempts_max=4      attempts of a call that fails with a retryable error
+      retry_backoff=0.1   seconds before the second; doubles, with jitter
+      encoding="auto"     how bytes travel: "identity", plain; "stored", as blocks of
+                          the archive where this client has their decoder (package
+                          zstandard); "auto", stored for scans, otherwise plain
+      dictionary_size_max=256 MiB   of dictionaries in memory, for stored blocks
+      tls, ca_file, cert_file, key_file, server_name   as --tls, --ca, --cert, --key
+                          and --tls-name of the program quire
+      token, token_file   a token as text, or in a file: "ID.SECRET"
+      allow_readable_secrets=False  take a key or token file that all users can read
+    QUIRE_CA, QUIRE_CERT, QUIRE_KEY and QUIRE_TOKEN_FILE are the defaults of theirs.
+    """
+    return Client(_options.make_options(server, options))
+
+
+class Client:
+    """A connection to a server. Thread-safe; a context manager.
+
+    Can be pickled, with its options: the copy connects anew. In a child that was
+    forked after a call of any client, all calls raise ForkedError.
+    """
+
+    def __init__(self, options: _options.Options) -> None:
+        self._options = options
+        self._core = _steps.Core(options)
+        self._lock = threading.Lock()
+        self._calls: Dict[str, Any] = {}
+        self._channel: Any = None
+        self._metadata: Any = None
+        self._watchdog = _Watchdog(options.idle_max)
+
+    def __reduce__(self) -> Any:
+        return Client, (self._options,)
+
+    def __repr__(self) -> str:
+        return f"Client({self._options.server!r})"
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends all calls. The next call connects again."""
+        with self._lock:
+            channel, self._channel = self._channel, None
+            self._calls = {}
+        if channel is not None:
+            channel.close()
+
+    def archives(self) -> List[ArchiveInfo]:
+        """All archives of the server, by name."""
+        return self._run(self._core.archives())
+
+    def archive(self, name: str, uuid: Optional[str] = None) -> "Archive":
+        """An archive; does not contact the server.
+
+        With a uuid, reads raise ArchiveStateUnknown once the archive has other
+        contents than these.
+        """
+        return Archive(self, name, uuid)
+
+    def __getitem__(self, name: str) -> "Archive":
+        return self.archive(name)
+
+    # --- Carries out steps.
+
+    def _call(self, method: str) -> Any:
+        call = self._calls.get(method)
+        return call if call is not None else self._connect(method)
+
+    def _connect(self, method: str) -> Any:
+        with self._lock:
+            if self._channel is None:
+                self._metadata = _options.call_metadata(self._options)
+                self._channel = _options.open_channel(self._options, grpc)
+                self._calls = {
+                    name: getattr(self._channel, found.kind)(
+                        found.path, request_serializer=found.request.SerializeToString,
+                        response_deserializer=found.response.FromString)
+                    for name, found in _messages.METHODS.items()}
+            return self._calls[method]
+
+    def _run(self, steps: Steps[T]) -> T:
+        """The result of steps that emit nothing."""
+        run = _Run(self, ())
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    reply = run.perform(step)
+                except QuireError as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(reply)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        finally:
+            run.close()
+
+    def _iterate(self, steps: Steps[None], keys: Iterable[AnyKey] = ()) -> Iterator[Any]:
+        """What the steps emit."""
+        run = _Run(self, keys)
+        try:
+            step = next(steps)
+            while True:
+                if isinstance(step, _steps.Emit):
+                    yield from step.values
+                    step = next(steps)
+                    continue
+                try:
+                    reply = run.perform(step)
+                except QuireError as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(reply)
+        except StopIteration:
+            return
+        finally:
+            run.close()
+
+
+class _Stream:
+    """A stream of messages. `requests`: None if it has one request."""
+
+    def __init__(self, call: Any, requests: Optional["queue.SimpleQueue[Any]"]) -> None:
+        self.call = call
+        self.requests = requests
+        # When waiting for the current message began; None: not waiting.
+        self.waits_since: Optional[float] = None
+        self.has_expired = False
+
+    def cancel(self) -> None:
+        """In whatever state."""
+        self.call.cancel()
+        if self.requests is not None:
+            # The thread that sends waits for more.
+            self.requests.put(None)
+
+
+class _Watchdog:
+    """Cancels streams whose server is silent: gRPC has no deadline for a message.
+
+    One thread for all streams of a client, which ends if there are none.
+    """
+
+    def __init__(self, idle_max: float) -> None:
+        self._idle_max = idle_max
+        self._changed = threading.Condition()
+        self._streams: "weakref.WeakSet[_Stream]" = weakref.WeakSet()
+        self._thread: Optional[threading.Thread] = None
+
+    def add(self, stream: _Stream) -> None:
+        """Watches a stream until it is removed."""
+        with self._changed:
+            self._streams.add(stream)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._watch, daemon=True,
+                                                name="quire-watchdog")
+                self._thread.start()
+
+    def remove(self, stream: _Stream) -> None:
+        """Forgets it."""
+        with self._changed:
+            self._streams.discard(stream)
+            if not self._streams:
+                self._changed.notify_all()
+
+    def _watch(self) -> None:
+        interval = min(self._idle_max / 4, 1.0)
+        while True:
+            with self._changed:
+                if not self._streams:
+                    self._changed.wait(10.0)
+                if not self._streams:
+                    self._thread = None
+                    return
+                now = time.monotonic()
+                for stream in list(self._streams):
+                    since = stream.waits_since
+                    if since is not None and now - since > self._idle_max:
+                        stream.has_expired = True
+                        stream.cancel()
+            time.sleep(interval)
+
+
+class _Run:
+    """Carries out the steps of one call of a client."""
+
+    def __init__(self, client: Client, keys: Iterable[AnyKey]) -> None:
+        self._client = client
+        self._keys = iter(keys)
+        self._streams: List[_Stream] = []
+        self._started: List[Any] = []
+
+    def close(self) -> None:
+        """Cancels what the steps left open."""
+        if _options.is_forked():
+            # gRPC would hang.
+            return
+        while self._streams:
+            self._close(self._streams[-1])
+        for started in self._started:
+            started.cancel()
+
+    def perform(self, step: _steps.Step) -> Any:
+        """The result of a step. Raises QuireError."""
+        # pylint: disable=protected-access
+        _options.check_not_forked()
+        client = self._client
+        if isinstance(step, _steps.Receive):
+            return self._receive(step.stream)
+        if isinstance(step, _steps.Call):
+            call = client._call(step.method)
+            try:
+                return call(step.request, timeout=step.timeout, metadata=client._metadata)
+            except grpc.RpcError as error:
+                raise from_rpc(error, client._options.server) from None
+        if isinstance(step, _steps.Send):
+            step.stream.requests.put(step.message)
+            return None
+        if isinstance(step, _steps.Pull):
+            return list(itertools.islice(self._keys, step.count))
+        if isinstance(step, _steps.Open):
+            return self._open(step)
+        if isinstance(step, _steps.Close):
+            return self._close(step.stream)
+        if isinstance(step, _steps.Start):
+            started = client._call(step.method).future(
+                step.request, timeout=step.timeout, metadata=client._metadata)
+            self._started = [started]
+            return started
+        if isinstance(step, _steps.Finish):
+            try:
+                return step.started.result()
+            except grpc.RpcError as error:
+                raise from_rpc(error, client._options.server) from None
+        assert isinstance(step, _steps.Sleep)
+        return time.sleep(step.seconds)
+
+    def _open(self, step: _steps.Open) -> _Stream:
+        # pylint: disable=protected-access
+        client = self._client
+        call = client._call(step.method)
+        if step.request is not None:
+            stream = _Stream(call(step.request, metadata=client._metadata), None)
+        else:
+            requests: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
+            stream = _Stream(call(iter(requests.get, None), metadata=client._metadata), requests)
+        self._streams.append(stream)
+        client._watchdog.add(stream)
+        return stream
+
+    def _receive(self, stream: _Stream) -> Any:
+        stream.waits_since = time.monotonic()
+        try:
+            return next(stream.call)
+        except StopIteration:
+            return None
+        except grpc.RpcError as error:
+            # pylint: disable=protected-access
+            options = self._client._options
+            if stream.has_expired:
+                raise DeadlinePassed(f"{options.server} sent nothing for {options.idle_max:g} "
+                                     "seconds") from None
+            raise from_rpc(error, options.server) from None
+        finally:
+            stream.waits_since = None
+
+    def _close(self, stream: _Stream) -> None:
+        # pylint: disable=protected-access
+        stream.cancel()
+        self._client._watchdog.remove(stream)
+        self._streams.remove(stream)
+
+
+class Archive:
+    """An archive of a server. Thread-safe; can be pickled.
+
+    A key is an id (text in UTF-8, or bytes), an ordinal (int), a Key, or a Span.
+    """
+
+    def __init__(self, client: Client, name: str, uuid: Optional[str] = None) -> None:
+        self.client = client
+        self.name = name
+        # Of the only contents that are read; None: any.
+        self.uuid = uuid
+
+    def __repr__(self) -> str:
+        return f"{self.client!r}[{self.name!r}]"
+
+    def info(self) -> ArchiveInfo:
+        """Its description."""
+        return self._run(self._core.info(self._target))
+
+    def pinned(self) -> "Archive":
+        """The archive with its present contents: see Client.archive()."""
+        return Archive(self.client, self.name, self.info().uuid)
+
+    # --- Single reads.
+
+    def read(self, key: AnyKey, *, at: Optional[Time] = None,
+             record_types: Optional[Sequence[str]] = None, occurrence: Optional[int] = None,
+             range: Optional[Tuple[int, int]] = None) -> bytes:
+        """The bytes of a document, or (offset, size) of them. The options: see Key."""
+        made = make_key(key, at, record_types, occurrence, range)
+        return self._run(self._core.read(self._target, made)).data
+
+    def document(self, key: AnyKey, *, at: Optional[Time] = None,
+                 record_types: Optional[Sequence[str]] = None,
+                 occurrence: Optional[int] = None) -> Document:
+        """The description of a document."""
+        made = make_key(key, at, record_types, occurrence, (0, 0))
+        document = self._run(self._core.read(self._target, made)).document
+        assert document is not None
+        return document
+
+    def read_range(self, offset: int, size: int) -> bytes:
+        """Bytes of the archive's documents put end to end."""
+        return self._run(self._core.read(self._target, Span(offset, size))).data
+
+    def payload(self, key: AnyKey, *, at: Optional[Time] = None,
+                record_types: Optional[Sequence[str]] = None, occurrence: Optional[int] = None,
+                size_max: int = _payload.SIZE_MAX) -> Payload:
+        """A page of a crawl as a browser would have received it, as `quire get` prints it.
+
+        Without the headers of WARC and HTTP, chunks and content codings (gzip and
+        deflate; br and zstd if the packages brotli and zstandard are installed).
+        Revisits are followed. A document that is not from a WARC is returned
+        unchanged. `size_max` bounds what a coded payload decodes to.
+
+        Raises PayloadDamaged, with what could be decoded, for a truncated or
+        malformed record.
+        """
+        made = make_key(key, at, record_types, occurrence, None)
+        return self._run(_payload.read_payload(self._core, self._target, made, size_max))
+
+    # --- Many documents.
+
+    def get_many(self, keys: Iterable[AnyKey], *, ordered: bool = True) -> Iterator[Answer]:
+        """Reads many documents, in the order that is fastest for the server.
+
+        Yields an Answer for each key, with its own error. With `ordered` they come in
+        the order of the keys, and early ones are held back: those that may wait are
+        bounded to about 64 MiB by the mean size so far. Takes keys as needed.
+
+        Raises what fails all of it, such as ArchiveNotFound.
+        """
+        return self.client._iterate(  # pylint: disable=protected-access
+            _batch.get_many(self._core, self._target, ordered), keys)
+
+    def documents(self, prefix: Union[bytes, str, None] = None, *, first_ordinal: int = 0,
+                  page_size: int = _steps.PAGE_SIZE) -> Iterator[Document]:
+        """Descriptions of documents.
+
+        With a prefix, those whose id starts with it, by id; without, all from an
+        ordinal on, in the order of the archive. `page_size`: of one answer of the
+        server, at most 1000; smaller ones come sooner.
+        """
+        return self._iterate(self._core.documents(
+            self._target, None if prefix is None else to_id(prefix), first_ordinal, page_size))
+
+    def __iter__(self) -> Iterator[Document]:
+        return self.documents()
+
+    def entries(self, prefix: Union[bytes, str] = b"",
+                delimiter: Union[bytes, str] = b"/") -> Iterator[Union[Document, Prefix]]:
+        """One level of the ids, as a directory: documents, and prefixes of others, by id."""
+        return self._iterate(self._core.entries(self._target, to_id(prefix), to_id(delimiter)))
+
+    def scan(self, *, first_ordinal: int = 0) -> Iterator[Tuple[Document, bytes]]:
+        """All documents with their bytes, in the order of the archive.
+
+        Reads one state of the archive; raises ArchiveStateUnknown if it is replaced
+        meanwhile. A document is held in memory as a whole.
+        """
+        return self._iterate(self._core.scan(self._target, first_ordinal))
+
+    def stream_range(self, offset: int = 0, size: Optional[int] = None) -> Iterator[bytes]:
+        """Bytes of the documents put end to end, in pieces of any size; all by default."""
+        return self._iterate(self._core.stream_span(self._target, offset, size))
+
+    # --- Files.
+
+    def open(self, key: AnyKey, *, at: Optional[Time] = None,
+             record_types: Optional[Sequence[str]] = None, occurrence: Optional[int] = None,
+             buffer_size: int = _files.BUFFER_SIZE) -> io.BufferedReader:
+        """A document as a seekable file.
+
+        Reads one state of the archive; raises ArchiveStateUnknown if it is replaced.
+        """
+        archive = self if self.uuid is not None else self.pinned()
+        document = archive.document(key, at=at, record_types=record_types, occurrence=occurrence)
+        return io.BufferedReader(
+            _files.SpanFile(archive.read_range, document.offset, document.size, document.name),
+            buffer_size)
+
+    def open_space(self, *, buffer_size: int = _files.BUFFER_SIZE) -> io.BufferedReader:
+        """All documents put end to end as a seekable file: of a crawl, its WARC."""
+        info = self.info()
+        archive = Archive(self.client, self.name, info.uuid)
+        return io.BufferedReader(_files.SpanFile(archive.read_range, 0, info.size, self.name),
+                                 buffer_size)
+
+    # --- Helpers.
+
+    @property
+    def _core(self) -> _steps.Core:
+        return self.client._core  # pylint: disable=protected-access
+
+    @property
+    def _target(self) -> ArchiveName:
+        return ArchiveName(self.name, self.uuid)
+
+    def _run(self, steps: Steps[T]) -> T:
+        return self.client._run(steps)  # pylint: disable=protected-access
+
+    def _iterate(self, steps: Steps[None]) -> Iterator[Any]:
+        return self.client._iterate(steps)  # pylint: disable=protected-access
+
+
+def make_key(key: AnyKey, at: Optional[Time], record_types: Optional[Sequence[str]],
+             occurrence: Optional[int], part: Optional[Tuple[int, int]]) -> AnyKey:
+    """`key` with the options of a call."""
+    if at is None and record_types is None and occurrence is None and part is None:
+        return key
+    if isinstance(key, (Key, Span)):
+        if isinstance(key, Key) and (at, record_types, occurrence) == (None, None, None) \
+                and key.range is None:
+            return Key(key.name, key.at, key.record_types, key.occurrence, part)
+        raise TypeError("give options in the Key or in the call, not both")
+    return Key(key, at, record_types, occurrence, part)

@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An fsspec file system: quire://ARCHIVE/ID, or quire://HOST:PORT/ARCHIVE/ID.
+
+The server is that of the URL, or of storage option `server`, or of QUIRE_SERVER. Other
+storage options are those of connect(). Files are the documents as they are stored; of
+a crawl the records. Nothing can be written.
+
+Paths. A document's path is the archive, "/", and its id, of which the slashes divide
+directories. Ids may be any bytes, and paths not, so a path escapes:
+  - bytes that are not UTF-8, control characters, "%", "*", "?" and "[", the names "."
+    and "..", and the second of two colons, as "%" and two hexadecimal digits;
+  - an empty name, as in "a//b", "a/" or the empty id, as "%empty";
+  - a document whose id is also a directory, such as "a" next to "a/b": it is "a/%self"
+    in listings. "a" is then a directory, but can be opened and read as the document.
+make_path() escapes an id. Paths that are given need not be escaped where nothing else
+has the same path: "%" before anything but two digits stands for itself. A slash at the
+end of a path is ignored.
+
+Several documents of one id are one file, the one that Archive.read() chooses: the
+newest response, else resource, else document that is not from a WARC. An id without any
+of these has no file.
+"""
+from __future__ import annotations
+
+import asyncio
+import datetime
+import os
+import re
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+from fsspec.asyn import AsyncFileSystem, sync
+from fsspec.spec import AbstractBufferedFile
+
+from . import _batch
+from .aio import AsyncArchive, AsyncClient, connect_async
+from .errors import NotFoundError, QuireError, RangePastEnd
+from .records import AnyKey, Document, Key, Prefix, to_id
+
+_PROTOCOL = "quire://"
+_SERVER = re.compile(r"((?:\[[0-9A-Fa-f:.]+\]|[^/:\[\]]+):\d+)(?:/|\Z)")
+_EMPTY = "%empty"
+_SELF = "%self"
+_ESCAPED = re.compile("[\x00-\x1f\x7f%*?\\[\ud800-\udfff]|(?<=:):")
+_ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
+_DOTS = {".": "%2E", "..": "%2E%2E"}
+
+
+def _escape(name: bytes) -> str:
+    text = _ESCAPED.sub(_escape_character, name.decode("utf-8", "surrogateescape"))
+    return _DOTS.get(text, text) or _EMPTY
+
+
+def _escape_character(match: "re.Match[str]") -> str:
+    return "".join(f"%{byte:02X}" for byte in match.group().encode("utf-8", "surrogateescape"))
+
+
+def _unescape(name: str) -> bytes:
+    if name == _EMPTY:
+        return b""
+    return _ESCAPE.sub(lambda match: bytes([int(match.group(1), 16)]), to_id(name))
+
+
+def make_path(archive: str, document_id: Union[bytes, str]) -> str:
+    """The path of a document, without protocol and server."""
+    return "/".join([archive, *map(_escape, to_id(document_id).split(b"/"))])
+
+
+class _Path(NamedTuple):
+    archive: str
+    # None: the root of the archive.
+    id: Optional[bytes]
+    # The document "a" by its path "a/%self".
+    is_self: bool
+
+
+def _parse(path: str) -> _Path:
+    archive, _, rest = path.partition("/")
+    if not rest:
+        return _Path(archive, None, False)
+    names = rest.split("/")
+    is_self = len(names) > 1 and names[-1] == _SELF
+    if is_self:
+        names.pop()
+    return _Path(archive, b"/".join(map(_unescape, names)), is_self)
+
+
+def default_of(documents: Sequence[Document]) -> Optional[Document]:
+    """The document that an id alone names; None if there is none."""
+    for kind in ("response", "resource", None):
+        found = [d for d in documents if d.record_type == kind]
+        if found:
+            return max(found, key=lambda d: (
+                d.capture_time_ms is not None, d.capture_time_ms or 0, d.ordinal))
+    return None
+
+
+def _info(path: str, document: Document) -> Dict[str, Any]:
+    info = {"name": path, "size": document.size, "type": "file", "mode": 0o444,
+            "ordinal": document.ordinal, "media_type": document.media_type}
+    if document.capture_time_ms is not None:
+        info["mtime"] = document.capture_time_ms / 1000
+    return info
+
+
+def _directory(path: str) -> Dict[str, Any]:
+    return {"name": path, "size": 0, "type": "directory", "mode": 0o555}
+
+
+def _missing(path: str) -> FileNotFoundError:
+    return FileNotFoundError(f"{_PROTOCOL}{path}")
+
+
+class QuireFileSystem(AsyncFileSystem):  # type: ignore[misc]
+    """See the module."""
+
+    protocol = "quire"
+    root_marker = ""
+    async_impl = True
+
+    def __init__(self, server: Optional[str] = None, *, asynchronous: bool = False,
+                 loop: Any = None, **options: Any) -> None:
+        own = {name: options.pop(name) for name in
+               ("batch_size", "use_listings_cache", "listings_expiry_time", "max_paths",
+                "skip_instance_cache") if name in options}
+        super().__init__(asynchronous=asynchronous, loop=loop, **own)
+        self._client: AsyncClient = connect_async(server, **options)
+
+    # --- Names.
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        if isinstance(path, list):
+            return [cls._strip_protocol(one) for one in path]
+        path = str(path)
+        if path.startswith(_PROTOCOL):
+            path = path[len(_PROTOCOL):]
+        path = path.lstrip("/")
+        match = _SERVER.match(path)
+        if match is not None:
+            path = path[match.end():]
+        return path.rstrip("/")
+
+    def unstrip_protocol(self, name: str) -> str:
+        """The URL of a path; the server is in the storage options."""
+        return f"{_PROTOCOL}{self._strip_protocol(name)}"
+
+    @staticmethod
+    def _get_kwargs_from_urls(path: str) -> Dict[str, Any]:
+        match = _SERVER.match(path[len(_PROTOCOL):]) if path.startswith(_PROTOCOL) else None
+        return {} if match is None else {"server": match.group(1)}
+
+    # --- Listings.
+
+    async def _ls(self, path: str, detail: bool = True, **_: Any) -> List[Any]:
+        path = self._strip_protocol(path)
+        entries: Optional[List[Dict[str, Any]]] = None
+        if path in self.dircache:
+            entries = self.dircache[path]
+        if entries is None:
+            entries = await self._list(path)
+            self.dircache[path] = entries
+        return entries if detail else [entry["name"] for entry in entries]
+
+    async def _list(self, path: str) -> List[Dict[str, Any]]:
+        if not path:
+            return [_directory(info.name) for info in await self._client.archives()]
+        parsed = _parse(path)
+        archive = self._client[parsed.archive]
+        try:
+            entries = await self._list_directory(archive, path, parsed)
+            if entries or parsed.id is None:
+                return entries
+            return [_info(path, await archive.document(parsed.id))]
+        except NotFoundError:
+            raise _missing(path) from None
+
+    async def _list_directory(self, archive: AsyncArchive, path: str,
+                              parsed: _Path) -> List[Dict[str, Any]]:
+        if parsed.is_self:
+            return []
+        prefix = b"" if parsed.id is None else parsed.id + b"/"
+        files: Dict[bytes, List[Document]] = {}
+        directories = []
+        async for entry in archive.entries(prefix):
+            if isinstance(entry, Prefix):
+                directories.append(entry.id[:-1])
+            else:
+                files.setdefault(entry.id, []).append(entry)
+        found = [_directory(f"{path}/{_escape(name[len(prefix):])}") for name in directories]
+        for name in directories:
+            # Listed in that directory, as %self.
+            files.pop(name, None)
+        for name, documents in files.items():
+            document = default_of(documents)
+            if document is not None:
+                found.append(_info(f"{path}/{_escape(name[len(prefix):])}", document))
+        if found and parsed.id is not None:
+            try:
+                found.append(_info(f"{path}/{_SELF}", await archive.document(parsed.id)))
+            except NotFoundError:
+                pass
+        return sorted(found, key=lambda entry: str(entry["name"]))
+
+    async def _info(self, path: str, **_: Any) -> Dict[str, Any]:
+        path = self._strip_protocol(path)
+        if not path:
+            return _directory(path)
+        parsed = _parse(path)
+        archive = self._client[parsed.archive]
+        try:
+            if parsed.id is None:
+                await archive.info()
+                return _directory(path)
+            if not parsed.is_self and await self._is_directory(archive, parsed.id):
+                return _directory(path)
+            return _info(path, await archive.document(parsed.id))
+        except NotFoundError:
+            raise _missing(path) from None
+
+    async def _is_directory(self, archive: AsyncArchive, name: bytes) -> bool:
+        async for _ in archive.documents(name + b"/", page_size=1):
+            return True
+        return False
+
+    def modified(self, path: str) -> datetime.datetime:
+        """The capture time of a document, in UTC."""
+        info = self.info(path)
+        if "mtime" not in info:
+            raise NotImplementedError(f"{path} has no capture time")
+        return datetime.datetime.fromtimestamp(info["mtime"], datetime.timezone.utc)
+
+    created = modified
+
+    # --- Contents.
+
+    async def _cat_file(self, path: str, start: Optional[int] = None,
+                        end: Optional[int] = None, **_: Any) -> bytes:
+        (data,) = await self._cat_ranges([path], [start], [end], on_error="raise")
+        assert isinstance(data, bytes)
+        return data
+
+    async def _cat(self, path: Any, recursive: bool = False, on_error: str = "raise",
+                   **_: Any) -> Any:
+        paths = await self._expand_path(path, recursive=recursive)
+        if recursive:
+            paths = [one for one in paths if not await self._isdir(one)]
+        found = await self._cat_ranges(paths, None, None, on_error=(
+            "raise" if on_error == "raise" else "return"))
+        if isinstance(path, list) or len(paths) > 1 or paths[0] != self._strip_protocol(path):
+            return {one: data for one, data in zip(paths, found)
+                    if on_error != "omit" or isinstance(data, bytes)}
+        return found[0]
+
+    async def _cat_ranges(self, paths: List[str], starts: Any, ends: Any,
+                          max_gap: Optional[int] = None, batch_size: Optional[int] = None,
+                          on_error: str = "return", **_: Any) -> List[Any]:
+        """One batch of each archive. `max_gap` changes nothing: the server merges reads."""
+        if not isinstance(paths, list):
+            raise TypeError("paths must be a list")
+        starts = starts if isinstance(starts, Iterable) else [starts] * len(paths)
+        ends = ends if isinstance(ends, Iterable) else [ends] * len(paths)
+        starts, ends = list(starts), list(ends)
+        if len(starts) != len(paths) or len(ends) != len(paths):
+            raise ValueError("paths, starts and ends must be of one length")
+        found: List[Any] = [None] * len(paths)
+        # Archive -> (index, key) of ranges that need no size.
+        batches: Dict[str, List[Tuple[int, AnyKey]]] = {}
+        sized: List[int] = []
+        for index, (path, start, end) in enumerate(zip(paths, starts, ends)):
+            parsed = _parse(self._strip_protocol(path))
+            if parsed.id is None:
+                found[index] = _missing(path) if not parsed.archive else IsADirectoryError(path)
+            elif start is None and end is None:
+                batches.setdefault(parsed.archive, []).append((index, parsed.id))
+            elif (start or 0) < 0 or end is None or end < 0:
+                sized.append(index)
+            else:
+                begin = start or 0
+                batches.setdefault(parsed.archive, []).append(
+                    (index, Key(parsed.id, range=(begin, max(0, end - begin)))))
+        for name, items in batches.items():
+            await self._read_batch(name, items, found, sized)
+        if sized:
+            await asyncio.gather(*(self._read_clamped(paths[index], starts[index], ends[index],
+                                                      index, found) for index in sized))
+        for index, data in enumerate(found):
+            if isinstance(data, NotFoundError):
+                found[index] = data = _missing(self._strip_protocol(paths[index]))
+            if on_error != "return" and isinstance(data, Exception):
+                raise data
+        return found
+
+    async def _read_batch(self, archive: str, items: List[Tuple[int, AnyKey]],
+                          found: List[Any], sized: List[int]) -> None:
+        indexes = [index for index, _ in items]
+        try:
+            # pylint: disable=protected-access
+            answers = await self._client._collect(_batch.get_many(
+                self._client._core, self._client[archive]._target, ordered=True),
+                [key for _, key in items])
+        except QuireError as error:
+            for index in indexes:
+                found[index] = error
+            return
+        for index, answer in zip(indexes, answers):
+            if answer.error is None:
+                found[index] = answer.data
+            elif isinstance(answer.error, RangePastEnd):
+                sized.append(index)
+            else:
+                found[index] = answer.error
+
+    async def _read_clamped(self, path: str, start: Optional[int], end: Optional[int],
+                            index: int, found: List[Any]) -> None:
+        """As a slice: from the end if negative, and cut off at it."""
+        parsed = _parse(self._strip_protocol(path))
+        assert parsed.id is not None
+        try:
+            # One state: the size and the bytes belong together.
+            archive = await self._client[parsed.archive].pinned()
+            document = await archive.document(parsed.id)
+            begin, stop, _ = slice(start, end).indices(document.size)
+            found[index] = await archive.read_range(
+                document.offset + begin, max(0, stop - begin))
+        except QuireError as error:
+            found[index] = error
+
+    async def _get_file(self, rpath: str, lpath: str, **_: Any) -> None:
+        if await self._isdir(rpath):
+            os.makedirs(lpath, exist_ok=True)
+            return
+        data = await self._cat_file(rpath)
+        with open(lpath, "wb") as file:
+            file.write(data)
+
+    def _open(self, path: str, mode: str = "rb", block_size: Any = None,
+              **options: Any) -> "QuireFile":
+        if mode != "rb":
+            raise NotImplementedError(f"archives are read-only, got mode {mode!r}")
+        path = self._strip_protocol(path)
+        archive, document = sync(self.loop, self._locate, path)
+        return QuireFile(self, path, archive, document, block_size, options)
+
+    async def _locate(self, path: str) -> Tuple[AsyncArchive, Document]:
+        parsed = _parse(path)
+        if parsed.id is None:
+            raise IsADirectoryError(path)
+        try:
+            archive = await self._client[parsed.archive].pinned()
+            return archive, await archive.document(parsed.id)
+        except NotFoundError:
+            raise _missing(path) from None
+
+
+class QuireFile(AbstractBufferedFile):  # type: ignore[misc]
+    """A document; of one state of its archive."""
+
+    def __init__(self, fs: QuireFileSystem, path: str, archive: AsyncArchive,
+                 document: Document, block_size: Any, options: Dict[str, Any]) -> None:
+        self._archive = archive
+        self._document = document
+        self.details = _info(path, document)
+        super().__init__(fs, path, mode="rb", block_size=block_size or "default",
+                         size=document.size, **{name: value for name, value in options.items()
+                                                if name in ("cache_type", "cache_options")})
+
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        end = min(end, self.size)
+        if start >= end:
+            return b""
+        data: bytes = sync(self.fs.loop, self._archive.read_range,
+                           self._document.offset + start, end - start)
+        return data

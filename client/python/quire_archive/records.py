@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of what is read, and descriptions of what was read."""
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import re
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+from .errors import QuireError
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+_MILLISECOND = datetime.timedelta(milliseconds=1)
+_INT64_MAX = 2**63 - 1
+
+
+class Span(NamedTuple):
+    """Bytes [offset, offset + size) of an archive's documents put end to end."""
+
+    offset: int
+    size: int
+
+
+# A point in time: a datetime (naive: UTC), milliseconds since 1970, or text as
+# `quire get --at` takes it: "2022-06" and "20220615123045" stand for their last moment.
+Time = Union[datetime.datetime, int, str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Key:
+    """Names a document, or a part of it, where an id or ordinal is not enough."""
+
+    # bytes or text (in UTF-8): an id. int: an ordinal, from 0, in archive order.
+    name: Union[bytes, str, int]
+    # With an id: the capture that was current at this time; None: the newest.
+    at: Optional[Time] = None
+    # With an id: only documents of these WARC record types; "" is that of
+    # documents that are not from a WARC. None: responses; if there are none,
+    # resources; if there are none, "".
+    record_types: Optional[Sequence[str]] = None
+    # With an id: the n-th document of that id, from 0, of any type and time.
+    occurrence: Optional[int] = None
+    # (offset, size) in the document; None: all of it.
+    range: Optional[Tuple[int, int]] = None
+
+
+AnyKey = Union[bytes, str, int, Key, Span]
+
+
+class Document:
+    """Description of a document."""
+
+    __slots__ = ("ordinal", "id", "offset", "size", "capture_time_ms", "media_type",
+                 "record_type")
+
+    # From 0, in archive order.
+    ordinal: int
+    # Any bytes; may be empty, and may repeat.
+    id: bytes
+    # Of its first byte among all bytes of the archive.
+    offset: int
+    size: int
+    # Since 1970-01-01 UTC; None if the source has none.
+    capture_time_ms: Optional[int]
+    # Such as "text/html".
+    media_type: Optional[str]
+    # Such as "response"; None if the document is not from a WARC.
+    record_type: Optional[str]
+
+    @property
+    def name(self) -> str:
+        """The id as text; bytes that are not UTF-8 become surrogates."""
+        return self.id.decode("utf-8", "surrogateescape")
+
+    @property
+    def capture_time(self) -> Optional[datetime.datetime]:
+        """In UTC."""
+        if self.capture_time_ms is None:
+            return None
+        return _EPOCH + self.capture_time_ms * _MILLISECOND
+
+    def _fields(self) -> Tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in self.__slots__)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Document) and self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        return hash((self.ordinal, self.id))
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+        return f"Document({fields})"
+
+
+def make_document(message: Any, _new: Any = object.__new__) -> Document:
+    """Copies a message Document."""
+    document: Document = _new(Document)
+    span = message.range
+    document.ordinal = message.ordinal
+    document.id = message.id
+    document.offset = span.offset
+    document.size = span.size_bytes
+    time = message.capture_time_ms
+    document.capture_time_ms = (
+        time if time or message.HasField("capture_time_ms") else None)
+    document.media_type = message.media_type or None
+    document.record_type = message.record_type or None
+    return document
+
+
+class Prefix(NamedTuple):
+    """A common prefix of ids, in a listing by levels."""
+
+    id: bytes
+
+    @property
+    def name(self) -> str:
+        """The prefix as text; bytes that are not UTF-8 become surrogates."""
+        return self.id.decode("utf-8", "surrogateescape")
+
+
+@dataclasses.dataclass(frozen=True)
+class ArchiveInfo:
+    """Description of an archive."""
+
+    name: str
+    # Equal archives have equal uuids.
+    uuid: str
+    # Of all documents.
+    size: int
+    # Of all files on the server's disk.
+    stored_size: int
+    document_count: int
+    codec: str
+    # None: blocks need no dictionary.
+    dictionary_hash: Optional[str]
+    dictionary_size: int
+    # False: the server is still opening it.
+    is_open: bool
+
+
+def make_info(message: Any) -> ArchiveInfo:
+    """Copies a message ArchiveDescription."""
+    return ArchiveInfo(
+        name=message.name, uuid=message.uuid, size=message.size_bytes,
+        stored_size=message.stored_size_bytes, document_count=message.document_count,
+        codec=message.codec, dictionary_hash=message.dictionary_hash or None,
+        dictionary_size=message.dictionary_size_bytes,
+        # ARCHIVE_STATE_OPENING.
+        is_open=message.state != 2)
+
+
+class Answer:
+    """The answer to one key of get_many()."""
+
+    __slots__ = ("key", "document", "error", "_data")
+
+    def __init__(self, key: AnyKey, document: Optional[Document], data: bytes,
+                 error: Optional[QuireError] = None) -> None:
+        # As it was given.
+        self.key = key
+        # None for a Span, and if there is an error.
+        self.document = document
+        # None if the read succeeded.
+        self.error = error
+        self._data = data
+
+    @property
+    def data(self) -> bytes:
+        """The bytes. Raises `error` if there is one."""
+        if self.error is not None:
+            raise self.error
+        return self._data
+
+    def __repr__(self) -> str:
+        what = f"{len(self._data)} bytes" if self.error is None else repr(self.error)
+        return f"Answer({self.key!r}: {what})"
+
+
+Headers = List[Tuple[str, str]]
+
+
+def header(fields: Headers, name: str) -> str:
+    """The first value of a header field that is not empty; "" without one."""
+    for field, value in fields:
+        if value and field.lower() == name.lower():
+            return value
+    return ""
+
+
+@dataclasses.dataclass
+class Payload:
+    """A page of a crawl as a browser would have received it."""
+
+    # The document with the payload.
+    document: Document
+    # Without headers, chunks and content coding.
+    data: bytes
+    # The revisit record that refers to `document`, if one was followed.
+    revisit: Optional[Document] = None
+    # Not empty: the newest capture is a revisit of a record that the archive does
+    # not have, as this text says; `document` is then the newest that it has.
+    unresolved: str = ""
+    # Header of the WARC record; None if the document is not from a WARC.
+    warc_headers: Optional[Headers] = None
+    # Of the HTTP response; None if the record has no HTTP header.
+    http_status: Optional[int] = None
+    http_headers: Optional[Headers] = None
+
+
+_TIME = re.compile(
+    r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[Tt ](\d\d)(?::(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?)?[Zz]?)?)?)?"
+    r"|(\d{4})(\d\d)(?:(\d\d)(?:(\d\d)(?:(\d\d)(\d\d)?)?[Zz]?)?)?", re.ASCII)
+
+
+def parse_period(text: str) -> Tuple[int, int]:
+    """First and last millisecond of a year, month, day, hour, minute, second or moment."""
+    match = _TIME.fullmatch(text)
+    if match is None:
+        raise ValueError("a time must look like 2022, 2022-06, 2022-06-15, "
+                         "2022-06-15T12:30Z, 2022-06-15T12:30:45Z or 20220615123045, in UTC, "
+                         f"got {text!r}")
+    groups = match.groups()
+    fraction = groups[6]
+    parts = [int(part) for part in (groups[:6] if groups[0] else groups[7:]) if part]
+    padded = parts + [1970, 1, 1, 0, 0, 0][len(parts):]
+    try:
+        year, month, day, hour, minute, second = padded
+        first = datetime.datetime(year, month, day, hour, minute, second,
+                                  tzinfo=datetime.timezone.utc)
+    except ValueError:
+        raise ValueError(f"there is no such date and time as {text!r}") from None
+    begin = (first - _EPOCH) // _MILLISECOND
+    if fraction:
+        digits = fraction[:3]
+        begin += int(digits.ljust(3, "0"))
+        return begin, begin + 10 ** (3 - len(digits)) - 1
+    return begin, (_next(first, len(parts)) - _EPOCH) // _MILLISECOND - 1
+
+
+def _next(first: datetime.datetime, unit: int) -> datetime.datetime:
+    """The start of the next year (unit 1), month (2), ... second (6)."""
+    if unit == 1:
+        return first.replace(year=first.year + 1)
+    if unit == 2:
+        return (first + datetime.timedelta(days=31)).replace(day=1)
+    return first + [datetime.timedelta(days=1), datetime.timedelta(hours=1),
+                    datetime.timedelta(minutes=1), datetime.timedelta(seconds=1)][unit - 3]
+
+
+def to_milliseconds(time: Time) -> int:
+    """The last millisecond of `time`, since 1970."""
+    if isinstance(time, str):
+        return parse_period(time)[1]
+    if isinstance(time, datetime.datetime):
+        if time.tzinfo is None:
+            time = time.replace(tzinfo=datetime.timezone.utc)
+        return (time - _EPOCH) // _MILLISECOND
+    if abs(time) > _INT64_MAX:
+        raise ValueError(f"a time must fit in 64 bits, got {time}")
+    return time
+
+
+class Target(NamedTuple):
+    """A key, as requests and checks need it."""
+
+    key: AnyKey
+    # An id, an ordinal, or None: bytes of the archive.
+    name: Union[bytes, int, None]
+    # Of the document, or of the archive; None: the whole document.
+    part: Optional[Tuple[int, int]]
+
+
+def to_id(name: Union[bytes, str]) -> bytes:
+    """Bytes of an id."""
+    return name.encode("utf-8", "surrogateescape") if isinstance(name, str) else bytes(name)
+
+
+def resolve(key: AnyKey) -> Target:
+    """Raises TypeError if `key` is none."""
+    if isinstance(key, (str, bytes, bytearray)):
+        return Target(key, to_id(key), None)
+    if isinstance(key, int):
+        return Target(key, key, None)
+    if isinstance(key, Span):
+        return Target(key, None, key)
+    if isinstance(key, Key):
+        name = key.name if isinstance(key.name, int) else to_id(key.name)
+        return Target(key, name, key.range)
+    raise TypeError(f"a key must be str, bytes, int, Key or Span, got {type(key).__name__}")
+
+
+def fill(target: Target, message: Any) -> None:
+    """Sets `range` or `document` of a ReadRequest or a BatchItem."""
+    name, part = target.name, target.part
+    if name is None:
+        assert part is not None
+        _fill_range(part, message.range)
+        return
+    document = message.document
+    if isinstance(name, int):
+        document.ordinal = name
+    else:
+        document.id = name
+    if part is not None:
+        _fill_range(part, document.range)
+    if isinstance(target.key, Key):
+        key = target.key
+        if key.at is not None:
+            document.at_time_ms = to_milliseconds(key.at)
+        if key.occurrence is not None:
+            document.occurrence = key.occurrence
+        if key.record_types is not None:
+            document.record_types.extend(key.record_types)
+
+
+def _fill_range(part: Tuple[int, int], message: Any) -> None:
+    message.offset, message.size_bytes = part

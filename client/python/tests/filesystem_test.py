@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fsspec file system: every document has one path, and every path its document."""
+import io
+import pathlib
+import pickle
+import random
+import tarfile
+import tempfile
+import unittest
+
+import fsspec
+
+import quire_archive as quire
+from quire_archive.fs import QuireFileSystem, make_path
+from package_harness import LiveServer, QUIRED, SEED, build, environment
+# pylint: disable=wrong-import-order
+from crawl_test import Crawl
+
+# Ids that are empty names, directories and documents at once, or no text.
+ODD_IDS = [b"plain.txt", b"a", b"a/", b"a//", b"a/b", b"a/b/c", b"a-b", b"a%2Fb", b"%", b"%empty",
+           b"%self", b"x/%self", b"https://example.org/", b"https://example.org/?q=[1]*",
+           "\u00e4/\u20ac".encode(), b"\xff\xfe/\x80", b"dir/.", b"dir/..", b"c::d", b"bell\x07/tab\tx",
+           b"deep/1/2/3/4"]
+
+
+def write_tar(path, documents):
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as tar:
+        for name, data in documents.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+
+
+class FilesystemTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        directory = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        draw = random.Random(SEED)
+        cls.tables = {f"t{n % 3}/part-{n:03}.csv": b"id,text\n" + b"".join(
+            b"%d,row %d\n" % (row, draw.randrange(999)) for row in range(n)) for n in range(120)}
+        write_tar(directory / "tables.tar", cls.tables)
+        # Records of a crawl may have any id.
+        crawl = Crawl()
+        cls.odd = {}
+        for number, name in enumerate(ODD_IDS):
+            crawl.add("resource", name.decode("latin-1"), "2021-01-01T00:00:00Z",
+                      b"body %d" % number, "text/plain")
+            raw = crawl.records[-1].replace(name.decode("latin-1").encode(), name)
+            crawl.records[-1] = raw
+        for date in ("2020-01-01T00:00:00Z", "2022-01-01T00:00:00Z", "2021-01-01T00:00:00Z"):
+            crawl.add_response("http://often.org/page", date, date.encode())
+        crawl.add("conversion", "http://often.org/text", "2021-01-01T00:00:00Z", b"text",
+                  "text/plain")
+        crawl.write(directory / "odd.warc.gz")
+        cls.server = cls.enterClassContext(LiveServer(QUIRED, [
+            f"tables={build(directory / 'tables.quire', directory / 'tables.tar')}",
+            f"odd={build(directory / 'odd.quire', directory / 'odd.warc.gz')}"]))
+        cls.fs = fsspec.filesystem("quire", server=cls.server.address)
+        cls.client = cls.enterClassContext(quire.connect(cls.server.address))
+
+    def test_the_entry_point_and_urls(self):
+        self.assertIsInstance(self.fs, QuireFileSystem)
+        with fsspec.open(f"quire://{self.server.address}/tables/t0/part-003.csv") as file:
+            self.assertEqual(file.read(), self.tables["t0/part-003.csv"])
+        with environment(QUIRE_SERVER=self.server.address):
+            QuireFileSystem.clear_instance_cache()
+            with fsspec.open("quire://tables/t1/part-004.csv", "rt") as file:
+                self.assertEqual(file.readline(), "id,text\n")
+        copy = pickle.loads(pickle.dumps(self.fs))
+        self.assertEqual(copy.cat_file("tables/t0/part-003.csv"), self.tables["t0/part-003.csv"])
+
+    def test_every_document_has_one_path(self):
+        found = self.fs.find("odd")
+        ids = {document.id for document in self.client["odd"]}
+        self.assertLessEqual({b"a", b"a/", b"a//", b"a/b", b"a/b/c", b"%self", b"x/%self"}, ids)
+        ids.remove(b"http://often.org/text")
+        self.assertEqual(len(found), len(ids))
+        self.assertEqual(len(set(found)), len(found))
+        read = self.fs.cat(found)
+        self.assertEqual({data for data in read.values()},
+                         {self.client["odd"].read(name) for name in ids})
+        for path in found:
+            info = self.fs.info(path)
+            self.assertEqual((info["type"], info["size"]), ("file", len(read[path])), path)
+            with self.fs.open(path) as file:
+                self.assertEqual(file.read(), read[path])
+        for name in ids:
+            self.assertEqual(self.fs.cat_file(make_path("odd", name)),
+                             self.client["odd"].read(name), name)
+
+    def test_a_document_that_is_a_directory(self):
+        self.assertEqual(self.fs.info("odd/a")["type"], "directory")
+        self.assertIn("odd/a/%self", self.fs.ls("odd/a", detail=False))
+        self.assertEqual(self.fs.cat_file("odd/a"), self.fs.cat_file("odd/a/%self"))
+        self.assertNotEqual(self.fs.cat_file("odd/a"), self.fs.cat_file("odd/a/%empty"))
+
+    def test_the_newest_of_several(self):
+        path = "odd/http:/%empty/often.org/page"
+        self.assertEqual(self.fs.cat_file(path), self.client["odd"].read("http://often.org/page"))
+        self.assertEqual(self.fs.modified(path).isoformat(), "2022-01-01T00:00:00+00:00")
+        (entry,) = [e for e in self.fs.ls("odd/http:/%empty/often.org")]
+        self.assertEqual((entry["name"], entry["size"]), (path, len(self.fs.cat_file(path))))
+
+    def test_listings(self):
+        self.assertEqual([e["name"] for e in self.fs.ls("")], ["odd", "tables"])
+        self.assertEqual(self.fs.ls("tables", detail=False), ["tables/t0", "tables/t1", "tables/t2"])
+        self.assertEqual(sorted(self.fs.find("quire://tables")),
+                         sorted(f"tables/{name}" for name in self.tables))
+        self.assertEqual(sorted(self.fs.glob("tables/*/part-00*.csv")),
+                         sorted(f"tables/{name}" for name in self.tables if "part-00" in name))
+        self.assertEqual([d for _, d, _ in self.fs.walk("tables")][0], ["t0", "t1", "t2"])
+        self.assertTrue(self.fs.isdir("tables/t0"))
+        self.assertFalse(self.fs.exists("tables/none"))
+        for call in (lambda: self.fs.info("tables/none"), lambda: self.fs.ls("none"),
+                     lambda: self.fs.cat_file("tables/none"), lambda: self.fs.open("none/a"),
+                     lambda: self.fs.ls("tables/none")):
+            with self.assertRaises(FileNotFoundError):
+                call()
+        with self.assertRaises(NotImplementedError):
+            self.fs.modified("tables/t0")
+        with self.assertRaises(NotImplementedError):
+            self.fs.open("tables/new", "wb")
+
+    def test_ranges_are_slices(self):
+        draw = random.Random(SEED)
+        names = draw.choices(list(self.tables), k=500)
+        bounds = [(draw.choice((None, 0, 3, 50, -5, 5000)), draw.choice((None, 0, 9, 80, -3, 5000)))
+                  for _ in names]
+        paths = [f"tables/{name}" for name in names]
+        found = self.fs.cat_ranges(paths, [b for b, _ in bounds], [e for _, e in bounds])
+        for name, (begin, end), data in zip(names, bounds, found):
+            self.assertEqual(data, self.tables[name][begin:end], (SEED, name, begin, end))
+        first, missing = self.fs.cat_ranges(["tables/t0/part-003.csv", "tables/no"], 0, 4)
+        self.assertEqual(first, b"id,t")
+        self.assertIsInstance(missing, FileNotFoundError)
+        with self.assertRaises(FileNotFoundError):
+            self.fs.cat_ranges(["tables/no"], 0, 4, on_error="raise")
+
+    def test_files_seek(self):
+        name = "t2/part-119.csv"
+        with self.fs.open(f"tables/{name}", block_size=100) as file:
+            self.assertEqual(file.size, len(self.tables[name]))
+            file.seek(-20, 2)
+            self.assertEqual(file.read(), self.tables[name][-20:])
+            file.seek(7)
+            self.assertEqual(file.read(500), self.tables[name][7:507])
+
+
+if __name__ == "__main__":
+    unittest.main()
