@@ -138,6 +138,21 @@ class LinesTest(unittest.TestCase):
         self.quired("plan", "--split", "lines", "--json", plan, "logs")
         self.assertIn("cells", plan.read_text())
 
+    def test_a_line_takes_few_bits_in_memory(self):
+        for name in ("logs", "again"):
+            inspected = self.inspect(name)
+            memory = inspected["memory"]
+            taken = 8 * (memory["document_ids_bytes"] + memory["document_starts_bytes"])
+            self.assertLess(taken / inspected["document_count"], 24)
+        # Too few lines for a run, and lines that others lie between: these are stored.
+        for number in (1, 2):
+            (self.directory / str(number)).mkdir()
+            (self.directory / str(number) / "same.log").write_bytes(b"text\n" * 200)
+        (self.directory / "short.log").write_bytes(b"text\n" * 63)
+        self.build("stored", "1", "2", "short.log")
+        self.quired("verify", self.path("stored"))
+        self.assertGreater(self.inspect("stored")["memory"]["document_ids_bytes"], 463)
+
     def test_names_bad_and_repeated_records(self):
         (self.directory / "bad.jsonl").write_bytes(
             b'{"id":1}\n{"id":2}\n{"id":1}\n{"no":1}\n{"id":\n')
