@@ -246,7 +246,7 @@ ARCHIVE = [
     Mutation("server/archive/format/archive_format.cc", "      return name.size() == 16 &&\n",
              "      return name.size() >= 16 &&\n", "archive_writer_test",
              "files of others are taken for an archive's"),
-    Mutation("server/archive/index/document_index.cc",
+    Mutation("server/archive/index/id_index.cc",
              "if (repeats[rank] && ordinal < previous) {",
              "if (repeats[rank] && ordinal == previous) {", "golden_test",
              "documents of one id are out of order"),

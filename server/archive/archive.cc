@@ -316,7 +316,7 @@ absl::StatusOr<std::vector<DocumentOrdinal>> Archive::FindDocuments(
   std::vector<DocumentOrdinal> found;
   for (const Segment& segment : segments_) {
     const DocumentIndex& documents = segment.reader.documents();
-    const IdTable::Ranks ranks = documents.ids().Find(id);
+    const IdIndex::Ranks ranks = documents.ids().Find(id);
     for (uint64_t rank = ranks.begin; rank < ranks.end; ++rank) {
       found.push_back({segment.first_ordinal + documents.OrdinalAtRank(rank)});
     }
@@ -333,7 +333,7 @@ Archive::FoundDocument Archive::FindDocument(
   FoundDocument found;
   for (const Segment& segment : segments_) {
     const DocumentIndex& documents = segment.reader.documents();
-    const IdTable::Ranks ranks = documents.ids().Find(id);
+    const IdIndex::Ranks ranks = documents.ids().Find(id);
     // An occurrence in an earlier segment wraps to a rank far above the number
     // of documents.
     const uint64_t end = found.count + ranks.count();
@@ -352,7 +352,7 @@ Archive::FoundDocument Archive::FindCapture(
   std::optional<Capture> best;
   for (const Segment& segment : segments_) {
     const DocumentIndex& documents = segment.reader.documents();
-    const IdTable::Ranks ranks = documents.ids().Find(id);
+    const IdIndex::Ranks ranks = documents.ids().Find(id);
     found.count += ranks.count();
     std::optional<Capture> capture = documents.FindCapture(ranks, selection);
     if (capture.has_value()) {
@@ -420,7 +420,7 @@ class Archive::ListingWalk {
 
   Document document() const {
     const Segment& segment = *segments_[next_.top()];
-    const IdTable::Cursor& cursor = cursors_[next_.top()];
+    const IdIndex::Cursor& cursor = cursors_[next_.top()];
     Document document = segment.Describe(
         segment.reader.documents().OrdinalAtRank(cursor.rank()));
     document.id = std::string(cursor.id());
@@ -439,8 +439,8 @@ class Archive::ListingWalk {
     while (!at_end() && absl::StartsWith(id(), prefix)) {
       const size_t i = next_.top();
       next_.pop();
-      const IdTable& ids = IdsOf(*segments_[i]);
-      cursors_[i] = IdTable::Cursor(ids, RankPast(ids, prefix));
+      const IdIndex& ids = IdsOf(*segments_[i]);
+      cursors_[i] = IdIndex::Cursor(ids, RankPast(ids, prefix));
       PushIfListed(i);
     }
   }
@@ -456,7 +456,7 @@ class Archive::ListingWalk {
     }
   };
 
-  static const IdTable& IdsOf(const Segment& segment) {
+  static const IdIndex& IdsOf(const Segment& segment) {
     return segment.reader.documents().ids();
   }
 
@@ -476,7 +476,7 @@ class Archive::ListingWalk {
   }
 
   // The rank of the first id after all that start with `prefix`.
-  uint64_t RankPast(const IdTable& ids, absl::string_view prefix) {
+  uint64_t RankPast(const IdIndex& ids, absl::string_view prefix) {
     ++cost_.search_count;
     while (absl::ConsumeSuffix(&prefix, "\xFF")) {
     }
@@ -506,7 +506,7 @@ class Archive::ListingWalk {
   ListingCost cost_;
   // Of the same segments.
   std::vector<const Segment*> segments_;
-  std::vector<IdTable::Cursor> cursors_;
+  std::vector<IdIndex::Cursor> cursors_;
   // Indexes of cursors at listed ids, the first id on top.
   std::priority_queue<size_t, std::vector<size_t>, ComesLater> next_;
 };

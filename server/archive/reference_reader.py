@@ -67,6 +67,7 @@ SEGMENT = {
     9: "stored_text_size",
     10: "run_count",
     12: "span_count",
+    13: "derived_id_count",
 }
 MEMBER = {1: "codec", 2: "block_count", 3: "size", 4: "stored_size"}
 SECTION = {1: "type", 2: "size", 3: "stored_size"}

@@ -2,6 +2,7 @@
 """FORMAT.md, sections 5 and 6: segments."""
 
 import bisect
+import itertools
 import operator
 import os
 import struct
@@ -21,6 +22,7 @@ from reference_codecs import (
 )
 
 
+ID_RUNS = 11
 TEXT_CHECKSUMS = 0x8000000A
 
 
@@ -69,7 +71,7 @@ class Segment:
         self.block_count, self.document_count = fields.u64(), fields.u64()
         self.size, self.id_size = fields.u64(), fields.u64()
         self.blocks_end, self.chain = fields.u64(), fields.u64()
-        section_count, reserved = fields.u32(), fields.u32()
+        section_count, self.derived_id_count = fields.u32(), fields.u32()
         stored_checksum = fields.u64()
         require(fields.take(8) == magic(b"E"), f"{self.name}: end magic")
         require(section_count <= 16, f"{self.name}: number of sections")
@@ -79,10 +81,10 @@ class Segment:
             stored_checksum == checksum(self.data[table_start:-16], self.number),
             f"{self.name}: footer checksum",
         )
-        require(reserved == 0, f"{self.name}: reserved field")
         require(
             (self.block_count, self.document_count, self.size, self.id_size)
             == tuple(expected[k] for k in ("block_count", "document_count", "size", "id_size"))
+            and self.derived_id_count == expected["derived_id_count"]
             and stored_checksum == expected["footer_checksum"],
             f"{self.name}: trailer differs from the manifest",
         )
@@ -90,7 +92,8 @@ class Segment:
         require(
             self.block_count < 1 << 40
             and self.document_count < 1 << 32
-            and self.id_size <= 65535 * self.document_count,
+            and self.derived_id_count <= self.document_count
+            and self.id_size <= 65535 * (self.document_count - self.derived_id_count),
             f"{self.name}: counts",
         )
         require(
@@ -101,8 +104,14 @@ class Segment:
         )
         self.parse_table(table_start, section_count, expected)
         require(
-            2 * self.document_count <= len(self.sections.get(3, b"")),
+            2 * (self.document_count - self.derived_id_count) <= len(self.sections.get(3, b"")),
             f"{self.name}: more documents than ids",
+        )
+        require(
+            self.derived_id_count > 0 and len(self.sections.get(2, b"")) > self.document_count
+            if ID_RUNS in self.sections
+            else self.derived_id_count == 0,
+            f"{self.name}: derived ids",
         )
 
     def check_blocks_and_runs(self, expected):
@@ -142,7 +151,7 @@ class Segment:
             require(position <= table_start, f"{name}: stored size")
             if kind >> 31 and kind != TEXT_CHECKSUMS:
                 continue
-            require(1 <= kind <= 9 or kind == TEXT_CHECKSUMS, f"{name}: unknown type")
+            require(1 <= kind <= 9 or kind in (ID_RUNS, TEXT_CHECKSUMS), f"{name}: unknown type")
             require(size <= 1 << 40, f"{name}: size")
             stored = self.data[offset:position]
             require(checksum(stored) == stored_checksum, f"{name}: checksum")
@@ -206,8 +215,8 @@ class Segment:
             start += sizes[i]
 
     def parse_ids(self):
-        """Sections 6.3 and 6.4; the ids by ordinal."""
-        count = self.document_count
+        """Sections 6.3, 6.4 and 6.10; the ids by ordinal."""
+        count = self.document_count - self.derived_id_count
         fields = self.section(3)
         shared = [fields.varint() for _ in range(count)]
         own = [fields.varint() for _ in range(count)]
@@ -226,8 +235,9 @@ class Segment:
             by_rank.append(previous)
         require(fields.position == len(fields.data), f"{fields.name}: size")
         require(sum(map(len, by_rank)) == self.id_size, f"{fields.name}: id_size_bytes")
+        ids_of_entries = self.parse_id_runs(by_rank)
         if 4 not in self.sections:
-            return by_rank
+            return list(itertools.chain(*ids_of_entries))
         expected = 0
         by_ordinal = [None] * count
         last = -1
@@ -241,9 +251,41 @@ class Segment:
                 rank == 0 or by_rank[rank] != by_rank[rank - 1] or ordinal > last,
                 f"{self.name}: document order among equal ids",
             )
-            by_ordinal[ordinal] = by_rank[rank]
+            by_ordinal[ordinal] = ids_of_entries[rank]
             last, expected = ordinal, ordinal + 1
-        return by_ordinal
+        return list(itertools.chain(*by_ordinal))
+
+    def parse_id_runs(self, entries):
+        """Section 6.10: the ids of each entry, by ordinal."""
+        ids_of_entries = [[entry] for entry in entries]
+        if ID_RUNS not in self.sections:
+            return ids_of_entries
+        fields = self.section(ID_RUNS)
+        run_count = fields.varint()
+        require(1 <= run_count <= len(fields.data), f"{fields.name}: number of runs")
+        steps, firsts = fields.inner_column(run_count), fields.inner_column(run_count)
+        counts, entry, rest = fields.column(run_count), 0, self.derived_id_count
+        for i, (step, first, count) in enumerate(zip(steps, firsts, counts)):
+            entry += step
+            require((i == 0 or step > 0) and entry < len(entries), f"{fields.name}: entry")
+            require(
+                2 <= count <= rest + 1 and first + count <= 10**18, f"{fields.name}: numbers"
+            )
+            rest -= count - 1
+            numbers = [b"%d" % number for number in range(first, first + count)]
+            lowest = min(numbers)
+            require(entries[entry].endswith(lowest), f"{fields.name}: lowest id")
+            prefix = entries[entry][: -len(lowest)]
+            ids_of_entries[entry] = [prefix + number for number in numbers]
+            highest = max(ids_of_entries[entry])
+            require(max(map(len, ids_of_entries[entry])) <= 65535, f"{fields.name}: id too long")
+            require(
+                (entry == 0 or entries[entry - 1] < entries[entry])
+                and (entry + 1 == len(entries) or highest < entries[entry + 1]),
+                f"{fields.name}: ids between those of a run",
+            )
+        require(rest == 0, f"{fields.name}: sum of runs")
+        return ids_of_entries
 
     def parse_times(self):
         if 5 not in self.sections:

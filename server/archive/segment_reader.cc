@@ -14,6 +14,7 @@
 #include "server/archive/format/block_frame.h"
 #include "server/archive/format/column.h"
 #include "server/archive/format/section_compression.h"
+#include "server/archive/index/id_index.h"
 #include "server/archive/index/slice_counter.h"
 
 namespace quire {
@@ -43,6 +44,8 @@ absl::string_view SectionName(uint32_t type) {
       return "layout";
     case SectionType::kBlockSpans:
       return "block spans";
+    case SectionType::kIdRuns:
+      return "id runs";
     case SectionType::kTextChecksums:
       return "text checksums";
   }
@@ -101,6 +104,10 @@ absl::Status CompareWithManifest(const SegmentFooter& footer,
   }
   if (footer.id_size_bytes != expected.id_size_bytes) {
     return Differs("size of ids", footer.id_size_bytes, expected.id_size_bytes);
+  }
+  if (footer.derived_id_count != expected.derived_id_count) {
+    return Differs("number of computed ids", footer.derived_id_count,
+                   expected.derived_id_count);
   }
   // The loaded sections must be those that the memory was estimated from.
   const bool same_sections = std::ranges::equal(
@@ -393,6 +400,7 @@ void SegmentReader::AddMemory(ArchiveMemory& memory) const {
 
 uint64_t SegmentReader::EstimateMemoryBytes(const ManifestSegment& segment) {
   const uint64_t count = segment.document_count;
+  const uint64_t entry_count = count - segment.derived_id_count;
   uint64_t size_bytes =
       kSegmentFixedMemoryBytes +
       EliasFano::EstimateBytes(segment.block_count + 1,
@@ -404,15 +412,18 @@ uint64_t SegmentReader::EstimateMemoryBytes(const ManifestSegment& segment) {
       SegmentLayout::EstimateBytes(segment.size_bytes,
                                    segment.stored_text_size_bytes,
                                    segment.run_count) +
-      CaptureOrder::EstimateBytes(count);
+      CaptureOrder::EstimateBytes(entry_count, count);
   for (const ManifestSection& section : segment.sections) {
     switch (static_cast<SectionType>(section.type)) {
       case SectionType::kDocumentIds:
-        size_bytes += IdTable::EstimateBytes(count, section.size_bytes,
+        size_bytes += IdTable::EstimateBytes(entry_count, section.size_bytes,
                                              segment.id_size_bytes);
         break;
       case SectionType::kDocumentOrder:
-        size_bytes += InvertiblePermutation::EstimateBytes(count);
+        size_bytes += InvertiblePermutation::EstimateBytes(entry_count);
+        break;
+      case SectionType::kIdRuns:
+        size_bytes += IdIndex::EstimateRunsBytes(section.size_bytes);
         break;
       case SectionType::kCaptureTimes:
         size_bytes +=

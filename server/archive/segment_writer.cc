@@ -11,6 +11,7 @@
 #include "server/archive/format/block_frame.h"
 #include "server/archive/format/column.h"
 #include "server/archive/format/section_compression.h"
+#include "server/archive/index/id_runs.h"
 #include "server/archive/index/slice_counter.h"
 
 namespace quire {
@@ -172,6 +173,7 @@ absl::Status SegmentWriter::AppendSections(bool has_layout) {
         return AppendSection(type, AsBytes(raw));
       },
       footer_.id_size_bytes));
+  footer_.derived_id_count = documents_.derived_id_count();
   if (has_layout) {
     QUIRE_RETURN_IF_ERROR(
         AppendSection(SectionType::kLayout, AsBytes(EncodeLayout(*layout_))));
@@ -179,6 +181,10 @@ absl::Status SegmentWriter::AppendSections(bool has_layout) {
   if (!spans_.empty()) {
     QUIRE_RETURN_IF_ERROR(AppendSection(SectionType::kBlockSpans,
                                         AsBytes(EncodeBlockSpans(spans_))));
+  }
+  if (!documents_.id_runs().empty()) {
+    QUIRE_RETURN_IF_ERROR(AppendSection(
+        SectionType::kIdRuns, AsBytes(EncodeIdRuns(documents_.id_runs()))));
   }
   if (has_layout && !layout_->checksums.empty()) {
     QUIRE_RETURN_IF_ERROR(
@@ -214,6 +220,7 @@ absl::StatusOr<ManifestSegment> SegmentWriter::Finish() {
   segment.run_count =
       has_layout ? layout_->runs.size() : (text_size_bytes_ == 0 ? 0 : 1);
   segment.span_count = spans_.size();
+  segment.derived_id_count = footer_.derived_id_count;
   for (const SectionEntry& entry : footer_.sections) {
     segment.sections.push_back(
         {entry.type, entry.size_bytes, entry.stored_size_bytes});

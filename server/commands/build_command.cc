@@ -50,12 +50,20 @@ one id; a record without a URI has its WARC-Record-ID as id. Record type, date
 and media type are attributes. quire get prints the payload of the newest
 response of a URL, without headers.
 
+With --split lines, lines are documents: a line's bytes include its line end,
+so that the lines of a file together are the file. With --id-field a file whose
+first character is { is JSON Lines, any other a CSV with a header line. A CSV
+record with line ends in quotes is one document. Records without the field keep
+the id FILE:LINE and are named.
+
 Examples:
   quired build -o docs.quire /usr/share/doc
   quired build -o crawl.quire crawl-*.warc.gz
   quired build -o all.quire --expand --expand-ids member --keep-going crawls/
   quired build -o site.quire --exclude .git/ --exclude '*.map' --prefix site/ www
   quired build -o kept.quire --objective archive data/
+  quired build -o logs.quire --split lines /var/log/nginx
+  quired build -o facts.quire --split lines --id-field key facts.jsonl.zst
   tar -c directory | quired build -o directory.quire --codec rlz:max -
 
 A build that is stopped or fails leaves nothing at OUT. A killed build leaves

@@ -44,6 +44,8 @@ const char* NameOf(EntryNote note) {
     case EntryNote::kUnexpanded:
       return "one document, not expanded: ";
     case EntryNote::kMisnamed:
+    case EntryNote::kBadRecord:
+    case EntryNote::kRepeatedId:
       return "";
   }
   return "";
@@ -53,9 +55,9 @@ const char* NameOf(EntryNote note) {
 
 void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options) {
   subcommand
-      .add_option(
-          "INPUT", options.inputs,
-          "Directory, tar, zip, WARC, ARC, WACZ or file; - is a tar on stdin")
+      .add_option("INPUT", options.inputs,
+                  "Directory, tar, zip, WARC, ARC, WACZ or file; - is a tar on "
+                  "stdin, or with --split any file")
       ->type_name("")
       ->required();
   subcommand.add_flag(
@@ -70,6 +72,7 @@ void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options) {
       ->type_name("FORM")
       ->check(CLI::IsMember({"path", "member"}))
       ->capture_default_str();
+  AddSplitOptions(subcommand, options);
   subcommand
       .add_option("--exclude", options.id_rules.exclude_globs,
                   "Skip documents whose path in the input matches, and "
@@ -97,6 +100,27 @@ void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options) {
                       "Name everything that is skipped; no progress");
 }
 
+void AddSplitOptions(CLI::App& subcommand, BuildInputOptions& options) {
+  CLI::Option* const split =
+      subcommand
+          .add_option("--split", options.split,
+                      "Make each line of a file a document, with id FILE:LINE; "
+                      "files may be compressed, as a whole")
+          ->type_name("lines")
+          ->check(CLI::IsMember({"lines"}));
+  subcommand
+      .add_option("--id-field", options.line_split.id_field,
+                  "Id of a line: this member of JSON Lines, or this column of "
+                  "a CSV with a header line")
+      ->type_name("NAME")
+      ->needs(split);
+  subcommand
+      .add_option("--text-field", options.line_split.text_field,
+                  "Store only this member or column of each line")
+      ->type_name("NAME")
+      ->needs(split);
+}
+
 void AddInputSizeMaxOption(CLI::App& subcommand, BuildInputOptions& options) {
   AddByteSizeOption(subcommand, "--input-size-max",
                     options.input_size_bytes_max,
@@ -116,7 +140,16 @@ absl::StatusOr<SourceOptions> MakeSourceOptions(
     return absl::InvalidArgumentError(
         "--input-size-max must be at least 1 byte, got 0");
   }
+  const LineSplit& fields = options.line_split;
+  if (!fields.id_field.empty() && fields.id_field == fields.text_field) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--id-field and --text-field must differ, got ",
+                     QuotedText(fields.id_field), " for both"));
+  }
   SourceOptions source;
+  if (!options.split.empty()) {
+    source.split = fields;
+  }
   source.spool_directory = spool_directory;
   source.input_size_bytes_max = options.input_size_bytes_max;
   source.expand = options.expand;
@@ -149,11 +182,30 @@ void InputReport::Hear(EntryNote note, const std::string& text) {
   }
   if (note == EntryNote::kUnexpanded) {
     ++unexpanded_count_;
-  } else if (note == EntryNote::kMisnamed) {
-    ++misnamed_count_;
-    if (!verbose_ && misnamed_.size() < kNamedCountMax) {
-      misnamed_.push_back(text);
-    }
+    return;
+  }
+  Sentences* const sentences = note == EntryNote::kMisnamed     ? &misnamed_
+                               : note == EntryNote::kBadRecord  ? &bad_records_
+                               : note == EntryNote::kRepeatedId ? &repeated_ids_
+                                                                : nullptr;
+  if (sentences == nullptr) {
+    return;
+  }
+  ++sentences->count;
+  if (!verbose_ && sentences->first.size() < kNamedCountMax) {
+    sentences->first.push_back(text);
+  }
+}
+
+void InputReport::PrintSentences(const Sentences& sentences, const char* one,
+                                 const char* many) const {
+  if (sentences.count == 0) {
+    return;
+  }
+  std::cerr << "warning: " << FormatCounted(sentences.count, one, many)
+            << (verbose_ ? "\n" : ":\n");
+  if (!verbose_) {
+    PrintNamed(sentences.first, sentences.count);
   }
 }
 
@@ -173,15 +225,13 @@ void InputReport::PrintWarnings(const SkippedEntries& skipped) const {
     std::cerr << "warning: left out: " << absl::StrJoin(parts, ", ")
               << (verbose_ ? "" : "; --verbose names them") << "\n";
   }
-  if (misnamed_count_ > 0) {
-    std::cerr << "warning: "
-              << FormatCounted(misnamed_count_, "file does not match its name",
-                               "files do not match their names")
-              << (verbose_ ? "\n" : ":\n");
-    if (!verbose_) {
-      PrintNamed(misnamed_, misnamed_count_);
-    }
-  }
+  PrintSentences(misnamed_, "file does not match its name",
+                 "files do not match their names");
+  PrintSentences(
+      bad_records_,
+      "record lacks a field or is malformed; it is kept, by FILE:LINE",
+      "records lack a field or are malformed; they are kept, by FILE:LINE");
+  PrintSentences(repeated_ids_, "record repeats an id", "records repeat an id");
   if (failures_.count() > 0) {
     std::cerr << "warning: "
               << FormatCounted(failures_.count(),

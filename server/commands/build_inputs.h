@@ -25,6 +25,9 @@ struct BuildInputOptions {
   bool expand = false;
   std::string expand_ids = "path";
   IdRuleOptions id_rules;
+  // Empty or "lines".
+  std::string split;
+  LineSplit line_split;
   bool keep_going = false;
   bool verbose = false;
 };
@@ -32,8 +35,9 @@ struct BuildInputOptions {
 // `options` must outlive `subcommand`.
 void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options);
 
-// Adds only the option that limits the input, for a subcommand without the
-// rest.
+// Adds only the options that split files, or that limit the input, for a
+// subcommand without the rest.
+void AddSplitOptions(CLI::App& subcommand, BuildInputOptions& options);
 void AddInputSizeMaxOption(CLI::App& subcommand, BuildInputOptions& options);
 
 // Errors: InvalidArgument  invalid options; for the usage error.
@@ -61,16 +65,25 @@ class InputReport {
   void PrintHints(const SkippedEntries& skipped) const;
 
  private:
+  // Notes that are sentences: their number, and the first ones.
+  struct Sentences {
+    uint64_t count = 0;
+    std::vector<std::string> first;
+  };
+
   void Hear(EntryNote note, const std::string& text);
+  // Prints a warning unless there are none: "N" and `one` or `many`.
+  void PrintSentences(const Sentences& sentences, const char* one,
+                      const char* many) const;
 
   const bool keep_going_;
   const bool verbose_;
   const bool expand_;
   InputFailures failures_;
   uint64_t unexpanded_count_ = 0;
-  uint64_t misnamed_count_ = 0;
-  // Names of the first ones.
-  std::vector<std::string> misnamed_;
+  Sentences misnamed_;
+  Sentences bad_records_;
+  Sentences repeated_ids_;
 };
 
 // Opens all inputs, in order. With `failures`, inputs that cannot be opened are

@@ -259,6 +259,7 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
       ->required();
   plan->add_flag("--expand", arguments->input.expand,
                  "Expand containers in directories");
+  AddSplitOptions(*plan, arguments->input);
   AddInputSizeMaxOption(*plan, arguments->input);
   AddByteSizeOption(*plan, "--text-size", arguments->text_size_bytes,
                     "Size of the full collection; 0: same as the inputs");

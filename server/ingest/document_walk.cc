@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/checksum.h"
+#include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -36,6 +38,7 @@ absl::StatusOr<uint64_t> DocumentWalk::Count(
         return CountDocument(reader, document, on_counted);
       });
   is_first_pass_ = false;
+  given_ids_ = {};
   QUIRE_RETURN_IF_ERROR(status);
   return counted_bytes_;
 }
@@ -109,10 +112,22 @@ absl::Status DocumentWalk::ReadSource(const Visit& visit) {
       QUIRE_RETURN_IF_ERROR(TolerateFailure(held));
       continue;
     }
+    if (is_first_pass_ && (*document)->has_given_id && options_.on_note) {
+      NoteRepeatedId(**document);
+    }
     QUIRE_ASSIGN_OR_RETURN(can_continue, VisitDocument(**document, visit));
     ++document_index_;
   }
   return absl::OkStatus();
+}
+
+void DocumentWalk::NoteRepeatedId(const SourceDocument& document) {
+  if (!given_ids_.insert(Checksum64(AsBytes(document.id), 0)).second) {
+    options_.on_note(
+        EntryNote::kRepeatedId,
+        absl::StrCat(source_->name(), ": ", reader_->Place(), ": has the id ",
+                     QuotedText(document.id, 100), " of an earlier record"));
+  }
 }
 
 absl::StatusOr<bool> DocumentWalk::VisitDocument(const SourceDocument& document,

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
@@ -87,6 +88,8 @@ class DocumentWalk {
   absl::Status CountDocument(
       SourceReader& reader, const SourceDocument& document,
       const std::function<void(uint64_t size_bytes)>& on_counted);
+  // Notes that an earlier document has its id.
+  void NoteRepeatedId(const SourceDocument& document);
   // Returns OK if the build continues without the failed part. A failure found
   // only in a later pass is in counted text and cannot be skipped.
   absl::Status TolerateFailure(const absl::Status& status);
@@ -104,6 +107,8 @@ class DocumentWalk {
   std::unique_ptr<SourceReader> reader_;
   // Index of the current document in its source.
   uint64_t document_index_ = 0;
+  // Hashes of the given ids, in the first pass where notes are wanted.
+  absl::flat_hash_set<uint64_t> given_ids_;
   // Buffer of ReadOver().
   std::vector<uint8_t> scratch_;
 };

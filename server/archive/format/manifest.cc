@@ -56,6 +56,7 @@ ManifestSegment FromProto(const pb::Segment& message) {
   segment.run_count = message.run_count();
   segment.codec_level = message.codec_level();
   segment.span_count = message.span_count();
+  segment.derived_id_count = message.derived_id_count();
   return segment;
 }
 
@@ -77,6 +78,7 @@ void ToProto(const ManifestSegment& segment, pb::Segment& message) {
   message.set_run_count(segment.run_count);
   message.set_codec_level(segment.codec_level);
   message.set_span_count(segment.span_count);
+  message.set_derived_id_count(segment.derived_id_count);
 }
 
 void AddRefused(uint32_t reason, const FoundMembers::Refused& refused,
@@ -308,8 +310,10 @@ absl::Status CheckSegments(const Manifest& manifest) {
         segment.file_size_bytes > kLogicalSizeBytesMax - file_size_bytes ||
         segment.block_count > kSegmentBlockCountMax ||
         segment.document_count > kSegmentDocumentCountMax ||
+        segment.derived_id_count > segment.document_count ||
         segment.id_size_bytes >
-            segment.document_count * kDocumentIdSizeBytesMax) {
+            (segment.document_count - segment.derived_id_count) *
+                kDocumentIdSizeBytesMax) {
       return Damaged(absl::StrCat(name, " has impossible counts or sizes"));
     }
     size_bytes += segment.size_bytes;

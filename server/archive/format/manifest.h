@@ -61,6 +61,7 @@ struct ManifestSegment {
   uint64_t run_count = 0;
   int codec_level = 0;
   uint64_t span_count = 0;
+  uint32_t derived_id_count = 0;
 
   bool has_layout() const { return run_count > 1; }
 

@@ -99,14 +99,27 @@ absl::Status CheckCounts(const SegmentFooter& footer) {
         absl::StrCat(block_count, " blocks in ", frames_size_bytes, " bytes"));
   }
   const SectionEntry* ids = footer.Find(SectionType::kDocumentIds);
+  const SectionEntry* sizes = footer.Find(SectionType::kDocumentSizes);
+  const bool has_runs = footer.Find(SectionType::kIdRuns) != nullptr;
+  if (has_runs != (footer.derived_id_count != 0) ||
+      footer.derived_id_count > footer.document_count ||
+      (has_runs &&
+       (sizes == nullptr || sizes->size_bytes <= footer.document_count))) {
+    return Damaged(absl::StrCat(
+        footer.derived_id_count, " of ", footer.document_count,
+        " ids are computed, ", has_runs ? "with" : "without", " id runs and ",
+        sizes == nullptr ? 0 : sizes->size_bytes, " bytes of document sizes"));
+  }
+  const uint64_t stored_id_count =
+      footer.document_count - footer.derived_id_count;
   if (footer.document_count > kSegmentDocumentCountMax ||
-      footer.document_count > (ids == nullptr ? 0 : ids->size_bytes / 2)) {
-    return Damaged(absl::StrCat(footer.document_count, " documents with ",
+      stored_id_count > (ids == nullptr ? 0 : ids->size_bytes / 2)) {
+    return Damaged(absl::StrCat(stored_id_count, " documents with ",
                                 ids == nullptr ? 0 : ids->size_bytes,
                                 " bytes of ids"));
   }
   if (footer.id_size_bytes >
-      footer.document_count * uint64_t{kDocumentIdSizeBytesMax}) {
+      stored_id_count * uint64_t{kDocumentIdSizeBytesMax}) {
     return Damaged(absl::StrCat(footer.document_count, " documents with ",
                                 footer.id_size_bytes, " bytes in their ids"));
   }
@@ -118,6 +131,7 @@ absl::Status CheckCounts(const SegmentFooter& footer) {
 bool IsKnownSectionType(uint32_t type) {
   return (type >= static_cast<uint32_t>(SectionType::kBlockSizes) &&
           type <= static_cast<uint32_t>(SectionType::kBlockSpans)) ||
+         type == static_cast<uint32_t>(SectionType::kIdRuns) ||
          type == static_cast<uint32_t>(SectionType::kTextChecksums);
 }
 
@@ -184,7 +198,7 @@ std::string EncodeSegmentFooter(SegmentFooter& footer,
   writer.Integer(footer.blocks_end);
   writer.Integer(footer.block_chain);
   writer.Integer(static_cast<uint32_t>(footer.sections.size()));
-  writer.Integer(uint32_t{0});
+  writer.Integer(footer.derived_id_count);
   footer.checksum = writer.Checksum(segment_number);
   writer.Integer(footer.checksum);
   writer.Bytes(kSegmentEndMagic);
@@ -217,7 +231,7 @@ absl::StatusOr<SegmentFooter> ParseSegmentFooter(ByteView bytes,
   footer.blocks_end = reader.Integer<uint64_t>();
   footer.block_chain = reader.Integer<uint64_t>();
   const uint32_t section_count = reader.Integer<uint32_t>();
-  const uint32_t reserved = reader.Integer<uint32_t>();
+  footer.derived_id_count = reader.Integer<uint32_t>();
   footer.checksum = reader.Integer<uint64_t>();
   const uint64_t found = Checksum64(
       bytes.first(bytes.size() - kSegmentEndMagic.size() - sizeof(uint64_t)),
@@ -225,7 +239,6 @@ absl::StatusOr<SegmentFooter> ParseSegmentFooter(ByteView bytes,
   if (found != footer.checksum) {
     return ChecksumMismatch("footer checksum", found, footer.checksum);
   }
-  QUIRE_RETURN_IF_ERROR(CheckReserved(reserved, "footer"));
   const uint64_t table_offset = file_size_bytes - bytes.size();
   if (footer.blocks_end < kSegmentHeaderSizeBytes ||
       footer.blocks_end > table_offset) {

@@ -54,6 +54,7 @@ enum class SectionType : uint32_t {
   kRecordTypes = 7,
   kLayout = 8,
   kBlockSpans = 9,
+  kIdRuns = 11,
   // Carries kSectionIgnorableBit: only verification reads it.
   kTextChecksums = 0x8000000A,
 };
@@ -91,11 +92,13 @@ struct SegmentFooter {
   uint64_t document_count = 0;
   // Size of the documents' text.
   uint64_t size_bytes = 0;
-  // Length of all ids together.
+  // Length of all ids in the section of document ids together.
   uint64_t id_size_bytes = 0;
   // Offset at which the last frame ends and the first section begins.
   uint64_t blocks_end = 0;
   uint64_t block_chain = 0;
+  // Documents whose ids are not in that section, but computed from id runs.
+  uint32_t derived_id_count = 0;
   // Checksum of table and trailer, without itself; set by both functions below.
   uint64_t checksum = 0;
 

@@ -200,7 +200,7 @@ void WriteBadStructures(const std::string& directory) {
   header("segment-partition-size",
          [](SegmentHeader& h) { h.partition_size_bytes = 4096; });
   header("segment-dictionary", [](SegmentHeader& h) { h.dictionary_hash = 1; });
-  WriteBad(directory, "footer-reserved", [](Crafted& made) {
+  WriteBad(directory, "trailer-derived", [](Crafted& made) {
     made.edit_footer_bytes = [](std::string& bytes) {
       bytes[bytes.size() - 20] = 1;
       Reseal(bytes, 8);
@@ -231,6 +231,59 @@ void WriteBadStructures(const std::string& directory) {
   footer("trailer-blocks-end", [](SegmentFooter& f) { f.blocks_end = 49; });
   footer("trailer-documents",
          [](SegmentFooter& f) { f.document_count = 1 << 20; });
+}
+
+// Three documents with text and the ids a:1, a:2 and a:3 in one run, which
+// `runs` replaces.
+void UseIdRuns(Crafted& made, std::string runs, std::string ids = "a:1") {
+  made.document_count = 3;
+  made.id_size_bytes = ids.size();
+  made.SetSection(2, CraftedColumn({1, 2, 2}));
+  made.SetSection(3, CraftedVarints({0, ids.size()}) + ids);
+  made.SetSection(11, std::move(runs));
+  made.edit_footer = [](SegmentFooter& footer) { footer.derived_id_count = 2; };
+}
+
+std::string IdRunsSection(uint64_t count, const std::vector<uint64_t>& entries,
+                          const std::vector<uint64_t>& firsts,
+                          const std::vector<uint64_t>& counts) {
+  return CraftedVarints({count}) + CraftedColumns(entries, firsts) +
+         CraftedColumn(counts);
+}
+
+void WriteBadIdRuns(const std::string& directory) {
+  const auto bad = [&directory](const std::string& name, std::string runs,
+                                const std::string& ids = "a:1") {
+    WriteBad(directory, name,
+             [&](Crafted& made) { UseIdRuns(made, std::move(runs), ids); });
+  };
+  bad("id-runs-none", CraftedVarints({0}));
+  bad("id-runs-many", CraftedVarints({1 << 20}));
+  bad("id-runs-entry", IdRunsSection(1, {1}, {1}, {3}));
+  bad("id-runs-one", IdRunsSection(1, {0}, {1}, {1}));
+  bad("id-runs-sum", IdRunsSection(1, {0}, {1}, {2}));
+  bad("id-runs-large", IdRunsSection(1, {0}, {999'999'999'999'999'999}, {3}),
+      "a:1");
+  bad("id-runs-lowest", IdRunsSection(1, {0}, {1}, {3}), "a:2");
+  WriteBad(directory, "id-runs-between", [](Crafted& made) {
+    UseIdRuns(made, IdRunsSection(1, {0}, {1}, {2}));
+    made.id_size_bytes = 8;
+    made.SetSection(3, CraftedVarints({0, 3, 3, 2}) + "a:11x");
+    made.edit_footer = [](SegmentFooter& footer) {
+      footer.derived_id_count = 1;
+    };
+  });
+  WriteBad(directory, "id-runs-empty", [](Crafted& made) {
+    UseIdRuns(made, IdRunsSection(1, {0}, {1}, {3}));
+    made.SetEmptyDocuments(3, 3, CraftedVarints({0, 3}) + "a:1");
+    made.SetSection(11, IdRunsSection(1, {0}, {1}, {3}));
+  });
+  WriteBad(directory, "id-runs-manifest", [](Crafted& made) {
+    UseIdRuns(made, IdRunsSection(1, {0}, {1}, {3}));
+    made.edit_manifest = [](Manifest& manifest) {
+      manifest.segments[0].derived_id_count = 1;
+    };
+  });
 }
 
 void WriteBadIndexes(const std::string& directory) {
@@ -672,6 +725,7 @@ void WriteBadArchives(const std::string& directory) {
   WriteBadDictionaries(directory);
   WriteBadSymbolTables(directory);
   WriteBadStructures(directory);
+  WriteBadIdRuns(directory);
   WriteBadIndexes(directory);
   WriteBadLayouts(directory);
   WriteBadBlockSpans(directory);

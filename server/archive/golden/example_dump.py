@@ -17,7 +17,7 @@ ENTRY = (("II", "table: type {}, not compressed"), ("Q", "  at byte {}"), ("Q", 
          ("Q", "  size {}"), ("Q", "  checksum of the section"))
 TRAILER = (("Q", "trailer: block_count {}"), ("Q", "document_count {}"), ("Q", "size_bytes {}"),
            ("Q", "id_size_bytes {}"), ("Q", "blocks_end {}"), ("Q", "block chain {}"),
-           ("II", "{} sections, reserved"), ("Q", "checksum of table and trailer, seed 0"),
+           ("II", "{} sections, derived_id_count 0"), ("Q", "checksum of table and trailer, seed 0"),
            ("8s", "magic"))
 
 

@@ -97,6 +97,27 @@ std::vector<TestSegment> ManySegments() {
   return {segment};
 }
 
+// Lines of files: two with ids in runs, one whose ids others lie between, and
+// the rest of the last file in a second segment.
+std::vector<TestSegment> LineSegments() {
+  std::vector<TestSegment> segments(2);
+  const auto add = [&segments](size_t segment, const std::string& file,
+                               int first, int count) {
+    for (int line = first; line < first + count; ++line) {
+      segments[segment].push_back(
+          {.id = absl::StrCat(file, ":", line),
+           .text = absl::StrCat("line ", line, " of ", file, "\n")});
+    }
+  };
+  add(0, "b.log", 1, 120);
+  segments[0].push_back({.id = "about", .text = "lines\n"});
+  add(0, "mixed.log", 1, 70);
+  segments[0].push_back({.id = "mixed.log:5", .text = "again\n"});
+  add(0, "a.log", 1, 100);
+  add(1, "a.log", 101, 900);
+  return segments;
+}
+
 // `count` numbers of `width` bytes, the highest first: a walk whose steps are
 // below `step`; or, unless it `is_walk`, the steps themselves.
 std::string Numbers(size_t count, size_t width, uint64_t step, bool is_walk) {
@@ -310,6 +331,7 @@ int Main(const std::string& directory) {
   WriteGood(directory, "empty", "copy", {});
   WriteGood(directory, "one-empty-document", "copy", {{TestDocument{}}});
   WriteGood(directory, "many", "copy", ManySegments());
+  WriteGood(directory, "id-runs", "lz4", LineSegments());
   WriteGood(directory, "symbol-table", "zstd", MixedSegments(), true);
   WriteGood(directory, "numbers", "numeric", NumberSegments());
   WriteLayout(directory);

@@ -25,15 +25,18 @@ Capture CaptureOf(const DocumentIndex& index, uint64_t ordinal) {
 }
 
 // Calls `visit` with the ranks of each id of more than kScannedMax documents.
+// Runs have other ids only.
 template <typename Visit>
-void VisitLargeGroups(const std::vector<bool>& repeats, Visit visit) {
+void VisitLargeGroups(const IdIndex& ids, const std::vector<bool>& repeats,
+                      Visit visit) {
   for (uint64_t begin = 0; begin < repeats.size();) {
     uint64_t end = begin + 1;
     while (end < repeats.size() && repeats[end]) {
       ++end;
     }
     if (end - begin > CaptureOrder::kScannedMax) {
-      visit(IdTable::Ranks{begin, end});
+      const uint64_t first_rank = ids.RankOfEntry(begin);
+      visit(IdIndex::Ranks{first_rank, first_rank + (end - begin)});
     }
     begin = end;
   }
@@ -97,7 +100,7 @@ CaptureOrder::CaptureOrder(const DocumentIndex& index,
                            const std::vector<bool>& repeats) {
   uint64_t count = 0;
   uint64_t group_count = 0;
-  VisitLargeGroups(repeats, [&](IdTable::Ranks ranks) {
+  VisitLargeGroups(index.ids(), repeats, [&](IdIndex::Ranks ranks) {
     count += ranks.count();
     ++group_count;
   });
@@ -108,7 +111,7 @@ CaptureOrder::CaptureOrder(const DocumentIndex& index,
   ordinals_ = PackedVector(count, index.count() - 1);
   uint64_t begin = 0;
   std::vector<std::tuple<absl::string_view, int64_t, uint64_t>> keys;
-  VisitLargeGroups(repeats, [&](IdTable::Ranks ranks) {
+  VisitLargeGroups(index.ids(), repeats, [&](IdIndex::Ranks ranks) {
     keys.clear();
     for (uint64_t rank = ranks.begin; rank < ranks.end; ++rank) {
       const Capture capture = CaptureOf(index, index.OrdinalAtRank(rank));
@@ -124,7 +127,7 @@ CaptureOrder::CaptureOrder(const DocumentIndex& index,
 }
 
 CaptureOrder::Sorted CaptureOrder::SortedOf(const DocumentIndex& index,
-                                            IdTable::Ranks ranks) const {
+                                            IdIndex::Ranks ranks) const {
   const auto group =
       std::lower_bound(groups_.begin(), groups_.end(), ranks.begin,
                        [](const Group& candidate, uint64_t rank) {
@@ -134,7 +137,7 @@ CaptureOrder::Sorted CaptureOrder::SortedOf(const DocumentIndex& index,
 }
 
 std::optional<Capture> CaptureOrder::Find(
-    const DocumentIndex& index, IdTable::Ranks ranks,
+    const DocumentIndex& index, IdIndex::Ranks ranks,
     const DocumentSelection& selection) const {
   std::optional<Capture> best;
   const auto consider = [&](const Capture& capture) {
@@ -164,7 +167,7 @@ std::optional<Capture> CaptureOrder::Find(
   return best;
 }
 
-void CaptureOrder::AddTypes(const DocumentIndex& index, IdTable::Ranks ranks,
+void CaptureOrder::AddTypes(const DocumentIndex& index, IdIndex::Ranks ranks,
                             size_t count_max,
                             std::vector<std::string>& types) const {
   const auto add = [&](absl::string_view type) {
@@ -192,8 +195,8 @@ uint64_t CaptureOrder::MemoryBytes() const {
   return groups_.capacity() * sizeof(Group) + ordinals_.MemoryBytes();
 }
 
-uint64_t CaptureOrder::EstimateBytes(uint64_t count) {
-  const auto bits = static_cast<uint64_t>(std::bit_width(count));
+uint64_t CaptureOrder::EstimateBytes(uint64_t count, uint64_t document_count) {
+  const auto bits = static_cast<uint64_t>(std::bit_width(document_count));
   return count <= kScannedMax
              ? kFixedBytes
              : count / 8 * bits + bits + count / kScannedMax * sizeof(Group) +

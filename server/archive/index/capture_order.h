@@ -14,7 +14,7 @@
 #include "absl/types/span.h"
 
 #include "server/archive/format/archive_description.h"
-#include "server/archive/index/id_table.h"
+#include "server/archive/index/id_index.h"
 #include "server/archive/index/packed_vector.h"
 
 namespace quire {
@@ -44,23 +44,24 @@ class CaptureOrder {
 
   // For no documents.
   CaptureOrder() = default;
-  // `repeats`, by rank: true if the id equals the previous one.
+  // `repeats` is what IdIndex::Parse() sets.
   CaptureOrder(const DocumentIndex& index, const std::vector<bool>& repeats);
 
   // Returns the best document of one id, whose ranks are `ranks`; nullopt if
   // none has a selected type. REQUIRES for this and the next: `index` is the
   // one passed to the constructor.
-  std::optional<Capture> Find(const DocumentIndex& index, IdTable::Ranks ranks,
+  std::optional<Capture> Find(const DocumentIndex& index, IdIndex::Ranks ranks,
                               const DocumentSelection& selection) const;
 
   // Adds the record types of the documents of one id to `types`, without
   // duplicates and up to `count_max`.
-  void AddTypes(const DocumentIndex& index, IdTable::Ranks ranks,
+  void AddTypes(const DocumentIndex& index, IdIndex::Ranks ranks,
                 size_t count_max, std::vector<std::string>& types) const;
 
   uint64_t MemoryBytes() const;
-  // Upper bound on MemoryBytes() for `count` documents.
-  static uint64_t EstimateBytes(uint64_t count);
+  // Upper bound on MemoryBytes() for `count` documents that may share their
+  // ids, of `document_count`.
+  static uint64_t EstimateBytes(uint64_t count, uint64_t document_count);
 
  private:
   // Documents of one id.
@@ -74,7 +75,7 @@ class CaptureOrder {
   class Sorted;
 
   // REQUIRES: the id has more than kScannedMax documents.
-  Sorted SortedOf(const DocumentIndex& index, IdTable::Ranks ranks) const;
+  Sorted SortedOf(const DocumentIndex& index, IdIndex::Ranks ranks) const;
 
   // By rank.
   std::vector<Group> groups_;

@@ -164,7 +164,6 @@ absl::StatusOr<DocumentIndex> DocumentIndex::Parse(
   const absl::Status ids = index.ParseIds(footer, load, repeats);
   if (!ids.ok()) {
     index.ids_ = {};
-    index.order_ = {};
     repeats.clear();
   }
   QUIRE_RETURN_IF_ERROR(passes(ids));
@@ -180,20 +179,24 @@ absl::StatusOr<DocumentIndex> DocumentIndex::Parse(
 absl::Status DocumentIndex::ParseIds(const SegmentFooter& footer,
                                      const Load& load,
                                      std::vector<bool>& repeats) {
-  const uint64_t count = footer.document_count;
-  {
-    QUIRE_ASSIGN_OR_RETURN(const auto section, load(SectionType::kDocumentIds));
-    auto ids = IdTable::Parse(AsBytes(section.value_or("")), count,
-                              footer.id_size_bytes, &repeats);
-    QUIRE_RETURN_IF_ERROR(InSection("document ids", ids.status()));
-    ids_ = *std::move(ids);
+  QUIRE_ASSIGN_OR_RETURN(const auto ids, load(SectionType::kDocumentIds));
+  QUIRE_ASSIGN_OR_RETURN(const auto order, load(SectionType::kDocumentOrder));
+  QUIRE_ASSIGN_OR_RETURN(const auto runs, load(SectionType::kIdRuns));
+  IdIndex::Sections sections;
+  sections.ids = AsBytes(ids.has_value() ? absl::string_view(*ids) : "");
+  if (order.has_value()) {
+    sections.order = AsBytes(*order);
   }
-  if (footer.Find(SectionType::kDocumentOrder) == nullptr) {
-    return absl::OkStatus();
+  if (runs.has_value()) {
+    sections.runs = AsBytes(*runs);
   }
-  QUIRE_ASSIGN_OR_RETURN(const auto section, load(SectionType::kDocumentOrder));
-  return InSection("document order",
-                   ParseOrder(AsBytes(section.value_or("")), count, repeats));
+  QUIRE_ASSIGN_OR_RETURN(
+      ids_, IdIndex::Parse(sections,
+                           {.document_count = footer.document_count,
+                            .derived_id_count = footer.derived_id_count,
+                            .id_size_bytes = footer.id_size_bytes},
+                           repeats));
+  return absl::OkStatus();
 }
 
 absl::Status DocumentIndex::ParseAttribute(SectionType type, uint64_t count,
@@ -236,37 +239,6 @@ absl::Status DocumentIndex::ParseSizes(ByteView section,
   }
   starts.Add(start + count);
   starts_ = std::move(starts).Build();
-  return absl::OkStatus();
-}
-
-absl::Status DocumentIndex::ParseOrder(ByteView section, uint64_t count,
-                                       const std::vector<bool>& repeats) {
-  QUIRE_ASSIGN_OR_RETURN(const ColumnView steps,
-                         ColumnView::Parse(section, count));
-  PackedVector order(count, count - 1);
-  std::vector<bool> seen(count);
-  uint64_t previous = 0;
-  // Wraps in a malformed section, which the comparison detects.
-  uint64_t expected = 0;
-  for (uint64_t rank = 0; rank < count; ++rank) {
-    const uint64_t ordinal =
-        expected + static_cast<uint64_t>(UnZigZag(steps[rank]));
-    if (ordinal >= count || seen[ordinal]) {
-      return absl::DataLossError(absl::StrCat(
-          "rank ", rank, " has ordinal ", ordinal,
-          ordinal >= count ? ", which does not exist" : " once more"));
-    }
-    if (repeats[rank] && ordinal < previous) {
-      return absl::DataLossError(absl::StrCat(
-          "rank ", rank, " has ordinal ", ordinal,
-          " and the same id as the one before with ordinal ", previous));
-    }
-    seen[ordinal] = true;
-    order.Set(rank, ordinal);
-    previous = ordinal;
-    expected = ordinal + 1;
-  }
-  order_ = InvertiblePermutation(std::move(order));
   return absl::OkStatus();
 }
 
@@ -322,7 +294,7 @@ Document DocumentIndex::Describe(uint64_t ordinal) const {
 }
 
 std::string DocumentIndex::Id(uint64_t ordinal) const {
-  return ids_.size() == 0 ? "" : ids_.Get(order_.IndexOf(ordinal));
+  return ids_.size() == 0 ? "" : ids_.Get(ids_.RankOf(ordinal));
 }
 
 uint64_t DocumentIndex::DescriptionSizeBytesMax() const {
@@ -332,7 +304,7 @@ uint64_t DocumentIndex::DescriptionSizeBytesMax() const {
 
 uint64_t DocumentIndex::RankAbove(absl::string_view id, uint64_t ordinal,
                                   uint64_t first_ordinal) const {
-  IdTable::Ranks ranks = ids_.Find(id);
+  IdIndex::Ranks ranks = ids_.Find(id);
   while (ranks.begin < ranks.end) {
     const uint64_t middle = ranks.begin + ranks.count() / 2;
     if (first_ordinal + OrdinalAtRank(middle) <= ordinal) {
@@ -369,7 +341,7 @@ uint64_t DocumentIndex::EstimateTimesBytes(uint64_t section_size_bytes,
 
 void DocumentIndex::AddMemory(ArchiveMemory& memory) const {
   memory.document_starts_bytes += starts_.MemoryBytes();
-  memory.document_ids_bytes += ids_.MemoryBytes() + order_.MemoryBytes();
+  memory.document_ids_bytes += ids_.MemoryBytes();
   memory.document_attributes_bytes +=
       capture_times_.MemoryBytes() + media_types_.MemoryBytes() +
       record_types_.MemoryBytes() + capture_order_.MemoryBytes();

@@ -19,7 +19,7 @@
 #include "server/archive/format/segment_format.h"
 #include "server/archive/index/capture_order.h"
 #include "server/archive/index/elias_fano.h"
-#include "server/archive/index/id_table.h"
+#include "server/archive/index/id_index.h"
 #include "server/archive/index/packed_vector.h"
 
 namespace quire {
@@ -96,22 +96,22 @@ class DocumentIndex {
   uint64_t At(uint64_t offset) const;
 
   // Ids in order, by rank.
-  const IdTable& ids() const { return ids_; }
+  const IdIndex& ids() const { return ids_; }
 
   // REQUIRES: rank < count(). Increases with the rank among equal ids.
-  uint64_t OrdinalAtRank(uint64_t rank) const { return order_[rank]; }
+  uint64_t OrdinalAtRank(uint64_t rank) const { return ids_.OrdinalAt(rank); }
 
   // Returns the best document of the id with `ranks`; nullopt if none has a
   // selected type. Takes the time of a few look-ups for any number of
   // documents.
-  std::optional<Capture> FindCapture(IdTable::Ranks ranks,
+  std::optional<Capture> FindCapture(IdIndex::Ranks ranks,
                                      const DocumentSelection& selection) const {
     return capture_order_.Find(*this, ranks, selection);
   }
 
   // Adds the record types of the id with `ranks` to `types`, without duplicates
   // and up to `count_max`.
-  void AddRecordTypes(IdTable::Ranks ranks, size_t count_max,
+  void AddRecordTypes(IdIndex::Ranks ranks, size_t count_max,
                       std::vector<std::string>& types) const {
     capture_order_.AddTypes(*this, ranks, count_max, types);
   }
@@ -130,22 +130,17 @@ class DocumentIndex {
 
  private:
   absl::Status ParseSizes(ByteView section, const SegmentFooter& footer);
-  // Parses ids and their order; `repeats`, by rank: true if the id equals the
-  // previous one.
+  // Parses ids, their order and runs; `repeats` as in IdIndex::Parse().
   absl::Status ParseIds(const SegmentFooter& footer, const Load& load,
                         std::vector<bool>& repeats);
   absl::Status ParseAttribute(SectionType type, uint64_t count,
                               const Load& load);
-  absl::Status ParseOrder(ByteView section, uint64_t count,
-                          const std::vector<bool>& repeats);
   absl::Status ParseCaptureTimes(ByteView section, uint64_t count);
 
   // start + ordinal of each document, and of the end: the sum distinguishes
   // empty documents.
   EliasFano starts_;
-  IdTable ids_;
-  // Rank to ordinal.
-  InvertiblePermutation order_;
+  IdIndex ids_;
   // 0, or units since the first time plus one. Empty if no document has one.
   PackedVector capture_times_;
   int64_t first_capture_time_ms_ = 0;

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/printable_text.h"
@@ -20,6 +21,8 @@ namespace {
 
 constexpr size_t kChunkSizeBytes = size_t{1} << 20;
 static_assert(kChunkSizeBytes > kDocumentIdSizeBytesMax);
+// Digits of a number below kDecimalEnd.
+constexpr size_t kNumberSizeMax = 18;
 constexpr int64_t kNoCaptureTime = std::numeric_limits<int64_t>::min();
 
 std::string BuildDocumentOrder(const std::vector<uint32_t>& ordinals) {
@@ -104,7 +107,7 @@ absl::Status DocumentIndexBuilder::Add(const NewDocument& document) {
   }
   media_types_.Set(ordinal, document.media_type);
   record_types_.Set(ordinal, document.record_type);
-  ids_.push_back(Keep(document.id));
+  AddId(document.id);
   sizes_.push_back(document.size_bytes);
   size_bytes_ += document.size_bytes;
   return absl::OkStatus();
@@ -121,17 +124,113 @@ absl::string_view DocumentIndexBuilder::Keep(absl::string_view id) {
   return {place, id.size()};
 }
 
-std::vector<uint32_t> DocumentIndexBuilder::SortedOrdinals() const {
-  if (std::is_sorted(ids_.begin(), ids_.end())) {
+void DocumentIndexBuilder::AddId(absl::string_view id) {
+  if (!entries_.empty() && entries_.back().digit_count > 0) {
+    Entry& last = entries_.back();
+    const uint64_t next = last.first_number + last.count;
+    if (next < kDecimalEnd && absl::StartsWith(id, last.prefix()) &&
+        ParseDecimal(id.substr(last.prefix().size())) == next) {
+      ++last.count;
+      return;
+    }
+    EndRun();
+  }
+  Entry entry = {.id = Keep(id)};
+  // The longest number that the id ends in.
+  const size_t size_max = std::min(id.size(), kNumberSizeMax);
+  for (size_t size = 1; size <= size_max; ++size) {
+    const char digit = id[id.size() - size];
+    if (digit < '0' || digit > '9') {
+      break;
+    }
+    if (digit != '0' || size == 1) {
+      entry.digit_count = static_cast<uint32_t>(size);
+    }
+  }
+  entry.first_number =
+      ParseDecimal(id.substr(id.size() - entry.digit_count)).value_or(0);
+  entries_.push_back(entry);
+}
+
+void DocumentIndexBuilder::EndRun() {
+  if (entries_.empty() || entries_.back().count == 1) {
+    return;
+  }
+  Entry& last = entries_.back();
+  if (last.is_run()) {
+    const std::string lowest = absl::StrCat(last.numbers().NumberAt(0));
+    last.id = Keep(absl::StrCat(last.prefix(), lowest));
+    last.digit_count = static_cast<uint32_t>(lowest.size());
+    return;
+  }
+  const Entry short_run = last;
+  entries_.pop_back();
+  AppendIds(short_run, entries_);
+}
+
+void DocumentIndexBuilder::AppendIds(const Entry& run,
+                                     std::vector<Entry>& entries) {
+  for (uint64_t i = 0; i < run.count; ++i) {
+    entries.push_back(
+        {.id = Keep(absl::StrCat(run.prefix(), run.first_number + i))});
+  }
+}
+
+void DocumentIndexBuilder::SplitRuns(const std::vector<bool>& split) {
+  std::vector<Entry> entries;
+  entries.reserve(entries_.size());
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    if (split[i] && entries_[i].is_run()) {
+      AppendIds(entries_[i], entries);
+    } else {
+      entries.push_back(entries_[i]);
+    }
+  }
+  entries_ = std::move(entries);
+}
+
+void DocumentIndexBuilder::SplitMixedRuns() {
+  std::vector<bool> split(entries_.size());
+  bool has_split = false;
+  const std::vector<uint32_t> sorted = SortedEntries();
+  // The highest id so far, and its entry.
+  std::string highest;
+  size_t highest_entry = 0;
+  for (size_t rank = 0; rank < entries_.size(); ++rank) {
+    const size_t i = sorted.empty() ? rank : sorted[rank];
+    const Entry& entry = entries_[i];
+    if (rank > 0 && entry.id <= highest) {
+      split[i] = true;
+      split[highest_entry] = true;
+      has_split = true;
+    }
+    std::string last =
+        entry.is_run() ? absl::StrCat(entry.prefix(),
+                                      entry.numbers().NumberAt(entry.count - 1))
+                       : std::string(entry.id);
+    if (rank == 0 || last > highest) {
+      highest = std::move(last);
+      highest_entry = i;
+    }
+  }
+  if (has_split) {
+    SplitRuns(split);
+  }
+}
+
+std::vector<uint32_t> DocumentIndexBuilder::SortedEntries() const {
+  if (std::is_sorted(
+          entries_.begin(), entries_.end(),
+          [](const Entry& a, const Entry& b) { return a.id < b.id; })) {
     return {};
   }
-  std::vector<uint32_t> ordinals(ids_.size());
-  std::iota(ordinals.begin(), ordinals.end(), uint32_t{0});
-  std::sort(ordinals.begin(), ordinals.end(), [this](uint32_t a, uint32_t b) {
-    const int order = ids_[a].compare(ids_[b]);
+  std::vector<uint32_t> sorted(entries_.size());
+  std::iota(sorted.begin(), sorted.end(), uint32_t{0});
+  std::sort(sorted.begin(), sorted.end(), [this](uint32_t a, uint32_t b) {
+    const int order = entries_[a].id.compare(entries_[b].id);
     return order < 0 || (order == 0 && a < b);
   });
-  return ordinals;
+  return sorted;
 }
 
 std::string DocumentIndexBuilder::BuildCaptureTimes() {
@@ -174,13 +273,28 @@ absl::Status DocumentIndexBuilder::Build(const Emit& emit,
   AppendColumn(sizes_, sizes);
   QUIRE_RETURN_IF_ERROR(emit(SectionType::kDocumentSizes, std::move(sizes)));
 
-  const std::vector<uint32_t> ordinals = SortedOrdinals();
+  EndRun();
+  const bool has_runs =
+      std::any_of(entries_.begin(), entries_.end(),
+                  [](const Entry& entry) { return entry.is_run(); });
+  if (has_runs && size_bytes_ == 0) {
+    // Readers take no computed ids of documents that take no space.
+    SplitRuns(std::vector<bool>(entries_.size(), true));
+  } else if (has_runs) {
+    SplitMixedRuns();
+  }
+  const std::vector<uint32_t> ordinals = SortedEntries();
   IdSectionBuilder ids;
-  for (uint64_t rank = 0; rank < count(); ++rank) {
-    ids.Add(ids_[ordinals.empty() ? rank : ordinals[rank]]);
+  for (uint64_t rank = 0; rank < entries_.size(); ++rank) {
+    const Entry& entry = entries_[ordinals.empty() ? rank : ordinals[rank]];
+    ids.Add(entry.id);
+    if (entry.is_run()) {
+      id_runs_.push_back({.entry = rank, .numbers = entry.numbers()});
+      derived_id_count_ += entry.count - 1;
+    }
   }
   id_size_bytes = ids.id_size_bytes();
-  ids_ = {};
+  entries_ = {};
   chunks_.clear();
   QUIRE_RETURN_IF_ERROR(
       emit(SectionType::kDocumentIds, std::move(ids).Build()));

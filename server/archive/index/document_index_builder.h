@@ -18,6 +18,8 @@
 
 #include "server/archive/format/archive_description.h"
 #include "server/archive/format/segment_format.h"
+#include "server/archive/index/decimal_range.h"
+#include "server/archive/index/id_runs.h"
 
 namespace quire {
 
@@ -42,7 +44,8 @@ class StringColumnBuilder {
   std::vector<uint64_t> values_;
 };
 
-// Holds about 30 bytes plus the id for each document until the segment ends.
+// Holds about 45 bytes plus the id for each document until the segment ends,
+// and 8 bytes for each in a run of ids (FORMAT.md, "Id runs").
 // Thread-compatible.
 class DocumentIndexBuilder {
  public:
@@ -54,22 +57,61 @@ class DocumentIndexBuilder {
   // Total size of all documents added.
   uint64_t size_bytes() const { return size_bytes_; }
 
-  // Emits each section, uncompressed, in order of type; stops at the first
-  // error. Omits sections without information. Sets `id_size_bytes` to the
-  // total length of the ids. The builder is unusable afterwards.
+  // Emits each section except the one of id runs, uncompressed, in order of
+  // type; stops at the first error. Omits sections without information. Sets
+  // `id_size_bytes` to the total length of the ids in their section. The
+  // builder is unusable afterwards, except for the two next.
   using Emit = std::function<absl::Status(SectionType, std::string)>;
   absl::Status Build(const Emit& emit, uint64_t& id_size_bytes);
 
+  // Runs for EncodeIdRuns(); their section has a higher type than others.
+  const std::vector<IdRun>& id_runs() const { return id_runs_; }
+
+  uint32_t derived_id_count() const { return derived_id_count_; }
+
  private:
+  // A shorter run of ids would save less than it takes.
+  static constexpr uint32_t kRunSizeMin = 64;
+
+  // Documents whose ids are a prefix and consecutive numbers, or one document.
+  struct Entry {
+    // The first id; of a run, once it has ended, the lowest.
+    absl::string_view id;
+    uint64_t first_number = 0;
+    uint32_t count = 1;
+    // Size of the number at the end of `id`; 0 without one.
+    uint32_t digit_count = 0;
+
+    bool is_run() const { return count >= kRunSizeMin; }
+
+    absl::string_view prefix() const {
+      return id.substr(0, id.size() - digit_count);
+    }
+
+    DecimalRange numbers() const { return {first_number, count}; }
+  };
+
   absl::string_view Keep(absl::string_view id);
-  // Ordinals in order of (id, ordinal); empty if that is ordinal order.
-  std::vector<uint32_t> SortedOrdinals() const;
+  // Adds the id to the last entry, or a new one.
+  void AddId(absl::string_view id);
+  // Splits the last entry into ids if the run is too short.
+  void EndRun();
+  // Replaces the runs that are in `split` by an entry for each of their ids.
+  void SplitRuns(const std::vector<bool>& split);
+  void AppendIds(const Entry& run, std::vector<Entry>& entries);
+  // Splits runs that other ids lie between.
+  void SplitMixedRuns();
+  // Indexes of entries in order of (id, index); empty if that is their order.
+  std::vector<uint32_t> SortedEntries() const;
   std::string BuildCaptureTimes();
 
   // Chunks, so that ids never move.
   std::vector<std::unique_ptr<char[]>> chunks_;
   size_t chunk_used_ = 0;
-  std::vector<absl::string_view> ids_;
+  // In order of ordinals.
+  std::vector<Entry> entries_;
+  std::vector<IdRun> id_runs_;
+  uint32_t derived_id_count_ = 0;
   std::vector<uint64_t> sizes_;
   uint64_t size_bytes_ = 0;
   // Empty, or up to the last document with a time; absent times are

@@ -57,6 +57,7 @@ std::string MakeSegment(const Crafted& made, const CodecSpec& codec,
   entry.document_count = footer.document_count;
   entry.size_bytes = footer.size_bytes;
   entry.id_size_bytes = footer.id_size_bytes;
+  entry.derived_id_count = footer.derived_id_count;
   entry.footer_checksum = footer.checksum;
   entry.stored_text_size_bytes = footer.size_bytes;
   entry.run_count = footer.size_bytes == 0 ? 0 : 1;

@@ -34,30 +34,6 @@ bool ClaimsToBeTar(absl::string_view text) {
   return text.size() > 262 && text.substr(257, 5) == "ustar";
 }
 
-// Compares the first bytes with the formats that libarchive and zlib
-// decompress. lzma has no magic number: these are the settings that its
-// programs write.
-bool MayBeCompressed(absl::string_view text) {
-  constexpr std::array<absl::string_view, 10> kStarts = {"\x1F\x8B",
-                                                         "\x1F\x9D",
-                                                         "BZh",
-                                                         "\xFD"
-                                                         "7zXZ",
-                                                         "\x28\xB5\x2F\xFD",
-                                                         "\x04\x22\x4D\x18",
-                                                         "\x02\x21\x4C\x18",
-                                                         "LZIP",
-                                                         "\x89LZO",
-                                                         "\x5D"};
-  return std::any_of(kStarts.begin(), kStarts.end(),
-                     [text](absl::string_view start) {
-                       return absl::StartsWith(text, start);
-                     }) ||
-         // A skippable frame of zstd.
-         (text.size() >= 4 && (static_cast<uint8_t>(text[0]) & 0xF0) == 0x50 &&
-          text.substr(1, 3) == "\x2A\x4D\x18");
-}
-
 constexpr std::array<absl::string_view, 4> kCompressionSuffixes = {
     ".gz", ".bz2", ".xz", ".zst"};
 constexpr std::array<absl::string_view, 4> kCompressedTarSuffixes = {
@@ -207,6 +183,31 @@ absl::StatusOr<DetectedFile> DetectContainer(
         "header is not that of the header: it is damaged"));
   }
   return detected;
+}
+
+// Compares the first bytes with the formats that libarchive and zlib
+// decompress. lzma has no magic number: these are the settings that its
+// programs write.
+bool MayBeCompressed(absl::string_view start) {
+  constexpr std::array<absl::string_view, 10> kStarts = {"\x1F\x8B",
+                                                         "\x1F\x9D",
+                                                         "BZh",
+                                                         "\xFD"
+                                                         "7zXZ",
+                                                         "\x28\xB5\x2F\xFD",
+                                                         "\x04\x22\x4D\x18",
+                                                         "\x02\x21\x4C\x18",
+                                                         "LZIP",
+                                                         "\x89LZO",
+                                                         "\x5D"};
+  return std::any_of(kStarts.begin(), kStarts.end(),
+                     [start](absl::string_view magic) {
+                       return absl::StartsWith(start, magic);
+                     }) ||
+         // A skippable frame of zstd.
+         (start.size() >= 4 &&
+          (static_cast<uint8_t>(start[0]) & 0xF0) == 0x50 &&
+          start.substr(1, 3) == "\x2A\x4D\x18");
 }
 
 absl::StatusOr<bool> MayBeContainer(const InputFile& file) {

@@ -37,6 +37,10 @@ absl::StatusOr<DetectedFile> DetectContainer(
 // container. Takes one short read. Errors: Unavailable.
 absl::StatusOr<bool> MayBeContainer(const InputFile& file);
 
+// False only if text that begins with `start` is not compressed in a format
+// that is decompressed. May be true of any other text.
+bool MayBeCompressed(absl::string_view start);
+
 // True if the file is named like a zip or WACZ.
 bool IsNamedZip(absl::string_view path);
 

@@ -16,6 +16,7 @@
 #include "server/ingest/sources/container_detection.h"
 #include "server/ingest/sources/directory_source.h"
 #include "server/ingest/sources/input_limits.h"
+#include "server/ingest/sources/line_source.h"
 #include "server/ingest/sources/plain_file_source.h"
 #include "server/ingest/sources/spool.h"
 
@@ -55,6 +56,9 @@ absl::StatusOr<std::unique_ptr<Source>> OpenStandardInput(
       DetectedFile detected,
       DetectContainer(file, options, FoundIn::kStandardInput));
   if (detected.container == nullptr) {
+    if (options.split.has_value()) {
+      return MakePlainFileSource(file);
+    }
     return absl::InvalidArgumentError(
         "standard input must be a tar, zip or WARC and is none of them; give a "
         "single file by its path");
@@ -208,6 +212,8 @@ void SourceReader::Note(EntryNote note, const std::string& text) {
       break;
     case EntryNote::kUnexpanded:
     case EntryNote::kMisnamed:
+    case EntryNote::kBadRecord:
+    case EntryNote::kRepeatedId:
       break;
   }
   if (listener_) {
@@ -220,8 +226,19 @@ absl::StatusOr<std::unique_ptr<Source>> OpenSource(
   std::string misnaming;
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Source> source,
                          OpenAny(path, options, misnaming));
-  return std::make_unique<RuledSource>(std::move(source), options.id_rules,
-                                       std::move(misnaming));
+  const absl::string_view kind = source->kind();
+  const bool has_records = kind == "warc" || kind == "arc" || kind == "wacz";
+  source = std::make_unique<RuledSource>(std::move(source), options.id_rules,
+                                         std::move(misnaming));
+  if (!options.split.has_value()) {
+    return source;
+  }
+  if (has_records) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(source->name(), ": has records instead of lines, as a ",
+                     kind, "; build it without --split"));
+  }
+  return MakeLineSource(std::move(source), options);
 }
 
 }  // namespace quire

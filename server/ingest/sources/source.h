@@ -44,6 +44,9 @@ struct SourceDocument {
   // The input has a mode or an owner for it. Archives have neither.
   bool has_mode = false;
   bool has_owner = false;
+  // The id is one that the input gives to records, such as the key of a table:
+  // repetitions are noted.
+  bool has_given_id = false;
 };
 
 // Notes about single entries of an input.
@@ -60,10 +63,14 @@ enum class EntryNote {
   kUnexpanded,
   // A document or input whose name does not match its contents.
   kMisnamed,
+  // A record without a usable value of a field of LineSplit.
+  kBadRecord,
+  // A record whose given id an earlier record has.
+  kRepeatedId,
 };
 
-// `text` names the entry and its file; for kMisnamed it is a whole sentence.
-// Any bytes.
+// `text` names the entry and its file; from kMisnamed on it is a whole
+// sentence. Any bytes.
 using NoteListener =
     std::function<void(EntryNote note, const std::string& text)>;
 
@@ -181,6 +188,12 @@ enum class MemberIds {
   kMember,
 };
 
+// Lines as documents (line_source.h). Empty names: no such field.
+struct LineSplit {
+  std::string id_field = {};
+  std::string text_field = {};
+};
+
 struct SourceOptions {
   // For inputs that must be read more than once but cannot.
   std::string spool_directory = {};
@@ -197,6 +210,8 @@ struct SourceOptions {
   bool skip_damage = false;
   // Null: all documents, with unchanged ids.
   std::shared_ptr<const IdRules> id_rules = nullptr;
+  // Set: what would be a document is split into lines.
+  std::optional<LineSplit> split = std::nullopt;
 };
 
 // Looks at what `path` is, by its contents and not its name, and returns its
@@ -229,9 +244,15 @@ struct SourceOptions {
 // input ends. The targets of hard links of a compressed tar are spooled there
 // too, at the first such link.
 //
+// With SourceOptions::split each of these documents is split into lines, also
+// in compressed files and of other text on standard input, whose id is
+// "standard input". IdRules exclude files, and rename both files and ids from
+// fields.
+//
 // Errors: NotFound           no such file.
-//         InvalidArgument    not a file or directory; or standard input is not
-//                            a container.
+//         InvalidArgument    not a file or directory; standard input is not a
+//                            container, nor to be split; or a WARC is to be
+//                            split.
 //         ResourceExhausted  standard input is over the limit.
 //         DataLoss           begins like a compressed file or a tar, but is
 //                            damaged from the start.
