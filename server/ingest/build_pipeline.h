@@ -70,7 +70,7 @@ struct BuildProgress {
 // Version of cutting, reordering and encoding. Must be raised when one of them
 // makes other blocks of the same text and options: a build keeps no blocks of
 // another version.
-inline constexpr uint32_t kBuildVersion = 2;
+inline constexpr uint32_t kBuildVersion = 3;
 
 // How a build can be gone on with after it was stopped or killed.
 struct ResumeOptions {

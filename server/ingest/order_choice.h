@@ -37,9 +37,13 @@ ReorderOptions ReorderOptionsFor(const BuildOptions& options,
 // False if `text` is that of the documents in their order.
 bool HasLayout(const ReorderedText& text);
 
-// False if so little of the text, of `text_size_bytes`, is left out or moved
-// that it does not matter to the archive.
-bool MayBeWorthReordering(const ReorderedText& text, uint64_t text_size_bytes);
+// False if duplicates are so little of the text, of `text_size_bytes`, that an
+// archive with a dictionary cannot become smaller by the part `gain_min`.
+// Counts text by the size of samples compressed with zstd. Errors: those of
+// ReadStoredText().
+absl::StatusOr<bool> MayBeWorthReordering(const ReorderedText& text,
+                                          uint64_t text_size_bytes,
+                                          double gain_min);
 
 // Returns about what the layouts of all segments take in the archive.
 double LayoutSizeBytes(const ReorderedText& text);
