@@ -9,8 +9,9 @@
     loadtest/results.py --run --quick --from /tmp/quick --out /tmp/quick.md
         the same on small generated texts, as a test
 
---corpora has make_corpus.py's webdocs and versions, and columns/, a directory of text
-columns. A full run takes about 25 minutes on two cores and needs an idle machine;
+--corpora has make_corpus.py's webdocs and versions, columns/, a directory of text
+columns, and plain/, made by plain_collections.py. A full run takes about 25 minutes on
+two cores and needs an idle machine;
 wire_bench needs root, and archive_bench and device_bench need what `deploy/bootstrap.sh
 bench` installs. The earlier figures of a failed benchmark are kept.
 """
@@ -32,7 +33,7 @@ from bench_json import write_json
 from bench_setup import machine_load, make_parser
 
 FORMAT = 2
-TABLES_MAX = 10
+TABLES_MAX = 11
 STORED = HERE / "results"
 ABOUT = "about.json"
 # Limit on the time of one benchmark.
@@ -73,6 +74,10 @@ def extraction_command(setting):
     return [program, setting.corpora / "webdocs256.raw", *columns]
 
 
+def plain_collections(setting):
+    return sorted(setting.corpora.glob("plain/*"))
+
+
 def wire_options(setting):
     columns = setting.corpora / "columns"
     return ["--corpus", f"webdocs={setting.corpora}/webdocs", "--lines",
@@ -88,6 +93,12 @@ SECTIONS = {
         lambda setting: setting.script(
             "bench/archive_check.py", ["--corpus", setting.corpora / "webdocs"],
             ["--memory", "256MiB", "--dictionary-size", "256KiB", "--requests", 500])),
+    "plain_build": Section(
+        "A plain build and the best of its options", "Sizes of whole archives in percent of the "
+        "text; all off is `--reorder off --inflate off --dictionary-size 16MiB`, best that of "
+        "reordering and inflating in all ways.",
+        lambda setting: setting.script(
+            "bench/plain_build.py", ["--grid", "--report", *plain_collections(setting)])),
     "archive_bench": Section(
         "Quire and its peers", "`webdocs256`, and documents of webdocs of the same size; one "
         "core's CPU time. Sizes count payload, dictionary and block index.",

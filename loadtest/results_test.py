@@ -87,7 +87,7 @@ class PageTest(Sample):
     def test_number_of_tables_is_limited(self):
         table = ["| a | b |", "|---|---|", "| 1 | 2 |"]
         self.change("api_limit", lines=[*table, "", *table])
-        with self.assertRaisesRegex(results.ResultsError, "11 tables; at most 10"):
+        with self.assertRaisesRegex(results.ResultsError, "12 tables; at most 11"):
             self.page()
 
 

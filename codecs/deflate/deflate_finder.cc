@@ -5,9 +5,11 @@
 #include <map>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "absl/status/statusor.h"
 
+#include "codecs/base/checksum.h"
 #include "codecs/base/endian.h"
 
 namespace quire {
@@ -169,6 +171,32 @@ absl::string_view DeflateRefusalName(DeflateRefusal refusal) {
       return "checksum does not match";
   }
   return "unknown";
+}
+
+void KnownDeflateMembers::Add(ByteView member,
+                              const DeflateParameters& parameters) {
+  members_.push_back({.checksum = Checksum64(member),
+                      .code = DeflateParametersCode(parameters)});
+}
+
+void KnownDeflateMembers::Add(const KnownDeflateMembers& other) {
+  members_.insert(members_.end(), other.members_.begin(), other.members_.end());
+}
+
+void KnownDeflateMembers::Sort() {
+  std::ranges::sort(members_, {}, [](const Known& known) {
+    return std::pair(known.checksum, known.code);
+  });
+}
+
+std::optional<DeflateParameters> KnownDeflateMembers::Find(
+    ByteView member) const {
+  const uint64_t checksum = Checksum64(member);
+  const auto found =
+      std::ranges::lower_bound(members_, checksum, {}, &Known::checksum);
+  return found == members_.end() || found->checksum != checksum
+             ? std::nullopt
+             : DeflateParametersFromCode(found->code);
 }
 
 void DeflateFinderCounts::Add(const DeflateFinderCounts& other) {
@@ -386,28 +414,18 @@ class DeflateFinder::Scan {
       Spend(text.size());
       return Refuse(end, member_size, container, DeflateRefusal::kRatio);
     }
-    uint32_t& row = foreign_rows_[maker_];
-    if (row >= kForeignRow && (++row - kForeignRow) % kForeignStep != 0) {
-      Spend(text.size());
-      return Refuse(end, member_size, container, DeflateRefusal::kForeign);
+    DeflateRecipe recipe = {.parameters = {},
+                            .container = container,
+                            .text_size = text.size(),
+                            .member_size = member_size};
+    const std::optional<DeflateParameters> known =
+        options.known == nullptr ? std::nullopt : options.known->Find(member);
+    if (known.has_value()) {
+      recipe.parameters = *known;
+    } else if (const std::optional<DeflateRefusal> refusal =
+                   Search(member.first(decoded.stream_size), hint, recipe)) {
+      return Refuse(end, member_size, container, *refusal);
     }
-    const absl::StatusOr<DeflateParameters> parameters =
-        finder_.parameter_finder_.Find(member.first(decoded.stream_size), text,
-                                       hint, cancelled_);
-    const DeflateRecipe recipe = {
-        .parameters = parameters.value_or(DeflateParameters()),
-        .container = container,
-        .text_size = text.size(),
-        .member_size = member_size};
-    if (!parameters.ok() || !CheckDeflateRecipe(recipe).ok()) {
-      row += row < kForeignRow ? 1 : 0;
-      Spend(finder_.parameter_finder_.work());
-      return Refuse(end, member_size, container,
-                    absl::IsResourceExhausted(parameters.status())
-                        ? DeflateRefusal::kWork
-                        : DeflateRefusal::kForeign);
-    }
-    row = 0;
     DeflateFinderCounts::OfContainer& counts =
         finder_.counts_.containers[static_cast<size_t>(container)];
     ++counts.members;
@@ -418,6 +436,31 @@ class DeflateFinder::Scan {
             .recipe = recipe,
             .text = text});
     return begin + member_size;
+  }
+
+  // Sets the parameters of `recipe`, of the text that was decoded last from
+  // `stream`, or returns why there are none.
+  std::optional<DeflateRefusal> Search(ByteView stream, const DeflateHint& hint,
+                                       DeflateRecipe& recipe) {
+    const ByteView text =
+        ByteView(finder_.text_).first(static_cast<size_t>(recipe.text_size));
+    uint32_t& row = foreign_rows_[maker_];
+    if (row >= kForeignRow && (++row - kForeignRow) % kForeignStep != 0) {
+      Spend(text.size());
+      return DeflateRefusal::kForeign;
+    }
+    const absl::StatusOr<DeflateParameters> parameters =
+        finder_.parameter_finder_.Find(stream, text, hint, cancelled_);
+    recipe.parameters = parameters.value_or(DeflateParameters());
+    if (!parameters.ok() || !CheckDeflateRecipe(recipe).ok()) {
+      row += row < kForeignRow ? 1 : 0;
+      Spend(finder_.parameter_finder_.work());
+      return absl::IsResourceExhausted(parameters.status())
+                 ? DeflateRefusal::kWork
+                 : DeflateRefusal::kForeign;
+    }
+    row = 0;
+    return std::nullopt;
   }
 
   DeflateFinder& finder_;

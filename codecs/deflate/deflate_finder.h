@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -42,6 +43,30 @@ inline constexpr size_t kDeflateRefusalCount = 6;
 // "foreign encoder", "text too large", ...
 absl::string_view DeflateRefusalName(DeflateRefusal refusal);
 
+// Parameters of members that a search has found, by the member's bytes: another
+// search accepts them without a trial. Takes 16 bytes per member.
+// Thread-compatible.
+class KnownDeflateMembers {
+ public:
+  // `member` is the stream and its trailer.
+  void Add(ByteView member, const DeflateParameters& parameters);
+  void Add(const KnownDeflateMembers& other);
+  // Must be called after the last Add() and before the first Find().
+  void Sort();
+
+  // Unset if no such member was added. May be wrong for a forged collision of
+  // checksums: compare what the parameters reproduce.
+  std::optional<DeflateParameters> Find(ByteView member) const;
+
+ private:
+  struct Known {
+    uint64_t checksum = 0;
+    uint32_t code = 0;
+  };
+
+  std::vector<Known> members_;
+};
+
 struct DeflateFinderOptions {
   // Smaller members are not worth their recipe. In bytes.
   size_t member_size_min = 64;
@@ -54,6 +79,9 @@ struct DeflateFinderOptions {
   // Find the zlib streams of PNG images, too; they compress worse when they are
   // inflated.
   bool png = false;
+  // Members whose parameters are accepted without reproducing them. May be
+  // null; must outlive the finder.
+  const KnownDeflateMembers* known = nullptr;
 };
 
 // Indexed by DeflateContainer.
@@ -92,8 +120,9 @@ class DeflateFinder {
   DeflateFinder& operator=(const DeflateFinder&) = delete;
 
   // Passes the members of `document` to `found`, in order of offset; they do
-  // not overlap. Each was reproduced and compared. Finds gzip members, also
-  // several in a row; zlib streams at any offset; and the members of ZIP files.
+  // not overlap. Each was reproduced and compared, unless it is known. Finds
+  // gzip members, also several in a row; zlib streams at any offset; and the
+  // members of ZIP files.
   //
   // Takes time at most proportional to the size of the document: skips headers
   // with a name or comment of more than 4 KiB, and stops once it has followed

@@ -75,6 +75,34 @@ std::string ZipMember(const std::string& name, const std::string& stream,
   return absl::StrCat(header, name, stream);
 }
 
+// Only what was added is known, and it is taken without a trial, even if the
+// parameters are wrong.
+TEST(DeflateFinderTest, KnownMembersNeedNoSearch) {
+  TestRandom random(kSeed);
+  const std::string text = RandomText(random, 30000);
+  const std::string other = RandomText(random, 30000);
+  const DeflateParameters parameters = {.level = 9};
+  const DeflateParameters wrong = {.level = 1};
+  const std::string document =
+      absl::StrCat(ZlibStream(parameters, text, DeflateContainer::kZlib), "gap",
+                   ZlibStream(parameters, other, DeflateContainer::kZlib));
+  DeflateFinder searching;
+  const std::vector<Found> searched = FindAll(searching, document);
+  ASSERT_EQ(searched.size(), 2);
+  KnownDeflateMembers known;
+  known.Add(AsBytes(document).subspan(searched[0].offset,
+                                      searched[0].recipe.member_size),
+            wrong);
+  known.Sort();
+  DeflateFinder finder({.known = &known});
+  std::vector<DeflateParameters> found;
+  finder.Find(AsBytes(document), [&](const DeflateMember& member) {
+    found.push_back(member.recipe.parameters);
+  });
+  EXPECT_THAT(found,
+              testing::ElementsAre(wrong, searched[1].recipe.parameters));
+}
+
 TEST(DeflateFinderTest, FindsMembersOfAllKinds) {
   TestRandom random(kSeed);
   const std::string words = RandomText(random, 30000);

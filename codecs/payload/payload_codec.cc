@@ -165,41 +165,55 @@ absl::StatusOr<size_t> PayloadCodec::EncodeText(ByteView text,
   return table_size + (end - table_size_max);
 }
 
+absl::StatusOr<std::optional<ByteView>> PayloadCodec::EncodeInflated(
+    ByteView raw, PayloadScratch& scratch) const {
+  if (!scratch.inflater.has_value()) {
+    scratch.inflater.emplace(inflated_text_size_max_, known_);
+  }
+  if (!scratch.inflater->Inflate(raw)) {
+    return std::nullopt;
+  }
+  const ByteView text = scratch.inflater->text();
+  scratch.encoded_recipe.clear();
+  AppendRecipe(scratch.inflater->recipe(), scratch.encoded_recipe);
+  const ByteView recipe = AsBytes(scratch.encoded_recipe);
+  std::vector<uint8_t>& encoded = scratch.encoded_text;
+  encoded.resize(std::max(encoded.size(),
+                          recipe.size() + EncodedTextSizeMax(text.size())));
+  std::ranges::copy(recipe, encoded.begin());
+  QUIRE_ASSIGN_OR_RETURN(
+      const size_t text_size,
+      EncodeText(text, MutableByteView(encoded).subspan(recipe.size()),
+                 *scratch.of_coder));
+  return ByteView(encoded).first(recipe.size() + text_size);
+}
+
 absl::StatusOr<Payload> PayloadCodec::Encode(ByteView raw,
                                              MutableByteView stored,
                                              Scratch& scratch) const {
   QUIRE_CHECK(!raw.empty() && raw.size() <= kBlockSizeBytesMax);
   auto& mine = static_cast<PayloadScratch&>(scratch);
+  std::optional<ByteView> inflated;
+  if (inflated_text_size_max_ != 0) {
+    QUIRE_ASSIGN_OR_RETURN(inflated, EncodeInflated(raw, mine));
+  }
+  const auto take_inflated = [&] {
+    std::ranges::copy(*inflated, stored.begin());
+    return Payload{.bytes = stored.first(inflated->size()), .has_recipe = true};
+  };
+  // Members hardly get smaller as they are.
+  if (inflated.has_value() &&
+      inflated->size() < mine.inflater->MemberBytes() / 4 * 3) {
+    return take_inflated();
+  }
   QUIRE_ASSIGN_OR_RETURN(const size_t plain_size,
                          EncodeText(raw, stored, *mine.of_coder));
   const Payload plain = plain_size < raw.size()
                             ? Payload{.bytes = stored.first(plain_size)}
                             : Payload{.bytes = raw, .is_raw = true};
-  if (inflated_text_size_max_ == 0) {
-    return plain;
-  }
-  if (!mine.inflater.has_value()) {
-    mine.inflater.emplace(inflated_text_size_max_);
-  }
-  if (!mine.inflater->Inflate(raw)) {
-    return plain;
-  }
-  const ByteView text = mine.inflater->text();
-  mine.encoded_text.resize(
-      std::max(mine.encoded_text.size(), EncodedTextSizeMax(text.size())));
-  QUIRE_ASSIGN_OR_RETURN(const size_t text_size,
-                         EncodeText(text, mine.encoded_text, *mine.of_coder));
-  mine.encoded_recipe.clear();
-  AppendRecipe(mine.inflater->recipe(), mine.encoded_recipe);
-  const ByteView recipe = AsBytes(mine.encoded_recipe);
-  const size_t size = recipe.size() + text_size;
-  if (size >= plain.bytes.size()) {
-    return plain;
-  }
-  std::ranges::copy(recipe, stored.begin());
-  std::copy_n(mine.encoded_text.begin(), text_size,
-              stored.subspan(recipe.size()).begin());
-  return Payload{.bytes = stored.first(size), .has_recipe = true};
+  return inflated.has_value() && inflated->size() < plain.bytes.size()
+             ? take_inflated()
+             : plain;
 }
 
 absl::Status PayloadCodec::DecodeText(ByteView stored, size_t text_size,

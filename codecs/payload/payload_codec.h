@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -62,6 +63,12 @@ class PayloadCodec {
 
   uint32_t partition_size_bytes() const { return partition_size_; }
 
+  // Lets Encode() inflate these members without searching for their parameters
+  // and reproducing them, so that only the caller's comparison of the decoded
+  // block shows a wrong one. REQUIRES: no scratch has encoded; `known` outlives
+  // the codec.
+  void SetKnownMembers(const KnownDeflateMembers* known) { known_ = known; }
+
   // Upper bound on the size of Encode()'s result, in bytes.
   size_t StoredSizeMax(size_t raw_size) const;
 
@@ -71,7 +78,9 @@ class PayloadCodec {
   size_t MemoryBytes() const;
 
   // Encodes a block. The result is `raw` itself where encoding does not make it
-  // smaller, else a view into `stored`.
+  // smaller, else a view into `stored`. With members, it is the smaller of the
+  // block as it is and inflated; where inflating takes less than
+  // three quarters of the members' size, only that is tried.
   // REQUIRES, Errors: as BlockCodec::Encode().
   absl::StatusOr<Payload> Encode(ByteView raw, MutableByteView stored,
                                  Scratch& scratch) const;
@@ -96,6 +105,10 @@ class PayloadCodec {
  private:
   struct PayloadScratch;
 
+  // Returns the payload with the members of `raw` inflated; unset if there are
+  // none. Valid until the next call.
+  absl::StatusOr<std::optional<ByteView>> EncodeInflated(
+      ByteView raw, PayloadScratch& scratch) const;
   absl::StatusOr<size_t> EncodeText(ByteView text, MutableByteView stored,
                                     Scratch& of_coder) const;
   size_t EncodedTextSizeMax(size_t text_size) const;
@@ -109,6 +122,7 @@ class PayloadCodec {
   const std::unique_ptr<const PartitionCoder> coder_;
   const uint32_t partition_size_;
   const size_t inflated_text_size_max_;
+  const KnownDeflateMembers* known_ = nullptr;
 };
 
 // Returns the payload codec of `spec`. Errors: as MakeBlockCodec().

@@ -125,10 +125,20 @@ absl::Status RecreateMember(const InflatedMember& member,
                    " is reproduced with other bytes than were stored"));
 }
 
-BlockInflater::BlockInflater(size_t member_text_size_max)
+BlockInflater::BlockInflater(size_t member_text_size_max,
+                             const KnownDeflateMembers* known)
     : finder_({.member_size_min = kInflatedMemberSizeMin,
                .text_size_max =
-                   std::min(member_text_size_max, kInflatedLargeSizeMax)}) {}
+                   std::min(member_text_size_max, kInflatedLargeSizeMax),
+               .known = known}) {}
+
+size_t BlockInflater::MemberBytes() const {
+  uint64_t size_bytes = 0;
+  for (const InflatedMember& member : recipe_.members) {
+    size_bytes += member.recipe.member_size;
+  }
+  return static_cast<size_t>(size_bytes);
+}
 
 bool BlockInflater::MayAdd(const DeflateRecipe& recipe, size_t text_size,
                            uint64_t work_left) const {

@@ -75,8 +75,10 @@ absl::Status RecreateMember(const InflatedMember& member,
 class BlockInflater {
  public:
   // Members with more text than `member_text_size_max` bytes, or than
-  // kInflatedLargeSizeMax, stay unchanged.
-  explicit BlockInflater(size_t member_text_size_max);
+  // kInflatedLargeSizeMax, stay unchanged. `known` is as in
+  // DeflateFinderOptions.
+  explicit BlockInflater(size_t member_text_size_max,
+                         const KnownDeflateMembers* known = nullptr);
 
   // False if `block` has no members to inflate; text() and recipe() are then
   // those of an earlier block, or empty. Members that cross the block's ends
@@ -87,6 +89,9 @@ class BlockInflater {
   ByteView text() const { return text_; }
 
   const Recipe& recipe() const { return recipe_; }
+
+  // Returns the size of the inflated members, in bytes.
+  size_t MemberBytes() const;
 
  private:
   // True if one more member may be inflated, which makes the inflated block,

@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares a plain `quired build` with the best of its options.
 
-usage: plain_build.py [--smoke] [--grid] [--threads N] COLLECTION...
+usage: plain_build.py [--smoke] [--grid] [--report] [--threads N] [--build DIR] COLLECTION...
 
 COLLECTION is a directory (plain_collections.py makes some). Builds each plainly and with all choices off;
-with --grid also with {16, 32, 64 MiB within the rule} x {off, dedup, auto, full} x inflate {off, auto}.
-Prints sizes in percent of the text and CPU seconds, and exits with 1 if a plain archive is more than 0.1 %
-above all off, or with --grid more than 3 % above the best, or CPU is above 1.3 times all off over their sum.
---smoke generates small collections and compares only sizes. QUIRE_BINARY_DIR names the build directory.
+with --grid also with {16, 32, 64 MiB within the rule} x {off, dedup, auto, full} x inflate {off, auto}; skips
+inflate off where it makes no difference with reorder off.
+Prints a Markdown table of sizes in percent of the text and CPU seconds, and exits with 1 if a plain archive is
+more than 0.1 % above all off, or with --grid more than 3 % above the best, or CPU is above 1.3 times all off
+over their sum; --report only prints that.
+--smoke generates small collections and compares only sizes. --build, else QUIRE_BINARY_DIR, names the build
+directory.
 """
 import argparse
 import itertools
@@ -22,7 +25,11 @@ import sys
 import tempfile
 import zlib
 
-QUIRED = pathlib.Path(os.environ.get("QUIRE_BINARY_DIR", "build/release")) / "bin" / "quired"
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
+# pylint: disable=wrong-import-position
+from markdown_table import markdown
+
+BUILD = os.environ.get("QUIRE_BINARY_DIR", "build/release")
 MIB = 1 << 20
 PLAIN = ()
 OFF = ("--reorder", "off", "--inflate", "off", "--dictionary-size", "16MiB")
@@ -30,15 +37,15 @@ OFF = ("--reorder", "off", "--inflate", "off", "--dictionary-size", "16MiB")
 OFF_MARGIN, BEST_MARGIN, CPU_RATIO_MAX = 1.001, 1.03, 1.3
 
 
-def build(collection, options, threads):
+def build(quired, collection, options, threads):
     """Returns (size, CPU seconds, text size, choices)."""
     with tempfile.TemporaryDirectory(dir=collection.parent) as scratch:
         out = f"{scratch}/a"
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([QUIRED, "build", "-q", "-o", out, "--threads", str(threads), *options, collection],
+        subprocess.run([quired, "build", "-q", "-o", out, "--threads", str(threads), *options, collection],
                        check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        about = json.loads(subprocess.run([QUIRED, "inspect", "--json", out], check=True,
+        about = json.loads(subprocess.run([quired, "inspect", "--json", out], check=True,
                                           capture_output=True).stdout)
         size = sum(path.stat().st_size for path in pathlib.Path(out).iterdir())
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -77,29 +84,55 @@ def make_small(directory):
     return sorted(directory.iterdir())
 
 
-def compare(collections, with_grid, threads, with_cpu):
-    failures = []
-    cpu = {"plain": 0.0, "off": 0.0}
-    print(f"{'collection':12} {'MB':>6} {'plain %':>8} {'off %':>8} {'best %':>8} {'CPU s':>7} {'off':>7}")
+def best_of_grid(quired, collection, off, text, threads):
+    """Returns the smallest size and its options."""
+    best, inflated_off = (off, OFF), None
+    for options in grid(text):
+        is_off, inflates = "off" in options[:4], options[-1] == "auto"
+        if not inflates and inflated_off == off:
+            continue
+        size = build(quired, collection, options, threads)[0]
+        if is_off and inflates and inflated_off is None:
+            inflated_off = size
+        print(f"  {size / text * 100:.3f} {' '.join(options)}", file=sys.stderr, flush=True)
+        best = min(best, (size, options))
+    return best
+
+
+def table(rows):
+    """Markdown lines."""
+    total = [sum(row[name] for row in rows) for name in ("plain_seconds", "off_seconds")]
+    lines = [[row["name"], f"{row['text'] / 1e6:.1f}", *(f"{row[name] / row['text'] * 100:.3f}" for name in (
+        "plain", "off", "best")), f"{row['plain_seconds']:.1f}", f"{row['off_seconds']:.1f}",
+        f"{row['plain_seconds'] / max(row['off_seconds'], 1e-9):.2f}"] for row in rows]
+    return markdown(["collection", "MB", "plain %", "all off %", "best %", "CPU s", "all off", "ratio"],
+                    [*lines, ["sum", "", "", "", "", f"{total[0]:.1f}", f"{total[1]:.1f}",
+                              f"{total[0] / max(total[1], 1e-9):.2f}"]])
+
+
+def compare(quired, collections, with_grid, threads):
+    """Returns a row for each."""
+    rows = []
     for collection in collections:
-        off, off_seconds, text, _ = build(collection, OFF, threads)
-        plain, seconds, _, choice = build(collection, PLAIN, threads)
-        best, best_options = off, OFF
-        for options in grid(text) if with_grid else ():
-            size = build(collection, options, threads)[0]
-            print(f"  {size / text * 100:.3f} {' '.join(options)}", flush=True)
-            if size < best:
-                best, best_options = size, options
-        cpu["plain"] += seconds
-        cpu["off"] += off_seconds
-        print(f"{collection.name:12} {text / 1e6:6.1f} {plain / text * 100:8.3f} {off / text * 100:8.3f} "
-              f"{best / text * 100:8.3f} {seconds:7.1f} {off_seconds:7.1f}  {choice}", flush=True)
+        off, off_seconds, text, _ = build(quired, collection, OFF, threads)
+        plain, seconds, _, choice = build(quired, collection, PLAIN, threads)
+        print(f"{collection.name}: {choice}", file=sys.stderr, flush=True)
+        best, options = best_of_grid(quired, collection, off, text, threads) if with_grid else (off, OFF)
+        rows.append({"name": collection.name, "text": text, "plain": plain, "off": off, "best": best,
+                     "best_options": options, "plain_seconds": seconds, "off_seconds": off_seconds})
+    return rows
+
+
+def misses(rows, with_cpu):
+    """What is above its bound."""
+    failures = []
+    for row in rows:
+        plain, off, best = row["plain"], row["off"], row["best"]
         if plain > off * OFF_MARGIN:
-            failures.append(f"{collection.name}: {plain / off - 1:.2%} above all off")
+            failures.append(f"{row['name']}: {plain / off - 1:.2%} above all off")
         if plain > best * BEST_MARGIN:
-            failures.append(f"{collection.name}: {plain / best - 1:.2%} above {' '.join(best_options)}")
-    ratio = cpu["plain"] / max(cpu["off"], 1e-9)
-    print(f"CPU {cpu['plain']:.1f} s, {ratio:.2f} times all off")
+            failures.append(f"{row['name']}: {plain / best - 1:.2%} above {' '.join(row['best_options'])}")
+    ratio = sum(row["plain_seconds"] for row in rows) / max(sum(row["off_seconds"] for row in rows), 1e-9)
     if with_cpu and ratio > CPU_RATIO_MAX:
         failures.append(f"CPU is {ratio:.2f} times all off")
     return failures
@@ -109,17 +142,22 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--grid", action="store_true")
+    parser.add_argument("--report", action="store_true")
+    parser.add_argument("--build", type=pathlib.Path, default=BUILD)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("collections", nargs="*", type=pathlib.Path)
     options = parser.parse_args()
+    quired = options.build / "bin" / "quired"
     if options.smoke:
         with tempfile.TemporaryDirectory(prefix="quire-plain-build-") as directory:
-            failures = compare(make_small(pathlib.Path(directory)), True, 2, False)
+            rows = compare(quired, make_small(pathlib.Path(directory)), True, 2)
     else:
-        failures = compare(options.collections, options.grid, options.threads, True)
+        rows = compare(quired, options.collections, options.grid, options.threads)
+    print("\n".join(table(rows)))
+    failures = misses(rows, not options.smoke)
     for failure in failures:
         print(failure, file=sys.stderr)
-    return 1 if failures else 0
+    return 1 if failures and not options.report else 0
 
 
 if __name__ == "__main__":

@@ -123,6 +123,7 @@ class ArchiveBuild {
   absl::Status StartArchive() {
     if (inflated_.has_value()) {
       found_members_ = std::move(inflated_->found);
+      known_members_ = std::move(inflated_->known);
       cutter_.emplace(std::move(inflated_->members),
                       options_.archive.block_size_bytes);
       inflated_.reset();
@@ -145,6 +146,7 @@ class ArchiveBuild {
         MakePayloadCodec(
             options_.archive.codec, context_, CodecUse::kEncodeAndDecode,
             inflates_ ? options_.inflate_member_size_bytes_max : 0));
+    codec_->SetKnownMembers(&known_members_);
     return absl::OkStatus();
   }
 
@@ -254,9 +256,15 @@ class ArchiveBuild {
       order_reason_ = "the dictionary holds all text";
       return absl::OkStatus();
     }
+    const double gain_min = SettingsOf(options_.objective).reorder_gain_min;
     const absl::Status reordered_status = Reorder(path);
-    if (!reordered_status.ok() ||
-        !MayBeWorthReordering(*stored_, text_bytes_)) {
+    bool is_worth_trial = reordered_status.ok() && HasLayout(*stored_);
+    if (is_worth_trial && dictionary_size_bytes_max_ > 0) {
+      QUIRE_ASSIGN_OR_RETURN(
+          is_worth_trial,
+          MayBeWorthReordering(*stored_, text_bytes_, gain_min));
+    }
+    if (!is_worth_trial) {
       QUIRE_RETURN_IF_ERROR(Omit(reordered_status, "not reordered"));
       order_reason_ = reordered_status.ok() ? "little repeats" : "";
       SwapPrepared(other, *context);
@@ -268,8 +276,7 @@ class ArchiveBuild {
     order_reason_ =
         absl::StrFormat("%+.1f %% by a trial",
                         100 * (reordered.size_bytes / in_order.size_bytes - 1));
-    if (IsClearlySmaller(reordered, in_order,
-                         SettingsOf(options_.objective).reorder_gain_min)) {
+    if (IsClearlySmaller(reordered, in_order, gain_min)) {
       SwapPrepared(other, *context);
     }
     return absl::OkStatus();
@@ -346,10 +353,6 @@ class ArchiveBuild {
     if (inflates_ || context.dictionary.empty()) {
       QUIRE_ASSIGN_OR_RETURN(context.dictionary, ChooseDictionary());
     }
-    QUIRE_ASSIGN_OR_RETURN(
-        context.dictionary,
-        FillDictionary(std::move(context.dictionary), DictionarySettings(),
-                       *progress_.total_bytes, DictionaryPass()));
     return absl::OkStatus();
   }
 
@@ -467,8 +470,13 @@ class ArchiveBuild {
   }
 
   absl::StatusOr<std::string> ChooseDictionary() {
-    return quire::ChooseDictionary(DictionarySettings(), *progress_.total_bytes,
-                                   DictionaryPass());
+    const uint64_t total_bytes = *progress_.total_bytes;
+    QUIRE_ASSIGN_OR_RETURN(
+        std::string dictionary,
+        quire::ChooseDictionary(DictionarySettings(), total_bytes,
+                                DictionaryPass()));
+    return FillDictionary(std::move(dictionary), DictionarySettings(),
+                          total_bytes, DictionaryPass());
   }
 
   absl::StatusOr<std::string> ChooseSymbolTable() {
@@ -641,6 +649,7 @@ class ArchiveBuild {
   // Dictionary of the unfinished archive.
   std::optional<std::string> kept_dictionary_;
   std::vector<FoundMembers> found_members_;
+  KnownDeflateMembers known_members_;
   BuildProgress progress_;
   uint64_t reported_bytes_ = 0;
   BuildSummary summary_;

@@ -70,7 +70,7 @@ struct BuildProgress {
 // Version of cutting, reordering and encoding. Must be raised when one of them
 // gives other blocks for the same text and options: a build keeps no blocks of
 // another version.
-inline constexpr uint32_t kBuildVersion = 2;
+inline constexpr uint32_t kBuildVersion = 3;
 
 // Options for resuming a build that was stopped or killed.
 struct ResumeOptions {

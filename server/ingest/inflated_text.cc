@@ -118,6 +118,10 @@ void TextInflater::FindMembers(DeflateFinder& finder, size_t index) {
              .text_size =
                  static_cast<uint32_t>(member.header_size + recipe.text_size),
              .header_size = static_cast<uint32_t>(member.header_size)});
+        window.known.Add(
+            document.subspan(static_cast<size_t>(member.offset),
+                             static_cast<size_t>(recipe.member_size)),
+            recipe.parameters);
         // Only a prefix of the members, so that their count identifies them.
         if (window.with_text_count + 1 == window.members.size() &&
             member.text.size() <= kWindowTextSizeMax - window.texts.size()) {
@@ -176,6 +180,7 @@ absl::Status TextInflater::AppendGap(size_t end) {
 }
 
 absl::Status TextInflater::Append(const Window& window) {
+  known_.Add(window.known);
   ByteView texts = window.texts;
   for (size_t i = 0; i < window.members.size(); ++i) {
     const MemberPlace& member = window.members[i];
@@ -228,6 +233,8 @@ absl::StatusOr<InflatedText> TextInflater::Finish() {
   InflatedText text;
   text.size_bytes = spool_.size_bytes();
   text.members = std::move(members_);
+  known_.Sort();
+  text.known = std::move(known_);
   DeflateFinderCounts counts;
   for (const std::unique_ptr<DeflateFinder>& finder : finders_) {
     counts.Add(finder->counts());

@@ -46,6 +46,8 @@ struct InflatedText {
   std::vector<MemberPlace> members;
   // In order of container.
   std::vector<FoundMembers> found;
+  // Parameters of the members. Takes 16 bytes for each.
+  KnownDeflateMembers known;
 
   // Members with too much text or too many bytes to be inflated.
   FoundMembers::Refused Oversized() const;
@@ -82,6 +84,7 @@ class TextInflater {
     // Concatenated text of the first of them.
     std::vector<uint8_t> texts;
     size_t with_text_count = 0;
+    KnownDeflateMembers known;
   };
 
   // Searches the first windows of `pending_` for members on several threads,
@@ -99,6 +102,7 @@ class TextInflater {
   Spool spool_;
   const std::atomic<bool>* const cancel_;
   std::vector<MemberPlace> members_;
+  KnownDeflateMembers known_;
   // The text from `pending_offset_` on; the first `appended_size_` bytes are
   // already in the spool.
   std::vector<uint8_t> pending_;

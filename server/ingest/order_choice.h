@@ -37,9 +37,13 @@ ReorderOptions ReorderOptionsFor(const BuildOptions& options,
 // Returns false if `text` is that of the documents in order.
 bool HasLayout(const ReorderedText& text);
 
-// Returns false if the omitted or moved part of the text, of `text_size_bytes`,
-// is too small to matter.
-bool MayBeWorthReordering(const ReorderedText& text, uint64_t text_size_bytes);
+// Returns false if duplicates are so little of the text, of `text_size_bytes`,
+// that an archive with a dictionary cannot become smaller by the part
+// `gain_min`. Counts text by the size of samples compressed with zstd. Errors:
+// those of ReadStoredText().
+absl::StatusOr<bool> MayBeWorthReordering(const ReorderedText& text,
+                                          uint64_t text_size_bytes,
+                                          double gain_min);
 
 // Returns the approximate size of all segments' layouts in the archive.
 double LayoutSizeBytes(const ReorderedText& text);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
@@ -100,6 +101,47 @@ TEST(OrderChoiceTest, AutoIsNeverLargerThanOff) {
   // Each answer is right for some.
   EXPECT_GT(kept_count, 0);
   EXPECT_GT(changed_count, 0);
+}
+
+// A trial costs as much as encoding twice: only where enough text repeats, by
+// what it takes compressed.
+TEST(OrderChoiceTest, TriesOnlyWhereEnoughRepeats) {
+  std::mt19937_64 random(1);
+  const auto noise = [&] {
+    std::string bytes(64 << 10, '\0');
+    std::ranges::generate(bytes, [&] { return static_cast<char>(random()); });
+    return bytes;
+  };
+  const auto is_tried = [](const IdsAndContents& documents) {
+    const TestDirectory directory;
+    BuildOptions options;
+    options.archive.codec = *ParseCodecSpec("rlz");
+    options.archive.block_size_bytes = 64 << 10;
+    options.dictionary_size_bytes = 64 << 10;
+    options.reorder = ReorderMode::kAuto;
+    std::vector<std::unique_ptr<Source>> sources;
+    sources.push_back(std::make_unique<MemorySource>(
+        [&](int) -> IdsAndContents { return documents; }));
+    const auto choice = ChooseBuild(directory / "x", sources, options);
+    EXPECT_TRUE(choice.ok()) << choice.status();
+    return choice.ok() && absl::StrContains(choice->reason, "by a trial");
+  };
+  IdsAndContents documents;
+  for (int i = 0; i < 40; ++i) {
+    documents.emplace_back(absl::StrCat(i), noise());
+  }
+  documents.emplace_back("copy 1", documents[3].second);
+  EXPECT_FALSE(is_tried(documents));
+  for (int i = 10; i < 20; ++i) {
+    documents.emplace_back(absl::StrCat("copy ", i), documents[i].second);
+  }
+  EXPECT_TRUE(is_tried(documents));
+  // One copy in forty, but hardly anything else is large when compressed.
+  for (int i = 4; i < 40; ++i) {
+    documents[i].second.assign(64 << 10, static_cast<char>('a' + i % 20));
+  }
+  documents.resize(41);
+  EXPECT_TRUE(is_tried(documents));
 }
 
 }  // namespace
