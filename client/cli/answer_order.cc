@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/answer_order.h"
 
+#include <string>
 #include <utility>
 
 #include "codecs/base/status_macros.h"
@@ -8,8 +9,44 @@
 namespace quire {
 namespace {
 
+uint64_t SizeOf(const v1::Document& document) {
+  return sizeof(v1::Document) + document.id().size() +
+         document.media_type().size() + document.record_type().size();
+}
+
+uint64_t SizeOf(const PayloadOrigin& origin) {
+  uint64_t size_bytes = sizeof(PayloadOrigin) + SizeOf(origin.document) +
+                        origin.unresolved.size();
+  if (origin.revisit.has_value()) {
+    size_bytes += SizeOf(*origin.revisit);
+  }
+  if (origin.warc.has_value()) {
+    for (const std::string* text :
+         {&origin.warc->type, &origin.warc->target_uri,
+          &origin.warc->refers_to_target_uri, &origin.warc->date,
+          &origin.warc->refers_to_date, &origin.warc->payload_digest,
+          &origin.warc->truncated, &origin.warc->content_type}) {
+      size_bytes += text->size();
+    }
+  }
+  if (origin.http.has_value()) {
+    size_bytes += origin.http->content_type.size();
+  }
+  return size_bytes;
+}
+
 uint64_t SizeOf(const ItemAnswer& answer) {
-  return answer.result.ok() ? answer.result->data.size() : 0;
+  if (!answer.result.ok()) {
+    return 0;
+  }
+  uint64_t size_bytes = answer.result->data.size();
+  if (answer.result->document.has_value()) {
+    size_bytes += SizeOf(*answer.result->document);
+  }
+  if (answer.origin.has_value()) {
+    size_bytes += SizeOf(*answer.origin);
+  }
+  return size_bytes;
 }
 
 }  // namespace

@@ -183,9 +183,6 @@ class AnswerSink {
       return absl::OkStatus();
     }
     absl::Status status = answer.result.status();
-    if (IsOfOtherContents(status)) {
-      return status;
-    }
     const bool is_stream = IsTooLargeForBatch(status);
     if (is_stream) {
       status = WriteStream(answer);
@@ -194,6 +191,9 @@ class AnswerSink {
     }
     if (!end_.ok()) {
       return end_;
+    }
+    if (IsOfOtherContents(status)) {
+      return status;
     }
     if (!status.ok()) {
       run_.ComplainOfItem(absl::StrCat("item ", answer.tag + 1, ", ",

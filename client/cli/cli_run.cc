@@ -55,6 +55,7 @@ ProgressMeterOptions ProgressOptions(const CliSettings& settings,
 CliRun::CliRun(const CliSettings& settings, std::unique_ptr<Client> client,
                std::unique_ptr<OutputFile> output)
     : settings_(settings),
+      archive_uuid_(settings.archive_uuid),
       client_(std::move(client)),
       output_(std::move(output)),
       progress_(std::cerr, &absl::Now, ProgressOptions(settings, *output_)) {}

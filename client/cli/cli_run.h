@@ -83,9 +83,15 @@ class CliRun {
   //   FailedPrecondition  binary data would go to a terminal, without --force.
   absl::Status WriteData(ByteView data);
 
-  // The contents that the command line names.
-  ReadOptions read_options() const {
-    return {.archive_uuid = settings_.archive_uuid};
+  // The contents that all reads must be of: those that the command line names,
+  // or that PinContents() was given.
+  ReadOptions read_options() const { return {.archive_uuid = archive_uuid_}; }
+
+  // Restricts later reads to the contents `uuid`, unless --uuid names some.
+  void PinContents(const std::string& uuid) {
+    if (!archive_uuid_.has_value()) {
+      archive_uuid_ = uuid;
+    }
   }
 
   // Read() that retries while the server is busy.
@@ -102,6 +108,7 @@ class CliRun {
   void NoteOrigin(const DocumentKey& key, const PayloadOrigin& origin);
 
   const CliSettings& settings_;
+  std::optional<std::string> archive_uuid_;
   const std::unique_ptr<Client> client_;
   const std::unique_ptr<OutputFile> output_;
   ProgressMeter progress_;

@@ -143,8 +143,8 @@ absl::Status DocumentListing::Fill() {
     if (batch_ == nullptr) {
       batch_ = run_.client().StartBatch(
           View(run_.settings().archive),
-          {.ready_size_bytes_max = kReadySizeBytesMax,
-           .archive_uuid = run_.settings().archive_uuid});
+          {.archive_uuid = run_.read_options().archive_uuid,
+           .ready_size_bytes_max = kReadySizeBytesMax});
     }
     batch_->AddAll(std::move(items));
   }

@@ -60,7 +60,8 @@ class DocumentListing {
   // at the end. With `keep_going`, documents whose status cannot be read are
   // reported with CliRun::ComplainOfItem(); a filter on statuses leaves them
   // out.
-  // Errors: Aborted  the archive was replaced by other contents.
+  // Errors: Aborted, or FailedPrecondition (IsOfOtherContents())  the archive
+  //         was replaced by other contents, or has others than --uuid.
   //         Others as DocumentLister::Next() and of reads.
   absl::StatusOr<std::optional<ListedDocument>> Next();
 

@@ -297,6 +297,7 @@ absl::Status RunExport(CliRun& run) {
                          DocumentFilter::Make(settings.filter));
   QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription archive,
                          run.client().GetArchive(View(settings.archive)));
+  run.PinContents(archive.uuid());
   if (is_directory) {
     return ExportToDirectory(run, archive, filter);
   }

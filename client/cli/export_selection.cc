@@ -18,6 +18,7 @@
 #include "client/cli/document_listing.h"
 #include "client/cli/item_batch.h"
 #include "client/cli/output_file.h"
+#include "client/quire/client_status.h"
 #include "client/quire/payload_reader.h"
 #include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
@@ -109,6 +110,16 @@ class SelectionRun {
   }
 
   absl::Status Run(DocumentLister lister, bool ordered, ExportTarget& target) {
+    const absl::Status status = RunAll(std::move(lister), ordered, target);
+    return IsOfOtherContents(status) &&
+                   !run_.settings().archive_uuid.has_value()
+               ? ArchiveReplaced(run_)
+               : status;
+  }
+
+ private:
+  absl::Status RunAll(DocumentLister lister, bool ordered,
+                      ExportTarget& target) {
     ListedItems items(run_, std::move(lister), filter_);
     const ItemBatchOptions options{.payload = run_.settings().payload};
     AnswerOrder order(
@@ -134,7 +145,6 @@ class SelectionRun {
     return absl::OkStatus();
   }
 
- private:
   absl::Status Take(const ListedDocument& listed, const ItemAnswer& answer,
                     ExportTarget& target) {
     absl::Status status = answer.result.status();

@@ -161,7 +161,7 @@ ItemBatch::ItemBatch(CliRun& run, ItemSource& source, AnswerOrder& order,
       payload_size_bytes_max_(payload_size_bytes_max),
       batch_(run.client().StartBatch(
           View(run.settings().archive),
-          {.archive_uuid = run.settings().archive_uuid})) {}
+          {.archive_uuid = run.read_options().archive_uuid})) {}
 
 absl::Status ItemBatch::Run() {
   while (!run_.unreachable()) {

@@ -113,8 +113,10 @@ TEST_F(QuireTest, ListsALevelOfDocuments) {
   EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\0'), 10);
   run = Run({"ls", "-l", "web", "do", "--delimiter", "c/"});
   EXPECT_EQ(run.out,
-            "           -  -                         -                    -  "
-            "doc/\n");
+            "        SIZE  TIME                      TYPE        STATUS      "
+            "NUMBER  ID\n"
+            "           -  -                         -                -      "
+            "     -  doc/\n");
   run = Run({"ls", "--json", "web", "d", "--delimiter", "/"});
   EXPECT_EQ(run.out, "{\"common_prefix\":\"doc/\"}\n");
   // CLI11 would take this for a list.

@@ -82,8 +82,8 @@ absl::StatusOr<std::string> UnsealOfContents(const Archive& archive,
     return body.status();
   }
   ByteView rest = AsBytes(*body);
-  const uint64_t uuid_size =
-      std::min<uint64_t>(TakeVarint(rest).value_or(0), rest.size());
+  const uint64_t stated_size = TakeVarint(rest).value_or(0);
+  const uint64_t uuid_size = std::min<uint64_t>(stated_size, rest.size());
   QUIRE_RETURN_IF_ERROR(
       CheckContents(archive, name, AsText(rest.first(uuid_size)), field));
   return std::string(AsText(rest.subspan(uuid_size)));
