@@ -13,6 +13,9 @@
 namespace quire {
 namespace {
 
+// Ids that later ones are compared with; 0.3 GB or less.
+constexpr size_t kGivenIdCountMax = size_t{1} << 24;
+
 constexpr size_t kReadSizeBytes = 1 << 20;
 
 }  // namespace
@@ -122,7 +125,11 @@ absl::Status DocumentWalk::ReadSource(const Visit& visit) {
 }
 
 void DocumentWalk::NoteRepeatedId(const SourceDocument& document) {
-  if (!given_ids_.insert(Checksum64(AsBytes(document.id), 0)).second) {
+  const uint64_t hash = Checksum64(AsBytes(document.id), 0);
+  if (given_ids_.size() >= kGivenIdCountMax && !given_ids_.contains(hash)) {
+    return;
+  }
+  if (!given_ids_.insert(hash).second) {
     options_.on_note(
         EntryNote::kRepeatedId,
         absl::StrCat(source_->name(), ": ", reader_->Place(), ": has the id ",

@@ -330,6 +330,13 @@ class DirectoryReader final : public SourceReader {
       Note(EntryNote::kUnexpanded, file->name());
       return absl::OkStatus();
     }
+    const absl::string_view kind = detected.container->kind();
+    if (options_.split.has_value() &&
+        (kind == "warc" || kind == "arc" || kind == "wacz")) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          file->name(), ": has records instead of lines, as a ", kind,
+          "; build it without --split, or leave it out with --exclude"));
+    }
     QUIRE_ASSIGN_OR_RETURN(
         container_,
         ExpandedContainer::Open(*detected.container,

@@ -24,6 +24,9 @@ namespace quire {
 namespace {
 
 constexpr size_t kBufferSizeBytes = 256 << 10;
+// Detection needs the whole first block: up to 4 MiB in lz4, and the dictionary
+// of a zstd file.
+constexpr size_t kCompressedStartSizeBytes = size_t{17} << 20;
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 // Columns that a message names.
@@ -222,6 +225,8 @@ absl::StatusOr<bool> LineReader::OpenFile() {
 }
 
 absl::Status LineReader::Decompress(const SourceDocument& file) {
+  buffer_.resize(std::max(buffer_.size(), kCompressedStartSizeBytes));
+  Fill();
   QUIRE_RETURN_IF_ERROR(stream_status_);
   // Messages name the file.
   const std::string name = absl::StrCat(name_, ": ", reader_->Place());
@@ -270,6 +275,7 @@ absl::Status LineReader::PassRecord() {
     sink.resize(kBufferSizeBytes);
     QUIRE_RETURN_IF_ERROR(Read(sink).status());
   }
+  begin_ += std::exchange(record_rest_, 0);
   return absl::OkStatus();
 }
 
@@ -282,11 +288,13 @@ absl::StatusOr<bool> LineReader::FindRecord() {
       format_ == Format::kLines ? kBufferSizeBytes : kRecordSizeBytesMax;
   while (true) {
     const absl::string_view text = buffered();
+    const size_t mark_size =
+        line_ == 1 ? text.size() - WithoutByteOrderMark(text).size() : 0;
     if (spans_lines_) {
-      const std::optional<size_t> size = CsvRecordSize(text);
+      const std::optional<size_t> size = CsvRecordSize(text.substr(mark_size));
       if (size.has_value()) {
-        record_rest_ = *size;
-        next_line_ += LineFeedCount(text.substr(0, *size));
+        record_rest_ = mark_size + *size;
+        next_line_ += LineFeedCount(text.substr(0, record_rest_));
         return true;
       }
     } else {
@@ -313,11 +321,13 @@ absl::StatusOr<bool> LineReader::FindRecord() {
     is_open_ = !stream_ended_;
     if (spans_lines_ && absl::StrContains(text, '\n')) {
       if (stream_ended_ &&
-          CsvRecordSize(absl::StrCat(text, "\n")) == text.size() + 1) {
+          CsvRecordSize(absl::StrCat(text.substr(mark_size), "\n")) ==
+              text.size() - mark_size + 1) {
         next_line_ += LineFeedCount(text) + 1;
         return true;
       }
       spans_lines_ = false;
+      is_open_ = false;
       continue;
     }
     ++next_line_;
@@ -336,7 +346,7 @@ absl::StatusOr<std::optional<SourceDocument>> LineReader::DescribeRecord() {
     return document;
   }
   const bool is_header = format_ == Format::kCsv && column_count_ == 0;
-  const bool is_value = !IsBlank(record) && !is_header;
+  const bool is_value = (is_open_ || !IsBlank(record)) && !is_header;
   if (is_header && !IsBlank(record)) {
     QUIRE_RETURN_IF_ERROR(ReadCsvHeader(record));
   }
