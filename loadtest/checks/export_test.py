@@ -323,15 +323,24 @@ class ExportTest(unittest.TestCase):
         link.symlink_to(self.directory / "large.quire")
         server = self.start_on_socket(socket, link)
         export, _ = self.begin_export(socket)
+        kept, _ = self.begin_export(socket)
         link.unlink()
         link.symlink_to(self.directory / "files.quire")
+        # Streams in flight continue with the old contents.
         server.send_signal(signal.SIGHUP)
         for line in server.stderr:
             if re.search(r"archive large", line):
                 break
-        export.stdout.read()
-        self.assertEqual(export.wait(PATIENCE_SECONDS), 1)
-        self.assertIn(b"was replaced by other contents during the export", export.stderr.read())
+        kept.stdout.read(1 << 20)
+        # What they ask for again is refused.
+        server.kill()
+        server.wait()
+        socket.unlink(missing_ok=True)
+        self.start_on_socket(socket, link)
+        for broken in (export, kept):
+            broken.stdout.read()
+            self.assertEqual(broken.wait(PATIENCE_SECONDS), 1)
+            self.assertIn(b"was replaced by other contents during the export", broken.stderr.read())
 
 
 if __name__ == "__main__":
