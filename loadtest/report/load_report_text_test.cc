@@ -90,7 +90,7 @@ TEST(LoadReportTextTest, ShowsCountsLatencyAndOwnTime) {
   EXPECT_THAT(text, HasSubstr("  right      3 of 3\n"));
   EXPECT_THAT(text, HasSubstr("p99.99 1.500"));
   EXPECT_THAT(text, Not(HasSubstr("arrivals")));
-  EXPECT_THAT(text, HasSubstr("0.30 s, 100000 us a request"));
+  EXPECT_THAT(text, HasSubstr("0.30 s, 100000 us per request"));
 }
 
 }  // namespace
