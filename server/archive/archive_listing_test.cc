@@ -186,7 +186,7 @@ TEST(ArchiveListingTest, CostsAPageOfSiblings) {
   constexpr uint64_t kSegmentCount = 3;
   constexpr uint64_t kPageSize = 10;
   std::map<uint64_t, std::pair<uint64_t, uint64_t>> costs;
-  for (const uint64_t count : {1, 100, 3000}) {
+  for (const uint64_t count : {1u, 100u, 3000u}) {
     std::vector<TestSegment> segments(kSegmentCount);
     for (TestSegment& segment : segments) {
       for (uint64_t i = 0; i < kSiblingCount * count; ++i) {

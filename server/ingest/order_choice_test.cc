@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <random>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -132,12 +133,12 @@ TEST(OrderChoiceTest, TriesOnlyWhereEnoughRepeats) {
   }
   documents.emplace_back("copy 1", documents[3].second);
   EXPECT_FALSE(is_tried(documents));
-  for (int i = 10; i < 20; ++i) {
+  for (size_t i = 10; i < 20; ++i) {
     documents.emplace_back(absl::StrCat("copy ", i), documents[i].second);
   }
   EXPECT_TRUE(is_tried(documents));
   // One copy in forty, but hardly anything else is large when compressed.
-  for (int i = 4; i < 40; ++i) {
+  for (size_t i = 4; i < 40; ++i) {
     documents[i].second.assign(64 << 10, static_cast<char>('a' + i % 20));
   }
   documents.resize(41);

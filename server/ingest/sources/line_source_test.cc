@@ -87,7 +87,7 @@ TEST(LineSourceTest, LinesKeepTheirEnds) {
 }
 
 TEST(LineSourceTest, LinesOfAnyLength) {
-  for (const size_t size : {262'143, 262'144, 262'145, 600'000}) {
+  for (const size_t size : {262'143u, 262'144u, 262'145u, 600'000u}) {
     const std::string line = MakeTestText(size, 1);
     std::string text = line;
     std::replace(text.begin(), text.end(), '\n', ' ');

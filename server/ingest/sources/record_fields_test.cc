@@ -88,7 +88,7 @@ TEST(JsonFieldsTest, NamesWhatIsMalformed) {
 }
 
 TEST(JsonFieldsTest, BoundsDepth) {
-  const auto nested = [](int depth) {
+  const auto nested = [](size_t depth) {
     return absl::StrCat(R"({"id":1,"a":)", std::string(depth - 1, '['),
                         std::string(depth - 1, ']'), "}");
   };

@@ -22,8 +22,9 @@ using ::testing::HasSubstr;
 using ::testing::Pair;
 
 std::string Record(const std::string& uri) {
-  return MakeWarcRecord({"WARC-Type: resource", "WARC-Target-URI: " + uri},
-                        MakeTestText(1000, uri.size() + uri.back()));
+  return MakeWarcRecord(
+      {"WARC-Type: resource", "WARC-Target-URI: " + uri},
+      MakeTestText(1000, uri.size() + static_cast<uint8_t>(uri.back())));
 }
 
 std::string Wacz(std::vector<TestEntry> entries) {
