@@ -2,10 +2,10 @@
 #include "server/ingest/order_choice.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <random>
-#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
