@@ -40,7 +40,8 @@ void ExpectLikeSortedTexts(const DecimalRange& range) {
 }
 
 TEST(DecimalRangeTest, SortsAsTextsDo) {
-  for (const uint64_t first : {0u, 1u, 2u, 8u, 9u, 10u, 11u, 90u, 99u, 100u, 995u}) {
+  for (const uint64_t first :
+       {0u, 1u, 2u, 8u, 9u, 10u, 11u, 90u, 99u, 100u, 995u}) {
     for (const uint64_t count : {1u, 2u, 3u, 9u, 10u, 11u, 95u, 120u, 1200u}) {
       ExpectLikeSortedTexts({first, count});
     }
