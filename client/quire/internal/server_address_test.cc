@@ -26,7 +26,7 @@ TEST(ServerAddressTest, TakesWhatGrpcTakes) {
 TEST(ServerAddressTest, SaysWhatAnAddressLooksLike) {
   for (const char* address :
        {"", "localhost", ":7420", "localhost:", "localhost:0",
-        "localhost:70000", "localhost:http", "http://localhost:7420",
+        "localhost:65536", "localhost:http", "http://localhost:7420",
         "unix:"}) {
     EXPECT_THAT(CheckServerAddress(address),
                 FailsWith(absl::StatusCode::kInvalidArgument,
