@@ -22,6 +22,7 @@
 #include "server/ingest/sources/byte_stream.h"
 #include "server/ingest/sources/container_detection.h"
 #include "server/ingest/sources/input_limits.h"
+#include "server/ingest/sources/line_source.h"
 
 namespace quire {
 namespace {
@@ -330,12 +331,8 @@ class DirectoryReader final : public SourceReader {
       Note(EntryNote::kUnexpanded, file->name());
       return absl::OkStatus();
     }
-    const absl::string_view kind = detected.container->kind();
-    if (options_.split.has_value() &&
-        (kind == "warc" || kind == "arc" || kind == "wacz")) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          file->name(), ": has records instead of lines, as a ", kind,
-          "; build it without --split, or leave it out with --exclude"));
+    if (options_.split.has_value()) {
+      QUIRE_RETURN_IF_ERROR(CheckHasLines(*detected.container));
     }
     QUIRE_ASSIGN_OR_RETURN(
         container_,

@@ -490,6 +490,16 @@ absl::StatusOr<uint64_t> LineReader::Skip(uint64_t size_bytes) {
   return size;
 }
 
+absl::Status CheckHasLines(const Source& source) {
+  const absl::string_view kind = source.kind();
+  if (kind != "warc" && kind != "arc" && kind != "wacz") {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(source.name(), ": has records instead of lines, as a ", kind,
+                   "; build it without --split"));
+}
+
 std::unique_ptr<Source> MakeLineSource(std::unique_ptr<Source> source,
                                        const SourceOptions& options) {
   return std::make_unique<LineSource>(std::move(source), options);

@@ -132,7 +132,11 @@ class LineReader final : public SourceReader {
   size_t text_begin_ = 0;
 };
 
-// The lines of the documents of `source`. REQUIRES: options.split.
+// Errors: InvalidArgument  `source` has records instead of lines.
+absl::Status CheckHasLines(const Source& source);
+
+// The lines of the documents of `source`. REQUIRES: options.split, and that
+// CheckHasLines() allows it.
 std::unique_ptr<Source> MakeLineSource(std::unique_ptr<Source> source,
                                        const SourceOptions& options);
 

@@ -397,6 +397,11 @@ TEST(LineSourceTest, RefusesWarcs) {
       MakeWarcRecord({"WARC-Type: resource", "WARC-Target-URI: u"}, "x"));
   EXPECT_THAT(std::string(ReadInputLines(warc).status().message()),
               HasSubstr("has records instead of lines, as a warc"));
+  EXPECT_THAT(
+      std::string(
+          ReadInputLines(directory / "", {.expand = true}).status().message()),
+      AllOf(HasSubstr("w.warc"),
+            HasSubstr("has records instead of lines, as a warc")));
 }
 
 }  // namespace

@@ -226,18 +226,12 @@ absl::StatusOr<std::unique_ptr<Source>> OpenSource(
   std::string misnaming;
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Source> source,
                          OpenAny(path, options, misnaming));
-  const absl::string_view kind = source->kind();
-  const bool has_records = kind == "warc" || kind == "arc" || kind == "wacz";
   source = std::make_unique<RuledSource>(std::move(source), options.id_rules,
                                          std::move(misnaming));
   if (!options.split.has_value()) {
     return source;
   }
-  if (has_records) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(source->name(), ": has records instead of lines, as a ",
-                     kind, "; build it without --split"));
-  }
+  QUIRE_RETURN_IF_ERROR(CheckHasLines(*source));
   return MakeLineSource(std::move(source), options);
 }
 
