@@ -89,6 +89,19 @@ TEST_F(AnswerOrderTest, ReadsTheMissingOneSeparatelyIfMemoryIsFull) {
   EXPECT_GT(order.separate_count(), 0u);
 }
 
+TEST_F(AnswerOrderTest, PassedAnswersMakeRoom) {
+  AnswerOrder order = Make({.memory_size_bytes_max = 20'000});
+  for (uint64_t number = 0; number < 200; ++number) {
+    order.Ask(ByteSpan{number, 0});
+  }
+  for (uint64_t number = 0; number < 200; number += 2) {
+    Answer(order, number + 1);
+    Answer(order, number);
+  }
+  ExpectAllInOrder(200);
+  EXPECT_EQ(order.separate_count(), 0u);
+}
+
 TEST_F(AnswerOrderTest, LetsAnswersThroughIfTheyNeedNoOrder) {
   AnswerOrder order = Make({.ordered = false, .in_flight_max = 1});
   RunShuffled(order, 500);
