@@ -98,7 +98,7 @@ class ExportTarget {
                              const std::string* data) = 0;
 };
 
-// What both kinds of export share.
+// Reads the selected documents for either kind of export.
 class SelectionRun {
  public:
   SelectionRun(CliRun& run, const v1::ArchiveDescription& archive,

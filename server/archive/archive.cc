@@ -504,7 +504,7 @@ class Archive::ListingWalk {
 
   const absl::string_view prefix_;
   ListingCost cost_;
-  // Of the same segments.
+  // One for each of segments_.
   std::vector<const Segment*> segments_;
   std::vector<IdIndex::Cursor> cursors_;
   // Indexes of cursors at listed ids, the first id on top.

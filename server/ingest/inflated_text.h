@@ -34,7 +34,7 @@ struct InflatedTextOptions {
   // At least 1. The text does not depend on it. Each takes at most some 45 MiB
   // and four times the longest text of a member.
   uint32_t threads = 1;
-  // When it becomes true, the search ends with Cancelled, within about a
+  // If it becomes true, the search ends with Cancelled, within about a
   // second. May be null; must outlive the inflater.
   const std::atomic<bool>* cancel = nullptr;
 };

@@ -159,7 +159,7 @@ class BlockTrial {
     const double mean = sum_ / std::max(1.0, count);
     const double variance =
         std::max(0.0, sum_of_squares_ / std::max(1.0, count) - mean * mean);
-    // Of a finite population: no error if all of it is encoded.
+    // The population is finite: no error if all of it is encoded.
     const double left_out = stride_ == 1 ? 0 : 1 - 1 / scale;
     return SizeEstimate{
         .size_bytes = sum_ * scale,

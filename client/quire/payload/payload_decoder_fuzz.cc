@@ -50,8 +50,8 @@ Decoded Decode(absl::string_view record, size_t piece_size) {
   return decoded;
 }
 
-// What a prefix of the record decides is the status of the whole record, and
-// that is the decoder's.
+// Checks that a status decided by a prefix of the record is that of the whole
+// record and of the decoder.
 void CheckStatus(absl::string_view record, size_t prefix_size,
                  std::optional<int> decoded) {
   const HttpStatusSearch whole = FindHttpStatus(AsBytes(record));

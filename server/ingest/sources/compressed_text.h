@@ -49,7 +49,7 @@ class CompressedText {
   std::string name_;
   uint64_t size_bytes_max_;
   Compression compression_ = Compression::kNone;
-  // Of zstd; null if it does not begin with one.
+  // Dictionary of a zstd file; null if the file does not begin with one.
   std::shared_ptr<const ZstdDictionary> dictionary_;
 };
 

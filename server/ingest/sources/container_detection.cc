@@ -39,7 +39,7 @@ constexpr std::array<absl::string_view, 4> kCompressionSuffixes = {
 constexpr std::array<absl::string_view, 4> kCompressedTarSuffixes = {
     ".tgz", ".tbz2", ".txz", ".tzst"};
 
-// How messages name a kind of container: Source::kind().
+// Name of a kind of container in messages, by Source::kind().
 struct ContainerKind {
   absl::string_view kind;
   absl::string_view suffix;

@@ -228,7 +228,7 @@ class WaczReader final : public SourceReader {
   const ContainerInput input_;
   const std::shared_ptr<const WaczListing> listing_;
   const WarcDamage damage_;
-  // Of listing_->warcs.
+  // Index in listing_->warcs.
   size_t next_ = 0;
   std::unique_ptr<SourceReader> warc_;
   // The current WARC cannot be continued.

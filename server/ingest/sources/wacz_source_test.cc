@@ -32,7 +32,7 @@ std::string Wacz(std::vector<TestEntry> entries) {
   return MakeTestArchive("zip", "none", entries);
 }
 
-// Of two WARCs, in the wrong order, with what else a crawler puts there.
+// Returns two WARCs in the wrong order, and the other files of a crawler.
 std::vector<TestEntry> SomeWarcs() {
   return {{"archive/", "", TestEntry::Kind::kDirectory},
           {"archive/b.warc", Record("u:b1") + Record("u:b2")},
@@ -157,7 +157,7 @@ TEST(WaczSourceTest, AMemberWithAWrongChecksumIsAnError) {
               HasCode(absl::StatusCode::kDataLoss));
 }
 
-// What is read past all errors, and how many errors there were.
+// Returns the ids read past all errors, and the number of errors.
 std::pair<std::vector<std::string>, int> ReadPastErrors(
     const std::string& path) {
   const absl::StatusOr<std::unique_ptr<Source>> source = OpenSource(

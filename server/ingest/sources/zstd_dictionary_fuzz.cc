@@ -14,7 +14,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr uint64_t kTextSizeBytesMax = 1 << 20;
   const quire::ByteView bytes(data, size);
-  // Of the frame's contents alone, so that mutations need not fit its size.
+  // The frame's contents alone: mutations need not fit its size.
   quire::ZstdDictionary::Parse(bytes).IgnoreError();
   quire::MemoryStream start(bytes);
   const auto dictionary = quire::ReadZstdDictionary(start, "fuzz");
