@@ -151,7 +151,10 @@ TEST_F(PayloadRecipeTest, LeavesWhatDoesNotPayOrCannotBeMadeAgain) {
       Words(random, 5000), stream.substr(0, stream.size() - 1), damaged,
       // A member that no dictionary helps: its text takes more than the stream.
       ZlibStream({.level = 9}, MixedText(random, 3000),
-                 DeflateContainer::kZlib)};
+                 DeflateContainer::kZlib),
+      // The same beside text that shrinks.
+      Words(random, 5000) + ZlibStream({.level = 9}, MixedText(random, 3000),
+                                       DeflateContainer::kZlib)};
   for (const std::string& block : blocks) {
     const std::string stored = Encode(block);
     EXPECT_LE(stored.size(), SizeWithoutInflating(block));

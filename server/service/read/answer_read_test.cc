@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <random>
@@ -18,6 +20,8 @@
 
 namespace quire {
 namespace {
+
+namespace fs = std::filesystem;
 
 std::string TextOf(const std::vector<BlockPiece>& pieces) {
   std::string text;
@@ -249,6 +253,23 @@ TEST_F(AnswerReadTest, WhatIsCancelledBeforeItsBundleBeginsEndsOnce) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<BlockPiece> rest, kept.Wait());
   EXPECT_TRUE(TextOf(rest) == all_.substr(200000, 1000));
   EXPECT_EQ(call_count, 1);
+}
+
+TEST_F(AnswerReadTest, EndsWithTheErrorOfABlock) {
+  int damaged_count = 0;
+  for (const auto& entry : fs::directory_iterator(archive_path())) {
+    if (entry.path().filename().string().starts_with("segment-")) {
+      std::fstream file(entry.path(),
+                        std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(static_cast<std::streamoff>(fs::file_size(entry.path()) / 4));
+      file << std::string(64, '\x5A');
+      ++damaged_count;
+    }
+  }
+  ASSERT_GT(damaged_count, 0);
+  Result result;
+  Start({{0}, all_.size()}, FetchClass::kInteractive, result.Setter());
+  EXPECT_EQ(result.Wait().status().code(), absl::StatusCode::kDataLoss);
 }
 
 TEST_F(AnswerReadTest, EndsOnceHoweverItIsCancelled) {

@@ -105,6 +105,10 @@ TEST(BlockCacheTest, ShrinksAndGrows) {
   EXPECT_EQ(NumberedBlock::alive_count, stats.blocks);
   fill();
   EXPECT_GT(cache.GetStats().size_bytes, kSmallBytes * 9 / 10);
+  // The number of shards stays, so that each of them shrinks.
+  cache.Resize(kSmallBytes / 4 * 3);
+  EXPECT_LE(cache.GetStats().size_bytes, kSmallBytes / 4 * 3);
+  cache.Resize(kSmallBytes);
   // Few shards, as no small shard could hold a large block.
   cache.Insert(Key(7000), std::make_shared<NumberedBlock>(7000), 1 << 20,
                BlockCache::Use::kDemand);
