@@ -106,9 +106,11 @@ TEST(BlockCacheTest, ShrinksAndGrows) {
   fill();
   EXPECT_GT(cache.GetStats().size_bytes, kSmallBytes * 9 / 10);
   // The number of shards stays, so that each of them shrinks.
-  cache.Resize(kSmallBytes / 4 * 3);
-  EXPECT_LE(cache.GetStats().size_bytes, kSmallBytes / 4 * 3);
+  cache.Resize(kSmallBytes / 8 * 15);
+  fill();
+  EXPECT_GT(cache.GetStats().size_bytes, kSmallBytes);
   cache.Resize(kSmallBytes);
+  EXPECT_LE(cache.GetStats().size_bytes, kSmallBytes);
   // Few shards, as no small shard could hold a large block.
   cache.Insert(Key(7000), std::make_shared<NumberedBlock>(7000), 1 << 20,
                BlockCache::Use::kDemand);
