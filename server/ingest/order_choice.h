@@ -28,9 +28,9 @@ struct PreparedText {
   std::string dictionary = {};
 };
 
-// Returns the reordering options of a text of `text_size_bytes` for `options`,
+// Returns the reordering options of a text of `text_size_bytes` for `build`,
 // whose mode is not kOff. `directory` is that of the archive.
-ReorderOptions ReorderOptionsFor(const BuildOptions& options,
+ReorderOptions ReorderOptionsFor(const BuildOptions& build,
                                  std::string directory,
                                  uint64_t text_size_bytes);
 
