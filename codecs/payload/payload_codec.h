@@ -46,6 +46,9 @@ struct Payload {
 size_t DecodeScratchBytesMax(CodecId codec, size_t block_size_bytes_max,
                              bool has_recipes);
 
+// Upper bound on DecodeScratchBytesMax() for every codec and block.
+inline constexpr size_t kDecodeScratchBytesMax = size_t{13} << 20;
+
 // Thread-safe, given one scratch per thread.
 class PayloadCodec {
  public:

@@ -100,6 +100,15 @@ class PayloadRecipeTest : public ::testing::Test {
   bool is_raw_ = false;
 };
 
+// A server takes no workspace larger than that.
+TEST(DecodeScratchBytesMaxTest, IsBoundedForAllCodecs) {
+  for (const CodecInfo& info : AllCodecs()) {
+    EXPECT_LE(DecodeScratchBytesMax(info.id, kBlockSizeBytesMax, true),
+              kDecodeScratchBytesMax)
+        << info.name;
+  }
+}
+
 TEST_F(PayloadRecipeTest, StoresMembersAsTheirText) {
   TestRandom random(kSeed);
   const std::vector<std::string> streams = {
@@ -164,6 +173,30 @@ TEST_F(PayloadRecipeTest, LeavesWhatDoesNotPayOrCannotBeMadeAgain) {
   EXPECT_FALSE(has_recipe_);
   Encode(blocks[2]);
   EXPECT_FALSE(has_recipe_);
+}
+
+// DEFLATE finds matches of three bytes, the text's encoder does not, so the
+// text takes more than the stream. The block is smaller than its text in both
+// forms.
+TEST_F(PayloadRecipeTest, LeavesAMemberWhoseTextTakesMore) {
+  TestRandom random(kSeed);
+  std::vector<std::string> words(80);
+  for (std::string& word : words) {
+    word = RandomBytes(random, 3);
+  }
+  std::string text;
+  while (text.size() < 9000) {
+    text += words[RandomBelow(random, words.size())];
+  }
+  const std::string block =
+      KnownText(3000, 20000) +
+      ZlibStream({.level = 9}, text, DeflateContainer::kZlib);
+  BlockInflater inflater(kInflatedBlockSizeMax);
+  ASSERT_TRUE(inflater.Inflate(AsBytes(block)));
+  const std::string stored = Encode(block);
+  EXPECT_FALSE(has_recipe_);
+  EXPECT_EQ(stored.size(), SizeWithoutInflating(block));
+  EXPECT_THAT(Decode(stored, block.size()), HoldsText(block));
 }
 
 TEST_F(PayloadRecipeTest, EncodesALargeTextInParts) {

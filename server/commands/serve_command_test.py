@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests `quired serve` from the command line: messages, refusals, signals, configuration."""
+import gzip
 import json
 import os
 import pathlib
@@ -398,6 +399,34 @@ class ServeTest(unittest.TestCase):
             self.assertIn(reason, checked.stderr)
         self.assertEqual(len(checked.stderr.splitlines()), 5, checked.stderr)
         self.assertIn("absent.toml", run("check-config", self.directory / "absent.toml").stderr)
+
+    def test_reads_with_each_codec_in_the_least_memory(self):
+        mixed = self.directory / "mixed"
+        mixed.mkdir()
+        text = b"".join(b"line %d of a member\n" % (i * i) for i in range(3000))
+        (mixed / "member.gz").write_bytes(gzip.compress(text, 6, mtime=0))
+        (mixed / "text").write_bytes(text)
+        codecs = re.findall(r"^  (\S+) +\S", run("build", "--help-all").stdout.split("\nCodecs:\n")[1], re.M)
+        self.assertIn("rlz-zz", codecs)
+        for codec in codecs:
+            with self.subTest(codec):
+                archive = self.directory / f"{codec}.quire"
+                built = run("build", "--quiet", "--codec", codec, "--inflate", "auto",
+                            "--block-size", "1MiB", "-o", archive, mixed)
+                self.assertEqual(built.returncode, 0, built.stderr)
+                here = [archive, "--listen", "127.0.0.1:0"]
+                refused = run("serve", *here, "--memory", "1MiB").stderr
+                needed = re.search(r"is too little: ([\d.]+) MiB are needed", refused)
+                # The message has three digits.
+                server, said = self.start(*here, "--memory", f"{float(needed.group(1)) + 1}MiB")
+                for document in "member.gz", "text":
+                    read = subprocess.run(
+                        [QUIRE, "--server", said.split()[-1], "get", codec, document],
+                        stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S, check=False)
+                    self.assertEqual(read.returncode, 0, read.stderr)
+                    self.assertEqual(read.stdout, (mixed / document).read_bytes())
+                server.send_signal(signal.SIGTERM)
+                self.assertEqual(server.wait(PATIENCE_S), 0)
 
     def test_serves_from_a_modelled_drive(self):
         server, said = self.start(self.archive, "--listen", "127.0.0.1:0",

@@ -12,6 +12,7 @@
 
 #include "codecs/base/mutex.h"
 #include "codecs/block_codec.h"
+#include "codecs/payload/payload_codec.h"
 
 namespace quire {
 
@@ -45,7 +46,7 @@ class DecodeWorkspaces {
   using Factory = absl::FunctionRef<std::unique_ptr<BlockCodec::Scratch>()>;
 
   // Large enough for each codec's workspace.
-  static constexpr uint64_t kSizeBytesMin = uint64_t{10} << 20;
+  static constexpr uint64_t kSizeBytesMin = kDecodeScratchBytesMax;
   // Upper bound on unused workspaces that are kept.
   static constexpr size_t kIdleMax = 64;
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 
 #include "codecs/base/byte_size.h"
+#include "codecs/payload/payload_codec.h"
 
 namespace quire {
 namespace {
@@ -19,8 +20,8 @@ constexpr uint64_t kInFlightBytesMin = 16 * kMiB;
 constexpr uint64_t kInFlightBytesMax = 512 * kMiB;
 constexpr uint64_t kBuffersBytesMin = 8 * kMiB;
 constexpr uint64_t kBuffersBytesMax = 128 * kMiB;
-// Minimum: one of the largest workspaces, as in DecodeWorkspaces.
-constexpr uint64_t kWorkspacesBytesMin = 10 * kMiB;
+// One workspace of any codec, as in DecodeWorkspaces.
+constexpr uint64_t kWorkspacesBytesMin = kDecodeScratchBytesMax;
 constexpr uint64_t kWorkspacesBytesMax = 128 * kMiB;
 constexpr uint64_t kCacheBytesMin = 8 * kMiB;
 constexpr uint64_t kReloadGrowthBytesMin = kMiB;
