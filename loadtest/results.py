@@ -88,8 +88,7 @@ def wire_options(setting):
 # Benchmark -> its section, in the order of the page.
 SECTIONS = {
     "archive_check": Section(
-        "Build, serve, read back", "Codec rlz, blocks of 64 KiB, dictionary of 16 MiB; every "
-        "answer is compared with the source.",
+        "Build, serve, read back", "A plain build; every answer is compared with the source.",
         lambda setting: setting.script(
             "bench/archive_check.py", ["--corpus", setting.corpora / "webdocs"],
             ["--memory", "256MiB", "--dictionary-size", "256KiB", "--requests", 500])),

@@ -29,7 +29,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 # pylint: disable=wrong-import-position
 from bench_json import add_json_option, print_figures
-from bench_setup import find_programs, make_parser
+from bench_setup import AS_IT_IS, find_programs, make_parser
 from disk_runs import (RANGE_BYTES, Loader, cold_server, drop_cache, keep_archive, metric_sums,
                        segment_files)
 from live_server import make_documents, write_corpus
@@ -77,7 +77,8 @@ class DeviceBench:
                          arguments.block_size, arguments.dictionary_size))
         self.archive, _ = keep_archive(
             self.quired, arguments.corpus, arguments.out, name,
-            ["--codec", arguments.codec, "--block-size", arguments.block_size, *self.options])
+            ["--codec", arguments.codec, "--block-size", arguments.block_size, *AS_IT_IS,
+             *self.options])
         self.segment, = segment_files(self.archive)
         # Row -> measurements, in order: ranges per second, or MB of text.
         self.rates = {}

@@ -20,7 +20,8 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 # pylint: disable=wrong-import-position
 from bench_json import add_json_option, print_figures
-from bench_setup import build_archive, find_programs, machine_load, make_parser
+from bench_setup import (AS_IT_IS, build_archive, find_programs, machine_load,
+                         make_parser)
 from markdown_table import format_size, markdown
 from live_server import LiveServer, make_documents, parse_size, write_corpus
 
@@ -68,7 +69,7 @@ def run_rounds(arguments, directory):
                       if codec == "rlz" else [])
         build_archive(programs[0], archives[name], [arguments.text],
                       ["--codec", codec, "--block-size", arguments.block_size, *partitions,
-                       *dictionary])
+                       *dictionary, *AS_IT_IS])
         sizes[name] = sum(file.stat().st_size for file in archives[name].iterdir())
     rounds = []
     for _ in range(arguments.rounds):

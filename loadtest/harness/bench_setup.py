@@ -34,6 +34,11 @@ def build_archive(quired, archive, sources, options):
     subprocess.run([quired, "build", "--quiet", "-o", archive, *options, *sources], check=True)
 
 
+# Options of archives whose blocks hold the text as it is: no block needs members
+# compressed again, and none is elsewhere on the disk.
+AS_IT_IS = ("--reorder", "off", "--inflate", "off")
+
+
 def build_text_archive(quired, stem, documents, options):
     """Builds STEM.quire of documents, and writes STEM.raw, .tar and .tsv of them."""
     write_corpus(documents, stem)
