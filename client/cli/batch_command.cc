@@ -37,10 +37,6 @@ namespace {
 constexpr size_t kAskedMax = 4'000'000;
 constexpr size_t kReadSizeBytes = size_t{64} << 10;
 
-absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
-
 // The items of a file or of standard input.
 class InputItems final : public ItemSource {
  public:
@@ -51,7 +47,7 @@ class InputItems final : public ItemSource {
     if (settings.items_file != "-") {
       fd = open(settings.items_file.c_str(), O_RDONLY | O_CLOEXEC);
       if (fd < 0) {
-        return SystemError("cannot read", View(settings.items_file));
+        return SystemError("cannot read", settings.items_file);
       }
     }
     return std::unique_ptr<InputItems>(new InputItems(settings, filter, fd));
@@ -81,7 +77,8 @@ class InputItems final : public ItemSource {
     off_t offset = lseek(fd_, 0, SEEK_CUR);
     ssize_t size = 0;
     while ((size = pread(fd_, input.data(), input.size(), offset)) > 0) {
-      counter.Feed(View(input).substr(0, static_cast<size_t>(size)));
+      counter.Feed(
+          absl::string_view(input).substr(0, static_cast<size_t>(size)));
       offset += size;
     }
     return size == 0 ? std::optional<uint64_t>(counter.Count()) : std::nullopt;
@@ -94,7 +91,7 @@ class InputItems final : public ItemSource {
         return AtItem(item.status());
       }
       if (item->has_value()) {
-        absl::StatusOr<ReadTarget> target = ParseBatchItem(form_, View(**item));
+        absl::StatusOr<ReadTarget> target = ParseBatchItem(form_, **item);
         if (!target.ok()) {
           return AtItem(target.status());
         }
@@ -134,13 +131,14 @@ class InputItems final : public ItemSource {
     // EAGAIN: another process with the same pipe or terminal made it
     // non-blocking.
     if (size < 0 && errno != EINTR && errno != EAGAIN) {
-      return SystemError("cannot read", View(name_));
+      return SystemError("cannot read", name_);
     }
     if (size == 0) {
       finished_ = true;
       splitter_.Finish();
     } else if (size > 0) {
-      splitter_.Feed(View(input).substr(0, static_cast<size_t>(size)));
+      splitter_.Feed(
+          absl::string_view(input).substr(0, static_cast<size_t>(size)));
     }
     return absl::OkStatus();
   }
@@ -243,16 +241,16 @@ class AnswerSink {
     if (directory_.has_value()) {
       QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file,
                              directory_->OpenFile(FileNameOf(answer.target)));
-      QUIRE_RETURN_IF_ERROR(file->Write(View(answer.result->data)));
+      QUIRE_RETURN_IF_ERROR(file->Write(answer.result->data));
       return file->Commit(/*sync=*/false);
     }
     if (!run_.settings().json) {
-      return run_.WriteData(AsBytes(View(answer.result->data)));
+      return run_.WriteData(AsBytes(answer.result->data));
     }
-    return WriteLine(
-        answer.tag, answer.origin.has_value()
-                        ? JsonPayload(*answer.origin, View(answer.result->data))
-                        : JsonResult(*answer.result));
+    return WriteLine(answer.tag,
+                     answer.origin.has_value()
+                         ? JsonPayload(*answer.origin, answer.result->data)
+                         : JsonResult(*answer.result));
   }
 
   // Reads and writes an item that is too large for the batch. Errors that must
@@ -306,7 +304,7 @@ class AnswerSink {
 
   absl::Status WriteLine(uint64_t tag, const std::string& members) {
     return run_.output().Write(
-        View(absl::StrCat("{\"item\":", tag + 1, ",", members, "}\n")));
+        absl::StrCat("{\"item\":", tag + 1, ",", members, "}\n"));
   }
 
   void NoteOrigin(const ItemAnswer& answer, const PayloadOrigin& origin) {
@@ -328,7 +326,7 @@ class AnswerSink {
     if (key == nullptr || !std::holds_alternative<std::string>(key->name)) {
       return;
     }
-    const uint64_t hash = Checksum64(AsBytes(View(FileNameOf(target))));
+    const uint64_t hash = Checksum64(AsBytes(FileNameOf(target)));
     if (asked_.contains(hash)) {
       ++repeated_count_;
     } else if (asked_.size() < kAskedMax) {
@@ -368,8 +366,7 @@ absl::Status RunBatch(CliRun& run) {
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<InputItems> source,
                          InputItems::Open(settings, filter));
   // A missing archive is one error, not one per item.
-  QUIRE_RETURN_IF_ERROR(
-      run.client().GetArchive(View(settings.archive)).status());
+  QUIRE_RETURN_IF_ERROR(run.client().GetArchive(settings.archive).status());
   if (source->is_terminal()) {
     run.Note("reading items from the terminal, one a line; Ctrl-D ends them");
   }

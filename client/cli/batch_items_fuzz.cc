@@ -52,8 +52,8 @@ void CheckItem(absl::string_view item) {
   for (const std::optional<uint64_t> occurrence :
        {std::optional<uint64_t>(), std::optional<uint64_t>(item.size())}) {
     const std::string formatted = FormatBatchItem(item, occurrence);
-    const auto again = std::get<DocumentKey>(
-        *ParseBatchItem(ItemForm::kId, {formatted.data(), formatted.size()}));
+    const auto again =
+        std::get<DocumentKey>(*ParseBatchItem(ItemForm::kId, formatted));
     QUIRE_CHECK(std::get<std::string>(again.name) == std::string(item));
     QUIRE_CHECK(again.occurrence.value_or(0) == occurrence.value_or(0));
   }

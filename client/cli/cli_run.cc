@@ -28,10 +28,6 @@ constexpr absl::Duration kBusyDelayMax = absl::Seconds(10);
 // Upper bound on the messages about damaged blocks that are remembered.
 constexpr size_t kNamedBlocksMax = 10'000;
 
-absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
-
 // Whether the server, not this program, found fault.
 bool IsFromServer(const absl::Status& status) {
   return ErrorDetailsOf(status).has_value();
@@ -136,7 +132,7 @@ void CliRun::NoteOutputOfFailure() {
     if (!continuation_.empty()) {
       Note(absl::StrCat("the rest: ", continuation_));
     } else if (!output_->is_standard_output()) {
-      Note(absl::StrCat(QuotedText(View(settings_.output)),
+      Note(absl::StrCat(QuotedText(settings_.output),
                         " was not written in full"));
     }
     return;
@@ -144,7 +140,7 @@ void CliRun::NoteOutputOfFailure() {
   const absl::StatusOr<std::string> kept =
       continuation_.empty() ? std::string() : output_->CommitPartial();
   if (!kept.ok() || kept->empty()) {
-    Note(absl::StrCat(QuotedText(View(settings_.output)), " was not written"));
+    Note(absl::StrCat(QuotedText(settings_.output), " was not written"));
     return;
   }
   Note(absl::StrCat("what came is in ", QuotedText(*kept),
@@ -176,7 +172,7 @@ absl::Status CliRun::WriteData(ByteView data) {
 absl::StatusOr<ReadResult> CliRun::Read(const ReadTarget& target) {
   absl::StatusOr<ReadResult> result = ReadResult();
   QUIRE_RETURN_IF_ERROR(RetryWhileBusy([&] {
-    result = client_->Read(View(settings_.archive), target, read_options());
+    result = client_->Read(settings_.archive, target, read_options());
     return result.status();
   }));
   return result;
@@ -204,7 +200,7 @@ absl::Status CliRun::Print(const ReadTarget& target) {
       NoteTime(target, *result.document);
     }
     progress_.Add(result.data.size(), 0);
-    return output_->Write(View("{" + JsonResult(result) + "}\n"));
+    return output_->Write("{" + JsonResult(result) + "}\n");
   }
   return Stream(
       target, /*payload=*/false,
@@ -236,14 +232,14 @@ absl::Status CliRun::PrintPayload(const DocumentKey& key) {
         payload.append(AsText(data).data(), data.size());
         return absl::OkStatus();
       }));
-  return settings_.json ? output_->Write(View(
-                              "{" + JsonPayload(origin, View(payload)) + "}\n"))
-                        : absl::OkStatus();
+  return settings_.json
+             ? output_->Write("{" + JsonPayload(origin, payload) + "}\n")
+             : absl::OkStatus();
 }
 
 absl::Status CliRun::Stream(const ReadTarget& target, bool payload,
                             PayloadOriginSink on_begin, PayloadSink sink) {
-  const absl::string_view archive = View(settings_.archive);
+  const absl::string_view archive = settings_.archive;
   return RetryStreamWhileBusy([&](bool& has_begun) {
     if (payload) {
       return ReadPayload(
@@ -332,7 +328,7 @@ absl::Status WhyNotRead(const ReadTarget& target, const absl::Status& status,
     return status;
   }
   return absl::NotFoundError(
-      absl::EndsWith(View(*id), "\r")
+      absl::EndsWith(*id, "\r")
           ? "no such document; its last byte is a carriage return: do the "
             "lines end with CR LF?"
           : "no such document");
@@ -340,7 +336,7 @@ absl::Status WhyNotRead(const ReadTarget& target, const absl::Status& status,
 
 std::string MessageFor(absl::string_view subject, const absl::Status& status,
                        const CliSettings& settings) {
-  const absl::string_view server = View(settings.server);
+  const absl::string_view server = settings.server;
   std::string message = "quire: ";
   if (!subject.empty()) {
     absl::StrAppend(&message, PrintableMessage(subject), ": ");
@@ -355,7 +351,7 @@ std::string MessageFor(absl::string_view subject, const absl::Status& status,
                     ": ", PrintableMessage(status.message()));
   } else if (absl::IsDeadlineExceeded(status)) {
     absl::StrAppend(&message, PrintableMessage(status.message()),
-                    "; --timeout (now ", PrintableText(View(settings.timeout)),
+                    "; --timeout (now ", PrintableText(settings.timeout),
                     ") waits longer, --server or QUIRE_SERVER (now ",
                     PrintableText(server), ") say where");
   } else if (absl::IsUnimplemented(status) && !IsFromServer(status)) {
@@ -397,7 +393,7 @@ std::string DescribeTraffic(const WireStats& stats) {
 
 std::string JsonDocument(const v1::Document& document) {
   std::string json = absl::StrCat(
-      JsonBytes("id", View(document.id())), ",\"ordinal\":", document.ordinal(),
+      JsonBytes("id", document.id()), ",\"ordinal\":", document.ordinal(),
       ",\"offset\":", document.range().offset(),
       ",\"size_bytes\":", document.range().size_bytes());
   if (document.has_capture_time_ms()) {
@@ -405,12 +401,11 @@ std::string JsonDocument(const v1::Document& document) {
                     FormatTimeMs(document.capture_time_ms()), "\"");
   }
   if (document.has_media_type()) {
-    absl::StrAppend(&json, ",",
-                    JsonBytes("media_type", View(document.media_type())));
+    absl::StrAppend(&json, ",", JsonBytes("media_type", document.media_type()));
   }
   if (document.has_record_type()) {
     absl::StrAppend(&json, ",",
-                    JsonBytes("record_type", View(document.record_type())));
+                    JsonBytes("record_type", document.record_type()));
   }
   return json;
 }
@@ -421,7 +416,7 @@ std::string JsonResult(const ReadResult& result) {
                          : absl::StrCat("\"offset\":", result.offset,
                                         ",\"size_bytes\":", result.data.size());
   return absl::StrCat(json, ",\"data_base64\":\"",
-                      absl::Base64Escape(View(result.data)), "\"");
+                      absl::Base64Escape(result.data), "\"");
 }
 
 std::string JsonPayload(const PayloadOrigin& origin,
@@ -442,10 +437,10 @@ std::string JsonPayload(const PayloadOrigin& origin,
 
 std::string JsonError(const absl::Status& status) {
   const std::string reason = ErrorReasonOf(status);
-  return absl::StrCat(
-      "\"error\":{\"code\":\"", absl::StatusCodeToString(status.code()), "\",",
-      reason.empty() ? "" : JsonBytes("reason", View(reason)) + ",",
-      JsonBytes("message", status.message()), "}");
+  return absl::StrCat("\"error\":{\"code\":\"",
+                      absl::StatusCodeToString(status.code()), "\",",
+                      reason.empty() ? "" : JsonBytes("reason", reason) + ",",
+                      JsonBytes("message", status.message()), "}");
 }
 
 }  // namespace quire

@@ -131,7 +131,7 @@ void DefineGet(CLI::App& app, CliSettings& settings) {
         return absl::SimpleAtoi(text, &number)
                    ? std::string()
                    : absl::StrCat("must be a whole number from 0, got ",
-                                  QuotedText({text.data(), text.size()}));
+                                  QuotedText(text));
       });
 }
 
@@ -264,14 +264,14 @@ bool LooksLikeList(absl::string_view text) {
 }
 
 std::string Protect(std::string text) {
-  if (LooksLikeList({text.data(), text.size()})) {
+  if (LooksLikeList(text)) {
     text += kTail;
   }
   return text;
 }
 
 void Unprotect(std::string& text) {
-  if (LooksLikeList({text.data(), text.size()})) {
+  if (LooksLikeList(text)) {
     text.pop_back();
   }
 }
@@ -418,7 +418,7 @@ void ParseCommandLine(CLI::App& app, CliSettings& settings, int argc,
 
 absl::StatusOr<absl::Duration> ParseTimeout(const std::string& text) {
   absl::StatusOr<absl::Duration> timeout =
-      ParseDurationText({text.data(), text.size()}, {.min = kTimeoutMin});
+      ParseDurationText(text, {.min = kTimeoutMin});
   if (!timeout.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--timeout ", timeout.status().message()));
@@ -448,16 +448,13 @@ absl::StatusOr<ClientOptions> MakeClientOptions(const CliSettings& settings) {
   options.deadline = timeout;
   options.stream_idle_max = timeout;
   QUIRE_ASSIGN_OR_RETURN(options.encoding,
-                         ParseEncodingChoice({settings.encoding.data(),
-                                              settings.encoding.size()}));
+                         ParseEncodingChoice(settings.encoding));
   if (!settings.trace_parent.empty()) {
-    if (!IsTraceParent(
-            {settings.trace_parent.data(), settings.trace_parent.size()})) {
+    if (!IsTraceParent(settings.trace_parent)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "--traceparent (TRACEPARENT) must be 00-TRACE-PARENT-FLAGS of 32, 16 "
           "and 2 lower-case hex digits, got ",
-          QuotedText(
-              {settings.trace_parent.data(), settings.trace_parent.size()})));
+          QuotedText(settings.trace_parent)));
     }
     options.trace_parent = [header = settings.trace_parent] { return header; };
   }

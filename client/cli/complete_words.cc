@@ -35,8 +35,7 @@ void AppendArchives(Client& client, absl::string_view prefix,
     return;
   }
   for (const v1::ArchiveDescription& archive : *archives) {
-    if (absl::StartsWith({archive.name().data(), archive.name().size()},
-                         prefix)) {
+    if (absl::StartsWith(archive.name(), prefix)) {
       offered.push_back(archive.name());
     }
   }
@@ -45,8 +44,8 @@ void AppendArchives(Client& client, absl::string_view prefix,
 void AppendIds(Client& client, const std::string& archive,
                absl::string_view prefix, std::vector<std::string>& offered) {
   const absl::Time deadline = absl::Now() + kTimeMax;
-  DocumentLister lister = client.ListDocuments({archive.data(), archive.size()},
-                                               {.prefix = std::string(prefix)});
+  DocumentLister lister =
+      client.ListDocuments(archive, {.prefix = std::string(prefix)});
   while (offered.size() < kOfferedMax && absl::Now() < deadline) {
     const auto document = lister.Next();
     if (!document.ok() || !document->has_value()) {
@@ -54,8 +53,7 @@ void AppendIds(Client& client, const std::string& archive,
     }
     const std::string& id = (*document)->id();
     // One entry for all captures of a page.
-    if (CanBeOffered({id.data(), id.size()}) &&
-        (offered.empty() || offered.back() != id)) {
+    if (CanBeOffered(id) && (offered.empty() || offered.back() != id)) {
       offered.push_back(id);
     }
   }

@@ -20,10 +20,6 @@ namespace {
 
 constexpr size_t kStatusDigits = 3;
 
-absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
-
 // Marks all statuses of a pattern such as "404", "30x" or "2xx".
 absl::Status MarkStatuses(absl::string_view pattern,
                           std::bitset<1000>& statuses) {
@@ -59,7 +55,7 @@ absl::Status MarkStatuses(absl::string_view pattern,
 
 absl::StatusOr<CapturePeriod> ParseTime(const char* option,
                                         const std::string& text) {
-  absl::StatusOr<CapturePeriod> period = ParseCapturePeriod(View(text));
+  absl::StatusOr<CapturePeriod> period = ParseCapturePeriod(text);
   if (!period.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(option, ": ", period.status().message()));
@@ -109,12 +105,12 @@ absl::StatusOr<std::vector<std::string>> ParseRecordTypes(
     const std::vector<std::string>& values) {
   std::vector<std::string> types;
   for (const std::string& value : values) {
-    for (const absl::string_view type : absl::StrSplit(View(value), ',')) {
+    for (const absl::string_view type : absl::StrSplit(value, ',')) {
       if (type.empty() && !value.empty()) {
         return absl::InvalidArgumentError(
             absl::StrCat("--record-type must be record types with a comma "
                          "between them, got ",
-                         QuotedText(View(value))));
+                         QuotedText(value)));
       }
       types.push_back(absl::AsciiStrToLower(type));
     }
@@ -141,7 +137,7 @@ absl::Status DocumentFilter::AddStatuses(const std::string& list) {
   if (!statuses_.has_value()) {
     statuses_.emplace();
   }
-  for (const absl::string_view pattern : absl::StrSplit(View(list), ',')) {
+  for (const absl::string_view pattern : absl::StrSplit(list, ',')) {
     QUIRE_RETURN_IF_ERROR(
         MarkStatuses(absl::StripAsciiWhitespace(pattern), *statuses_));
   }
@@ -149,14 +145,14 @@ absl::Status DocumentFilter::AddStatuses(const std::string& list) {
 }
 
 absl::Status DocumentFilter::AddMediaTypes(const std::string& list) {
-  for (const absl::string_view element : absl::StrSplit(View(list), ',')) {
+  for (const absl::string_view element : absl::StrSplit(list, ',')) {
     const std::string pattern =
         absl::AsciiStrToLower(absl::StripAsciiWhitespace(element));
-    const std::vector<std::string> parts = absl::StrSplit(View(pattern), '/');
+    const std::vector<std::string> parts = absl::StrSplit(pattern, '/');
     const bool is_valid =
         parts.size() == 2 && !parts[0].empty() && !parts[1].empty() &&
-        !absl::StrContains(View(parts[0]), '*') &&
-        (parts[1] == "*" || !absl::StrContains(View(parts[1]), '*'));
+        !absl::StrContains(parts[0], '*') &&
+        (parts[1] == "*" || !absl::StrContains(parts[1], '*'));
     if (!is_valid) {
       return absl::InvalidArgumentError(absl::StrCat(
           "--media-type must be TYPE/SUBTYPE or TYPE/*, such as text/html or "
@@ -180,10 +176,9 @@ absl::Status DocumentFilter::SetTimes(const FilterSettings& settings) {
     to_ms_ = period.last_ms;
   }
   if (from_ms_.has_value() && to_ms_.has_value() && *from_ms_ > *to_ms_) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--from must not be later than --to, got ",
-                     QuotedText(View(*settings.from)), " and ",
-                     QuotedText(View(*settings.to))));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--from must not be later than --to, got ", QuotedText(*settings.from),
+        " and ", QuotedText(*settings.to)));
   }
   return absl::OkStatus();
 }
@@ -212,19 +207,20 @@ bool DocumentFilter::PassesMediaType(const v1::Document& document) const {
   if (media_types_.empty()) {
     return true;
   }
-  const absl::string_view text = View(document.media_type());
+  const absl::string_view text = document.media_type();
   const std::string type = absl::AsciiStrToLower(
       absl::StripAsciiWhitespace(text.substr(0, text.find(';'))));
   const size_t slash = type.find('/');
   if (slash == std::string::npos) {
     return false;
   }
-  return std::any_of(media_types_.begin(), media_types_.end(),
-                     [&](const MediaPattern& pattern) {
-                       return View(type).substr(0, slash) == pattern.type &&
-                              (pattern.subtype == "*" ||
-                               View(type).substr(slash + 1) == pattern.subtype);
-                     });
+  return std::any_of(
+      media_types_.begin(), media_types_.end(),
+      [&](const MediaPattern& pattern) {
+        return absl::string_view(type).substr(0, slash) == pattern.type &&
+               (pattern.subtype == "*" ||
+                absl::string_view(type).substr(slash + 1) == pattern.subtype);
+      });
 }
 
 bool DocumentFilter::PassesStatus(std::optional<int> status) const {

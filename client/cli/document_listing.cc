@@ -27,11 +27,6 @@ constexpr size_t kReadySizeBytesMax = size_t{4} << 20;
 constexpr uint64_t kPartSizeBytes = 1024;
 constexpr uint64_t kPartGrowth = 16;
 constexpr uint64_t kPartSizeBytesMax = 2 * kRecordHeaderSizeBytesMax;
-constexpr size_t kShownIdSizeBytesMax = 200;
-
-absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
 
 uint64_t EntrySizeBytes(const v1::Document& document) {
   return sizeof(ListedDocument) + document.id().size() +
@@ -56,10 +51,10 @@ absl::Status NothingPassed(const CliRun& run, const DocumentFilter& filter,
                            const DocumentListing& listing) {
   const CliSettings& settings = run.settings();
   std::string message = absl::StrCat(
-      "no document of ", QuotedText(View(settings.archive)),
-      settings.prefix.empty() ? ""
-                              : absl::StrCat(" whose id starts with ",
-                                             QuotedText(View(settings.prefix))),
+      "no document of ", QuotedText(settings.archive),
+      settings.prefix.empty()
+          ? ""
+          : absl::StrCat(" whose id starts with ", QuotedText(settings.prefix)),
       " passes the filters");
   if (filter.needs_status() && listing.capture_count() == 0 &&
       listing.listed_count() > 0) {
@@ -72,7 +67,7 @@ absl::Status NothingPassed(const CliRun& run, const DocumentFilter& filter,
 
 absl::Status ArchiveReplaced(const CliRun& run) {
   return absl::AbortedError(
-      absl::StrCat("the archive ", QuotedText(View(run.settings().archive)),
+      absl::StrCat("the archive ", QuotedText(run.settings().archive),
                    " was replaced by other contents; run the command again"));
 }
 
@@ -142,7 +137,7 @@ absl::Status DocumentListing::Fill() {
   if (!items.empty()) {
     if (batch_ == nullptr) {
       batch_ = run_.client().StartBatch(
-          View(run_.settings().archive),
+          run_.settings().archive,
           {.archive_uuid = run_.read_options().archive_uuid,
            .ready_size_bytes_max = kReadySizeBytesMax});
     }
@@ -221,18 +216,16 @@ absl::Status DocumentListing::TakePart(BatchAnswer answer) {
       return status;
     }
     listed.is_status_unknown = true;
-    run_.ComplainOfItem(
-        absl::StrCat(
-            "HTTP status of document number ", listed.document.ordinal(), ", ",
-            QuotedText(View(listed.document.id()), kShownIdSizeBytesMax)),
-        status);
+    run_.ComplainOfItem(absl::StrCat("HTTP status of document number ",
+                                     listed.document.ordinal(), ", ",
+                                     QuotedText(listed.document.id())),
+                        status);
     return absl::OkStatus();
   }
   if (!IsSameDocument(*answer.result->document, listed.document)) {
     return ArchiveReplaced(run_);
   }
-  const HttpStatusSearch found =
-      FindHttpStatus(AsBytes(View(answer.result->data)));
+  const HttpStatusSearch found = FindHttpStatus(AsBytes(answer.result->data));
   listed.http_status = found.code;
   const uint64_t size_bytes = entry.part_size_bytes;
   if (!found.is_decided && size_bytes < kPartSizeBytesMax &&

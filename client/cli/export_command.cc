@@ -28,17 +28,9 @@
 namespace quire {
 namespace {
 
-constexpr size_t kShownIdSizeBytesMax = 200;
 // With --keep-going, text of a document that is held back until all of it is
 // there.
-constexpr size_t kHeldSizeBytesMax = size_t{8} << 20;
-constexpr size_t kZerosSizeBytes = size_t{64} << 10;
-// Documents that are named where not all are.
-constexpr uint64_t kNamedCountMax = 20;
-
-absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
+constexpr size_t kHeldTextSizeBytesMax = size_t{8} << 20;
 
 class ExportRun {
  public:
@@ -50,15 +42,14 @@ class ExportRun {
         format_(format),
         output_(std::move(output)),
         lister_(run.client().ListDocuments(
-            View(archive_.name()),
-            {.first_ordinal = 0, .archive_uuid = uuid_})) {}
+            archive_.name(), {.first_ordinal = 0, .archive_uuid = uuid_})) {}
 
   absl::Status Run() {
     const absl::Status status = WriteAll();
     return IsOfOtherContents(status) &&
                    !run_.settings().archive_uuid.has_value()
                ? absl::AbortedError(absl::StrCat(
-                     "the archive ", QuotedText(View(archive_.name())),
+                     "the archive ", QuotedText(archive_.name()),
                      " was replaced by other contents during the export; run "
                      "it again"))
                : status;
@@ -75,7 +66,7 @@ class ExportRun {
     ScanOptions options;
     options.archive_uuid = uuid_;
     QUIRE_RETURN_IF_ERROR(ScanPastDamage(
-        run_.client(), View(archive_.name()), options,
+        run_.client(), archive_.name(), options,
         [this](const ScanPiece& piece) { return Take(piece.data); },
         [this](const LostText& lost) {
           return run_.settings().keep_going ? Lose(lost) : lost.status;
@@ -86,7 +77,7 @@ class ExportRun {
                        document_count_, " of ", archive_.document_count()));
     }
     const std::string end = format_.End();
-    QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(View(end))));
+    QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(end)));
     return output_.EndMember();
   }
 
@@ -115,18 +106,16 @@ class ExportRun {
   // Leaves out the documents that the text is of. Of one whose beginning is
   // written already the text becomes zeros.
   absl::Status Lose(const LostText& lost) {
-    const std::string zeros(kZerosSizeBytes, '\0');
     uint64_t left = lost.size_bytes;
     while (left > 0 && document_.has_value()) {
-      const uint64_t size = std::min<uint64_t>(
-          {left, rest_size_bytes_, is_held_ ? left : zeros.size()});
+      const uint64_t size = std::min(left, rest_size_bytes_);
       if (!std::exchange(is_damaged_, true)) {
         Complain(lost.status);
       }
       if (is_held_) {
         held_.clear();
       } else {
-        QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(View(zeros)).first(size)));
+        QUIRE_RETURN_IF_ERROR(output_.WriteZeros(size));
       }
       left -= size;
       QUIRE_RETURN_IF_ERROR(Pass(size));
@@ -137,10 +126,10 @@ class ExportRun {
   void Complain(const absl::Status& status) {
     ++damaged_count_;
     run_.progress().AddFailed();
-    if (damaged_count_ <= kNamedCountMax || run_.settings().verbose) {
+    if (damaged_count_ <= kNamedDocumentsMax || run_.settings().verbose) {
       run_.Complain(
           absl::StrCat("document number ", document_->ordinal(), ", ",
-                       QuotedText(View(document_->id()), kShownIdSizeBytesMax),
+                       QuotedText(document_->id()),
                        is_held_ ? ", is left out"
                                 : ", has zeros in place of what is damaged"),
           status);
@@ -158,7 +147,7 @@ class ExportRun {
   }
 
   absl::Status WriteText(ByteView part) {
-    if (is_held_ && part.size() <= kHeldSizeBytesMax - held_.size()) {
+    if (is_held_ && part.size() <= kHeldTextSizeBytesMax - held_.size()) {
       held_.append(AsText(part).data(), part.size());
       return absl::OkStatus();
     }
@@ -172,8 +161,8 @@ class ExportRun {
       return absl::OkStatus();
     }
     const std::string before = format_.Before(*document_);
-    QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(View(before))));
-    QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(View(held_))));
+    QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(before)));
+    QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(held_)));
     held_.clear();
     return absl::OkStatus();
   }
@@ -219,7 +208,7 @@ class ExportRun {
     }
     QUIRE_RETURN_IF_ERROR(LetGo());
     const std::string after = format_.After(*document_);
-    QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(View(after))));
+    QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(after)));
     if (format_.has_members()) {
       QUIRE_RETURN_IF_ERROR(output_.EndMember());
     }
@@ -256,9 +245,10 @@ absl::Status ExportAll(CliRun& run, const v1::ArchiveDescription& archive,
   ExportRun export_run(run, archive, format, std::move(output));
   QUIRE_RETURN_IF_ERROR(export_run.Run());
   run.KeepOutputDespiteComplaints();
-  if (export_run.damaged_count() > kNamedCountMax && !run.settings().verbose) {
+  if (export_run.damaged_count() > kNamedDocumentsMax &&
+      !run.settings().verbose) {
     run.Note(absl::StrCat(
-        "and ", FormatCount(export_run.damaged_count() - kNamedCountMax),
+        "and ", FormatCount(export_run.damaged_count() - kNamedDocumentsMax),
         " more damaged documents; --verbose names all"));
   }
   const uint64_t left_out_count = export_run.left_out_count();
@@ -296,7 +286,7 @@ absl::Status RunExport(CliRun& run) {
   QUIRE_ASSIGN_OR_RETURN(const DocumentFilter filter,
                          DocumentFilter::Make(settings.filter));
   QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription archive,
-                         run.client().GetArchive(View(settings.archive)));
+                         run.client().GetArchive(settings.archive));
   run.PinContents(archive.uuid());
   if (is_directory) {
     return ExportToDirectory(run, archive, filter);
@@ -305,8 +295,7 @@ absl::Status RunExport(CliRun& run) {
       settings.export_form == ExportForm::kTar
           ? MakeTarExport()
           : MakeWarcExport(archive, absl::ToUnixMillis(absl::Now()));
-  ExportOutput output(run.output(),
-                      absl::EndsWith(View(settings.output), ".gz"));
+  ExportOutput output(run.output(), absl::EndsWith(settings.output, ".gz"));
   QUIRE_RETURN_IF_ERROR(
       settings.payload || filter.is_set()
           ? ExportSelection(run, archive, filter, *format, output)

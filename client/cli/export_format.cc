@@ -19,24 +19,20 @@ namespace quire {
 namespace {
 
 constexpr size_t kNamesMax = 4'000'000;
-constexpr size_t kShownIdSizeBytesMax = 200;
-
-absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
+constexpr size_t kZerosSizeBytes = size_t{64} << 10;
 
 class TarExport final : public ExportFormat {
  public:
   std::string Before(const v1::Document& document) override {
-    const std::string name = TarName(View(document.id()));
+    const std::string name = TarName(document.id());
     changed_count_ += name == document.id() ? 0 : 1;
-    const uint64_t hash = Checksum64(AsBytes(View(name)));
+    const uint64_t hash = Checksum64(AsBytes(name));
     if (names_.contains(hash)) {
       ++repeated_count_;
     } else if (names_.size() < kNamesMax) {
       names_.insert(hash);
     }
-    return TarHeader(View(name), document.range().size_bytes(),
+    return TarHeader(name, document.range().size_bytes(),
                      document.has_capture_time_ms()
                          ? std::optional<int64_t>(document.capture_time_ms())
                          : std::nullopt);
@@ -130,6 +126,16 @@ absl::Status ExportOutput::Write(ByteView bytes) {
                             });
 }
 
+absl::Status ExportOutput::WriteZeros(uint64_t size_bytes) {
+  const std::string zeros(kZerosSizeBytes, '\0');
+  while (size_bytes > 0) {
+    const uint64_t part = std::min<uint64_t>(size_bytes, zeros.size());
+    QUIRE_RETURN_IF_ERROR(Write(AsBytes(zeros).first(part)));
+    size_bytes -= part;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ExportOutput::EndMember() {
   return gzip_ == nullptr ? absl::OkStatus()
                           : gzip_->EndMember([this](ByteView compressed) {
@@ -147,10 +153,9 @@ absl::Status ExportFormat::CheckPart(const v1::Document& document,
     return absl::OkStatus();
   }
   return absl::DataLossError(absl::StrCat(
-      "document number ", document.ordinal(), ", ",
-      QuotedText(View(document.id()), kShownIdSizeBytesMax),
+      "document number ", document.ordinal(), ", ", QuotedText(document.id()),
       ", is marked as a WARC record of type ",
-      QuotedText(View(document.record_type()), kShownIdSizeBytesMax),
+      QuotedText(document.record_type()),
       " and must begin with WARC/, but does not; --tar writes it as it is"));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What surrounds the documents of an export, by the file's format.
+// Text around the documents of an export, by the file's format.
 #ifndef QUIRE_CLIENT_CLI_EXPORT_FORMAT_H_
 #define QUIRE_CLIENT_CLI_EXPORT_FORMAT_H_
 
@@ -20,6 +20,9 @@
 
 namespace quire {
 
+// Documents that messages name; more are only counted.
+inline constexpr uint64_t kNamedDocumentsMax = 20;
+
 // The file of an export, compressed or not. Thread-compatible.
 class ExportOutput {
  public:
@@ -28,6 +31,7 @@ class ExportOutput {
 
   // Errors: those of OutputFile::Write() and of zlib.
   absl::Status Write(ByteView bytes);
+  absl::Status WriteZeros(uint64_t size_bytes);
 
   // Ends the gzip member of a compressed file.
   absl::Status EndMember();
@@ -44,16 +48,16 @@ class ExportFormat {
  public:
   virtual ~ExportFormat() = default;
 
-  // What goes in front of the document's bytes.
+  // Text before the document's bytes.
   virtual std::string Before(const v1::Document& document) = 0;
 
-  // What goes behind them.
+  // Text after the document's bytes.
   virtual std::string After(const v1::Document& document) = 0;
 
-  // What goes behind the last document.
+  // Text after the last document.
   virtual std::string End() = 0;
 
-  // What the document's bytes must begin with. Valid as long as the format.
+  // Required first bytes of the document. Valid as long as the format.
   virtual absl::string_view MustBeginWith(const v1::Document& document) const {
     static_cast<void>(document);
     return {};
@@ -65,11 +69,11 @@ class ExportFormat {
   absl::Status CheckPart(const v1::Document& document, uint64_t offset,
                          absl::string_view part) const;
 
-  // Whether each record is a gzip member of its own where the file is
-  // compressed. A record ends with the text that Before() or After() returned.
+  // True if each record of a compressed file is a gzip member. A record ends
+  // with the text that Before() or After() returned.
   virtual bool has_members() const { return false; }
 
-  // What a reader of the file should know, each for a message of its own.
+  // Notes for readers of the file, each for a separate message.
   virtual std::vector<std::string> Notes() const = 0;
 };
 

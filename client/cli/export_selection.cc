@@ -27,15 +27,8 @@
 namespace quire {
 namespace {
 
-constexpr size_t kShownIdSizeBytesMax = 200;
-constexpr uint64_t kNamedCountMax = 20;
-constexpr size_t kZerosSizeBytes = size_t{64} << 10;
 // Upper bound on descriptions of documents in flight.
-constexpr uint64_t kHeldSizeBytesMax = uint64_t{32} << 20;
-
-absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
+constexpr uint64_t kListedSizeBytesMax = uint64_t{32} << 20;
 
 // The documents of a listing, to be read by ordinal.
 class ListedItems final : public ItemSource {
@@ -47,7 +40,7 @@ class ListedItems final : public ItemSource {
   bool at_end() const override { return at_end_; }
 
   absl::StatusOr<std::optional<ReadTarget>> Next(bool may_wait) override {
-    if (!may_wait && held_size_bytes_ > kHeldSizeBytesMax) {
+    if (!may_wait && held_size_bytes_ > kListedSizeBytesMax) {
       return std::optional<ReadTarget>();
     }
     QUIRE_ASSIGN_OR_RETURN(std::optional<ListedDocument> listed,
@@ -174,9 +167,8 @@ class SelectionRun {
 
   // Checks that the listing was complete, and of one state of the archive.
   absl::Status CheckWhole(uint64_t listed_count) {
-    QUIRE_ASSIGN_OR_RETURN(
-        const v1::ArchiveDescription now,
-        run_.client().GetArchive(View(run_.settings().archive)));
+    QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription now,
+                           run_.client().GetArchive(run_.settings().archive));
     if (now.uuid() != archive_.uuid()) {
       return ArchiveReplaced(run_);
     }
@@ -190,19 +182,17 @@ class SelectionRun {
   void Complain(const v1::Document& document, const absl::Status& status) {
     ++left_out_count_;
     run_.progress().AddFailed();
-    if (left_out_count_ <= kNamedCountMax || run_.settings().verbose) {
-      run_.Complain(
-          absl::StrCat("document number ", document.ordinal(), ", ",
-                       QuotedText(View(document.id()), kShownIdSizeBytesMax),
-                       ", is left out"),
-          status);
+    if (left_out_count_ <= kNamedDocumentsMax || run_.settings().verbose) {
+      run_.Complain(absl::StrCat("document number ", document.ordinal(), ", ",
+                                 QuotedText(document.id()), ", is left out"),
+                    status);
     }
   }
 
   void NoteResult(const ListedItems& items) {
-    if (left_out_count_ > kNamedCountMax && !run_.settings().verbose) {
+    if (left_out_count_ > kNamedDocumentsMax && !run_.settings().verbose) {
       run_.Note(absl::StrCat("and ",
-                             FormatCount(left_out_count_ - kNamedCountMax),
+                             FormatCount(left_out_count_ - kNamedDocumentsMax),
                              " more documents that are left out; --verbose "
                              "names all"));
     }
@@ -246,11 +236,11 @@ class FormatTarget final : public ExportTarget {
                      const std::string* data) override {
     v1::Document member = listed.document;
     if (data != nullptr) {
-      QUIRE_RETURN_IF_ERROR(format_.CheckPart(member, 0, View(*data)));
+      QUIRE_RETURN_IF_ERROR(format_.CheckPart(member, 0, *data));
       member.mutable_range()->set_size_bytes(data->size());
       QUIRE_RETURN_IF_ERROR(WriteText(format_.Before(member)));
       run_.progress().Add(data->size(), 0);
-      QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(View(*data))));
+      QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(*data)));
       return End(member);
     }
     // The header needs the size of the payload, which only decoding tells:
@@ -269,7 +259,7 @@ class FormatTarget final : public ExportTarget {
 
  private:
   absl::Status WriteText(const std::string& text) {
-    return output_.Write(AsBytes(View(text)));
+    return output_.Write(AsBytes(text));
   }
 
   absl::Status WriteStream(const v1::Document& document,
@@ -306,23 +296,12 @@ class FormatTarget final : public ExportTarget {
     if (!status.ok()) {
       run_.Complain(
           absl::StrCat("document number ", document.ordinal(), ", ",
-                       QuotedText(View(document.id()), kShownIdSizeBytesMax),
-                       ", has zeros from offset ",
+                       QuotedText(document.id()), ", has zeros from offset ",
                        member.range().size_bytes() - left),
           status);
-      QUIRE_RETURN_IF_ERROR(WriteZeros(left));
+      QUIRE_RETURN_IF_ERROR(output_.WriteZeros(left));
     }
     return End(member);
-  }
-
-  absl::Status WriteZeros(uint64_t size_bytes) {
-    const std::string zeros(kZerosSizeBytes, '\0');
-    while (size_bytes > 0) {
-      const uint64_t part = std::min<uint64_t>(size_bytes, zeros.size());
-      QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(View(zeros)).first(part)));
-      size_bytes -= part;
-    }
-    return absl::OkStatus();
   }
 
   absl::Status End(const v1::Document& member) {
@@ -344,12 +323,12 @@ class DirectoryTarget final : public ExportTarget {
                      const std::string* data) override {
     QUIRE_ASSIGN_OR_RETURN(
         const ReadTarget item,
-        ParseBatchItem(ItemForm::kId,
-                       View(FormatBatchItem(
-                           View(listed.document.id()),
-                           listed.needs_occurrence
-                               ? std::optional<uint64_t>(listed.occurrence)
-                               : std::nullopt))));
+        ParseBatchItem(
+            ItemForm::kId,
+            FormatBatchItem(listed.document.id(),
+                            listed.needs_occurrence
+                                ? std::optional<uint64_t>(listed.occurrence)
+                                : std::nullopt)));
     QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file,
                            directory_.OpenFile(FileNameOf(item)));
     const auto write = [&](ByteView bytes) {
@@ -357,7 +336,7 @@ class DirectoryTarget final : public ExportTarget {
       return file->Write(bytes);
     };
     QUIRE_RETURN_IF_ERROR(data != nullptr
-                              ? write(AsBytes(View(*data)))
+                              ? write(AsBytes(*data))
                               : StreamDocument(run_, listed.document, write));
     return file->Commit(/*sync=*/false);
   }
@@ -376,13 +355,13 @@ absl::Status ExportSelection(CliRun& run, const v1::ArchiveDescription& archive,
   QUIRE_RETURN_IF_ERROR(
       SelectionRun(run, archive, filter)
           .Run(run.client().ListDocuments(
-                   View(run.settings().archive),
+                   run.settings().archive,
                    {.first_ordinal = 0,
                     .archive_uuid =
                         run.settings().archive_uuid.value_or(archive.uuid())}),
                /*ordered=*/true, target));
   const std::string end = format.End();
-  QUIRE_RETURN_IF_ERROR(output.Write(AsBytes(View(end))));
+  QUIRE_RETURN_IF_ERROR(output.Write(AsBytes(end)));
   return output.EndMember();
 }
 
@@ -396,7 +375,7 @@ absl::Status ExportToDirectory(CliRun& run,
   QUIRE_RETURN_IF_ERROR(
       SelectionRun(run, archive, filter)
           .Run(run.client().ListDocuments(
-                   View(run.settings().archive),
+                   run.settings().archive,
                    {.archive_uuid =
                         run.settings().archive_uuid.value_or(archive.uuid())}),
                /*ordered=*/false, target));

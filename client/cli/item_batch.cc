@@ -29,10 +29,6 @@ constexpr size_t kSearchSizeBytes = 4096;
 // A longer record whose status is still undecided has none.
 constexpr size_t kStatusSizeBytesMax = 2 * kRecordHeaderSizeBytesMax;
 
-absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
-
 size_t ItemSizeBytes(const ReadTarget& target) {
   const auto* key = std::get_if<DocumentKey>(&target);
   const auto* id =
@@ -77,7 +73,7 @@ absl::StatusOr<bool> PassesFilter(CliRun& run, const DocumentFilter& filter,
       },
       [&](ByteView bytes) -> absl::Status {
         head.append(AsText(bytes).data(), bytes.size());
-        const HttpStatusSearch found = FindHttpStatus(AsBytes(View(head)));
+        const HttpStatusSearch found = FindHttpStatus(AsBytes(head));
         return found.is_decided || head.size() > kStatusSizeBytesMax
                    ? stop(filter.PassesStatus(found.code))
                    : absl::OkStatus();
@@ -86,7 +82,7 @@ absl::StatusOr<bool> PassesFilter(CliRun& run, const DocumentFilter& filter,
     return passes;
   }
   QUIRE_RETURN_IF_ERROR(status);
-  return filter.PassesStatus(FindHttpStatus(AsBytes(View(head))).code);
+  return filter.PassesStatus(FindHttpStatus(AsBytes(head)).code);
 }
 
 }  // namespace
@@ -99,7 +95,7 @@ std::string FileNameOf(const ReadTarget& target) {
   if (const auto* ordinal = std::get_if<uint64_t>(&key.name)) {
     return absl::StrCat(*ordinal);
   }
-  std::string name = SafeFileName(View(std::get<std::string>(key.name)));
+  std::string name = SafeFileName(std::get<std::string>(key.name));
   if (key.occurrence.has_value()) {
     absl::StrAppend(&name, "@", *key.occurrence);
   }
@@ -160,7 +156,7 @@ ItemBatch::ItemBatch(CliRun& run, ItemSource& source, AnswerOrder& order,
       options_(options),
       payload_size_bytes_max_(payload_size_bytes_max),
       batch_(run.client().StartBatch(
-          View(run.settings().archive),
+          run.settings().archive,
           {.archive_uuid = run.read_options().archive_uuid})) {}
 
 absl::Status ItemBatch::Run() {
@@ -225,8 +221,7 @@ bool ItemBatch::IsLeftOut(const ReadTarget& target,
   }
   return !filter->Passes(*result->document) ||
          (filter->needs_status() &&
-          !filter->PassesStatus(
-              FindHttpStatus(AsBytes(View(result->data))).code));
+          !filter->PassesStatus(FindHttpStatus(AsBytes(result->data)).code));
 }
 
 absl::Status ItemBatch::Take(BatchAnswer answer) {
@@ -307,8 +302,7 @@ std::optional<absl::Status> ItemBatch::Decode(Search& state,
   if (status.ok()) {
     state.search->TakeDocument(*record->document);
     if (!record->data.empty()) {
-      status =
-          state.search->TakeBytes(AsBytes(View(record->data)), on_origin, sink);
+      status = state.search->TakeBytes(AsBytes(record->data), on_origin, sink);
     }
   }
   std::optional<absl::Status> outcome =

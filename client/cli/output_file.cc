@@ -23,7 +23,7 @@
 namespace quire {
 namespace {
 
-constexpr size_t kBufferSizeBytes = size_t{64} << 10;
+constexpr size_t kFlushSizeBytes = size_t{64} << 10;
 constexpr char kClosedOutputUrl[] = "quire.cli/closed-output";
 
 std::string DirectoryOf(const std::string& path) {
@@ -122,7 +122,7 @@ absl::Status OutputFile::OpenAside() {
 absl::Status OutputFile::Write(ByteView bytes) {
   const absl::string_view text = AsText(bytes);
   buffer_.append(text.data(), text.size());
-  return buffer_.size() < kBufferSizeBytes ? absl::OkStatus() : Flush();
+  return buffer_.size() < kFlushSizeBytes ? absl::OkStatus() : Flush();
 }
 
 absl::Status OutputFile::WriteAt(uint64_t offset, ByteView bytes) {

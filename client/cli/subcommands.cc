@@ -27,25 +27,20 @@
 namespace quire {
 namespace {
 
-absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
-
 std::string JsonArchive(const v1::ArchiveDescription& archive) {
   std::string json =
-      absl::StrCat("{", JsonBytes("name", View(archive.name())), ",",
-                   JsonBytes("uuid", View(archive.uuid())),
+      absl::StrCat("{", JsonBytes("name", archive.name()), ",",
+                   JsonBytes("uuid", archive.uuid()),
                    ",\"size_bytes\":", archive.size_bytes(),
                    ",\"stored_size_bytes\":", archive.stored_size_bytes(),
                    ",\"document_count\":", archive.document_count(),
                    ",\"block_count\":", archive.block_count(),
                    ",\"segment_count\":", archive.segment_count(),
                    ",\"block_size_bytes\":", archive.block_size_bytes(), ",",
-                   JsonBytes("codec", View(archive.codec())));
+                   JsonBytes("codec", archive.codec()));
   if (archive.has_dictionary_hash()) {
     absl::StrAppend(
-        &json, ",",
-        JsonBytes("dictionary_hash", View(archive.dictionary_hash())),
+        &json, ",", JsonBytes("dictionary_hash", archive.dictionary_hash()),
         ",\"dictionary_size_bytes\":", archive.dictionary_size_bytes());
   }
   return json + "}\n";
@@ -61,7 +56,7 @@ std::string Percent(uint64_t part, uint64_t whole) {
 // As ParseByteSize(), naming what the size is of.
 absl::StatusOr<uint64_t> ParseNamedSize(const char* name,
                                         const std::string& text) {
-  absl::StatusOr<uint64_t> size_bytes = ParseByteSize(View(text));
+  absl::StatusOr<uint64_t> size_bytes = ParseByteSize(text);
   if (!size_bytes.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(name, ": ", size_bytes.status().message()));
@@ -95,12 +90,12 @@ absl::Status PrintDocumentLine(CliRun& run, const ListedDocument& listed,
   const CliSettings& settings = run.settings();
   const v1::Document& document = listed.document;
   if (settings.json) {
-    return run.output().Write(View(absl::StrCat(
+    return run.output().Write(absl::StrCat(
         "{", JsonDocument(document),
         listed.http_status.has_value()
             ? absl::StrCat(",\"http_status\":", *listed.http_status)
             : "",
-        "}\n")));
+        "}\n"));
   }
   std::string line;
   if (settings.long_listing) {
@@ -109,7 +104,7 @@ absl::Status PrintDocumentLine(CliRun& run, const ListedDocument& listed,
         document.has_capture_time_ms()
             ? FormatTimeMs(document.capture_time_ms())
             : "-",
-        document.has_record_type() ? PrintableText(View(document.record_type()))
+        document.has_record_type() ? PrintableText(document.record_type())
                                    : "-",
         listed.http_status.has_value() ? absl::StrCat(*listed.http_status)
         : listed.is_status_unknown     ? "?"
@@ -121,24 +116,25 @@ absl::Status PrintDocumentLine(CliRun& run, const ListedDocument& listed,
   // On a terminal the id is escaped, and not the tab that may follow it.
   const size_t mark =
       name.size() > document.id().size() ? document.id().size() : name.size();
-  line += run.output().is_terminal()
-              ? absl::StrCat(PrintableText(View(name).substr(0, mark)),
-                             View(name).substr(mark))
-              : name;
+  line +=
+      run.output().is_terminal()
+          ? absl::StrCat(PrintableText(absl::string_view(name).substr(0, mark)),
+                         absl::string_view(name).substr(mark))
+          : name;
   line += settings.null_separated ? '\0' : '\n';
-  return run.output().Write(View(line));
+  return run.output().Write(line);
 }
 
 std::string PrefixLine(CliRun& run, const std::string& prefix) {
   const CliSettings& settings = run.settings();
   if (settings.json) {
-    return absl::StrCat("{", JsonBytes("common_prefix", View(prefix)), "}\n");
+    return absl::StrCat("{", JsonBytes("common_prefix", prefix), "}\n");
   }
   return absl::StrCat(
       settings.long_listing
           ? absl::StrFormat(kLongHeader, "-", "-", "-", "-", "-", "")
           : "",
-      run.output().is_terminal() ? PrintableText(View(prefix)) : prefix,
+      run.output().is_terminal() ? PrintableText(prefix) : prefix,
       settings.null_separated ? absl::string_view("\0", 1) : "\n");
 }
 
@@ -160,7 +156,7 @@ absl::Status RunArchives(CliRun& run) {
                          run.client().ListArchives());
   if (run.settings().json) {
     for (const v1::ArchiveDescription& archive : archives) {
-      QUIRE_RETURN_IF_ERROR(run.output().Write(View(JsonArchive(archive))));
+      QUIRE_RETURN_IF_ERROR(run.output().Write(JsonArchive(archive)));
     }
     return absl::OkStatus();
   }
@@ -178,43 +174,42 @@ absl::Status RunArchives(CliRun& run) {
   for (const v1::ArchiveDescription& archive : archives) {
     absl::StrAppendFormat(
         &table, "%-*s  %12s  %10s  %10s  %s%s\n", static_cast<int>(width),
-        PrintableText(View(archive.name())),
-        FormatCount(archive.document_count()),
+        PrintableText(archive.name()), FormatCount(archive.document_count()),
         FormatByteSize(archive.size_bytes()),
         FormatByteSize(archive.stored_size_bytes()),
-        PrintableText(View(archive.codec())),
+        PrintableText(archive.codec()),
         archive.state() == v1::ARCHIVE_STATE_OPENING ? "  (not open yet)" : "");
   }
-  return run.output().Write(View(table));
+  return run.output().Write(table);
 }
 
 absl::Status RunInfo(CliRun& run) {
   QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription archive,
-                         run.client().GetArchive(View(run.settings().archive)));
+                         run.client().GetArchive(run.settings().archive));
   if (run.settings().json) {
-    return run.output().Write(View(JsonArchive(archive)));
+    return run.output().Write(JsonArchive(archive));
   }
   const auto size = [](uint64_t size_bytes) {
     return absl::StrCat(FormatByteSize(size_bytes), " (",
                         FormatCount(size_bytes), " bytes)");
   };
   std::string text = absl::StrCat(
-      "name:        ", PrintableText(View(archive.name())), "\n",
-      "uuid:        ", PrintableText(View(archive.uuid())), "\n",
+      "name:        ", PrintableText(archive.name()), "\n",
+      "uuid:        ", PrintableText(archive.uuid()), "\n",
       "documents:   ", FormatCount(archive.document_count()), "\n",
       "size:        ", size(archive.size_bytes()), "\n",
       "stored:      ", size(archive.stored_size_bytes()), ", ",
       Percent(archive.stored_size_bytes(), archive.size_bytes()), "\n",
-      "codec:       ", PrintableText(View(archive.codec())), "\n",
+      "codec:       ", PrintableText(archive.codec()), "\n",
       "block size:  ", FormatByteSize(archive.block_size_bytes()), "\n",
       "blocks:      ", FormatCount(archive.block_count()), "\n",
       "segments:    ", FormatCount(archive.segment_count()), "\n");
   if (archive.has_dictionary_hash()) {
     absl::StrAppend(&text,
                     "dictionary:  ", size(archive.dictionary_size_bytes()),
-                    ", ", PrintableText(View(archive.dictionary_hash())), "\n");
+                    ", ", PrintableText(archive.dictionary_hash()), "\n");
   }
-  return run.output().Write(View(text));
+  return run.output().Write(text);
 }
 
 absl::Status RunLs(CliRun& run) {
@@ -223,7 +218,7 @@ absl::Status RunLs(CliRun& run) {
                          DocumentFilter::Make(settings.filter));
   DocumentListing listing(
       run,
-      run.client().ListDocuments(View(settings.archive),
+      run.client().ListDocuments(settings.archive,
                                  {.prefix = settings.prefix,
                                   .delimiter = settings.delimiter,
                                   .archive_uuid = settings.archive_uuid}),
@@ -239,23 +234,22 @@ absl::Status RunLs(CliRun& run) {
     if (count == 0 && settings.long_listing && !settings.json) {
       const std::string header = absl::StrFormat(
           kLongHeader, "SIZE", "TIME", "TYPE", "STATUS", "NUMBER", "ID");
-      QUIRE_RETURN_IF_ERROR(run.output().Write(
-          View(header + (settings.null_separated ? '\0' : '\n'))));
+      QUIRE_RETURN_IF_ERROR(
+          run.output().Write(header + (settings.null_separated ? '\0' : '\n')));
     }
     ++count;
     if (listed->is_common_prefix) {
       const std::string& prefix = listed->document.id();
-      QUIRE_RETURN_IF_ERROR(run.output().Write(View(PrefixLine(run, prefix))));
+      QUIRE_RETURN_IF_ERROR(run.output().Write(PrefixLine(run, prefix)));
       broken_count += prefix.find('\n') == std::string::npos ? 0 : 1;
       continue;
     }
     const std::string& id = listed->document.id();
     QUIRE_RETURN_IF_ERROR(PrintDocumentLine(
         run, *listed,
-        FormatBatchItem(View(id),
-                        listed->needs_occurrence
-                            ? std::optional<uint64_t>(listed->occurrence)
-                            : std::nullopt)));
+        FormatBatchItem(id, listed->needs_occurrence
+                                ? std::optional<uint64_t>(listed->occurrence)
+                                : std::nullopt)));
     broken_count += id.find('\n') == std::string::npos ? 0 : 1;
   }
   if (broken_count > 0 && !settings.null_separated && !settings.json) {
@@ -270,8 +264,8 @@ absl::Status RunLs(CliRun& run) {
   }
   if (count == 0 && !settings.prefix.empty()) {
     return absl::NotFoundError(absl::StrCat(
-        "no document of ", QuotedText(View(settings.archive)),
-        " has an id that starts with ", QuotedText(View(settings.prefix))));
+        "no document of ", QuotedText(settings.archive),
+        " has an id that starts with ", QuotedText(settings.prefix)));
   }
   return absl::OkStatus();
 }
@@ -281,14 +275,13 @@ absl::Status RunGet(CliRun& run) {
   // What the options say of each id.
   DocumentKey selected;
   if (settings.part.has_value()) {
-    QUIRE_ASSIGN_OR_RETURN(selected.part, ParsePart(View(*settings.part)));
+    QUIRE_ASSIGN_OR_RETURN(selected.part, ParsePart(*settings.part));
   }
   selected.occurrence = settings.occurrence;
   QUIRE_ASSIGN_OR_RETURN(selected.record_types,
                          ParseRecordTypes(settings.filter.record_types));
   if (settings.at.has_value()) {
-    const absl::StatusOr<CapturePeriod> at =
-        ParseCapturePeriod(View(*settings.at));
+    const absl::StatusOr<CapturePeriod> at = ParseCapturePeriod(*settings.at);
     if (!at.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat("--at: ", at.status().message()));
@@ -304,10 +297,10 @@ absl::Status RunGet(CliRun& run) {
       continue;
     }
     uint64_t ordinal = 0;
-    if (!absl::SimpleAtoi(View(id), &ordinal)) {
+    if (!absl::SimpleAtoi(id, &ordinal)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "with --ordinal, ID must be the number of a document, a ",
-          "whole number from 0, got ", QuotedText(View(id))));
+          "whole number from 0, got ", QuotedText(id)));
     }
     DocumentKey key = DocumentKey::Ordinal(ordinal);
     key.part = selected.part;
@@ -360,7 +353,7 @@ absl::Status RunScan(CliRun& run) {
                            ParseNamedSize("--length", *settings.length));
   }
   QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription archive,
-                         run.client().GetArchive(View(settings.archive)));
+                         run.client().GetArchive(settings.archive));
   options.archive_uuid = settings.archive_uuid.value_or(archive.uuid());
   run.progress().SetTotal(options.size_bytes.value_or(
       archive.size_bytes() - std::min(options.offset, archive.size_bytes())));
@@ -371,7 +364,7 @@ absl::Status RunScan(CliRun& run) {
   bool has_holes = false;
   std::optional<LostText> lost;
   const absl::Status status = ScanPastDamage(
-      run.client(), View(settings.archive), options,
+      run.client(), settings.archive, options,
       [&](const ScanPiece& piece) {
         for (const ScanPlace& place : piece.places) {
           run.progress().Add(place.data.size(), 0);

@@ -15,15 +15,11 @@
 namespace quire {
 namespace {
 
-absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
-
 // Returns a UUID of version 8 (RFC 9562), derived from a hash.
 std::string RecordId(absl::string_view uuid, absl::string_view what) {
   const std::string seed = absl::StrCat(uuid, "/", what);
-  const uint64_t high = Checksum64(AsBytes(View(seed)));
-  const uint64_t low = Checksum64(AsBytes(View(absl::StrCat(seed, "/low"))));
+  const uint64_t high = Checksum64(AsBytes(seed));
+  const uint64_t low = Checksum64(AsBytes(absl::StrCat(seed, "/low")));
   return absl::StrFormat("<urn:uuid:%08x-%04x-8%03x-%04x-%012x>", high >> 32,
                          (high >> 16) & 0xFFFF, high & 0xFFF,
                          0x8000 | ((low >> 48) & 0x3FFF), low & 0xFFFFFFFFFFFF);
@@ -90,7 +86,7 @@ std::string WarcInfoRecord(const v1::ArchiveDescription& archive,
       "of the Quire archive ",
       archive.name(), ", uuid ", archive.uuid(), "\r\n");
   return absl::StrCat(
-      Header("warcinfo", RecordId(View(archive.uuid()), "info"), now_ms),
+      Header("warcinfo", RecordId(archive.uuid(), "info"), now_ms),
       "Content-Type: application/warc-fields\r\n",
       "Content-Length: ", block.size(), "\r\n\r\n", block, kWarcRecordEnd);
 }
@@ -100,9 +96,9 @@ std::string WarcResourceHeader(const v1::ArchiveDescription& archive,
   return absl::StrCat(
       Header(
           "resource",
-          RecordId(View(archive.uuid()), absl::StrCat(document.ordinal())),
+          RecordId(archive.uuid(), absl::StrCat(document.ordinal())),
           document.has_capture_time_ms() ? document.capture_time_ms() : now_ms),
-      "WARC-Target-URI: ", WarcTargetUri(View(document.id())),
+      "WARC-Target-URI: ", WarcTargetUri(document.id()),
       "\r\nContent-Type: ", MediaType(document),
       "\r\nContent-Length: ", document.range().size_bytes(), "\r\n\r\n");
 }

@@ -193,7 +193,7 @@ std::optional<v1::ArchiveDescription> BatchReader::DescribeForChoice() {
     return std::nullopt;
   }
   absl::StatusOr<v1::ArchiveDescription> description =
-      connection_->GetArchive({archive_.data(), archive_.size()});
+      connection_->GetArchive(archive_);
   if (!description.ok()) {
     return std::nullopt;
   }

@@ -24,10 +24,6 @@
 namespace quire {
 namespace {
 
-absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
-
 // Upper bound on archives (FORMAT.md, "Limits"); sums of two do not overflow.
 constexpr uint64_t kOffsetMax = uint64_t{1} << 62;
 
@@ -87,7 +83,7 @@ class ScanState {
     }
     return sink({.offset = message.range().offset(),
                  .data = AsBytes(text),
-                 .resume_token = View(message.resume_token()),
+                 .resume_token = message.resume_token(),
                  .places = places});
   }
 

@@ -20,10 +20,6 @@ constexpr const char* kRevisitType = "revisit";
 // Captures examined for the target of a revisit without a date.
 constexpr int kCandidatesMax = 8;
 
-absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
-
 bool NamesIdAlone(const DocumentKey& key) {
   return std::holds_alternative<std::string>(key.name) &&
          !key.occurrence.has_value() && key.record_types.empty();
@@ -75,7 +71,7 @@ RevisitReference::RevisitReference(const v1::Document& revisit,
       at_time_ms_(revisit.has_capture_time_ms() ? revisit.capture_time_ms()
                                                 : INT64_MAX) {
   const absl::StatusOr<CapturePeriod> period =
-      ParseCapturePeriod(View(warc.refers_to_date));
+      ParseCapturePeriod(warc.refers_to_date);
   if (period.ok()) {
     period_ = *period;
     at_time_ms_ = period->last_ms;
@@ -92,12 +88,10 @@ DocumentKey RevisitReference::FirstCandidate() const {
 bool RevisitReference::Means(const v1::Document& document,
                              const WarcFields& warc) const {
   const bool has_digests = !digest_.empty() && !warc.payload_digest.empty();
-  if (has_digests &&
-      absl::EqualsIgnoreCase(View(digest_), View(warc.payload_digest))) {
+  if (has_digests && absl::EqualsIgnoreCase(digest_, warc.payload_digest)) {
     return true;
   }
-  if (has_digests &&
-      AlgorithmOf(View(digest_)) == AlgorithmOf(View(warc.payload_digest))) {
+  if (has_digests && AlgorithmOf(digest_) == AlgorithmOf(warc.payload_digest)) {
     return false;
   }
   // A server that answered "not modified" meant an earlier capture.
@@ -109,11 +103,11 @@ bool RevisitReference::Means(const v1::Document& document,
 }
 
 std::string RevisitReference::Describe() const {
-  std::string text = QuotedText(View(uri_));
+  std::string text = QuotedText(uri_);
   if (!date_.empty()) {
-    absl::StrAppend(&text, " of ", QuotedText(View(date_), 40));
+    absl::StrAppend(&text, " of ", QuotedText(date_, 40));
   } else if (!digest_.empty()) {
-    absl::StrAppend(&text, " with the digest ", QuotedText(View(digest_)));
+    absl::StrAppend(&text, " with the digest ", QuotedText(digest_));
   }
   return text;
 }

@@ -9,8 +9,6 @@
 namespace quire {
 namespace {
 
-constexpr size_t kShownIdSizeBytesMax = 200;
-
 std::string DescribeSpan(const ByteSpan& span) {
   return absl::StrCat(span.size_bytes,
                       span.size_bytes == 1 ? " byte" : " bytes", " at offset ",
@@ -29,19 +27,16 @@ std::string DescribeTarget(const ReadTarget& target) {
     text = absl::StrCat("document number ", *ordinal);
   } else {
     const auto& id = std::get<std::string>(key.name);
-    text = absl::StrCat(
-        "document ", QuotedText({id.data(), id.size()}, kShownIdSizeBytesMax));
+    text = absl::StrCat("document ", QuotedText(id));
     if (key.occurrence.has_value()) {
       absl::StrAppend(&text, ", occurrence ", *key.occurrence);
     }
     if (!key.record_types.empty()) {
-      absl::StrAppend(
-          &text, ", of type ",
-          absl::StrJoin(key.record_types, " or ",
-                        [](std::string* out, const std::string& t) {
-                          out->append(QuotedText({t.data(), t.size()},
-                                                 kShownIdSizeBytesMax));
-                        }));
+      absl::StrAppend(&text, ", of type ",
+                      absl::StrJoin(key.record_types, " or ",
+                                    [](std::string* out, const std::string& t) {
+                                      out->append(QuotedText(t));
+                                    }));
     }
   }
   if (key.part.has_value()) {

@@ -66,8 +66,7 @@ absl::Status LoadTables::FetchAll(bool with_dictionary) {
     return absl::FailedPreconditionError(
         absl::StrCat("archive '", archive_.name(), "' has no symbol table"));
   }
-  const CodecInfo* codec =
-      FindCodec({archive_.codec().data(), archive_.codec().size()});
+  const CodecInfo* codec = FindCodec(archive_.codec());
   if (with_dictionary && codec != nullptr) {
     QUIRE_RETURN_IF_ERROR(wire_->tables()
                               .GetStoredCodec(*codec, 0, dictionary,

@@ -175,8 +175,7 @@ absl::StatusOr<absl::string_view> AnswerDecoder::DecodeStored(
     const SentBytes& sent, std::string& buffer) const {
   const v1::EncodingDetails& details = *sent.details;
   QUIRE_RETURN_IF_ERROR(CheckStoredDetails(sent));
-  const CodecInfo* info =
-      FindCodec({details.codec().data(), details.codec().size()});
+  const CodecInfo* info = FindCodec(details.codec());
   if (info == nullptr) {
     return BadDetails("stored", "of a codec that this client does not have");
   }

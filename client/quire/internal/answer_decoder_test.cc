@@ -49,8 +49,7 @@ class AnswerDecoderTest : public ::testing::Test {
     archive_.dictionary = WordyText(5, 3000);
     archive_.has_symbol_table = true;
     archive_.codec = "rlz";
-    encodings_ =
-        std::make_unique<FakeEncodings>(archive_, View(text_), description_);
+    encodings_ = std::make_unique<FakeEncodings>(archive_, text_, description_);
     source_.symbol_table = encodings_->symbol_table();
     source_.dictionary = archive_.dictionary;
   }
@@ -144,14 +143,14 @@ TEST_F(AnswerDecoderTest, RefusesEncodingsThatWereNotAskedFor) {
     EXPECT_THAT(decoder_.Decode({.encoding = encoding,
                                  .details = &sent.details,
                                  .checksum = HashOf(sent.data),
-                                 .data = View(sent.data),
+                                 .data = sent.data,
                                  .size_bytes = 100},
                                 AnswerEncoding::kStored, 100, buffer),
                 FailsWith(absl::StatusCode::kInternal, HasSubstr("not asked")));
   }
   EXPECT_THAT(decoder_.Decode({.encoding = v1::WIRE_ENCODING_FSST,
                                .checksum = HashOf(sent.data),
-                               .data = View(sent.data),
+                               .data = sent.data,
                                .size_bytes = 100},
                               AnswerEncoding::kFsst, 100, buffer),
               FailsWith(absl::StatusCode::kDataLoss, HasSubstr("details")));
@@ -181,7 +180,7 @@ TEST_F(AnswerDecoderTest, BoundsWhatAnswersClaimToStandFor) {
   EXPECT_THAT(decoder_.Decode({.encoding = sent.encoding,
                                .details = &sent.details,
                                .checksum = HashOf(sent.data),
-                               .data = View(sent.data),
+                               .data = sent.data,
                                .size_bytes = sent.size_bytes},
                               AnswerEncoding::kStored, 8 << 20, buffer),
               FailsWith(absl::StatusCode::kDataLoss,

@@ -279,7 +279,7 @@ void AddTraceParent(const ClientOptions& options,
                     grpc::ClientContext& context) {
   if (options.trace_parent != nullptr) {
     const std::string header = options.trace_parent();
-    if (IsTraceParent({header.data(), header.size()})) {
+    if (IsTraceParent(header)) {
       context.AddMetadata("traceparent", header);
     }
   }

@@ -13,14 +13,6 @@
 #include "codecs/base/status_macros.h"
 
 namespace quire {
-namespace {
-
-absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
-
-}  // namespace
-
 absl::Status ReceiveDictionary(Connection& connection, absl::string_view hash,
                                ByteSink sink) {
   v1::GetDictionaryRequest request;
@@ -30,7 +22,7 @@ absl::Status ReceiveDictionary(Connection& connection, absl::string_view hash,
   RetryGovernor governor(connection);
   const auto take = [&](v1::GetDictionaryResponse& message) -> absl::Status {
     governor.Progress();
-    if (Checksum64(AsBytes(View(message.data()))) != message.checksum()) {
+    if (Checksum64(AsBytes(message.data())) != message.checksum()) {
       return absl::DataLossError(
           "received bytes of the dictionary do not match their checksum");
     }
@@ -48,7 +40,7 @@ absl::Status ReceiveDictionary(Connection& connection, absl::string_view hash,
       return absl::OkStatus();
     }
     next_offset += message.data().size();
-    return sink(message.offset(), AsBytes(View(message.data())));
+    return sink(message.offset(), AsBytes(message.data()));
   };
   for (;;) {
     request.set_offset(next_offset);

@@ -199,8 +199,7 @@ void EncodingChooser::Expect(uint64_t decoded_size_bytes) {
 std::array<EncodingPrior, kAnswerEncodingCount> PriorsOf(
     const v1::ArchiveDescription& archive, bool holds_dictionary,
     uint64_t dictionary_size_bytes_max) {
-  const CodecInfo* const codec =
-      FindCodec({archive.codec().data(), archive.codec().size()});
+  const CodecInfo* const codec = FindCodec(archive.codec());
   std::array<EncodingPrior, kAnswerEncodingCount> priors;
   EncodingPrior& fsst = priors[IndexOf(AnswerEncoding::kFsst)];
   fsst.is_possible = archive.has_symbol_table_hash();

@@ -18,13 +18,9 @@ constexpr size_t kDecodersMax = 1000;
 constexpr char kSymbols[] = "symbols";
 constexpr char kDictionary[] = "dictionary";
 
-absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
-
 absl::Status CheckHash(const char* what, uint64_t hash,
                        const std::string& bytes) {
-  if (Checksum64(AsBytes(View(bytes))) != hash) {
+  if (Checksum64(AsBytes(bytes)) != hash) {
     return absl::DataLossError(absl::StrCat("the server sent other bytes as ",
                                             what, " ", FormatTableHash(hash),
                                             " than its hash is of"));
@@ -91,7 +87,7 @@ absl::StatusOr<std::string> TableStore::GetSymbolTableBytes(uint64_t hash) {
       source_->FetchSymbolTable(hash, kSerialisedSymbolTableSizeMax));
   QUIRE_RETURN_IF_ERROR(CheckHash("symbol table", hash, bytes));
   fetched_size_bytes_ += bytes.size();
-  directory_.Store(kSymbols, hash, View(bytes));
+  directory_.Store(kSymbols, hash, bytes);
   return bytes;
 }
 
@@ -106,7 +102,7 @@ absl::StatusOr<std::string> TableStore::GetDictionaryBytes(uint64_t hash) {
       source_->FetchDictionary(hash, options_.dictionary_size_bytes_max));
   QUIRE_RETURN_IF_ERROR(CheckHash("dictionary", hash, bytes));
   fetched_size_bytes_ += bytes.size();
-  directory_.Store(kDictionary, hash, View(bytes));
+  directory_.Store(kDictionary, hash, bytes);
   return bytes;
 }
 
@@ -118,7 +114,7 @@ absl::StatusOr<std::shared_ptr<const FsstDecoder>> TableStore::GetFsstDecoder(
         QUIRE_ASSIGN_OR_RETURN(const std::string bytes,
                                GetSymbolTableBytes(hash));
         const absl::StatusOr<SymbolTable> table =
-            SymbolTable::Parse(AsBytes(View(bytes)));
+            SymbolTable::Parse(AsBytes(bytes));
         if (!table.ok()) {
           return absl::DataLossError(
               absl::StrCat("the server's symbol table ", FormatTableHash(hash),

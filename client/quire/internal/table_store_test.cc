@@ -202,7 +202,7 @@ TEST_F(TableStoreTest, LeavesStrangeFilesAlone) {
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   EXPECT_FALSE(directory.Load("symbols", 5, 100).has_value());
   const std::string text(101, 'x');
-  directory.Store("symbols", HashOf(text), View(text));
+  directory.Store("symbols", HashOf(text), text);
   EXPECT_FALSE(directory.Load("symbols", HashOf(text), 100).has_value());
   EXPECT_EQ(directory.Load("symbols", HashOf(text), 101), text);
 }

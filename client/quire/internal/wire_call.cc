@@ -40,8 +40,7 @@ std::shared_ptr<WireMeter> WireState::MeterOf(absl::string_view archive) {
 
 void WireState::SetPriors(WireMeter& meter,
                           const v1::ArchiveDescription& archive) const {
-  const CodecInfo* info =
-      FindCodec({archive.codec().data(), archive.codec().size()});
+  const CodecInfo* info = FindCodec(archive.codec());
   const bool holds =
       info != nullptr && archive.has_dictionary_hash() &&
       tables_.HoldsDictionary(*info, ParseHash(archive.dictionary_hash()));

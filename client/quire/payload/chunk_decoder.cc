@@ -18,7 +18,7 @@ namespace {
 // Upper bound on the line before a chunk, with its extensions, and on a trailer
 // line.
 constexpr size_t kLineSizeBytesMax = 16 << 10;
-constexpr size_t kShownSizeBytes = 20;
+constexpr size_t kShownLineSizeBytes = 20;
 
 // Parses the size at the start of a line: hexadecimal digits up to a semicolon
 // or the end.
@@ -158,7 +158,7 @@ class ChunkDecoder final : public BodyDecoder {
   absl::Status Malformed() const {
     return absl::DataLossError(absl::StrCat(
         "the body is not chunked as Transfer-Encoding says: found ",
-        QuotedText({line_.data(), line_.size()}, kShownSizeBytes),
+        QuotedText(line_, kShownLineSizeBytes),
         state_ == State::kTextEnd ? " where a chunk must end"
                                   : " where a chunk must begin"));
   }

@@ -18,11 +18,6 @@ namespace {
 
 // Upper bound on codings of one body, each of which takes memory.
 constexpr size_t kStepsMax = 5;
-constexpr absl::string_view kHttpMagic = "HTTP/";
-
-absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
 
 // True if a response with this status may have a body, whatever its
 // Content-Length (RFC 9112, section 6.3).
@@ -84,7 +79,7 @@ absl::Status PayloadDecoder::TakeWarcHeader(ByteView& record) {
   if (!is_there) {
     return absl::OkStatus();
   }
-  QUIRE_ASSIGN_OR_RETURN(warc_, ParseWarcFields(View(header_)));
+  QUIRE_ASSIGN_OR_RETURN(warc_, ParseWarcFields(header_));
   header_.clear();
   left_size_bytes_ = warc_->content_length;
   state_ = warc_->type == "revisit" ? State::kEnd
@@ -98,17 +93,16 @@ absl::Status PayloadDecoder::TakeHttpHeader(ByteView& block, PayloadSink out) {
     std::string first = header_.substr(0, kHttpMagic.size());
     absl::StrAppend(&first,
                     AsText(block).substr(0, kHttpMagic.size() - first.size()));
-    if (warc_->type == "response" &&
-        !absl::StartsWith(kHttpMagic, View(first))) {
+    if (warc_->type == "response" && !absl::StartsWith(kHttpMagic, first)) {
       // The block is a body without a header.
       state_ = State::kBody;
-      return TakeBody(AsBytes(View(header_)), out);
+      return TakeBody(AsBytes(header_), out);
     }
     QUIRE_ASSIGN_OR_RETURN(const bool is_there, TakeHeader(block, "HTTP"));
     if (!is_there) {
       return absl::OkStatus();
     }
-    http_ = ParseHttpFields(View(header_));
+    http_ = ParseHttpFields(header_);
     header_.clear();
     // An interim response (1xx) is followed by the final one.
     const int code = http_->status_code.value_or(200);
@@ -133,12 +127,12 @@ absl::Status PayloadDecoder::MakeSteps() {
     if (*coding == "chunked") {
       steps_.push_back(MakeChunkDecoder());
     } else {
-      QUIRE_ASSIGN_OR_RETURN(auto step, MakeContentDecoder(View(*coding)));
+      QUIRE_ASSIGN_OR_RETURN(auto step, MakeContentDecoder(*coding));
       steps_.push_back(std::move(step));
     }
   }
   for (auto coding = content.rbegin(); coding != content.rend(); ++coding) {
-    QUIRE_ASSIGN_OR_RETURN(auto step, MakeContentDecoder(View(*coding)));
+    QUIRE_ASSIGN_OR_RETURN(auto step, MakeContentDecoder(*coding));
     steps_.push_back(std::move(step));
   }
   step_size_bytes_.resize(steps_.size());
@@ -214,9 +208,9 @@ absl::Status PayloadDecoder::Finish(PayloadSink out) {
   const absl::Status status = FinishBody(out);
   // This explains all other missing bytes.
   if (!warc_->truncated.empty() && (status.ok() || absl::IsDataLoss(status))) {
-    return CutShort(
-        absl::StrCat(" by the crawler (WARC-Truncated: ",
-                     PrintableText(View(warc_->truncated).substr(0, 40)), ")"));
+    return CutShort(absl::StrCat(
+        " by the crawler (WARC-Truncated: ",
+        PrintableText(absl::string_view(warc_->truncated).substr(0, 40)), ")"));
   }
   return status;
 }

@@ -19,11 +19,6 @@ namespace {
 // Length of unexpected text in messages.
 constexpr size_t kShownSizeBytes = 20;
 constexpr absl::string_view kWarcMagic = "WARC/";
-constexpr absl::string_view kHttpMagic = "HTTP/";
-
-absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
 
 std::optional<uint64_t> ParseLength(absl::string_view text) {
   uint64_t length = 0;
@@ -95,24 +90,23 @@ absl::StatusOr<WarcFields> ParseWarcFields(absl::string_view header) {
       }
     }
   }
-  const std::optional<uint64_t> length = ParseLength(View(content_length));
+  const std::optional<uint64_t> length = ParseLength(content_length);
   if (!length.has_value()) {
     return absl::DataLossError(absl::StrCat(
         "the record's Content-Length must be a number of bytes, got ",
-        QuotedText(View(content_length), kShownSizeBytes)));
+        QuotedText(content_length, kShownSizeBytes)));
   }
   fields.content_length = *length;
-  fields.type = absl::AsciiStrToLower(View(fields.type));
-  fields.target_uri = WithoutAngles(View(fields.target_uri));
-  fields.refers_to_target_uri =
-      WithoutAngles(View(fields.refers_to_target_uri));
+  fields.type = absl::AsciiStrToLower(fields.type);
+  fields.target_uri = WithoutAngles(fields.target_uri);
+  fields.refers_to_target_uri = WithoutAngles(fields.refers_to_target_uri);
   return fields;
 }
 
 bool HoldsHttp(const WarcFields& warc) {
-  const std::string media_type =
-      absl::AsciiStrToLower(absl::StripAsciiWhitespace(
-          View(warc.content_type).substr(0, warc.content_type.find(';'))));
+  const std::string media_type = absl::AsciiStrToLower(
+      absl::StripAsciiWhitespace(absl::string_view(warc.content_type)
+                                     .substr(0, warc.content_type.find(';'))));
   return (warc.type == "response" || warc.type == "request" ||
           warc.type == "revisit") &&
          (media_type == "application/http" || media_type.empty());
@@ -133,12 +127,12 @@ HttpFields ParseHttpFields(absl::string_view header) {
   }
   while (std::optional<HeaderField> field = TakeHeaderField(rest)) {
     if (absl::EqualsIgnoreCase(field->name, "Transfer-Encoding")) {
-      AddCodings(View(field->value), fields.transfer_codings);
+      AddCodings(field->value, fields.transfer_codings);
     } else if (absl::EqualsIgnoreCase(field->name, "Content-Encoding")) {
-      AddCodings(View(field->value), fields.content_codings);
+      AddCodings(field->value, fields.content_codings);
     } else if (absl::EqualsIgnoreCase(field->name, "Content-Length") &&
                !fields.content_length.has_value()) {
-      fields.content_length = ParseLength(View(field->value));
+      fields.content_length = ParseLength(field->value);
     } else if (absl::EqualsIgnoreCase(field->name, "Content-Type") &&
                fields.content_type.empty()) {
       fields.content_type = std::move(field->value);

@@ -21,6 +21,9 @@ namespace quire {
 // Upper bound on a header, and on the memory for it.
 inline constexpr size_t kRecordHeaderSizeBytesMax = size_t{1} << 20;
 
+// First bytes of an HTTP response.
+inline constexpr absl::string_view kHttpMagic = "HTTP/";
+
 // Fields of a WARC header; absent fields are empty. The first of duplicate
 // fields counts.
 struct WarcFields {

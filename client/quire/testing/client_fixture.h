@@ -24,15 +24,10 @@
 
 namespace quire {
 
-// Returns a view of `text`.
-inline absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
-
 // Returns the name of a symbol table or dictionary with these bytes on the
 // wire.
 inline uint64_t HashOf(const std::string& text) {
-  return Checksum64(AsBytes(View(text)));
+  return Checksum64(AsBytes(text));
 }
 
 // Returns incompressible bytes. Equal seeds give equal texts.

@@ -16,10 +16,6 @@
 namespace quire {
 namespace {
 
-absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
-
 std::string HashText(uint64_t hash) {
   return absl::StrFormat("%016x", hash);
 }
@@ -61,7 +57,7 @@ FakeEncodings::FakeEncodings(const FakeArchive& archive, absl::string_view text,
   description.set_block_size_bytes(kFakeBlockSizeBytes);
   has_dictionary_ = !archive.dictionary.empty();
   if (has_dictionary_) {
-    dictionary_hash_ = Checksum64(AsBytes(View(archive.dictionary)));
+    dictionary_hash_ = Checksum64(AsBytes(archive.dictionary));
     description.set_dictionary_hash(HashText(dictionary_hash_));
   }
 }
@@ -69,7 +65,7 @@ FakeEncodings::FakeEncodings(const FakeArchive& archive, absl::string_view text,
 void FakeEncodings::EncodeFsst(absl::string_view text) {
   const SymbolTable table = MakeTable();
   symbol_table_ = table.Serialise();
-  symbol_table_hash_ = Checksum64(AsBytes(View(symbol_table_)));
+  symbol_table_hash_ = Checksum64(AsBytes(symbol_table_));
   const FsstEncoder encoder(table);
   for (size_t at = 0; at < text.size(); at += kFakeStringSizeBytes) {
     const ByteView piece = AsBytes(text.substr(at, kFakeStringSizeBytes));
@@ -83,7 +79,7 @@ void FakeEncodings::EncodeBlocks(const FakeArchive& archive,
                                  absl::string_view text) {
   auto context = std::make_shared<CodecContext>();
   context->dictionary = archive.dictionary;
-  const CodecInfo* info = FindCodec(View(codec_));
+  const CodecInfo* info = FindCodec(codec_);
   auto codec = MakeBlockCodec(DefaultCodecSpec(*info), context,
                               CodecUse::kEncodeAndDecode);
   QUIRE_CHECK(codec.ok());

@@ -86,8 +86,7 @@ grpc::Status FakeServer::Service::GetSymbolTable(
         if (Due(&FakeFaults::wrong_tables)) {
           response->mutable_table()->back() ^= 1;
         }
-        response->set_checksum(Checksum64(
-            AsBytes({response->table().data(), response->table().size()})));
+        response->set_checksum(Checksum64(AsBytes(response->table())));
         return grpc::Status::OK;
       }
     }

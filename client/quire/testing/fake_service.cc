@@ -20,10 +20,6 @@ grpc::Status PastEnd() {
                      "the range ends past the end");
 }
 
-absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
-
 // Without wanted types the lowest rank is read.
 size_t DefaultRank(const v1::Document& document) {
   const std::string& type = document.record_type();
@@ -66,10 +62,10 @@ v1::ByteRange MakeRange(uint64_t offset, uint64_t size_bytes) {
 
 uint64_t ContentsHash(const std::vector<v1::Document>& documents,
                       const std::string& text) {
-  uint64_t hash = Checksum64(AsBytes(View(text)));
+  uint64_t hash = Checksum64(AsBytes(text));
   for (const v1::Document& document : documents) {
     const std::string serialised = document.SerializeAsString();
-    hash = Checksum64(AsBytes(View(serialised)), hash);
+    hash = Checksum64(AsBytes(serialised), hash);
   }
   return hash;
 }
@@ -118,8 +114,8 @@ void FakeServer::Service::Reload(
       held.description.set_dictionary_hash(absl::StrCat("hash-of-", name));
       held.description.set_dictionary_size_bytes(held.dictionary.size());
     }
-    held.encodings = std::make_unique<FakeEncodings>(archive, View(held.text),
-                                                     held.description);
+    held.encodings =
+        std::make_unique<FakeEncodings>(archive, held.text, held.description);
   }
   MutexLock lock(&mutex_);
   generations_.push_back(std::move(all));
@@ -340,7 +336,7 @@ void FakeServer::Service::Fill(const Resolved& resolved,
       spoil(*answer.mutable_details(), *answer.mutable_data());
     }
   }
-  answer.set_checksum(Checksum64(AsBytes(View(answer.data()))));
+  answer.set_checksum(Checksum64(AsBytes(answer.data())));
   if (Due(&FakeFaults::wrong_checksums)) {
     answer.set_checksum(answer.checksum() ^ 1);
   }

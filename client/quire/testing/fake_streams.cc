@@ -175,8 +175,7 @@ v1::BatchResult FakeServer::Service::AnswerItem(const std::string& archive,
   if (!resolved.status.ok()) {
     result.mutable_status()->set_code(resolved.status.error_code());
     const std::string details = resolved.status.error_details();
-    const std::optional<ErrorDetails> parsed =
-        ParseErrorDetails({details.data(), details.size()});
+    const std::optional<ErrorDetails> parsed = ParseErrorDetails(details);
     v1::ErrorReason reason = v1::RANGE_PAST_END;
     if (parsed.has_value()) {
       v1::ErrorReason_Parse(parsed->reason, &reason);
