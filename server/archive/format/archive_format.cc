@@ -190,12 +190,12 @@ absl::Status CheckMagicAndVersion(ByteView bytes, const Magic& magic,
   return absl::OkStatus();
 }
 
-absl::Status InFile(absl::string_view file, const absl::Status& status) {
+absl::Status InPart(absl::string_view part, const absl::Status& status) {
   if (status.ok()) {
     return status;
   }
   return absl::Status(status.code(),
-                      absl::StrCat(file, ": ", status.message()));
+                      absl::StrCat(part, ": ", status.message()));
 }
 
 }  // namespace quire

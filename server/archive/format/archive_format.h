@@ -192,8 +192,9 @@ absl::Status ChecksumMismatch(absl::string_view what, uint64_t found,
 absl::Status CheckMagicAndVersion(ByteView bytes, const Magic& magic,
                                   absl::string_view what);
 
-// Returns `status` with "FILE: " before its message.
-absl::Status InFile(absl::string_view file, const absl::Status& status);
+// Returns `status` with "PART: " before its message: the name of a file or of a
+// section.
+absl::Status InPart(absl::string_view part, const absl::Status& status);
 
 }  // namespace quire
 

@@ -10,6 +10,7 @@
 
 #include "codecs/base/status_macros.h"
 #include "codecs/base/varint.h"
+#include "server/archive/format/archive_format.h"
 #include "server/archive/format/column.h"
 
 namespace quire {
@@ -49,12 +50,6 @@ uint64_t TakeCheckedSize(const char*& text) {
       return size;
     }
   }
-}
-
-absl::Status InSection(absl::string_view name, const absl::Status& status) {
-  return status.ok() ? status
-                     : absl::Status(status.code(),
-                                    absl::StrCat(name, ": ", status.message()));
 }
 
 }  // namespace
@@ -149,8 +144,8 @@ absl::StatusOr<DocumentIndex> DocumentIndex::Parse(
     QUIRE_ASSIGN_OR_RETURN(const auto section,
                            load(SectionType::kDocumentSizes));
     QUIRE_RETURN_IF_ERROR(
-        InSection("document sizes",
-                  index.ParseSizes(AsBytes(section.value_or("")), footer)));
+        InPart("document sizes",
+               index.ParseSizes(AsBytes(section.value_or("")), footer)));
   }
   const auto passes = [damages](const absl::Status& status) {
     const bool is_tolerated = damages != nullptr && absl::IsDataLoss(status);
@@ -206,13 +201,12 @@ absl::Status DocumentIndex::ParseAttribute(SectionType type, uint64_t count,
     return absl::OkStatus();
   }
   if (type == SectionType::kCaptureTimes) {
-    return InSection("capture times",
-                     ParseCaptureTimes(AsBytes(*section), count));
+    return InPart("capture times", ParseCaptureTimes(AsBytes(*section), count));
   }
   const bool is_media = type == SectionType::kMediaTypes;
   auto strings = StringColumn::Parse(AsBytes(*section), count);
   QUIRE_RETURN_IF_ERROR(
-      InSection(is_media ? "media types" : "record types", strings.status()));
+      InPart(is_media ? "media types" : "record types", strings.status()));
   (is_media ? media_types_ : record_types_) = *std::move(strings);
   return absl::OkStatus();
 }

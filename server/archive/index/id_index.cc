@@ -17,12 +17,6 @@
 namespace quire {
 namespace {
 
-absl::Status InSection(absl::string_view name, const absl::Status& status) {
-  return status.ok() ? status
-                     : absl::Status(status.code(),
-                                    absl::StrCat(name, ": ", status.message()));
-}
-
 size_t DigitCount(uint64_t number) {
   size_t count = 1;
   for (; number >= 10; number /= 10) {
@@ -41,16 +35,16 @@ absl::StatusOr<IdIndex> IdIndex::Parse(const Sections& sections,
   auto entries = IdTable::Parse(sections.ids,
                                 counts.document_count - counts.derived_id_count,
                                 counts.id_size_bytes, &repeats);
-  QUIRE_RETURN_IF_ERROR(InSection("document ids", entries.status()));
+  QUIRE_RETURN_IF_ERROR(InPart("document ids", entries.status()));
   index.entries_ = *std::move(entries);
   index.id_size_bytes_max_ = index.entries_.id_size_bytes_max();
   if (sections.order.has_value()) {
-    QUIRE_RETURN_IF_ERROR(InSection(
-        "document order", index.ParseOrder(*sections.order, repeats)));
+    QUIRE_RETURN_IF_ERROR(
+        InPart("document order", index.ParseOrder(*sections.order, repeats)));
   }
   if (sections.runs.has_value()) {
     QUIRE_RETURN_IF_ERROR(
-        InSection("id runs", index.ParseRuns(*sections.runs, counts, repeats)));
+        InPart("id runs", index.ParseRuns(*sections.runs, counts, repeats)));
   } else if (counts.derived_id_count != 0) {
     return absl::DataLossError(absl::StrCat(
         counts.derived_id_count, " documents without ids, and no id runs"));
