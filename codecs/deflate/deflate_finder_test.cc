@@ -13,6 +13,7 @@
 #include "codecs/base/check.h"
 #include "codecs/base/checksum.h"
 #include "codecs/base/endian.h"
+#include "codecs/base/sanitized.h"
 #include "codecs/base/status_matchers.h"
 #include "codecs/deflate/deflate_test_streams.h"
 
@@ -150,7 +151,7 @@ TEST(DeflateFinderTest, FindsMembersOfAllKinds) {
 TEST(DeflateFinderTest, FindsAllParameters) {
   TestRandom random(kSeed);
   DeflateFinder finder;
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < Fewer(400); ++i) {
     DeflateParameters parameters = RandomZlibParameters(random);
     // Random bytes make each member long enough to be considered.
     const std::string text = RandomBytes(random, 100) +
@@ -224,7 +225,8 @@ TEST(DeflateFinderTest, ForeignMembersDoNotHideOthers) {
   TestRandom random(kSeed);
   std::string document;
   std::vector<std::string> texts;
-  for (int i = 0; i < 400; ++i) {
+  constexpr uint64_t kForeignCount = Fewer(400u);
+  for (uint64_t i = 0; i < kForeignCount; ++i) {
     document += FlushedMember(RandomText(random, 20000));
     // By another maker, according to its header.
     if (i % 4 == 0) {
@@ -240,7 +242,7 @@ TEST(DeflateFinderTest, ForeignMembersDoNotHideOthers) {
     EXPECT_TRUE(found[i].text == texts[i]) << i;
   }
   EXPECT_EQ(Refused(finder, DeflateContainer::kGzip, DeflateRefusal::kForeign),
-            400u);
+            kForeignCount);
 }
 
 TEST(DeflateFinderTest, AKnownMakerIsFoundAgainAmongForeignMembers) {

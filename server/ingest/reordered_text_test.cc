@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/checksum.h"
+#include "codecs/base/sanitized.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/status_matchers.h"
 #include "codecs/reorder/content_chunker.h"
@@ -32,6 +33,8 @@ std::string Noise(size_t size, uint64_t seed) {
   }
   return text;
 }
+
+constexpr int kTinyCount = Fewer(1'000'000);
 
 using Moves = ReorderOptions::Moves;
 using Segments = std::vector<std::vector<std::string>>;
@@ -197,13 +200,13 @@ TEST(ReorderedTextTest, AMillionTinyDocumentsTakeLittleMemory) {
         TextReorderer::Create({.spool_directory = ::testing::TempDir(),
                                .segment_size_bytes = 1 << 20,
                                .moves = moves}));
-    for (int i = 0; i < 1000000; ++i) {
+    for (int i = 0; i < kTinyCount; ++i) {
       QUIRE_ASSERT_OK(reorderer->Add(AsBytes(std::to_string(i))));
       QUIRE_ASSERT_OK(reorderer->EndDocument({.id = "x"}));
     }
     QUIRE_ASSERT_OK_AND_ASSIGN(const ReorderedText reordered,
                                reorderer->Finish());
-    EXPECT_EQ(reordered.segments[0].documents.count(), 1000000u);
+    EXPECT_EQ(reordered.segments[0].documents.count(), uint64_t{kTinyCount});
     EXPECT_LT(reorderer->held_bytes_max(), 1u << 20);
   }
 }
@@ -213,18 +216,18 @@ TEST(ReorderedTextTest, AMillionTinyDocumentsAreOneRun) {
       const auto reorderer,
       TextReorderer::Create({.spool_directory = ::testing::TempDir(),
                              .segment_size_bytes = 1 << 20}));
-  for (int i = 0; i < 1000000; ++i) {
+  for (int i = 0; i < kTinyCount; ++i) {
     QUIRE_ASSERT_OK(reorderer->Add(AsBytes("tiny")));
     QUIRE_ASSERT_OK(reorderer->EndDocument({.id = "x"}));
   }
   QUIRE_ASSERT_OK_AND_ASSIGN(const ReorderedText reordered,
                              reorderer->Finish());
   EXPECT_EQ(reordered.segments[0].layout.runs.size(), 1u);
-  EXPECT_EQ(reordered.size_bytes, 4000000u);
+  EXPECT_EQ(reordered.size_bytes, 4 * uint64_t{kTinyCount});
 }
 
 TEST(ReorderedTextTest, RestoresAnythingWhateverThePieces) {
-  for (uint64_t seed = 0; seed < 40; ++seed) {
+  for (uint64_t seed = 0; seed < Fewer(40u); ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937_64 random(seed);
     Segments segments(1 + random() % 3);
@@ -342,7 +345,7 @@ TEST(ReorderedTextTest, TakesSixtyFourBytesAChunkAtMost) {
     // No duplicate or similar text: the maximum to remember.
     const ContentChunker chunker(2048);
     size_t chunk_count = 0;
-    for (uint64_t i = 0; i < 128; ++i) {
+    for (uint64_t i = 0; i < (kIsSanitized ? 32u : 128u); ++i) {
       const std::string text = Noise(1 << 20, i);
       for (ByteView rest = AsBytes(text); !rest.empty(); ++chunk_count) {
         rest = rest.subspan(chunker.Next(rest));
