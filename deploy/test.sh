@@ -13,7 +13,7 @@
 #   ctest      unit, property and end-to-end tests of that build
 #   asan       build with clang, AddressSanitizer, UndefinedBehaviorSanitizer
 #              and thread-safety analysis; all tests except those that measure
-#              or test Python code
+#              (label `measured`) or run mainly foreign code (label `foreign`)
 #   fuzz       each fuzz target of that build for FUZZ_SECONDS (default 5)
 #   tsan       the suites with threads (label `tsan`) under ThreadSanitizer
 #   tidy       clang-tidy on the sources that changed since the merge base with
@@ -85,7 +85,7 @@ stage_ecosystem() { run_ctest build/release -L ecosystem; }
 # the coverage feedback, which the tests do not use.
 stage_asan() {
   configure_and_build fuzz -DQUIRE_TESTS=ON
-  run_ctest build/fuzz -LE 'tree|measured|smoke|python|ecosystem'
+  run_ctest build/fuzz -LE 'tree|measured|smoke|foreign|ecosystem'
 }
 
 stage_fuzz() {

@@ -109,6 +109,14 @@ std::string ReadTestFile(const std::string& path) {
   return contents.str();
 }
 
+std::map<std::string, std::string> FilesOf(const std::string& directory) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    files[entry.path().filename()] = ReadTestFile(entry.path());
+  }
+  return files;
+}
+
 absl::StatusOr<std::vector<IngestedDocument>> ReadAllDocuments(
     SourceReader& reader) {
   std::vector<IngestedDocument> documents;
@@ -159,6 +167,20 @@ absl::StatusOr<IdsAndContents> ReadInput(const std::string& path,
     result.emplace_back(document.document.id, document.contents);
   }
   return result;
+}
+
+std::string Concatenate(const std::vector<IngestedDocument>& documents) {
+  std::string all;
+  for (const IngestedDocument& document : documents) {
+    all += document.contents;
+  }
+  return all;
+}
+
+std::string KindOf(const std::string& path) {
+  const absl::StatusOr<std::unique_ptr<Source>> source =
+      OpenSource(path, {.spool_directory = ::testing::TempDir()});
+  return source.ok() ? (*source)->kind() : source.status().ToString();
 }
 
 std::string MakeTestArchive(const std::string& format,

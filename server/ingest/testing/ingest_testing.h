@@ -5,6 +5,7 @@
 #define QUIRE_SERVER_INGEST_TESTING_INGEST_TESTING_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +39,9 @@ class TestDirectory {
 
 std::string ReadTestFile(const std::string& path);
 
+// Returns the contents of the files in `directory`, by name.
+std::map<std::string, std::string> FilesOf(const std::string& directory);
+
 struct IngestedDocument {
   SourceDocument document;
   std::string contents;
@@ -54,6 +58,12 @@ absl::StatusOr<std::vector<IngestedDocument>> ReadAllDocuments(
 using IdsAndContents = std::vector<std::pair<std::string, std::string>>;
 absl::StatusOr<IdsAndContents> ReadInput(const std::string& path,
                                          SkippedEntries* skipped = nullptr);
+
+// Returns the contents of all documents, in order.
+std::string Concatenate(const std::vector<IngestedDocument>& documents);
+
+// Returns the kind of the input, or the error of opening it.
+std::string KindOf(const std::string& path);
 
 struct TestEntry {
   enum class Kind { kFile, kHardLink, kSymbolicLink, kDirectory, kPipe };
