@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 
 constexpr char kPage[] = "http://example.org/";
 
-struct Payload {
+struct ServedPayload {
   absl::Status status;
   std::optional<PayloadOrigin> origin;
   std::string text;
@@ -53,7 +53,7 @@ class PayloadReaderTest : public ClientFixture {
     Add(kPage, "revisit", time, "HTTP/1.1 200 OK\r\n\r\n", fields);
   }
 
-  Payload Read(const DocumentKey& key) {
+  ServedPayload Read(const DocumentKey& key) {
     if (server_ == nullptr) {
       std::map<std::string, FakeArchive> archives;
       archives["crawl"].documents = documents_;
@@ -61,7 +61,7 @@ class PayloadReaderTest : public ClientFixture {
       options_.address = server_->address();
       Connect();
     }
-    Payload payload;
+    ServedPayload payload;
     payload.status = ReadPayload(
         *client_, "crawl", key, {},
         [&](const PayloadOrigin& origin) {
@@ -77,7 +77,7 @@ class PayloadReaderTest : public ClientFixture {
     return payload;
   }
 
-  Payload ReadPage() { return Read(DocumentKey::Id(kPage)); }
+  ServedPayload ReadPage() { return Read(DocumentKey::Id(kPage)); }
 
   std::vector<FakeDocument> documents_;
 };
@@ -86,7 +86,7 @@ TEST_F(PayloadReaderTest, ReadsTheBodyOfTheNewestPage) {
   AddPage(20, "newer", "sha1:B");
   AddPage(10, "older", "sha1:A");
   Add(kPage, "request", 30, "GET / HTTP/1.1\r\n\r\n");
-  Payload payload = ReadPage();
+  ServedPayload payload = ReadPage();
   QUIRE_ASSERT_OK(payload.status);
   EXPECT_EQ(payload.text, "newer");
   EXPECT_EQ(payload.origin->document.ordinal(), 0u);
@@ -138,7 +138,7 @@ TEST_F(PayloadReaderTest, ReadsLargeAndEmptyDocuments) {
   AddPage(1, large, "");
   EXPECT_EQ(Read(DocumentKey::Id("plain")).text, documents_[0].text);
   EXPECT_FALSE(Read(DocumentKey::Id("plain")).origin->warc.has_value());
-  const Payload empty = Read(DocumentKey::Id("empty"));
+  const ServedPayload empty = Read(DocumentKey::Id("empty"));
   QUIRE_EXPECT_OK(empty.status);
   EXPECT_EQ(empty.origin->document.id(), "empty");
   EXPECT_TRUE(ReadPage().text == large);
@@ -152,7 +152,7 @@ TEST_F(PayloadReaderTest, FollowsARevisitByItsDate) {
              "WARC-Refers-To-Target-URI: http://example.org/\r\n"
              "WARC-Refers-To-Date: 1970-01-01T00:00:10Z\r\n"
              "WARC-Payload-Digest: sha1:A\r\n");
-  Payload payload = ReadPage();
+  ServedPayload payload = ReadPage();
   QUIRE_ASSERT_OK(payload.status);
   EXPECT_EQ(payload.text, "first");
   EXPECT_EQ(payload.origin->document.ordinal(), 0u);
@@ -174,7 +174,8 @@ TEST_F(PayloadReaderTest, FollowsARevisitOfAnotherPage) {
   Add("http://example.org/copy", "revisit", 20, "",
       "WARC-Refers-To-Target-URI: <http://example.org/>\r\n"
       "WARC-Refers-To-Date: 1970-01-01T00:00:10Z\r\n");
-  const Payload payload = Read(DocumentKey::Id("http://example.org/copy"));
+  const ServedPayload payload =
+      Read(DocumentKey::Id("http://example.org/copy"));
   QUIRE_ASSERT_OK(payload.status);
   EXPECT_EQ(payload.text, "page");
   EXPECT_EQ(payload.origin->document.id(), kPage);
@@ -208,7 +209,7 @@ TEST_F(PayloadReaderTest, SaysWhereARevisitRefers) {
   Add("http://example.org/only", "revisit", 30, "",
       "WARC-Refers-To-Target-URI: http://elsewhere.org/\r\n"
       "WARC-Refers-To-Date: 1970-01-01T00:00:20Z\r\n");
-  Payload payload = ReadPage();
+  ServedPayload payload = ReadPage();
   QUIRE_ASSERT_OK(payload.status);
   EXPECT_EQ(payload.text, "held");
   EXPECT_EQ(payload.origin->unresolved,

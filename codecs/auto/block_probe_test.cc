@@ -12,12 +12,12 @@
 namespace quire {
 namespace {
 
-constexpr size_t kBlockSize = 64 << 10;
+constexpr size_t kProbedSize = 64 << 10;
 
 template <typename Number>
 std::string Wave() {
   std::string text;
-  for (size_t i = 0; text.size() < kBlockSize; ++i) {
+  for (size_t i = 0; text.size() < kProbedSize; ++i) {
     const auto value = static_cast<Number>(
         1000 * std::sin(static_cast<double>(i) / 500) + 2000);
     char bytes[sizeof(value)];
@@ -29,9 +29,9 @@ std::string Wave() {
 
 TEST(ByteEntropyTest, IsThatOfTheBytes) {
   EXPECT_EQ(MeasureEntropy(AsBytes("a")).plain, 0u);
-  EXPECT_EQ(MeasureEntropy(AsBytes(std::string(kBlockSize, 'a'))).plain, 0u);
+  EXPECT_EQ(MeasureEntropy(AsBytes(std::string(kProbedSize, 'a'))).plain, 0u);
   std::string text;
-  while (text.size() < kBlockSize) {
+  while (text.size() < kProbedSize) {
     text += "abcd";
   }
   // Exact except for the rounding of the logarithms.
@@ -39,7 +39,7 @@ TEST(ByteEntropyTest, IsThatOfTheBytes) {
   EXPECT_EQ(MeasureEntropy(AsBytes(text)).as_numbers, 0u);
   TestRandom random(1);
   const ByteEntropy uniform =
-      MeasureEntropy(AsBytes(RandomBytes(random, kBlockSize)));
+      MeasureEntropy(AsBytes(RandomBytes(random, kProbedSize)));
   EXPECT_GT(uniform.plain, 7980u);
   EXPECT_LE(uniform.plain, 8000u);
   EXPECT_GT(uniform.as_numbers, 7800u);
@@ -53,7 +53,7 @@ TEST(ByteEntropyTest, SeesNumbersOfEveryWidth) {
   }
   TestRandom random(1);
   const ByteEntropy words =
-      MeasureEntropy(AsBytes(RandomText(random, kBlockSize)));
+      MeasureEntropy(AsBytes(RandomText(random, kProbedSize)));
   EXPECT_GT(words.as_numbers + 100, words.plain);
 }
 
@@ -72,12 +72,12 @@ TEST(DictionaryFilterTest, FindsWhatIsCommonAndLittleElse) {
   const std::string dictionary = RandomBytes(random, 1 << 20);
   const DictionaryFilter filter(AsBytes(dictionary));
   EXPECT_LE(filter.MemoryBytes(), dictionary.size() / 2 + 8);
-  EXPECT_GT(filter.SharePerMille(AsBytes(dictionary).first(kBlockSize)), 950u);
-  EXPECT_LT(filter.SharePerMille(AsBytes(RandomBytes(random, kBlockSize))),
+  EXPECT_GT(filter.SharePerMille(AsBytes(dictionary).first(kProbedSize)), 950u);
+  EXPECT_LT(filter.SharePerMille(AsBytes(RandomBytes(random, kProbedSize))),
             20u);
   // Half of it, at odd offsets.
   std::string half;
-  while (half.size() < kBlockSize) {
+  while (half.size() < kProbedSize) {
     half += RandomBytes(random, 333) +
             dictionary.substr(RandomBelow(random, 1 << 19), 333);
   }

@@ -6,7 +6,7 @@
 namespace quire {
 namespace {
 
-constexpr size_t kBlockSize = 64 << 10;
+constexpr size_t kChosenSize = 64 << 10;
 
 const AutoMember& Find(AutoObjective objective, CodecId id) {
   for (const AutoMember& member : AutoMembers(objective)) {
@@ -20,7 +20,7 @@ const AutoMember& Find(AutoObjective objective, CodecId id) {
 
 uint64_t Cost(AutoObjective objective, CodecId id, size_t stored_size) {
   return stored_size +
-         TimeCost(Find(objective, id).speed, objective, kBlockSize);
+         TimeCost(Find(objective, id).speed, objective, kChosenSize);
 }
 
 TEST(MemberChoiceTest, EveryObjectiveHasTheSameMembersInOrder) {

@@ -16,8 +16,6 @@ namespace {
 // Size of the front of a text that is examined before any trial, in bytes.
 constexpr size_t kFrontSizeMax = size_t{256} << 10;
 constexpr size_t kFilteredLengthMin = 6;
-constexpr size_t kGzipPeriod = 4096;
-constexpr size_t kGzipBlockSymbols = 32767;
 constexpr uint8_t kGzipXflBest = 2;
 constexpr uint8_t kGzipXflFast = 4;
 

@@ -22,9 +22,6 @@ constexpr size_t kAheadMin = kDeflateMatchMax + kDeflateMatchMin + 1;
 constexpr size_t kShortDistanceMax = 4096;
 // The longest match that the strategy `filtered` rejects.
 constexpr size_t kFilteredLengthMax = 5;
-// Number of symbols after which gzip checks whether the block should end.
-constexpr size_t kGzipPeriod = 4096;
-constexpr size_t kGzipBlockSymbols = 32767;
 constexpr uint8_t kGzipEarlyLevelMin = 3;
 // Maximum number of bytes that a comparison reads past its end.
 constexpr size_t kWindowSlack = kDeflateMatchMax + 16;

@@ -19,6 +19,11 @@
 
 namespace quire {
 
+// Number of symbols after which gzip checks whether the block should end, and
+// the most in a block.
+inline constexpr size_t kGzipPeriod = 4096;
+inline constexpr size_t kGzipBlockSymbols = 32767;
+
 // A sliding window of twice the maximum distance of matches. The text passes
 // through it: once its upper half is nearly used up, that half moves down. Hash
 // chains link positions whose next three bytes have the same hash. Position 0

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr uint32_t kSize = kPartitionSizeBytesMin;
+constexpr uint32_t kPartSize = kPartitionSizeBytesMin;
 
 std::string Head(const std::vector<uint32_t>& sizes) {
   std::string head(PartitionTableSizeMax(sizes.size()), '?');
@@ -25,7 +25,7 @@ std::string Head(const std::vector<uint32_t>& sizes) {
 
 absl::Status Parse(const std::string& stored, size_t raw_size,
                    PartitionTable& table) {
-  return table.Parse(AsBytes(stored), PartitionCount(raw_size, kSize));
+  return table.Parse(AsBytes(stored), PartitionCount(raw_size, kPartSize));
 }
 
 void ExpectRefused(const std::string& stored, size_t raw_size,
@@ -39,7 +39,8 @@ void ExpectRefused(const std::string& stored, size_t raw_size,
 TEST(PartitionTableTest, FindsWhatWasWritten) {
   const std::string stored =
       Head({3, 200, 1}) + "abc" + std::string(200, 'd') + "e";
-  for (const size_t raw_size : {2 * size_t{kSize} + 1, 3 * size_t{kSize}}) {
+  for (const size_t raw_size :
+       {2 * size_t{kPartSize} + 1, 3 * size_t{kPartSize}}) {
     PartitionTable table;
     ASSERT_THAT(Parse(stored, raw_size, table), IsOk());
     ASSERT_EQ(table.count(), 3u);
@@ -60,14 +61,16 @@ TEST(PartitionTableTest, OnePartitionTakesNoBytes) {
 
 TEST(PartitionTableTest, FitsTheSizeToTheCount) {
   EXPECT_EQ(FittedPartitionSize(1, 0), kBlockSizeBytesMax);
-  EXPECT_EQ(FittedPartitionSize(kBlockSizeBytesMax, kSize), kSize);
-  EXPECT_EQ(FittedPartitionSize(kBlockSizeBytesMax + 1, kSize), 2 * kSize);
-  EXPECT_EQ(FittedPartitionSize(6 * kBlockSizeBytesMax, kSize), 8 * kSize);
+  EXPECT_EQ(FittedPartitionSize(kBlockSizeBytesMax, kPartSize), kPartSize);
+  EXPECT_EQ(FittedPartitionSize(kBlockSizeBytesMax + 1, kPartSize),
+            2 * kPartSize);
+  EXPECT_EQ(FittedPartitionSize(6 * kBlockSizeBytesMax, kPartSize),
+            8 * kPartSize);
   EXPECT_EQ(FittedPartitionSize(6 * kBlockSizeBytesMax, 0), kBlockSizeBytesMax);
 }
 
 TEST(PartitionTableTest, HasSpaceForTheLargestBlock) {
-  constexpr size_t kCount = kBlockSizeBytesMax / kSize;
+  constexpr size_t kCount = kBlockSizeBytesMax / kPartSize;
   std::string stored = Head(std::vector<uint32_t>(kCount, 5000));
   EXPECT_EQ(stored.size(), 2 * (kCount - 1));
   stored.append(kCount * 5000, 'x');
@@ -79,20 +82,22 @@ TEST(PartitionTableTest, HasSpaceForTheLargestBlock) {
 
 TEST(PartitionTableTest, RefusesBadHeads) {
   // A size of 0, in either field.
-  ExpectRefused(std::string("\0xyz", 4), 2 * kSize, "claims 0 stored");
-  ExpectRefused(Head({2, 2}) + "xx", 2 * kSize, "expected more than 2");
-  ExpectRefused("", kSize, "has 0 bytes of partitions");
+  ExpectRefused(std::string("\0xyz", 4), 2 * kPartSize, "claims 0 stored");
+  ExpectRefused(Head({2, 2}) + "xx", 2 * kPartSize, "expected more than 2");
+  ExpectRefused("", kPartSize, "has 0 bytes of partitions");
   // More than `stored` has: in one partition, in two together, in the sum of
   // sizes in 64 bits.
-  ExpectRefused(Head({9, 1}) + "xyz", 2 * kSize, "claims 9 stored");
-  ExpectRefused(Head({3, 2, 1}) + "vwxyz", 3 * kSize, "expected more than 5");
+  ExpectRefused(Head({9, 1}) + "xyz", 2 * kPartSize, "claims 9 stored");
+  ExpectRefused(Head({3, 2, 1}) + "vwxyz", 3 * kPartSize,
+                "expected more than 5");
   std::string huge;
   AppendVarint(3, huge);
   AppendVarint(~uint64_t{0} - 1, huge);
-  ExpectRefused(huge + "vwxyz", 3 * kSize, "claims 18446744073709551614");
+  ExpectRefused(huge + "vwxyz", 3 * kPartSize, "claims 18446744073709551614");
   // Too few sizes, and one that is not in its shortest form.
-  ExpectRefused("\x01\x01\x81", 4 * kSize, "malformed variable-length integer");
-  ExpectRefused(std::string("\x81\0xyz", 5), 2 * kSize,
+  ExpectRefused("\x01\x01\x81", 4 * kPartSize,
+                "malformed variable-length integer");
+  ExpectRefused(std::string("\x81\0xyz", 5), 2 * kPartSize,
                 "malformed variable-length integer");
 }
 

@@ -35,7 +35,7 @@ struct Batch {
   LoadCallDone done;
 };
 
-void StartStream(LoadContext& load, std::unique_ptr<Batch> batch);
+void StartBatchStream(LoadContext& load, std::unique_ptr<Batch> batch);
 
 // Reads the too large targets in order, then ends the batch.
 void ReadLarge(LoadContext& load, std::unique_ptr<Batch> batch) {
@@ -106,7 +106,7 @@ class BatchCall final : public grpc::ClientBidiReactor<v1::BatchReadRequest,
         std::unique_ptr<Batch> again = std::move(batch_);
         self.reset();
         After(*delay, [&load, batch = std::move(again)]() mutable {
-          StartStream(load, std::move(batch));
+          StartBatchStream(load, std::move(batch));
         });
         return;
       }
@@ -226,7 +226,7 @@ class BatchCall final : public grpc::ClientBidiReactor<v1::BatchReadRequest,
   v1::BatchReadResponse response_;
 };
 
-void StartStream(LoadContext& load, std::unique_ptr<Batch> batch) {
+void StartBatchStream(LoadContext& load, std::unique_ptr<Batch> batch) {
   (new BatchCall(load, std::move(batch)))->Start();
 }
 
@@ -251,7 +251,7 @@ void StartLoadBatch(LoadContext& context, uint64_t first_index, uint64_t count,
     }
   }
   batch->large.size() == count ? ReadLarge(context, std::move(batch))
-                               : StartStream(context, std::move(batch));
+                               : StartBatchStream(context, std::move(batch));
 }
 
 }  // namespace quire

@@ -27,8 +27,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Key;
 
-constexpr size_t kDocumentCount = 20;
-constexpr uint64_t kReadSizeMax = 2'000;
+constexpr size_t kCallDocuments = 20;
+constexpr uint64_t kCallSizeMax = 2'000;
 
 // Counts ended calls.
 class Ends {
@@ -66,10 +66,10 @@ class LoadCallsTest : public ::testing::Test {
   void SetUp() override {
     std::mt19937 random(20261122);
     FakeArchive archive;
-    for (size_t i = 0; i < kDocumentCount; ++i) {
+    for (size_t i = 0; i < kCallDocuments; ++i) {
       FakeDocument document;
       document.id = absl::StrCat("document/", i);
-      document.text.resize(i + 1 == kDocumentCount ? 3'500
+      document.text.resize(i + 1 == kCallDocuments ? 3'500
                                                    : 1 + random() % 1'500);
       for (char& c : document.text) {
         c = static_cast<char>(random());
@@ -78,7 +78,7 @@ class LoadCallsTest : public ::testing::Test {
       archive.documents.push_back(std::move(document));
     }
     documents_ = archive.documents;
-    server_ = FakeServer::Start({.read_size_bytes_max = kReadSizeMax},
+    server_ = FakeServer::Start({.read_size_bytes_max = kCallSizeMax},
                                 {{"a", archive}});
     ASSERT_NE(server_, nullptr);
     options_.archive = "a";
@@ -97,7 +97,7 @@ class LoadCallsTest : public ::testing::Test {
                                              documents_.size());
     load_->targets = targets_.get();
     load_->archive_size_bytes = size_bytes_;
-    load_->limits.set_read_size_bytes_max(kReadSizeMax);
+    load_->limits.set_read_size_bytes_max(kCallSizeMax);
     load_->limits.set_batch_message_items_max(100);
     load_->started = std::chrono::steady_clock::now();
     load_->recorder.BeginWindow(0);
@@ -141,17 +141,17 @@ TEST_F(LoadCallsTest, ReadsARange) {
 }
 
 TEST_F(LoadCallsTest, StreamsWhatIsKnownToBeLarge) {
-  EXPECT_EQ(Read({.place = TextSpan{0, kReadSizeMax}}).right_count, 1u);
+  EXPECT_EQ(Read({.place = TextSpan{0, kCallSizeMax}}).right_count, 1u);
   EXPECT_EQ(server_->CallCount("ReadStream"), 0);
-  const LoadReport report = Read({.place = TextSpan{0, kReadSizeMax + 1}});
+  const LoadReport report = Read({.place = TextSpan{0, kCallSizeMax + 1}});
   EXPECT_EQ(report.right_count, 1u);
-  EXPECT_EQ(report.text_bytes, kReadSizeMax + 1);
+  EXPECT_EQ(report.text_bytes, kCallSizeMax + 1);
   EXPECT_EQ(server_->CallCount("Read"), 1);
   EXPECT_EQ(server_->CallCount("ReadStream"), 1);
 }
 
 TEST_F(LoadCallsTest, StreamsWhatTurnsOutToBeLarge) {
-  const LoadReport report = Read({.ordinal = kDocumentCount - 1});
+  const LoadReport report = Read({.ordinal = kCallDocuments - 1});
   EXPECT_EQ(report.request_count, 1u);
   EXPECT_EQ(report.right_count, 1u);
   EXPECT_EQ(report.text_bytes, 3'500u);
@@ -277,11 +277,11 @@ TEST_F(LoadCallsTest, ABatchAnswersAllOfItsRequests) {
 }
 
 TEST_F(LoadCallsTest, ABatchOfLargeRangesNeedsNoBatch) {
-  options_.range_size_bytes_min = kReadSizeMax + 1;
-  options_.range_size_bytes_max = kReadSizeMax + 1;
+  options_.range_size_bytes_min = kCallSizeMax + 1;
+  options_.range_size_bytes_max = kCallSizeMax + 1;
   const LoadReport report = Batch(0, 5);
   EXPECT_EQ(report.right_count, 5u);
-  EXPECT_EQ(report.text_bytes, 5 * (kReadSizeMax + 1));
+  EXPECT_EQ(report.text_bytes, 5 * (kCallSizeMax + 1));
   EXPECT_EQ(server_->CallCount("BatchRead"), 0);
   EXPECT_EQ(server_->CallCount("ReadStream"), 5);
 }

@@ -28,8 +28,8 @@ using ::testing::Key;
 using ::testing::PrintToString;
 
 // One in ten of these documents is larger than the server's limit on a Read.
-constexpr size_t kDocumentCount = 60;
-constexpr uint64_t kReadSizeMax = 4000;
+constexpr size_t kModeDocuments = 60;
+constexpr uint64_t kModeSizeMax = 4000;
 
 class LoadModesTest : public ::testing::Test {
  protected:
@@ -37,7 +37,7 @@ class LoadModesTest : public ::testing::Test {
     std::mt19937 random(20261122);
     FakeArchive archive;
     std::ofstream index(index_path_);
-    for (size_t i = 0; i < kDocumentCount; ++i) {
+    for (size_t i = 0; i < kModeDocuments; ++i) {
       const size_t size = 1 + random() % 2000 + (i % 10 == 0 ? 5000 : 0);
       FakeDocument document;
       document.id = absl::StrCat("document/", i);
@@ -50,7 +50,7 @@ class LoadModesTest : public ::testing::Test {
     }
     std::ofstream(text_path_, std::ios::binary) << text_;
     index.close();
-    server_ = FakeServer::Start({.read_size_bytes_max = kReadSizeMax},
+    server_ = FakeServer::Start({.read_size_bytes_max = kModeSizeMax},
                                 {{"a", archive}});
     options_.archive = "a";
     options_.request_count = 300;
@@ -262,8 +262,8 @@ TEST_F(LoadModesTest, EveryModeEndsAgainstASilentServer) {
       {LoadMode::kRandom, 0, 100, 8},
       {LoadMode::kRandom, 1'000, 100, 1},
       // By ReadStream.
-      {LoadMode::kRandom, 0, kReadSizeMax + 1, 8},
-      {LoadMode::kRandom, 1'000, kReadSizeMax + 1, 1},
+      {LoadMode::kRandom, 0, kModeSizeMax + 1, 8},
+      {LoadMode::kRandom, 1'000, kModeSizeMax + 1, 1},
       {LoadMode::kBatch, 0, 100, 8},
       {LoadMode::kBatch, 1'000, 100, 8},
       {LoadMode::kFull, 0, 100, 8},

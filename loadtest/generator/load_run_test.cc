@@ -56,9 +56,9 @@ grpc::Status BusyStatus() {
                                 details)};
 }
 
-class FakeServer final : public v1::Archive::Service {
+class SimpleServer final : public v1::Archive::Service {
  public:
-  FakeServer(const std::string& text, const std::vector<SourceRow>& rows)
+  SimpleServer(const std::string& text, const std::vector<SourceRow>& rows)
       : text_(text), rows_(rows) {}
 
   // Every tenth answer has the fault.
@@ -226,7 +226,7 @@ class LoadRunTest : public ::testing::Test {
   std::string text_;
   std::vector<SourceRow> rows_;
   std::unique_ptr<SourceText> source_;
-  FakeServer service_{text_, rows_};
+  SimpleServer service_{text_, rows_};
   std::unique_ptr<grpc::Server> server_;
   LoadOptions options_;
 };

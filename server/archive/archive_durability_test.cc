@@ -31,23 +31,23 @@
 namespace quire {
 namespace {
 
-constexpr uint32_t kBlockSizeBytes = 4096;
+constexpr uint32_t kDurableBlockSize = 4096;
 
-ArchiveWriterOptions Options(const char* codec, bool replace) {
+ArchiveWriterOptions OptionsFor(const char* codec, bool replace) {
   ArchiveWriterOptions options;
   options.codec = ParseCodecSpec(codec).value();
-  options.block_size_bytes = kBlockSizeBytes;
+  options.block_size_bytes = kDurableBlockSize;
   options.replace = replace;
   return options;
 }
 
-std::vector<TestSegment> Segments(char letter) {
+std::vector<TestSegment> TwoDocuments(char letter) {
   const TestSegment segment = {
       {.id = "document", .text = std::string(9000, letter)}};
   return {segment, segment};
 }
 
-void ExpectWhole(const std::string& path, char letter) {
+void ExpectTwoDocuments(const std::string& path, char letter) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path));
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const std::string text,
@@ -115,8 +115,8 @@ class ArchiveDurabilityTest : public ::testing::Test {
   void Write(char letter, bool replace) const {
     const auto context = std::make_shared<CodecContext>(
         CodecContext{std::string(500, letter), CraftedSymbolTable()});
-    QUIRE_ASSERT_OK(WriteTestArchive(path_, Options("rlz", replace),
-                                     Segments(letter), context));
+    QUIRE_ASSERT_OK(WriteTestArchive(path_, OptionsFor("rlz", replace),
+                                     TwoDocuments(letter), context));
   }
 
   // Expects that all files of the archive were synced in their present state,
@@ -187,16 +187,16 @@ TEST_F(ArchiveDurabilityTest, RemovesTheOldArchiveOnceTheNewOneIsDurable) {
   for (const std::string& file : old_files) {
     EXPECT_LT(parent, log.Find("remove " + file));
   }
-  ExpectWhole(path_, 'y');
+  ExpectTwoDocuments(path_, 'y');
 }
 
 TEST_F(ArchiveDurabilityTest, ALockOnWhatWasPublishedMeanwhileIsNone) {
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const auto first,
-      ArchiveWriter::Create(path_, Options("copy", false), nullptr));
-  for (const TestSegment& segment : Segments('x')) {
+      ArchiveWriter::Create(path_, OptionsFor("copy", false), nullptr));
+  for (const TestSegment& segment : TwoDocuments('x')) {
     QUIRE_ASSERT_OK(
-        WriteTestSegment(segment, kBlockSizeBytes, nullptr, *first));
+        WriteTestSegment(segment, kDurableBlockSize, nullptr, *first));
   }
   // The second writer has opened the first one's mark and is about to lock it.
   int lock_count = 0;
@@ -207,44 +207,44 @@ TEST_F(ArchiveDurabilityTest, ALockOnWhatWasPublishedMeanwhileIsNone) {
   }});
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const auto second,
-      ArchiveWriter::Create(path_, Options("copy", true), nullptr));
+      ArchiveWriter::Create(path_, OptionsFor("copy", true), nullptr));
   EXPECT_EQ(lock_count, 2);
-  ExpectWhole(path_, 'x');
-  for (const TestSegment& segment : Segments('y')) {
+  ExpectTwoDocuments(path_, 'x');
+  for (const TestSegment& segment : TwoDocuments('y')) {
     QUIRE_ASSERT_OK(
-        WriteTestSegment(segment, kBlockSizeBytes, nullptr, *second));
+        WriteTestSegment(segment, kDurableBlockSize, nullptr, *second));
   }
   QUIRE_ASSERT_OK(second->Commit());
-  ExpectWhole(path_, 'y');
+  ExpectTwoDocuments(path_, 'y');
 }
 
 // The name exists again, but refers to the directory of a third writer.
 TEST_F(ArchiveDurabilityTest, ALockOnWhatAnotherFileReplacedIsNone) {
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const auto first,
-      ArchiveWriter::Create(path_, Options("copy", false), nullptr));
-  for (const TestSegment& segment : Segments('x')) {
+      ArchiveWriter::Create(path_, OptionsFor("copy", false), nullptr));
+  for (const TestSegment& segment : TwoDocuments('x')) {
     QUIRE_ASSERT_OK(
-        WriteTestSegment(segment, kBlockSizeBytes, nullptr, *first));
+        WriteTestSegment(segment, kDurableBlockSize, nullptr, *first));
   }
   std::unique_ptr<ArchiveWriter> third;
   const ScopedSystemCallHooks hooks({.before_flock = [&] {
     if (third == nullptr) {
       QUIRE_EXPECT_OK(first->Commit());
-      third =
-          ArchiveWriter::Create(path_, Options("copy", true), nullptr).value();
+      third = ArchiveWriter::Create(path_, OptionsFor("copy", true), nullptr)
+                  .value();
     }
   }});
-  EXPECT_THAT(ArchiveWriter::Create(path_, Options("copy", true), nullptr),
+  EXPECT_THAT(ArchiveWriter::Create(path_, OptionsFor("copy", true), nullptr),
               HasCode(absl::StatusCode::kFailedPrecondition));
-  ExpectWhole(path_, 'x');
+  ExpectTwoDocuments(path_, 'x');
   ASSERT_NE(third, nullptr);
-  for (const TestSegment& segment : Segments('y')) {
+  for (const TestSegment& segment : TwoDocuments('y')) {
     QUIRE_ASSERT_OK(
-        WriteTestSegment(segment, kBlockSizeBytes, nullptr, *third));
+        WriteTestSegment(segment, kDurableBlockSize, nullptr, *third));
   }
   QUIRE_ASSERT_OK(third->Commit());
-  ExpectWhole(path_, 'y');
+  ExpectTwoDocuments(path_, 'y');
 }
 
 }  // namespace

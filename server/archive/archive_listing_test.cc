@@ -71,9 +71,9 @@ std::vector<Entry> List(const Archive& archive, const std::string& prefix,
   return entries;
 }
 
-std::vector<Entry> Expected(const std::vector<TestSegment>& segments,
-                            const std::string& prefix,
-                            const std::string& delimiter) {
+std::vector<Entry> ExpectedEntries(const std::vector<TestSegment>& segments,
+                                   const std::string& prefix,
+                                   const std::string& delimiter) {
   std::vector<Entry> entries;
   uint64_t ordinal = 0;
   for (const TestSegment& segment : segments) {
@@ -157,7 +157,8 @@ TEST(ArchiveListingTest, AnswersAsTheModelDoes) {
       SCOPED_TRACE(absl::StrFormat("prefix %s, delimiter %s",
                                    testing::PrintToString(prefix),
                                    testing::PrintToString(delimiter)));
-      const std::vector<Entry> expected = Expected(segments, prefix, delimiter);
+      const std::vector<Entry> expected =
+          ExpectedEntries(segments, prefix, delimiter);
       ASSERT_EQ(List(*archive, prefix, delimiter), expected);
       // Pages, each from the last entry of the one before.
       const size_t page_size = 1 + random() % 5;

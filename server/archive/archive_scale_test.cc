@@ -22,7 +22,7 @@ namespace {
 using ::testing::ElementsAre;
 
 constexpr uint64_t kCount = 1000000;
-constexpr uint64_t kBlockSizeBytes = 1 << 20;
+constexpr uint64_t kLargeBlockSize = 1 << 20;
 
 // Ids are not in order; every hundredth document is empty.
 std::string IdOf(uint64_t ordinal) {
@@ -38,7 +38,7 @@ TEST(ArchiveScaleTest, HoldsAMillionDocuments) {
   const std::string path = directory.File("a.quire");
   ArchiveWriterOptions options;
   options.codec = ParseCodecSpec("copy").value();
-  options.block_size_bytes = kBlockSizeBytes;
+  options.block_size_bytes = kLargeBlockSize;
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto writer,
                              ArchiveWriter::Create(path, options, nullptr));
   uint64_t size_bytes = 0;
@@ -47,9 +47,9 @@ TEST(ArchiveScaleTest, HoldsAMillionDocuments) {
     QUIRE_ASSERT_OK(writer->AddDocument({.id = id, .size_bytes = SizeOf(i)}));
     size_bytes += SizeOf(i);
   }
-  const std::vector<uint8_t> raw(kBlockSizeBytes);
+  const std::vector<uint8_t> raw(kLargeBlockSize);
   for (uint64_t left = size_bytes; left > 0;) {
-    const uint64_t size = std::min(left, kBlockSizeBytes);
+    const uint64_t size = std::min(left, kLargeBlockSize);
     QUIRE_ASSERT_OK(writer->AppendBlock(ByteView(raw).first(size), {}));
     left -= size;
   }

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-std::string Noise(size_t size, uint64_t seed) {
+std::string HalfBytes(size_t size, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::string text(size, '\0');
   for (char& c : text) {
@@ -28,7 +28,7 @@ std::string Noise(size_t size, uint64_t seed) {
   return text;
 }
 
-ArchiveWriterOptions Options() {
+ArchiveWriterOptions SmallBlocks() {
   return {.codec = ParseCodecSpec("zstd").value(), .block_size_bytes = 4096};
 }
 
@@ -36,18 +36,19 @@ ArchiveWriterOptions Options() {
 class ArchiveVaryingBlocksTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const std::string a = Noise(120'000, 1);
-    const std::string b = Noise(12'000, 2);
+    const std::string a = HalfBytes(120'000, 1);
+    const std::string b = HalfBytes(12'000, 2);
     segments_ = {{{.id = "a", .text = a},
                   {.id = "b", .text = b},
                   {.id = "c", .text = b.substr(0, 6000) + a.substr(4096, 500)}},
                  {{.id = "plain", .text = a}, {.id = "end", .text = b}},
                  {{.id = "even", .text = b}}};
-    const auto codec =
-        MakePayloadCodec(Options().codec, nullptr, CodecUse::kEncodeAndDecode);
+    const auto codec = MakePayloadCodec(SmallBlocks().codec, nullptr,
+                                        CodecUse::kEncodeAndDecode);
     ASSERT_THAT(codec, IsOk());
     QUIRE_ASSERT_OK_AND_ASSIGN(
-        const auto writer, ArchiveWriter::Create(path_, Options(), nullptr));
+        const auto writer,
+        ArchiveWriter::Create(path_, SmallBlocks(), nullptr));
     QUIRE_ASSERT_OK(WriteTestSegment(
         segments_[0], a + b, {{132'000, 0}, {6000, 120'000}, {500, 4096}},
         {512, 100'000, 4096, 20'000, 600}, codec->get(), *writer));
@@ -184,7 +185,7 @@ TEST(ArchiveWriterVaryingBlocksTest, KeepsWhatTheBuildFound) {
       zlib, {.container = DeflateContainer::kGzip, .count = 9}};
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const auto writer,
-      ArchiveWriter::Create(directory.File("a"), Options(), nullptr));
+      ArchiveWriter::Create(directory.File("a"), SmallBlocks(), nullptr));
   writer->SetFoundMembers(found);
   QUIRE_ASSERT_OK(writer->Commit().status());
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
@@ -194,9 +195,9 @@ TEST(ArchiveWriterVaryingBlocksTest, KeepsWhatTheBuildFound) {
 
 TEST(ArchiveWriterVaryingBlocksTest, RefusesSizesOutOfBounds) {
   const TemporaryDirectory directory;
-  const std::string text = Noise(kBlockSizeBytesMax + 1, 1);
+  const std::string text = HalfBytes(kBlockSizeBytesMax + 1, 1);
   const auto write = [&](const std::vector<size_t>& sizes) -> absl::Status {
-    ArchiveWriterOptions options = Options();
+    ArchiveWriterOptions options = SmallBlocks();
     options.replace = true;
     auto writer = ArchiveWriter::Create(directory.File("a"), options, nullptr);
     absl::Status status = writer.status();

@@ -31,12 +31,12 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr uint32_t kBlockSizeBytes = 4096;
+constexpr uint32_t kWrittenBlockSize = 4096;
 
-ArchiveWriterOptions Options(bool replace = false) {
+ArchiveWriterOptions CopyOptions(bool replace = false) {
   ArchiveWriterOptions options;
   options.codec = ParseCodecSpec("copy").value();
-  options.block_size_bytes = kBlockSizeBytes;
+  options.block_size_bytes = kWrittenBlockSize;
   options.replace = replace;
   return options;
 }
@@ -62,7 +62,7 @@ void ExpectWhole(const std::string& path, char letter) {
 TEST(ArchiveWriterTest, RefusesWhatCannotBe) {
   const TemporaryDirectory directory;
   const auto create = [&](const std::string& path) {
-    return ArchiveWriter::Create(path, Options(), nullptr);
+    return ArchiveWriter::Create(path, CopyOptions(), nullptr);
   };
   EXPECT_THAT(create(directory.File("none/a")),
               FailsWith(absl::StatusCode::kNotFound, HasSubstr("none")));
@@ -81,7 +81,7 @@ TEST(ArchiveWriterTest, RefusesWhatCannotBe) {
   EXPECT_THAT(
       create(directory.File("directory")),
       FailsWith(absl::StatusCode::kAlreadyExists, HasSubstr("not an archive")));
-  ArchiveWriterOptions options = Options();
+  ArchiveWriterOptions options = CopyOptions();
   for (const uint32_t block_size_bytes : {0u, 2048u, 5000u, 2u << 20}) {
     options.block_size_bytes = block_size_bytes;
     EXPECT_THAT(ArchiveWriter::Create(directory.File("a"), options, nullptr),
@@ -99,7 +99,7 @@ TEST(ArchiveWriterTest, WritesFilesLargerThanItsBuffer) {
     absl::StrAppend(&text, i, " ");
   }
   const TestSegment segment = {{.id = "a", .text = text}};
-  QUIRE_ASSERT_OK(WriteTestArchive(path, Options(), {segment}));
+  QUIRE_ASSERT_OK(WriteTestArchive(path, CopyOptions(), {segment}));
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path));
   QUIRE_ASSERT_OK_AND_ASSIGN(const std::string back,
                              ReadTestRange(*archive, {{0}, text.size()}));
@@ -108,14 +108,14 @@ TEST(ArchiveWriterTest, WritesFilesLargerThanItsBuffer) {
 
 TEST(ArchiveWriterTest, TakesATrailingSlash) {
   const TemporaryDirectory directory;
-  QUIRE_ASSERT_OK(
-      WriteTestArchive(directory.File("a") + "//", Options(), Segments('x')));
+  QUIRE_ASSERT_OK(WriteTestArchive(directory.File("a") + "//", CopyOptions(),
+                                   Segments('x')));
   ExpectWhole(directory.File("a"), 'x');
 }
 
 TEST(ArchiveWriterTest, WritesItsDictionaryWithoutAThreadToSpare) {
   const TemporaryDirectory directory;
-  ArchiveWriterOptions options = Options();
+  ArchiveWriterOptions options = CopyOptions();
   options.codec = ParseCodecSpec("rlz").value();
   const auto context =
       std::make_shared<CodecContext>(CodecContext{std::string(5000, 'x'), ""});
@@ -127,9 +127,9 @@ TEST(ArchiveWriterTest, WritesItsDictionaryWithoutAThreadToSpare) {
 
 TEST(ArchiveWriterTest, RefusesBlocksAndDocumentsThatDoNotFit) {
   const TemporaryDirectory directory;
-  const std::vector<uint8_t> block(kBlockSizeBytes, 'x');
+  const std::vector<uint8_t> block(kWrittenBlockSize, 'x');
   const auto create = [&] {
-    return ArchiveWriter::Create(directory.File("a"), Options(), nullptr)
+    return ArchiveWriter::Create(directory.File("a"), CopyOptions(), nullptr)
         .value();
   };
   {
@@ -161,23 +161,23 @@ TEST(ArchiveWriterTest, RefusesBlocksAndDocumentsThatDoNotFit) {
 TEST(ArchiveWriterTest, KeepsOthersOut) {
   const TemporaryDirectory directory;
   const std::string path = directory.File("a");
-  QUIRE_ASSERT_OK_AND_ASSIGN(auto first,
-                             ArchiveWriter::Create(path, Options(), nullptr));
-  EXPECT_THAT(ArchiveWriter::Create(path, Options(), nullptr),
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      auto first, ArchiveWriter::Create(path, CopyOptions(), nullptr));
+  EXPECT_THAT(ArchiveWriter::Create(path, CopyOptions(), nullptr),
               FailsWith(absl::StatusCode::kFailedPrecondition,
                         HasSubstr("another writer")));
   first.reset();
   EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
-  QUIRE_EXPECT_OK(WriteTestArchive(path, Options(), Segments('x')));
-  EXPECT_THAT(ArchiveWriter::Create(path, Options(), nullptr),
+  QUIRE_EXPECT_OK(WriteTestArchive(path, CopyOptions(), Segments('x')));
+  EXPECT_THAT(ArchiveWriter::Create(path, CopyOptions(), nullptr),
               HasCode(absl::StatusCode::kAlreadyExists));
 }
 
 TEST(ArchiveWriterTest, DoesNotOverwriteWhatCameMeanwhile) {
   const TemporaryDirectory directory;
   const std::string path = directory.File("a");
-  QUIRE_ASSERT_OK_AND_ASSIGN(auto writer,
-                             ArchiveWriter::Create(path, Options(), nullptr));
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      auto writer, ArchiveWriter::Create(path, CopyOptions(), nullptr));
   std::filesystem::create_directory(path);
   WriteTestFile(path + "/precious", "x");
   EXPECT_THAT(writer->Commit(), HasCode(absl::StatusCode::kAlreadyExists));
@@ -189,9 +189,9 @@ TEST(ArchiveWriterTest, DoesNotOverwriteWhatCameMeanwhile) {
 TEST(ArchiveWriterTest, Replaces) {
   const TemporaryDirectory directory;
   const std::string path = directory.File("a");
-  QUIRE_ASSERT_OK(WriteTestArchive(path, Options(true), Segments('x')));
+  QUIRE_ASSERT_OK(WriteTestArchive(path, CopyOptions(true), Segments('x')));
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto old, Archive::Open(path));
-  QUIRE_ASSERT_OK(WriteTestArchive(path, Options(true), Segments('y')));
+  QUIRE_ASSERT_OK(WriteTestArchive(path, CopyOptions(true), Segments('y')));
   ExpectWhole(path, 'y');
   EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
   // A reader of the old archive continues.
@@ -200,7 +200,7 @@ TEST(ArchiveWriterTest, Replaces) {
   EXPECT_EQ(text, std::string(100, 'x'));
   WriteTestFile(path + "/notes.txt", "mine");
   EXPECT_THAT(
-      ArchiveWriter::Create(path, Options(true), nullptr),
+      ArchiveWriter::Create(path, CopyOptions(true), nullptr),
       FailsWith(absl::StatusCode::kAlreadyExists, HasSubstr("notes.txt")));
 }
 
@@ -213,7 +213,7 @@ TEST(ArchiveWriterTest, ClearsLeftoversOfItsOwnKindOnly) {
                            "dictionary-0123456789abcdef"}) {
     WriteTestFile(partial + "/" + file, "left over");
   }
-  QUIRE_ASSERT_OK(WriteTestArchive(path, Options(), Segments('x')));
+  QUIRE_ASSERT_OK(WriteTestArchive(path, CopyOptions(), Segments('x')));
   ExpectWhole(path, 'x');
   EXPECT_FALSE(std::filesystem::exists(path + "/segment-00000007"));
   EXPECT_FALSE(std::filesystem::exists(path + "/PARTIAL"));
@@ -227,7 +227,7 @@ TEST(ArchiveWriterTest, ClearsLeftoversOfItsOwnKindOnly) {
     WriteTestFile(file, "precious");
     // With and without the mark.
     for (int i = 0; i < 2; ++i) {
-      EXPECT_THAT(ArchiveWriter::Create(other, Options(), nullptr),
+      EXPECT_THAT(ArchiveWriter::Create(other, CopyOptions(), nullptr),
                   FailsWith(absl::StatusCode::kAlreadyExists, HasSubstr(name)));
       EXPECT_EQ(ReadTestFile(file), "precious");
       WriteTestFile(other + ".partial/PARTIAL", "");
@@ -236,24 +236,25 @@ TEST(ArchiveWriterTest, ClearsLeftoversOfItsOwnKindOnly) {
     std::filesystem::remove(other + ".partial/PARTIAL");
   }
   WriteTestFile(directory.File("c.partial"), "a file");
-  EXPECT_THAT(ArchiveWriter::Create(directory.File("c"), Options(), nullptr),
-              HasCode(absl::StatusCode::kAlreadyExists));
+  EXPECT_THAT(
+      ArchiveWriter::Create(directory.File("c"), CopyOptions(), nullptr),
+      HasCode(absl::StatusCode::kAlreadyExists));
 }
 
 TEST(ArchiveWriterTest, LeavesAnArchiveAloneThatIsCalledPartial) {
   const TemporaryDirectory directory;
   const std::string path = directory.File("a");
   const std::string partial = path + ".partial";
-  QUIRE_ASSERT_OK(WriteTestArchive(partial, Options(), Segments('x')));
+  QUIRE_ASSERT_OK(WriteTestArchive(partial, CopyOptions(), Segments('x')));
   EXPECT_THAT(
-      ArchiveWriter::Create(path, Options(), nullptr),
+      ArchiveWriter::Create(path, CopyOptions(), nullptr),
       FailsWith(
           absl::StatusCode::kAlreadyExists,
           HasSubstr("a.partial: holds \"MANIFEST\" but no file PARTIAL")));
   ExpectWhole(partial, 'x');
   // A replaced archive is not removed either.
-  QUIRE_ASSERT_OK(WriteTestArchive(partial, Options(true), Segments('y')));
-  EXPECT_THAT(ArchiveWriter::Create(path, Options(), nullptr),
+  QUIRE_ASSERT_OK(WriteTestArchive(partial, CopyOptions(true), Segments('y')));
+  EXPECT_THAT(ArchiveWriter::Create(path, CopyOptions(), nullptr),
               HasCode(absl::StatusCode::kAlreadyExists));
   ExpectWhole(partial, 'y');
 }
@@ -273,7 +274,7 @@ void KillAWriter(const std::string& path, char letter, bool replace,
     }
     const int rounds = replace ? 1000000 : 1;
     for (int i = 0; i < rounds; ++i) {
-      WriteTestArchive(path, Options(replace), Segments(letter))
+      WriteTestArchive(path, CopyOptions(replace), Segments(letter))
           .status()
           .IgnoreError();
     }
@@ -304,7 +305,7 @@ TEST(ArchiveWriterCrashTest, LeavesAWholeArchiveOrNone) {
       ++absent;
       EXPECT_THAT(Archive::Open(path), HasCode(absl::StatusCode::kNotFound));
       // The next writer removes the leftovers.
-      QUIRE_ASSERT_OK(WriteTestArchive(path, Options(), Segments('y')));
+      QUIRE_ASSERT_OK(WriteTestArchive(path, CopyOptions(), Segments('y')));
       ExpectWhole(path, 'y');
     }
     EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
@@ -318,12 +319,12 @@ TEST(ArchiveWriterCrashTest, KeepsAWholeArchiveWhileItIsReplaced) {
   std::mt19937_64 random(seed);
   const TemporaryDirectory directory;
   const std::string path = directory.File("a");
-  QUIRE_ASSERT_OK(WriteTestArchive(path, Options(), Segments('x')));
+  QUIRE_ASSERT_OK(WriteTestArchive(path, CopyOptions(), Segments('x')));
   for (int round = 0; round < 30; ++round) {
     KillAWriter(path, 'x', true, static_cast<useconds_t>(random() % 40000));
     ExpectWhole(path, 'x');
   }
-  QUIRE_ASSERT_OK(WriteTestArchive(path, Options(true), Segments('y')));
+  QUIRE_ASSERT_OK(WriteTestArchive(path, CopyOptions(true), Segments('y')));
   ExpectWhole(path, 'y');
   EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
 }
@@ -342,7 +343,7 @@ TEST(ArchiveWriterTest, SurvivesAFullDisk) {
          std::vector<rlim_t>{0, 20, 1000, 100000, 140500}) {
       const rlimit file_size = {limit, RLIM_INFINITY};
       setrlimit(RLIMIT_FSIZE, &file_size);
-      const auto result = WriteTestArchive(path, Options(), Segments('x'));
+      const auto result = WriteTestArchive(path, CopyOptions(), Segments('x'));
       const bool named = absl::IsUnavailable(result.status()) &&
                          result.status().message().find("a.partial/") !=
                              absl::string_view::npos &&
@@ -358,7 +359,7 @@ TEST(ArchiveWriterTest, SurvivesAFullDisk) {
   waitpid(child, &status, 0);
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0);
-  QUIRE_ASSERT_OK(WriteTestArchive(path, Options(), Segments('x')));
+  QUIRE_ASSERT_OK(WriteTestArchive(path, CopyOptions(), Segments('x')));
   ExpectWhole(path, 'x');
 }
 

@@ -32,7 +32,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kFooter[] =
+constexpr char kBuildFooter[] =
     R"(The contents determine the kind of an INPUT: a directory (every regular file in
 it), a tar or zip, a WARC or ARC (each of these four also compressed), a WACZ (the
 WARCs in it, in the order of their names), or any other file, which is one
@@ -186,7 +186,7 @@ void AddBuildCommand(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<BuildCommandOptions>();
   CLI::App* const subcommand =
       app.add_subcommand("build", "Build an archive from documents");
-  subcommand->footer(kFooter);
+  subcommand->footer(kBuildFooter);
   subcommand
       ->add_option("-o,--output", options->output,
                    "Directory of the archive, such as OUT.quire")

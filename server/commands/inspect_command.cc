@@ -24,7 +24,7 @@
 namespace quire {
 namespace {
 
-constexpr char kFooter[] =
+constexpr char kInspectFooter[] =
     R"(Opens the archive like quired serve: manifest, dictionary, symbol table and
 indexes are read and checked, blocks are not (quired verify does that). "memory"
 is the memory for serving it, without the block cache.
@@ -304,7 +304,7 @@ void AddInspectCommand(CLI::App& app, int& exit_code) {
   CLI::App* const subcommand = app.add_subcommand(
       "inspect",
       "Print the contents of an archive and the memory for serving it");
-  subcommand->footer(kFooter);
+  subcommand->footer(kInspectFooter);
   subcommand
       ->add_option("ARCHIVE", options->archive, "Directory of the archive")
       ->type_name("")

@@ -37,7 +37,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kFooter[] =
+constexpr char kPlanFooter[] =
     R"(Builds archives of the inputs with several options and measures them. From more
 than 64 MiB, an eighth is sampled, but at least 64 MiB: whole runs of neighbouring
 documents, and all releases of documents that come in several. The archives are
@@ -300,7 +300,7 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
   plan->add_option("--html", arguments->html,
                    "Write the plan as a page with a plot")
       ->type_name("FILE");
-  plan->footer(kFooter);
+  plan->footer(kPlanFooter);
   plan->callback([arguments, &exit_code] { exit_code = RunPlan(*arguments); });
 }
 

@@ -31,7 +31,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kFooter[] =
+constexpr char kRecompressFooter[] =
     R"(Ids, ordinals, attributes and text are unchanged. OUT equals the result of quired
 build for the same documents and options, byte for byte; options that are not
 given have the defaults of build, not the values of ARCHIVE. Blocks whose encoding
@@ -178,7 +178,7 @@ void AddRecompressCommand(CLI::App& app, int& exit_code) {
   CLI::App* const subcommand = app.add_subcommand(
       "recompress",
       "Build an archive of the same documents with another codec");
-  subcommand->footer(kFooter);
+  subcommand->footer(kRecompressFooter);
   subcommand->add_option("ARCHIVE", options->input, "Directory of the archive")
       ->type_name("")
       ->required();

@@ -25,7 +25,7 @@
 namespace quire {
 namespace {
 
-constexpr char kFooter[] =
+constexpr char kVerifyFooter[] =
     R"(Reads and decodes every block, and checks dictionary and indexes. Prints damage
 to standard output, with the affected documents.
 The exit code is 0 without damage, 1 with damage, 2 if the command line is
@@ -203,7 +203,7 @@ void AddVerifyCommand(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<VerifyCommandOptions>();
   CLI::App* const subcommand = app.add_subcommand(
       "verify", "Read and decode a whole archive, and report damage");
-  subcommand->footer(kFooter);
+  subcommand->footer(kVerifyFooter);
   subcommand
       ->add_option("ARCHIVE", options->archive, "Directory of the archive")
       ->type_name("")

@@ -86,14 +86,14 @@ std::string BlockText(uint64_t index) {
   return text;
 }
 
-struct Built {
+struct Staged {
   uint64_t mismatched_count = 0;
   uint64_t raw_count = 0;
 };
 
 // Writes the blocks as a document, with `codec`.
-absl::StatusOr<Built> Write(const std::string& path, const PayloadCodec& codec,
-                            const Archive* copied = nullptr) {
+absl::StatusOr<Staged> Write(const std::string& path, const PayloadCodec& codec,
+                             const Archive* copied = nullptr) {
   ArchiveWriterOptions options;
   options.codec = *ParseCodecSpec("zlib");
   options.block_size_bytes = kBlockSize;
@@ -101,7 +101,7 @@ absl::StatusOr<Built> Write(const std::string& path, const PayloadCodec& codec,
   if (!writer.ok()) {
     return writer.status();
   }
-  Built built;
+  Staged built;
   auto stage = BlockStage::Create(
       codec, **writer,
       {.block_size_bytes = kBlockSize, .threads = 2, .copied = copied},
@@ -155,7 +155,7 @@ TEST(BlockStageTest, ABugOfACodecCostsSizeNotText) {
         BrokenCodec::Fault::kEmpty}) {
     const std::string path =
         directory / absl::StrCat("archive-", static_cast<int>(fault));
-    QUIRE_ASSERT_OK_AND_ASSIGN(const Built built,
+    QUIRE_ASSERT_OK_AND_ASSIGN(const Staged built,
                                Write(path, *MakeBroken(fault)));
     EXPECT_EQ(built.mismatched_count, BrokenCount());
     EXPECT_EQ(built.raw_count, BrokenCount());
@@ -169,11 +169,11 @@ TEST(BlockStageTest, ComparesBlocksThatItCopies) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto from,
                              Archive::Open(directory / "from"));
   QUIRE_ASSERT_OK_AND_ASSIGN(
-      const Built good, Write(directory / "good", *Codec("zlib"), from.get()));
+      const Staged good, Write(directory / "good", *Codec("zlib"), from.get()));
   EXPECT_EQ(good.mismatched_count, 0u);
   // A codec that cannot decode the archive's blocks.
   QUIRE_ASSERT_OK_AND_ASSIGN(
-      const Built bad, Write(directory / "bad", *Codec("zstd"), from.get()));
+      const Staged bad, Write(directory / "bad", *Codec("zstd"), from.get()));
   EXPECT_EQ(bad.mismatched_count, kBlockCount);
   ExpectWhole(directory / "bad");
 }

@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kBlockCountMax = 64;
 // Limit on the trial's part of all blocks, so that most samples remain.
 constexpr uint64_t kBlockPart = 8;
-constexpr uint64_t kSampleSizeBytes = 1024;
+constexpr uint64_t kFillSampleSizeBytes = 1024;
 // Tries all samples, and every fourth.
 constexpr size_t kStepFactor = 4;
 constexpr size_t kStepMax = 4;
@@ -43,7 +43,7 @@ absl::StatusOr<std::unique_ptr<DictionaryFiller>> DictionaryFiller::Create(
   QUIRE_ASSIGN_OR_RETURN(
       std::unique_ptr<DictionaryBuilder> samples,
       MakeUniformDictionaryBuilder({.dictionary_size_bytes = free_size_bytes,
-                                    .sample_size_bytes = kSampleSizeBytes},
+                                    .sample_size_bytes = kFillSampleSizeBytes},
                                    text_size_bytes));
   return std::unique_ptr<DictionaryFiller>(new DictionaryFiller(
       std::move(samples), free_size_bytes, text_size_bytes, block_size_bytes));
@@ -98,13 +98,13 @@ absl::StatusOr<uint64_t> DictionaryFiller::EncodedSize(
 bool DictionaryFiller::IsInTrial(size_t sample) const {
   // The position of a sample (uniform_dictionary.h).
   const uint64_t count =
-      (free_size_bytes_ + kSampleSizeBytes - 1) / kSampleSizeBytes;
+      (free_size_bytes_ + kFillSampleSizeBytes - 1) / kFillSampleSizeBytes;
   const auto spread = static_cast<unsigned __int128>(sample) *
                       (text_size_bytes_ - free_size_bytes_) / count;
   const uint64_t begin =
-      sample * kSampleSizeBytes + static_cast<uint64_t>(spread);
+      sample * kFillSampleSizeBytes + static_cast<uint64_t>(spread);
   const uint64_t before = begin / stride_bytes_;
-  const uint64_t end = begin + kSampleSizeBytes;
+  const uint64_t end = begin + kFillSampleSizeBytes;
   return (before < block_count_ &&
           begin < before * stride_bytes_ + block_size_bytes_) ||
          (before + 1 < block_count_ && (before + 1) * stride_bytes_ < end);
@@ -113,10 +113,10 @@ bool DictionaryFiller::IsInTrial(size_t sample) const {
 void DictionaryFiller::AppendSamples(absl::string_view samples, size_t step,
                                      bool is_trial,
                                      std::string& dictionary) const {
-  for (size_t i = 0; i * kSampleSizeBytes < samples.size(); i += step) {
+  for (size_t i = 0; i * kFillSampleSizeBytes < samples.size(); i += step) {
     if (!is_trial || !IsInTrial(i)) {
-      absl::StrAppend(&dictionary,
-                      samples.substr(i * kSampleSizeBytes, kSampleSizeBytes));
+      absl::StrAppend(&dictionary, samples.substr(i * kFillSampleSizeBytes,
+                                                  kFillSampleSizeBytes));
     }
   }
 }

@@ -16,7 +16,7 @@ namespace {
 // Ids that later ones are compared with; 0.3 GB or less.
 constexpr size_t kGivenIdCountMax = size_t{1} << 24;
 
-constexpr size_t kReadSizeBytes = 1 << 20;
+constexpr size_t kSkipSizeBytes = 1 << 20;
 
 }  // namespace
 
@@ -58,11 +58,11 @@ absl::Status DocumentWalk::CountDocument(
   if (document.size_bytes.has_value() && !reads_all) {
     return count(*document.size_bytes);
   }
-  uint64_t passed = kReadSizeBytes;
-  while (reads_all ? passed > 0 : passed == kReadSizeBytes) {
+  uint64_t passed = kSkipSizeBytes;
+  while (reads_all ? passed > 0 : passed == kSkipSizeBytes) {
     QUIRE_RETURN_IF_ERROR(CheckCancelled());
     QUIRE_ASSIGN_OR_RETURN(
-        passed, reads_all ? ReadOver() : reader.Skip(kReadSizeBytes));
+        passed, reads_all ? ReadOver() : reader.Skip(kSkipSizeBytes));
     QUIRE_RETURN_IF_ERROR(count(passed));
   }
   return absl::OkStatus();
@@ -178,7 +178,7 @@ absl::StatusOr<bool> DocumentWalk::PassFailedDocument() {
 }
 
 absl::StatusOr<uint64_t> DocumentWalk::ReadOver() {
-  scratch_.resize(kReadSizeBytes);
+  scratch_.resize(kSkipSizeBytes);
   return reader_->Read(scratch_);
 }
 

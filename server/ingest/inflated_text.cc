@@ -24,7 +24,7 @@ constexpr size_t kWindowTextSizeMax = size_t{16} << 20;
 // With more text per byte of members, there are too few members.
 constexpr uint64_t kTextOfMembersMax = 512;
 
-constexpr char kSpoolContents[] = "the text with its members inflated";
+constexpr char kInflatedContents[] = "the text with its members inflated";
 
 std::vector<FoundMembers> FoundBy(const DeflateFinderCounts& counts) {
   std::vector<FoundMembers> all;
@@ -71,7 +71,7 @@ bool InflatedText::IsWorthInflating(uint64_t raw_size_bytes) const {
 absl::StatusOr<std::unique_ptr<TextInflater>> TextInflater::Create(
     const InflatedTextOptions& options) {
   QUIRE_ASSIGN_OR_RETURN(
-      Spool spool, Spool::Create(options.spool_directory, kSpoolContents));
+      Spool spool, Spool::Create(options.spool_directory, kInflatedContents));
   return std::unique_ptr<TextInflater>(
       new TextInflater(std::move(spool), options));
 }
@@ -240,7 +240,8 @@ absl::StatusOr<InflatedText> TextInflater::Finish() {
     counts.Add(finder->counts());
   }
   text.found = FoundBy(counts);
-  QUIRE_ASSIGN_OR_RETURN(text.file, std::move(spool_).Finish(kSpoolContents));
+  QUIRE_ASSIGN_OR_RETURN(text.file,
+                         std::move(spool_).Finish(kInflatedContents));
   return text;
 }
 

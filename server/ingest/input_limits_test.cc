@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/byte_size.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
@@ -23,7 +24,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr uint64_t kGiB = uint64_t{1} << 30;
 constexpr uint64_t kTiB = uint64_t{1} << 40;
 
 struct Built {

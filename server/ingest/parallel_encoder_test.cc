@@ -16,9 +16,9 @@
 namespace quire {
 namespace {
 
-constexpr size_t kBlockSize = 4096;
+constexpr size_t kEncodedSize = 4096;
 
-std::unique_ptr<PayloadCodec> Codec(const char* spec) {
+std::unique_ptr<PayloadCodec> EncodingCodec(const char* spec) {
   return MakePayloadCodec(*ParseCodecSpec(spec), nullptr,
                           CodecUse::kEncodeAndDecode)
       .value();
@@ -32,13 +32,13 @@ absl::Status SubmitText(ParallelEncoder& encoder, const std::string& text) {
 }
 
 TEST(ParallelEncoderTest, KeepsTheOrder) {
-  const std::unique_ptr<PayloadCodec> codec = Codec("zlib");
+  const std::unique_ptr<PayloadCodec> codec = EncodingCodec("zlib");
   for (const uint32_t threads : {1u, 2u, 7u}) {
     SCOPED_TRACE(threads);
     std::vector<std::string> out;
     QUIRE_ASSERT_OK_AND_ASSIGN(
         const std::unique_ptr<ParallelEncoder> encoder,
-        ParallelEncoder::Create(*codec, threads, kBlockSize,
+        ParallelEncoder::Create(*codec, threads, kEncodedSize,
                                 [&out](ByteView raw, const Payload& payload) {
                                   EXPECT_LT(payload.bytes.size(), raw.size());
                                   out.emplace_back(AsText(raw));
@@ -46,7 +46,7 @@ TEST(ParallelEncoderTest, KeepsTheOrder) {
                                 }));
     std::vector<std::string> in;
     for (uint64_t i = 0; i < 200; ++i) {
-      in.push_back(MakeTestText(kBlockSize - i, i));
+      in.push_back(MakeTestText(kEncodedSize - i, i));
       QUIRE_ASSERT_OK(SubmitText(*encoder, in.back()));
       if (i % 50 == 0) {
         QUIRE_ASSERT_OK(encoder->Drain());
@@ -59,11 +59,11 @@ TEST(ParallelEncoderTest, KeepsTheOrder) {
 }
 
 TEST(ParallelEncoderTest, GivesBlocksThatDoNotShrinkRaw) {
-  const std::unique_ptr<PayloadCodec> codec = Codec("copy");
+  const std::unique_ptr<PayloadCodec> codec = EncodingCodec("copy");
   size_t raw_count = 0;
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const std::unique_ptr<ParallelEncoder> encoder,
-      ParallelEncoder::Create(*codec, 2, kBlockSize,
+      ParallelEncoder::Create(*codec, 2, kEncodedSize,
                               [&](ByteView, const Payload& payload) {
                                 raw_count += payload.is_raw ? 1 : 0;
                                 return absl::OkStatus();
@@ -74,10 +74,10 @@ TEST(ParallelEncoderTest, GivesBlocksThatDoNotShrinkRaw) {
 }
 
 TEST(ParallelEncoderTest, PassesTheErrorOfTheSinkOn) {
-  const std::unique_ptr<PayloadCodec> codec = Codec("zlib");
+  const std::unique_ptr<PayloadCodec> codec = EncodingCodec("zlib");
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const std::unique_ptr<ParallelEncoder> encoder,
-      ParallelEncoder::Create(*codec, 2, kBlockSize,
+      ParallelEncoder::Create(*codec, 2, kEncodedSize,
                               [](ByteView, const Payload&) {
                                 return absl::UnavailableError("disk full");
                               }));
@@ -92,15 +92,15 @@ TEST(ParallelEncoderTest, PassesTheErrorOfTheSinkOn) {
 }
 
 TEST(ParallelEncoderTest, CanBeDroppedWithBlocksInFlight) {
-  const std::unique_ptr<PayloadCodec> codec = Codec("zstd:19");
+  const std::unique_ptr<PayloadCodec> codec = EncodingCodec("zstd:19");
   for (int i = 0; i < 20; ++i) {
     QUIRE_ASSERT_OK_AND_ASSIGN(
         const std::unique_ptr<ParallelEncoder> encoder,
         ParallelEncoder::Create(
-            *codec, 3, kBlockSize,
+            *codec, 3, kEncodedSize,
             [](ByteView, const Payload&) { return absl::OkStatus(); }));
     for (uint64_t j = 0; j < 5; ++j) {
-      QUIRE_ASSERT_OK(SubmitText(*encoder, MakeTestText(kBlockSize, j)));
+      QUIRE_ASSERT_OK(SubmitText(*encoder, MakeTestText(kEncodedSize, j)));
     }
   }
 }

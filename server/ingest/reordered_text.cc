@@ -21,7 +21,7 @@ constexpr uint64_t kUnitSizeBytes = 64 << 10;
 // Text written to the file at once.
 constexpr size_t kWriteSizeBytes = 1 << 20;
 
-constexpr char kSpoolContents[] = "the text to be stored";
+constexpr char kReorderedContents[] = "the text to be stored";
 
 // Returns a larger size for texts with too many chunks.
 uint32_t ChunkSizeFor(uint64_t segment_size_bytes) {
@@ -62,13 +62,13 @@ absl::Status StoredTextChanged(const InputFile& file) {
 absl::StatusOr<std::unique_ptr<TextReorderer>> TextReorderer::Create(
     const ReorderOptions& options) {
   QUIRE_ASSIGN_OR_RETURN(
-      Spool spool, Spool::Create(options.spool_directory, kSpoolContents));
+      Spool spool, Spool::Create(options.spool_directory, kReorderedContents));
   std::unique_ptr<TextReorderer> reorderer(
       new TextReorderer(std::move(spool), options));
   if (options.moves != ReorderOptions::Moves::kNothing) {
     QUIRE_ASSIGN_OR_RETURN(
         reorderer->moved_spool_,
-        Spool::Create(options.spool_directory, kSpoolContents));
+        Spool::Create(options.spool_directory, kReorderedContents));
   }
   return reorderer;
 }
@@ -278,7 +278,7 @@ absl::Status TextReorderer::MigrateSegment() {
       [this](ByteView text) { return Write(text, *moved_spool_); }));
   QUIRE_RETURN_IF_ERROR(Flush(*moved_spool_));
   QUIRE_ASSIGN_OR_RETURN(
-      spool_, Spool::Create(options_.spool_directory, kSpoolContents));
+      spool_, Spool::Create(options_.spool_directory, kReorderedContents));
   units_ = {};
   return absl::OkStatus();
 }
@@ -290,7 +290,8 @@ absl::StatusOr<ReorderedText> TextReorderer::Finish() {
   Spool& spool = moved_spool_.has_value() ? *moved_spool_ : spool_;
   text_.size_bytes = spool.size_bytes();
   text_.checksum = checksum_.Get();
-  QUIRE_ASSIGN_OR_RETURN(text_.file, std::move(spool).Finish(kSpoolContents));
+  QUIRE_ASSIGN_OR_RETURN(text_.file,
+                         std::move(spool).Finish(kReorderedContents));
   return std::move(text_);
 }
 

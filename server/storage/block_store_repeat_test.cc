@@ -22,7 +22,7 @@ using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
-constexpr uint32_t kRawSizeBytes = 3000;
+constexpr uint32_t kRepeatBlockSize = 3000;
 
 // Records the damaged blocks that a store reports.
 class NotingDecoder final : public BlockDecoder {
@@ -91,7 +91,7 @@ class BlockStoreRepeatTest : public ::testing::Test {
     read.buffer[100] ^= 1;
   }
 
-  TestBlocks blocks_{48, kRawSizeBytes, 1, 1 << 17};
+  TestBlocks blocks_{48, kRepeatBlockSize, 1, 1 << 17};
   std::shared_ptr<NotingDecoder> decoder_ =
       std::make_shared<NotingDecoder>(blocks_.Fetch(0).decoder);
   FetchLog log_;
@@ -208,7 +208,7 @@ TEST_F(BlockStoreRepeatTest, ASecondReadCanBeWithdrawn) {
 }
 
 TEST_F(BlockStoreRepeatTest, OnlyTheDamagedBlockOfAReadIsReadAgain) {
-  TestBlocks neighbours(4, kRawSizeBytes);
+  TestBlocks neighbours(4, kRepeatBlockSize);
   Open({});
   std::vector<BlockStore::FetchItem> items;
   for (uint64_t i = 0; i < neighbours.count(); ++i) {
@@ -231,7 +231,7 @@ TEST_F(BlockStoreRepeatTest, OnlyTheDamagedBlockOfAReadIsReadAgain) {
 
 // The error may lie in a gap between the two blocks.
 TEST_F(BlockStoreRepeatTest, ASecondReadThatIsSharedMayFailForOthers) {
-  TestBlocks neighbours(16, kRawSizeBytes);
+  TestBlocks neighbours(16, kRepeatBlockSize);
   Open({.device_depth = 1});
   const auto fetch = [&](uint64_t block_index) {
     store_->Fetch(neighbours.Fetch(block_index), log_.Watch());

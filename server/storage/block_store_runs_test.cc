@@ -17,7 +17,7 @@ namespace quire {
 namespace {
 
 // Six of them are a run; a gap of one block is not read through.
-constexpr uint32_t kRawSizeBytes = 20'000;
+constexpr uint32_t kRunBlockSize = 20'000;
 constexpr uint64_t kSecondSource = 99;
 
 class BlockRunsTest : public ::testing::Test {
@@ -96,7 +96,7 @@ class BlockRunsTest : public ::testing::Test {
               blocks_.Text(block));
   }
 
-  TestBlocks blocks_{40, kRawSizeBytes};
+  TestBlocks blocks_{40, kRunBlockSize};
   FetchLog log_;
   std::unique_ptr<BlockStore> store_;
   ManualDevice* device_ = nullptr;
@@ -143,7 +143,7 @@ TEST_F(BlockRunsTest, WhatDiffersIsARequestOfItsOwn) {
   of_two[1].client_id = 1;
   FetchAll(std::move(of_two));
   EXPECT_EQ(requests(), 9);
-  const TestBlocks others(40, kRawSizeBytes, kSecondSource);
+  const TestBlocks others(40, kRunBlockSize, kSecondSource);
   FetchAll({blocks_.Fetch(15), others.Fetch(16)});
   EXPECT_EQ(requests(), 11);
   ServeAll();

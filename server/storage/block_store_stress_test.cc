@@ -23,8 +23,8 @@ namespace quire {
 namespace {
 
 constexpr uint64_t kThreads = 4;
-constexpr uint64_t kBlocks = 300;
-constexpr uint32_t kRawSizeBytes = 4000;
+constexpr uint64_t kStressBlocks = 300;
+constexpr uint32_t kStressBlockSize = 4000;
 
 void InThreads(const std::function<void(uint64_t)>& work) {
   std::vector<std::thread> threads;
@@ -140,7 +140,7 @@ class Client {
     } else if (dice < 11) {
       std::vector<BlockStore::FetchItem> items;
       const uint64_t first = Draw();
-      for (uint64_t i = first; i < std::min(first + 6, kBlocks); ++i) {
+      for (uint64_t i = first; i < std::min(first + 6, kStressBlocks); ++i) {
         items.push_back({blocks_->Fetch(i, DrawClass()), Watch(i)});
       }
       const auto ids = store_->FetchAll(std::move(items));
@@ -159,7 +159,7 @@ class Client {
     return log_.Watch();
   }
 
-  uint64_t Draw() { return random_() % (1 + random_() % kBlocks); }
+  uint64_t Draw() { return random_() % (1 + random_() % kStressBlocks); }
 
   FetchClass DrawClass() { return static_cast<FetchClass>(random_() % 3); }
 
@@ -182,7 +182,7 @@ BlockStoreOptions TightOptions() {
 }
 
 TEST(BlockStoreStressTest, EachFetchEndsOnceWhateverTheDeviceDoes) {
-  TestBlocks blocks(kBlocks, kRawSizeBytes);
+  TestBlocks blocks(kStressBlocks, kStressBlockSize);
   uint64_t recovered_blocks = 0;
   for (uint64_t seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
@@ -221,14 +221,14 @@ TEST(BlockStoreStressTest, EachFetchEndsOnceWhateverTheDeviceDoes) {
 }
 
 TEST(BlockStoreStressTest, EachBlockIsDecodedOnceHoweverManyAsk) {
-  TestBlocks blocks(kBlocks, kRawSizeBytes);
+  TestBlocks blocks(kStressBlocks, kStressBlockSize);
   QUIRE_ASSERT_OK_AND_ASSIGN(auto store,
                              OpenChaos({.decode_threads = 2}, 1, NoFaults()));
   FetchLog log;
   InThreads([&](uint64_t t) {
     std::mt19937_64 random(t);
     std::vector<uint64_t> order;
-    for (uint64_t i = 0; i < kBlocks; ++i) {
+    for (uint64_t i = 0; i < kStressBlocks; ++i) {
       order.push_back(i);
       order.push_back(i);
     }
@@ -242,20 +242,21 @@ TEST(BlockStoreStressTest, EachBlockIsDecodedOnceHoweverManyAsk) {
     }
   });
   log.WaitForAll();
-  for (uint64_t i = 0; i < kBlocks; ++i) {
+  for (uint64_t i = 0; i < kStressBlocks; ++i) {
     EXPECT_EQ(blocks.DecodeCount(i), 1);
   }
-  for (uint64_t i = 0; i < kThreads * kBlocks * 2; ++i) {
+  for (uint64_t i = 0; i < kThreads * kStressBlocks * 2; ++i) {
     QUIRE_ASSERT_OK(log.Get(i).result);
   }
   const BlockStoreStats stats = store->Stats();
-  EXPECT_EQ(stats.blocks_decoded, kBlocks);
-  EXPECT_EQ(stats.cache_misses, kBlocks + stats.joined_fetches);
-  EXPECT_EQ(stats.cache_hits + stats.cache_misses, kThreads * kBlocks * 2);
+  EXPECT_EQ(stats.blocks_decoded, kStressBlocks);
+  EXPECT_EQ(stats.cache_misses, kStressBlocks + stats.joined_fetches);
+  EXPECT_EQ(stats.cache_hits + stats.cache_misses,
+            kThreads * kStressBlocks * 2);
 }
 
 TEST(BlockStoreStressTest, RealEnginesServeManyThreads) {
-  TestBlocks blocks(kBlocks, kRawSizeBytes);
+  TestBlocks blocks(kStressBlocks, kStressBlockSize);
   for (const auto engine :
        {BlockStoreOptions::Engine::kAuto, BlockStoreOptions::Engine::kPread}) {
     BlockStoreOptions options = TightOptions();
@@ -277,7 +278,7 @@ TEST(BlockStoreStressTest, RealEnginesServeManyThreads) {
 }
 
 TEST(BlockStoreStressTest, CanBeDestroyedAtAnyMoment) {
-  TestBlocks blocks(kBlocks, kRawSizeBytes);
+  TestBlocks blocks(kStressBlocks, kStressBlockSize);
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     QUIRE_ASSERT_OK_AND_ASSIGN(

@@ -24,13 +24,13 @@ using ::testing::AllOf;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
-constexpr uint32_t kRawSizeBytes = 8 << 10;
+constexpr uint32_t kBlockSize = 8 << 10;
 
 class EngineTest : public ::testing::TestWithParam<BlockStoreOptions::Engine> {
 };
 
 TEST_P(EngineTest, FetchesEachBlockOnceAndThenFindsItInTheCache) {
-  TestBlocks blocks(64, kRawSizeBytes);
+  TestBlocks blocks(64, kBlockSize);
   BlockStoreOptions options;
   options.engine = GetParam();
   QUIRE_ASSERT_OK_AND_ASSIGN(auto store, BlockStore::Create(options));
@@ -52,7 +52,7 @@ TEST_P(EngineTest, FetchesEachBlockOnceAndThenFindsItInTheCache) {
   EXPECT_EQ(stats.cache_hits, 64);
   EXPECT_EQ(stats.cache_misses, 64);
   EXPECT_EQ(stats.blocks_decoded, 64);
-  EXPECT_EQ(stats.decoded_bytes, 64 * kRawSizeBytes);
+  EXPECT_EQ(stats.decoded_bytes, 64 * kBlockSize);
   EXPECT_EQ(stats.cache_blocks, 64);
   EXPECT_GE(stats.device_read_bytes, 64 * blocks.stored_size_bytes());
   EXPECT_EQ(stats.queued_fetches, 0);
@@ -61,7 +61,7 @@ TEST_P(EngineTest, FetchesEachBlockOnceAndThenFindsItInTheCache) {
 }
 
 TEST_P(EngineTest, ServesWhatIsLeftOfATruncatedFile) {
-  TestBlocks blocks(16, kRawSizeBytes);
+  TestBlocks blocks(16, kBlockSize);
   blocks.file().Truncate(blocks.OffsetOf(10) + 100);
   BlockStoreOptions options;
   options.engine = GetParam();
@@ -86,7 +86,7 @@ TEST_P(EngineTest, ServesWhatIsLeftOfATruncatedFile) {
 }
 
 TEST_P(EngineTest, EndsAllFetchesWhenDestroyed) {
-  TestBlocks blocks(512, kRawSizeBytes);
+  TestBlocks blocks(512, kBlockSize);
   BlockStoreOptions options;
   options.engine = GetParam();
   options.device_depth = 2;
@@ -144,7 +144,7 @@ class ManualTest : public ::testing::Test {
 };
 
 TEST_F(ManualTest, JoinsFetchesOfOneBlock) {
-  TestBlocks blocks(4, kRawSizeBytes);
+  TestBlocks blocks(4, kBlockSize);
   Open({});
   std::vector<BlockStore::FetchId> ids;
   ids.reserve(5);
@@ -169,7 +169,7 @@ TEST_F(ManualTest, JoinsFetchesOfOneBlock) {
 }
 
 TEST_F(ManualTest, CancelsWhatStillQueues) {
-  TestBlocks blocks(8, kRawSizeBytes, 1, 1 << 20);
+  TestBlocks blocks(8, kBlockSize, 1, 1 << 20);
   Open({.device_depth = 1});
   Fetch(blocks.Fetch(0));
   const BlockStore::FetchId alone = Fetch(blocks.Fetch(1));
@@ -197,7 +197,7 @@ TEST_F(ManualTest, CancelsWhatStillQueues) {
 }
 
 TEST_F(ManualTest, ReadsNeighboursTogether) {
-  TestBlocks blocks(64, kRawSizeBytes);
+  TestBlocks blocks(64, kBlockSize);
   Open({});
   std::vector<BlockStore::FetchItem> items;
   for (const uint64_t i : std::vector<uint64_t>{7, 5, 6, 9, 40}) {
@@ -216,7 +216,7 @@ TEST_F(ManualTest, ReadsNeighboursTogether) {
 }
 
 TEST_F(ManualTest, ConfinesADeviceErrorToTheBlocksThatHaveIt) {
-  TestBlocks blocks(6, kRawSizeBytes);
+  TestBlocks blocks(6, kBlockSize);
   Open({});
   std::vector<BlockStore::FetchItem> items;
   for (uint64_t i = 0; i < blocks.count(); ++i) {
@@ -253,7 +253,7 @@ TEST_F(ManualTest, ConfinesADeviceErrorToTheBlocksThatHaveIt) {
 }
 
 TEST_F(ManualTest, DoesNotCacheWhatDoesNotDecode) {
-  TestBlocks blocks(2, kRawSizeBytes);
+  TestBlocks blocks(2, kBlockSize);
   Open({.decode_threads = 1});
   BlockFetch misplaced = blocks.Fetch(0);
   misplaced.extent = blocks.Fetch(1).extent;
@@ -278,7 +278,7 @@ TEST_F(ManualTest, DoesNotCacheWhatDoesNotDecode) {
 }
 
 TEST_F(ManualTest, StaysWithinItsBuffers) {
-  TestBlocks blocks(32, kRawSizeBytes, 1, 1 << 20);
+  TestBlocks blocks(32, kBlockSize, 1, 1 << 20);
   // Each read takes 12 KiB of buffer and 8 KiB of text: four fit into 7/8.
   Open({.cache_size_bytes = 0, .buffers_size_bytes_max = 96 << 10});
   for (uint64_t i = 0; i < blocks.count(); ++i) {
@@ -295,7 +295,7 @@ TEST_F(ManualTest, StaysWithinItsBuffers) {
 }
 
 TEST_F(ManualTest, ReadsABlockLargerThanItsBuffersAlone) {
-  TestBlocks blocks(3, kRawSizeBytes);
+  TestBlocks blocks(3, kBlockSize);
   Open({.buffers_size_bytes_max = 1});
   for (uint64_t i = 0; i < blocks.count(); ++i) {
     Fetch(blocks.Fetch(i));
@@ -309,7 +309,7 @@ TEST_F(ManualTest, ReadsABlockLargerThanItsBuffersAlone) {
 }
 
 TEST_F(ManualTest, RefusesWhatIsTooMuchOrMakesNoSense) {
-  TestBlocks blocks(8, kRawSizeBytes, 1, 1 << 20);
+  TestBlocks blocks(8, kBlockSize, 1, 1 << 20);
   Open({.pending_fetches_max = 2, .device_depth = 1});
   Fetch(blocks.Fetch(0));
   Fetch(blocks.Fetch(1));
@@ -339,7 +339,7 @@ TEST_F(ManualTest, RefusesWhatIsTooMuchOrMakesNoSense) {
 }
 
 TEST_F(ManualTest, AnInteractiveFetchPullsTheScanItJoinsForward) {
-  TestBlocks blocks(8, kRawSizeBytes, 1, 1 << 20);
+  TestBlocks blocks(8, kBlockSize, 1, 1 << 20);
   Open({.device_depth = 1});
   Fetch(blocks.Fetch(0));
   Fetch(blocks.Fetch(1, FetchClass::kScan));
@@ -353,7 +353,7 @@ TEST_F(ManualTest, AnInteractiveFetchPullsTheScanItJoinsForward) {
 }
 
 TEST_F(ManualTest, ACallbackMayFetchAndCancel) {
-  TestBlocks blocks(8, kRawSizeBytes, 1, 1 << 20);
+  TestBlocks blocks(8, kBlockSize, 1, 1 << 20);
   Open({.device_depth = 1});
   Fetch(blocks.Fetch(0));
   const BlockStore::FetchId doomed = store_->Fetch(

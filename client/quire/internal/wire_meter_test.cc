@@ -11,12 +11,9 @@
 namespace quire {
 namespace {
 
-constexpr AnswerEncoding kIdentity = AnswerEncoding::kIdentity;
-constexpr AnswerEncoding kFsst = AnswerEncoding::kFsst;
-
 std::array<EncodingPrior, kAnswerEncodingCount> FsstIsPossible() {
   std::array<EncodingPrior, kAnswerEncodingCount> priors;
-  priors[IndexOf(kFsst)] = {
+  priors[IndexOf(AnswerEncoding::kFsst)] = {
       .is_possible = true, .rate = 0.5, .decode_byte_ns = 0.5};
   return priors;
 }
@@ -33,14 +30,15 @@ class Link {
     }
     const WireMeter::Call call = calls_.front();
     calls_.pop_front();
-    const AnswerEncoding got = has_fsst ? call.asked : kIdentity;
-    const uint64_t wire = got == kFsst ? 8'000 : 20'000;
+    const AnswerEncoding got =
+        has_fsst ? call.asked : AnswerEncoding::kIdentity;
+    const uint64_t wire = got == AnswerEncoding::kFsst ? 8'000 : 20'000;
     now_ns_ += static_cast<int64_t>(wire * 80);
     meter.Answer(call, got,
                  {.answer_count = 1,
                   .wire_size_bytes = wire,
                   .decoded_size_bytes = 20'000,
-                  .decode_ns = got == kFsst ? 10'000u : 0u},
+                  .decode_ns = got == AnswerEncoding::kFsst ? 10'000u : 0u},
                  now_ns_);
     meter.Pause(now_ns_);
   }
@@ -59,7 +57,7 @@ TEST(WireMeterTest, FindsTheFasterEncodingWhateverIsInFlight) {
     for (int i = 0; i < 3000; ++i) {
       link.Answer(meter, true);
     }
-    EXPECT_EQ(meter.next(), kFsst) << in_flight;
+    EXPECT_EQ(meter.next(), AnswerEncoding::kFsst) << in_flight;
   }
 }
 
@@ -70,12 +68,12 @@ TEST(WireMeterTest, GivesUpAnEncodingThatTheServerDoesNotHave) {
   bool was_chosen = false;
   for (int i = 0; i < 1000; ++i) {
     link.Answer(meter, false);
-    was_chosen = was_chosen || meter.next() == kFsst;
+    was_chosen = was_chosen || meter.next() == AnswerEncoding::kFsst;
   }
   EXPECT_TRUE(was_chosen);
   for (int i = 0; i < 10000; ++i) {
     link.Answer(meter, false);
-    ASSERT_EQ(meter.next(), kIdentity);
+    ASSERT_EQ(meter.next(), AnswerEncoding::kIdentity);
   }
 }
 
@@ -86,7 +84,7 @@ TEST(WireMeterTest, AsksForPriorsOnceThereIsTraffic) {
   for (int i = 0; i < 200; ++i) {
     link.Answer(meter, true);
   }
-  EXPECT_EQ(meter.next(), kIdentity);
+  EXPECT_EQ(meter.next(), AnswerEncoding::kIdentity);
   EXPECT_TRUE(meter.TakePriorsWanted());
   EXPECT_FALSE(meter.TakePriorsWanted());
   WireMeter told;
@@ -114,7 +112,7 @@ TEST(WireMeterTest, LeavesOutTheCallersTime) {
     meter.Pause(now_ns);
     now_ns += 1'000'000'000;
     call = meter.Begin(now_ns);
-    ASSERT_EQ(call.asked, kIdentity);
+    ASSERT_EQ(call.asked, AnswerEncoding::kIdentity);
   }
 }
 

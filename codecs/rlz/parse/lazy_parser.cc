@@ -29,14 +29,14 @@ constexpr uint32_t kLengthMin = HashChains::kKeySize;
 // Copies of this length or more are taken without looking for better ones.
 constexpr uint32_t kLongEnough = 1000;
 
-// After 2^kStepShift literals every second position is tried, and so on.
-constexpr uint32_t kStepShift = 7;
+// After 2^kLazyStepShift literals every second position is tried, and so on.
+constexpr uint32_t kLazyStepShift = 7;
 
 // After the start of a copy three positions are requested, then none up to its
 // end: fetching farther ahead is mostly wasted.
-constexpr DictionarySearch::Ahead kSearchAhead = {.buckets = 5, .places = 2};
+constexpr DictionarySearch::Ahead kLazyAhead = {.buckets = 5, .places = 2};
 
-struct Copy {
+struct LazyCopy {
   uint32_t begin = 0;
   uint32_t length = 0;
   uint32_t distance = 0;
@@ -56,7 +56,7 @@ class Run {
       const BlockText& text, HashChains& chains, SequenceList& sequences)
       : options_(options),
         text_(text),
-        search_(index, text, /*long_key_stride=*/1, kSearchAhead),
+        search_(index, text, /*long_key_stride=*/1, kLazyAhead),
         chains_(chains),
         sequences_(sequences) {}
 
@@ -65,9 +65,9 @@ class Run {
     end_ = end;
     uint32_t position = anchor_;
     while (position + kLengthMin <= end) {
-      Copy best = Find(position);
+      LazyCopy best = Find(position);
       if (best.gain == 0) {
-        position += 1 + ((position - anchor_) >> kStepShift);
+        position += 1 + ((position - anchor_) >> kLazyStepShift);
         continue;
       }
       best = LookAhead(position, best);
@@ -79,7 +79,7 @@ class Run {
   }
 
  private:
-  Copy LookAhead(uint32_t position, Copy best) {
+  LazyCopy LookAhead(uint32_t position, LazyCopy best) {
     uint32_t best_at = position;
     while (position < best_at + options_.lookahead &&
            best.length < kLongEnough) {
@@ -87,7 +87,7 @@ class Run {
       if (position + kLengthMin > end_) {
         break;
       }
-      const Copy next = Find(position);
+      const LazyCopy next = Find(position);
       const auto delay = static_cast<int32_t>(position - best_at);
       if (next.gain > best.gain + kDelayPrice * delay) {
         best = next;
@@ -97,7 +97,7 @@ class Run {
     return best;
   }
 
-  void Take(const Copy& copy) {
+  void Take(const LazyCopy& copy) {
     sequences_.push_back({.literal_run = copy.begin - anchor_,
                           .match_length = copy.length,
                           .distance = copy.distance});
@@ -106,8 +106,8 @@ class Run {
     search_.SkipTo(anchor_);
   }
 
-  Copy Find(uint32_t position) {
-    Copy best;
+  LazyCopy Find(uint32_t position) {
+    LazyCopy best;
     TryRecent(position, best);
     if (best.length >= kLongEnough) {
       return best;
@@ -117,7 +117,7 @@ class Run {
     return best;
   }
 
-  void TryRecent(uint32_t position, Copy& best) {
+  void TryRecent(uint32_t position, LazyCopy& best) {
     for (uint32_t number = 1; number <= 3; ++number) {
       const uint32_t distance = recent_.Get(number, position == anchor_);
       if (distance == 0) {
@@ -131,7 +131,7 @@ class Run {
     }
   }
 
-  void TryDictionary(uint32_t position, Copy& best) {
+  void TryDictionary(uint32_t position, LazyCopy& best) {
     for (const uint32_t place : search_.Candidates(position, position)) {
       const uint32_t distance = text_.DistanceTo(place, position);
       if (distance == best.distance) {
@@ -144,7 +144,7 @@ class Run {
     }
   }
 
-  void TryChains(uint32_t position, Copy& best) {
+  void TryChains(uint32_t position, LazyCopy& best) {
     chains_.EnterUpTo(position);
     const uint8_t* const block = text_.block().data();
     uint32_t earlier = chains_.First(position);
@@ -176,7 +176,7 @@ class Run {
 
   // Offers a copy, extended backwards.
   void OfferExtended(uint32_t position, uint32_t length, uint32_t distance,
-                     Copy& best) {
+                     LazyCopy& best) {
     const uint32_t before =
         text_.MatchLengthBefore(position, distance, position - anchor_);
     Offer({.begin = position - before,
@@ -185,7 +185,7 @@ class Run {
           PriceOf(distance), best);
   }
 
-  static void Offer(Copy copy, int32_t price, Copy& best) {
+  static void Offer(LazyCopy copy, int32_t price, LazyCopy& best) {
     copy.gain = static_cast<int32_t>(copy.length) * kByteWorth - price;
     if (copy.gain > best.gain) {
       best = copy;

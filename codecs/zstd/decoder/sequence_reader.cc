@@ -258,7 +258,7 @@ constexpr auto ReadBmi2 = ReadPlain;
 
 // Reads the number of sequences from the front of `section`; returns the size
 // of that number in bytes, or 0 if it is malformed or unusual.
-size_t ReadCount(ByteView section, size_t& count) {
+size_t ReadSequenceCount(ByteView section, size_t& count) {
   constexpr size_t kTwoBytesMin = 0x80;
   constexpr size_t kThreeBytes = 0xFF;
   constexpr size_t kThreeBytesBase = 0x7F00;
@@ -289,7 +289,7 @@ void SequenceReader::Reset() {
 }
 
 bool SequenceReader::Open(ByteView section) {
-  const size_t count_size = ReadCount(section, state_.left);
+  const size_t count_size = ReadSequenceCount(section, state_.left);
   if (count_size == 0) {
     return false;
   }

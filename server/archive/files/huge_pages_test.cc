@@ -11,7 +11,7 @@
 namespace quire {
 namespace {
 
-std::vector<uint8_t> Content(size_t size_bytes) {
+std::vector<uint8_t> PageContent(size_t size_bytes) {
   std::vector<uint8_t> content(size_bytes);
   for (size_t i = 0; i < size_bytes; ++i) {
     content[i] = static_cast<uint8_t>(i * 2654435761 >> 13);
@@ -21,7 +21,7 @@ std::vector<uint8_t> Content(size_t size_bytes) {
 
 // For any kernel and alignment.
 TEST(HugePagesTest, LeavesTheContentsAsTheyAre) {
-  const std::vector<uint8_t> expected = Content((size_t{9} << 20) + 12'345);
+  const std::vector<uint8_t> expected = PageContent((size_t{9} << 20) + 12'345);
   std::vector<uint8_t> bytes = expected;
   for (const size_t start : {size_t{0}, size_t{1}, size_t{4096}}) {
     PreferHugePages(MutableByteView(bytes).subspan(start));
@@ -32,10 +32,10 @@ TEST(HugePagesTest, LeavesTheContentsAsTheyAre) {
 }
 
 TEST(HugePagesTest, TakesWhatHoldsNoHugePage) {
-  std::vector<uint8_t> bytes = Content(4096);
+  std::vector<uint8_t> bytes = PageContent(4096);
   PreferHugePages(bytes);
   PreferHugePages({});
-  EXPECT_TRUE(bytes == Content(4096));
+  EXPECT_TRUE(bytes == PageContent(4096));
 }
 
 }  // namespace

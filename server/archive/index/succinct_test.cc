@@ -25,7 +25,7 @@
 namespace quire {
 namespace {
 
-EliasFano Build(const std::vector<uint64_t>& values, uint64_t last) {
+EliasFano BuildEliasFano(const std::vector<uint64_t>& values, uint64_t last) {
   EliasFano::Builder builder(values.size(), last);
   for (const uint64_t value : values) {
     builder.Add(value);
@@ -34,7 +34,7 @@ EliasFano Build(const std::vector<uint64_t>& values, uint64_t last) {
 }
 
 void ExpectEqual(const std::vector<uint64_t>& values, uint64_t last) {
-  const EliasFano sequence = Build(values, last);
+  const EliasFano sequence = BuildEliasFano(values, last);
   ASSERT_EQ(sequence.size(), values.size());
   for (size_t i = 0; i < values.size(); ++i) {
     ASSERT_EQ(sequence[i], values[i]) << i;
@@ -69,7 +69,7 @@ TEST(EliasFanoTest, AgreesWithAVectorInFewBits) {
       value += 1 + random() % gap_max;
     }
     ExpectEqual(values, values.back());
-    const EliasFano sequence = Build(values, values.back());
+    const EliasFano sequence = BuildEliasFano(values, values.back());
     EXPECT_GE(EliasFano::EstimateBytes(values.size(), values.back()),
               sequence.MemoryBytes());
     const uint64_t bits_per_value = sequence.MemoryBytes() * 8 / values.size();

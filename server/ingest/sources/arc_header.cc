@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kDateDigitCount = 14;
 // Length of unexpected text in messages.
-constexpr size_t kShownSizeBytes = 60;
+constexpr size_t kShownLineSizeBytes = 60;
 
 bool IsNumber(absl::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
@@ -60,7 +60,7 @@ absl::StatusOr<WarcHeader> ParseArcHeader(ByteView line) {
   absl::ConsumeSuffix(&whole, "\r");
   const auto malformed = [whole] {
     return absl::DataLossError(absl::StrCat(
-        "found ", QuotedText(whole, kShownSizeBytes),
+        "found ", QuotedText(whole, kShownLineSizeBytes),
         " where an ARC record must start with URL IP-ADDRESS DATE TYPE "
         "LENGTH"));
   };
@@ -83,7 +83,7 @@ absl::StatusOr<WarcHeader> ParseArcHeader(ByteView line) {
       header.content_length > static_cast<uint64_t>(INT64_MAX)) {
     return absl::DataLossError(
         absl::StrCat("the length of the record must be at most 2^63 - 1, got ",
-                     QuotedText(length, kShownSizeBytes)));
+                     QuotedText(length, kShownLineSizeBytes)));
   }
   header.target_uri = std::string(rest);
   header.date_ms = ParseWarcDate(WarcDateOf(date));

@@ -87,14 +87,6 @@ absl::StatusOr<std::vector<IngestedDocument>> ReadFile(
   return ReadAllDocuments(*source);
 }
 
-std::string Concatenate(const std::vector<IngestedDocument>& documents) {
-  std::string all;
-  for (const IngestedDocument& document : documents) {
-    all += document.contents;
-  }
-  return all;
-}
-
 // All formats of the same captures.
 TEST(CrawlFormatsTest, AllGiveTheSameDocuments) {
   const TestDirectory directory;

@@ -19,7 +19,7 @@
 namespace quire {
 namespace {
 
-constexpr size_t kBufferSizeBytes = 256 << 10;
+constexpr size_t kInputBufferSizeBytes = 256 << 10;
 
 // Adds libarchive's filters except gzip and zstd, which MemberStream reads
 // member by member, filters that run other programs (lrzip, grzip), and those
@@ -52,7 +52,7 @@ struct LibarchiveInput::Callbacks {
     auto* const input = static_cast<LibarchiveInput*>(self);
     // A tar's end mark is detected in the last bytes, so these are always read:
     // libarchive reads the rest of a short skip.
-    const auto reserve = static_cast<la_int64_t>(2 * kBufferSizeBytes);
+    const auto reserve = static_cast<la_int64_t>(2 * kInputBufferSizeBytes);
     if (size_bytes <= reserve) {
       return 0;
     }
@@ -99,7 +99,7 @@ LibarchiveInput::LibarchiveInput(Format format,
       name_(std::move(name)),
       is_zip_(format == Format::kZip),
       archive_(archive_read_new()),
-      buffer_(kBufferSizeBytes) {}
+      buffer_(kInputBufferSizeBytes) {}
 
 LibarchiveInput::~LibarchiveInput() {
   archive_read_free(archive_);

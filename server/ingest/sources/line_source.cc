@@ -23,7 +23,7 @@
 namespace quire {
 namespace {
 
-constexpr size_t kBufferSizeBytes = 256 << 10;
+constexpr size_t kLineBufferSizeBytes = 256 << 10;
 // Detection needs the whole first block: up to 4 MiB in lz4, and the dictionary
 // of a zstd file.
 constexpr size_t kCompressedStartSizeBytes = size_t{17} << 20;
@@ -121,7 +121,7 @@ LineReader::LineReader(std::unique_ptr<SourceReader> reader, std::string name,
       split_(std::move(split)),
       id_rules_(std::move(id_rules)),
       input_size_bytes_max_(input_size_bytes_max),
-      buffer_(kBufferSizeBytes) {
+      buffer_(kLineBufferSizeBytes) {
   for (const std::string& field : {split_.id_field, split_.text_field}) {
     if (!field.empty()) {
       fields_.push_back({.name = field});
@@ -272,7 +272,7 @@ absl::Status LineReader::PassRecord() {
   has_text_ = false;
   std::vector<uint8_t> sink;
   while (is_open_) {
-    sink.resize(kBufferSizeBytes);
+    sink.resize(kLineBufferSizeBytes);
     QUIRE_RETURN_IF_ERROR(Read(sink).status());
   }
   begin_ += std::exchange(record_rest_, 0);
@@ -285,7 +285,7 @@ absl::StatusOr<bool> LineReader::FindRecord() {
   }
   line_ = next_line_;
   const size_t size_max =
-      format_ == Format::kLines ? kBufferSizeBytes : kRecordSizeBytesMax;
+      format_ == Format::kLines ? kLineBufferSizeBytes : kRecordSizeBytesMax;
   while (true) {
     const absl::string_view text = buffered();
     const size_t mark_size =

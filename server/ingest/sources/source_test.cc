@@ -24,12 +24,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-std::string KindOf(const std::string& path) {
-  const absl::StatusOr<std::unique_ptr<Source>> source =
-      OpenSource(path, {.spool_directory = ::testing::TempDir()});
-  return source.ok() ? (*source)->kind() : source.status().ToString();
-}
-
 TEST(DirectorySourceTest, OrdersByPathBytewise) {
   const TestDirectory directory;
   // '!' < '.' < '/' < '0', so the directory's contents come between.

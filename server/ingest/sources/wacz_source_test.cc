@@ -41,12 +41,6 @@ std::vector<TestEntry> SomeWarcs() {
           {"pages/pages.jsonl", "{}\n"}};
 }
 
-std::string KindOf(const std::string& path) {
-  const absl::StatusOr<std::unique_ptr<Source>> source =
-      OpenSource(path, {.spool_directory = ::testing::TempDir()});
-  return source.ok() ? (*source)->kind() : source.status().ToString();
-}
-
 TEST(WaczSourceTest, IsItsWarcsInTheOrderOfTheirNames) {
   const TestDirectory directory;
   // Detected by its contents, whatever its name.

@@ -27,14 +27,6 @@ absl::StatusOr<std::vector<IngestedDocument>> ReadWarc(
   return ReadAllDocuments(reader);
 }
 
-std::string Concatenate(const std::vector<IngestedDocument>& documents) {
-  std::string all;
-  for (const IngestedDocument& document : documents) {
-    all += document.contents;
-  }
-  return all;
-}
-
 // Fails at its end, as decompressors do for truncated files.
 class StreamThatFailsAtItsEnd final : public ByteStream {
  public:
@@ -131,8 +123,8 @@ TEST(WarcReaderTest, ReadsPerRecordGzip) {
 }
 
 // Reads all records past damage; counts failures.
-std::vector<std::string> ReadPastDamage(const std::string& compressed,
-                                        int& failure_count) {
+std::vector<std::string> RecordsPastDamage(const std::string& compressed,
+                                           int& failure_count) {
   auto stream = OpenGzipStream(
       std::make_unique<MemoryStream>(AsBytes(compressed)), "x.warc.gz");
   WarcReader reader(*std::move(stream), "x.warc.gz", RecordFormat::kWarc,
@@ -184,7 +176,7 @@ TEST(WarcReaderTest, LosesNothingButTheDamagedMember) {
       damaged[at] = static_cast<char>(damaged[at] ^ bits);
       int failure_count = 0;
       const std::vector<std::string> found =
-          ReadPastDamage(damaged, failure_count);
+          RecordsPastDamage(damaged, failure_count);
       std::vector<std::string> expected = records;
       // Damage after the text of a record may leave the record complete.
       if (failure_count > 0 && found != records) {

@@ -24,7 +24,7 @@ constexpr uint32_t kDictionaryMagic = 0xEC30A437;
 // Magic number and size of a skippable frame.
 constexpr size_t kFrameHeaderSizeBytes = 8;
 // Length of unexpected text in messages.
-constexpr size_t kShownSizeBytes = 8;
+constexpr size_t kShownMagicSizeBytes = 8;
 
 bool HasMagic(ByteView bytes, uint32_t magic, uint32_t mask = UINT32_MAX) {
   return bytes.size() >= kZstdMagicSizeBytes &&
@@ -104,7 +104,7 @@ absl::StatusOr<std::shared_ptr<const ZstdDictionary>> ZstdDictionary::Parse(
   if (!HasMagic(contents, kDictionaryMagic)) {
     return absl::DataLossError(absl::StrCat(
         "its dictionary frame must hold a zstd dictionary, plain or in a zstd ",
-        "frame; found ", QuotedText(AsText(contents), kShownSizeBytes)));
+        "frame; found ", QuotedText(AsText(contents), kShownMagicSizeBytes)));
   }
   ZSTD_DDict* const dictionary =
       ZSTD_createDDict(contents.data(), contents.size());

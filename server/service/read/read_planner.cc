@@ -14,15 +14,13 @@
 #include "google/protobuf/wire_format_lite.h"
 
 #include "codecs/base/status_macros.h"
+#include "codecs/base/varint.h"
 #include "server/service/base/service_error.h"
 
 namespace quire {
 namespace {
 
 using google::protobuf::internal::WireFormatLite;
-
-// 64 bits, seven per byte.
-constexpr size_t kVarintSizeBytesMax = 10;
 
 // Upper bound on the part of an id that an error message repeats.
 constexpr size_t kQuotedSizeMax = 40;

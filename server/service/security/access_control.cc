@@ -19,7 +19,7 @@
 namespace quire {
 namespace {
 
-constexpr size_t kFileSizeBytesMax = size_t{16} << 20;
+constexpr size_t kTokenFileSizeBytesMax = size_t{16} << 20;
 // Rules that expire within this time cause a warning.
 constexpr absl::Duration kExpiryWarning = absl::Hours(7 * 24);
 constexpr size_t kNamesMax = 10;
@@ -95,7 +95,7 @@ bool IsLocalPeer(absl::string_view peer) {
 absl::StatusOr<std::unique_ptr<AccessControl>> AccessControl::Open(
     const std::string& path) {
   QUIRE_ASSIGN_OR_RETURN(std::string text,
-                         ReadSmallFile(path, kFileSizeBytesMax));
+                         ReadSmallFile(path, kTokenFileSizeBytesMax));
   QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<const AccessRules> rules,
                          ParseRules(path, text));
   return std::unique_ptr<AccessControl>(
@@ -110,7 +110,7 @@ AccessControl::AccessControl(std::string path, std::string text,
 
 absl::StatusOr<std::string> AccessControl::Reload() {
   QUIRE_ASSIGN_OR_RETURN(std::string text,
-                         ReadSmallFile(path_, kFileSizeBytesMax));
+                         ReadSmallFile(path_, kTokenFileSizeBytesMax));
   QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<const AccessRules> rules,
                          ParseRules(path_, text));
   const std::string line =

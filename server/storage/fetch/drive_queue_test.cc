@@ -26,7 +26,7 @@ namespace {
 using ::testing::ElementsAre;
 
 constexpr SchedulerTime kNow{0};
-constexpr uint32_t kBlockSizeBytes = 4000;
+constexpr uint32_t kQueuedBlockSize = 4000;
 constexpr uint64_t kManyBytes = uint64_t{64} << 20;
 
 // Two drives; tests of one use the first.
@@ -115,7 +115,7 @@ class DriveQueueTest : public ::testing::Test {
     return blocks_.OffsetOf(block_index);
   }
 
-  TestBlocks blocks_{32, kBlockSizeBytes};
+  TestBlocks blocks_{32, kQueuedBlockSize};
   const std::shared_ptr<BufferPool> buffers_ = BufferPool::Create(0);
   InFlightTable in_flight_;
   ReadMemory memory_;
@@ -151,7 +151,7 @@ TEST_F(DriveQueueTest, ARunIsOneRequestAndOneRead) {
   EXPECT_TRUE(planned_all_);
   EXPECT_TRUE(blocks[2]->at_device);
   EXPECT_TRUE(queue().has_reads());
-  EXPECT_GE(memory_.reserved_size_bytes(), 6 * kBlockSizeBytes);
+  EXPECT_GE(memory_.reserved_size_bytes(), 6 * kQueuedBlockSize);
   ASSERT_EQ(device().waiting().size(), 1U);
   const DeviceRead read = device().waiting()[0];
   EXPECT_EQ(read.offset.value, OffsetOf(3));
@@ -302,7 +302,7 @@ TEST_F(ShallowDriveQueueTest, HasAtMostItsDepthAtTheDevice) {
 class TightDriveQueueTest : public DriveQueueTest {
  protected:
   TightDriveQueueTest()
-      : DriveQueueTest(2 * BufferPool::MemorySizeBytes(kBlockSizeBytes + 8)) {}
+      : DriveQueueTest(2 * BufferPool::MemorySizeBytes(kQueuedBlockSize + 8)) {}
 };
 
 TEST_F(TightDriveQueueTest, WaitsForMemoryAndNeverForEver) {

@@ -12,11 +12,10 @@
 
 #include "codecs/base/status_matchers.h"
 #include "server/storage/scheduler/elevator_scheduler.h"
+#include "server/storage/scheduler/elevator_testing.h"
 
 namespace quire {
 namespace {
-
-constexpr SchedulerTime kStart{0};
 
 // Drives a scheduler with random requests and checks each promise against its
 // own record.

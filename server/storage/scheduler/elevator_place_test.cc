@@ -16,8 +16,6 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr SchedulerTime kStart{0};
-
 ScheduledRequest PlacedRequest(uint64_t id, uint64_t offset, uint64_t physical,
                                uint64_t contiguous_end) {
   return {

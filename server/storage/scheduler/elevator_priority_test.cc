@@ -7,13 +7,12 @@
 #include "gtest/gtest.h"
 
 #include "server/storage/scheduler/elevator_scheduler.h"
+#include "server/storage/scheduler/elevator_testing.h"
 
 namespace quire {
 namespace {
 
 using ::testing::IsEmpty;
-
-constexpr SchedulerTime kStart{0};
 
 class ElevatorPriorityTest : public ::testing::Test {
  protected:

@@ -17,8 +17,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr SchedulerTime kStart{0};
-
 ScheduledRequest Request(uint64_t id, uint64_t offset,
                          uint32_t size_bytes = 4096,
                          FetchClass fetch_class = FetchClass::kInteractive) {

@@ -11,6 +11,8 @@
 
 namespace quire {
 
+inline constexpr SchedulerTime kStart{0};
+
 inline constexpr DispatchLimits kNoLimits{
     .reads_max = 1 << 20, .memory_size_bytes_max = uint64_t{1} << 60};
 inline constexpr DispatchLimits kOneRead{
