@@ -79,22 +79,6 @@ bool IsUtf8(absl::string_view text) {
   return true;
 }
 
-std::string ToUtf8(absl::string_view bytes) {
-  std::string text;
-  text.reserve(bytes.size());
-  while (!bytes.empty()) {
-    const size_t size = Utf8SequenceSize(bytes);
-    if (size == 0) {
-      text += "\xEF\xBF\xBD";
-      bytes.remove_prefix(1);
-    } else {
-      text.append(bytes.data(), size);
-      bytes.remove_prefix(size);
-    }
-  }
-  return text;
-}
-
 std::string PrintableText(absl::string_view text) {
   std::string out;
   AppendPrintable(text, "\\", out);

@@ -20,10 +20,6 @@ size_t Utf8SequenceSize(absl::string_view text);
 // True if all of `text` is well-formed UTF-8. Thread-safe.
 bool IsUtf8(absl::string_view text);
 
-// Returns the text with each byte that is not part of a UTF-8 sequence replaced
-// by U+FFFD. Thread-safe.
-std::string ToUtf8(absl::string_view bytes);
-
 // Returns `text` with control characters, DEL, C1 controls (U+0080 to U+009F)
 // and bytes that are not UTF-8 as \xNN, and with doubled backslashes: it moves
 // no cursor and changes no colour, and different bytes give different texts.

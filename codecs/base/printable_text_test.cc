@@ -21,23 +21,12 @@ TEST(Utf8Test, TellsSequencesOfAllSizes) {
        {"", "abc", "\xC2\x80\xDF\xBF", "\xE0\xA0\x80\xED\x9F\xBF\xEF\xBF\xBF",
         "\xF0\x90\x80\x80\xF4\x8F\xBF\xBF"}) {
     EXPECT_TRUE(IsUtf8(good)) << good;
-    EXPECT_EQ(ToUtf8(good), good);
   }
   for (const char* bad :
        {"\x80", "\xC0\xAF", "\xC3", "\xED\xA0\x80", "\xF4\x90\x80\x80",
         "\xE2\x82", "a\xFF", "\xF0\x80\x80\x80", "\xF5\x80\x80\x80"}) {
     EXPECT_FALSE(IsUtf8(bad)) << bad;
-    EXPECT_TRUE(IsUtf8(ToUtf8(bad))) << bad;
   }
-}
-
-TEST(Utf8Test, ReplacesEachByteOfWhatIsNoSequence) {
-  const std::string replaced = kReplaced;
-  EXPECT_EQ(ToUtf8("\xFFz"), replaced + "z");
-  EXPECT_EQ(ToUtf8("\xE2\x82"), replaced + replaced);
-  EXPECT_EQ(ToUtf8("\xED\xA0\x80"), replaced + replaced + replaced);
-  EXPECT_EQ(ToUtf8("\xE2(\xA1"), replaced + "(" + replaced);
-  EXPECT_EQ(ToUtf8(absl::string_view("\0x", 2)), std::string("\0x", 2));
 }
 
 TEST(PrintableTextTest, LeavesNothingThatATerminalActsOn) {

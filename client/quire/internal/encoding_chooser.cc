@@ -112,13 +112,11 @@ double EncodingChooser::PredictedNs(const WireLink& link,
   const EncodingPrior& prior = state(encoding).prior;
   const double coded_per_byte =
       1 + Count(prior.surplus_size_bytes) / mean_size_bytes_;
-  return kOverheadSizeBytes * link.byte_ns +
-         AnswerCostNs(
-             link,
-             {.rate = prior.rate * coded_per_byte,
-              .coding_byte_ns = (prior.encode_byte_ns + prior.decode_byte_ns) *
-                                coded_per_byte},
-             mean_size_bytes_);
+  // Equation 2 without the terms that do not depend on the encoding.
+  return link.answer_ns + kOverheadSizeBytes * link.byte_ns +
+         mean_size_bytes_ * coded_per_byte *
+             (prior.rate * link.byte_ns + prior.encode_byte_ns +
+              prior.decode_byte_ns);
 }
 
 void EncodingChooser::Take(const WireWindow& window) {

@@ -5,11 +5,10 @@
 //
 // Traffic is divided into windows, in each of which all calls ask for the same
 // encoding. The windows give the link's time for an answer and for a byte on
-// the wire, by least squares. Equation 3 of "Data Compression for Climate Data"
-// (codecs/choose/wire_cost.h) then predicts the time of an answer in each
-// encoding from its compression rate and coding speed. The encoding changes
-// where the prediction is at least a tenth better; nothing is tried out, and
-// short answers stay in identity.
+// the wire, by least squares. Equation 2 of "Data Compression for Climate Data"
+// then predicts the time of an answer in each encoding from its compression
+// rate and coding speed. The encoding changes where the prediction is at least
+// a tenth better; nothing is tried out, and short answers stay in identity.
 #ifndef QUIRE_CLIENT_QUIRE_INTERNAL_ENCODING_CHOOSER_H_
 #define QUIRE_CLIENT_QUIRE_INTERNAL_ENCODING_CHOOSER_H_
 
@@ -17,7 +16,6 @@
 #include <cstdint>
 
 #include "client/quire/wire_encoding.h"
-#include "codecs/choose/wire_cost.h"
 
 namespace quire {
 
@@ -43,6 +41,14 @@ struct EncodingPrior {
   uint64_t surplus_size_bytes = 0;
   // Size of the dictionary if it must be fetched first.
   uint64_t fetch_size_bytes = 0;
+};
+
+// Cost of a connection in any encoding.
+struct WireLink {
+  // Time for an answer of no bytes: round trip and work for a call.
+  double answer_ns = 0;
+  // Time for a byte on the wire: 1e9 / throughput.
+  double byte_ns = 0;
 };
 
 // Deterministic: a function of the calls before, without clock or randomness.
