@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a codec is to the rest of Quire, and the registry of all codecs.
+// The interface of codecs, and the registry of all codecs.
 //
 // An archive's text is cut into blocks of one size; each block is encoded on
 // its own, against a context that all blocks share (the dictionary of relative
@@ -57,7 +57,7 @@ inline constexpr uint32_t kPartitionSizeBytesMin = 4 << 10;
 inline constexpr uint32_t kPartitionSizeBytesMax = 1 << 20;
 bool IsPartitionSize(uint64_t size_bytes);
 
-// What all blocks of an archive are coded against.
+// Data that all blocks of an archive are coded against.
 // Immutable, hence thread-safe; shared by all codecs made from it.
 struct CodecContext {
   // The dictionary's text; empty for codecs that use none. At most 2 GiB - 1.
@@ -67,7 +67,7 @@ struct CodecContext {
   std::string symbol_table = {};
 };
 
-// What the registry knows of a codec without making one.
+// Properties of a codec, known without making one.
 struct CodecInfo {
   CodecId id = CodecId::kUnspecified;
   // As people write it: lower case, no colon.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every registered codec must do, at its lowest, default and highest
+// Requirements on every registered codec, at its lowest, default and highest
 // level. A new codec is tested here by being registered.
 #include "codecs/block_codec.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the codecs in the subdirectories have in common; of no interest to
-// their users, who see BlockCodec.
+// Base class of the codecs in the subdirectories; their users see BlockCodec.
 #ifndef QUIRE_CODECS_CODEC_BASE_H_
 #define QUIRE_CODECS_CODEC_BASE_H_
 

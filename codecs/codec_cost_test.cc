@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What codecs cost: the size of what they store, so that a change in it is seen
-// in review, and memory: none is allocated per block after the first blocks,
+// Costs of codecs: stored sizes, so that review sees a change in them, and
+// memory: none is allocated per block after the first blocks,
 // and where there is too little a codec says so.
 #include <algorithm>
 #include <atomic>

@@ -155,7 +155,7 @@ TEST_F(LibraryCodecsTest, ZstdTakesOneStandardFrameOnly) {
       FailsWith(absl::StatusCode::kDataLoss, HasSubstr("not a zstd frame")));
 }
 
-// What makes early stopping observable: the stored block's end is not needed.
+// Early stopping is observable: the stored block's end is not needed.
 TEST_F(LibraryCodecsTest, RangesStopAtTheirEnd) {
   TestRandom random(9);
   const std::string text = RandomText(random, 600000);

@@ -66,7 +66,7 @@ class InputItems final : public ItemSource {
 
   bool is_terminal() const { return isatty(fd_) == 1; }
 
-  // How many items there are, if the input is a file: it is read for that.
+  // Number of items if the input is a file, which is read to count them.
   std::optional<uint64_t> CountItems() const {
     struct stat info = {};
     if (fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode)) {

@@ -28,7 +28,7 @@ constexpr absl::Duration kBusyDelayMax = absl::Seconds(10);
 // Upper bound on the messages about damaged blocks that are remembered.
 constexpr size_t kNamedBlocksMax = 10'000;
 
-// Whether the server, not this program, found fault.
+// True if the error is the server's, not of this program.
 bool IsFromServer(const absl::Status& status) {
   return ErrorDetailsOf(status).has_value();
 }
@@ -106,7 +106,7 @@ int CliRun::Finish(const absl::Status& status) {
   if (settings_.verbose) {
     Note(DescribeTraffic(client_->GetWireStats()));
   }
-  // What came before a failure is printed; a file is all or nothing.
+  // Output before a failure is printed; a file is all or nothing.
   const bool commits =
       exit_code_ == kExitGood || (keeps_output_ && status.ok());
   if (commits) {

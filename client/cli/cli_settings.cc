@@ -297,7 +297,7 @@ Manual MakeManual() {
   AddSecurityEnvironment(manual);
   manual.environment.push_back({"TRACEPARENT", "Default of --traceparent."});
   manual.examples = {
-      {"quire archives", "What is there?"},
+      {"quire archives", "List of the archives:"},
       {"quire ls web https://example.org/",
        "Documents of one site in the archive \"web\":"},
       {"quire ls docs manual/ --delimiter /", "One level of a directory tree:"},

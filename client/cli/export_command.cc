@@ -225,7 +225,7 @@ class ExportRun {
   // The one that is being written; nothing after the last.
   std::optional<v1::Document> document_;
   uint64_t rest_size_bytes_ = 0;
-  // Of it nothing is written yet; held_ is what came.
+  // Nothing of it is written yet; held_ has its text so far.
   bool is_held_ = false;
   std::string held_;
   // Some of it cannot be read.

@@ -156,7 +156,7 @@ absl::Status OutputFile::Flush() {
       status = SystemError("cannot write to", path_);
     }
   }
-  // What is out is not written again, also after an error.
+  // Written bytes are not written again, also after an error.
   buffer_.erase(0, done);
   return status;
 }

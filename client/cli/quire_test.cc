@@ -352,7 +352,7 @@ TEST_F(QuireTest, CompletesNamesThatTheServerKnows) {
   EXPECT_EQ(complete({"get", "web", "doc/1"}),
             "doc/10\ndoc/11\ndoc/12\ndoc/13\ndoc/14\ndoc/15\ndoc/16\n"
             "doc/17\ndoc/18\ndoc/19\n");
-  // Of two versions one, and any number of ids.
+  // Two versions of an id are offered once; any number of ids completes.
   EXPECT_EQ(complete({"get", "web", "--", "doc/1", "tw"}), "twice\n");
   EXPECT_EQ(complete({"ls", "web", "lar"}), "large\n");
   EXPECT_THAT(complete({"get", "web", ""}), Not(HasSubstr("\x1B")));

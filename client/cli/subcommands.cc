@@ -272,7 +272,7 @@ absl::Status RunLs(CliRun& run) {
 
 absl::Status RunGet(CliRun& run) {
   const CliSettings& settings = run.settings();
-  // What the options say of each id.
+  // The part of each id's target that options set.
   DocumentKey selected;
   if (settings.part.has_value()) {
     QUIRE_ASSIGN_OR_RETURN(selected.part, ParsePart(*settings.part));

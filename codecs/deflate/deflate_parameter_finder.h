@@ -18,7 +18,7 @@
 
 namespace quire {
 
-// What a container's header reveals about the stream's encoder.
+// Facts about the stream's encoder in a container's header.
 struct DeflateHint {
   DeflateContainer container = DeflateContainer::kRaw;
   // zlib: FLEVEL (RFC 1950), 0 to 3. gzip: XFL (RFC 1952). Otherwise unused.

@@ -202,7 +202,7 @@ TEST(CoverageDictionaryTest, KeepsCompressedTextOutUnlessItRepeats) {
   const std::string dictionary = BuildDictionary(256 << 10, text);
   EXPECT_GE(PercentFound(repeated, dictionary), 95);
   EXPECT_GE(PercentFound(logo, dictionary), 90);
-  // Of the images that occur once, only edges.
+  // Only edges of the images that occur once.
   EXPECT_LE(PercentFound(images, dictionary), 1);
 }
 

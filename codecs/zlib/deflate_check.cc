@@ -105,8 +105,8 @@ std::string DifferenceToZlib(ByteView stored, ByteView dictionary,
         return absl::StrCat("zlib ", expected.whole ? "takes" : "refuses",
                             " the stream", how);
       }
-      // Of a match that crosses the end of the output buffer, only one of the
-      // two may check the part past the end.
+      // Only one of the two may check the part of a match past the end of the
+      // output buffer.
       if (found.full != expected.full && slack == 0) {
         return absl::StrCat("zlib ", expected.full ? "fills" : "does not fill",
                             " the output", how);

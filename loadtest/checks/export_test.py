@@ -332,7 +332,7 @@ class ExportTest(unittest.TestCase):
             if re.search(r"archive large", line):
                 break
         kept.stdout.read(1 << 20)
-        # What they ask for again is refused.
+        # Repeated requests are refused.
         server.kill()
         server.wait()
         socket.unlink(missing_ok=True)

@@ -81,7 +81,7 @@ TEST_F(ServerCapturesTest, FindsTheNewestPage) {
   EXPECT_EQ(Text(Request("plain")), "newer");
 }
 
-// Of the types response, resource and none, a later type is read only if the id
+// A later one of the types response, resource and none is read only if the id
 // has no document of an earlier one, whatever the times. Other types are not
 // read.
 TEST_F(ServerCapturesTest, PrefersResponsesThenResourcesThenPlainDocuments) {

@@ -280,7 +280,7 @@ TEST_F(ServerOpeningTest, NothingIsOpenedAfterAShutdown) {
 TEST_F(ServerOpeningTest, AnArchiveThatCannotBeOpenedIsNamed) {
   documents_ = MakeDocuments(20, 31);
   WriteArchive(directory() + "/a.quire", documents_, "rlz");
-  // Of the same size, so that only opening detects it.
+  // Same size, so that only opening detects it.
   for (const auto& entry :
        std::filesystem::directory_iterator(directory() + "/a.quire")) {
     if (absl::StartsWith(entry.path().filename().string(), "dictionary")) {

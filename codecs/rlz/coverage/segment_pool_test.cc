@@ -41,7 +41,7 @@ class SegmentPoolTest : public ::testing::Test {
     pool_.Add(AsBytes(block), Sample(block));
   }
 
-  // How many of the text's k-mers are worth something now.
+  // Number of the text's k-mers that are worth something now.
   size_t CountWorthy(const std::string& text) const {
     size_t count = 0;
     for (const SampledKmer& kmer : Sample(text)) {
@@ -119,7 +119,7 @@ TEST_F(SegmentPoolTest, KeepsWhatIsWorthMost) {
     EXPECT_TRUE(absl::StrContains(taken, block.substr(1000, 6000)));
     EXPECT_EQ(CountWorthy(block), 0u);
   }
-  // What had to go again is worth as much as before to others.
+  // Removed k-mers are worth as much as before to others.
   size_t worthy_count = 0;
   for (const std::string& block : cheap) {
     worthy_count += CountWorthy(block) * 10 > Sample(block).size() * 9 ? 1 : 0;

@@ -104,7 +104,7 @@ struct ArchiveInfo {
   uint32_t slices_per_mib_max = 0;
   // Program that wrote the archive; any bytes.
   std::string writer;
-  // How and why the archive was built in this way; any bytes, may be empty.
+  // Choices of the build and their reasons; any bytes, may be empty.
   std::string choice;
   // A part of the archive that this program does not know and may ignore: "the
   // manifest has fields". Empty if all parts are known. Rewriting the archive

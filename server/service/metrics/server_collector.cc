@@ -261,7 +261,7 @@ std::vector<MetricFamily> ServerCollector::Collect() const {
       gauge("quire_cache_bytes",
             "Blocks in the cache, in the form it holds them.",
             stats.cache_size_bytes),
-      gauge("quire_cache_capacity_bytes", "What the cache may hold.",
+      gauge("quire_cache_capacity_bytes", "Limit on quire_cache_bytes.",
             stats.cache_capacity_bytes),
       gauge("quire_cache_blocks", "Blocks in the cache.", stats.cache_blocks),
       counter("quire_joined_fetches_total",

@@ -80,8 +80,7 @@ class TestBlocks {
   std::shared_ptr<Decoder> decoder_;
 };
 
-// What a test makes of a read that its file has served: changes the result or
-// its bytes.
+// Changes the result or the bytes of a read that a test's file has served.
 using ReadFault = std::function<void(const DeviceRead&, DeviceResult&)>;
 
 // Keeps reads until the test lets them go, on the test's thread.
