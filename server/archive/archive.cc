@@ -128,7 +128,7 @@ absl::Status Archive::Load(const ArchiveDirectory& directory,
   auto codec =
       MakePayloadCodec(manifest.codec, context_, CodecUse::kDecode,
                        manifest.has_recipes ? kInflatedLargeSizeMax : 0);
-  QUIRE_RETURN_IF_ERROR(InPart(path_, codec.status()));
+  QUIRE_RETURN_IF_ERROR(InFile(path_, codec.status()));
   codec_ = *std::move(codec);
   memory_.codec_bytes = codec_->MemoryBytes();
   uint64_t start = 0;

@@ -225,7 +225,7 @@ VerifyReport Verifier::Run() {
   if (manifest.DeriveUuid() != manifest.uuid) {
     ArchiveDamage damage;
     damage.status =
-        InPart(absl::StrCat(directory_.path, "/", kManifestFileName),
+        InFile(absl::StrCat(directory_.path, "/", kManifestFileName),
                Damaged("the uuid is not the one that the contents have"));
     Report(damage);
   }
@@ -254,7 +254,7 @@ void Verifier::MakeCodec() {
     auto codec =
         MakePayloadCodec(manifest.codec, context, CodecUse::kDecode,
                          manifest.has_recipes ? kInflatedLargeSizeMax : 0);
-    QUIRE_RETURN_IF_ERROR(InPart(directory_.path, codec.status()));
+    QUIRE_RETURN_IF_ERROR(InFile(directory_.path, codec.status()));
     return codec;
   };
   auto codec = make();
@@ -363,7 +363,7 @@ void Verifier::VerifyBlocks(uint32_t segment_index,
   }
   if (all_good && chain != segment.footer().block_chain) {
     ArchiveDamage damage;
-    damage.status = InPart(segment.file(),
+    damage.status = InFile(segment.file(),
                            ChecksumMismatch("checksum over all blocks", chain,
                                             segment.footer().block_chain));
     Report(damage);
@@ -377,7 +377,7 @@ void Verifier::VerifyMembers() {
     return;
   }
   ArchiveDamage damage;
-  damage.status = InPart(
+  damage.status = InFile(
       absl::StrCat(directory_.path, "/", kManifestFileName),
       Damaged("the members' counts and sizes are not those of the blocks"));
   Report(damage);
@@ -451,7 +451,7 @@ void Verifier::VerifyText(const SegmentReader& segment) {
       const auto found = reader.ChecksumOf(starts[*i], expected.size_bytes);
       results[*i] = found.status();
       if (found.ok() && *found != expected.checksum) {
-        results[*i] = InPart(
+        results[*i] = InFile(
             segment.file(),
             ChecksumMismatch(absl::StrCat("checksum of the text from byte ",
                                           starts[*i], " of the segment"),
@@ -547,26 +547,26 @@ absl::Status Verifier::SalvageBlock(const ReadableFile& opened,
   uint8_t word_bytes[kFrameWordSizeBytes];
   QUIRE_RETURN_IF_ERROR(ReadExactly(fd, position, word_bytes, file));
   const auto word = ParseFrameWord(LoadLittleEndian<uint32_t>(word_bytes));
-  QUIRE_RETURN_IF_ERROR(InPart(file, word.status()));
+  QUIRE_RETURN_IF_ERROR(InFile(file, word.status()));
   std::vector<uint8_t> raw(BlockTextSizeBytes(block));
   const uint64_t frame_size_bytes =
       uint64_t{word->payload_size_bytes} + kFrameOverheadSizeBytes;
   if (word->payload_size_bytes > raw.size() ||
       frame_size_bytes > opened.size_bytes() - position) {
-    return InPart(file, Damaged(absl::StrCat("payload size is ",
+    return InFile(file, Damaged(absl::StrCat("payload size is ",
                                              word->payload_size_bytes)));
   }
   std::vector<uint8_t> frame(frame_size_bytes);
   QUIRE_RETURN_IF_ERROR(ReadExactly(fd, position, frame, file));
   position += frame_size_bytes;
-  QUIRE_RETURN_IF_ERROR(InPart(
+  QUIRE_RETURN_IF_ERROR(InFile(
       file, CheckFrame({expected.number, block.block_index}, frame).status()));
   if (codec_ == nullptr ||
       !expected.HasEqualBlocks(directory_.manifest.block_size_bytes)) {
     return absl::OkStatus();
   }
   const auto scratch = codec_->NewScratch();
-  return InPart(file, DecodeFrame(frame, raw, *codec_, *scratch));
+  return InFile(file, DecodeFrame(frame, raw, *codec_, *scratch));
 }
 
 void Verifier::AddProgress(uint64_t block_count) {

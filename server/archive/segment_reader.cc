@@ -143,21 +143,21 @@ absl::StatusOr<SegmentReader> SegmentReader::Open(
                      "; restore the archive from a copy"));
   }
   QUIRE_RETURN_IF_ERROR(
-      InPart(segment.file_, segment.ReadHeaderAndFooter(manifest, expected)));
-  QUIRE_RETURN_IF_ERROR(InPart(
+      InFile(segment.file_, segment.ReadHeaderAndFooter(manifest, expected)));
+  QUIRE_RETURN_IF_ERROR(InFile(
       segment.file_, segment.ReadBlockIndex(manifest, expected, cancel)));
   std::vector<absl::Status> damages;
   QUIRE_RETURN_IF_ERROR(
-      InPart(segment.file_,
+      InFile(segment.file_,
              segment.ReadDocumentIndex(
                  cancel, index_damages == nullptr ? nullptr : &damages)));
   for (const absl::Status& damage : damages) {
-    index_damages->push_back(InPart(segment.file_, damage));
+    index_damages->push_back(InFile(segment.file_, damage));
   }
   QUIRE_RETURN_IF_ERROR(
-      InPart(segment.file_, segment.ReadLayout(expected, cancel)));
+      InFile(segment.file_, segment.ReadLayout(expected, cancel)));
   QUIRE_RETURN_IF_ERROR(
-      InPart(segment.file_, segment.CheckSlices(manifest.slices_per_mib_max)));
+      InFile(segment.file_, segment.CheckSlices(manifest.slices_per_mib_max)));
   return segment;
 }
 
@@ -201,7 +201,7 @@ absl::StatusOr<std::string> SegmentReader::ReadSection(
   }
   auto section =
       Decompress(entry.method, AsBytes(stored), entry.size_bytes, cancel);
-  QUIRE_RETURN_IF_ERROR(InPart(name, section.status()));
+  QUIRE_RETURN_IF_ERROR(InFile(name, section.status()));
   return section;
 }
 
@@ -225,12 +225,12 @@ absl::Status SegmentReader::ReadBlockIndex(const Manifest& manifest,
          .size_bytes = expected.stored_text_size_bytes,
          .span_count = expected.span_count,
          .block_size_bytes_max = manifest.block_size_bytes_max});
-    QUIRE_RETURN_IF_ERROR(InPart("block spans", blocks.status()));
+    QUIRE_RETURN_IF_ERROR(InFile("block spans", blocks.status()));
     blocks_ = *std::move(blocks);
   }
   QUIRE_ASSIGN_OR_RETURN(const std::string section,
                          ReadSection(*sizes, cancel));
-  return InPart("block index", ParseBlockSizes(AsBytes(section)));
+  return InFile("block index", ParseBlockSizes(AsBytes(section)));
 }
 
 absl::Status SegmentReader::ReadDocumentIndex(
@@ -260,7 +260,7 @@ absl::Status SegmentReader::ReadLayout(const ManifestSegment& expected,
   auto layout =
       SegmentLayout::Parse(AsBytes(section), footer_.size_bytes,
                            expected.stored_text_size_bytes, expected.run_count);
-  QUIRE_RETURN_IF_ERROR(InPart("layout", layout.status()));
+  QUIRE_RETURN_IF_ERROR(InFile("layout", layout.status()));
   layout_ = *std::move(layout);
   return absl::OkStatus();
 }
@@ -317,10 +317,10 @@ absl::StatusOr<std::vector<TextChecksum>> SegmentReader::ReadTextChecksums()
     return std::vector<TextChecksum>();
   }
   absl::StatusOr<std::string> section = ReadSection(*entry, nullptr);
-  QUIRE_RETURN_IF_ERROR(InPart(file_, section.status()));
+  QUIRE_RETURN_IF_ERROR(InFile(file_, section.status()));
   auto checksums = ParseTextChecksums(AsBytes(*section), footer_.size_bytes);
   QUIRE_RETURN_IF_ERROR(
-      InPart(file_, InPart("text checksums", checksums.status())));
+      InFile(file_, InFile("text checksums", checksums.status())));
   return checksums;
 }
 

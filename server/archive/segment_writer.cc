@@ -100,7 +100,7 @@ absl::Status SegmentWriter::AddDocument(const NewDocument& document) {
 
 absl::Status SegmentWriter::AppendSection(SectionType type, ByteView raw) {
   const auto compressed = CompressStrongly(raw, kSectionEffort);
-  QUIRE_RETURN_IF_ERROR(InPart(file_, compressed.status()));
+  QUIRE_RETURN_IF_ERROR(InFile(file_, compressed.status()));
   SectionEntry entry;
   entry.type = static_cast<uint32_t>(type);
   entry.method = compressed->method;

@@ -44,7 +44,7 @@ absl::Status ReadManifest(ArchiveDirectory& directory) {
   }
   QUIRE_ASSIGN_OR_RETURN(const ReadableFile file, std::move(opened));
   if (file.size_bytes() > kManifestFileSizeBytesMax) {
-    return InPart(path, Damaged(absl::StrCat(file.size_bytes(),
+    return InFile(path, Damaged(absl::StrCat(file.size_bytes(),
                                              " bytes long, expected at most ",
                                              kManifestFileSizeBytesMax)));
   }
@@ -52,7 +52,7 @@ absl::Status ReadManifest(ArchiveDirectory& directory) {
   QUIRE_RETURN_IF_ERROR(
       ReadExactly(file.fd.get(), 0, AsMutableBytes(bytes), path));
   auto manifest = ParseManifest(AsBytes(bytes));
-  QUIRE_RETURN_IF_ERROR(InPart(path, manifest.status()));
+  QUIRE_RETURN_IF_ERROR(InFile(path, manifest.status()));
   directory.manifest = *std::move(manifest);
   directory.manifest_file = file.identity;
   return absl::OkStatus();

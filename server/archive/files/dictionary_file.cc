@@ -53,7 +53,7 @@ absl::StatusOr<ManifestDictionary> DictionaryFileWriter::Write() const {
   const std::string name = DictionaryFileName(header.hash);
   const std::string file = absl::StrCat(directory_, "/", name);
   auto stored = CompressStrongly(AsBytes(text), kDictionaryEffort, &cancel_);
-  QUIRE_RETURN_IF_ERROR(InPart(file, stored.status()));
+  QUIRE_RETURN_IF_ERROR(InFile(file, stored.status()));
   header.method = stored->method;
   header.stored_size_bytes = stored->bytes.size();
   header.stored_checksum = Checksum64(AsBytes(stored->bytes));
@@ -76,7 +76,7 @@ absl::StatusOr<std::string> ReadDictionaryFile(
   std::array<uint8_t, kDictionaryHeaderSizeBytes> header_bytes;
   QUIRE_RETURN_IF_ERROR(ReadExactly(fd, 0, header_bytes, file));
   const auto header = ParseDictionaryHeader(header_bytes);
-  QUIRE_RETURN_IF_ERROR(InPart(file, header.status()));
+  QUIRE_RETURN_IF_ERROR(InFile(file, header.status()));
   if (header->stored_size_bytes !=
           expected.file_size_bytes - kDictionaryHeaderSizeBytes ||
       header->size_bytes != expected.size_bytes ||
@@ -92,15 +92,15 @@ absl::StatusOr<std::string> ReadDictionaryFile(
                                     AsMutableBytes(stored), file));
   const uint64_t found = Checksum64(AsBytes(stored));
   if (found != header->stored_checksum) {
-    return InPart(file, ChecksumMismatch("dictionary checksum", found,
+    return InFile(file, ChecksumMismatch("dictionary checksum", found,
                                          header->stored_checksum));
   }
   auto text =
       Decompress(header->method, AsBytes(stored), header->size_bytes, cancel);
-  QUIRE_RETURN_IF_ERROR(InPart(file, text.status()));
+  QUIRE_RETURN_IF_ERROR(InFile(file, text.status()));
   const uint64_t hash = Checksum64(AsBytes(*text));
   if (hash != header->hash) {
-    return InPart(file, ChecksumMismatch("checksum of the dictionary's text",
+    return InFile(file, ChecksumMismatch("checksum of the dictionary's text",
                                          hash, header->hash));
   }
   return text;

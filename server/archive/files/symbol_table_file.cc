@@ -39,13 +39,13 @@ absl::StatusOr<std::string> ReadSymbolTableFile(
   QUIRE_RETURN_IF_ERROR(
       ReadExactly(opened.fd.get(), 0, AsMutableBytes(bytes), file));
   const auto table = ParseSymbolTableFile(AsBytes(bytes));
-  QUIRE_RETURN_IF_ERROR(InPart(file, table.status()));
+  QUIRE_RETURN_IF_ERROR(InFile(file, table.status()));
   const uint64_t hash = Checksum64(*table);
   if (hash != expected.hash) {
-    return InPart(file, ChecksumMismatch("checksum of the symbol table itself",
+    return InFile(file, ChecksumMismatch("checksum of the symbol table itself",
                                          hash, expected.hash));
   }
-  QUIRE_RETURN_IF_ERROR(InPart(file, SymbolTable::Parse(*table).status()));
+  QUIRE_RETURN_IF_ERROR(InFile(file, SymbolTable::Parse(*table).status()));
   return std::string(AsText(*table));
 }
 

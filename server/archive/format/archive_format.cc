@@ -190,7 +190,7 @@ absl::Status CheckMagicAndVersion(ByteView bytes, const Magic& magic,
   return absl::OkStatus();
 }
 
-absl::Status InPart(absl::string_view part, const absl::Status& status) {
+absl::Status InFile(absl::string_view part, const absl::Status& status) {
   if (status.ok()) {
     return status;
   }

@@ -194,7 +194,7 @@ absl::Status CheckMagicAndVersion(ByteView bytes, const Magic& magic,
 
 // Returns `status` with "PART: " before its message: the name of a file or of a
 // section.
-absl::Status InPart(absl::string_view part, const absl::Status& status);
+absl::Status InFile(absl::string_view part, const absl::Status& status);
 
 }  // namespace quire
 

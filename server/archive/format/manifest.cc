@@ -334,7 +334,7 @@ absl::Status CheckSegments(const Manifest& manifest) {
                                     section.stored_size_bytes));
       }
     }
-    QUIRE_RETURN_IF_ERROR(InPart(name, CheckBlocksAndRuns(segment)));
+    QUIRE_RETURN_IF_ERROR(InFile(name, CheckBlocksAndRuns(segment)));
   }
   return absl::OkStatus();
 }

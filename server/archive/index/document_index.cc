@@ -144,7 +144,7 @@ absl::StatusOr<DocumentIndex> DocumentIndex::Parse(
     QUIRE_ASSIGN_OR_RETURN(const auto section,
                            load(SectionType::kDocumentSizes));
     QUIRE_RETURN_IF_ERROR(
-        InPart("document sizes",
+        InFile("document sizes",
                index.ParseSizes(AsBytes(section.value_or("")), footer)));
   }
   const auto passes = [damages](const absl::Status& status) {
@@ -201,12 +201,12 @@ absl::Status DocumentIndex::ParseAttribute(SectionType type, uint64_t count,
     return absl::OkStatus();
   }
   if (type == SectionType::kCaptureTimes) {
-    return InPart("capture times", ParseCaptureTimes(AsBytes(*section), count));
+    return InFile("capture times", ParseCaptureTimes(AsBytes(*section), count));
   }
   const bool is_media = type == SectionType::kMediaTypes;
   auto strings = StringColumn::Parse(AsBytes(*section), count);
   QUIRE_RETURN_IF_ERROR(
-      InPart(is_media ? "media types" : "record types", strings.status()));
+      InFile(is_media ? "media types" : "record types", strings.status()));
   (is_media ? media_types_ : record_types_) = *std::move(strings);
   return absl::OkStatus();
 }

@@ -35,16 +35,16 @@ absl::StatusOr<IdIndex> IdIndex::Parse(const Sections& sections,
   auto entries = IdTable::Parse(sections.ids,
                                 counts.document_count - counts.derived_id_count,
                                 counts.id_size_bytes, &repeats);
-  QUIRE_RETURN_IF_ERROR(InPart("document ids", entries.status()));
+  QUIRE_RETURN_IF_ERROR(InFile("document ids", entries.status()));
   index.entries_ = *std::move(entries);
   index.id_size_bytes_max_ = index.entries_.id_size_bytes_max();
   if (sections.order.has_value()) {
     QUIRE_RETURN_IF_ERROR(
-        InPart("document order", index.ParseOrder(*sections.order, repeats)));
+        InFile("document order", index.ParseOrder(*sections.order, repeats)));
   }
   if (sections.runs.has_value()) {
     QUIRE_RETURN_IF_ERROR(
-        InPart("id runs", index.ParseRuns(*sections.runs, counts, repeats)));
+        InFile("id runs", index.ParseRuns(*sections.runs, counts, repeats)));
   } else if (counts.derived_id_count != 0) {
     return absl::DataLossError(absl::StrCat(
         counts.derived_id_count, " documents without ids, and no id runs"));
