@@ -200,6 +200,17 @@ function(quire_library name)
   endif()
 endfunction()
 
+# quire_sources(TARGET a.cc ...)
+# Adds the sources of a subdirectory to the library of the directory above.
+function(quire_sources target)
+  set(sources ${ARGN})
+  if(QUIRE_SANITIZE)
+    get_filename_component(directory "${CMAKE_CURRENT_SOURCE_DIR}" NAME)
+    quire_batched(sources ${target}_${directory} ${ARGN})
+  endif()
+  target_sources(${target} PRIVATE ${sources})
+endfunction()
+
 # quire_header_library(NAME DEPS lib ...)
 # A directory with headers only, or a name for several libraries.
 function(quire_header_library name)

@@ -21,8 +21,8 @@
 #include "codecs/payload/recipe.h"
 #include "server/archive/format/archive_description.h"
 #include "server/ingest/block_cutter.h"
-#include "server/ingest/sources/byte_stream.h"
 #include "server/ingest/sources/spool.h"
+#include "server/ingest/sources/streams/byte_stream.h"
 
 namespace quire {
 

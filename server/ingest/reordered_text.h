@@ -27,8 +27,8 @@
 #include "server/archive/format/layout_section.h"
 #include "server/archive/index/document_index_builder.h"
 #include "server/ingest/build_memory.h"
-#include "server/ingest/sources/byte_stream.h"
 #include "server/ingest/sources/spool.h"
+#include "server/ingest/sources/streams/byte_stream.h"
 #include "server/ingest/text_migration.h"
 
 namespace quire {

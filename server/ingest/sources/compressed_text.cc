@@ -11,9 +11,9 @@
 #include "codecs/base/bytes.h"
 #include "codecs/base/endian.h"
 #include "codecs/base/status_macros.h"
-#include "server/ingest/sources/gzip_stream.h"
 #include "server/ingest/sources/libarchive_input.h"
-#include "server/ingest/sources/zstd_stream.h"
+#include "server/ingest/sources/streams/gzip_stream.h"
+#include "server/ingest/sources/streams/zstd_stream.h"
 
 namespace quire {
 namespace {

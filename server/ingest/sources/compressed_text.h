@@ -11,8 +11,8 @@
 
 #include "absl/status/statusor.h"
 
-#include "server/ingest/sources/byte_stream.h"
-#include "server/ingest/sources/zstd_dictionary.h"
+#include "server/ingest/sources/streams/byte_stream.h"
+#include "server/ingest/sources/streams/zstd_dictionary.h"
 
 namespace quire {
 

@@ -14,13 +14,13 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/status_macros.h"
-#include "server/ingest/sources/arc_header.h"
 #include "server/ingest/sources/compressed_text.h"
 #include "server/ingest/sources/container_source.h"
+#include "server/ingest/sources/crawl/arc_header.h"
+#include "server/ingest/sources/crawl/wacz_source.h"
+#include "server/ingest/sources/crawl/warc_source.h"
 #include "server/ingest/sources/input_limits.h"
 #include "server/ingest/sources/libarchive_input.h"
-#include "server/ingest/sources/wacz_source.h"
-#include "server/ingest/sources/warc_source.h"
 
 namespace quire {
 namespace {

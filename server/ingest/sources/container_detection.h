@@ -11,8 +11,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-#include "server/ingest/sources/byte_stream.h"
 #include "server/ingest/sources/source.h"
+#include "server/ingest/sources/streams/byte_stream.h"
 
 namespace quire {
 

@@ -11,9 +11,9 @@
 #include "absl/status/statusor.h"
 
 #include "codecs/base/bytes.h"
-#include "server/ingest/sources/byte_stream.h"
 #include "server/ingest/sources/libarchive_input.h"
 #include "server/ingest/sources/source.h"
+#include "server/ingest/sources/streams/byte_stream.h"
 
 namespace quire {
 

@@ -13,7 +13,7 @@
 #include "absl/strings/str_format.h"
 
 #include "codecs/base/status_matchers.h"
-#include "server/ingest/sources/gzip_stream.h"
+#include "server/ingest/sources/streams/gzip_stream.h"
 #include "server/ingest/testing/ingest_testing.h"
 
 namespace quire {

@@ -19,10 +19,10 @@
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/files/file_io.h"
-#include "server/ingest/sources/byte_stream.h"
 #include "server/ingest/sources/container_detection.h"
 #include "server/ingest/sources/input_limits.h"
-#include "server/ingest/sources/line_source.h"
+#include "server/ingest/sources/lines/line_source.h"
+#include "server/ingest/sources/streams/byte_stream.h"
 
 namespace quire {
 namespace {

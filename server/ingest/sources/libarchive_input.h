@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 
 #include "codecs/base/bytes.h"
-#include "server/ingest/sources/byte_stream.h"
+#include "server/ingest/sources/streams/byte_stream.h"
 
 struct archive;
 

@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "server/ingest/sources/byte_stream.h"
 #include "server/ingest/sources/source.h"
+#include "server/ingest/sources/streams/byte_stream.h"
 
 namespace quire {
 

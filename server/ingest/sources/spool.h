@@ -15,7 +15,7 @@
 
 #include "codecs/base/bytes.h"
 #include "server/archive/files/file_io.h"
-#include "server/ingest/sources/byte_stream.h"
+#include "server/ingest/sources/streams/byte_stream.h"
 
 namespace quire {
 

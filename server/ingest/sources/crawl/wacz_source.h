@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// WACZ (Web Archive Collection Zipped, 1.1): a zip with WARCs in archive/, and
+// with indexes of them, which are not read.
+#ifndef QUIRE_SERVER_INGEST_SOURCES_CRAWL_WACZ_SOURCE_H_
+#define QUIRE_SERVER_INGEST_SOURCES_CRAWL_WACZ_SOURCE_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "server/ingest/sources/container_source.h"
+#include "server/ingest/sources/crawl/warc_source.h"
+#include "server/ingest/sources/source.h"
+
+namespace quire {
+
+// True if the file is named like a WACZ.
+bool IsNamedWacz(absl::string_view path);
+
+// Source of the records of all WARCs in the WACZ, in bytewise order of their
+// names; null if the zip is not a WACZ. It is one if it holds datapackage.json
+// and something in archive/, or is named like one. WARCs are the files in
+// archive/ whose names end in .warc or .warc.gz; others there are noted
+// (EntryNote::kMisnamed).
+//
+// Open() fails with DataLoss if the zip lists no WARC or cannot be listed. With
+// WarcDamage::kSkip, reading continues with the next WARC after one that cannot
+// be read. A member is read up to the start of the damage for each damaged
+// record of it.
+// REQUIRES: input.file != nullptr. Errors: Unavailable.
+absl::StatusOr<std::unique_ptr<Source>> MakeWaczSource(
+    const ContainerInput& input, WarcDamage damage);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_INGEST_SOURCES_CRAWL_WACZ_SOURCE_H_

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/ingest/sources/crawl/wacz_source.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "codecs/base/status_macros.h"
+#include "codecs/base/status_matchers.h"
+#include "server/ingest/testing/ingest_testing.h"
+
+namespace quire {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+std::string Record(const std::string& uri) {
+  return MakeWarcRecord(
+      {"WARC-Type: resource", "WARC-Target-URI: " + uri},
+      MakeTestText(1000, uri.size() + static_cast<uint8_t>(uri.back())));
+}
+
+std::string Wacz(std::vector<TestEntry> entries) {
+  entries.push_back({"datapackage.json", "{\"profile\": \"data-package\"}"});
+  return MakeTestArchive("zip", "none", entries);
+}
+
+// Returns two WARCs in the wrong order, and the other files of a crawler.
+std::vector<TestEntry> SomeWarcs() {
+  return {{"archive/", "", TestEntry::Kind::kDirectory},
+          {"archive/b.warc", Record("u:b1") + Record("u:b2")},
+          {"indexes/index.cdx.gz", "no index"},
+          {"archive/a.warc.gz", Gzip(Record("u:a1")) + Gzip(Record("u:a2"))},
+          {"pages/pages.jsonl", "{}\n"}};
+}
+
+TEST(WaczSourceTest, IsItsWarcsInTheOrderOfTheirNames) {
+  const TestDirectory directory;
+  // Detected by its contents, whatever its name.
+  for (const char* name : {"x.wacz", "x"}) {
+    const std::string path = directory.Write(name, Wacz(SomeWarcs()));
+    EXPECT_EQ(KindOf(path), "wacz");
+    QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents, ReadInput(path));
+    EXPECT_THAT(documents, ElementsAre(Pair("u:a1", Record("u:a1")),
+                                       Pair("u:a2", Record("u:a2")),
+                                       Pair("u:b1", Record("u:b1")),
+                                       Pair("u:b2", Record("u:b2"))));
+  }
+}
+
+TEST(WaczSourceTest, OtherZipsAreZips) {
+  const TestDirectory directory;
+  EXPECT_EQ(KindOf(directory.Write(
+                "x", MakeTestArchive("zip", "none",
+                                     {{"archive/a.warc", Record("u:1")}}))),
+            "zip");
+  // A data package.
+  EXPECT_EQ(KindOf(directory.Write("x", Wacz({{"data/a.csv", "a,b\n"}}))),
+            "zip");
+}
+
+TEST(WaczSourceTest, NotesWhatIsNoWarc) {
+  const TestDirectory directory;
+  std::vector<TestEntry> entries = SomeWarcs();
+  entries.push_back({"archive/notes.txt", "notes"});
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const std::unique_ptr<Source> source,
+      OpenSource(directory.Write("x.wacz", Wacz(entries)),
+                 {.spool_directory = directory.path()}));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<SourceReader> reader,
+                             source->Open());
+  std::vector<std::string> notes;
+  reader->Listen([&](EntryNote /*note*/, const std::string& text) {
+    notes.push_back(text);
+  });
+  EXPECT_THAT(ReadAllDocuments(*reader), IsOk());
+  EXPECT_THAT(notes, ElementsAre(AllOf(HasSubstr("x.wacz: "),
+                                       HasSubstr("archive/notes.txt"),
+                                       HasSubstr("left out"))));
+}
+
+TEST(WaczSourceTest, OneWithoutWarcsIsAnError) {
+  const TestDirectory directory;
+  for (const std::vector<TestEntry>& entries :
+       {std::vector<TestEntry>{}, {{"archive/a.txt", "no WARC"}}}) {
+    EXPECT_THAT(
+        ReadInput(directory.Write("x.wacz", Wacz(entries))),
+        FailsWith(absl::StatusCode::kDataLoss,
+                  AllOf(HasSubstr("x.wacz: a WACZ must hold archive/*.warc"),
+                        HasSubstr(entries.empty() ? "its 1 entry"
+                                                  : "its 2 entries"))));
+  }
+}
+
+TEST(WaczSourceTest, AMemberThatIsNoWarcIsAnError) {
+  const TestDirectory directory;
+  EXPECT_THAT(ReadInput(directory.Write(
+                  "x.wacz", Wacz({{"archive/a.warc", "not a WARC"}}))),
+              FailsWith(absl::StatusCode::kDataLoss,
+                        AllOf(HasSubstr("\"archive/a.warc\": record 0"),
+                              HasSubstr("must start with WARC/1.0"))));
+}
+
+TEST(WaczSourceTest, AnEncryptedMemberIsAnError) {
+  const TestDirectory directory;
+  std::string wacz = Wacz(SomeWarcs());
+  MarkZipEntryEncrypted("archive/b.warc", wacz);
+  EXPECT_THAT(ReadInput(directory.Write("x.wacz", wacz)),
+              FailsWith(absl::StatusCode::kInvalidArgument,
+                        AllOf(HasSubstr("\"archive/b.warc\""),
+                              HasSubstr("is encrypted"))));
+  // Nothing is read of others.
+  std::string other = Wacz(SomeWarcs());
+  MarkZipEntryEncrypted("pages/pages.jsonl", other);
+  EXPECT_THAT(ReadInput(directory.Write("x.wacz", other)), IsOk());
+}
+
+TEST(WaczSourceTest, EveryCutIsAnError) {
+  const TestDirectory directory;
+  const std::string wacz = Wacz(SomeWarcs());
+  for (size_t size = 30; size < wacz.size(); size += 11) {
+    EXPECT_THAT(ReadInput(directory.Write("x.wacz", wacz.substr(0, size))),
+                FailsWith(absl::StatusCode::kDataLoss, HasSubstr("x.wacz: ")))
+        << size;
+  }
+}
+
+TEST(WaczSourceTest, AMemberWithAWrongChecksumIsAnError) {
+  const TestDirectory directory;
+  std::string wacz = Wacz(SomeWarcs());
+  // After the text of the deflated member and the signature that follows it.
+  const size_t at = wacz.find("PK\x07\x08") + 4;
+  ASSERT_LT(at, wacz.size());
+  // In the list of entries too, where it is believed.
+  const std::string checksum = wacz.substr(at, 4);
+  size_t changed_count = 0;
+  for (size_t found = wacz.find(checksum); found != std::string::npos;
+       found = wacz.find(checksum, found + 1)) {
+    wacz[found] = static_cast<char>(wacz[found] ^ 1);
+    ++changed_count;
+  }
+  EXPECT_GE(changed_count, 2U);
+  EXPECT_THAT(ReadInput(directory.Write("x.wacz", wacz)),
+              HasCode(absl::StatusCode::kDataLoss));
+}
+
+// Returns the ids read past all errors, and the number of errors.
+std::pair<std::vector<std::string>, int> ReadPastErrors(
+    const std::string& path) {
+  const absl::StatusOr<std::unique_ptr<Source>> source = OpenSource(
+      path, {.spool_directory = ::testing::TempDir(), .skip_damage = true});
+  const absl::StatusOr<std::unique_ptr<SourceReader>> opened =
+      (*source)->Open();
+  EXPECT_THAT(opened, IsOk());
+  SourceReader& reader = **opened;
+  std::pair<std::vector<std::string>, int> result;
+  while (true) {
+    const auto document = reader.Next();
+    absl::Status status = document.status();
+    if (status.ok() && !document->has_value()) {
+      return result;
+    }
+    std::vector<uint8_t> piece(100);
+    for (size_t size = 1; status.ok() && size > 0;) {
+      const absl::StatusOr<size_t> got = reader.Read(piece);
+      status = got.status();
+      size = got.value_or(0);
+    }
+    if (status.ok()) {
+      result.first.push_back((*document)->id);
+    } else {
+      EXPECT_THAT(status.message(), HasSubstr("x.wacz: "));
+      EXPECT_TRUE(reader.CanContinue());
+      ++result.second;
+    }
+  }
+}
+
+TEST(WaczSourceTest, GoesOnAfterDamage) {
+  const TestDirectory directory;
+  std::string damaged = Gzip(Record("u:b2"));
+  damaged[damaged.size() / 2] =
+      static_cast<char>(damaged[damaged.size() / 2] ^ 0x40);
+  const std::string path = directory.Write(
+      "x.wacz",
+      Wacz({{"archive/d.warc", Record("u:d")},
+            {"archive/c.warc", "garbage"},
+            {"archive/b.warc.gz",
+             absl::StrCat(Gzip(Record("u:b1")), damaged, Gzip(Record("u:b3")))},
+            {"archive/a.warc.gz", Gzip(Record("u:a"))}}));
+  const auto [ids, failure_count] = ReadPastErrors(path);
+  EXPECT_THAT(ids, ElementsAre("u:a", "u:b1", "u:b3", "u:d"));
+  EXPECT_EQ(failure_count, 2);
+}
+
+TEST(WaczSourceTest, ABombIsBounded) {
+  const TestDirectory directory;
+  const std::string zeros(size_t{4} << 20, '\0');
+  for (const TestEntry& entry :
+       {TestEntry{"archive/a.warc.gz",
+                  Gzip(MakeWarcRecord({"WARC-Target-URI: u"}, zeros))},
+        // Padding after a member of gzip.
+        TestEntry{"archive/a.warc.gz", Gzip(Record("u:1")) + zeros}}) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const std::unique_ptr<Source> source,
+        OpenSource(directory.Write("x.wacz", Wacz({entry})),
+                   {.spool_directory = directory.path(),
+                    .input_size_bytes_max = 1 << 20}));
+    EXPECT_THAT(ReadAllDocuments(*source),
+                FailsWith(absl::StatusCode::kResourceExhausted,
+                          HasSubstr("--input-size-max")));
+  }
+}
+
+TEST(WaczSourceTest, IsExpandedInDirectories) {
+  const TestDirectory directory;
+  directory.Write("in/x.wacz", Wacz(SomeWarcs()));
+  // Not named like a zip, so it stays as it is.
+  directory.Write("in/y.doc", Wacz(SomeWarcs()));
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const std::unique_ptr<Source> source,
+      OpenSource(directory / "in",
+                 {.spool_directory = directory.path(), .expand = true}));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<IngestedDocument> documents,
+                             ReadAllDocuments(*source));
+  std::vector<std::string> ids;
+  for (const IngestedDocument& document : documents) {
+    ids.push_back(document.document.id);
+  }
+  EXPECT_THAT(ids, ElementsAre("x.wacz/u:a1", "x.wacz/u:a2", "x.wacz/u:b1",
+                               "x.wacz/u:b2", "y.doc"));
+}
+
+}  // namespace
+}  // namespace quire

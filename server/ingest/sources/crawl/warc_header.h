@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The header of a WARC record (ISO 28500:2017, WARC 1.1, section 5; 1.0 differs
+// in dates and in the brackets around URIs).
+#ifndef QUIRE_SERVER_INGEST_SOURCES_CRAWL_WARC_HEADER_H_
+#define QUIRE_SERVER_INGEST_SOURCES_CRAWL_WARC_HEADER_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "codecs/base/bytes.h"
+
+namespace quire {
+
+// Fields that ingest uses.
+struct WarcHeader {
+  // Size of the block that follows.
+  uint64_t content_length = 0;
+  // WARC-Type, in lower case: "response", "request", "warcinfo", ...
+  std::string record_type;
+  // WARC-Target-URI and WARC-Record-ID without the <> of 1.0; empty if absent.
+  std::string target_uri;
+  std::string record_id;
+  // WARC-Date; unset if absent or not in a form of the standard.
+  std::optional<int64_t> date_ms;
+  // Content-Type, without parameters, in lower case; empty if absent.
+  std::string media_type;
+  // Line end of this header: the standard's CRLF, or LF alone.
+  bool crlf = true;
+};
+
+// Upper bound on a header, and on the memory for it.
+inline constexpr size_t kWarcHeaderSizeBytesMax = size_t{1} << 20;
+
+// Parses a header, from the version line to the empty line. Field names are
+// case-insensitive. A line that starts with a space or tab continues the value
+// of the line before it. The first of duplicate fields counts; two different
+// Content-Length are an error.
+// Errors: DataLoss  not "WARC/1.0" or "WARC/1.1", a line without a colon,
+//                   Content-Length absent, malformed or over 2^63 - 1. The
+//                   message does not name file and position: the caller knows
+//                   them.
+absl::StatusOr<WarcHeader> ParseWarcHeader(ByteView bytes);
+
+// Parses a date in a form of W3C-DTF that WARC allows, in UTC: YYYY, YYYY-MM,
+// YYYY-MM-DD, YYYY-MM-DDThh:mmZ, YYYY-MM-DDThh:mm:ssZ, or with a fraction of
+// one to nine digits before the Z, truncated to milliseconds. Returns
+// milliseconds since 1970; nullopt for any other form or an invalid date.
+std::optional<int64_t> ParseWarcDate(absl::string_view text);
+
+// The media type of a Content-Type value: "text/html" of
+// "Text/HTML; charset=utf-8".
+std::string MediaTypeOf(absl::string_view content_type);
+
+// Media type of the Content-Type field of an HTTP response; empty if it has
+// none. `bytes` is the start of the response; the rest is ignored. Nullopt if
+// it is not an HTTP response.
+std::optional<std::string> HttpMediaType(ByteView bytes);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_INGEST_SOURCES_CRAWL_WARC_HEADER_H_

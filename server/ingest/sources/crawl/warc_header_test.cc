@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/ingest/sources/crawl/warc_header.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_matchers.h"
+
+namespace quire {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(WarcHeaderTest, ReadsAllFields) {
+  const std::string text =
+      "WARC/1.0\r\n"
+      "WARC-Type: Response\r\n"
+      "warc-target-uri:<http://example.org/a?b=c>\r\n"
+      "WARC-DATE: 2020-02-29T12:34:56Z\r\n"
+      "WARC-Record-ID: <urn:uuid:1234>\r\n"
+      "Content-Type: Application/HTTP; msgtype=response\r\n"
+      "X-Folded: one\r\n"
+      " two: three\r\n"
+      "\tfour\r\n"
+      "content-length:   17  \r\n"
+      "\r\n";
+  QUIRE_ASSERT_OK_AND_ASSIGN(const WarcHeader header,
+                             ParseWarcHeader(AsBytes(text)));
+  EXPECT_EQ(header.record_type, "response");
+  EXPECT_EQ(header.target_uri, "http://example.org/a?b=c");
+  EXPECT_EQ(header.record_id, "urn:uuid:1234");
+  EXPECT_EQ(header.date_ms, 1582979696000);
+  EXPECT_EQ(header.media_type, "application/http");
+  EXPECT_EQ(header.content_length, 17);
+  EXPECT_TRUE(header.crlf);
+}
+
+TEST(WarcHeaderTest, ReadsValuesThatContinueOnTheNextLine) {
+  const std::string text =
+      "WARC/1.1\nWARC-Target-URI: http://example.org/\n  very/long\n"
+      "Content-Length:\n 5\n\n";
+  QUIRE_ASSERT_OK_AND_ASSIGN(const WarcHeader header,
+                             ParseWarcHeader(AsBytes(text)));
+  EXPECT_EQ(header.target_uri, "http://example.org/ very/long");
+  EXPECT_EQ(header.content_length, 5);
+  EXPECT_FALSE(header.crlf);
+}
+
+TEST(WarcHeaderTest, TakesTheFirstOfTwo) {
+  const std::string text =
+      "WARC/1.1\r\nWARC-Type: metadata\r\nWARC-Type: response\r\n"
+      "Content-Length: 5\r\nContent-Length: 05\r\n\r\n";
+  QUIRE_ASSERT_OK_AND_ASSIGN(const WarcHeader header,
+                             ParseWarcHeader(AsBytes(text)));
+  EXPECT_EQ(header.record_type, "metadata");
+  EXPECT_EQ(header.content_length, 5);
+}
+
+TEST(WarcHeaderTest, RefusesTheRest) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"", "must start with WARC/1.0"},
+      {"WARC/2.0\r\nContent-Length: 1\r\n\r\n", "WARC/2.0"},
+      {"WARC/1.0\r\n\r\n", "no field Content-Length"},
+      {"WARC/1.0\r\nContent-Length 5\r\n\r\n", "must be NAME: VALUE, got \""},
+      {"WARC/1.0\r\n: 5\r\n\r\n", "must be NAME: VALUE, got \""},
+      {"WARC/1.0\r\nContent-Length:\r\n\r\n",
+       "must be a number of bytes, got \""},
+      {"WARC/1.0\r\nContent-Length: -5\r\n\r\n",
+       "must be a number of bytes, got \""},
+      {"WARC/1.0\r\nContent-Length: +5\r\n\r\n",
+       "must be a number of bytes, got \""},
+      {"WARC/1.0\r\nContent-Length: 5a\r\n\r\n",
+       "must be a number of bytes, got \""},
+      {"WARC/1.0\r\nContent-Length: 9223372036854775808\r\n\r\n",
+       "at most 2^63 - 1, got \""},
+      {"WARC/1.0\r\nContent-Length: 99999999999999999999999\r\n\r\n",
+       "at most 2^63 - 1, got \""},
+      {"WARC/1.0\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
+       "5 and 6; they must agree"}};
+  for (const auto& [text, message] : cases) {
+    EXPECT_THAT(ParseWarcHeader(AsBytes(text)),
+                FailsWith(absl::StatusCode::kDataLoss, HasSubstr(message)))
+        << text;
+  }
+}
+
+TEST(WarcDateTest, ReadsAllFormsOfTheStandard) {
+  const std::vector<std::pair<std::string, int64_t>> cases = {
+      {"1970-01-01T00:00:00Z", 0},
+      {"2016-01-11T23:24:25Z", 1452554665000},
+      {"2016-01-11T23:24:25.4Z", 1452554665400},
+      {"2016-01-11T23:24:25.412030Z", 1452554665412},
+      {"2016-01-11T23:24:25.999999999Z", 1452554665999},
+      {"2016-01-11T23:24Z", 1452554640000},
+      {"2016-01-11", 1452470400000},
+      {"2016-01", 1451606400000},
+      {"2016", 1451606400000},
+      {"2016-12-31T23:59:60Z", 1483228800000},
+      {"1969-12-31T23:59:59.5Z", -500}};
+  for (const auto& [text, milliseconds] : cases) {
+    EXPECT_EQ(ParseWarcDate(text), milliseconds) << text;
+  }
+}
+
+TEST(WarcDateTest, RefusesTheRest) {
+  for (const char* text :
+       {"", "16", "2016-", "2016-1-1", "2016-13", "2016-02-30", "2016-01-11T23",
+        "2016-01-11T23Z", "2016-01-11T23:24", "2016-01-11T23:24:25",
+        "2016-01-11T23:24:25+01:00", "2016-01-11T24:00:00Z",
+        "2016-01-11T23:60:00Z", "2016-01-11T23:24:25.Z",
+        "2016-01-11T23:24:25.1234567890Z", "2016-01-11 23:24:25Z",
+        "2016-01-11T23:24:25Z ", "20160111232425"}) {
+    EXPECT_EQ(ParseWarcDate(text), std::nullopt) << text;
+  }
+}
+
+TEST(HttpMediaTypeTest, ReadsTheFirstHeaderOnly) {
+  EXPECT_EQ(HttpMediaType(AsBytes("HTTP/1.1 200 OK\r\nServer: x\r\n"
+                                  "content-type:  Text/HTML;charset=x\r\n\r\n"
+                                  "body")),
+            "text/html");
+  EXPECT_EQ(HttpMediaType(AsBytes("HTTP/1.1 200 OK\r\nServer: x\r\n\r\n"
+                                  "Content-Type: text/html\r\n\r\n")),
+            "");
+  EXPECT_EQ(HttpMediaType(AsBytes("HTTP/1.1 200 OK")), "");
+  EXPECT_EQ(HttpMediaType(AsBytes("GET / HTTP/1.1\r\n\r\n")), std::nullopt);
+  EXPECT_EQ(HttpMediaType(AsBytes("")), std::nullopt);
+}
+
+TEST(HttpMediaTypeTest, DoesNotTakeHalfALine) {
+  EXPECT_EQ(HttpMediaType(AsBytes("HTTP/1.1 200 OK\r\nContent-Type: text/ht")),
+            "");
+}
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/ingest/sources/crawl/warc_source.h"
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+
+#include "codecs/base/status_macros.h"
+#include "codecs/base/status_matchers.h"
+#include "server/ingest/sources/streams/gzip_stream.h"
+#include "server/ingest/testing/ingest_testing.h"
+
+namespace quire {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+absl::StatusOr<std::vector<IngestedDocument>> ReadWarc(
+    const std::string& text, size_t read_size = 4096) {
+  WarcReader reader(std::make_unique<MemoryStream>(AsBytes(text), read_size),
+                    "test.warc");
+  return ReadAllDocuments(reader);
+}
+
+// Fails at its end, as decompressors do for truncated files.
+class StreamThatFailsAtItsEnd final : public ByteStream {
+ public:
+  explicit StreamThatFailsAtItsEnd(ByteView bytes) : bytes_(bytes) {}
+
+  absl::StatusOr<size_t> Read(MutableByteView out) override {
+    QUIRE_ASSIGN_OR_RETURN(const size_t got, bytes_.Read(out));
+    if (got == 0) {
+      return absl::DataLossError("the stream failed");
+    }
+    return got;
+  }
+
+ private:
+  MemoryStream bytes_;
+};
+
+// One record of each kind that crawlers write.
+std::string SmallWarc() {
+  return absl::StrCat(
+      MakeWarcRecord({"WARC-Type: warcinfo", "WARC-Record-ID: <urn:uuid:info>",
+                      "WARC-Date: 2020-01-01T00:00:00Z",
+                      "Content-Type: application/warc-fields"},
+                     "software: x\r\n"),
+      MakeWarcRecord({"WARC-Type: request", "WARC-Record-ID: <urn:uuid:req>",
+                      "WARC-Target-URI: <http://example.org/>",
+                      "Content-Type: application/http; msgtype=request"},
+                     "GET / HTTP/1.1\r\nContent-Type: text/never\r\n\r\n"),
+      MakeWarcRecord({"WARC-Type: response", "WARC-Record-ID: <urn:uuid:res>",
+                      "WARC-Target-URI: http://example.org/",
+                      "WARC-Date: 2020-01-01T00:00:01.250Z",
+                      "Content-Type: application/http; msgtype=response"},
+                     "HTTP/1.1 200 OK\r\nContent-Type: Text/HTML; "
+                     "charset=UTF-8\r\n\r\n<html>WARC/1.0\r\n\r\n</html>",
+                     "WARC/1.1"),
+      MakeWarcRecord(
+          {"WARC-Type: response", "WARC-Record-ID: <urn:uuid:dns>",
+           "WARC-Target-URI: dns:example.org", "Content-Type: text/dns"},
+          "20200101000000\r\nexample.org. 1 IN A 1.2.3.4\r\n"),
+      MakeWarcRecord({"WARC-Type: metadata"}, ""));
+}
+
+TEST(WarcReaderTest, ReadsRecordsByteExact) {
+  const std::string text = SmallWarc();
+  for (const size_t read_size : std::vector<size_t>{1, 3, 64, 100000}) {
+    SCOPED_TRACE(read_size);
+    QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<IngestedDocument> documents,
+                               ReadWarc(text, read_size));
+    ASSERT_EQ(documents.size(), 5);
+    EXPECT_EQ(Concatenate(documents), text);
+
+    EXPECT_EQ(documents[0].document.id, "urn:uuid:info");
+    EXPECT_EQ(documents[0].document.record_type, "warcinfo");
+    EXPECT_EQ(documents[0].document.media_type, "application/warc-fields");
+    EXPECT_EQ(documents[0].document.capture_time_ms, 1577836800000);
+    EXPECT_EQ(documents[1].document.id, "http://example.org/");
+    EXPECT_EQ(documents[1].document.record_type, "request");
+    EXPECT_EQ(documents[1].document.media_type, "application/http");
+    EXPECT_EQ(documents[1].document.capture_time_ms, std::nullopt);
+    EXPECT_EQ(documents[2].document.id, "http://example.org/");
+    EXPECT_EQ(documents[2].document.record_type, "response");
+    EXPECT_EQ(documents[2].document.media_type, "text/html");
+    EXPECT_EQ(documents[2].document.capture_time_ms, 1577836801250);
+    EXPECT_EQ(documents[3].document.media_type, "text/dns");
+    EXPECT_EQ(documents[4].document.id, "warc-record:4");
+  }
+}
+
+TEST(WarcReaderTest, AnEmptyStreamHasNoRecords) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<IngestedDocument> documents,
+                             ReadWarc(""));
+  EXPECT_TRUE(documents.empty());
+}
+
+TEST(WarcReaderTest, ReadsPerRecordGzip) {
+  const std::string text = SmallWarc();
+  std::string compressed;
+  size_t start = 0;
+  while (start < text.size()) {
+    const size_t end =
+        std::min(text.find("\r\n\r\nWARC/1.", start), text.size() - 4) + 4;
+    compressed += Gzip(absl::string_view(text).substr(start, end - start));
+    start = end;
+  }
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      std::unique_ptr<ByteStream> stream,
+      OpenGzipStream(std::make_unique<MemoryStream>(AsBytes(compressed), 7),
+                     "test.warc.gz"));
+  WarcReader reader(std::move(stream), "test.warc.gz");
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<IngestedDocument> documents,
+                             ReadAllDocuments(reader));
+  EXPECT_EQ(documents.size(), 5);
+  EXPECT_EQ(Concatenate(documents), text);
+}
+
+// Reads all records past damage; counts failures.
+std::vector<std::string> RecordsPastDamage(const std::string& compressed,
+                                           int& failure_count) {
+  auto stream = OpenGzipStream(
+      std::make_unique<MemoryStream>(AsBytes(compressed)), "x.warc.gz");
+  WarcReader reader(*std::move(stream), "x.warc.gz", RecordFormat::kWarc,
+                    WarcDamage::kSkip);
+  std::vector<std::string> records;
+  failure_count = 0;
+  bool goes_on = true;
+  while (goes_on) {
+    const auto document = reader.Next();
+    if (document.ok() && !document->has_value()) {
+      break;
+    }
+    absl::Status status = document.status();
+    std::string record;
+    std::string piece(64, '\0');
+    size_t size = status.ok() ? 1 : 0;
+    while (size > 0) {
+      const absl::StatusOr<size_t> got = reader.Read(AsMutableBytes(piece));
+      status = got.status();
+      size = got.value_or(0);
+      record.append(piece, 0, size);
+    }
+    if (status.ok()) {
+      records.push_back(std::move(record));
+    } else {
+      ++failure_count;
+      EXPECT_THAT(status.message(), HasSubstr("; left out: "));
+      goes_on = reader.CanContinue();
+    }
+  }
+  return records;
+}
+
+// For damage in any byte of header, data or checksum: no record of another
+// member is lost, and no false record is read.
+TEST(WarcReaderTest, LosesNothingButTheDamagedMember) {
+  std::vector<std::string> records;
+  std::string compressed;
+  std::vector<size_t> ends;
+  for (uint64_t i = 0; i < 6; ++i) {
+    records.push_back(MakeWarcRecord({absl::StrCat("WARC-Target-URI: ", i)},
+                                     MakeTestText(i * 40, i)));
+    compressed += Gzip(records.back());
+    ends.push_back(compressed.size());
+  }
+  for (size_t at = 0; at < compressed.size(); ++at) {
+    for (const int bits : {0x01, 0x08, 0xFF}) {
+      std::string damaged = compressed;
+      damaged[at] = static_cast<char>(damaged[at] ^ bits);
+      int failure_count = 0;
+      const std::vector<std::string> found =
+          RecordsPastDamage(damaged, failure_count);
+      std::vector<std::string> expected = records;
+      // Damage after the text of a record may leave the record complete.
+      if (failure_count > 0 && found != records) {
+        expected.erase(std::upper_bound(ends.begin(), ends.end(), at) -
+                       ends.begin() + expected.begin());
+      }
+      EXPECT_LE(failure_count, 1) << at;
+      ASSERT_EQ(found, expected) << at << " " << bits;
+    }
+  }
+}
+
+TEST(WarcReaderTest, NextGoesOverWhatIsLeftOfARecord) {
+  const std::string text = absl::StrCat(
+      MakeWarcRecord({"WARC-Target-URI: a"}, std::string(1000000, 'x')),
+      MakeWarcRecord({"WARC-Target-URI: b"}, "y"));
+  WarcReader reader(std::make_unique<MemoryStream>(AsBytes(text)), "x");
+  QUIRE_ASSERT_OK_AND_ASSIGN(auto first, reader.Next());
+  EXPECT_EQ(first->id, "a");
+  std::string piece(77, '\0');
+  QUIRE_ASSERT_OK(reader.Read(AsMutableBytes(piece)));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const uint64_t skipped, reader.Skip(500000));
+  EXPECT_EQ(skipped, 500000);
+  QUIRE_ASSERT_OK_AND_ASSIGN(auto second, reader.Next());
+  EXPECT_EQ(second->id, "b");
+  QUIRE_ASSERT_OK_AND_ASSIGN(const uint64_t rest, reader.Skip(1 << 20));
+  EXPECT_EQ(rest, *second->size_bytes);
+  QUIRE_ASSERT_OK_AND_ASSIGN(auto end, reader.Next());
+  EXPECT_FALSE(end.has_value());
+}
+
+TEST(WarcReaderTest, LooksThroughLongHttpHeaders) {
+  const std::string text = MakeWarcRecord(
+      {"WARC-Type: response"},
+      absl::StrCat("HTTP/1.1 200 OK\r\nX-Long: ", std::string(100000, 'x'),
+                   "\r\nContent-Type: image/png\r\n\r\n",
+                   std::string(300000, 'y')));
+  for (const size_t read_size : std::vector<size_t>{1000, 1000000}) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<IngestedDocument> documents,
+                               ReadWarc(text, read_size));
+    ASSERT_EQ(documents.size(), 1);
+    EXPECT_EQ(documents[0].document.media_type, "image/png");
+    EXPECT_EQ(documents[0].contents, text);
+  }
+}
+
+TEST(WarcReaderTest, AcceptsBareLineFeeds) {
+  const std::string text = absl::StrReplaceAll(SmallWarc(), {{"\r\n", "\n"}});
+  // The blocks got shorter, so their lengths are wrong.
+  EXPECT_THAT(ReadWarc(text), HasCode(absl::StatusCode::kDataLoss));
+  const std::string record = "WARC/1.0\nContent-Length: 3\n\nabc\n\n";
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<IngestedDocument> documents,
+                             ReadWarc(record + record));
+  ASSERT_EQ(documents.size(), 2);
+  EXPECT_EQ(Concatenate(documents), record + record);
+}
+
+TEST(WarcReaderTest, EveryCutIsAnError) {
+  const std::string text = SmallWarc();
+  std::vector<size_t> whole = {0};
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<IngestedDocument> documents,
+                             ReadWarc(text));
+  for (const IngestedDocument& document : documents) {
+    whole.push_back(whole.back() + document.contents.size());
+  }
+  for (size_t size = 0; size < text.size(); ++size) {
+    SCOPED_TRACE(size);
+    const absl::StatusOr<std::vector<IngestedDocument>> cut =
+        ReadWarc(text.substr(0, size));
+    if (std::find(whole.begin(), whole.end(), size) != whole.end()) {
+      EXPECT_THAT(cut, IsOk());
+    } else {
+      EXPECT_THAT(cut, FailsWith(absl::StatusCode::kDataLoss,
+                                 HasSubstr("test.warc: record ")));
+    }
+  }
+}
+
+TEST(WarcReaderTest, NamesRecordAndOffsetOfGarbage) {
+  const std::string first = MakeWarcRecord({"WARC-Target-URI: a"}, "block");
+  EXPECT_THAT(ReadWarc(first + "\r\n" + first),
+              FailsWith(absl::StatusCode::kDataLoss,
+                        AllOf(HasSubstr(absl::StrCat(
+                                  "record 1 (from 0) at byte ", first.size())),
+                              HasSubstr("must start with WARC/1.0"))));
+  const std::string too_long =
+      absl::StrReplaceAll(first, {{"Content-Length: 5", "Content-Length: 4"}});
+  EXPECT_THAT(ReadWarc(first + too_long + first),
+              FailsWith(absl::StatusCode::kDataLoss,
+                        AllOf(HasSubstr(absl::StrCat(
+                                  "record 1 (from 0) at byte ", first.size())),
+                              HasSubstr("Content-Length is wrong"))));
+}
+
+TEST(WarcReaderTest, AHugeContentLengthIsACutFile) {
+  const std::string text =
+      "WARC/1.0\r\nContent-Length: 9223372036854775807\r\n\r\nabc";
+  EXPECT_THAT(ReadWarc(text), FailsWith(absl::StatusCode::kDataLoss,
+                                        HasSubstr("is it truncated?")));
+}
+
+TEST(WarcReaderTest, AnEndlessHeaderIsAnError) {
+  const std::string text =
+      absl::StrCat("WARC/1.0\r\nX: ", std::string(3 << 20, 'x'));
+  EXPECT_THAT(ReadWarc(text), FailsWith(absl::StatusCode::kDataLoss,
+                                        HasSubstr("within 1 MiB")));
+}
+
+TEST(WarcReaderTest, AFailingStreamIsNotTheEnd) {
+  class FailingStream final : public ByteStream {
+   public:
+    absl::StatusOr<size_t> Read(MutableByteView /*out*/) override {
+      return absl::UnavailableError("test.warc: cannot read");
+    }
+  };
+
+  WarcReader reader(std::make_unique<FailingStream>(), "test.warc");
+  EXPECT_THAT(reader.Next(), HasCode(absl::StatusCode::kUnavailable));
+}
+
+TEST(WarcReaderTest, DamagedWarcsNeverLoseBytesInSilence) {
+  const std::string text = SmallWarc();
+  for (uint64_t seed = 0; seed < 2000; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    std::mt19937_64 random(seed);
+    std::string damaged = text;
+    damaged[random() % damaged.size()] = static_cast<char>(random());
+    const absl::StatusOr<std::vector<IngestedDocument>> documents =
+        ReadWarc(damaged, 1 + random() % 200);
+    if (documents.ok()) {
+      EXPECT_EQ(Concatenate(*documents), damaged);
+    } else {
+      EXPECT_THAT(documents, HasCode(absl::StatusCode::kDataLoss));
+    }
+  }
+}
+
+TEST(WarcReaderTest, GivesAllRecordsBeforeAStreamThatFails) {
+  const std::string warc = SmallWarc();
+  std::string text;
+  for (int i = 0; i < 20; ++i) {
+    text += warc;
+  }
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto whole, ReadWarc(text));
+  // Bytes read ahead of a record must not affect it; but it is not verified if
+  // the stream fails at its very end.
+  size_t record_end = 0;
+  size_t record_count = 0;
+  for (size_t size = text.size() - 2 * warc.size(); size <= text.size();
+       ++size) {
+    while (record_count < whole.size() &&
+           record_end + whole[record_count].contents.size() < size) {
+      record_end += whole[record_count++].contents.size();
+    }
+    WarcReader reader(std::make_unique<StreamThatFailsAtItsEnd>(
+                          AsBytes(absl::string_view(text).substr(0, size))),
+                      "test.warc");
+    size_t good_count = 0;
+    absl::Status status;
+    while (status.ok()) {
+      const auto document = reader.Next();
+      status = document.status();
+      std::vector<uint8_t> out(100);
+      size_t got = 1;
+      while (status.ok() && got > 0) {
+        const auto read = reader.Read(out);
+        status = read.status();
+        got = read.value_or(0);
+      }
+      good_count += status.ok() ? 1 : 0;
+    }
+    EXPECT_EQ(good_count, record_count) << size;
+    EXPECT_EQ(status.message(), "the stream failed") << size;
+  }
+}
+
+}  // namespace
+}  // namespace quire

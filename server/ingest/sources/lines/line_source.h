@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The lines of files, as documents: logs, CSV and JSON Lines.
+#ifndef QUIRE_SERVER_INGEST_SOURCES_LINES_LINE_SOURCE_H_
+#define QUIRE_SERVER_INGEST_SOURCES_LINES_LINE_SOURCE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "codecs/base/bytes.h"
+#include "server/ingest/sources/lines/record_field.h"
+#include "server/ingest/sources/source.h"
+#include "server/ingest/sources/streams/byte_stream.h"
+
+namespace quire {
+
+// Upper bound on a record whose fields are read. It is held in memory.
+inline constexpr size_t kRecordSizeBytesMax = size_t{16} << 20;
+
+// Splits the documents of `reader`, called files here, into lines.
+//
+// A line is a document, with the line feed that ends it: the lines of a file
+// together are the file, byte for byte. What follows the last line feed is a
+// line too. Id: FILE:LINE, where FILE is the id of the file, and LINE counts
+// from 1. A file that is compressed is decompressed first.
+//
+// With a field in LineSplit, files are JSON Lines if the first byte that is
+// not white space is {, else CSV with a header line. A CSV record may contain
+// line feeds in quoted fields: it is one document, of the number of its first
+// line. After a quote that is not closed within kRecordSizeBytesMax, every line
+// of the file is a record. Id: the value of the field. Records without it keep
+// FILE:LINE: the header line and empty lines silently; those that are malformed
+// or where the field is missing, empty, neither a string nor a number, or
+// longer than an id may be, with a note of kBadRecord.
+//
+// With LineSplit::text_field a document is the value of that field, the header
+// line and empty lines are not documents, and records without the value are
+// documents as they are, with a note.
+//
+// Lines may have any length; those that are not kept in memory have no size in
+// advance. Errors: DataLoss         damaged compressed data.
+//                  InvalidArgument  a CSV without the column.
+// Thread-compatible.
+class LineReader final : public SourceReader {
+ public:
+  // `name` is for messages. `id_rules`, which may be null, apply to values of
+  // fields. `input_size_bytes_max` is as in SourceOptions.
+  LineReader(std::unique_ptr<SourceReader> reader, std::string name,
+             LineSplit split, std::shared_ptr<const IdRules> id_rules,
+             std::optional<uint64_t> input_size_bytes_max);
+
+  absl::StatusOr<std::optional<SourceDocument>> Next() override;
+  std::string Place() const override;
+  absl::StatusOr<size_t> Read(MutableByteView out) override;
+  absl::StatusOr<uint64_t> Skip(uint64_t size_bytes) override;
+  bool CanContinue() const override;
+  SkippedEntries skipped() const override;
+  void Listen(NoteListener listener) override;
+
+ private:
+  enum class Format { kLines, kJsonLines, kCsv };
+  // The bytes of the current file.
+  class FileText;
+
+  // Starts to read the next document of `reader_`; false after the last.
+  absl::StatusOr<bool> OpenFile();
+  // Decompresses the file if it is compressed.
+  absl::Status Decompress(const SourceDocument& file);
+  void DetectFormat();
+  absl::Status ReadCsvHeader(absl::string_view record);
+  // Finds the next record; false at the end of the file.
+  absl::StatusOr<bool> FindRecord();
+  absl::Status PassRecord();
+  // Describes the record; nullopt if it is not a document.
+  absl::StatusOr<std::optional<SourceDocument>> DescribeRecord();
+  // Sets `document` from the fields of a record.
+  void ApplyFields(SourceDocument& document);
+  void NoteBadRecord(absl::string_view problem);
+  // Drops the current file after an error.
+  void LeaveFile();
+  // Reads until the buffer is full or the file ends.
+  void Fill();
+
+  absl::string_view buffered() const {
+    return AsText(buffer_).substr(begin_, end_ - begin_);
+  }
+
+  const std::unique_ptr<SourceReader> reader_;
+  const std::string name_;
+  const LineSplit split_;
+  const std::shared_ptr<const IdRules> id_rules_;
+  const std::optional<uint64_t> input_size_bytes_max_;
+
+  // Null between files. `file_text_` is what it reads at the bottom.
+  std::unique_ptr<ByteStream> stream_;
+  FileText* file_text_ = nullptr;
+  std::string file_id_;
+  Format format_ = Format::kLines;
+  // Quoted fields of the CSV may contain line feeds.
+  bool spans_lines_ = false;
+  size_t column_count_ = 0;
+  // The fields of `split_`, the id first.
+  std::vector<RecordField> fields_;
+
+  std::vector<uint8_t> buffer_;
+  // The unread part of buffer_.
+  size_t begin_ = 0;
+  size_t end_ = 0;
+  bool stream_ended_ = false;
+  absl::Status stream_status_;
+  // The last error was not one of `reader_`.
+  bool can_continue_ = false;
+
+  // Number of the current record's first line, and of the one after it.
+  uint64_t line_ = 0;
+  uint64_t next_line_ = 1;
+  // Unread bytes of the current record at the front of the buffer.
+  size_t record_rest_ = 0;
+  // The record goes on after them, up to a line feed.
+  bool is_open_ = false;
+  // Set if the document is the value of a field; its first unread byte.
+  bool has_text_ = false;
+  std::string text_;
+  size_t text_begin_ = 0;
+};
+
+// Errors: InvalidArgument  `source` has records instead of lines.
+absl::Status CheckHasLines(const Source& source);
+
+// The lines of the documents of `source`. REQUIRES: options.split, and that
+// CheckHasLines() allows it.
+std::unique_ptr<Source> MakeLineSource(std::unique_ptr<Source> source,
+                                       const SourceOptions& options);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_INGEST_SOURCES_LINES_LINE_SOURCE_H_
