@@ -20,7 +20,7 @@
 namespace quire {
 namespace {
 
-constexpr uint64_t kSeed = 29;
+constexpr uint64_t kFinderSeed = 29;
 
 struct Found {
   uint64_t offset;
@@ -79,7 +79,7 @@ std::string ZipMember(const std::string& name, const std::string& stream,
 // Only what was added is known, and it is taken without a trial, even if the
 // parameters are wrong.
 TEST(DeflateFinderTest, KnownMembersNeedNoSearch) {
-  TestRandom random(kSeed);
+  TestRandom random(kFinderSeed);
   const std::string text = RandomText(random, 30000);
   const std::string other = RandomText(random, 30000);
   const DeflateParameters parameters = {.level = 9};
@@ -105,7 +105,7 @@ TEST(DeflateFinderTest, KnownMembersNeedNoSearch) {
 }
 
 TEST(DeflateFinderTest, FindsMembersOfAllKinds) {
-  TestRandom random(kSeed);
+  TestRandom random(kFinderSeed);
   const std::string words = RandomText(random, 30000);
   const std::string other = RandomText(random, 200000);
   std::string gzip = ZlibStream({.level = 9}, words, DeflateContainer::kGzip);
@@ -149,7 +149,7 @@ TEST(DeflateFinderTest, FindsMembersOfAllKinds) {
 }
 
 TEST(DeflateFinderTest, FindsAllParameters) {
-  TestRandom random(kSeed);
+  TestRandom random(kFinderSeed);
   DeflateFinder finder;
   for (int i = 0; i < Fewer(400); ++i) {
     DeflateParameters parameters = RandomZlibParameters(random);
@@ -173,7 +173,7 @@ TEST(DeflateFinderTest, FindsAllParameters) {
 }
 
 TEST(DeflateFinderTest, LeavesWhatItCannotMakeAgain) {
-  TestRandom random(kSeed);
+  TestRandom random(kFinderSeed);
   const std::string text = RandomText(random, 50000);
   const std::string stream = ZlibStream({}, text, DeflateContainer::kZlib);
   const auto refused = [](const std::string& document, DeflateRefusal refusal,
@@ -222,7 +222,7 @@ std::string FlushedMember(const std::string& text) {
 }
 
 TEST(DeflateFinderTest, ForeignMembersDoNotHideOthers) {
-  TestRandom random(kSeed);
+  TestRandom random(kFinderSeed);
   std::string document;
   std::vector<std::string> texts;
   constexpr uint64_t kForeignCount = Fewer(400u);
@@ -246,7 +246,7 @@ TEST(DeflateFinderTest, ForeignMembersDoNotHideOthers) {
 }
 
 TEST(DeflateFinderTest, AKnownMakerIsFoundAgainAmongForeignMembers) {
-  TestRandom random(kSeed);
+  TestRandom random(kFinderSeed);
   std::string document;
   for (int i = 0; i < 100; ++i) {
     document += FlushedMember(RandomText(random, 2000));
@@ -261,7 +261,7 @@ TEST(DeflateFinderTest, AKnownMakerIsFoundAgainAmongForeignMembers) {
 }
 
 TEST(DeflateFinderTest, LeavesForeignStreams) {
-  TestRandom random(kSeed);
+  TestRandom random(kFinderSeed);
   const std::string text = RandomText(random, 3000);
   // Level 0: stored blocks, although they can be compressed.
   std::string stream("\x78\x01\x01", 3);
@@ -278,7 +278,7 @@ TEST(DeflateFinderTest, LeavesForeignStreams) {
 }
 
 TEST(DeflateFinderTest, LeavesImages) {
-  TestRandom random(kSeed);
+  TestRandom random(kFinderSeed);
   const std::string stream =
       ZlibStream({}, RandomText(random, 5000), DeflateContainer::kZlib);
   std::string document = "\x89PNG\r\n\x1a\n";
@@ -293,7 +293,7 @@ TEST(DeflateFinderTest, LeavesImages) {
 }
 
 TEST(DeflateFinderTest, FindsMembersWhereverTheyBegin) {
-  TestRandom random(kSeed);
+  TestRandom random(kFinderSeed);
   const std::string stream =
       ZlibStream({}, RandomText(random, 1000), DeflateContainer::kZlib);
   for (size_t before = 0; before < 200; ++before) {
@@ -308,7 +308,7 @@ TEST(DeflateFinderTest, FindsMembersWhereverTheyBegin) {
 // Many apparent beginnings of a stream must not take time quadratic in the
 // size.
 TEST(DeflateFinderTest, EndsInVainWork) {
-  TestRandom random(kSeed);
+  TestRandom random(kFinderSeed);
   // As many nested stored blocks as possible.
   std::string document;
   while (document.size() < 3000000) {
@@ -360,7 +360,7 @@ TEST(DeflateFinderTest, BoundsWhatIsDecodedInVain) {
 }
 
 TEST(DeflateFinderTest, FollowsNamesOfUpTo4095Bytes) {
-  TestRandom random(kSeed);
+  TestRandom random(kFinderSeed);
   const std::string stream =
       ZlibStream({}, RandomText(random, 5000), DeflateContainer::kGzip);
   for (const size_t size : {size_t{0}, size_t{4095}, size_t{4096}}) {
@@ -374,7 +374,7 @@ TEST(DeflateFinderTest, FollowsNamesOfUpTo4095Bytes) {
 }
 
 TEST(DeflateFinderTest, EndsWhenItIsCancelled) {
-  TestRandom random(kSeed);
+  TestRandom random(kFinderSeed);
   std::string document;
   for (int i = 0; i < 10; ++i) {
     document +=
@@ -394,7 +394,7 @@ TEST(DeflateFinderTest, EndsWhenItIsCancelled) {
 
 // Memory after a document is not a part of it.
 TEST(DeflateFinderTest, DoesNotReadPastTheDocument) {
-  TestRandom random(kSeed);
+  TestRandom random(kFinderSeed);
   for (const auto container :
        {DeflateContainer::kZlib, DeflateContainer::kGzip}) {
     const std::string stream =
@@ -410,7 +410,7 @@ TEST(DeflateFinderTest, DoesNotReadPastTheDocument) {
 }
 
 TEST(DeflateFinderTest, CountsLongStreamsThatTheDocumentCutsOff) {
-  TestRandom random(kSeed);
+  TestRandom random(kFinderSeed);
   // Three letters, at about 2 bits each.
   std::string text(size_t{5} << 20, '?');
   for (char& c : text) {

@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr uint64_t kSeed = 23;
+constexpr uint64_t kRecipeSeed = 23;
 
 // A member without its header, and its recipe.
 struct Made {
@@ -60,7 +60,7 @@ absl::Status Recreate(const DeflateRecipe& recipe, const std::string& text,
 }
 
 TEST(DeflateRecipeTest, MakesMembersAgain) {
-  TestRandom random(kSeed);
+  TestRandom random(kRecipeSeed);
   for (const size_t size :
        {size_t{0}, size_t{1}, size_t{1000}, size_t{90000}}) {
     for (const TestInput& input : DeflateTexts(random, size)) {
@@ -84,7 +84,7 @@ TEST(DeflateRecipeTest, MakesMembersAgain) {
 }
 
 TEST(DeflateRecipeTest, SaysWhatIsWrong) {
-  TestRandom random(kSeed);
+  TestRandom random(kRecipeSeed);
   const Made made = Make(DeflateContainer::kZlib, RandomText(random, 200000));
   std::string out;
   for (const int more : {-1, 1}) {
@@ -126,7 +126,7 @@ std::string LaboriousText(TestRandom& random) {
 }
 
 TEST(DeflateRecipeTest, EndsWhatTakesTooLong) {
-  TestRandom random(kSeed);
+  TestRandom random(kRecipeSeed);
   const std::string text = LaboriousText(random);
   DeflateRecipe recipe;
   recipe.text_size = text.size();
@@ -147,7 +147,7 @@ TEST(DeflateRecipeTest, EndsWhatTakesTooLong) {
 // Bytes of 9 bits each in the fixed code, in the smallest possible blocks. zlib
 // does not store them: with a small window their text is no longer available.
 TEST(DeflateRecipeTest, BoundsTheSizeOfWhatZlibMakes) {
-  TestRandom random(kSeed);
+  TestRandom random(kRecipeSeed);
   std::string text;
   for (size_t i = 0; i < 120'000; ++i) {
     text += static_cast<char>(i < 511 ? RandomBelow(random, 144)

@@ -26,7 +26,7 @@ using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
 // With a checksum of 8 bytes each, blocks lie across the alignment.
-constexpr uint32_t kRawSizeBytes = 5000;
+constexpr uint32_t kDirectBlockSize = 5000;
 constexpr uint32_t kAlignmentBytes = 512;
 
 class DirectReadsTest : public ::testing::Test {
@@ -77,7 +77,7 @@ class DirectReadsTest : public ::testing::Test {
                 ElementsAreArray(blocks_.Text(block_index)));
   }
 
-  TestBlocks blocks_{8, kRawSizeBytes};
+  TestBlocks blocks_{8, kDirectBlockSize};
   int direct_fd_ = -1;
   FetchLog log_;
   ManualDevice* device_ = nullptr;

@@ -12,8 +12,8 @@
 namespace quire {
 namespace {
 
-std::vector<std::string> Train(const std::string& text, int rounds,
-                               size_t symbol_count_max) {
+std::vector<std::string> TrainByMatch(const std::string& text, int rounds,
+                                      size_t symbol_count_max) {
   const std::vector<ByteView> texts = {AsBytes(text)};
   const TrainingSample sample(texts, text.size());
   std::vector<std::string> symbols;
@@ -29,11 +29,11 @@ std::vector<std::string> Train(const std::string& text, int rounds,
 }
 
 TEST(LongestMatchTrainingTest, FindsNothingInNothing) {
-  EXPECT_TRUE(Train("", 10, 255).empty());
+  EXPECT_TRUE(TrainByMatch("", 10, 255).empty());
 }
 
 TEST(LongestMatchTrainingTest, OneRoundFindsSymbolsOfTwoBytesAtMost) {
-  const auto symbols = Train(std::string(1000, 'a') + "bcbcbc", 1, 255);
+  const auto symbols = TrainByMatch(std::string(1000, 'a') + "bcbcbc", 1, 255);
   EXPECT_TRUE(std::ranges::all_of(
       symbols, [](const std::string& symbol) { return symbol.size() <= 2; }));
   EXPECT_NE(std::ranges::find(symbols, "aa"), symbols.end());
@@ -44,7 +44,7 @@ TEST(LongestMatchTrainingTest, FourRoundsFindSymbolsOfEightBytes) {
   while (text.size() < 20000) {
     text += "http://w";
   }
-  const auto symbols = Train(text, 4, 255);
+  const auto symbols = TrainByMatch(text, 4, 255);
   EXPECT_NE(std::ranges::find_if(
                 symbols,
                 [](const std::string& symbol) { return symbol.size() == 8; }),
@@ -55,7 +55,7 @@ TEST(LongestMatchTrainingTest, KeepsToTheNumberOfSymbols) {
   TestRandom random(1);
   const std::string text = RandomText(random, 50000);
   for (size_t count = 1; count <= 255; count += 127) {
-    const auto symbols = Train(text, 10, count);
+    const auto symbols = TrainByMatch(text, 10, count);
     EXPECT_EQ(symbols.size(), count);
     auto sorted = symbols;
     std::ranges::sort(sorted);
@@ -69,7 +69,7 @@ TEST(LongestMatchTrainingTest, TheMostValuableComesFirst) {
     text += "abcdefgh";
     text += static_cast<char>(i % 64);
   }
-  EXPECT_EQ(Train(text, 10, 255)[0], "abcdefgh");
+  EXPECT_EQ(TrainByMatch(text, 10, 255)[0], "abcdefgh");
 }
 
 }  // namespace
