@@ -28,11 +28,11 @@ std::string NumberedText(size_t size) {
 }
 
 // Feeds `text` in pieces of random sizes up to `piece_max`, which is not 0.
-absl::StatusOr<std::string> BuildDictionary(uint64_t dictionary_size,
-                                            uint64_t sample_size,
-                                            const std::string& text,
-                                            TestRandom& random,
-                                            size_t piece_max) {
+absl::StatusOr<std::string> BuildUniformly(uint64_t dictionary_size,
+                                           uint64_t sample_size,
+                                           const std::string& text,
+                                           TestRandom& random,
+                                           size_t piece_max) {
   auto builder =
       MakeUniformDictionaryBuilder({.dictionary_size_bytes = dictionary_size,
                                     .sample_size_bytes = sample_size},
@@ -58,7 +58,7 @@ TEST(UniformDictionaryTest, TakesThePapersPositionsWhereSizesDivide) {
   TestRandom random(1);
   const std::string text = NumberedText(64000);
   QUIRE_ASSERT_OK_AND_ASSIGN(const std::string dictionary,
-                             BuildDictionary(4000, 100, text, random, 999));
+                             BuildUniformly(4000, 100, text, random, 999));
   std::string expected;
   for (size_t i = 0; i < 40; ++i) {
     expected += text.substr(i * 64000 / 40, 100);
@@ -77,8 +77,8 @@ TEST(UniformDictionaryTest, SamplesAreInOrderApartAndEvenlySpread) {
     SCOPED_TRACE(absl::StrCat(text.size(), " bytes, dictionary ", wanted,
                               ", samples ", sample));
     QUIRE_ASSERT_OK_AND_ASSIGN(const std::string dictionary,
-                               BuildDictionary(wanted, sample, text, random,
-                                               1 + static_cast<size_t>(round)));
+                               BuildUniformly(wanted, sample, text, random,
+                                              1 + static_cast<size_t>(round)));
     const size_t size = std::min(wanted, text.size());
     ASSERT_EQ(dictionary.size(), size);
     const size_t count = (size + sample - 1) / sample;
@@ -109,7 +109,7 @@ TEST(UniformDictionaryTest, OfASmallTextIsTheText) {
     for (const uint64_t wanted : {uint64_t{5000}, kDictionarySizeBytesMax}) {
       QUIRE_ASSERT_OK_AND_ASSIGN(
           const std::string dictionary,
-          BuildDictionary(wanted, 1024, text, random, 100));
+          BuildUniformly(wanted, 1024, text, random, 100));
       EXPECT_EQ(dictionary, text);
     }
   }
@@ -118,10 +118,10 @@ TEST(UniformDictionaryTest, OfASmallTextIsTheText) {
 TEST(UniformDictionaryTest, MayBeEmptyOrOneSample) {
   TestRandom random(1);
   const std::string text = NumberedText(1000);
-  EXPECT_EQ(BuildDictionary(0, 1024, text, random, 99).value_or("x"), "");
-  EXPECT_EQ(BuildDictionary(10, 1024, text, random, 99).value_or(""),
+  EXPECT_EQ(BuildUniformly(0, 1024, text, random, 99).value_or("x"), "");
+  EXPECT_EQ(BuildUniformly(10, 1024, text, random, 99).value_or(""),
             text.substr(0, 10));
-  EXPECT_EQ(BuildDictionary(10, UINT64_MAX, text, random, 99).value_or(""),
+  EXPECT_EQ(BuildUniformly(10, UINT64_MAX, text, random, 99).value_or(""),
             text.substr(0, 10));
 }
 

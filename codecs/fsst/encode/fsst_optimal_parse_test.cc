@@ -30,8 +30,8 @@ SymbolTable TableOf(const std::vector<std::string>& texts) {
   return SymbolTable::FromSymbols(symbols).value();
 }
 
-std::string Encode(const SymbolTable& table, const std::string& text,
-                   FsstLevel level = FsstLevel::kHigh) {
+std::string EncodeOptimally(const SymbolTable& table, const std::string& text,
+                            FsstLevel level = FsstLevel::kHigh) {
   std::vector<uint8_t> codes(FsstEncoder::CodesSizeMax(text.size()));
   codes.resize(FsstEncoder(table, level).Encode(AsBytes(text), codes));
   std::string decoded(text.size(), '\0');
@@ -68,29 +68,30 @@ size_t SmallestSize(const std::vector<std::string>& symbols,
 TEST(FsstOptimalParseTest, PassesOverALongSymbolForABetterOne) {
   // Longest match would take "abc", then escape five bytes.
   const SymbolTable table = TableOf({"abc", "ab", "cdefgh"});
-  EXPECT_EQ(Encode(table, "abcdefgh").size(), 2u);
-  EXPECT_EQ(Encode(table, "abcdefgh", FsstLevel::kDefault).size(), 11u);
+  EXPECT_EQ(EncodeOptimally(table, "abcdefgh").size(), 2u);
+  EXPECT_EQ(EncodeOptimally(table, "abcdefgh", FsstLevel::kDefault).size(),
+            11u);
 }
 
 TEST(FsstOptimalParseTest, OfTheShortestTakesTheLongestSymbolFirst) {
   // Codes: bc 0, ab 1, abc 2, a 3, c 4.
   const SymbolTable table = TableOf({"ab", "bc", "abc", "a", "c"});
-  EXPECT_EQ(Encode(table, "abcc"), "\x02\x04");
-  EXPECT_EQ(Encode(table, "abcbc"), std::string("\x02\x00", 2));
+  EXPECT_EQ(EncodeOptimally(table, "abcc"), "\x02\x04");
+  EXPECT_EQ(EncodeOptimally(table, "abcbc"), std::string("\x02\x00", 2));
   // "ab" "c" is as short as "a" "bc".
-  EXPECT_EQ(Encode(TableOf({"ab", "bc", "a", "c"}), "abc"),
+  EXPECT_EQ(EncodeOptimally(TableOf({"ab", "bc", "a", "c"}), "abc"),
             std::string("\x00\x03", 2));
 }
 
 TEST(FsstOptimalParseTest, PrefersASymbolToAnEscape) {
   // x as an escape and "yz", or "xy" and z as an escape: three bytes both.
   const SymbolTable table = TableOf({"xy", "yz"});
-  EXPECT_EQ(Encode(table, "xyz"), std::string("\x00\xff", 2) + "z");
+  EXPECT_EQ(EncodeOptimally(table, "xyz"), std::string("\x00\xff", 2) + "z");
 }
 
 TEST(FsstOptimalParseTest, EncodesNothingAndTheUnknown) {
-  EXPECT_EQ(Encode(SymbolTable(), ""), "");
-  EXPECT_EQ(Encode(SymbolTable(), "ab"),
+  EXPECT_EQ(EncodeOptimally(SymbolTable(), ""), "");
+  EXPECT_EQ(EncodeOptimally(SymbolTable(), "ab"),
             "\xff"
             "a"
             "\xff"
@@ -100,8 +101,8 @@ TEST(FsstOptimalParseTest, EncodesNothingAndTheUnknown) {
 TEST(FsstOptimalParseTest, TakesNoSymbolOverTheEnd) {
   const std::string zeros(3, '\0');
   const SymbolTable table = TableOf({std::string(8, '\0'), zeros});
-  EXPECT_EQ(Encode(table, zeros).size(), 1u);
-  EXPECT_EQ(Encode(table, std::string(7, '\0')).size(), 4u);
+  EXPECT_EQ(EncodeOptimally(table, zeros).size(), 1u);
+  EXPECT_EQ(EncodeOptimally(table, std::string(7, '\0')).size(), 4u);
 }
 
 TEST(FsstOptimalParseTest, NoCodesAreShorter) {
@@ -116,7 +117,7 @@ TEST(FsstOptimalParseTest, NoCodesAreShorter) {
       }
     }
     const std::string text = Word(random, 16, 3);
-    EXPECT_EQ(Encode(TableOf(symbols), text).size(),
+    EXPECT_EQ(EncodeOptimally(TableOf(symbols), text).size(),
               SmallestSize(symbols, text));
   }
 }
@@ -134,8 +135,8 @@ TEST(FsstOptimalParseTest, IsNeverLongerThanTheDefaultLevel) {
     }
     const SymbolTable table = TableOf(symbols);
     const std::string text = Word(random, 5000, 6);
-    EXPECT_LE(Encode(table, text).size(),
-              Encode(table, text, FsstLevel::kDefault).size());
+    EXPECT_LE(EncodeOptimally(table, text).size(),
+              EncodeOptimally(table, text, FsstLevel::kDefault).size());
   }
 }
 
@@ -147,9 +148,9 @@ TEST(FsstOptimalParseTest, LongTextsAreTheirPiecesOneAfterTheOther) {
   const SymbolTable table = TableOf({"aaaaaaaa", "ab", "ba", "bab", "c"});
   std::string codes;
   for (size_t at = 0; at < text.size(); at += kFsstStringSizeMax) {
-    codes += Encode(table, text.substr(at, kFsstStringSizeMax));
+    codes += EncodeOptimally(table, text.substr(at, kFsstStringSizeMax));
   }
-  EXPECT_EQ(Encode(table, text), codes);
+  EXPECT_EQ(EncodeOptimally(table, text), codes);
 }
 
 }  // namespace

@@ -22,8 +22,9 @@ namespace {
 using ::testing::HasSubstr;
 
 // A stored block assembled from the format's description alone.
-std::string StoredBlock(const std::string& tokens, const std::string& offsets,
-                        const std::string& literals) {
+std::string StoredZzzBlock(const std::string& tokens,
+                           const std::string& offsets,
+                           const std::string& literals) {
   const std::string token_stream = RawDeflate(tokens);
   const std::string offset_stream = offsets.empty() ? "" : RawDeflate(offsets);
   std::string stored;
@@ -43,7 +44,7 @@ TEST(ZzzFormTest, WritesAndReadsTheDocumentedForm) {
                            dictionary.substr(0, 200);
   CodecUnderTest zzz(CodecId::kRlzZzz, dictionary);
   // 30, runs of 16 and 4, 299, a run of 1, 200.
-  const std::string stored = StoredBlock(
+  const std::string stored = StoredZzzBlock(
       std::string("\x2D\x0F\x03\xBA\x02\0\xD7\x01", 8),
       std::string("\x02\x01\x01\0\0\0", 6), "these are literals!!x");
   EXPECT_EQ(zzz.Encode(text), stored);
@@ -54,7 +55,7 @@ TEST(ZzzFormTest, LeavesOutStreamsOfNothing) {
   TestRandom random(1);
   const std::string dictionary = RandomBytes(random, 300);
   CodecUnderTest zzz(CodecId::kRlzZzz, dictionary);
-  const std::string all = StoredBlock("\xBB\x02", std::string(2, '\0'), "");
+  const std::string all = StoredZzzBlock("\xBB\x02", std::string(2, '\0'), "");
   EXPECT_EQ(zzz.Encode(dictionary), all);
   EXPECT_EQ(zzz.Decode(all, 300).value_or(""), dictionary);
   const std::string same(600, '\x01');
@@ -70,7 +71,7 @@ TEST(ZzzFormTest, CodesShortFactorsAsLiterals) {
   for (int i = 0; i < 20; ++i) {
     text += "0123456789abcd";
   }
-  EXPECT_EQ(zzz.Encode(text), StoredBlock(
+  EXPECT_EQ(zzz.Encode(text), StoredZzzBlock(
                                   [] {
                                     std::string tokens;
                                     for (int i = 0; i < 20; ++i) {
@@ -95,7 +96,7 @@ TEST(ZzzFormTest, NamesWhatIsWrongWithABlock) {
                 FailsWith(absl::StatusCode::kDataLoss, HasSubstr(message)));
   };
   const std::string zeros(2, '\0');
-  const std::string good = StoredBlock("\x19\x03\x15", zeros, "abcd");
+  const std::string good = StoredZzzBlock("\x19\x03\x15", zeros, "abcd");
   EXPECT_EQ(zzz.Decode(good, 20).value_or(""), "0123456789abcd012345");
   expect("", "malformed variable-length integer");
   expect(absl::StrCat("\x15", good.substr(1)), "claims 21 bytes of tokens");
@@ -106,18 +107,21 @@ TEST(ZzzFormTest, NamesWhatIsWrongWithABlock) {
   expect(good.substr(0, 2) + "\x7F" + good.substr(3), "127 of offsets");
   expect(good + "x", "literal stream: 1 bytes follow");
   expect(good.substr(0, good.size() - 1), "literal stream: ");
-  expect(StoredBlock("\x19\x03\x14", zeros, "abcd"), "gives 19 bytes of text");
-  expect(StoredBlock("\x19\x03\x16", zeros, "abcd"), "past the block's");
-  expect(StoredBlock("\x19\x03\x15\x10", zeros, "abcd"), "more factors follow");
-  expect(StoredBlock("\x19\x03\x15", zeros, "abc"),
+  expect(StoredZzzBlock("\x19\x03\x14", zeros, "abcd"),
+         "gives 19 bytes of text");
+  expect(StoredZzzBlock("\x19\x03\x16", zeros, "abcd"), "past the block's");
+  expect(StoredZzzBlock("\x19\x03\x15\x10", zeros, "abcd"),
+         "more factors follow");
+  expect(StoredZzzBlock("\x19\x03\x15", zeros, "abc"),
          "3 literals, which are too");
-  expect(StoredBlock("\x19\x03\x15", zeros, "abcde"), "more than expected");
-  expect(StoredBlock("\x19\x03\x15", zeros, ""), "a stream is missing");
-  expect(StoredBlock("\x19\x03\x15", "", "abcd"), "a stream is missing");
-  expect(StoredBlock("\x19\x19", zeros, "abcd"), "a stream is missing, or not");
-  expect(StoredBlock("\x19\x03\x15", std::string(1, '\0'), "abcd"),
+  expect(StoredZzzBlock("\x19\x03\x15", zeros, "abcde"), "more than expected");
+  expect(StoredZzzBlock("\x19\x03\x15", zeros, ""), "a stream is missing");
+  expect(StoredZzzBlock("\x19\x03\x15", "", "abcd"), "a stream is missing");
+  expect(StoredZzzBlock("\x19\x19", zeros, "abcd"),
+         "a stream is missing, or not");
+  expect(StoredZzzBlock("\x19\x03\x15", std::string(1, '\0'), "abcd"),
          "has 1 offsets");
-  expect(StoredBlock("\x19\x03\x15", std::string("\x01\0", 2), "abcd"),
+  expect(StoredZzzBlock("\x19\x03\x15", std::string("\x01\0", 2), "abcd"),
          "the 10 bytes at 1 of a dictionary of 10 bytes");
 }
 
@@ -140,11 +144,11 @@ TEST(ZzzFormTest, MissesEveryLiteralOfALongBlock) {
     text += dictionary.substr(0, 40);
   }
   const std::string offsets(120, '\0');
-  EXPECT_TRUE(zzz.Decode(StoredBlock(tokens, offsets, literals), text.size())
+  EXPECT_TRUE(zzz.Decode(StoredZzzBlock(tokens, offsets, literals), text.size())
                   .value_or("") == text);
   for (size_t size = 1; size < literals.size(); ++size) {
     EXPECT_THAT(
-        zzz.Decode(StoredBlock(tokens, offsets, literals.substr(0, size)),
+        zzz.Decode(StoredZzzBlock(tokens, offsets, literals.substr(0, size)),
                    text.size()),
         FailsWith(absl::StatusCode::kDataLoss, HasSubstr("which are too few")))
         << size;
