@@ -170,6 +170,7 @@ macro(quire_define_precompiled)
       DEPS absl::statusor absl::strings GTest::gmock GTest::gtest gRPC::grpc++)
     add_library(quire_test_main STATIC "${CMAKE_SOURCE_DIR}/deploy/cmake/test_main.cc")
     quire_options(quire_test_main)
+    quire_compile_quickly(quire_test_main)
     target_link_libraries(quire_test_main PRIVATE GTest::gmock GTest::gtest)
   endif()
 endmacro()
@@ -221,7 +222,7 @@ function(quire_header_library name)
 endfunction()
 
 # quire_binary(NAME [COMMAND_LINE] SOURCES a.cc ... DEPS lib ...)
-# A program: bin/NAME below the build directory. COMMAND_LINE: as for a library.
+# A program: bin/NAME below the build directory. COMMAND_LINE: compiled quickly.
 function(quire_binary name)
   cmake_parse_arguments(ARG "COMMAND_LINE" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
