@@ -50,11 +50,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
 endif()
 
 # quire_batched(RESULT TARGET source ...)
-# Sets RESULT to sources that each include up to eight of the given ones, if QUIRE_UNITY.
-# Each header is then parsed, and each template instantiated, once in a batch instead of
-# once in a source: @SAVING@ of CPU from nothing, but a change compiles a batch.
-# Names in anonymous namespaces must differ within a directory. (CMake's UNITY_BUILD
-# writes absolute paths, which the compiler cache does not find in another checkout.)
+# Sets RESULT to sources that each include up to eight of the given ones, if QUIRE_UNITY:
+# headers are parsed and templates are instantiated once in a batch, not in each source,
+# which halves the steps of a build from nothing; but a change compiles a batch. Names in
+# anonymous namespaces must differ within a directory. (CMake's UNITY_BUILD writes absolute
+# paths, which the compiler cache does not find in another checkout.)
 set(quire_batch_size 8)
 function(quire_batched result target)
   if(NOT QUIRE_UNITY)
