@@ -6,13 +6,15 @@
 
 namespace quire {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kIsSanitized = true;
-#elif defined(__has_feature)
 inline constexpr bool kIsSanitized =
-    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    true;
+#elif !defined(__has_feature)
+    false;
+#elif __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+    true;
 #else
-inline constexpr bool kIsSanitized = false;
+    false;
 #endif
 
 // Number of rounds of a test with `count` rounds of random input, or steps of

@@ -20,7 +20,7 @@ constexpr uint64_t kSeed = 19;
 constexpr size_t kGzipHeaderSize = 10;
 constexpr size_t kGzipTrailerSize = 8;
 // Levels that are tested: all, or under sanitizers 1, 5 and 9.
-constexpr uint8_t kLevelStep = kIsSanitized ? 4 : 1;
+constexpr int kLevelStep = kIsSanitized ? 4 : 1;
 
 TEST(DeflateEncoderTest, MakesWhatZlibMakes) {
   TestRandom random(kSeed);
@@ -30,7 +30,8 @@ TEST(DeflateEncoderTest, MakesWhatZlibMakes) {
         size_t{261}, size_t{263}, size_t{5000}, size_t{65275}, size_t{65536},
         size_t{100000}}) {
     for (const TestInput& input : DeflateTexts(random, size)) {
-      for (uint8_t level = 1; level <= 9; level += kLevelStep) {
+      for (uint8_t level = 1; level <= 9;
+           level = static_cast<uint8_t>(level + kLevelStep)) {
         for (const auto strategy :
              {DeflateStrategy::kDefault, DeflateStrategy::kFiltered,
               DeflateStrategy::kHuffmanOnly, DeflateStrategy::kRle,
@@ -93,7 +94,8 @@ TEST(DeflateEncoderTest, MakesWhatGzipMakes) {
         size_t{65274}, size_t{65275}, size_t{65536}, size_t{70000},
         size_t{98042}, size_t{400000}}) {
     for (const TestInput& input : DeflateTexts(random, size)) {
-      for (uint8_t level = 1; level <= 9; level += kLevelStep) {
+      for (uint8_t level = 1; level <= 9;
+           level = static_cast<uint8_t>(level + kLevelStep)) {
         const DeflateParameters parameters = {
             .encoder = DeflateEncoderId::kGzip, .level = level};
         const std::string made = GzipProgramStream(level, input.text);
