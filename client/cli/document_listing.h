@@ -86,7 +86,6 @@ class DocumentListing {
   absl::StatusOr<std::optional<ListedDocument>> Advance();
   BatchReader::Item RequestPart(uint64_t tag, Entry& entry,
                                 uint64_t part_size_bytes) const;
-  // Takes one answer of the batch.
   absl::Status TakeAnswer();
   absl::Status TakePart(BatchAnswer answer);
 

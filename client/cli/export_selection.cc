@@ -212,7 +212,6 @@ class SelectionRun {
   uint64_t left_out_count_ = 0;
 };
 
-// Streams a document or its payload to `sink`.
 absl::Status StreamDocument(CliRun& run, const v1::Document& document,
                             PayloadSink sink) {
   return run.Stream(

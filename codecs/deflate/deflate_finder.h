@@ -99,7 +99,6 @@ struct DeflateFinderCounts {
   void Add(const DeflateFinderCounts& other);
 };
 
-// A member of a document.
 struct DeflateMember {
   // Offset of its stream, after the header. In bytes, from the document's
   // start.

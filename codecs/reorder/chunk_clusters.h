@@ -57,7 +57,6 @@ class ChunkClusters {
   }
 
  private:
-  // Maps a super-feature to its first chunk.
   FirstNumberTable first_with_;
   // For Add(): the first chunk with each super-feature, the chunk's own number
   // where it is that itself.

@@ -35,7 +35,6 @@ class OffsetList {
     return high << 32 | lows_[i];
   }
 
-  // The number of offsets below `offset`.
   size_t CountBelow(uint64_t offset) const {
     const uint64_t high = offset >> 32;
     if (high >= highs_.size()) {

@@ -111,7 +111,6 @@ TEST(ReorderPriceTest, NothingChoosesNothing) {
   EXPECT_THAT(Choose({}), testing::IsEmpty());
 }
 
-// Price of all units that move by `moves`.
 double PriceOf(const std::vector<Unit>& units, uint32_t moves) {
   std::vector<uint64_t> offsets;
   uint64_t size = 0;

@@ -96,7 +96,6 @@ bool FindRankedMaxima(ByteView chunk, size_t count,
   return true;
 }
 
-// Hash of the features of super-feature `index`.
 uint64_t HashFeatures(std::span<const uint32_t> features, size_t index) {
   std::array<uint8_t, kSketchFeaturesEachMax * sizeof(uint32_t)> bytes;
   for (size_t i = 0; i < features.size(); ++i) {

@@ -16,7 +16,6 @@ namespace quire {
 // Thread-compatible.
 class LatencyHistogram {
  public:
-  // Adds `count` values of `latency_us`.
   void Add(uint64_t latency_us, uint64_t count = 1);
 
   uint64_t count() const { return count_; }

@@ -86,7 +86,6 @@ class SegmentWriter {
   std::string file_;
   FileWriter writer_;
   SegmentFooter footer_;
-  // Size of the blocks' text.
   uint64_t text_size_bytes_ = 0;
   // Frame of the last block; kept to reuse its memory.
   std::vector<uint8_t> frame_;

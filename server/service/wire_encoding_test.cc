@@ -124,7 +124,6 @@ class WireEncodingTest
         SymbolTable::Parse(AsBytes(tables->symbol_table)).value());
   }
 
-  // Returns the codec of stored answers.
   std::string stored_codec() const {
     return std::string(FindCodec(description_.codec())->name);
   }

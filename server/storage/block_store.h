@@ -236,7 +236,6 @@ class BlockStore {
   std::optional<FetchId> Begin(SchedulerTime now, BlockFetch& fetch, Done& done,
                                absl::StatusOr<BlockPtr>& result, BlockRun& run)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Adds a fetch to a block in flight.
   FetchId Join(SchedulerTime now, InFlightBlock& block, const BlockFetch& fetch,
                Done& done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Enqueue(SchedulerTime now, BlockRun& run)

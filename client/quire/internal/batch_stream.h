@@ -283,7 +283,6 @@ class BatchReader::Stream {
     return absl::OkStatus();
   }
 
-  // Returns the result for `target`.
   absl::StatusOr<ReadResult> Decode(const ReadTarget& target,
                                     v1::BatchResult& result) {
     if (result.has_status()) {

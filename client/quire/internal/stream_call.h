@@ -22,7 +22,6 @@
 
 namespace quire {
 
-// Outcome of a stream.
 struct StreamOutcome {
   // OK: the server sent everything. DeadlineExceeded: it was silent for
   // ClientOptions::stream_idle_max. Otherwise the server's status or, with

@@ -75,7 +75,6 @@ class ContentDecoder : public BodyDecoder {
 
   MutableByteView buffer() { return MutableByteView(buffer_); }
 
-  // Outputs the first bytes of the buffer.
   absl::Status Emit(size_t size, PayloadSink out) {
     return size == 0 ? absl::OkStatus() : out(ByteView(buffer_).first(size));
   }

@@ -28,7 +28,6 @@ struct Decoded {
   absl::Status status;
 };
 
-// Decodes in pieces of `piece_size` bytes.
 Decoded Decode(const std::string& record, size_t piece_size = 1 << 20,
                uint64_t size_bytes_max = kPayloadSizeBytesMax) {
   PayloadDecoder decoder(size_bytes_max);

@@ -48,7 +48,6 @@ absl::Status WithArchiveDirectory(
     const std::string& path,
     const std::function<absl::Status(ArchiveDirectory&)>& open);
 
-// The file of one segment.
 struct SegmentFile {
   ReadableFile file;
   // Open only if requested and supported by the file system.

@@ -25,7 +25,6 @@
 
 namespace quire {
 
-// Contents of a journal.
 struct JournalContents {
   std::string parameters;
   std::optional<uint64_t> dictionary_hash = std::nullopt;

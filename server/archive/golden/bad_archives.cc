@@ -498,7 +498,6 @@ void WriteBadSharedBlocks(const std::string& directory) {
   });
 }
 
-// Blocks of the codecs of the RLZ paper.
 void WriteBadPaperBlocks(const std::string& directory) {
   WriteBad(directory, "block-rlz-factor", [](Crafted& made) {
     made.UseDictionary("dictionary text");

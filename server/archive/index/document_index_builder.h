@@ -92,7 +92,6 @@ class DocumentIndexBuilder {
   };
 
   absl::string_view Keep(absl::string_view id);
-  // Adds the id to the last entry, or a new one.
   void AddId(absl::string_view id);
   // Splits the last entry into ids if the run is too short.
   void EndRun();

@@ -147,7 +147,6 @@ class IdIndex {
 
   // Returns the last run that begins at or before the rank; null if none does.
   const Run* RunUpTo(uint64_t rank) const;
-  // Entry of a rank.
   uint64_t EntryOf(uint64_t rank) const;
   // Part of the run's ids before the numbers.
   std::string PrefixOf(const Run& run) const;

@@ -97,7 +97,6 @@ std::string ZstdDictionaryFrame(absl::string_view contents);
 // One zstd frame with a checksum; `dictionary` may be empty.
 std::string Zstd(absl::string_view text, absl::string_view dictionary = "");
 
-// Marks the entry of a zip as encrypted.
 void MarkZipEntryEncrypted(absl::string_view name, std::string& zip);
 
 // Returns a WARC record with correct length and end. `headers` are whole lines.

@@ -57,7 +57,6 @@ struct PlannedItem {
 
 // Items of one message.
 struct Arrived {
-  // Archive of the items.
   std::shared_ptr<const ServedArchive> archive;
   std::vector<WaitingItem> waiting;
   // Items already answered with an error.

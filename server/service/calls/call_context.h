@@ -163,7 +163,6 @@ class CallBooking {
   const Method method_;
   const absl::Time started_;
   CallAccess access_;
-  // Address of the client.
   const std::string address_;
   // Result of Client().
   const std::string client_;

@@ -34,7 +34,6 @@ constexpr int kPollMs = 100;
 // Bounds the lines if all calls are slow.
 constexpr int kSlowLinesPerSecondMax = 10;
 constexpr size_t kDocumentSizeBytesMax = 1024;
-// Size of a hash key.
 constexpr size_t kHashKeySizeBytes = 16;
 constexpr size_t kHashKeySizeBytesMax = 4096;
 // Size of a hash: 64 bits.

@@ -69,7 +69,6 @@ class CallMetrics {
   // Adds decoded bytes of answers.
   void BytesSent(Method method, uint64_t size_bytes);
   void AnswersSent(v1::WireEncoding encoding, const AnswerTally& answers);
-  // Records the items of one BatchRead message.
   void BatchMessage(uint64_t item_count);
   // Records the end of a call by an identity of --access. At most 1,000 have
   // their own series; later ones count as "other".

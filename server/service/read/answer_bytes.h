@@ -33,7 +33,6 @@ struct SerialisedField {
 // follows as one more field. Thread-compatible.
 class AnswerBytes {
  public:
-  // Appends all set fields of `message`.
   void AppendFields(const google::protobuf::MessageLite& message);
 
   // Appends a `bytes` field with all pieces in order. Short pieces are copied.

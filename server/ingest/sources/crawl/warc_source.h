@@ -98,7 +98,6 @@ class WarcReader final : public SourceReader {
   void Consume(size_t size);
   // Checks what follows the block.
   absl::Status CheckRecordEnd();
-  // Finds the end of the current record of an ARC.
   absl::Status FindArcRecordEnd();
   absl::Status Malformed(absl::string_view what) const;
   // Returns the error for missing text: the cause, if the stream failed.

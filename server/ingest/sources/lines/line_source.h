@@ -81,7 +81,6 @@ class LineReader final : public SourceReader {
   absl::Status PassRecord();
   // Describes the record; nullopt if it is not a document.
   absl::StatusOr<std::optional<SourceDocument>> DescribeRecord();
-  // Sets `document` from the fields of a record.
   void ApplyFields(SourceDocument& document);
   void NoteBadRecord(absl::string_view problem);
   // Drops the current file after an error.

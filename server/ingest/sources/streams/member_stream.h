@@ -93,7 +93,6 @@ class MemberStream final : public ByteStream {
   absl::StatusOr<bool> StartMember();
   // Records that a member begins at the next compressed byte.
   void BeginMember();
-  // Decodes a piece of the current member; returns its size.
   absl::StatusOr<size_t> DecodePiece(MutableByteView out);
   // Returns the offset of the first member at or after `offset` of the file
   // whose text begins as `is_start` requires. Without one, returns the end of
