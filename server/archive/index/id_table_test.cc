@@ -299,6 +299,26 @@ TEST(IdTableTest, KeepsCodesLongerThanAnyId) {
   ExpectFindsAll(ids, 9);
 }
 
+// Sizes of codes at the limit of two bytes: one id of bytes that have no codes,
+// each of which takes two, beside ids that become shorter.
+TEST(IdTableTest, KeepsCodesOnBothSidesOfTwoBytes) {
+  std::mt19937_64 random(8);
+  for (size_t size = 32'740; size < 32'800; ++size) {
+    std::vector<std::string> ids = {std::string(size, '\xff')};
+    for (char& c : ids[0]) {
+      c = static_cast<char>(0x80 | random());
+    }
+    for (char first = 'A'; first < 'o'; ++first) {
+      std::string id(1, first);
+      while (id.size() < 3'000) {
+        id += "and so on, and ";
+      }
+      ids.push_back(id);
+    }
+    ExpectFindsAll(ids, size);
+  }
+}
+
 TEST(IdTableTest, RefusesMalformedSections) {
   const auto parse = [](const std::vector<uint64_t>& sizes,
                         const std::string& suffixes, uint64_t count,
