@@ -32,8 +32,8 @@ class RepairCommandTest(unittest.TestCase):
             path = self.directory / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(contents)
-        built = self.quired("build", "--block-size", "4KiB", "--segment-size", "64KiB",
-                            "-o", "x.quire", "in")
+        built = self.quired("build", "--codec", "zstd", "--block-size", "4KiB",
+                            "--segment-size", "64KiB", "-o", "x.quire", "in")
         self.assertEqual(built.returncode, 0, built.stderr)
         shutil.copytree(self.directory / "x.quire", self.directory / "copy.quire")
         self.good = self.contents("x.quire")
@@ -81,9 +81,9 @@ class RepairCommandTest(unittest.TestCase):
         for archive in ("x.quire", "copy.quire", "third.quire"):
             self.flip(archive, "segment-00000001", 200)
         self.flip("x.quire", "segment-00000000", 200)
-        self.flip("x.quire", "segment-00000000", 20000)
+        self.flip("x.quire", "segment-00000000", 8000)
         self.flip("copy.quire", "segment-00000000", 200)
-        self.flip("third.quire", "segment-00000000", 20000)
+        self.flip("third.quire", "segment-00000000", 8000)
         one = self.quired("repair", "x.quire", "--from", "copy.quire")
         self.assertEqual(one.returncode, 1)
         self.assertIn(b"segment-00000000: NOT REPAIRED: no copy has block 0\n", one.stdout)
