@@ -60,6 +60,8 @@ int main(int argc, char** argv) {
         quire::AddPlanCommand(app, exit_code);
         quire::AddRecompressCommand(app, exit_code);
         quire::AddVerifyCommand(app, exit_code);
+        quire::AddRepairCommand(app, exit_code);
+        quire::AddSalvageCommand(app, exit_code);
         quire::AddInspectCommand(app, exit_code);
         quire::AddServeCommand(app, exit_code);
         quire::AddCheckConfigCommand(app, exit_code);

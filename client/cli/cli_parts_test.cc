@@ -22,10 +22,10 @@
 #include "client/cli/output_file.h"
 #include "client/cli/program_runner.h"
 #include "client/cli/shown_text.h"
-#include "client/cli/tar_format.h"
 #include "client/cli/warc_format.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/tar_format.h"
 
 namespace quire {
 namespace {

@@ -8,12 +8,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-#include "client/cli/tar_format.h"
 #include "client/cli/warc_format.h"
 #include "codecs/base/byte_size.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
 #include "codecs/base/printable_text.h"
+#include "codecs/base/tar_format.h"
 
 namespace quire {
 namespace {

@@ -20,8 +20,8 @@
 
 #include "client/cli/gzip_members.h"
 #include "client/cli/program_runner.h"
-#include "client/cli/tar_format.h"
 #include "client/quire/testing/fake_server.h"
+#include "codecs/base/tar_format.h"
 
 namespace quire {
 namespace {

@@ -3,6 +3,7 @@
 // Damages every byte of an archive in turn. Each time the archive must refuse
 // to open, or refuse to read the block, with a message that names the file, or
 // return exactly the same contents.
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -273,6 +274,44 @@ TEST_F(ArchiveDamageTest, VerifyFindsNothingInAGoodArchive) {
   EXPECT_EQ(report.good_size_bytes, report.info.size_bytes);
   EXPECT_EQ(last.blocks_done, report.info.block_count);
   EXPECT_EQ(last.blocks_total, report.info.block_count);
+}
+
+// Each block is verified by exactly one part, for any number of parts.
+TEST_F(ArchiveDamageTest, PartsTogetherVerifyEachBlockOnce) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
+  for (uint32_t s = 0; s < 2; ++s) {
+    const std::string name = absl::StrCat(path_, "/segment-0000000", s);
+    std::string bytes = ReadTestFile(name);
+    for (uint64_t i = 0; i < archive->SegmentBlockCount(s); ++i) {
+      bytes[archive->BlockExtent({s, i}).offset.value + 8] ^= 1;
+    }
+    WriteTestFile(name, bytes);
+  }
+  const uint64_t block_count = archive->info().block_count;
+  for (uint64_t parts = 1; parts <= block_count + 2; ++parts) {
+    SCOPED_TRACE(parts);
+    std::vector<std::optional<BlockAddress>> damaged;
+    for (uint64_t i = 0; i < parts; ++i) {
+      VerifyOptions options;
+      options.part_index = i;
+      options.part_count = parts;
+      VerifyProgress last;
+      options.on_progress = [&](const VerifyProgress& progress) {
+        last = progress;
+      };
+      QUIRE_ASSERT_OK_AND_ASSIGN(
+          const VerifyReport report,
+          VerifyArchive(path_, options, [&](const ArchiveDamage& damage) {
+            damaged.push_back(damage.block);
+          }));
+      EXPECT_EQ(last.blocks_done, last.blocks_total);
+      EXPECT_EQ(report.damaged_block_count, last.blocks_total);
+      EXPECT_LE(last.blocks_total, block_count / parts + 1);
+    }
+    EXPECT_THAT(damaged, SizeIs(block_count));
+    EXPECT_TRUE(std::ranges::is_sorted(damaged));
+    EXPECT_EQ(std::ranges::adjacent_find(damaged), damaged.end());
+  }
 }
 
 TEST_F(ArchiveDamageTest, VerifyDoesWithTheThreadsItGets) {

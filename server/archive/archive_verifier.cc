@@ -21,6 +21,7 @@
 #include "server/archive/format/layout_section.h"
 #include "server/archive/format/member_count.h"
 #include "server/archive/segment_reader.h"
+#include "server/archive/segment_text.h"
 
 namespace quire {
 namespace {
@@ -61,77 +62,20 @@ void WorkInThreads(uint32_t thread_count, uint64_t count,
   work(next);
 }
 
-// Reads the text of a segment from good blocks; caches the newest ones.
-class TextReader {
- public:
-  // All blocks have at most `block_size_bytes_max` of text.
-  TextReader(const SegmentReader& segment, const PayloadCodec& codec,
-             uint32_t block_size_bytes_max)
-      : segment_(segment),
-        codec_(codec),
-        block_count_max_(kKeptSizeBytes / block_size_bytes_max),
-        scratch_(codec.NewScratch()) {}
-
-  // Returns Checksum64() of a part of the text. Errors: as
-  // SegmentReader::ReadFrame().
-  absl::StatusOr<uint64_t> ChecksumOf(uint64_t offset, uint64_t size_bytes) {
-    const SegmentLayout& layout = segment_.layout();
-    Checksummer64 checksum;
-    const uint64_t end = offset + size_bytes;
-    for (uint64_t run = layout.RunAt(offset); offset < end; ++run) {
-      SegmentLayout::StoredPiece piece = layout.PieceOf(run, offset);
-      piece.size_bytes = std::min(piece.size_bytes, end - offset);
-      offset += piece.size_bytes;
-      uint64_t index = segment_.blocks().BlockAt(piece.stored_offset);
-      uint64_t begin = piece.stored_offset - segment_.blocks().StartOf(index);
-      for (; piece.size_bytes > 0; ++index, begin = 0) {
-        QUIRE_ASSIGN_OR_RETURN(const ByteView block, Block(index));
-        const ByteView part = block.subspan(
-            begin, std::min<uint64_t>(piece.size_bytes, block.size() - begin));
-        checksum.Add(part);
-        piece.size_bytes -= part.size();
-      }
-    }
-    return checksum.Get();
-  }
-
- private:
-  absl::StatusOr<ByteView> Block(uint64_t block_index) {
-    const auto known = std::ranges::find(blocks_, block_index, &Kept::index);
-    if (known != blocks_.end()) {
-      return ByteView(known->text);
-    }
-    if (blocks_.size() < block_count_max_) {
-      blocks_.emplace_back();
-      oldest_ = blocks_.size() - 1;
-    }
-    Kept& kept = blocks_[oldest_];
-    oldest_ = (oldest_ + 1) % blocks_.size();
-    kept.index = UINT64_MAX;
-    QUIRE_RETURN_IF_ERROR(segment_.ReadFrame(block_index, frame_).status());
-    kept.text.resize(segment_.BlockSizeBytes(block_index));
-    QUIRE_RETURN_IF_ERROR(segment_.DecodeCheckedFrame(
-        block_index, frame_, kept.text, codec_, *scratch_));
-    kept.index = block_index;
-    return ByteView(kept.text);
-  }
-
-  struct Kept {
-    uint64_t index = UINT64_MAX;
-    std::vector<uint8_t> text;
-  };
-
-  static constexpr uint64_t kKeptSizeBytes = 16 << 20;
-
-  const SegmentReader& segment_;
-  const PayloadCodec& codec_;
-  const uint64_t block_count_max_;
-  const std::unique_ptr<PayloadCodec::Scratch> scratch_;
-  std::vector<uint8_t> frame_;
-  std::vector<Kept> blocks_;
-  // Index of the entry to replace next.
-  size_t oldest_ = 0;
-};
+// Returns Checksum64() of a part of the text. Errors: as
+// SegmentReader::ReadFrame().
+absl::StatusOr<uint64_t> ChecksumOf(SegmentText& text, uint64_t offset,
+                                    uint64_t size_bytes) {
+  Checksummer64 checksum;
+  QUIRE_RETURN_IF_ERROR(text.Visit(
+      offset, size_bytes, [&](uint64_t, const absl::StatusOr<ByteView>& part) {
+        if (part.ok()) {
+          checksum.Add(*part);
+        }
+        return part.status();
+      }));
+  return checksum.Get();
+}
 
 class Verifier {
  public:
@@ -156,8 +100,22 @@ class Verifier {
 
   void MakeCodec();
   absl::StatusOr<std::string> ReadSymbolTable();
-  void VerifySegment(uint32_t segment_index);
-  void VerifyBlocks(uint32_t segment_index, const SegmentReader& segment);
+  // Returns the first block of a part, among those of all segments.
+  uint64_t PartStart(uint64_t part_index) const;
+
+  // Blocks of a segment.
+  struct BlockRange {
+    uint64_t begin = 0;
+    uint64_t end = 0;
+  };
+
+  // Returns the blocks of the segment in the part, if that includes the
+  // segment. `first_block` is the number of blocks before it.
+  std::optional<BlockRange> InPart(const ManifestSegment& segment,
+                                   uint64_t first_block) const;
+  void VerifySegment(uint32_t segment_index, BlockRange range);
+  void VerifyBlocks(uint32_t segment_index, const SegmentReader& segment,
+                    BlockRange range);
   // Compares the counted members with the manifest.
   void VerifyMembers();
   std::vector<BlockResult> ReadBatch(const SegmentReader& segment,
@@ -221,7 +179,8 @@ class Verifier {
 VerifyReport Verifier::Run() {
   const Manifest& manifest = directory_.manifest;
   report_.info = manifest.Describe(directory_.manifest_file.size_bytes);
-  progress_.blocks_total = report_.info.block_count;
+  progress_.blocks_total =
+      PartStart(options_.part_index + 1) - PartStart(options_.part_index);
   if (manifest.DeriveUuid() != manifest.uuid) {
     ArchiveDamage damage;
     damage.status =
@@ -230,14 +189,39 @@ VerifyReport Verifier::Run() {
     Report(damage);
   }
   MakeCodec();
+  uint64_t first_block = 0;
   for (uint32_t i = 0; i < manifest.segments.size(); ++i) {
-    VerifySegment(i);
+    if (const auto range = InPart(manifest.segments[i], first_block)) {
+      VerifySegment(i, *range);
+    }
+    first_block += manifest.segments[i].block_count;
     segment_start_ += manifest.segments[i].size_bytes;
     first_ordinal_ += manifest.segments[i].document_count;
   }
   VerifyMembers();
   AddProgress(0);
   return report_;
+}
+
+uint64_t Verifier::PartStart(uint64_t part_index) const {
+  const uint64_t count = report_.info.block_count;
+  // The product would overflow.
+  return count / options_.part_count * part_index +
+         std::min(count % options_.part_count, part_index);
+}
+
+std::optional<Verifier::BlockRange> Verifier::InPart(
+    const ManifestSegment& segment, uint64_t first_block) const {
+  const uint64_t part_begin = PartStart(options_.part_index);
+  const uint64_t part_end = PartStart(options_.part_index + 1);
+  const uint64_t begin = std::max(part_begin, first_block);
+  const uint64_t end = std::min(part_end, first_block + segment.block_count);
+  if (segment.block_count == 0 && options_.part_index == 0) {
+    return BlockRange{};
+  }
+  return begin < end
+             ? std::optional(BlockRange{begin - first_block, end - first_block})
+             : std::nullopt;
 }
 
 void Verifier::MakeCodec() {
@@ -296,7 +280,7 @@ absl::StatusOr<std::string> Verifier::ReadSymbolTable() {
   return table;
 }
 
-void Verifier::VerifySegment(uint32_t segment_index) {
+void Verifier::VerifySegment(uint32_t segment_index, BlockRange range) {
   const Manifest& manifest = directory_.manifest;
   const ManifestSegment& expected = manifest.segments[segment_index];
   absl::StatusOr<SegmentFile> file = std::move(files_.segments[segment_index]);
@@ -321,20 +305,19 @@ void Verifier::VerifySegment(uint32_t segment_index) {
           "document: quired serve --skip-broken serves it without this index";
       Report(damage);
     }
-    VerifyBlocks(segment_index, *segment);
+    VerifyBlocks(segment_index, *segment, range);
   } else {
     SalvageSegment(segment_index, &file->file, segment.status());
   }
 }
 
 void Verifier::VerifyBlocks(uint32_t segment_index,
-                            const SegmentReader& segment) {
+                            const SegmentReader& segment, BlockRange range) {
   uint64_t chain = 0;
-  bool all_good = true;
-  for (uint64_t first = 0; first < segment.block_count();
+  bool all_good = range.end - range.begin == segment.block_count();
+  for (uint64_t first = range.begin; first < range.end;
        first += kBatchBlockCount) {
-    const uint64_t count =
-        std::min(kBatchBlockCount, segment.block_count() - first);
+    const uint64_t count = std::min(kBatchBlockCount, range.end - first);
     const std::vector<BlockResult> results = ReadBatch(segment, first, count);
     for (uint64_t i = 0; i < count; ++i) {
       const BlockAddress block = {segment_index, first + i};
@@ -444,11 +427,11 @@ void Verifier::VerifyText(const SegmentReader& segment) {
   }
   std::vector<absl::Status> results(checksums->size());
   WorkInThreads(options_.thread_count, results.size(), [&](const Next& next) {
-    TextReader reader(segment, *codec_,
-                      directory_.manifest.block_size_bytes_max);
+    SegmentText text(segment, codec_.get(),
+                     directory_.manifest.block_size_bytes_max);
     while (const std::optional<uint64_t> i = next()) {
       const TextChecksum& expected = (*checksums)[*i];
-      const auto found = reader.ChecksumOf(starts[*i], expected.size_bytes);
+      const auto found = ChecksumOf(text, starts[*i], expected.size_bytes);
       results[*i] = found.status();
       if (found.ok() && *found != expected.checksum) {
         results[*i] = InFile(

@@ -52,6 +52,12 @@ struct VerifyProgress {
 struct VerifyOptions {
   // At least 1; fewer threads run if the system refuses more.
   uint32_t thread_count = 1;
+  // Verify only part `part_index` of `part_count` parts of about equal numbers
+  // of blocks. A segment's checksum over all blocks, and its text with a
+  // layout, are checked if the part has all its blocks. REQUIRES: part_index <
+  // part_count.
+  uint64_t part_index = 0;
+  uint64_t part_count = 1;
   // Limit on the size of ArchiveDamage::documents.
   size_t documents_max = 100;
   // Called on the calling thread, periodically and at the end.

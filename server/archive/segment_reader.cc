@@ -10,7 +10,9 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/checksum.h"
+#include "codecs/base/endian.h"
 #include "codecs/base/status_macros.h"
+#include "codecs/base/varint.h"
 #include "server/archive/format/block_frame.h"
 #include "server/archive/format/column.h"
 #include "server/archive/format/section_compression.h"
@@ -23,34 +25,6 @@ namespace {
 // Upper bound on the objects of a segment without their arrays, with a path of
 // about a hundred bytes.
 constexpr uint64_t kSegmentFixedMemoryBytes = 3 << 10;
-
-absl::string_view SectionName(uint32_t type) {
-  switch (static_cast<SectionType>(type)) {
-    case SectionType::kBlockSizes:
-      return "block index";
-    case SectionType::kDocumentSizes:
-      return "document sizes";
-    case SectionType::kDocumentIds:
-      return "document ids";
-    case SectionType::kDocumentOrder:
-      return "document order";
-    case SectionType::kCaptureTimes:
-      return "capture times";
-    case SectionType::kMediaTypes:
-      return "media types";
-    case SectionType::kRecordTypes:
-      return "record types";
-    case SectionType::kLayout:
-      return "layout";
-    case SectionType::kBlockSpans:
-      return "block spans";
-    case SectionType::kIdRuns:
-      return "id runs";
-    case SectionType::kTextChecksums:
-      return "text checksums";
-  }
-  return "unknown section";
-}
 
 absl::Status Differs(absl::string_view what, uint64_t found,
                      uint64_t expected) {
@@ -123,6 +97,186 @@ absl::Status CompareWithManifest(const SegmentFooter& footer,
   return absl::OkStatus();
 }
 
+// Reads bytes of a damaged file; those that cannot be read become 0.
+void ReadOrZero(int fd, uint64_t offset, MutableByteView out) {
+  constexpr size_t kSectorSizeBytes = 4096;
+  if (ReadExactly(fd, offset, out, "").ok()) {
+    return;
+  }
+  while (!out.empty()) {
+    const MutableByteView sector = out.first(std::min<size_t>(
+        out.size(), kSectorSizeBytes - offset % kSectorSizeBytes));
+    if (!ReadExactly(fd, offset, sector, "").ok()) {
+      std::ranges::fill(sector, uint8_t{0});
+    }
+    offset += sector.size();
+    out = out.subspan(sector.size());
+  }
+}
+
+// Returns the method of a section whose table entry is lost.
+CompressionMethod GuessMethod(ByteView stored, uint64_t size_bytes) {
+  constexpr std::array<uint8_t, 4> kZstdMagic = {0x28, 0xB5, 0x2F, 0xFD};
+  if (stored.size() == size_bytes) {
+    return CompressionMethod::kNone;
+  }
+  return stored.size() >= kZstdMagic.size() &&
+                 std::ranges::equal(stored.first(kZstdMagic.size()), kZstdMagic)
+             ? CompressionMethod::kZstd
+             : CompressionMethod::kXz;
+}
+
+// Returns the blocks of a segment whose spans are lost, if all blocks except
+// the last must have `block_size_bytes`.
+std::optional<BlockSpans> EqualBlocks(const ManifestSegment& expected,
+                                      uint32_t block_size_bytes) {
+  if (!expected.HasEqualBlocks(block_size_bytes)) {
+    return std::nullopt;
+  }
+  std::vector<BlockSpan> spans;
+  const uint64_t full_count =
+      expected.stored_text_size_bytes / block_size_bytes;
+  if (full_count > 0) {
+    spans.push_back({full_count, block_size_bytes});
+  }
+  if (expected.stored_text_size_bytes % block_size_bytes != 0) {
+    spans.push_back({1, expected.stored_text_size_bytes % block_size_bytes});
+  }
+  return BlockSpans(spans);
+}
+
+// Returns the number of spans of a section, which does not state it. Any number
+// if they do not describe the segment.
+uint64_t CountSpans(ByteView section, const ManifestSegment& segment) {
+  // Two columns of equal length: their widths and their size give the length.
+  if (section.size() < 2) {
+    return 0;
+  }
+  const uint64_t first_width = section[0];
+  for (uint64_t width = 0; width <= 8; ++width) {
+    const uint64_t count =
+        (section.size() - 2) / std::max<uint64_t>(first_width + width, 1);
+    if (BlockSpans::Parse(section,
+                          {.block_count = segment.block_count,
+                           .size_bytes = segment.stored_text_size_bytes,
+                           .span_count = count,
+                           .block_size_bytes_max = kBlockSizeBytesMax})
+            .ok()) {
+      return count;
+    }
+  }
+  return 0;
+}
+
+// Searches a damaged segment for its frames, whose checksums name the block.
+class FrameSearch {
+ public:
+  FrameSearch(int fd, uint32_t segment_number, uint64_t blocks_end,
+              const BlockSpans& blocks)
+      : fd_(fd),
+        segment_number_(segment_number),
+        blocks_end_(blocks_end),
+        blocks_(blocks) {}
+
+  // Returns the start of each frame, and the end of the last. Frames that are
+  // not found share the bytes between their neighbours.
+  EliasFano Run() {
+    const uint64_t count = blocks_.block_count();
+    EliasFano::Builder frames(count + 1, blocks_end_);
+    uint64_t position = kSegmentHeaderSizeBytes;
+    for (uint64_t i = 0; i < count;) {
+      const uint64_t size_bytes = FrameSizeAt(i, position);
+      if (size_bytes > 0) {
+        frames.Add(position);
+        position += size_bytes;
+        ++i;
+        continue;
+      }
+      const Found next = FindNext(i, position);
+      for (uint64_t lost = i; lost < next.block_index; ++lost) {
+        frames.Add(position + (lost - i));
+      }
+      i = next.block_index;
+      position = next.offset;
+    }
+    frames.Add(blocks_end_);
+    return std::move(frames).Build();
+  }
+
+ private:
+  struct Found {
+    uint64_t block_index = 0;
+    uint64_t offset = 0;
+  };
+
+  static constexpr uint64_t kFrameSizeBytesMin = kFrameOverheadSizeBytes + 1;
+  // Blocks that may be lost together before one that is found.
+  static constexpr uint64_t kLostMax = 64;
+  static constexpr size_t kWindowSizeBytes = size_t{4} << 20;
+
+  // Valid until the next call. REQUIRES: the bytes are before the sections.
+  ByteView BytesAt(uint64_t offset, size_t size_bytes) {
+    if (offset < window_start_ ||
+        offset + size_bytes > window_start_ + window_.size()) {
+      window_.resize(
+          std::min<uint64_t>(kWindowSizeBytes, blocks_end_ - offset));
+      window_start_ = offset;
+      ReadOrZero(fd_, offset, window_);
+    }
+    return ByteView(window_).subspan(offset - window_start_, size_bytes);
+  }
+
+  // Returns the size of the undamaged frame of a block at `offset`; 0 if there
+  // is none.
+  uint64_t FrameSizeAt(uint64_t block_index, uint64_t offset) {
+    if (blocks_end_ - offset < kFrameSizeBytesMin) {
+      return 0;
+    }
+    const auto word = ParseFrameWord(LoadLittleEndian<uint32_t>(
+        BytesAt(offset, kFrameWordSizeBytes).data()));
+    if (!word.ok() || word->payload_size_bytes > blocks_.SizeOf(block_index)) {
+      return 0;
+    }
+    const size_t size_bytes =
+        word->payload_size_bytes + kFrameOverheadSizeBytes;
+    // The frames after it must fit, too.
+    if (size_bytes > blocks_end_ - offset ||
+        (blocks_end_ - offset - size_bytes) / kFrameSizeBytesMin <
+            blocks_.block_count() - block_index - 1) {
+      return 0;
+    }
+    return CheckFrame({segment_number_, block_index},
+                      BytesAt(offset, size_bytes))
+                   .ok()
+               ? size_bytes
+               : 0;
+  }
+
+  // Returns the first undamaged frame past block `lost` at `offset`; the end of
+  // all blocks if none is found.
+  Found FindNext(uint64_t lost, uint64_t offset) {
+    const uint64_t count = blocks_.block_count();
+    for (uint64_t at = offset + kFrameSizeBytesMin; at < blocks_end_; ++at) {
+      const uint64_t last =
+          std::min({count - 1, lost + kLostMax,
+                    lost + (at - offset) / kFrameSizeBytesMin});
+      for (uint64_t i = lost + 1; i <= last; ++i) {
+        if (FrameSizeAt(i, at) > 0) {
+          return {.block_index = i, .offset = at};
+        }
+      }
+    }
+    return {.block_index = count, .offset = blocks_end_};
+  }
+
+  const int fd_;
+  const uint32_t segment_number_;
+  const uint64_t blocks_end_;
+  const BlockSpans& blocks_;
+  std::vector<uint8_t> window_;
+  uint64_t window_start_ = 0;
+};
+
 }  // namespace
 
 absl::StatusOr<SegmentReader> SegmentReader::Open(
@@ -143,9 +297,14 @@ absl::StatusOr<SegmentReader> SegmentReader::Open(
                      "; restore the archive from a copy"));
   }
   QUIRE_RETURN_IF_ERROR(
-      InFile(segment.file_, segment.ReadHeaderAndFooter(manifest, expected)));
+      InFile(segment.file_, segment.ReadHeader(manifest, expected)));
+  QUIRE_RETURN_IF_ERROR(
+      InFile(segment.file_, segment.ReadFooter(expected.file_size_bytes)));
+  QUIRE_RETURN_IF_ERROR(
+      InFile(segment.file_, CompareWithManifest(segment.footer_, expected)));
   QUIRE_RETURN_IF_ERROR(InFile(
-      segment.file_, segment.ReadBlockIndex(manifest, expected, cancel)));
+      segment.file_, segment.ReadBlockSpans(manifest, expected, cancel)));
+  QUIRE_RETURN_IF_ERROR(InFile(segment.file_, segment.ReadBlockSizes(cancel)));
   std::vector<absl::Status> damages;
   QUIRE_RETURN_IF_ERROR(
       InFile(segment.file_,
@@ -161,14 +320,204 @@ absl::StatusOr<SegmentReader> SegmentReader::Open(
   return segment;
 }
 
-absl::Status SegmentReader::ReadHeaderAndFooter(
-    const Manifest& manifest, const ManifestSegment& expected) {
+absl::StatusOr<SegmentReader> SegmentReader::OpenDamaged(
+    const SegmentFile& file, const Manifest& manifest,
+    const ManifestSegment& expected, std::vector<absl::Status>& damages) {
+  SegmentReader segment;
+  segment.file_ = file.file.path;
+  segment.fd_ = file.file.fd.get();
+  const auto note = [&](const absl::Status& status) {
+    if (!status.ok()) {
+      damages.push_back(InFile(segment.file_, status));
+    }
+    return status.ok();
+  };
+  if (const absl::Status size =
+          CheckFileSize(file.file, expected.file_size_bytes);
+      !size.ok()) {
+    damages.push_back(size);
+  }
+  if (!note(segment.ReadHeader(manifest, expected))) {
+    // The seed of the checksums of blocks.
+    segment.header_.number = expected.number;
+  }
+  absl::Status footer = absl::DataLossError("it has no trailer");
+  if (expected.file_size_bytes >= kSegmentHeaderSizeBytes + kTrailerSizeBytes) {
+    footer = segment.ReadFooter(expected.file_size_bytes);
+  }
+  if (footer.ok()) {
+    footer = CompareWithManifest(segment.footer_, expected);
+  }
+  if (!note(footer)) {
+    std::vector<absl::Status> unproved;
+    QUIRE_RETURN_IF_ERROR(InFile(
+        segment.file_,
+        segment.RecoverFooter(expected, file.file.size_bytes(), unproved)));
+    for (const absl::Status& status : unproved) {
+      note(status);
+    }
+  }
+  const absl::Status spans =
+      segment.ReadBlockSpans(manifest, expected, nullptr);
+  if (!note(spans)) {
+    auto blocks = EqualBlocks(expected, manifest.block_size_bytes);
+    if (!blocks.has_value()) {
+      return InFile(segment.file_, spans);
+    }
+    segment.blocks_ = *std::move(blocks);
+  }
+  if (!note(segment.ReadBlockSizes(nullptr))) {
+    segment.frames_ = FrameSearch(segment.fd_, expected.number,
+                                  segment.footer_.blocks_end, segment.blocks_)
+                          .Run();
+  }
+  std::vector<absl::Status> index_damages;
+  QUIRE_RETURN_IF_ERROR(InFile(
+      segment.file_, segment.ReadDocumentIndex(nullptr, &index_damages)));
+  for (const absl::Status& status : index_damages) {
+    note(status);
+  }
+  if (expected.has_layout() !=
+      (segment.footer_.Find(SectionType::kLayout) != nullptr)) {
+    return InFile(segment.file_, absl::DataLossError("the layout is missing"));
+  }
+  QUIRE_RETURN_IF_ERROR(
+      InFile(segment.file_, segment.ReadLayout(expected, nullptr)));
+  return segment;
+}
+
+absl::StatusOr<ManifestSegment> SegmentReader::Describe(
+    const ReadableFile& file, const SegmentHeader& header) {
+  SegmentReader segment;
+  segment.file_ = file.path;
+  segment.fd_ = file.fd.get();
+  segment.header_ = header;
+  if (file.size_bytes() < kSegmentHeaderSizeBytes + kTrailerSizeBytes) {
+    return absl::DataLossError(
+        absl::StrCat(file.path, ": is ", file.size_bytes(),
+                     " bytes long, which is too short for a segment"));
+  }
+  QUIRE_RETURN_IF_ERROR(
+      InFile(file.path, segment.ReadFooter(file.size_bytes())));
+  const SegmentFooter& footer = segment.footer_;
+  ManifestSegment found;
+  found.number = header.number;
+  found.file_size_bytes = file.size_bytes();
+  found.block_count = footer.block_count;
+  found.document_count = footer.document_count;
+  found.size_bytes = footer.size_bytes;
+  found.id_size_bytes = footer.id_size_bytes;
+  found.footer_checksum = footer.checksum;
+  found.stored_text_size_bytes = footer.size_bytes;
+  found.run_count = footer.size_bytes == 0 ? 0 : 1;
+  found.derived_id_count = footer.derived_id_count;
+  for (const SectionEntry& entry : footer.sections) {
+    found.sections.push_back({.type = entry.type,
+                              .size_bytes = entry.size_bytes,
+                              .stored_size_bytes = entry.stored_size_bytes});
+  }
+  if (const SectionEntry* const entry = footer.Find(SectionType::kLayout)) {
+    const auto section = segment.ReadSection(*entry, nullptr);
+    QUIRE_RETURN_IF_ERROR(InFile(file.path, section.status()));
+    ByteView bytes = AsBytes(*section);
+    const auto size_bytes = TakeVarint(bytes);
+    QUIRE_RETURN_IF_ERROR(InFile(file.path, size_bytes.status()));
+    const auto count = TakeVarint(bytes);
+    QUIRE_RETURN_IF_ERROR(InFile(file.path, count.status()));
+    if (*size_bytes == 0 || *size_bytes > footer.size_bytes || *count < 2 ||
+        *count > section->size()) {
+      return InFile(file.path,
+                    absl::DataLossError(absl::StrCat(
+                        "layout: ", *count, " runs in ", *size_bytes,
+                        " bytes of stored text of ", footer.size_bytes)));
+    }
+    found.stored_text_size_bytes = *size_bytes;
+    found.run_count = *count;
+  }
+  // Without spans OpenDamaged() decides whether the blocks can be equal.
+  found.span_count = std::min<uint64_t>(footer.block_count, 2);
+  if (const SectionEntry* const entry = footer.Find(SectionType::kBlockSpans)) {
+    const auto section = segment.ReadSection(*entry, nullptr);
+    if (section.ok()) {
+      found.span_count = CountSpans(AsBytes(*section), found);
+    }
+  }
+  return found;
+}
+
+absl::Status SegmentReader::RecoverFooter(const ManifestSegment& expected,
+                                          uint64_t found_size_bytes,
+                                          std::vector<absl::Status>& damages) {
+  uint64_t end = kSegmentHeaderSizeBytes + kTrailerSizeBytes +
+                 expected.sections.size() * kSectionEntrySizeBytes;
+  for (const ManifestSection& section : expected.sections) {
+    end += section.stored_size_bytes;
+  }
+  constexpr uint64_t kFrameSizeBytesMin = kFrameOverheadSizeBytes + 1;
+  if (end > expected.file_size_bytes ||
+      (expected.file_size_bytes - end) / kFrameSizeBytesMin <
+          expected.block_count) {
+    return absl::DataLossError(
+        "the sections that the manifest describes do not fit the file");
+  }
+  footer_ = SegmentFooter();
+  footer_.block_count = expected.block_count;
+  footer_.document_count = expected.document_count;
+  footer_.size_bytes = expected.size_bytes;
+  footer_.id_size_bytes = expected.id_size_bytes;
+  footer_.blocks_end = kSegmentHeaderSizeBytes + expected.file_size_bytes - end;
+  footer_.derived_id_count = expected.derived_id_count;
+  std::vector<uint8_t> tail(expected.sections.size() * kSectionEntrySizeBytes +
+                            kTrailerSizeBytes);
+  ReadOrZero(fd_, expected.file_size_bytes - tail.size(), tail);
+  FieldReader table{ByteView(tail)};
+  std::vector<absl::Status> unproved;
+  uint64_t offset = footer_.blocks_end;
+  for (const ManifestSection& section : expected.sections) {
+    SectionEntry entry = {.type = section.type,
+                          .offset = offset,
+                          .stored_size_bytes = section.stored_size_bytes,
+                          .size_bytes = section.size_bytes};
+    offset += section.stored_size_bytes;
+    table.Skip(kSectionEntrySizeBytes - sizeof(uint64_t));
+    const auto stated_checksum = table.Integer<uint64_t>();
+    if (offset > found_size_bytes) {
+      damages.push_back(absl::DataLossError(absl::StrCat(
+          SectionName(section.type), " is missing: the file is cut")));
+      continue;
+    }
+    std::string stored(section.stored_size_bytes, '\0');
+    ReadOrZero(fd_, entry.offset, AsMutableBytes(stored));
+    entry.method = GuessMethod(AsBytes(stored), entry.size_bytes);
+    entry.checksum = Checksum64(AsBytes(stored));
+    if (stated_checksum != entry.checksum) {
+      unproved.push_back(absl::DataLossError(
+          absl::StrCat(SectionName(section.type),
+                       " has no checksum that proves it: the section or its "
+                       "checksum is damaged; it is used if it is consistent")));
+    }
+    footer_.sections.push_back(entry);
+  }
+  // After the five counts and offsets of the trailer.
+  table.Skip(5 * sizeof(uint64_t));
+  footer_.block_chain = table.Integer<uint64_t>();
+  EncodeSegmentFooter(footer_, expected.number);
+  if (footer_.checksum == expected.footer_checksum) {
+    return absl::OkStatus();
+  }
+  damages.insert(damages.end(), unproved.begin(), unproved.end());
+  return absl::OkStatus();
+}
+
+absl::Status SegmentReader::ReadHeader(const Manifest& manifest,
+                                       const ManifestSegment& expected) {
   std::array<uint8_t, kSegmentHeaderSizeBytes> header_bytes;
   QUIRE_RETURN_IF_ERROR(ReadExactly(fd_, 0, header_bytes, "header"));
   QUIRE_ASSIGN_OR_RETURN(header_, ParseSegmentHeader(header_bytes));
-  QUIRE_RETURN_IF_ERROR(CompareWithManifest(header_, manifest, expected));
+  return CompareWithManifest(header_, manifest, expected);
+}
 
-  const uint64_t file_size_bytes = expected.file_size_bytes;
+absl::Status SegmentReader::ReadFooter(uint64_t file_size_bytes) {
   const size_t tail_size_bytes = static_cast<size_t>(std::min<uint64_t>(
       kFooterSizeBytesMax, file_size_bytes - kSegmentHeaderSizeBytes));
   std::vector<uint8_t> tail(tail_size_bytes);
@@ -185,7 +534,7 @@ absl::Status SegmentReader::ReadHeaderAndFooter(
   QUIRE_ASSIGN_OR_RETURN(footer_,
                          ParseSegmentFooter(bytes.last(footer_size_bytes),
                                             file_size_bytes, header_.number));
-  return CompareWithManifest(footer_, expected);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> SegmentReader::ReadSection(
@@ -205,28 +554,36 @@ absl::StatusOr<std::string> SegmentReader::ReadSection(
   return section;
 }
 
-absl::Status SegmentReader::ReadBlockIndex(const Manifest& manifest,
+absl::Status SegmentReader::ReadBlockSpans(const Manifest& manifest,
                                            const ManifestSegment& expected,
                                            const std::atomic<bool>* cancel) {
   if (footer_.block_count == 0) {
     return absl::OkStatus();
   }
   const SectionEntry* const spans = footer_.Find(SectionType::kBlockSpans);
-  const SectionEntry* const sizes = footer_.Find(SectionType::kBlockSizes);
-  if (spans == nullptr || sizes == nullptr) {
-    return absl::DataLossError("there are blocks, but no block index");
+  if (spans == nullptr) {
+    return absl::DataLossError("there are blocks, but no block spans");
   }
-  {
-    QUIRE_ASSIGN_OR_RETURN(const std::string section,
-                           ReadSection(*spans, cancel));
-    auto blocks = BlockSpans::Parse(
-        AsBytes(section),
-        {.block_count = expected.block_count,
-         .size_bytes = expected.stored_text_size_bytes,
-         .span_count = expected.span_count,
-         .block_size_bytes_max = manifest.block_size_bytes_max});
-    QUIRE_RETURN_IF_ERROR(InFile("block spans", blocks.status()));
-    blocks_ = *std::move(blocks);
+  QUIRE_ASSIGN_OR_RETURN(const std::string section,
+                         ReadSection(*spans, cancel));
+  auto blocks = BlockSpans::Parse(
+      AsBytes(section),
+      {.block_count = expected.block_count,
+       .size_bytes = expected.stored_text_size_bytes,
+       .span_count = expected.span_count,
+       .block_size_bytes_max = manifest.block_size_bytes_max});
+  QUIRE_RETURN_IF_ERROR(InFile("block spans", blocks.status()));
+  blocks_ = *std::move(blocks);
+  return absl::OkStatus();
+}
+
+absl::Status SegmentReader::ReadBlockSizes(const std::atomic<bool>* cancel) {
+  if (footer_.block_count == 0) {
+    return absl::OkStatus();
+  }
+  const SectionEntry* const sizes = footer_.Find(SectionType::kBlockSizes);
+  if (sizes == nullptr) {
+    return absl::DataLossError("there are blocks, but no block index");
   }
   QUIRE_ASSIGN_OR_RETURN(const std::string section,
                          ReadSection(*sizes, cancel));
@@ -373,6 +730,11 @@ absl::Status SegmentReader::CheckBlock(uint64_t block_index,
 absl::StatusOr<uint64_t> SegmentReader::ReadFrame(
     uint64_t block_index, std::vector<uint8_t>& frame) const {
   const Extent extent = BlockExtent(block_index);
+  if (frames_[block_index + 1] - frames_[block_index] >
+      BlockSizeBytes(block_index) + kFrameOverheadSizeBytes) {
+    // See OpenDamaged().
+    return InBlock(block_index, absl::DataLossError("it was not found"));
+  }
   frame.resize(extent.size_bytes);
   QUIRE_RETURN_IF_ERROR(
       ReadExactly(extent.fd, extent.offset.value, frame,

@@ -40,6 +40,23 @@ class SegmentReader {
       const ManifestSegment& expected, const std::atomic<bool>* cancel,
       std::vector<absl::Status>* index_damages = nullptr);
 
+  // Opens as much of a damaged segment as can be used, for offline use. Adds
+  // the damage to `damages`. Without its header, section table and trailer it
+  // uses what `expected` describes; without the offsets of its blocks it
+  // searches for them; without an index of ids or attributes documents have
+  // none. Blocks that are not found fail in ReadFrame(). Errors: as Open(), if
+  // no document can be read: sizes of blocks or documents
+  //   or the layout are unusable.
+  static absl::StatusOr<SegmentReader> OpenDamaged(
+      const SegmentFile& file, const Manifest& manifest,
+      const ManifestSegment& expected, std::vector<absl::Status>& damages);
+
+  // Describes a segment whose manifest is lost, from its trailer and sections.
+  // The result fits OpenDamaged(). Errors: DataLoss  the trailer or the layout
+  // is damaged.
+  static absl::StatusOr<ManifestSegment> Describe(const ReadableFile& file,
+                                                  const SegmentHeader& header);
+
   // Path of the file, for messages.
   const std::string& file() const { return file_; }
 
@@ -93,11 +110,19 @@ class SegmentReader {
 
  private:
   SegmentReader() = default;
-  absl::Status ReadHeaderAndFooter(const Manifest& manifest,
-                                   const ManifestSegment& expected);
-  absl::Status ReadBlockIndex(const Manifest& manifest,
+  absl::Status ReadHeader(const Manifest& manifest,
+                          const ManifestSegment& expected);
+  absl::Status ReadFooter(uint64_t file_size_bytes);
+  // Makes a footer from `expected`, the sections themselves, and what is left
+  // of the section table. The file has `found_size_bytes`. Adds sections that
+  // are missing, or whose contents no checksum proves, to `damages`.
+  absl::Status RecoverFooter(const ManifestSegment& expected,
+                             uint64_t found_size_bytes,
+                             std::vector<absl::Status>& damages);
+  absl::Status ReadBlockSpans(const Manifest& manifest,
                               const ManifestSegment& expected,
                               const std::atomic<bool>* cancel);
+  absl::Status ReadBlockSizes(const std::atomic<bool>* cancel);
   absl::Status ReadDocumentIndex(const std::atomic<bool>* cancel,
                                  std::vector<absl::Status>* index_damages);
   absl::Status InBlock(uint64_t block_index, const absl::Status& status) const;

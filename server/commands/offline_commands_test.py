@@ -91,6 +91,9 @@ class OfflineCommandsTest(unittest.TestCase):
         self.assertEqual(verified.returncode, 0)
         self.assertIn(b"whole", verified.stdout)
         self.assertEqual(verified.stderr, b"")
+        part = self.run_quired("verify", "--part", "2/2", "x.quire")
+        self.assertEqual(part.returncode, 0)
+        self.assertIn(b"x.quire, part 2/2: whole: 1 good block", part.stdout)
 
     def test_the_objective_chooses_what_is_not_given(self):
         for objective, codec in (("speed", "rlz:1"), ("balanced", "rlz:2"),
@@ -500,7 +503,7 @@ class OfflineCommandsTest(unittest.TestCase):
         cases = [
             # Exit code, part of the message, arguments.
             (2, "Usage: quired", []),
-            (2, 'must be one of build, plan, recompress, verify, inspect, serve, check-config, token, got "biuld"', ["biuld", "in"]),
+            (2, 'must be one of build, plan, recompress, verify, repair, salvage, inspect, serve, check-config, token, got "biuld"', ["biuld", "in"]),
             (2, "--output", ["build", "in"]),
             (2, "INPUT", good),
             (2, 'unknown option "--blok-size"', ["build", "--blok-size", "4KiB", "in"]),
@@ -569,6 +572,10 @@ class OfflineCommandsTest(unittest.TestCase):
             (1, "no such directory", [*recompress, "no/y.quire"]),
             (2, "ARCHIVE", ["verify"]),
             (2, '--threads: must be 1 to 1024, got "x"', ["verify", "--threads", "x", "x.quire"]),
+            (2, '--part must be N/T with 1 <= N <= T <= 1000000, like 3/14, got "0/3"',
+             ["verify", "--part", "0/3", "x.quire"]),
+            (2, 'got "4/3"', ["verify", "--part", "4/3", "x.quire"]),
+            (2, 'got "3"', ["verify", "--part", "3", "x.quire"]),
             (3, "missing", ["verify", "missing"]),
             (1, "claims format version 0, expected 4; the file is damaged", ["verify", "v0"]),
             (3, "version 3, which a pre-release wrote: build the archive again", ["verify", "v3"]),
@@ -614,7 +621,7 @@ class OfflineCommandsTest(unittest.TestCase):
 
     def test_help(self):
         for arguments in [["--help"], ["build", "--help"], ["recompress", "--help"], ["verify", "-h"],
-                          ["inspect", "--help"]]:
+                          ["repair", "--help"], ["salvage", "--help"], ["inspect", "--help"]]:
             result = self.run_quired(*arguments)
             self.assertEqual(result.returncode, 0)
             self.assertIn(b"Usage: quired", result.stdout)

@@ -25,6 +25,12 @@ void AddPlanCommand(CLI::App& app, int& exit_code);
 // recompress: converts an archive to another codec.
 void AddRecompressCommand(CLI::App& app, int& exit_code);
 
+// repair: replaces the damaged parts of an archive by those of copies.
+void AddRepairCommand(CLI::App& app, int& exit_code);
+
+// salvage: saves the documents of a damaged archive that still decode.
+void AddSalvageCommand(CLI::App& app, int& exit_code);
+
 // serve: serves until SIGTERM or SIGINT. Exit code 0 after a drain, 1 if it
 // could not start, 2 for an error in the command line or the configuration
 // file.

@@ -138,6 +138,14 @@ void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
       ->type_name("FILE");
   subcommand
       ->add_option(
+          "--withdrawn", arguments->withdrawn,
+          "File of withdrawn documents, one rule on each line: "
+          "ARCHIVES id|prefix VALUE exclude|block. Documents are as if "
+          "absent, or PERMISSION_DENIED; ranges and scans have zeros "
+          "in their place. Read again on SIGHUP")
+      ->type_name("FILE");
+  subcommand
+      ->add_option(
           "--quota", arguments->quota,
           "Limits of each client: calls=N and bytes=SIZE per second "
           "(decoded), streams=N at a time, separated by commas. A "
@@ -165,6 +173,19 @@ void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
                 "Cancel a call whose client has accepted nothing of its "
                 "answer for this long");
   AddDrainOptions(*subcommand, *arguments);
+  AddTimeOption(*subcommand, "--scrub-interval", arguments->scrub_interval,
+                {.max = absl::Hours(24) * 366},
+                "Read and check every stored block once in this time, past all "
+                "caches and after the reads of clients, like 336h. Default: "
+                "never")
+      ->default_str("");
+  AddByteSizeOption(*subcommand, "--scrub-rate", arguments->scrub_rate_bytes,
+                    "Bytes of files that --scrub-interval reads per second");
+  subcommand
+      ->add_option("--state-dir", arguments->state_directory,
+                   "Directory that keeps the progress of --scrub-interval over "
+                   "restarts")
+      ->type_name("DIR");
 }
 
 void AddLogOptions(CLI::App& subcommand, ServeArguments& arguments) {
@@ -325,6 +346,14 @@ absl::StatusOr<ServerOptions> MakeServerOptions(
   }
   options.tls = arguments.tls;
   options.access_path = arguments.access;
+  options.withdrawn_path = arguments.withdrawn;
+  if (arguments.scrub_rate_bytes == 0) {
+    return absl::InvalidArgumentError(
+        "--scrub-rate must be at least 1 byte, got 0");
+  }
+  options.scrub = {.interval = arguments.scrub_interval,
+                   .state_directory = arguments.state_directory,
+                   .rate_bytes_per_second = arguments.scrub_rate_bytes};
   if (!arguments.quota.empty()) {
     absl::StatusOr<Quota> quota = ParseQuota(arguments.quota);
     if (!quota.ok()) {

@@ -27,6 +27,10 @@ struct ServeArguments {
   std::string listen = ServerOptions().listen_address;
   TlsFiles tls;
   std::string access;
+  std::string withdrawn;
+  absl::Duration scrub_interval = absl::ZeroDuration();
+  uint64_t scrub_rate_bytes = ScrubOptions().rate_bytes_per_second;
+  std::string state_directory;
   std::string quota;
   std::string metrics;
   std::string memory;

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 import unittest
 import urllib.request
 
@@ -92,6 +93,51 @@ class ServeReloadTest(unittest.TestCase):
                 if line.startswith(name + " "):
                     return float(line.split()[-1])
         return None
+
+    def get(self, document):
+        return run(QUIRE, "--server", self.address, "get", "docs", document)
+
+    def test_withdrawn_documents_are_read_again(self):
+        rules = self.directory / "withdrawn"
+        refused = run(QUIRED, "serve", *HERE, self.archive, "--withdrawn", rules)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn(f"{rules}: cannot be read", refused.stderr)
+        rules.write_text("docs id page1 exclude\n")
+        server, _ = self.start(*HERE, self.archive, "--withdrawn", rules)
+        self.assertEqual(self.names(), ["docs"])
+        self.assertEqual(self.get("page0").stdout, "<p>page 0</p>\n" * 100)
+        gone = self.get("page1")
+        self.assertNotEqual(gone.returncode, 0)
+        self.assertIn('no document "page1"', gone.stderr)
+        rules.write_text("d* prefix page block\n")
+        said = self.reload(server, "archive docs: unchanged")
+        self.assertIn("withdrawn documents: 1 rule, 5 documents", said)
+        self.assertIn("withdrawn by the server's operator", self.get("page0").stderr)
+        rules.write_text("docs page0\n")
+        said = self.reload(server, "archive docs: unchanged")
+        self.assertRegex(said, f"error the file of withdrawn documents stays unchanged: {rules}: "
+                               "line 1: a rule must be")
+        self.assertEqual(self.metric("quire_last_reload_succeeded"), 0)
+        self.assertEqual(self.metric('quire_withdrawn_documents{archive="docs"}'), 5)
+        self.assertIn("withdrawn by", self.get("page0").stderr)
+
+    def test_a_scrub_keeps_its_state(self):
+        self.start(*HERE, self.archive, "--scrub-interval", "336h", "--scrub-rate", "1GiB",
+                   "--state-dir", self.directory)
+        completed = 'quire_scrub_last_completed_timestamp_seconds{archive="docs"}'
+        while not self.metric('quire_scrubbed_bytes_total{archive="docs"}'):
+            time.sleep(0.05)
+        self.assertEqual(self.metric('quire_scrub_damaged_blocks{archive="docs"}'), 0)
+        self.assertGreater(self.metric(completed), 1.6e9)
+        self.assertEqual(self.metric("quire_scrub_interval_seconds"), 336 * 3600)
+        self.assertIn("quire-scrub 1\n", (self.directory / "scrub").read_text())
+        for arguments, message in [
+                (["--scrub-rate", "0"], "--scrub-rate must be at least 1 byte"),
+                (["--scrub-interval", "1h", "--state-dir", self.directory / "none"],
+                 "none: cannot open the directory")]:
+            refused = run(QUIRED, "serve", *HERE, self.archive, *arguments)
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn(message, refused.stderr)
 
     def test_a_directory_is_looked_at_again(self):
         old = self.copy("old")

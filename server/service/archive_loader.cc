@@ -79,13 +79,15 @@ Catalog::OpeningByName DescribeOpening(
 ArchiveLoader::ArchiveLoader(const ServerOptions& options,
                              const MemoryPlan& plan,
                              std::vector<PlannedArchive> planned,
-                             Catalog& catalog, BlockStore& store)
+                             Catalog& catalog, BlockStore& store,
+                             WithdrawalFile* withdrawals)
     : options_(options),
       plan_(plan),
       planned_(std::move(planned)),
       workspaces_(std::make_shared<DecodeWorkspaces>(plan.workspaces_bytes)),
       catalog_(catalog),
-      store_(store) {}
+      store_(store),
+      withdrawals_(withdrawals) {}
 
 absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenOne(
     const ArchiveArgument& argument) {
@@ -156,6 +158,13 @@ absl::Status ArchiveLoader::OpenPlanned(const PlannedArchive& planned) {
         argument.path, ": was replaced by a larger archive during the ",
         "start: it takes ", FormatByteSize(memory_bytes), " of memory, ",
         FormatByteSize(outline.memory_bytes), " were planned; start again"));
+  }
+  return Publish(std::move(served));
+}
+
+absl::Status ArchiveLoader::Publish(std::shared_ptr<ServedArchive> served) {
+  if (withdrawals_ != nullptr) {
+    return withdrawals_->Publish(std::move(served), catalog_);
   }
   catalog_.Publish(std::move(served));
   return absl::OkStatus();
@@ -259,10 +268,10 @@ absl::StatusOr<std::string> ArchiveLoader::ReloadOne(
       FormatCounted(fresh->archive->info().document_count, "document",
                     "documents"),
       is_same_text ? "; its " : "", is_same_text ? kBlocksNotChecked : "");
+  QUIRE_RETURN_IF_ERROR(Publish(std::move(fresh)));
   if (served != nullptr) {
     replaced_.push_back(served->archive);
   }
-  catalog_.Publish(std::move(fresh));
   return line;
 }
 

@@ -20,6 +20,7 @@
 #include "server/service/catalog/catalog.h"
 #include "server/service/limits/memory_plan.h"
 #include "server/service/server_options.h"
+#include "server/service/withdrawal_file.h"
 #include "server/storage/block_store.h"
 
 namespace quire {
@@ -57,10 +58,10 @@ Catalog::OpeningByName DescribeOpening(
 // Thread-compatible, except Stop().
 class ArchiveLoader {
  public:
-  // `catalog` and `store` must outlive it.
+  // `catalog`, `store` and `withdrawals`, which may be null, must outlive it.
   ArchiveLoader(const ServerOptions& options, const MemoryPlan& plan,
                 std::vector<PlannedArchive> planned, Catalog& catalog,
-                BlockStore& store);
+                BlockStore& store, WithdrawalFile* withdrawals);
 
   // Called when an archive of that name begins or ceases to be served. May be
   // called on any thread.
@@ -95,6 +96,8 @@ class ArchiveLoader {
   // Opens an archive without publishing it.
   absl::StatusOr<std::shared_ptr<ServedArchive>> OpenOne(
       const ArchiveArgument& argument);
+  // Publishes an archive, without its withdrawn documents.
+  absl::Status Publish(std::shared_ptr<ServedArchive> served);
   // Opens an archive that the catalog does not have yet; `outline` is its plan.
   absl::Status OpenPlanned(const PlannedArchive& planned);
   // Returns the change as the end of a sentence; empty if there is none.
@@ -114,6 +117,7 @@ class ArchiveLoader {
   const std::shared_ptr<DecodeWorkspaces> workspaces_;
   Catalog& catalog_;
   BlockStore& store_;
+  WithdrawalFile* const withdrawals_;
   std::atomic<bool> stop_ = false;
   // Memory of archives that turned out larger than planned.
   std::atomic<uint64_t> unplanned_bytes_ = 0;

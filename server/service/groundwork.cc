@@ -111,6 +111,10 @@ Groundwork LayGroundwork(const ServerOptions& options,
       WarnOfAccess(options, *groundwork.access_control);
     }
   }
+  if (!options.withdrawn_path.empty()) {
+    groundwork.withdrawals =
+        TakeOrNote(WithdrawalFile::Open(options.withdrawn_path), faults);
+  }
   if (options.tls.is_set()) {
     groundwork.certificates =
         TakeOrNote(TlsCertificates::Open(options.tls,

@@ -14,6 +14,7 @@
 #include "server/service/security/access_control.h"
 #include "server/service/security/tls_certificates.h"
 #include "server/service/server_options.h"
+#include "server/service/withdrawal_file.h"
 
 namespace quire {
 
@@ -22,6 +23,8 @@ struct Groundwork {
   // Null without rules, and without TLS.
   std::unique_ptr<AccessControl> access_control;
   std::unique_ptr<TlsCertificates> certificates;
+  // Null without --withdrawn.
+  std::unique_ptr<WithdrawalFile> withdrawals;
   std::vector<PlannedArchive> planned;
   // Archives to be skipped.
   std::vector<BrokenArchive> broken;

@@ -36,6 +36,7 @@
 #include "server/service/listen_address.h"
 #include "server/service/metrics/server_collector.h"
 #include "server/service/reflection/reflected_types.h"
+#include "server/service/scrubber.h"
 #include "server/service/security/access_control.h"
 #include "server/service/security/handshake_failures.h"
 #include "server/service/security/tls_certificates.h"
@@ -154,12 +155,13 @@ class ServerImpl final : public Server {
       : options_(options),
         call_log_(std::move(call_log)),
         access_control_(std::move(groundwork.access_control)),
+        withdrawals_(std::move(groundwork.withdrawals)),
         plan_(groundwork.plan),
         limits_(MakeLimits(plan_)),
         catalog_({}, DescribeOpening(groundwork.planned)),
         store_(std::move(store)),
         loader_(options_, plan_, std::move(groundwork.planned), catalog_,
-                *store_),
+                *store_, withdrawals_.get()),
         admission_(limits_.in_flight_size_bytes_max(),
                    limits_.client_in_flight_size_bytes_max()),
         registry_(std::make_shared<prometheus::Registry>()),
@@ -173,7 +175,12 @@ class ServerImpl final : public Server {
             },
             [this] { return broken_count_.load(); },
             [this] { return DescribeConnections(); }, metrics_,
-            [] { return HandshakeFailures::OfProcess().counts(); }})),
+            [] { return HandshakeFailures::OfProcess().counts(); },
+            [this] {
+              return scrubber_ == nullptr ? std::vector<ScrubFigures>()
+                                          : scrubber_->Figures();
+            },
+            options_.scrub.interval})),
         stall_guard_(options_.stall_limit),
         connections_(LimitConnections(options_.silence_limit)),
         default_quota_(options_.default_quota),
@@ -215,6 +222,11 @@ class ServerImpl final : public Server {
                                    options_.say(level, line);
                                  }
                                }));
+    }
+    if (options_.scrub.interval > absl::ZeroDuration()) {
+      QUIRE_ASSIGN_OR_RETURN(
+          scrubber_,
+          Scrubber::Start(options_.scrub, catalog_, *store_, options_.say));
     }
     return StartMetrics();
   }
@@ -403,6 +415,13 @@ class ServerImpl final : public Server {
         lines.push_back({LogLevel::kWarning, std::move(soon)});
       }
     }
+    if (withdrawals_ != nullptr) {
+      const absl::StatusOr<std::string> outcome = withdrawals_->Reload();
+      add("the file of withdrawn documents", outcome);
+      if (!outcome.ok()) {
+        lines.back().level = LogLevel::kError;
+      }
+    }
     if (certificates_ != nullptr) {
       absl::StatusOr<std::string> outcome = certificates_->Check();
       if (outcome.ok() && outcome->empty()) {
@@ -575,6 +594,8 @@ class ServerImpl final : public Server {
   const std::unique_ptr<CallLog> call_log_;
   // Null: everyone may do everything.
   const std::unique_ptr<AccessControl> access_control_;
+  // Null without --withdrawn.
+  const std::unique_ptr<WithdrawalFile> withdrawals_;
   const MemoryPlan plan_;
   const v1::Limits limits_;
   // Calls are refused.
@@ -616,6 +637,8 @@ class ServerImpl final : public Server {
   std::unique_ptr<ConnectionListener> listener_;
   // Null without an address.
   std::unique_ptr<AdminServer> admin_server_;
+  // Null without --scrub-interval.
+  std::unique_ptr<Scrubber> scrubber_;
 };
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "server/service/limits/memory_plan.h"
 #include "server/service/limits/quota.h"
 #include "server/service/logging/call_log.h"
+#include "server/service/scrub_state.h"
 #include "server/service/security/tls_files.h"
 #include "server/storage/block_store.h"
 
@@ -41,6 +42,11 @@ struct ServerOptions {
   // everyone may do everything. With rules, health covers only the whole
   // server, and there is no reflection.
   std::string access_path;
+  // File of withdrawn documents (withdrawal_file.h), read again on Reload().
+  // Empty: none.
+  std::string withdrawn_path;
+  // Periodic check of all blocks.
+  ScrubOptions scrub;
   // Quota of each identity without one in its rules, or of each address if
   // there are no rules.
   Quota default_quota;

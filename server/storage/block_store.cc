@@ -214,7 +214,9 @@ std::optional<BlockStore::FetchId> BlockStore::Begin(
       return std::nullopt;
     }
   }
-  ++stats_.cache_misses;
+  if (fetch.fetch_class != FetchClass::kScrub) {
+    ++stats_.cache_misses;
+  }
   if (stopping_) {
     result = absl::CancelledError("the block store is shutting down");
     return std::nullopt;

@@ -68,7 +68,8 @@ struct BlockStoreOptions {
 
 // Monotonic counters and current levels, for metrics.
 struct BlockStoreStats {
-  // Each Lookup() that found its block and each Fetch() counts once.
+  // Each Lookup() that found its block and each Fetch(), except for scrubbing,
+  // counts once.
   uint64_t cache_hits = 0;
   uint64_t cache_misses = 0;
   uint64_t cache_evictions = 0;

@@ -179,6 +179,12 @@ class ReadNotPermitted(QuireError, PermissionError):
     _code = "PERMISSION_DENIED"
 
 
+class DocumentWithdrawn(QuireError, PermissionError):
+    """The server's operator withdrew the document."""
+
+    _code = "PERMISSION_DENIED"
+
+
 class ServerFault(QuireError):
     """A bug in the server, or an answer to something that was not asked."""
 
@@ -217,6 +223,7 @@ CLASSES: Dict[str, Type[QuireError]] = {
     "READ_NOT_PERMITTED": ReadNotPermitted,
     "QUOTA_EXCEEDED": QuotaExceeded,
     "ARCHIVE_STATE_UNKNOWN": ArchiveStateUnknown,
+    "DOCUMENT_WITHDRAWN": DocumentWithdrawn,
 }
 # Errors without a reason: those of gRPC, and of servers that are not Quire's.
 _CLASSES_BY_CODE: Dict[str, Type[QuireError]] = {

@@ -21,43 +21,6 @@ namespace {
 // several syncs, an opening much less.
 constexpr int kOpenAttemptsMax = 100;
 
-absl::Status OpenDirectory(const std::string& path, UniqueFd& fd) {
-  fd = UniqueFd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd.is_open()) {
-    return absl::OkStatus();
-  }
-  if (errno == ENOTDIR) {
-    return absl::NotFoundError(absl::StrCat(
-        path, ": is a file; an archive is a directory with a MANIFEST"));
-  }
-  return ErrnoStatus(errno, path, "open");
-}
-
-absl::Status ReadManifest(ArchiveDirectory& directory) {
-  const std::string path = absl::StrCat(directory.path, "/", kManifestFileName);
-  absl::StatusOr<ReadableFile> opened =
-      OpenReadableFile(directory.fd.get(), kManifestFileName, path);
-  if (absl::IsNotFound(opened.status())) {
-    return absl::NotFoundError(
-        absl::StrCat(directory.path, ": is no archive: this directory has no ",
-                     kManifestFileName));
-  }
-  QUIRE_ASSIGN_OR_RETURN(const ReadableFile file, std::move(opened));
-  if (file.size_bytes() > kManifestFileSizeBytesMax) {
-    return InFile(path, Damaged(absl::StrCat(file.size_bytes(),
-                                             " bytes long, expected at most ",
-                                             kManifestFileSizeBytesMax)));
-  }
-  std::string bytes(file.size_bytes(), '\0');
-  QUIRE_RETURN_IF_ERROR(
-      ReadExactly(file.fd.get(), 0, AsMutableBytes(bytes), path));
-  auto manifest = ParseManifest(AsBytes(bytes));
-  QUIRE_RETURN_IF_ERROR(InFile(path, manifest.status()));
-  directory.manifest = *std::move(manifest);
-  directory.manifest_file = file.identity;
-  return absl::OkStatus();
-}
-
 // Opens a file that the manifest names, which must exist.
 absl::StatusOr<ReadableFile> OpenPart(const ArchiveDirectory& directory,
                                       const std::string& name) {
@@ -89,13 +52,54 @@ bool HasNewManifest(const std::string& path,
 
 }  // namespace
 
+absl::StatusOr<ArchiveDirectory> OpenDirectoryOnly(const std::string& path) {
+  ArchiveDirectory directory;
+  directory.path = path;
+  directory.fd =
+      UniqueFd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.fd.is_open()) {
+    return directory;
+  }
+  if (errno == ENOTDIR) {
+    return absl::NotFoundError(absl::StrCat(
+        path, ": is a file; an archive is a directory with a MANIFEST"));
+  }
+  return ErrnoStatus(errno, path, "open");
+}
+
+absl::Status ReadManifest(ArchiveDirectory& directory, std::string* bytes) {
+  const std::string path = absl::StrCat(directory.path, "/", kManifestFileName);
+  absl::StatusOr<ReadableFile> opened =
+      OpenReadableFile(directory.fd.get(), kManifestFileName, path);
+  if (absl::IsNotFound(opened.status())) {
+    return absl::NotFoundError(
+        absl::StrCat(directory.path, ": is no archive: this directory has no ",
+                     kManifestFileName));
+  }
+  QUIRE_ASSIGN_OR_RETURN(const ReadableFile file, std::move(opened));
+  if (file.size_bytes() > kManifestFileSizeBytesMax) {
+    return InFile(path, Damaged(absl::StrCat(file.size_bytes(),
+                                             " bytes long, expected at most ",
+                                             kManifestFileSizeBytesMax)));
+  }
+  std::string read(file.size_bytes(), '\0');
+  QUIRE_RETURN_IF_ERROR(
+      ReadExactly(file.fd.get(), 0, AsMutableBytes(read), path));
+  auto manifest = ParseManifest(AsBytes(read));
+  QUIRE_RETURN_IF_ERROR(InFile(path, manifest.status()));
+  directory.manifest = *std::move(manifest);
+  directory.manifest_file = file.identity;
+  if (bytes != nullptr) {
+    *bytes = std::move(read);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status WithArchiveDirectory(
     const std::string& path,
     const std::function<absl::Status(ArchiveDirectory&)>& open) {
   for (int attempt = 0; attempt < kOpenAttemptsMax; ++attempt) {
-    ArchiveDirectory directory;
-    directory.path = path;
-    QUIRE_RETURN_IF_ERROR(OpenDirectory(path, directory.fd));
+    QUIRE_ASSIGN_OR_RETURN(ArchiveDirectory directory, OpenDirectoryOnly(path));
     struct stat opened;
     if (fstat(directory.fd.get(), &opened) != 0) {
       return ErrnoStatus(errno, path, "stat");

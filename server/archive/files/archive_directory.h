@@ -48,6 +48,15 @@ absl::Status WithArchiveDirectory(
     const std::string& path,
     const std::function<absl::Status(ArchiveDirectory&)>& open);
 
+// Opens the directory `path` without its manifest, for damaged archives.
+// Errors: NotFound  no such directory; as ErrnoStatus().
+absl::StatusOr<ArchiveDirectory> OpenDirectoryOnly(const std::string& path);
+
+// Reads MANIFEST into `directory`. `bytes`, unless null, receives the file.
+// Errors: NotFound, DataLoss, FailedPrecondition, as WithArchiveDirectory().
+absl::Status ReadManifest(ArchiveDirectory& directory,
+                          std::string* bytes = nullptr);
+
 struct SegmentFile {
   ReadableFile file;
   // Open only if requested and supported by the file system.

@@ -182,11 +182,10 @@ absl::StatusOr<bool> CheckPlace(int parent_fd, const std::string& base_name,
 
 }  // namespace
 
-absl::StatusOr<PartialDirectory> PartialDirectory::Create(
-    const std::string& path, bool replace, Leftovers leftovers) {
+absl::StatusOr<PartialDirectory> PartialDirectory::Locate(
+    const std::string& path) {
   PartialDirectory directory;
   QUIRE_ASSIGN_OR_RETURN(directory.path_, Trim(path));
-  directory.replace_ = replace;
   directory.name_ = directory.path_ + ".partial";
   const size_t slash = directory.path_.rfind('/');
   const std::string parent =
@@ -200,19 +199,43 @@ absl::StatusOr<PartialDirectory> PartialDirectory::Create(
   if (!directory.parent_.is_open()) {
     return ErrnoStatus(errno, parent, "open the directory");
   }
+  return directory;
+}
+
+absl::StatusOr<PartialDirectory> PartialDirectory::Create(
+    const std::string& path, bool replace, Leftovers leftovers) {
+  QUIRE_ASSIGN_OR_RETURN(PartialDirectory directory, Locate(path));
+  directory.replace_ = replace;
   QUIRE_RETURN_IF_ERROR(CheckPlace(directory.parent_.get(),
                                    directory.base_name_, directory.path_,
                                    replace)
                             .status());
+  QUIRE_RETURN_IF_ERROR(directory.AcquirePatiently(leftovers));
+  return directory;
+}
+
+absl::StatusOr<PartialDirectory> PartialDirectory::CreateForFiles(
+    const std::string& path) {
+  QUIRE_ASSIGN_OR_RETURN(PartialDirectory directory, Locate(path));
+  QUIRE_RETURN_IF_ERROR(directory.AcquirePatiently(Leftovers::kKeep));
+  if (faccessat(directory.fd(), kJournalFileName, F_OK, 0) == 0) {
+    directory.KeepUnpublished();
+    return absl::FailedPreconditionError(absl::StrCat(
+        directory.name_,
+        ": holds an unfinished archive; resume its writer, or remove it"));
+  }
+  return directory;
+}
+
+absl::Status PartialDirectory::AcquirePatiently(Leftovers leftovers) {
   for (int attempt = 0; attempt < kAcquireAttemptsMax; ++attempt) {
-    const absl::Status status = directory.Acquire(leftovers);
+    const absl::Status status = Acquire(leftovers);
     if (!absl::IsAborted(status)) {
-      QUIRE_RETURN_IF_ERROR(status);
-      return directory;
+      return status;
     }
   }
-  return absl::FailedPreconditionError(absl::StrCat(
-      directory.name_, ": other writers keep coming and going here"));
+  return absl::FailedPreconditionError(
+      absl::StrCat(name_, ": other writers keep coming and going here"));
 }
 
 // Aborted if another process removed the directory meanwhile: try again.
@@ -337,6 +360,19 @@ absl::Status PartialDirectory::Publish(ByteView manifest) {
       const bool is_replacement,
       CheckPlace(parent_.get(), base_name_, path_, replace_));
   return is_replacement ? SwapWithOld() : MoveIntoPlace();
+}
+
+absl::Status PartialDirectory::MoveFile(const std::string& file_name) {
+  const UniqueFd archive(openat(parent_.get(), base_name_.c_str(),
+                                O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!archive.is_open()) {
+    return ErrnoStatus(errno, path_, "open");
+  }
+  if (renameat(directory_.get(), file_name.c_str(), archive.get(),
+               file_name.c_str()) != 0) {
+    return ErrnoStatus(errno, absl::StrCat(path_, "/", file_name), "replace");
+  }
+  return SyncDirectory(archive.get(), path_);
 }
 
 void PartialDirectory::RemoveMark() {

@@ -54,6 +54,13 @@ class PartialDirectory {
       const std::string& path, bool replace,
       Leftovers leftovers = Leftovers::kRemove);
 
+  // Acquires PATH.partial for replacing files of PATH, which is an existing
+  // directory whose MANIFEST may be missing. Keeps other writers away.
+  // Errors: as Create(); FailedPrecondition also if a killed writer left
+  // PATH.partial for resuming.
+  static absl::StatusOr<PartialDirectory> CreateForFiles(
+      const std::string& path);
+
   PartialDirectory(PartialDirectory&&) noexcept = default;
   PartialDirectory& operator=(PartialDirectory&&) = delete;
   // Removes the directory unless Publish() succeeded or KeepUnpublished() was
@@ -80,8 +87,16 @@ class PartialDirectory {
   // archive stays published.
   absl::Status Publish(ByteView manifest);
 
+  // Renames a file of this directory into PATH, where it replaces the file of
+  // that name, and syncs PATH. REQUIRES: CreateForFiles() made this; the file
+  // is synced. Errors: as Create().
+  absl::Status MoveFile(const std::string& file_name);
+
  private:
   PartialDirectory() = default;
+  // Opens the parent of `path`.
+  static absl::StatusOr<PartialDirectory> Locate(const std::string& path);
+  absl::Status AcquirePatiently(Leftovers leftovers);
   absl::Status Acquire(Leftovers leftovers);
   // Opens the mark; in an empty directory creates it and sets `is_new`.
   absl::StatusOr<UniqueFd> OpenMark(int directory_fd, bool& is_new) const;

@@ -135,6 +135,34 @@ bool IsKnownSectionType(uint32_t type) {
          type == static_cast<uint32_t>(SectionType::kTextChecksums);
 }
 
+absl::string_view SectionName(uint32_t type) {
+  switch (static_cast<SectionType>(type)) {
+    case SectionType::kBlockSizes:
+      return "block index";
+    case SectionType::kDocumentSizes:
+      return "document sizes";
+    case SectionType::kDocumentIds:
+      return "document ids";
+    case SectionType::kDocumentOrder:
+      return "document order";
+    case SectionType::kCaptureTimes:
+      return "capture times";
+    case SectionType::kMediaTypes:
+      return "media types";
+    case SectionType::kRecordTypes:
+      return "record types";
+    case SectionType::kLayout:
+      return "layout";
+    case SectionType::kBlockSpans:
+      return "block spans";
+    case SectionType::kIdRuns:
+      return "id runs";
+    case SectionType::kTextChecksums:
+      return "text checksums";
+  }
+  return "unknown section";
+}
+
 std::string EncodeSegmentHeader(const SegmentHeader& header) {
   FieldWriter writer;
   writer.Bytes(kSegmentMagic);

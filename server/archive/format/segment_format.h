@@ -60,6 +60,8 @@ enum class SectionType : uint32_t {
 };
 // True for the types above.
 bool IsKnownSectionType(uint32_t type);
+// Name for messages: "document ids"; "unknown section" for other types.
+absl::string_view SectionName(uint32_t type);
 // A reader skips sections of unknown type that carry this bit, and refuses a
 // segment with others.
 inline constexpr uint32_t kSectionIgnorableBit = uint32_t{1} << 31;

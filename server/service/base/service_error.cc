@@ -110,15 +110,19 @@ v1::ErrorReason ReasonOf(const absl::Status& status) {
 
 namespace {
 
+grpc::StatusCode CodeOnWire(const absl::Status& status) {
+  // Below the service these codes refer to files.
+  const bool is_kept = AttachedDetails(status).has_value() &&
+                       (status.code() == absl::StatusCode::kPermissionDenied ||
+                        status.code() == absl::StatusCode::kFailedPrecondition);
+  return is_kept ? static_cast<grpc::StatusCode>(status.code())
+                 : RowOf(status).outgoing;
+}
+
 grpc::Status DescribeForWire(const absl::Status& status) {
   const Row& row = RowOf(status);
   if (const auto attached = AttachedDetails(status); attached.has_value()) {
-    // Below the service these codes refer to files.
-    const bool is_kept = status.code() == absl::StatusCode::kPermissionDenied ||
-                         status.code() == absl::StatusCode::kFailedPrecondition;
-    return {
-        is_kept ? static_cast<grpc::StatusCode>(status.code()) : row.outgoing,
-        std::string(status.message()), *attached};
+    return {CodeOnWire(status), std::string(status.message()), *attached};
   }
   ErrorDetails details;
   details.reason = v1::ErrorReason_Name(row.reason);
@@ -139,7 +143,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
 v1::ItemStatus ToItemStatus(const absl::Status& status) {
   const Row& row = RowOf(status);
   v1::ItemStatus item;
-  item.set_code(static_cast<int32_t>(row.outgoing));
+  item.set_code(static_cast<int32_t>(CodeOnWire(status)));
   item.set_reason(ReasonOf(status));
   item.set_message(AttachedDetails(status).has_value()
                        ? std::string(status.message())

@@ -51,6 +51,7 @@ TEST(ServiceErrorTest, DocumentedCodesKeepTheirNumber) {
 TEST(ServiceErrorTest, OnlyTheServiceSendsSomeCodes) {
   const std::pair<absl::StatusCode, v1::ErrorReason> pairs[] = {
       {absl::StatusCode::kPermissionDenied, v1::READ_NOT_PERMITTED},
+      {absl::StatusCode::kPermissionDenied, v1::DOCUMENT_WITHDRAWN},
       {absl::StatusCode::kFailedPrecondition, v1::ARCHIVE_STATE_UNKNOWN}};
   for (const auto& [code, reason] : pairs) {
     EXPECT_EQ(ToGrpcStatus(absl::Status(code, "a file")).error_code(),
@@ -58,6 +59,7 @@ TEST(ServiceErrorTest, OnlyTheServiceSendsSomeCodes) {
     const absl::Status own = ServiceError(code, reason, "no");
     EXPECT_EQ(ToGrpcStatus(own).error_code(),
               static_cast<grpc::StatusCode>(code));
+    EXPECT_EQ(ToItemStatus(own).code(), static_cast<int>(code));
     EXPECT_EQ(ReasonOf(own), reason);
   }
 }

@@ -34,9 +34,9 @@ absl::StatusOr<WaitingItem> ResolveBatchItem(const ServiceCore& core,
                                              const v1::BatchItem& item) {
   const v1::Limits& limits = core.limits;
   WaitingItem waiting{.tag = item.tag()};
-  QUIRE_ASSIGN_OR_RETURN(waiting.target,
-                         ResolveTarget(*archive.archive, item,
-                                       limits.document_id_size_bytes_max()));
+  QUIRE_ASSIGN_OR_RETURN(
+      waiting.target,
+      ResolveTarget(archive, item, limits.document_id_size_bytes_max()));
   const LogicalRange range = waiting.target.range;
   if (range.size_bytes > limits.read_size_bytes_max()) {
     return ItemTooLarge("read_size_bytes_max", range.size_bytes,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/calls/call_access.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -139,6 +140,15 @@ absl::Status CallAccess::Visit(
     }
   }
   return absl::OkStatus();
+}
+
+bool CallAccess::AnyWithdrawn(
+    absl::FunctionRef<bool(const v1::ArchiveDescription&)> is_meant) const {
+  const auto archives = catalog_.Get();
+  return std::ranges::any_of(*archives, [&](const auto& entry) {
+    const ServedArchive& served = *entry.second;
+    return is_meant(served.description) && served.withdrawal->Get() != nullptr;
+  });
 }
 
 void CallAccess::Reading(const ServedArchive& archive) {

@@ -91,6 +91,11 @@ class CallAccess {
                              const std::shared_ptr<const ServedArchive>&)>
           visit);
 
+  // True if an open archive, of any rights, that `is_meant` accepts has
+  // withdrawn documents.
+  bool AnyWithdrawn(
+      absl::FunctionRef<bool(const v1::ArchiveDescription&)> is_meant) const;
+
   // Records that the call reads `archive`, which Visit() found.
   void Reading(const ServedArchive& archive);
 

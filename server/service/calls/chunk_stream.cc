@@ -11,6 +11,7 @@
 
 #include "codecs/base/status_macros.h"
 #include "server/archive/stored_order.h"
+#include "server/service/base/service_error.h"
 #include "server/service/calls/reading_stream.h"
 #include "server/service/calls/request_parser.h"
 #include "server/service/calls/resume_token.h"
@@ -246,6 +247,15 @@ class ChunkStream
     const uint64_t memory_bytes_max =
         message_bytes - std::min(message_bytes, head_bytes);
     if (order_.has_value()) {
+      if (task_.archive->withdrawal->Get() != nullptr) {
+        next_.reset();
+        MutexLock lock(&mutex_);
+        End(ServiceError(absl::StatusCode::kFailedPrecondition,
+                         v1::DOCUMENT_WITHDRAWN,
+                         "documents of the archive were withdrawn during the "
+                         "scan in stored order; scan again"));
+        return false;
+      }
       PlanStoredOrder(text_bytes_max, memory_bytes_max);
       return true;
     }
@@ -365,7 +375,7 @@ class ReadStreamCall : public ChunkStream {
     QUIRE_ASSIGN_OR_RETURN(task.archive,
                            booking_.access().FindContents(request));
     QUIRE_ASSIGN_OR_RETURN(
-        task.target, ResolveTarget(*task.archive->archive, request,
+        task.target, ResolveTarget(*task.archive, request,
                                    core_.limits.document_id_size_bytes_max()));
     task.encoding = ChooseEncoding(request.accepted_encodings(), *task.archive);
     if (task.target.document.has_value()) {
@@ -405,7 +415,9 @@ class ScanCall : public ChunkStream {
     QUIRE_ASSIGN_OR_RETURN(task.archive,
                            booking_.access().FindContents(request));
     const Archive& archive = *task.archive->archive;
-    if (request.stored_order() && StoredOrder::IsThere(archive)) {
+    // Stored text may be of a withdrawn document and of another one.
+    if (request.stored_order() && StoredOrder::IsThere(archive) &&
+        task.archive->withdrawal->Get() == nullptr) {
       QUIRE_ASSIGN_OR_RETURN(task.position,
                              ResolveStoredScan(archive, request));
       task.order.emplace(archive);

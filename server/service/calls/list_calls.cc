@@ -41,6 +41,13 @@ absl::StatusOr<uint32_t> PageSize(const ServiceCore& core, bool is_set,
   return std::min(page_size, core.limits.page_size_max());
 }
 
+absl::Status Withheld() {
+  return ServiceError(
+      absl::StatusCode::kPermissionDenied, v1::DOCUMENT_WITHDRAWN,
+      "an archive with it has withdrawn documents, whose text it may contain; "
+      "read in WIRE_ENCODING_IDENTITY");
+}
+
 }  // namespace
 
 absl::Status ListArchives(const ServiceCore& core, CallAccess& access,
@@ -106,6 +113,14 @@ absl::Status GetSymbolTable(const ServiceCore& core, CallAccess& access,
           is_found = true;
         }
       }));
+  if (is_found &&
+      access.AnyWithdrawn([&](const v1::ArchiveDescription& archive) {
+        return archive.has_symbol_table_hash() &&
+               archive.symbol_table_hash() == request.hash();
+      })) {
+    response.Clear();
+    return Withheld();
+  }
   if (is_found) {
     return absl::OkStatus();
   }
@@ -196,6 +211,42 @@ class ListPage {
   bool ends_with_prefix_ = false;
 };
 
+// Adds entries in order of id. Withdrawn documents are passed by the rule that
+// withdrew them, so that a page takes one search for each rule at most.
+void ListById(const Archive& archive, const WithdrawnDocuments* withdrawn,
+              const v1::ListDocumentsRequest& request,
+              std::optional<Archive::IdCursor> after, ListPage& page) {
+  bool is_passing = true;
+  while (is_passing) {
+    is_passing = false;
+    std::optional<Archive::IdCursor> passed;
+    archive.VisitListing(
+        {.prefix = request.prefix(),
+         .delimiter = request.delimiter(),
+         .after = after.has_value() ? &*after : nullptr},
+        [&](const Document& document) {
+          if (withdrawn == nullptr ||
+              !withdrawn->Match(document.id).has_value()) {
+            return page.Add(document);
+          }
+          const auto covering = withdrawn->CoveringPrefix(document.id);
+          passed =
+              covering.has_value()
+                  ? Archive::IdCursor{.id = std::string(*covering),
+                                      .is_common_prefix = true}
+                  : Archive::IdCursor{.id = document.id, .ordinal = UINT64_MAX};
+          is_passing = true;
+          return false;
+        },
+        [&](absl::string_view prefix) {
+          return (withdrawn != nullptr &&
+                  !withdrawn->HasListed(archive, prefix)) ||
+                 page.AddPrefix(prefix);
+        });
+    after = std::move(passed);
+  }
+}
+
 }  // namespace
 
 absl::Status ListDocuments(const ServiceCore& core, CallAccess& access,
@@ -214,18 +265,19 @@ absl::Status ListDocuments(const ServiceCore& core, CallAccess& access,
     QUIRE_ASSIGN_OR_RETURN(after, ParsePageToken(archive, request));
   }
   ListPage page(archive, request, page_size, response);
+  const std::shared_ptr<const WithdrawnDocuments> withdrawn =
+      served->withdrawal->Get();
   if (!request.has_first_ordinal()) {
-    archive.VisitListing(
-        {.prefix = request.prefix(),
-         .delimiter = request.delimiter(),
-         .after = after.has_value() ? &*after : nullptr},
-        [&](const Document& document) { return page.Add(document); },
-        [&](absl::string_view prefix) { return page.AddPrefix(prefix); });
+    ListById(archive, withdrawn.get(), request, std::move(after), page);
     return absl::OkStatus();
   }
-  for (uint64_t ordinal = after.has_value() ? after->ordinal + 1
-                                            : request.first_ordinal();
-       ordinal < archive.info().document_count; ++ordinal) {
+  const auto next_listed = [&](uint64_t ordinal) {
+    return withdrawn == nullptr ? ordinal : withdrawn->NextListed(ordinal);
+  };
+  for (uint64_t ordinal = next_listed(
+           after.has_value() ? after->ordinal + 1 : request.first_ordinal());
+       ordinal < archive.info().document_count;
+       ordinal = next_listed(ordinal + 1)) {
     QUIRE_ASSIGN_OR_RETURN(const Document document,
                            archive.GetDocument(DocumentOrdinal{ordinal}));
     if (!page.Add(document)) {
@@ -253,7 +305,10 @@ class GetDictionaryCall : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 
   void OnWriteDone(bool ok) override {
     booking_.ClientTookIt();
-    const absl::Status allowed = booking_.CheckAgain();
+    absl::Status allowed = booking_.CheckAgain();
+    if (allowed.ok() && IsWithheld()) {
+      allowed = Withheld();
+    }
     if (!ok) {
       booking_.Finish(*this, absl::CancelledError());
     } else if (!allowed.ok()) {
@@ -268,10 +323,19 @@ class GetDictionaryCall : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   void OnDone() override { delete this; }
 
  private:
+  bool IsWithheld() {
+    return booking_.access().AnyWithdrawn(
+        [this](const v1::ArchiveDescription& archive) {
+          return archive.has_dictionary_hash() &&
+                 archive.dictionary_hash() == hash_;
+        });
+  }
+
   absl::Status Begin(const grpc::ByteBuffer& buffer) {
     QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core_));
     v1::GetDictionaryRequest request;
     QUIRE_RETURN_IF_ERROR(ParseRequest(buffer, request));
+    hash_ = request.hash();
     // A dictionary is text of its archive.
     absl::Status opening;
     QUIRE_RETURN_IF_ERROR(booking_.access().Visit(
@@ -292,6 +356,9 @@ class GetDictionaryCall : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
       QUIRE_RETURN_IF_ERROR(opening);
       return ServiceError(absl::StatusCode::kNotFound, v1::DICTIONARY_NOT_FOUND,
                           "no archive here uses a dictionary of that hash");
+    }
+    if (IsWithheld()) {
+      return Withheld();
     }
     dictionary_ = archive_->dictionary();
     offset_ = request.offset();
@@ -340,6 +407,7 @@ class GetDictionaryCall : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 
   ServiceCore& core_;
   CallBooking booking_;
+  std::string hash_;
   std::shared_ptr<const Archive> archive_;
   ByteView dictionary_;
   uint64_t offset_ = 0;

@@ -78,7 +78,7 @@ class ReadCall : public grpc::ServerUnaryReactor {
     QUIRE_ASSIGN_OR_RETURN(archive_, booking_.access().FindContents(request));
     const Archive& archive = *archive_->archive;
     QUIRE_ASSIGN_OR_RETURN(
-        target_, ResolveTarget(archive, request,
+        target_, ResolveTarget(*archive_, request,
                                core_.limits.document_id_size_bytes_max()));
     if (target_.range.size_bytes > core_.limits.read_size_bytes_max()) {
       return ServiceError(

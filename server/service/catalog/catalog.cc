@@ -209,6 +209,7 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> OpenServedArchive(
   served->archive = *archive;
   served->source_id = NextSourceId();
   served->stored_source_id = NextSourceId();
+  served->scrub_source_id = NextSourceId();
   if (!(*archive)->symbol_table().empty()) {
     const auto table = SymbolTable::Parse((*archive)->symbol_table());
     if (!table.ok()) {

@@ -25,6 +25,7 @@
 #include "server/service/catalog/archive_traffic.h"
 #include "server/service/catalog/decode_workspaces.h"
 #include "server/service/catalog/wire_table.h"
+#include "server/service/catalog/withdrawn_documents.h"
 #include "server/storage/block_store.h"
 #include "server/storage/device/file_placement.h"
 
@@ -49,9 +50,12 @@ enum class RangeDecode {
 struct ServedArchive {
   std::string name;
   std::shared_ptr<const Archive> archive;
-  // For BlockKey, of blocks as text and as stored: new at every opening.
+  // These three are for BlockKey and new at every opening: of blocks as text
+  // and as stored.
   uint64_t source_id = 0;
   uint64_t stored_source_id = 0;
+  // Of blocks that are checked and never cached.
+  uint64_t scrub_source_id = 0;
   // These two read blocks of `archive` and keep it alive.
   std::shared_ptr<const BlockDecoder> decoder;
   std::shared_ptr<const BlockDecoder> stored_reader;
@@ -62,6 +66,11 @@ struct ServedArchive {
   std::vector<std::shared_ptr<const FilePlacement>> placements;
   // Null if the archive has no symbol table.
   std::shared_ptr<const WireTable> wire_table;
+  // Documents that clients must not get. Changes while calls read the archive.
+  // While there are any, its answers are in identity, without its dictionary
+  // and symbol table.
+  std::shared_ptr<WithdrawalInForce> withdrawal =
+      std::make_shared<WithdrawalInForce>();
   v1::ArchiveDescription description;
   // Traffic of all archives served under the name, one after the other. Null
   // until the archive is published.

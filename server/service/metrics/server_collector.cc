@@ -96,6 +96,58 @@ MetricFamily InfoFamily(const Catalog& catalog) {
   return family;
 }
 
+void AddScrub(const std::vector<ScrubFigures>& figures, absl::Duration interval,
+              std::vector<MetricFamily>& families) {
+  families.push_back(
+      Single(MetricType::Gauge, "quire_scrub_interval_seconds",
+             "Interval of --scrub-interval; 0 without it.",
+             static_cast<uint64_t>(absl::ToInt64Seconds(interval))));
+  MetricFamily bytes{"quire_scrubbed_bytes_total",
+                     "Bytes of blocks read and checked by the scrub.",
+                     MetricType::Counter,
+                     {}};
+  MetricFamily damaged{"quire_scrub_damaged_blocks",
+                       "Damaged blocks that the scrub found.",
+                       MetricType::Gauge,
+                       {}};
+  MetricFamily completed{"quire_scrub_last_completed_timestamp_seconds",
+                         "End of the last scrub.",
+                         MetricType::Gauge,
+                         {}};
+  for (const ScrubFigures& archive : figures) {
+    const std::vector<std::pair<std::string, std::string>> labels = {
+        {"archive", archive.archive}};
+    bytes.metric.push_back(Sample(MetricType::Counter,
+                                  static_cast<double>(archive.scrubbed_bytes),
+                                  labels));
+    damaged.metric.push_back(Sample(
+        MetricType::Gauge, static_cast<double>(archive.damaged_count), labels));
+    completed.metric.push_back(
+        Sample(MetricType::Gauge, static_cast<double>(archive.completed_at_s),
+               labels));
+  }
+  families.push_back(std::move(bytes));
+  families.push_back(std::move(damaged));
+  families.push_back(std::move(completed));
+}
+
+MetricFamily WithdrawnFamily(const Catalog& catalog) {
+  MetricFamily family{"quire_withdrawn_documents",
+                      "Documents of an archive that clients cannot get.",
+                      MetricType::Gauge,
+                      {}};
+  const std::shared_ptr<const Catalog::ByName> archives = catalog.Get();
+  for (const auto& [name, served] : *archives) {
+    const auto withdrawn = served->withdrawal->Get();
+    family.metric.push_back(Sample(
+        MetricType::Gauge,
+        withdrawn == nullptr ? 0
+                             : static_cast<double>(withdrawn->document_count()),
+        {{"archive", name}}));
+  }
+  return family;
+}
+
 void AddTraffic(const Catalog& catalog, std::vector<MetricFamily>& families) {
   MetricFamily calls{"quire_archive_calls_total",
                      "Calls about an archive that have ended.",
@@ -336,10 +388,12 @@ std::vector<MetricFamily> ServerCollector::Collect() const {
           "Next expiry of an identity of --access, in seconds since 1970.",
           sources_.access_expiry()),
       InfoFamily(sources_.catalog),
+      WithdrawnFamily(sources_.catalog),
       ArchivesFamily(sources_.catalog, sources_.broken_archives()),
       MemoryFamily(sources_.catalog),
   };
   AddTraffic(sources_.catalog, families);
+  AddScrub(sources_.scrub(), sources_.scrub_interval, families);
   AddConnections(sources_.connections(), families);
   AddIdentities(sources_.calls, families);
   families.push_back(HandshakesFamily(sources_.handshake_failures()));

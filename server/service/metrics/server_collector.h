@@ -23,6 +23,17 @@
 
 namespace quire {
 
+// Figures of scrubbing one archive.
+struct ScrubFigures {
+  std::string archive;
+  uint64_t scrubbed_bytes = 0;
+  // Damaged blocks of the current pass or the last one, whichever has more.
+  uint64_t damaged_count = 0;
+  // End of the last pass; before the first, when the archive was first seen. In
+  // seconds since 1970.
+  int64_t completed_at_s = 0;
+};
+
 // Connections of clients: open ones, and totals since the start.
 struct ConnectionFigures {
   uint64_t open_count = 0;
@@ -57,6 +68,9 @@ class ServerCollector : public prometheus::Collectable {
     // Failed TLS handshakes by reason.
     std::function<std::vector<std::pair<std::string, uint64_t>>()>
         handshake_failures;
+    // None without scrubbing.
+    std::function<std::vector<ScrubFigures>()> scrub;
+    absl::Duration scrub_interval;
   };
 
   explicit ServerCollector(Sources sources) : sources_(std::move(sources)) {}

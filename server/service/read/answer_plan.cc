@@ -2,6 +2,7 @@
 #include "server/service/read/answer_plan.h"
 
 #include <algorithm>
+#include <memory>
 #include <tuple>
 #include <utility>
 
@@ -111,11 +112,12 @@ void LinkRepeats(std::vector<PlannedSlice>& slices) {
   }
 }
 
-// Marks slices to be copied that are a small part of the memory held for them.
+// Marks slices to be copied that are a small part of the memory held for them;
+// with zeros, all.
 void ChooseCopies(AnswerPlan& plan) {
   uint64_t largest_bytes = 0;
   for (PlannedSlice& slice : plan.slices) {
-    if (2 * slice.size_bytes < slice.part_size_bytes) {
+    if (2 * slice.size_bytes < slice.part_size_bytes || !plan.zeros.empty()) {
       slice.is_copied = true;
       plan.copied_text_bytes += slice.size_bytes;
       largest_bytes =
@@ -124,7 +126,8 @@ void ChooseCopies(AnswerPlan& plan) {
   }
   // The block being copied from comes on top.
   plan.own_bytes += BufferPool::MemorySizeBytes(plan.copied_text_bytes) +
-                    largest_bytes + plan.slices.size() * kSliceBytes;
+                    largest_bytes + plan.slices.size() * kSliceBytes +
+                    plan.zeros.size() * sizeof(AnswerRange);
 }
 
 void CountBlocks(AnswerPlan& plan) {
@@ -161,6 +164,9 @@ uint64_t SerialisedBytesMax(const AnswerPlan& plan) {
 v1::WireEncoding ChooseEncoding(
     const google::protobuf::RepeatedField<int>& accepted,
     const ServedArchive& archive) {
+  if (archive.withdrawal->Get() != nullptr) {
+    return v1::WIRE_ENCODING_IDENTITY;
+  }
   const bool takes_stored =
       !archive.archive->info().has_recipes ||
       std::ranges::find(accepted,
@@ -178,11 +184,13 @@ v1::WireEncoding ChooseEncoding(
 
 AnswerPlan PlanAnswer(const ServedArchive& archive,
                       std::span<const BlockSlice> slices,
-                      v1::WireEncoding encoding) {
+                      v1::WireEncoding encoding,
+                      std::vector<AnswerRange> zeros) {
   // Encoded answers state the sizes cut off at their two ends only.
-  const bool is_in_a_row = AreInARow(*archive.archive, slices);
-  AnswerPlan plan{.encoding =
-                      is_in_a_row ? encoding : v1::WIRE_ENCODING_IDENTITY};
+  const bool is_in_a_row = zeros.empty() && AreInARow(*archive.archive, slices);
+  AnswerPlan plan{
+      .encoding = is_in_a_row ? encoding : v1::WIRE_ENCODING_IDENTITY,
+      .zeros = std::move(zeros)};
   // Codes of the archive's own table are sent as stored.
   const bool is_stored =
       plan.encoding == v1::WIRE_ENCODING_STORED ||
@@ -207,7 +215,14 @@ AnswerPlan PlanAnswer(const ServedArchive& archive,
 
 AnswerPlan PlanAnswer(const ServedArchive& archive, LogicalRange range,
                       v1::WireEncoding encoding) {
-  return PlanAnswer(archive, archive.archive->Plan(range).value(), encoding);
+  std::vector<AnswerRange> zeros;
+  // It may have been withdrawn since the encoding was chosen.
+  if (const auto withdrawn = archive.withdrawal->Get(); withdrawn != nullptr) {
+    zeros = withdrawn->ZerosIn(range);
+    encoding = v1::WIRE_ENCODING_IDENTITY;
+  }
+  return PlanAnswer(archive, archive.archive->Plan(range).value(), encoding,
+                    std::move(zeros));
 }
 
 AnswerPlan PlanChunk(const ServedArchive& archive, LogicalRange range,
@@ -220,12 +235,28 @@ AnswerPlan PlanChunk(const ServedArchive& archive, LogicalRange range,
           archive.archive->BlockSizeBytes(slices.back().block)) {
     slices = slices.first(slices.size() - 1);
   }
-  AnswerPlan plan = PlanAnswer(archive, slices, encoding);
+  const std::shared_ptr<const WithdrawnDocuments> withdrawn =
+      archive.withdrawal->Get();
+  if (withdrawn != nullptr) {
+    encoding = v1::WIRE_ENCODING_IDENTITY;
+  }
+  const auto plan_slices = [&] {
+    std::vector<AnswerRange> zeros;
+    if (withdrawn != nullptr) {
+      uint64_t size_bytes = 0;
+      for (const BlockSlice& slice : slices) {
+        size_bytes += slice.size_bytes;
+      }
+      zeros = withdrawn->ZerosIn({range.offset, size_bytes});
+    }
+    return PlanAnswer(archive, slices, encoding, std::move(zeros));
+  };
+  AnswerPlan plan = plan_slices();
   while (slices.size() > 1 && plan.memory_bytes() > memory_bytes_max) {
     // Halve long lists: a layout may give many slices.
     slices = slices.first(slices.size() > 64 ? slices.size() / 2
                                              : slices.size() - 1);
-    plan = PlanAnswer(archive, slices, encoding);
+    plan = plan_slices();
   }
   return plan;
 }
@@ -245,10 +276,17 @@ uint64_t AnswerBytesMax(const ServedArchive& archive, uint64_t size_bytes,
   const uint32_t part_size = archive.archive->codec().partition_size_bytes();
   const uint64_t part_count =
       slice_count + (part_size == 0 ? 0 : slice_count + size_bytes / part_size);
+  const std::shared_ptr<const WithdrawnDocuments> withdrawn =
+      archive.withdrawal->Get();
+  const uint64_t zeros_bytes =
+      withdrawn == nullptr
+          ? 0
+          : std::min<uint64_t>(withdrawn->run_count(), size_bytes) *
+                sizeof(AnswerRange);
   const uint64_t apart_bytes =
-      archive.archive->has_layout()
+      archive.archive->has_layout() || withdrawn != nullptr
           ? BufferPool::MemorySizeBytes(2 * size_bytes) +
-                part_count * kSliceBytes
+                part_count * kSliceBytes + zeros_bytes
           : 0;
   // One block more at either end.
   return std::max(in_a_row_bytes, apart_bytes) +

@@ -53,6 +53,9 @@ struct AnswerPlan {
   // Text of all slices, and of the copied ones.
   uint64_t size_bytes = 0;
   uint64_t copied_text_bytes = 0;
+  // Parts of the text that are answered as zeros, as in
+  // WithdrawnDocuments::ZerosIn(). If there are any, all slices are copied.
+  std::vector<AnswerRange> zeros = {};
 
   // Memory that the answer holds from its fetch until gRPC has sent it, without
   // its description: blocks that it references, each once, and everything else.
@@ -68,18 +71,20 @@ struct AnswerPlan {
 };
 
 // Returns the first encoding in `accepted` that the archive's answers can have;
-// identity if there is none.
+// identity if there is none, or while the archive has withdrawn documents.
 v1::WireEncoding ChooseEncoding(
     const google::protobuf::RepeatedField<int>& accepted,
     const ServedArchive& archive);
 
 // Plans the answer of `slices`. Slices that are not stored contiguously are
 // answered in identity, whatever `encoding` is, and small ones are copied out
-// of their blocks.
+// of their blocks. `zeros` are as in AnswerPlan.
 AnswerPlan PlanAnswer(const ServedArchive& archive,
                       std::span<const BlockSlice> slices,
-                      v1::WireEncoding encoding);
-// Plans the answer of a range. REQUIRES: `range` lies within the archive.
+                      v1::WireEncoding encoding,
+                      std::vector<AnswerRange> zeros = {});
+// Plans the answer of a range, with zeros for withdrawn documents.
+// REQUIRES: `range` lies within the archive.
 AnswerPlan PlanAnswer(const ServedArchive& archive, LogicalRange range,
                       v1::WireEncoding encoding);
 // Plans an answer of at most `memory_bytes_max` that begins at the start of

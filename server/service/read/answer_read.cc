@@ -23,6 +23,23 @@ bool IsLongWork(const AnswerPlan& plan) {
          plan.size_bytes > kInlineWorkBytesMax;
 }
 
+// Clears the withdrawn parts of a copied slice. `copied` is its text, which
+// begins `offset` bytes after the start of the answer's.
+void ClearWithdrawn(const AnswerPlan& plan, uint64_t offset,
+                    MutableByteView copied) {
+  const uint64_t end = offset + copied.size();
+  for (auto zero = std::ranges::upper_bound(plan.zeros, offset, {},
+                                            [](const AnswerRange& range) {
+                                              return range.offset +
+                                                     range.size_bytes;
+                                            });
+       zero != plan.zeros.end() && zero->offset < end; ++zero) {
+    const uint64_t from = std::max(zero->offset, offset) - offset;
+    const uint64_t to = std::min(zero->offset + zero->size_bytes, end) - offset;
+    std::ranges::fill(copied.subspan(from, to - from), uint8_t{0});
+  }
+}
+
 // Sets the text of all slices of a part; `index` is the first.
 void Fill(const AnswerPlan& plan, size_t index, const BlockPtr& block,
           const std::shared_ptr<MadeBytes>& copies,
@@ -33,8 +50,12 @@ void Fill(const AnswerPlan& plan, size_t index, const BlockPtr& block,
     if (slice.is_copied) {
       const ByteView text =
           block->bytes().subspan(slice.offset, slice.size_bytes);
-      std::copy(text.begin(), text.end(),
-                copies->mutable_bytes().begin() + piece.offset);
+      const MutableByteView copied =
+          copies->mutable_bytes().subspan(piece.offset, text.size());
+      std::ranges::copy(text, copied.begin());
+      // With zeros all slices are copied: the piece has the same offset in the
+      // answer's text.
+      ClearWithdrawn(plan, piece.offset, copied);
     }
     piece.block = slice.is_copied ? BlockPtr(copies) : block;
     index = slice.next_repeat;

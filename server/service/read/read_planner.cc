@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -190,9 +191,44 @@ absl::StatusOr<DocumentOrdinal> FindById(const Archive& archive,
                                      ": there are ", found.count, ", from 0"));
 }
 
-absl::StatusOr<DocumentOrdinal> FindOrdinal(const Archive& archive,
+absl::Status Withdrawn() {
+  return ServiceError(absl::StatusCode::kPermissionDenied,
+                      v1::DOCUMENT_WITHDRAWN,
+                      "the document was withdrawn by the server's operator");
+}
+
+// Checks a look-up of an id. An excluded document gives the same error as a
+// missing one.
+absl::Status CheckWithdrawal(const Archive& archive,
+                             const WithdrawnDocuments& withdrawn,
+                             absl::string_view id) {
+  const std::optional<Withdrawal> action = withdrawn.Match(id);
+  if (!action.has_value()) {
+    return absl::OkStatus();
+  }
+  const bool is_there = archive.FindDocument(id, std::nullopt).count > 0;
+  return *action == Withdrawal::kBlock && is_there
+             ? Withdrawn()
+             : NotFound(absl::StrCat("no document ", Quoted(id)));
+}
+
+absl::Status CheckWithdrawal(const WithdrawnDocuments& withdrawn,
+                             DocumentOrdinal ordinal) {
+  const std::optional<Withdrawal> action = withdrawn.Find(ordinal);
+  if (!action.has_value()) {
+    return absl::OkStatus();
+  }
+  return *action == Withdrawal::kBlock
+             ? Withdrawn()
+             : NotFound(absl::StrCat("no document number ", ordinal.value));
+}
+
+absl::StatusOr<DocumentOrdinal> FindOrdinal(const ServedArchive& served,
                                             const v1::DocumentName& name,
                                             uint32_t id_size_bytes_max) {
+  const Archive& archive = *served.archive;
+  const std::shared_ptr<const WithdrawnDocuments> withdrawn =
+      served.withdrawal->Get();
   QUIRE_RETURN_IF_ERROR(CheckSelection(name));
   switch (name.name_case()) {
     case v1::DocumentName::kId:
@@ -202,12 +238,18 @@ absl::StatusOr<DocumentOrdinal> FindOrdinal(const Archive& archive,
                          " bytes, over document_id_size_bytes_max, ",
                          id_size_bytes_max, "; name it by its ordinal"));
       }
+      if (withdrawn != nullptr) {
+        QUIRE_RETURN_IF_ERROR(CheckWithdrawal(archive, *withdrawn, name.id()));
+      }
       return FindById(archive, name);
     case v1::DocumentName::kOrdinal:
       if (name.ordinal() >= archive.info().document_count) {
         return NotFound(
             absl::StrCat("no document number ", name.ordinal(), ": there are ",
                          archive.info().document_count, ", from 0"));
+      }
+      if (withdrawn != nullptr) {
+        QUIRE_RETURN_IF_ERROR(CheckWithdrawal(*withdrawn, {name.ordinal()}));
       }
       return DocumentOrdinal{name.ordinal()};
     case v1::DocumentName::NAME_NOT_SET:
@@ -233,7 +275,7 @@ absl::StatusOr<ResolvedTarget> ResolveRange(const Archive& archive,
                         .document = std::nullopt};
 }
 
-absl::StatusOr<ResolvedTarget> ResolveDocument(const Archive& archive,
+absl::StatusOr<ResolvedTarget> ResolveDocument(const ServedArchive& archive,
                                                const v1::DocumentName& name,
                                                uint32_t id_size_bytes_max) {
   absl::StatusOr<DocumentOrdinal> ordinal =
@@ -241,7 +283,8 @@ absl::StatusOr<ResolvedTarget> ResolveDocument(const Archive& archive,
   if (!ordinal.ok()) {
     return ordinal.status();
   }
-  absl::StatusOr<LogicalRange> whole = archive.GetDocumentRange(*ordinal);
+  absl::StatusOr<LogicalRange> whole =
+      archive.archive->GetDocumentRange(*ordinal);
   if (!whole.ok()) {
     return whole.status();
   }

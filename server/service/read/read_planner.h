@@ -14,6 +14,7 @@
 #include "proto/quire/v1/archive.pb.h"
 
 #include "server/archive/archive.h"
+#include "server/service/catalog/catalog.h"
 
 namespace quire {
 
@@ -30,17 +31,18 @@ absl::StatusOr<ResolvedTarget> ResolveRange(const Archive& archive,
 
 // `id_size_bytes_max` is the size limit of ids in requests.
 // Errors: NotFound         DOCUMENT_NOT_FOUND, RECORD_TYPE_NOT_FOUND.
+//         PermissionDenied DOCUMENT_WITHDRAWN.
 //         OutOfRange       RANGE_PAST_END: of the document.
 //         InvalidArgument  MALFORMED_REQUEST: neither id nor ordinal, or
 //                          fields that exclude each other.
-absl::StatusOr<ResolvedTarget> ResolveDocument(const Archive& archive,
+absl::StatusOr<ResolvedTarget> ResolveDocument(const ServedArchive& archive,
                                                const v1::DocumentName& name,
                                                uint32_t id_size_bytes_max);
 
 // For ReadRequest and BatchItem, which have the same target.
 // Errors: as above; InvalidArgument if the target is not set.
 template <typename Request>
-absl::StatusOr<ResolvedTarget> ResolveTarget(const Archive& archive,
+absl::StatusOr<ResolvedTarget> ResolveTarget(const ServedArchive& archive,
                                              const Request& request,
                                              uint32_t id_size_bytes_max);
 
@@ -66,12 +68,12 @@ uint64_t DescriptionSizeBytesMax(const Archive& archive);
 absl::Status MissingTarget();
 
 template <typename Request>
-absl::StatusOr<ResolvedTarget> ResolveTarget(const Archive& archive,
+absl::StatusOr<ResolvedTarget> ResolveTarget(const ServedArchive& archive,
                                              const Request& request,
                                              uint32_t id_size_bytes_max) {
   switch (request.target_case()) {
     case Request::kRange:
-      return ResolveRange(archive, request.range());
+      return ResolveRange(*archive.archive, request.range());
     case Request::kDocument:
       return ResolveDocument(archive, request.document(), id_size_bytes_max);
     case Request::TARGET_NOT_SET:

@@ -48,6 +48,8 @@ enum class FetchClass {
   kInteractive,
   kBatch,
   kScan,
+  // Checks of stored blocks for the server itself. They bypass the cache.
+  kScrub,
 };
 
 }  // namespace quire

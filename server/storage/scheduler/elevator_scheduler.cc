@@ -64,6 +64,9 @@ void ElevatorScheduler::Enqueue(SchedulerTime now, Pending& pending) {
   if (class_index == kScan && queues_[kScan].empty()) {
     scan_passed_over_ = 0;
   }
+  if (class_index == kScrub && queues_[kScrub].empty()) {
+    scrub_passed_over_ = 0;
+  }
   pending.entry = {.id = request.id,
                    .address = request.address,
                    .client_id = request.client_id};
@@ -105,7 +108,7 @@ void ElevatorScheduler::Complete(SchedulerTime /*now*/, uint64_t read_id) {
     if (interactive_in_flight_ == 0) {
       EndVisit();
     }
-  } else {
+  } else if (it->second != kScrub) {
     others_owed_ -= std::min(others_owed_, 1U);
   }
   in_flight_.erase(it);
@@ -124,7 +127,9 @@ std::optional<size_t> ElevatorScheduler::ChooseClass(SchedulerTime now) const {
   const bool between = options_.hold && interactive_in_flight_ == 0;
   const bool others_turn = others_left_ > 0 && (others_due_ || between);
   std::optional<size_t> chosen;
-  if (interactive && FewAreInteractive()) {
+  if (IsScrubsTurn()) {
+    chosen = kScrub;
+  } else if (interactive && FewAreInteractive()) {
     chosen = ChooseNextToUrgent();
   } else if (interactive && !(others && others_turn)) {
     chosen = kInteractive;
@@ -135,6 +140,13 @@ std::optional<size_t> ElevatorScheduler::ChooseClass(SchedulerTime now) const {
     return std::nullopt;
   }
   return chosen;
+}
+
+bool ElevatorScheduler::IsScrubsTurn() const {
+  const bool is_idle =
+      queues_[kInteractive].empty() && !OthersWait() && in_flight_.empty();
+  return !queues_[kScrub].empty() &&
+         (is_idle || scrub_passed_over_ >= kScrubPassedOverMax);
 }
 
 bool ElevatorScheduler::FewAreInteractive() const {
@@ -213,6 +225,11 @@ std::optional<ScheduledRead> ElevatorScheduler::MakeRead(
 }
 
 void ElevatorScheduler::CountTurn(size_t class_index) {
+  if (class_index == kScrub) {
+    scrub_passed_over_ = 0;
+    return;
+  }
+  scrub_passed_over_ = queues_[kScrub].empty() ? 0 : scrub_passed_over_ + 1;
   if (class_index == kInteractive) {
     interactive_run_ = OthersWait() ? interactive_run_ + 1 : 0;
     others_due_ =

@@ -24,7 +24,9 @@ namespace quire {
 // scan read begins, as the device would reorder them before it. Batch and scan
 // reads have a share: eight reads between the end of one interactive read and
 // the next, and eight whenever 24 interactive reads began in a row while they
-// waited. A waiting scan is passed over by at most 8 batch reads in a row.
+// waited. A waiting scan is passed over by at most 8 batch reads in a row. A
+// scrub read begins while nothing else waits or is at the device, or after 64
+// reads of other classes.
 //
 // Priorities. If the drive itself serves urgent reads first, interactive reads
 // are marked urgent while they are few, and other reads are not held back. The
@@ -107,11 +109,13 @@ class ElevatorScheduler : public Scheduler {
   size_t reads_in_flight() const override { return in_flight_.size(); }
 
  private:
-  static constexpr size_t kClassCount = 3;
+  static constexpr size_t kClassCount = 4;
   static constexpr size_t kInteractive = 0;
   static constexpr size_t kBatch = 1;
   static constexpr size_t kScan = 2;
+  static constexpr size_t kScrub = 3;
   static constexpr uint64_t kScanPassedOverMax = 8;
+  static constexpr uint64_t kScrubPassedOverMax = 64;
 
   struct Pending {
     ScheduledRequest request;
@@ -126,6 +130,8 @@ class ElevatorScheduler : public Scheduler {
   void Enqueue(SchedulerTime now, Pending& pending);
   // Returns the class to read next; none if nothing waits or should begin.
   std::optional<size_t> ChooseClass(SchedulerTime now) const;
+  // True if it is the turn of a waiting scrub read.
+  bool IsScrubsTurn() const;
   bool OthersWait() const;
   // True if an interactive read begun now would be urgent, apart from the share
   // of the others.
@@ -167,6 +173,8 @@ class ElevatorScheduler : public Scheduler {
   uint32_t others_owed_ = 0;
   // Batch reads since the last scan read, while a scan waited.
   uint64_t scan_passed_over_ = 0;
+  // Reads of other classes since the last scrub read, while a scrub waited.
+  uint64_t scrub_passed_over_ = 0;
   bool lacks_memory_ = false;
   uint64_t next_read_id_ = 1;
 };

@@ -333,5 +333,51 @@ TEST(ElevatorSchedulerTest, AClientWithLittleIsServedAmidOneWithMuch) {
   }
 }
 
+// --- Scrubbing ---
+
+TEST(ElevatorScrubTest, WaitsForAnIdleDriveOrItsShare) {
+  for (const FetchClass other :
+       {FetchClass::kInteractive, FetchClass::kBatch, FetchClass::kScan}) {
+    ElevatorScheduler scheduler({});
+    const auto push = [&](uint64_t id, FetchClass fetch_class) {
+      QUIRE_ASSERT_OK(
+          scheduler.Push(SchedulerTime{0},
+                         {.id = id,
+                          .address = {.fd = 3, .offset = FileOffset{id * kFar}},
+                          .size_bytes = 4096,
+                          .memory_size_bytes = 0,
+                          .fetch_class = fetch_class}));
+    };
+    const auto next = [&]() -> uint64_t {
+      const auto reads = scheduler.Dispatch(SchedulerTime{0}, kOneRead);
+      if (reads.size() != 1) {
+        return 0;
+      }
+      scheduler.Complete(SchedulerTime{0}, reads[0].id);
+      return reads[0].request_ids.at(0);
+    };
+    push(1, FetchClass::kScrub);
+    push(1000, other);
+    const auto in_flight = scheduler.Dispatch(SchedulerTime{0}, kOneRead);
+    EXPECT_THAT(DispatchedIds(in_flight), ::testing::ElementsAre(1000));
+    // Not next to a read of a client.
+    EXPECT_THAT(scheduler.Dispatch(SchedulerTime{0}, kOneRead),
+                ::testing::IsEmpty());
+    scheduler.Complete(SchedulerTime{0}, in_flight[0].id);
+    EXPECT_EQ(next(), 1u);
+    // Under load it has one read in 65.
+    push(2, FetchClass::kScrub);
+    for (uint64_t id = 1001; id <= 1200; ++id) {
+      push(id, other);
+    }
+    uint64_t passed_over = 0;
+    while (next() != 2) {
+      ++passed_over;
+      ASSERT_LE(passed_over, 64u);
+    }
+    EXPECT_EQ(passed_over, 64u);
+  }
+}
+
 }  // namespace
 }  // namespace quire

@@ -74,6 +74,7 @@ uint64_t WaitBound(FetchClass fetch_class, uint64_t waiting_max) {
     case FetchClass::kBatch:
       return own * 2 * (1 + kInteractiveTurn);
     case FetchClass::kScan:
+    case FetchClass::kScrub:
       return own * kBatchTurn * (1 + kInteractiveTurn);
   }
   return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/cli/tar_format.h"
+#include "codecs/base/tar_format.h"
 
 #include <algorithm>
 

@@ -3,8 +3,8 @@
 // Members of a tar in the pax interchange format of POSIX.1-2001, which every
 // tar program reads. Written without a library because ids are any bytes: they
 // go into the headers unchanged, in any locale.
-#ifndef QUIRE_CLIENT_CLI_TAR_FORMAT_H_
-#define QUIRE_CLIENT_CLI_TAR_FORMAT_H_
+#ifndef QUIRE_CODECS_BASE_TAR_FORMAT_H_
+#define QUIRE_CODECS_BASE_TAR_FORMAT_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -37,4 +37,4 @@ std::string TarName(absl::string_view id);
 
 }  // namespace quire
 
-#endif  // QUIRE_CLIENT_CLI_TAR_FORMAT_H_
+#endif  // QUIRE_CODECS_BASE_TAR_FORMAT_H_

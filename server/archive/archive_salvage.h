@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Saves the documents of a damaged archive that can still be decoded.
+#ifndef QUIRE_SERVER_ARCHIVE_ARCHIVE_SALVAGE_H_
+#define QUIRE_SERVER_ARCHIVE_ARCHIVE_SALVAGE_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/base/positions.h"
+#include "server/archive/format/archive_description.h"
+
+namespace quire {
+
+// Destination of the documents. Thread-compatible.
+class SalvageOutput {
+ public:
+  virtual ~SalvageOutput() = default;
+
+  // Begins a document; returns its name in the output. The id is meaningless
+  // without `has_id`. Errors: Unavailable and others of the file system, for
+  // all functions.
+  virtual absl::StatusOr<std::string> Begin(const Document& document,
+                                            bool has_id) = 0;
+  // Appends to the document; Begin() had its size.
+  virtual absl::Status Write(ByteView bytes) = 0;
+  virtual absl::Status End() = 0;
+
+  // Called once, after all documents. Makes the output durable and gives it its
+  // name.
+  virtual absl::Status Finish() = 0;
+};
+
+// A document of which some bytes cannot be decoded.
+struct LostDocument {
+  Document document;
+  // The id is unknown: the index of ids is damaged.
+  bool has_id = true;
+  // Parts of the document that cannot be decoded, in its own bytes.
+  std::vector<LogicalRange> lost;
+  // First reason.
+  absl::Status status;
+};
+
+struct SalvageReport {
+  // False if MANIFEST is unusable: segments are then in the order of their
+  // numbers, and segments whose files are missing are unknown.
+  bool has_manifest = true;
+  uint64_t saved_count = 0;
+  uint64_t saved_size_bytes = 0;
+  // Documents with bytes that cannot be decoded, and those of segments that
+  // cannot be used at all.
+  uint64_t lost_count = 0;
+  uint64_t damage_count = 0;
+};
+
+struct SalvageCallbacks {
+  // A fault of a file; begins with its path. Faults of blocks are those of
+  // their documents. Documents of a segment that cannot be used are named here,
+  // by ordinals and range.
+  std::function<void(const absl::Status&)> on_damage;
+  std::function<void(const LostDocument&)> on_lost;
+  // A document was written under a name other than its id.
+  std::function<void(const Document&, const std::string& name)> on_renamed;
+};
+
+// Reads the archive in the directory `path` and passes each document that
+// decodes completely to `output`, in the order of ordinals. Uses what each part
+// of the archive still proves: without MANIFEST the segments' tables, without
+// these the manifest and the sections themselves, without offsets of blocks the
+// checksums of their frames. Holds the dictionary, one segment's indexes and 32
+// MiB. Blocks.
+// Errors: NotFound   no such directory, or no file of an archive in it.
+//         DataLoss   no segment states the codec.
+//         and those of `output`. Damage is no error.
+absl::StatusOr<SalvageReport> SalvageArchive(const std::string& path,
+                                             SalvageOutput& output,
+                                             const SalvageCallbacks& callbacks);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_ARCHIVE_ARCHIVE_SALVAGE_H_

@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Salvages damaged archives and compares the result with their documents.
+#include "server/archive/archive_salvage.h"
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_matchers.h"
+#include "server/archive/archive.h"
+#include "server/archive/salvage_output.h"
+#include "server/archive/testing/archive_testing.h"
+#include "server/archive/testing/damaged_archive.h"
+
+namespace quire {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::SizeIs;
+
+// Documents by ordinal.
+class MemoryOutput final : public SalvageOutput {
+ public:
+  struct Saved {
+    Document document;
+    bool has_id = true;
+    std::string text;
+  };
+
+  absl::StatusOr<std::string> Begin(const Document& document,
+                                    bool has_id) override {
+    EXPECT_FALSE(saved_.contains(document.ordinal.value));
+    current_ = &saved_[document.ordinal.value];
+    current_->document = document;
+    current_->has_id = has_id;
+    return document.id;
+  }
+
+  absl::Status Write(ByteView bytes) override {
+    current_->text.append(AsText(bytes).data(), bytes.size());
+    return absl::OkStatus();
+  }
+
+  absl::Status End() override {
+    EXPECT_EQ(current_->text.size(), current_->document.range.size_bytes);
+    return absl::OkStatus();
+  }
+
+  absl::Status Finish() override {
+    finished_ = true;
+    return absl::OkStatus();
+  }
+
+  const std::map<uint64_t, Saved>& saved() const { return saved_; }
+
+  bool finished() const { return finished_; }
+
+ private:
+  std::map<uint64_t, Saved> saved_;
+  Saved* current_ = nullptr;
+  bool finished_ = false;
+};
+
+struct Salvaged {
+  absl::StatusOr<SalvageReport> report = absl::UnknownError("not run");
+  MemoryOutput output;
+  std::vector<std::string> damages;
+  std::map<uint64_t, LostDocument> lost;
+};
+
+Salvaged SalvageToMemory(const std::string& path) {
+  Salvaged result;
+  result.report = SalvageArchive(
+      path, result.output,
+      {.on_damage =
+           [&](const absl::Status& status) {
+             result.damages.emplace_back(status.message());
+           },
+       .on_lost =
+           [&](const LostDocument& lost) {
+             result.lost[lost.document.ordinal.value] = lost;
+           },
+       .on_renamed = [](const Document&, const std::string&) {}});
+  if (result.report.ok()) {
+    EXPECT_TRUE(result.output.finished());
+    EXPECT_EQ(result.report->saved_count, result.output.saved().size());
+    EXPECT_EQ(result.report->damage_count, result.damages.size());
+    EXPECT_GE(result.report->lost_count, result.lost.size());
+  }
+  return result;
+}
+
+void ExpectSame(const MemoryOutput::Saved& saved,
+                const TestDocument& document) {
+  EXPECT_TRUE(saved.text == document.text);
+  if (saved.has_id) {
+    EXPECT_EQ(saved.document.id, document.id);
+  }
+}
+
+class ArchiveSalvageTest : public ::testing::Test {
+ protected:
+  // Writes an archive of two segments with blocks of 4 KiB.
+  void Write(const std::string& codec = "rlz") {
+    std::mt19937_64 random(7);
+    std::filesystem::remove_all(path_);
+    segments_ = {RandomTestSegment(30, 6000, random),
+                 RandomTestSegment(10, 3000, random)};
+    ArchiveWriterOptions options;
+    options.codec = ParseCodecSpec(codec).value();
+    options.block_size_bytes = 4096;
+    const auto context = std::make_shared<CodecContext>(
+        CodecContext{segments_[0][1].text + "dictionary", ""});
+    QUIRE_ASSERT_OK(WriteTestArchive(path_, options, segments_, context));
+    files_ = ReadTestFiles(path_);
+    parts_ = PartsOf(path_);
+    documents_.clear();
+    for (const TestSegment& segment : segments_) {
+      documents_.insert(documents_.end(), segment.begin(), segment.end());
+    }
+  }
+
+  const TestPart& Section(const std::string& file,
+                          const std::string& name) const {
+    for (const TestPart& section : parts_.at(file).sections) {
+      if (section.name == name) {
+        return section;
+      }
+    }
+    ADD_FAILURE() << "no section " << name;
+    return parts_.at(file).footer;
+  }
+
+  // Clears bytes of a file.
+  void Clear(const std::string& file, uint64_t offset, uint64_t size_bytes) {
+    files_.at(file).replace(offset, size_bytes, std::string(size_bytes, '\0'));
+  }
+
+  void Clear(const std::string& file, const TestPart& part) {
+    Clear(file, part.offset, part.size_bytes);
+  }
+
+  Salvaged Run() {
+    WriteTestFiles(path_, files_);
+    return SalvageToMemory(path_);
+  }
+
+  // Runs and expects all documents.
+  Salvaged RunWhole() {
+    Salvaged salvaged = Run();
+    QUIRE_EXPECT_OK(salvaged.report);
+    EXPECT_EQ(salvaged.report.value_or(SalvageReport{}).lost_count, 0u);
+    EXPECT_EQ(salvaged.output.saved().size(), documents_.size());
+    for (const auto& [ordinal, saved] : salvaged.output.saved()) {
+      SCOPED_TRACE(ordinal);
+      ExpectSame(saved, documents_[ordinal]);
+    }
+    return salvaged;
+  }
+
+  const TemporaryDirectory directory_;
+  const std::string path_ = directory_.File("a.quire");
+  std::vector<TestSegment> segments_;
+  std::vector<TestDocument> documents_;
+  TestFiles files_;
+  std::map<std::string, TestSegmentParts> parts_;
+};
+
+constexpr char kFirst[] = "segment-00000000";
+constexpr char kSecond[] = "segment-00000001";
+
+TEST_F(ArchiveSalvageTest, SavesAWholeArchive) {
+  Write();
+  const Salvaged salvaged = RunWhole();
+  EXPECT_THAT(salvaged.damages, IsEmpty());
+  const Document& document = salvaged.output.saved().at(3).document;
+  EXPECT_EQ(document.capture_time_ms, documents_[3].capture_time_ms);
+  EXPECT_EQ(document.media_type, documents_[3].media_type);
+}
+
+// Each structure alone can be lost without a document.
+TEST_F(ArchiveSalvageTest, SavesAllDocumentsWithoutAnyOneStructure) {
+  const std::map<std::string, std::function<void()>> damages = {
+      {"MANIFEST", [&] { files_.erase("MANIFEST"); }},
+      {"header", [&] { Clear(kFirst, 0, 48); }},
+      {"footer", [&] { Clear(kFirst, parts_.at(kFirst).footer); }},
+      {"end", [&] { files_.at(kFirst).resize(files_.at(kFirst).size() - 1); }},
+      {"longer", [&] { files_.at(kFirst) += "more"; }},
+      {"block index", [&] { Clear(kFirst, Section(kFirst, "block index")); }},
+      {"block spans", [&] { Clear(kFirst, Section(kFirst, "block spans")); }},
+      {"ids", [&] { Clear(kFirst, Section(kFirst, "document ids")); }},
+      {"order", [&] { Clear(kFirst, Section(kFirst, "document order")); }},
+      {"times", [&] { Clear(kFirst, Section(kFirst, "capture times")); }},
+      {"types", [&] { Clear(kFirst, Section(kFirst, "media types")); }},
+      {"MANIFEST and a header",
+       [&] {
+         files_.erase("MANIFEST");
+         Clear(kFirst, 0, 48);
+       }},
+      {"MANIFEST and block index",
+       [&] {
+         files_.erase("MANIFEST");
+         Clear(kFirst, Section(kFirst, "block index"));
+       }},
+      {"MANIFEST and spans",
+       [&] {
+         files_.erase("MANIFEST");
+         Clear(kFirst, Section(kFirst, "block spans"));
+       }},
+      {"header, footer and block index", [&] {
+         Clear(kFirst, 0, 48);
+         Clear(kFirst, parts_.at(kFirst).footer);
+         Clear(kFirst, Section(kFirst, "block index"));
+       }}};
+  for (const auto& [name, damage] : damages) {
+    SCOPED_TRACE(name);
+    Write();
+    damage();
+    const Salvaged salvaged = RunWhole();
+    EXPECT_THAT(salvaged.damages, ::testing::Not(IsEmpty()));
+    for (const auto& [ordinal, saved] : salvaged.output.saved()) {
+      EXPECT_EQ(saved.has_id,
+                (name != "ids" && name != "order") || ordinal >= 30);
+    }
+  }
+}
+
+// The manifest proves the sections if only their table is lost.
+TEST_F(ArchiveSalvageTest, ProvesTheSectionsOfALostTable) {
+  Write();
+  const TestPart& footer = parts_.at(kFirst).footer;
+  Clear(kFirst, footer.offset, 100);
+  EXPECT_THAT(RunWhole().damages, SizeIs(1));
+  // With a bit of a section, that section is not proved, and nothing is hidden.
+  Write();
+  Clear(kFirst, footer.offset, 100);
+  const TestPart& ids = Section(kFirst, "document ids");
+  files_.at(kFirst)[ids.offset + ids.size_bytes - 1] ^= 1;
+  EXPECT_THAT(Run().damages,
+              Contains(HasSubstr("document ids has no checksum that proves")));
+}
+
+TEST_F(ArchiveSalvageTest, NamesTheBytesOfDamagedBlocks) {
+  Write("copy");
+  const uint64_t size_bytes = 4096;
+  Clear(kFirst, parts_.at(kFirst).blocks[2]);
+  Clear(kFirst, parts_.at(kFirst).blocks[3]);
+  for (const bool has_index : {true, false}) {
+    SCOPED_TRACE(has_index);
+    if (!has_index) {
+      Clear(kFirst, Section(kFirst, "block index"));
+    }
+    const Salvaged salvaged = Run();
+    QUIRE_ASSERT_OK(salvaged.report);
+    uint64_t start = 0;
+    for (uint64_t i = 0; i < documents_.size(); ++i) {
+      SCOPED_TRACE(i);
+      const uint64_t end = start + documents_[i].text.size();
+      const uint64_t lost_start = std::max(start, 2 * size_bytes);
+      const uint64_t lost_end = std::min(end, 4 * size_bytes);
+      if (lost_start < lost_end) {
+        ASSERT_TRUE(salvaged.lost.contains(i));
+        const LostDocument& lost = salvaged.lost.at(i);
+        EXPECT_EQ(lost.document.id, documents_[i].id);
+        EXPECT_EQ(lost.document.range.offset.value, start);
+        EXPECT_THAT(lost.lost,
+                    ElementsAre(LogicalRange{{lost_start - start},
+                                             lost_end - lost_start}));
+        EXPECT_FALSE(lost.status.ok());
+      } else {
+        ASSERT_TRUE(salvaged.output.saved().contains(i));
+        ExpectSame(salvaged.output.saved().at(i), documents_[i]);
+      }
+      start = end;
+    }
+    EXPECT_EQ(salvaged.report->lost_count, salvaged.lost.size());
+  }
+}
+
+TEST_F(ArchiveSalvageTest, SaysWhatAMissingSegmentOrDictionaryTakesAlong) {
+  Write();
+  files_.erase(kFirst);
+  Salvaged salvaged = Run();
+  QUIRE_ASSERT_OK(salvaged.report);
+  EXPECT_EQ(salvaged.report->lost_count, 30u);
+  EXPECT_THAT(salvaged.damages,
+              ElementsAre(HasSubstr("lost: 30 documents from number 0")));
+  ASSERT_THAT(salvaged.output.saved(), SizeIs(10));
+  ExpectSame(salvaged.output.saved().at(35), documents_[35]);
+  Write();
+  std::string dictionary;
+  for (const auto& [name, bytes] : files_) {
+    if (absl::StartsWith(name, "dictionary-")) {
+      dictionary = name;
+    }
+  }
+  files_.erase(dictionary);
+  salvaged = Run();
+  QUIRE_ASSERT_OK(salvaged.report);
+  EXPECT_THAT(salvaged.damages, ElementsAre(HasSubstr(dictionary)));
+  // Empty documents need no block.
+  EXPECT_GT(salvaged.report->saved_count, 0u);
+  EXPECT_GT(salvaged.report->lost_count, 0u);
+  EXPECT_EQ(salvaged.report->saved_count + salvaged.report->lost_count, 40u);
+}
+
+TEST_F(ArchiveSalvageTest, RefusesADirectoryOfNothing) {
+  EXPECT_THAT(SalvageToMemory(path_).report,
+              HasCode(absl::StatusCode::kNotFound));
+  std::filesystem::create_directory(path_);
+  EXPECT_THAT(SalvageToMemory(path_).report,
+              FailsWith(absl::StatusCode::kNotFound, HasSubstr("no segment")));
+}
+
+// Whatever is damaged: saved documents are right, and each other is lost.
+TEST_F(ArchiveSalvageTest, NeverSavesWrongText) {
+  std::random_device seeds;
+  uint64_t saved_count = 0;
+  uint64_t lost_count = 0;
+  for (int round = 0; round < 200; ++round) {
+    const uint64_t seed = (uint64_t{seeds()} << 32) | seeds();
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    std::mt19937_64 random(seed);
+    std::filesystem::remove_all(path_);
+    const std::vector<TestDocument> documents =
+        WriteRandomArchive(path_, random);
+    files_ = ReadTestFiles(path_);
+    const TestFiles good = files_;
+    for (const auto& [name, bytes] : good) {
+      if (random() % 3 == 0) {
+        DamageFile(name, random, files_);
+      }
+    }
+    const Salvaged salvaged = Run();
+    if (!salvaged.report.ok()) {
+      EXPECT_NE(files_, good);
+      continue;
+    }
+    saved_count += salvaged.report->saved_count;
+    lost_count += salvaged.report->lost_count;
+    if (!salvaged.report->has_manifest ||
+        !::testing::Value(
+            salvaged.damages,
+            ::testing::Each(::testing::Not(HasSubstr("has no checksum"))))) {
+      continue;
+    }
+    EXPECT_EQ(salvaged.report->saved_count + salvaged.report->lost_count,
+              documents.size());
+    for (const auto& [ordinal, saved] : salvaged.output.saved()) {
+      ExpectSame(saved, documents[ordinal]);
+    }
+  }
+  EXPECT_GT(saved_count, 0u);
+  EXPECT_GT(lost_count, 0u);
+}
+
+// --- Files ---
+
+absl::StatusOr<SalvageReport> SalvageToFiles(
+    const std::string& path, SalvageOutput& output,
+    std::map<std::string, std::string>& renamed) {
+  return SalvageArchive(
+      path, output,
+      {.on_damage = [](const absl::Status&) {},
+       .on_lost = [](const LostDocument&) {},
+       .on_renamed =
+           [&](const Document& document, const std::string& name) {
+             renamed[name] = document.id;
+           }});
+}
+
+TEST(SalvageOutputTest, NamesFilesByIdWhereThatIsPossible) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("a.quire");
+  ArchiveWriterOptions options;
+  options.codec = ParseCodecSpec("copy").value();
+  options.block_size_bytes = 4096;
+  QUIRE_ASSERT_OK(
+      WriteTestArchive(path, options,
+                       {{{.id = "d/a", .text = "1", .capture_time_ms = -1500},
+                         {.id = "d/a", .text = "2"},
+                         {.id = "d", .text = "3"},
+                         {.id = "../up", .text = "4"},
+                         {.id = "/root", .text = "5"},
+                         {.id = "", .text = "6"},
+                         {.id = std::string(300, 'n'), .text = "7"},
+                         {.id = "%document-1", .text = "8"},
+                         {.id = std::string("n\0l", 3), .text = "9"},
+                         {.id = "d/a/below", .text = "10"}}}));
+  std::map<std::string, std::string> renamed;
+  const std::string saved = directory.File("saved");
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto output,
+                             MakeSalvageDirectory(saved + "/"));
+  EXPECT_FALSE(std::filesystem::exists(saved));
+  QUIRE_ASSERT_OK(SalvageToFiles(path, *output, renamed));
+  EXPECT_EQ(ReadTestFile(saved + "/d/a"), "1");
+  EXPECT_EQ(ReadTestFile(saved + "/%document-1"), "2");
+  EXPECT_EQ(ReadTestFile(saved + "/%document-2"), "3");
+  EXPECT_EQ(ReadTestFile(saved + "/%2E./up"), "4");
+  EXPECT_EQ(ReadTestFile(saved + "/%2Froot"), "5");
+  EXPECT_EQ(ReadTestFile(saved + "/%"), "6");
+  EXPECT_EQ(ReadTestFile(saved + "/%document-6"), "7");
+  EXPECT_EQ(ReadTestFile(saved + "/%document-7"), "8");
+  EXPECT_EQ(ReadTestFile(saved + "/n%00l"), "9");
+  EXPECT_EQ(ReadTestFile(saved + "/%document-9"), "10");
+  EXPECT_THAT(renamed, Contains(Pair("%document-1", "d/a")));
+  EXPECT_THAT(renamed, SizeIs(9));
+  struct stat status;
+  ASSERT_EQ(stat((saved + "/d/a").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mtim.tv_sec, -2);
+  EXPECT_EQ(status.st_mtim.tv_nsec, 500'000'000);
+  EXPECT_FALSE(std::filesystem::exists(saved + ".partial"));
+  EXPECT_THAT(MakeSalvageDirectory(saved),
+              FailsWith(absl::StatusCode::kAlreadyExists, HasSubstr(saved)));
+  EXPECT_THAT(MakeSalvageTar(saved),
+              FailsWith(absl::StatusCode::kAlreadyExists, HasSubstr(saved)));
+}
+
+TEST(SalvageOutputTest, ATarAppearsWhenItIsComplete) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("saved.tar");
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto output, MakeSalvageTar(path));
+  Document document;
+  document.id = "a";
+  document.range.size_bytes = 5;
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::string name,
+                             output->Begin(document, true));
+  EXPECT_EQ(name, "a");
+  QUIRE_ASSERT_OK(output->Write(AsBytes("hello")));
+  QUIRE_ASSERT_OK(output->End());
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_TRUE(std::filesystem::exists(path + ".partial"));
+  QUIRE_ASSERT_OK(output->Finish());
+  const std::string tar = ReadTestFile(path);
+  // A header, a padded member and two blocks of zeros.
+  EXPECT_EQ(tar.size(), 4u * 512);
+  EXPECT_EQ(tar.substr(512, 6), std::string("hello\0", 6));
+  EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
+}
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Files that saved documents are written to.
+#ifndef QUIRE_SERVER_ARCHIVE_SALVAGE_OUTPUT_H_
+#define QUIRE_SERVER_ARCHIVE_SALVAGE_OUTPUT_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+#include "server/archive/archive_salvage.h"
+
+namespace quire {
+
+// Members of a tar at `path`, or files of a directory there, named by
+// TarName(id) (codecs/base/tar_format.h) and with the capture time as their
+// time. A document without an id is named "%document-ORDINAL"; in a directory
+// also one whose name a file has already, or that the file system refuses.
+// Written aside, as PATH.partial, until Finish(); what was written stays there
+// after an error.
+// Errors: AlreadyExists  something is at `path` or PATH.partial.
+//         as ErrnoStatus().
+absl::StatusOr<std::unique_ptr<SalvageOutput>> MakeSalvageTar(
+    const std::string& path);
+absl::StatusOr<std::unique_ptr<SalvageOutput>> MakeSalvageDirectory(
+    const std::string& path);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_ARCHIVE_SALVAGE_OUTPUT_H_

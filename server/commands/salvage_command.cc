@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/json_text.h"
+#include "codecs/base/printable_text.h"
+#include "server/archive/archive_salvage.h"
+#include "server/archive/salvage_output.h"
+#include "server/commands/quired_commands.h"
+#include "server/commands/subcommand_support.h"
+
+#include "nlohmann/json.hpp"
+
+namespace quire {
+namespace {
+
+constexpr char kFooter[] =
+    R"(Saves each document that decodes completely, from an archive with damaged blocks,
+indexes, tables, or without MANIFEST. Prints damage, and lost documents with the
+bytes that cannot be decoded. Documents keep their ids as names, except ids that no
+file can have; a document whose id is lost is named %document-NUMBER. In a
+directory so is the second document of an id; a tar has all of them. If another
+copy of the archive exists, use quired repair instead.
+
+The exit code is 0 if no document is lost, and 1 otherwise.
+
+Examples:
+  quired salvage damaged.quire -o saved.tar > lost.txt
+  quired build -o docs.quire saved.tar)";
+
+struct SalvageCommandOptions {
+  std::string archive;
+  std::string output;
+  bool json = false;
+  bool quiet = false;
+};
+
+std::string NameOf(const Document& document, bool has_id) {
+  return absl::StrCat(
+      "document ", document.ordinal.value,
+      has_id ? ": " + PrintableText(document.id) : ", whose id is lost");
+}
+
+void PrintLost(const LostDocument& lost) {
+  std::cout << "lost: " << NameOf(lost.document, lost.has_id) << ": ";
+  const char* separator = "bytes ";
+  for (const LogicalRange& range : lost.lost) {
+    std::cout << separator << range.offset.value << " to "
+              << range.offset.value + range.size_bytes - 1;
+    separator = ", ";
+  }
+  std::cout << " of " << lost.document.range.size_bytes << " ("
+            << PrintableMessage(lost.status.message()) << ")\n";
+}
+
+Json LostToJson(const LostDocument& lost) {
+  Json json;
+  json["ordinal"] = lost.document.ordinal.value;
+  if (lost.has_id) {
+    json["id"] = lost.document.id;
+  }
+  json["offset"] = lost.document.range.offset.value;
+  json["size_bytes"] = lost.document.range.size_bytes;
+  Json& ranges = json["lost"] = Json::array();
+  for (const LogicalRange& range : lost.lost) {
+    ranges.push_back(
+        Json{{"offset", range.offset.value}, {"size_bytes", range.size_bytes}});
+  }
+  json["message"] = std::string(lost.status.message());
+  return json;
+}
+
+// Prints one object on each line; a list of all would not fit memory.
+class SalvagePrinter {
+ public:
+  explicit SalvagePrinter(bool json) : json_(json) {}
+
+  SalvageCallbacks Callbacks() {
+    return {.on_damage = [this](const absl::Status& status) { Damage(status); },
+            .on_lost = [this](const LostDocument& lost) { Lost(lost); },
+            .on_renamed =
+                [this](const Document& document, const std::string& name) {
+                  Renamed(document, name);
+                }};
+  }
+
+  void Summary(const std::string& archive, const SalvageReport& report) {
+    if (json_) {
+      Print("summary", Json{{"saved_count", report.saved_count},
+                            {"saved_size_bytes", report.saved_size_bytes},
+                            {"lost_count", report.lost_count},
+                            {"damage_count", report.damage_count},
+                            {"has_manifest", report.has_manifest}});
+      return;
+    }
+    std::cout << PrintableMessage(archive) << ": "
+              << FormatCounted(report.saved_count, "document", "documents")
+              << " saved, " << FormatByteSize(report.saved_size_bytes) << "; "
+              << FormatCount(report.lost_count) << " lost"
+              << (report.has_manifest
+                      ? ""
+                      : "; without MANIFEST, missing segments are unknown")
+              << "\n";
+  }
+
+ private:
+  static void Print(const char* kind, Json value) {
+    std::cout << JsonText(Json{{kind, std::move(value)}}) << "\n";
+  }
+
+  void Damage(const absl::Status& status) const {
+    if (json_) {
+      Print("damage", std::string(status.message()));
+    } else {
+      std::cout << "damaged: " << PrintableMessage(status.message()) << "\n";
+    }
+  }
+
+  void Lost(const LostDocument& lost) const {
+    if (json_) {
+      Print("lost", LostToJson(lost));
+    } else {
+      PrintLost(lost);
+    }
+  }
+
+  void Renamed(const Document& document, const std::string& name) const {
+    if (json_) {
+      Print("renamed", Json{{"ordinal", document.ordinal.value},
+                            {"id", document.id},
+                            {"name", name}});
+    } else {
+      std::cout << "renamed: document " << document.ordinal.value << ": "
+                << PrintableText(document.id) << " is saved as "
+                << PrintableText(name) << "\n";
+    }
+  }
+
+  const bool json_;
+};
+
+int RunSalvage(const SalvageCommandOptions& options) {
+  auto output = absl::EndsWith(options.output, ".tar")
+                    ? MakeSalvageTar(options.output)
+                    : MakeSalvageDirectory(options.output);
+  if (!output.ok()) {
+    return ReportFailure(output.status());
+  }
+  SalvagePrinter printer(options.json);
+  const absl::StatusOr<SalvageReport> report =
+      SalvageArchive(options.archive, **output, printer.Callbacks());
+  if (!report.ok()) {
+    return ReportFailure(report.status());
+  }
+  if (!options.quiet) {
+    printer.Summary(options.archive, *report);
+  }
+  return report->lost_count == 0 ? kExitGood : kExitFailed;
+}
+
+}  // namespace
+
+void AddSalvageCommand(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<SalvageCommandOptions>();
+  CLI::App* const subcommand = app.add_subcommand(
+      "salvage", "Save the documents of a damaged archive that still decode");
+  subcommand->footer(kFooter);
+  subcommand
+      ->add_option("ARCHIVE", options->archive, "Directory of the archive")
+      ->type_name("")
+      ->required();
+  subcommand
+      ->add_option("-o,--output", options->output,
+                   "Directory to create, or a tar if the name ends in .tar")
+      ->type_name("DIR|FILE.tar")
+      ->required();
+  subcommand->add_flag("--json", options->json,
+                       "Print one JSON object on each line");
+  subcommand->add_flag("-q,--quiet", options->quiet, "Print no summary");
+  subcommand->callback(
+      [options, &exit_code] { exit_code = RunSalvage(*options); });
+}
+
+}  // namespace quire

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/catalog/withdrawn_documents.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace quire {
+
+WithdrawnDocuments::WithdrawnDocuments(
+    const std::vector<WithdrawalRule>& rules) {
+  for (size_t i = 0; i < rules.size(); ++i) {
+    const WithdrawalRule& rule = rules[i];
+    const Action action = {.index = i, .action = rule.action};
+    if (!rule.is_prefix) {
+      ids_.try_emplace(rule.value, action);
+    } else if (prefixes_.try_emplace(rule.value, action).second) {
+      prefix_sizes_.push_back(rule.value.size());
+    }
+  }
+  std::ranges::sort(prefix_sizes_);
+  prefix_sizes_.erase(std::ranges::unique(prefix_sizes_).begin(),
+                      prefix_sizes_.end());
+}
+
+absl::StatusOr<std::shared_ptr<const WithdrawnDocuments>>
+WithdrawnDocuments::Resolve(const Archive& archive,
+                            std::vector<WithdrawalRule> rules) {
+  if (rules.empty()) {
+    return nullptr;
+  }
+  if (!archive.index_damages().empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        archive.path(),
+        ": documents to be withdrawn cannot be found by id, as an index is "
+        "damaged: ",
+        archive.index_damages().front().message()));
+  }
+  const std::shared_ptr<WithdrawnDocuments> found(
+      new WithdrawnDocuments(rules));
+  std::vector<bool> is_withdrawn(archive.info().document_count);
+  for (const WithdrawalRule& rule : rules) {
+    if (rule.is_prefix) {
+      archive.VisitDocuments(rule.value, std::nullopt,
+                             [&](const Document& document) {
+                               is_withdrawn[document.ordinal.value] = true;
+                               return true;
+                             });
+      continue;
+    }
+    const auto ordinals = archive.FindDocuments(rule.value);
+    if (ordinals.ok()) {
+      for (const DocumentOrdinal ordinal : *ordinals) {
+        is_withdrawn[ordinal.value] = true;
+      }
+    }
+  }
+  for (uint64_t i = 0; i < is_withdrawn.size(); ++i) {
+    if (!is_withdrawn[i]) {
+      continue;
+    }
+    const Document document = archive.GetDocument({i}).value();
+    const std::optional<Withdrawal> action = found->Match(document.id);
+    const uint64_t text_begin = document.range.offset.value;
+    const uint64_t text_end = text_begin + document.range.size_bytes;
+    ++found->document_count_;
+    if (!found->runs_.empty() && found->runs_.back().end == i &&
+        found->runs_.back().action == action) {
+      ++found->runs_.back().end;
+      found->runs_.back().text_end = text_end;
+      continue;
+    }
+    if (found->runs_.size() == kRunsMax) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          archive.path(), ": documents to be withdrawn lie in more than ",
+          kRunsMax, " places; build the archive without them instead"));
+    }
+    found->runs_.push_back({.begin = i,
+                            .end = i + 1,
+                            .text_begin = text_begin,
+                            .text_end = text_end,
+                            .action = action.value_or(Withdrawal::kBlock)});
+  }
+  return found->runs_.empty() ? nullptr : found;
+}
+
+std::optional<Withdrawal> WithdrawnDocuments::Match(
+    absl::string_view id) const {
+  std::optional<Action> first;
+  const auto consider = [&first](const Action& action) {
+    if (!first.has_value() || action.index < first->index) {
+      first = action;
+    }
+  };
+  if (const auto found = ids_.find(id); found != ids_.end()) {
+    consider(found->second);
+  }
+  for (const size_t size : prefix_sizes_) {
+    if (size > id.size()) {
+      break;
+    }
+    if (const auto found = prefixes_.find(id.substr(0, size));
+        found != prefixes_.end()) {
+      consider(found->second);
+    }
+  }
+  return first.has_value() ? std::optional(first->action) : std::nullopt;
+}
+
+std::optional<Withdrawal> WithdrawnDocuments::Find(
+    DocumentOrdinal ordinal) const {
+  const auto after =
+      std::ranges::upper_bound(runs_, ordinal.value, {}, &Run::begin);
+  if (after == runs_.begin() || std::prev(after)->end <= ordinal.value) {
+    return std::nullopt;
+  }
+  return std::prev(after)->action;
+}
+
+uint64_t WithdrawnDocuments::NextListed(uint64_t ordinal) const {
+  auto run = std::ranges::upper_bound(runs_, ordinal, {}, &Run::end);
+  // Runs with different actions may be neighbours.
+  for (; run != runs_.end() && run->begin <= ordinal; ++run) {
+    ordinal = run->end;
+  }
+  return ordinal;
+}
+
+std::vector<AnswerRange> WithdrawnDocuments::ZerosIn(LogicalRange range) const {
+  std::vector<AnswerRange> zeros;
+  const uint64_t begin = range.offset.value;
+  const uint64_t end = begin + range.size_bytes;
+  for (auto run = std::ranges::upper_bound(runs_, begin, {}, &Run::text_end);
+       run != runs_.end() && run->text_begin < end; ++run) {
+    const uint64_t zero_begin = std::max(begin, run->text_begin) - begin;
+    const uint64_t zero_end = std::min(end, run->text_end) - begin;
+    if (zero_begin == zero_end) {
+      continue;
+    }
+    if (!zeros.empty() &&
+        zeros.back().offset + zeros.back().size_bytes == zero_begin) {
+      zeros.back().size_bytes = zero_end - zeros.back().offset;
+    } else {
+      zeros.push_back(
+          {.offset = zero_begin, .size_bytes = zero_end - zero_begin});
+    }
+  }
+  return zeros;
+}
+
+std::optional<absl::string_view> WithdrawnDocuments::CoveringPrefix(
+    absl::string_view id) const {
+  for (const size_t size : prefix_sizes_) {
+    if (size > id.size()) {
+      break;
+    }
+    if (const auto found = prefixes_.find(id.substr(0, size));
+        found != prefixes_.end()) {
+      return found->first;
+    }
+  }
+  return std::nullopt;
+}
+
+bool WithdrawnDocuments::HasListed(const Archive& archive,
+                                   absl::string_view prefix) const {
+  if (CoveringPrefix(prefix).has_value()) {
+    return false;
+  }
+  std::optional<Archive::IdCursor> after;
+  while (true) {
+    std::optional<std::string> id;
+    archive.VisitDocuments(prefix, after, [&](const Document& document) {
+      id = document.id;
+      return false;
+    });
+    if (!id.has_value()) {
+      return false;
+    }
+    if (!Match(*id).has_value()) {
+      return true;
+    }
+    // Passes all documents that the rule matches.
+    const std::optional<absl::string_view> covering = CoveringPrefix(*id);
+    after =
+        covering.has_value()
+            ? Archive::IdCursor{.id = std::string(*covering),
+                                .is_common_prefix = true}
+            : Archive::IdCursor{.id = *std::move(id), .ordinal = UINT64_MAX};
+  }
+}
+
+}  // namespace quire

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Documents of one archive that clients must not get: `quired serve
+// --withdrawn`.
+#ifndef QUIRE_SERVER_SERVICE_CATALOG_WITHDRAWN_DOCUMENTS_H_
+#define QUIRE_SERVER_SERVICE_CATALOG_WITHDRAWN_DOCUMENTS_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "codecs/base/mutex.h"
+#include "server/archive/archive.h"
+
+namespace quire {
+
+// Answer to a request for a withdrawn document.
+enum class Withdrawal {
+  // As if it were not there.
+  kExclude,
+  // PERMISSION_DENIED.
+  kBlock,
+};
+
+// Withdraws the documents of one id, or of all ids with a prefix.
+struct WithdrawalRule {
+  bool is_prefix = false;
+  std::string value = {};
+  Withdrawal action = Withdrawal::kExclude;
+};
+
+// Part of an answer's text, in bytes from its start.
+struct AnswerRange {
+  uint64_t offset = 0;
+  uint64_t size_bytes = 0;
+
+  bool operator==(const AnswerRange&) const = default;
+};
+
+// Rules and the documents that they match. Of several rules that match an id
+// the first decides. Holds the rules and 40 bytes for each run of documents
+// with neighbouring ordinals. Immutable; thread-safe.
+class WithdrawnDocuments {
+ public:
+  static constexpr size_t kRunsMax = size_t{1} << 20;
+
+  // Null if no document matches. Searches the ids, and a bitmap of all
+  // documents.
+  // Errors: FailedPrecondition  an index of ids is damaged: documents cannot be
+  //                             found; or there are more than kRunsMax runs.
+  static absl::StatusOr<std::shared_ptr<const WithdrawnDocuments>> Resolve(
+      const Archive& archive, std::vector<WithdrawalRule> rules);
+
+  // Returns the action of the first rule that matches the id, which need not be
+  // in the archive.
+  std::optional<Withdrawal> Match(absl::string_view id) const;
+
+  // Returns the action for a document of the archive.
+  std::optional<Withdrawal> Find(DocumentOrdinal ordinal) const;
+
+  // Returns the first ordinal from `ordinal` on whose document is not
+  // withdrawn. It may be past the last document.
+  uint64_t NextListed(uint64_t ordinal) const;
+
+  // Returns the parts of a range that are text of withdrawn documents, in order
+  // and not adjacent.
+  std::vector<AnswerRange> ZerosIn(LogicalRange range) const;
+
+  // Returns the shortest prefix of a rule that `id` starts with; unset if there
+  // is none. Valid during the life of this.
+  std::optional<absl::string_view> CoveringPrefix(absl::string_view id) const;
+
+  // True if some document whose id starts with `prefix` is not withdrawn. Takes
+  // at most one search for each rule. REQUIRES: `archive` is the one passed to
+  // Resolve().
+  bool HasListed(const Archive& archive, absl::string_view prefix) const;
+
+  // Number of withdrawn documents.
+  uint64_t document_count() const { return document_count_; }
+
+  size_t run_count() const { return runs_.size(); }
+
+ private:
+  // Withdrawn documents with neighbouring ordinals, and their text.
+  struct Run {
+    uint64_t begin = 0;
+    uint64_t end = 0;
+    uint64_t text_begin = 0;
+    uint64_t text_end = 0;
+    Withdrawal action = Withdrawal::kExclude;
+  };
+
+  // The action of the first rule for a value, and the rule's index.
+  struct Action {
+    size_t index = 0;
+    Withdrawal action = Withdrawal::kExclude;
+  };
+
+  explicit WithdrawnDocuments(const std::vector<WithdrawalRule>& rules);
+
+  absl::flat_hash_map<std::string, Action> ids_;
+  std::map<std::string, Action, std::less<>> prefixes_;
+  // Sizes of the prefixes, ascending, each once.
+  std::vector<size_t> prefix_sizes_;
+  std::vector<Run> runs_;
+  uint64_t document_count_ = 0;
+};
+
+// The withdrawn documents in force for a served archive. Thread-safe; costs one
+// load while there are none.
+class WithdrawalInForce {
+ public:
+  // Null if there are none.
+  std::shared_ptr<const WithdrawnDocuments> Get() const
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (!is_set_.load(std::memory_order_acquire)) {
+      return nullptr;
+    }
+    MutexLock lock(&mutex_);
+    return documents_;
+  }
+
+  void Set(std::shared_ptr<const WithdrawnDocuments> documents)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    documents_.swap(documents);
+    is_set_.store(documents_ != nullptr, std::memory_order_release);
+  }
+
+ private:
+  std::atomic<bool> is_set_ = false;
+  mutable Mutex mutex_;
+  std::shared_ptr<const WithdrawnDocuments> documents_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_SERVICE_CATALOG_WITHDRAWN_DOCUMENTS_H_

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Compares withdrawn documents of random archives and rules with a search
+// through all of them.
+#include "server/service/catalog/withdrawn_documents.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_matchers.h"
+#include "server/archive/testing/archive_testing.h"
+
+namespace quire {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+ArchiveWriterOptions Options() {
+  ArchiveWriterOptions options;
+  options.codec = ParseCodecSpec("copy").value();
+  options.block_size_bytes = 4096;
+  return options;
+}
+
+std::optional<Withdrawal> Expected(const std::vector<WithdrawalRule>& rules,
+                                   const std::string& id) {
+  for (const WithdrawalRule& rule : rules) {
+    if (rule.is_prefix ? absl::StartsWith(id, rule.value) : id == rule.value) {
+      return rule.action;
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<WithdrawalRule> RandomRules(
+    const std::vector<TestDocument>& documents, std::mt19937_64& random) {
+  std::vector<WithdrawalRule> rules;
+  for (uint64_t n = random() % 6; n > 0; --n) {
+    const std::string& id = documents[random() % documents.size()].id;
+    WithdrawalRule rule;
+    rule.is_prefix = random() % 2 == 0;
+    rule.value = rule.is_prefix ? id.substr(0, random() % (id.size() + 1)) : id;
+    if (random() % 4 == 0) {
+      rule.value += "x";
+    }
+    rule.action = random() % 2 == 0 ? Withdrawal::kExclude : Withdrawal::kBlock;
+    rules.push_back(rule);
+  }
+  return rules;
+}
+
+TEST(WithdrawnDocumentsTest, FindsWhatASearchThroughAllDocumentsFinds) {
+  std::random_device seeds;
+  for (int round = 0; round < 60; ++round) {
+    const uint64_t seed = (uint64_t{seeds()} << 32) | seeds();
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    std::mt19937_64 random(seed);
+    const TemporaryDirectory directory;
+    const std::vector<TestSegment> segments = {
+        RandomTestSegment(random() % 30 + 1, 200, random),
+        RandomTestSegment(random() % 30 + 1, 200, random)};
+    std::vector<TestDocument> documents = segments[0];
+    documents.insert(documents.end(), segments[1].begin(), segments[1].end());
+    QUIRE_ASSERT_OK(WriteTestArchive(directory.File("a"), Options(), segments));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
+                               Archive::Open(directory.File("a")));
+    const std::vector<WithdrawalRule> rules = RandomRules(documents, random);
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto found,
+                               WithdrawnDocuments::Resolve(*archive, rules));
+    std::vector<std::optional<Withdrawal>> expected;
+    uint64_t count = 0;
+    for (const TestDocument& document : documents) {
+      expected.push_back(Expected(rules, document.id));
+      count += expected.back().has_value() ? 1 : 0;
+    }
+    ASSERT_EQ(found == nullptr, count == 0);
+    if (found == nullptr) {
+      continue;
+    }
+    EXPECT_EQ(found->document_count(), count);
+    std::string text;
+    for (uint64_t i = 0; i < documents.size(); ++i) {
+      EXPECT_EQ(found->Match(documents[i].id), expected[i]);
+      EXPECT_EQ(found->Find({i}), expected[i]);
+      uint64_t next = i;
+      while (next < documents.size() && expected[next].has_value()) {
+        ++next;
+      }
+      EXPECT_EQ(found->NextListed(i), next);
+      text.append(documents[i].text.size(),
+                  expected[i].has_value() ? '0' : 'x');
+    }
+    for (int i = 0; i < 20; ++i) {
+      const uint64_t offset = random() % (text.size() + 1);
+      const uint64_t size = random() % (text.size() - offset + 1);
+      std::string zeroed(size, 'x');
+      uint64_t last_end = 0;
+      for (const AnswerRange& zero : found->ZerosIn({{offset}, size})) {
+        EXPECT_GT(zero.size_bytes, 0u);
+        EXPECT_TRUE(zero.offset > last_end || zero.offset == 0);
+        last_end = zero.offset + zero.size_bytes;
+        ASSERT_LE(last_end, size);
+        zeroed.replace(zero.offset, zero.size_bytes, zero.size_bytes, '0');
+      }
+      EXPECT_EQ(zeroed, text.substr(offset, size));
+      const std::string& id = documents[random() % documents.size()].id;
+      const std::string prefix = id.substr(0, random() % (id.size() + 1));
+      bool has_listed = false;
+      for (uint64_t k = 0; k < documents.size(); ++k) {
+        has_listed |= absl::StartsWith(documents[k].id, prefix) &&
+                      !expected[k].has_value();
+      }
+      EXPECT_EQ(found->HasListed(*archive, prefix), has_listed);
+    }
+  }
+}
+
+TEST(WithdrawnDocumentsTest, JoinsTheTextOfNeighbours) {
+  const TemporaryDirectory directory;
+  QUIRE_ASSERT_OK(WriteTestArchive(directory.File("a"), Options(),
+                                   {{{.id = "a", .text = "12"},
+                                     {.id = "b"},
+                                     {.id = "c", .text = "345"},
+                                     {.id = "d", .text = "6"}}}));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
+                             Archive::Open(directory.File("a")));
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const auto found,
+      WithdrawnDocuments::Resolve(
+          *archive,
+          {{.value = "a", .action = Withdrawal::kBlock}, {.value = "c"}}));
+  EXPECT_THAT(found->ZerosIn({{0}, 6}), ElementsAre(AnswerRange{0, 5}));
+  EXPECT_THAT(found->ZerosIn({{1}, 2}), ElementsAre(AnswerRange{0, 2}));
+  EXPECT_EQ(found->run_count(), 2u);
+}
+
+// Without ids nothing can be withdrawn.
+TEST(WithdrawnDocumentsTest, RefusesAnArchiveWithoutIds) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("a");
+  QUIRE_ASSERT_OK(
+      WriteTestArchive(path, Options(), {{{.id = "unique", .text = "12"}}}));
+  std::string bytes = ReadTestFile(path + "/segment-00000000");
+  bytes[bytes.find("unique")] = 'U';
+  WriteTestFile(path + "/segment-00000000", bytes);
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const auto archive,
+      Archive::Open(path, {.without_damaged_indexes = true}));
+  EXPECT_THAT(WithdrawnDocuments::Resolve(*archive, {{.value = "unique"}}),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        HasSubstr("an index is damaged")));
+  EXPECT_THAT(WithdrawnDocuments::Resolve(*archive, {}), IsOk());
+}
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/scrubber.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/status_macros.h"
+#include "server/archive/archive.h"
+
+namespace quire {
+namespace {
+
+constexpr uint64_t kStepSizeBytesMax = uint64_t{512} << 10;
+constexpr size_t kStepBlocksMax = 128;
+constexpr absl::Duration kSaveInterval = absl::Minutes(1);
+// Time until a look for an archive that is due, and after a failed step.
+constexpr std::chrono::seconds kIdleTime{1};
+// The step's client: below the scheduler's fairness between clients.
+constexpr uint64_t kClientId = 0;
+
+int64_t NowSeconds() {
+  return absl::ToUnixSeconds(absl::Now());
+}
+
+// Drops the pages of an extent from the page cache: reads then come from the
+// drive, and scrubbing displaces nothing.
+void DropPages(int fd, uint64_t offset, uint64_t size_bytes) {
+  posix_fadvise(fd, static_cast<off_t>(offset), static_cast<off_t>(size_bytes),
+                POSIX_FADV_DONTNEED);
+}
+
+uint64_t BlockCount(const Archive& archive) {
+  return archive.info().block_count;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Scrubber>> Scrubber::Start(
+    const ScrubOptions& options, const Catalog& catalog, BlockStore& store,
+    SayLine say) {
+  ScrubState state;
+  if (!options.state_directory.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(state, ReadScrubState(options.state_directory));
+    QUIRE_RETURN_IF_ERROR(WriteScrubState(options.state_directory, state));
+  }
+  std::unique_ptr<Scrubber> scrubber(
+      new Scrubber(options, catalog, store, std::move(say), std::move(state)));
+  try {
+    scrubber->thread_ = std::thread([raw = scrubber.get()] { raw->Run(); });
+  } catch (const std::system_error&) {
+    return absl::ResourceExhaustedError(
+        "no more threads are available for --scrub-interval");
+  }
+  return scrubber;
+}
+
+Scrubber::Scrubber(const ScrubOptions& options, const Catalog& catalog,
+                   BlockStore& store, SayLine say, ScrubState state)
+    : options_(options),
+      catalog_(catalog),
+      store_(store),
+      say_(std::move(say)),
+      state_(std::move(state)) {}
+
+Scrubber::~Scrubber() {
+  {
+    MutexLock lock(&mutex_);
+    stop_ = true;
+  }
+  changed_.NotifyAll();
+  if (thread_.joinable()) {
+    thread_.join();
+  }
+}
+
+std::vector<ScrubFigures> Scrubber::Figures() const {
+  std::vector<ScrubFigures> figures;
+  const std::shared_ptr<const Catalog::ByName> archives = catalog_.Get();
+  MutexLock lock(&mutex_);
+  for (const auto& [name, served] : *archives) {
+    const auto found = state_.find(name);
+    const auto bytes = scrubbed_bytes_.find(name);
+    if (found == state_.end()) {
+      continue;
+    }
+    const ScrubProgress& progress = found->second;
+    figures.push_back(
+        {.archive = name,
+         .scrubbed_bytes = bytes == scrubbed_bytes_.end() ? 0 : bytes->second,
+         .damaged_count =
+             std::max(progress.damaged_count, progress.last_damaged_count),
+         .completed_at_s = progress.completed_at_s});
+  }
+  return figures;
+}
+
+void Scrubber::Run() {
+  const double ns_per_byte =
+      1e9 / static_cast<double>(options_.rate_bytes_per_second);
+  std::chrono::nanoseconds pause = kIdleTime;
+  do {
+    ScrubProgress progress;
+    const std::shared_ptr<const ServedArchive> archive =
+        ChooseArchive(progress);
+    pause = kIdleTime;
+    if (archive != nullptr) {
+      const auto start = std::chrono::steady_clock::now();
+      const Step step = NextStep(*archive->archive, progress.next_block);
+      const absl::StatusOr<uint64_t> damaged = Read(*archive, step);
+      if (damaged.ok()) {
+        progress.next_block += step.blocks.size();
+        progress.damaged_count += *damaged;
+        Finish(*archive, step, progress);
+        pause = std::chrono::nanoseconds(static_cast<int64_t>(
+                    ns_per_byte * static_cast<double>(step.size_bytes))) -
+                (std::chrono::steady_clock::now() - start);
+      }
+    }
+    SaveIfDue(/*is_last=*/false);
+  } while (Sleep(pause));
+  SaveIfDue(/*is_last=*/true);
+}
+
+std::shared_ptr<const ServedArchive> Scrubber::ChooseArchive(
+    ScrubProgress& progress) {
+  const std::shared_ptr<const Catalog::ByName> archives = catalog_.Get();
+  const int64_t now_s = NowSeconds();
+  MutexLock lock(&mutex_);
+  std::shared_ptr<const ServedArchive> chosen;
+  for (const auto& [name, served] : *archives) {
+    ScrubProgress& known = state_[name];
+    const auto [source, is_first] =
+        source_ids_.try_emplace(name, served->scrub_source_id);
+    const bool has_new_files =
+        std::exchange(source->second, served->scrub_source_id) !=
+        served->scrub_source_id;
+    // New files are due at once: they have not been read here.
+    if (has_new_files || known.uuid != served->archive->info().uuid) {
+      known = {.uuid = served->archive->info().uuid, .completed_at_s = now_s};
+      fresh_.insert(name);
+    }
+    const bool is_due =
+        known.next_block > 0 || fresh_.contains(name) ||
+        now_s - known.completed_at_s >= absl::ToInt64Seconds(options_.interval);
+    // A pass that has begun is ended first.
+    if (is_due && (chosen == nullptr || known.next_block > 0)) {
+      chosen = served;
+      progress = known;
+      if (known.next_block > 0) {
+        break;
+      }
+    }
+  }
+  return chosen;
+}
+
+Scrubber::Step Scrubber::NextStep(const Archive& archive, uint64_t next_block) {
+  Step step;
+  uint64_t first_block = 0;
+  for (uint32_t s = 0; s < archive.info().segment_count; ++s) {
+    const uint64_t count = archive.SegmentBlockCount(s);
+    for (uint64_t i = next_block - first_block; i < count; ++i) {
+      const BlockAddress block = {s, i};
+      const uint64_t size_bytes = archive.BlockExtent(block).size_bytes;
+      if (!step.blocks.empty() &&
+          (step.size_bytes + size_bytes > kStepSizeBytesMax ||
+           step.blocks.size() == kStepBlocksMax)) {
+        return step;
+      }
+      step.blocks.push_back(block);
+      step.size_bytes += size_bytes;
+    }
+    if (!step.blocks.empty()) {
+      return step;
+    }
+    first_block += count;
+  }
+  return step;
+}
+
+absl::StatusOr<uint64_t> Scrubber::Read(const ServedArchive& archive,
+                                        const Step& step) {
+  if (step.blocks.empty()) {
+    return 0;
+  }
+  const Extent first = archive.archive->BlockExtent(step.blocks.front());
+  const auto drop = [&] {
+    DropPages(first.fd, first.offset.value, step.size_bytes);
+  };
+  drop();
+  {
+    MutexLock lock(&mutex_);
+    pending_count_ = step.blocks.size();
+    damaged_count_ = 0;
+    step_error_ = absl::OkStatus();
+  }
+  std::vector<BlockStore::FetchItem> items;
+  for (const BlockAddress block : step.blocks) {
+    BlockFetch fetch;
+    fetch.key = {.source_id = archive.scrub_source_id, .block = block};
+    fetch.extent = archive.archive->BlockExtent(block);
+    // The frame is checked, and nothing of it kept.
+    fetch.raw_size_bytes = 1;
+    fetch.fetch_class = FetchClass::kScrub;
+    fetch.client_id = kClientId;
+    fetch.decoder = archive.stored_reader;
+    fetch.placement = archive.placements[block.segment_index];
+    items.push_back({.fetch = std::move(fetch),
+                     .done = [this](const absl::StatusOr<BlockPtr>& outcome) {
+                       MutexLock lock(&mutex_);
+                       --pending_count_;
+                       if (absl::IsDataLoss(outcome.status())) {
+                         ++damaged_count_;
+                       } else if (!outcome.ok()) {
+                         step_error_ = outcome.status();
+                       }
+                       changed_.NotifyAll();
+                     }});
+  }
+  store_.FetchAll(std::move(items));
+  absl::StatusOr<uint64_t> result = 0;
+  {
+    MutexLock lock(&mutex_);
+    while (pending_count_ > 0) {
+      changed_.Wait(&mutex_);
+    }
+    result = damaged_count_;
+    if (!step_error_.ok()) {
+      result = step_error_;
+    }
+  }
+  drop();
+  return result;
+}
+
+void Scrubber::Finish(const ServedArchive& archive, const Step& step,
+                      ScrubProgress progress) {
+  std::string line;
+  {
+    MutexLock lock(&mutex_);
+    scrubbed_bytes_[archive.name] += step.size_bytes;
+    if (progress.next_block >= BlockCount(*archive.archive)) {
+      progress.next_block = 0;
+      progress.last_damaged_count = std::exchange(progress.damaged_count, 0);
+      progress.completed_at_s = NowSeconds();
+      fresh_.erase(archive.name);
+      line = absl::StrCat("archive ", archive.name, ": scrubbed: ",
+                          FormatCounted(progress.last_damaged_count,
+                                        "damaged block", "damaged blocks"));
+    }
+    state_[archive.name] = std::move(progress);
+  }
+  if (say_ && !line.empty()) {
+    say_(line.find(": scrubbed: 0 ") == std::string::npos ? LogLevel::kError
+                                                          : LogLevel::kInfo,
+         line);
+  }
+}
+
+bool Scrubber::Sleep(std::chrono::nanoseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  MutexLock lock(&mutex_);
+  while (!stop_ && std::chrono::steady_clock::now() < end) {
+    changed_.WaitFor(&mutex_, end - std::chrono::steady_clock::now());
+  }
+  return !stop_;
+}
+
+void Scrubber::SaveIfDue(bool is_last) {
+  const absl::Time now = absl::Now();
+  if (options_.state_directory.empty() ||
+      (!is_last && now - saved_at_ < kSaveInterval)) {
+    return;
+  }
+  saved_at_ = now;
+  ScrubState state;
+  {
+    MutexLock lock(&mutex_);
+    state = state_;
+  }
+  const absl::Status status = WriteScrubState(options_.state_directory, state);
+  if (!status.ok() && say_ && !std::exchange(said_unsaved_, true)) {
+    say_(LogLevel::kWarning,
+         absl::StrCat("the progress of scrubbing is not saved: ",
+                      status.message()));
+  }
+}
+
+}  // namespace quire

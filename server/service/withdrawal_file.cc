@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/withdrawal_file.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/printable_text.h"
+#include "codecs/base/status_macros.h"
+#include "server/archive/files/small_file.h"
+#include "server/archive/format/archive_format.h"
+#include "server/service/security/access_rules.h"
+
+namespace quire {
+namespace {
+
+constexpr uint64_t kFileSizeBytesMax = uint64_t{16} << 20;
+
+absl::Status Malformed(absl::string_view what, absl::string_view found) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, ", got ", QuotedText(found, 100)));
+}
+
+// Takes a word off the front of `line`, with the blanks around it.
+absl::string_view TakeWord(absl::string_view& line) {
+  line = absl::StripLeadingAsciiWhitespace(line);
+  const size_t size = std::min(line.find_first_of(" \t"), line.size());
+  const absl::string_view word = line.substr(0, size);
+  line = absl::StripLeadingAsciiWhitespace(line.substr(size));
+  return word;
+}
+
+absl::StatusOr<WithdrawalLine> ParseLine(absl::string_view line) {
+  const absl::string_view whole = line;
+  WithdrawalLine parsed;
+  parsed.archive_glob = std::string(TakeWord(line));
+  const absl::string_view kind = TakeWord(line);
+  const size_t last = line.find_last_of(" \t");
+  if (last == absl::string_view::npos) {
+    return Malformed("a rule must be ARCHIVES id|prefix VALUE exclude|block",
+                     whole);
+  }
+  const absl::string_view action = line.substr(last + 1);
+  const absl::string_view value =
+      absl::StripTrailingAsciiWhitespace(line.substr(0, last));
+  if (kind != "id" && kind != "prefix") {
+    return Malformed("the second word must be id or prefix", kind);
+  }
+  if (action != "exclude" && action != "block") {
+    return Malformed("the last word must be exclude or block", action);
+  }
+  std::string error;
+  if (!absl::CUnescape(value, &parsed.rule.value, &error)) {
+    return Malformed("VALUE must have \\\\ or \\xNN after each backslash",
+                     value);
+  }
+  if (parsed.rule.value.size() > kDocumentIdSizeBytesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("VALUE has ", parsed.rule.value.size(),
+                     " bytes, ids have at most ", kDocumentIdSizeBytesMax));
+  }
+  parsed.rule.is_prefix = kind == "prefix";
+  parsed.rule.action =
+      action == "block" ? Withdrawal::kBlock : Withdrawal::kExclude;
+  return parsed;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<WithdrawalLine>> ParseWithdrawals(
+    absl::string_view text) {
+  std::vector<WithdrawalLine> lines;
+  uint64_t number = 0;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
+    line = absl::StripAsciiWhitespace(line);
+    if (line.empty() || line.front() == '#') {
+      continue;
+    }
+    auto parsed = ParseLine(line);
+    if (!parsed.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("line ", number, ": ", parsed.status().message()));
+    }
+    lines.push_back(*std::move(parsed));
+  }
+  return lines;
+}
+
+absl::StatusOr<std::vector<WithdrawalLine>> WithdrawalFile::Read(
+    const std::string& path) {
+  QUIRE_ASSIGN_OR_RETURN(const std::string text,
+                         ReadSmallFile(path, kFileSizeBytesMax));
+  auto lines = ParseWithdrawals(text);
+  if (!lines.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": ", lines.status().message()));
+  }
+  return lines;
+}
+
+absl::StatusOr<std::unique_ptr<WithdrawalFile>> WithdrawalFile::Open(
+    const std::string& path) {
+  QUIRE_ASSIGN_OR_RETURN(std::vector<WithdrawalLine> lines, Read(path));
+  return std::unique_ptr<WithdrawalFile>(
+      new WithdrawalFile(path, std::move(lines)));
+}
+
+absl::StatusOr<std::shared_ptr<const WithdrawnDocuments>> WithdrawalFile::Match(
+    const std::vector<WithdrawalLine>& lines, const ServedArchive& archive) {
+  std::vector<WithdrawalRule> rules;
+  for (const WithdrawalLine& line : lines) {
+    if (MatchesGlob(line.archive_glob, archive.name)) {
+      rules.push_back(line.rule);
+    }
+  }
+  return WithdrawnDocuments::Resolve(*archive.archive, std::move(rules));
+}
+
+absl::Status WithdrawalFile::Publish(std::shared_ptr<ServedArchive> archive,
+                                     Catalog& catalog) {
+  MutexLock lock(&mutex_);
+  QUIRE_ASSIGN_OR_RETURN(auto documents, Match(lines_, *archive));
+  archive->withdrawal->Set(std::move(documents));
+  std::erase_if(published_, [](const auto& old) { return old.expired(); });
+  published_.push_back(archive);
+  catalog.Publish(std::move(archive));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> WithdrawalFile::Reload() {
+  MutexLock lock(&mutex_);
+  QUIRE_ASSIGN_OR_RETURN(std::vector<WithdrawalLine> lines, Read(path_));
+  std::erase_if(published_, [](const auto& old) { return old.expired(); });
+  std::vector<std::pair<std::shared_ptr<const ServedArchive>,
+                        std::shared_ptr<const WithdrawnDocuments>>>
+      matched;
+  uint64_t document_count = 0;
+  for (const std::weak_ptr<const ServedArchive>& published : published_) {
+    std::shared_ptr<const ServedArchive> archive = published.lock();
+    if (archive == nullptr) {
+      continue;
+    }
+    QUIRE_ASSIGN_OR_RETURN(auto documents, Match(lines, *archive));
+    document_count += documents == nullptr ? 0 : documents->document_count();
+    matched.emplace_back(std::move(archive), std::move(documents));
+  }
+  for (auto& [archive, documents] : matched) {
+    archive->withdrawal->Set(std::move(documents));
+  }
+  lines_ = std::move(lines);
+  return absl::StrCat(
+      "withdrawn documents: ", FormatCounted(lines_.size(), "rule", "rules"),
+      ", ", FormatCounted(document_count, "document", "documents"));
+}
+
+}  // namespace quire

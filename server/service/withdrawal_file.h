@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The file of `quired serve --withdrawn`: documents that clients must not get.
+//
+// One rule per line; empty lines and lines that begin with # are skipped:
+//
+//   ARCHIVES id|prefix VALUE exclude|block
+//
+// ARCHIVES is a glob over names of archives, with * and ?. VALUE is an id, or
+// the start of ids; it may contain blanks inside, \\ for a backslash, and \xNN
+// for any byte. The first rule that matches an id decides.
+#ifndef QUIRE_SERVER_SERVICE_WITHDRAWAL_FILE_H_
+#define QUIRE_SERVER_SERVICE_WITHDRAWAL_FILE_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "codecs/base/mutex.h"
+#include "server/service/catalog/catalog.h"
+#include "server/service/catalog/withdrawn_documents.h"
+
+namespace quire {
+
+// A line of the file.
+struct WithdrawalLine {
+  std::string archive_glob;
+  WithdrawalRule rule;
+};
+
+// Errors: InvalidArgument  a line is malformed; "line N: " and the error.
+absl::StatusOr<std::vector<WithdrawalLine>> ParseWithdrawals(
+    absl::string_view text);
+
+// The rules in force, and their effect on archives. Thread-safe.
+class WithdrawalFile {
+ public:
+  // Reads the file, of at most 16 MiB. Blocks on I/O.
+  // Errors: FailedPrecondition  it cannot be read, or as ParseWithdrawals();
+  //                             names file and line.
+  static absl::StatusOr<std::unique_ptr<WithdrawalFile>> Open(
+      const std::string& path);
+
+  // Publishes an archive after its documents were matched, so that no call sees
+  // it before. Errors: as WithdrawnDocuments::Resolve(); it is then not
+  // published.
+  absl::Status Publish(std::shared_ptr<ServedArchive> archive, Catalog& catalog)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Reads the file again, and applies it to all published archives, also to
+  // replaced ones that calls still read. An error leaves the old rules in force
+  // for all. Returns text for the log. Blocks on I/O.
+  // Errors: as Open() and Publish().
+  absl::StatusOr<std::string> Reload() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  WithdrawalFile(std::string path, std::vector<WithdrawalLine> lines)
+      : path_(std::move(path)), lines_(std::move(lines)) {}
+
+  static absl::StatusOr<std::vector<WithdrawalLine>> Read(
+      const std::string& path);
+  static absl::StatusOr<std::shared_ptr<const WithdrawnDocuments>> Match(
+      const std::vector<WithdrawalLine>& lines, const ServedArchive& archive);
+
+  const std::string path_;
+  // Held while archives are matched and published.
+  Mutex mutex_;
+  std::vector<WithdrawalLine> lines_ ABSL_GUARDED_BY(mutex_);
+  // Expired ones are removed by Publish() and Reload().
+  std::vector<std::weak_ptr<const ServedArchive>> published_
+      ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_SERVICE_WITHDRAWAL_FILE_H_

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/withdrawal_file.h"
+
+#include <string>
+#include <utility>
+
+#include "codecs/base/status_matchers.h"
+
+namespace quire {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+TEST(WithdrawalFileTest, ParsesRules) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const auto lines,
+      ParseWithdrawals("# comment\n"
+                       "\n"
+                       "docs id http://example.org/a%20b exclude\n"
+                       "  web-*\tprefix  a b\\\\c\\x00 \t block\r\n"
+                       "docs id exclude block"));
+  ASSERT_THAT(lines, SizeIs(3));
+  EXPECT_EQ(lines[0].archive_glob, "docs");
+  EXPECT_FALSE(lines[0].rule.is_prefix);
+  EXPECT_EQ(lines[0].rule.value, "http://example.org/a%20b");
+  EXPECT_EQ(lines[0].rule.action, Withdrawal::kExclude);
+  EXPECT_EQ(lines[1].archive_glob, "web-*");
+  EXPECT_TRUE(lines[1].rule.is_prefix);
+  EXPECT_EQ(lines[1].rule.value, std::string("a b\\c\0", 6));
+  EXPECT_EQ(lines[1].rule.action, Withdrawal::kBlock);
+  EXPECT_EQ(lines[2].rule.value, "exclude");
+  EXPECT_EQ(lines[2].rule.action, Withdrawal::kBlock);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto none, ParseWithdrawals(""));
+  EXPECT_THAT(none, IsEmpty());
+}
+
+TEST(WithdrawalFileTest, NamesTheLineAndTheFault) {
+  const std::pair<std::string, const char*> cases[] = {
+      {"docs",
+       "a rule must be ARCHIVES id|prefix VALUE exclude|block, got "
+       "\"docs\""},
+      {"docs prefix exclude", "a rule must be"},
+      {"docs name a exclude", "must be id or prefix, got \"name\""},
+      {"docs id a remove", "must be exclude or block, got \"remove\""},
+      {"docs id a\\q exclude", "after each backslash"},
+      {"docs id " + std::string(65536, 'x') + " block",
+       "VALUE has 65536 bytes, ids have at most 65535"}};
+  for (const auto& [text, message] : cases) {
+    EXPECT_THAT(
+        ParseWithdrawals("# comment\n" + text),
+        FailsWith(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
+    EXPECT_THAT(
+        ParseWithdrawals("# comment\n" + text),
+        FailsWith(absl::StatusCode::kInvalidArgument, HasSubstr("line 2: ")));
+  }
+}
+
+TEST(WithdrawalFileTest, NamesAFileThatCannotBeRead) {
+  EXPECT_THAT(WithdrawalFile::Open("/nonexistent/rules"),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        HasSubstr("/nonexistent/rules")));
+}
+
+}  // namespace
+}  // namespace quire
