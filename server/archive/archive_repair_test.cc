@@ -43,7 +43,7 @@ bool HasPart(const TestFiles& files, const TestFiles& good,
 }
 
 // The model of one repair. The first of `places` is the archive.
-struct Model {
+struct RepairModel {
   const TestFiles& good;
   const std::vector<TestFiles>& places;
   const std::map<std::string, TestSegmentParts>& segments;
@@ -192,7 +192,7 @@ TEST_F(ArchiveRepairTest, RestoresWhatSomeCopyHasAndNamesTheRest) {
         copies.push_back(path);
       }
     }
-    const Model model{good, places, segments};
+    const RepairModel model{good, places, segments};
     const bool has_manifest =
         std::ranges::any_of(places, [&](const TestFiles& place) {
           const auto found = place.find("MANIFEST");

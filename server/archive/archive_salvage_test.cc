@@ -104,8 +104,8 @@ Salvaged SalvageToMemory(const std::string& path) {
   return result;
 }
 
-void ExpectSame(const MemoryOutput::Saved& saved,
-                const TestDocument& document) {
+void ExpectSalvaged(const MemoryOutput::Saved& saved,
+                    const TestDocument& document) {
   EXPECT_TRUE(saved.text == document.text);
   if (saved.has_id) {
     EXPECT_EQ(saved.document.id, document.id);
@@ -167,7 +167,7 @@ class ArchiveSalvageTest : public ::testing::Test {
     EXPECT_EQ(salvaged.output.saved().size(), documents_.size());
     for (const auto& [ordinal, saved] : salvaged.output.saved()) {
       SCOPED_TRACE(ordinal);
-      ExpectSame(saved, documents_[ordinal]);
+      ExpectSalvaged(saved, documents_[ordinal]);
     }
     return salvaged;
   }
@@ -283,7 +283,7 @@ TEST_F(ArchiveSalvageTest, NamesTheBytesOfDamagedBlocks) {
         EXPECT_FALSE(lost.status.ok());
       } else {
         ASSERT_TRUE(salvaged.output.saved().contains(i));
-        ExpectSame(salvaged.output.saved().at(i), documents_[i]);
+        ExpectSalvaged(salvaged.output.saved().at(i), documents_[i]);
       }
       start = end;
     }
@@ -300,7 +300,7 @@ TEST_F(ArchiveSalvageTest, SaysWhatAMissingSegmentOrDictionaryTakesAlong) {
   EXPECT_THAT(salvaged.damages,
               ElementsAre(HasSubstr("lost: 30 documents from number 0")));
   ASSERT_THAT(salvaged.output.saved(), SizeIs(10));
-  ExpectSame(salvaged.output.saved().at(35), documents_[35]);
+  ExpectSalvaged(salvaged.output.saved().at(35), documents_[35]);
   Write();
   std::string dictionary;
   for (const auto& [name, bytes] : files_) {
@@ -361,7 +361,7 @@ TEST_F(ArchiveSalvageTest, NeverSavesWrongText) {
     EXPECT_EQ(salvaged.report->saved_count + salvaged.report->lost_count,
               documents.size());
     for (const auto& [ordinal, saved] : salvaged.output.saved()) {
-      ExpectSame(saved, documents[ordinal]);
+      ExpectSalvaged(saved, documents[ordinal]);
     }
   }
   EXPECT_GT(saved_count, 0u);

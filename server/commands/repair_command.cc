@@ -23,7 +23,7 @@
 namespace quire {
 namespace {
 
-constexpr char kFooter[] =
+constexpr char kRepairFooter[] =
     R"(Every part of a file has a checksum: each block, each index, the tables. Damaged
 parts are taken from any PATH that has them undamaged; each may be damaged itself.
 A damaged file is written anew next to ARCHIVE, read back and renamed over the old
@@ -103,7 +103,7 @@ void AddRepairCommand(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<RepairCommandOptions>();
   CLI::App* const subcommand = app.add_subcommand(
       "repair", "Replace the damaged parts of an archive by those of copies");
-  subcommand->footer(kFooter);
+  subcommand->footer(kRepairFooter);
   subcommand
       ->add_option("ARCHIVE", options->archive, "Directory of the archive")
       ->type_name("")

@@ -24,7 +24,7 @@
 namespace quire {
 namespace {
 
-constexpr char kFooter[] =
+constexpr char kSalvageFooter[] =
     R"(Saves each document that decodes completely, from an archive with damaged blocks,
 indexes, tables, or without MANIFEST. Prints damage, and lost documents with the
 bytes that cannot be decoded. Documents keep their ids as names, except ids that no
@@ -45,14 +45,14 @@ struct SalvageCommandOptions {
   bool quiet = false;
 };
 
-std::string NameOf(const Document& document, bool has_id) {
+std::string ShownName(const Document& document, bool has_id) {
   return absl::StrCat(
       "document ", document.ordinal.value,
       has_id ? ": " + PrintableText(document.id) : ", whose id is lost");
 }
 
 void PrintLost(const LostDocument& lost) {
-  std::cout << "lost: " << NameOf(lost.document, lost.has_id) << ": ";
+  std::cout << "lost: " << ShownName(lost.document, lost.has_id) << ": ";
   const char* separator = "bytes ";
   for (const LogicalRange& range : lost.lost) {
     std::cout << separator << range.offset.value << " to "
@@ -174,7 +174,7 @@ void AddSalvageCommand(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<SalvageCommandOptions>();
   CLI::App* const subcommand = app.add_subcommand(
       "salvage", "Save the documents of a damaged archive that still decode");
-  subcommand->footer(kFooter);
+  subcommand->footer(kSalvageFooter);
   subcommand
       ->add_option("ARCHIVE", options->archive, "Directory of the archive")
       ->type_name("")

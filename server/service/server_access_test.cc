@@ -38,7 +38,7 @@ constexpr char kOther[] = "private";
 constexpr char kAbsent[] = "absent";
 
 // Right that a method requires.
-enum class Rule {
+enum class MethodRule {
   // Answers every client; shows the archives that it may list.
   kLists,
   // The right to list or to read the archive.
@@ -51,16 +51,16 @@ enum class Rule {
 };
 
 // A new method must be added here.
-const std::map<std::string, Rule> kRules = {
-    {"ListArchives", Rule::kLists},
-    {"GetArchive", Rule::kDescribes},
-    {"Read", Rule::kReads},
-    {"ReadStream", Rule::kReads},
-    {"BatchRead", Rule::kReads},
-    {"Scan", Rule::kReads},
-    {"ListDocuments", Rule::kReads},
-    {"GetDictionary", Rule::kReadsByHash},
-    {"GetSymbolTable", Rule::kReadsByHash}};
+const std::map<std::string, MethodRule> kRules = {
+    {"ListArchives", MethodRule::kLists},
+    {"GetArchive", MethodRule::kDescribes},
+    {"Read", MethodRule::kReads},
+    {"ReadStream", MethodRule::kReads},
+    {"BatchRead", MethodRule::kReads},
+    {"Scan", MethodRule::kReads},
+    {"ListDocuments", MethodRule::kReads},
+    {"GetDictionary", MethodRule::kReadsByHash},
+    {"GetSymbolTable", MethodRule::kReadsByHash}};
 
 struct Client {
   std::string name;
@@ -236,18 +236,20 @@ class ServerAccessTest : public ServerTest {
     return request->SerializeAsString();
   }
 
-  static grpc::StatusCode Expected(Rule rule, const Client& client,
+  static grpc::StatusCode Expected(MethodRule rule, const Client& client,
                                    const std::string& archive) {
     const bool lists = client.lists.contains(archive);
     const bool reads = client.reads.contains(archive);
     if (!client.is_known) {
       return grpc::StatusCode::UNAUTHENTICATED;
     }
-    if (rule == Rule::kLists || reads || (rule == Rule::kDescribes && lists)) {
+    if (rule == MethodRule::kLists || reads ||
+        (rule == MethodRule::kDescribes && lists)) {
       return grpc::StatusCode::OK;
     }
-    return rule == Rule::kReads && lists ? grpc::StatusCode::PERMISSION_DENIED
-                                         : grpc::StatusCode::NOT_FOUND;
+    return rule == MethodRule::kReads && lists
+               ? grpc::StatusCode::PERMISSION_DENIED
+               : grpc::StatusCode::NOT_FOUND;
   }
 
   std::map<std::string, v1::ArchiveDescription> descriptions_;
@@ -321,7 +323,7 @@ TEST_F(ServerAccessTest, EveryMethodAsksWhoCalls) {
             << outcome.status.error_message();
         if (!outcome.status.ok()) {
           EXPECT_EQ(outcome.answer, "");
-        } else if (rule->second == Rule::kLists) {
+        } else if (rule->second == MethodRule::kLists) {
           EXPECT_EQ(NamesIn(outcome.answer), client.lists);
         } else {
           EXPECT_NE(outcome.answer, "");
