@@ -284,9 +284,9 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
               "Order of the stored text, which changes neither ids nor "
               "offsets: off, that of the documents; dedup, duplicates once; "
               "full, duplicates once and all similar chunks together; auto, "
-              "duplicates once and similar text together, where that makes the "
-              "archive clearly smaller. Needs space next to OUT for the text, "
-              "auto and full for twice the text")
+              "dedup or full where that makes the archive clearly smaller. "
+              "Needs space next to OUT for the text, full for twice the text, "
+              "auto for three times")
           ->type_name("MODE");
   OfferValues(*reorder, {"off", "auto", "dedup", "full"});
   AddByteSizeOption(subcommand, "--build-memory", options.build_memory_bytes,

@@ -20,12 +20,12 @@ namespace quire {
 enum class ReorderMode {
   // In the order of the documents.
   kOff,
-  // Stores duplicates once, and moves text next to similar text if that saves
-  // more than the extra blocks per range cost (reorder_price.h): documents if
-  // there is a dictionary, otherwise chunks. Only if the whole archive,
-  // including its dictionary, becomes clearly smaller (order_choice.h), and
-  // only if there is space for the temporary files and the tables. Otherwise as
-  // kOff.
+  // Tries kDuplicates and, if the dictionary cannot hold what repeats, kFull;
+  // without a dictionary, duplicates and moves of similar chunks that save more
+  // than the extra blocks per range cost (reorder_price.h). Takes an order only
+  // if the whole archive, including its dictionary, becomes clearly smaller
+  // (order_choice.h), and only if there is space for the temporary files and
+  // the tables. Otherwise as kOff.
   kAuto,
   // Stores duplicates once, however little that saves.
   kDuplicates,
@@ -70,7 +70,7 @@ struct BuildChoice {
   // Upper bound on the dictionary, and its size; 0 without one.
   uint64_t dictionary_size_bytes_max = 0;
   uint64_t dictionary_size_bytes = 0;
-  // kAuto and kDuplicates only if the text is stored in another order.
+  // The order of the stored text. kAuto: that of kAuto without a dictionary.
   ReorderMode reorder = ReorderMode::kOff;
   // Compressed members are stored as their text.
   bool inflates = false;

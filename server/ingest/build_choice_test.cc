@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -43,7 +44,9 @@ TEST(BuildChoiceTest, IsThatOfTheBuild) {
       documents.emplace_back("x", MakeTestText(20'000, i));
     }
   }
-  for (const ReorderMode reorder : {ReorderMode::kOff, ReorderMode::kAuto}) {
+  for (const auto& [reorder, chosen] :
+       {std::pair(ReorderMode::kOff, ReorderMode::kOff),
+        std::pair(ReorderMode::kAuto, ReorderMode::kDuplicates)}) {
     const TestDirectory directory;
     BuildOptions options;
     options.archive.codec = *ParseCodecSpec("rlz");
@@ -52,7 +55,7 @@ TEST(BuildChoiceTest, IsThatOfTheBuild) {
     const auto sources = Sources(FixedSource(documents));
     QUIRE_ASSERT_OK_AND_ASSIGN(const BuildChoice choice,
                                ChooseBuild(directory / "x", sources, options));
-    EXPECT_EQ(choice.reorder, reorder);
+    EXPECT_EQ(choice.reorder, chosen);
     EXPECT_LE(choice.dictionary_size_bytes, 40'000);
     EXPECT_THAT(Archive::Open(directory / "x"),
                 HasCode(absl::StatusCode::kNotFound));

@@ -241,7 +241,7 @@ class ArchiveBuild {
       QUIRE_RETURN_IF_ERROR(ChooseOrder(path, context));
       kept_dictionary.reset();
     } else if (options_.reorder != ReorderMode::kOff) {
-      QUIRE_RETURN_IF_ERROR(Reorder(path));
+      QUIRE_RETURN_IF_ERROR(Reorder(path, options_.reorder));
     }
     return PrepareText(path, *context, std::move(kept_dictionary));
   }
@@ -256,13 +256,14 @@ class ArchiveBuild {
       order_reason_ = "the dictionary holds all text";
       return absl::OkStatus();
     }
-    const double gain_min = SettingsOf(options_.objective).reorder_gain_min;
-    const absl::Status reordered_status = Reorder(path);
+    const bool has_dictionary = dictionary_size_bytes_max_ > 0;
+    const absl::Status reordered_status = Reorder(
+        path, has_dictionary ? ReorderMode::kDuplicates : ReorderMode::kAuto);
     bool is_worth_trial = reordered_status.ok() && HasLayout(*stored_);
-    if (is_worth_trial && dictionary_size_bytes_max_ > 0) {
+    if (is_worth_trial && has_dictionary) {
       QUIRE_ASSIGN_OR_RETURN(
           is_worth_trial,
-          MayBeWorthReordering(*stored_, text_bytes_, gain_min));
+          MayBeWorthReordering(*stored_, text_bytes_, reorder_gain_min()));
     }
     if (!is_worth_trial) {
       QUIRE_RETURN_IF_ERROR(Omit(reordered_status, "not reordered"));
@@ -273,13 +274,52 @@ class ArchiveBuild {
     QUIRE_ASSIGN_OR_RETURN(const SizeEstimate reordered, Estimate(context));
     SwapPrepared(other, *context);
     QUIRE_ASSIGN_OR_RETURN(const SizeEstimate in_order, Estimate(context));
-    order_reason_ =
-        absl::StrFormat("%+.1f %% by a trial",
-                        100 * (reordered.size_bytes / in_order.size_bytes - 1));
-    if (IsClearlySmaller(reordered, in_order, gain_min)) {
+    order_reason_ = TrialReason(reordered, in_order);
+    const bool is_smaller =
+        IsClearlySmaller(reordered, in_order, reorder_gain_min());
+    if (is_smaller) {
       SwapPrepared(other, *context);
     }
+    return has_dictionary && MayBeWorthMoving(context->dictionary.size(),
+                                              dictionary_size_bytes_max_,
+                                              *progress_.total_bytes)
+               ? TryFullOrder(path, context, is_smaller ? reordered : in_order,
+                              in_order)
+               : absl::OkStatus();
+  }
+
+  // Takes the order of kFull if that is smaller than `best`, the prepared one.
+  absl::Status TryFullOrder(const std::string& path,
+                            const std::shared_ptr<CodecContext>& context,
+                            const SizeEstimate& best,
+                            const SizeEstimate& in_order) {
+    PreparedText other = {.total_bytes = text_bytes_};
+    SwapPrepared(other, *context);
+    const absl::Status status =
+        Reorder(path, ReorderMode::kFull,
+                other.stored.has_value() ? RunMemoryBytes(*other.stored) : 0);
+    if (!status.ok()) {
+      SwapPrepared(other, *context);
+      return Omit(status, "similar text not moved");
+    }
+    QUIRE_ASSIGN_OR_RETURN(const SizeEstimate full, Estimate(context));
+    if (!IsClearlySmaller(full, best, reorder_gain_min())) {
+      SwapPrepared(other, *context);
+      return absl::OkStatus();
+    }
+    order_reason_ = TrialReason(full, in_order);
     return absl::OkStatus();
+  }
+
+  double reorder_gain_min() const {
+    return SettingsOf(options_.objective).reorder_gain_min;
+  }
+
+  static std::string TrialReason(const SizeEstimate& reordered,
+                                 const SizeEstimate& in_order) {
+    return absl::StrFormat(
+        "%+.1f %% by a trial",
+        100 * (reordered.size_bytes / in_order.size_bytes - 1));
   }
 
   // Returns OK, and records it, if `status` means that temporary files or
@@ -311,7 +351,7 @@ class ArchiveBuild {
               .dictionary_size_bytes_max = dictionary_size_bytes_max_,
               .dictionary_size_bytes = context_->dictionary.size(),
               .reorder = stored_.has_value() && HasLayout(*stored_)
-                             ? options_.reorder
+                             ? stored_order_
                              : ReorderMode::kOff,
               .inflates = inflates_,
               .reason = {}};
@@ -356,8 +396,8 @@ class ArchiveBuild {
     return absl::OkStatus();
   }
 
-  // Estimates the archive of the text in document order, without inflating
-  // members, and leaves its dictionary in `context`.
+  // Estimates the archive of the prepared text, without inflating members, and
+  // leaves its dictionary in `context`.
   absl::StatusOr<SizeEstimate> Estimate(
       const std::shared_ptr<CodecContext>& context) {
     if (dictionary_size_bytes_max_ > 0) {
@@ -382,15 +422,20 @@ class ArchiveBuild {
 
   void SwapPrepared(PreparedText& other, CodecContext& context) {
     std::swap(stored_, other.stored);
+    std::swap(stored_order_, other.order);
     std::swap(progress_.total_bytes, other.total_bytes);
     std::swap(context.dictionary, other.dictionary);
   }
 
-  // Writes the text to be stored to a file next to the archive.
-  absl::Status Reorder(const std::string& path) {
+  // Writes the text to be stored to a file next to the archive. `held_bytes` is
+  // the memory of other orders.
+  absl::Status Reorder(const std::string& path, ReorderMode mode,
+                       uint64_t held_bytes = 0) {
+    ReorderOptions reorder =
+        ReorderOptionsFor(options_, mode, SpoolDirectoryFor(path), text_bytes_);
+    reorder.memory_bytes_max -= std::min(reorder.memory_bytes_max, held_bytes);
     absl::StatusOr<std::unique_ptr<TextReorderer>> created =
-        TextReorderer::Create(ReorderOptionsFor(
-            options_, SpoolDirectoryFor(path), *progress_.total_bytes));
+        TextReorderer::Create(reorder);
     QUIRE_RETURN_IF_ERROR(NoteSpace(created.status()));
     TextReorderer& reorderer = **created;
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kReorder));
@@ -418,6 +463,7 @@ class ArchiveBuild {
     absl::StatusOr<ReorderedText> text = reorderer.Finish();
     QUIRE_RETURN_IF_ERROR(NoteSpace(text.status()));
     stored_ = *std::move(text);
+    stored_order_ = mode;
     progress_.total_bytes = stored_->size_bytes;
     return absl::OkStatus();
   }
@@ -655,6 +701,8 @@ class ArchiveBuild {
   BuildSummary summary_;
   // Text read instead of the sources, once it exists.
   std::optional<ReorderedText> stored_;
+  // Its order.
+  ReorderMode stored_order_ = ReorderMode::kOff;
   // Text for choosing the dictionary and the symbol table, if it differs from
   // the stored one.
   std::optional<InflatedText> inflated_;

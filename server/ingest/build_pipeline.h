@@ -70,7 +70,7 @@ struct BuildProgress {
 // Version of cutting, reordering and encoding. Must be raised when one of them
 // gives other blocks for the same text and options: a build keeps no blocks of
 // another version.
-inline constexpr uint32_t kBuildVersion = 3;
+inline constexpr uint32_t kBuildVersion = 4;
 
 // Options for resuming a build that was stopped or killed.
 struct ResumeOptions {
@@ -103,8 +103,8 @@ struct BuildOptions {
   // Codecs without dictionary ignore this and the next.
   std::optional<uint64_t> dictionary_size_bytes;
   DictionaryMethod dictionary_method = DictionaryMethod::kCoverage;
-  // Needs a temporary file of about the size of the text, two with kAuto and
-  // kFull, next to the archive.
+  // Needs a temporary file of about the size of the text next to the archive,
+  // two with kFull, three with kAuto.
   ReorderMode reorder = ReorderMode::kOff;
   // Memory limit of its tables, which does not affect the archive
   // (ReorderOptions).

@@ -34,6 +34,13 @@ absl::StatusOr<std::unique_ptr<DictionaryBuilder>> MakeDictionaryBuilder(
 
 }  // namespace
 
+CodecSpec TrialCodec(CodecSpec codec) {
+  if (codec.id == CodecId::kRlz) {
+    codec.level = FindCodec(codec.id)->level_min;
+  }
+  return codec;
+}
+
 absl::StatusOr<std::string> ChooseDictionary(const DictionaryChoice& choice,
                                              uint64_t text_size_bytes,
                                              const TextPass& pass) {
@@ -73,7 +80,8 @@ absl::StatusOr<std::string> FillDictionary(std::string dictionary,
   QUIRE_RETURN_IF_ERROR(filler->Finish());
   // In the unit of worth_bits_min, 32 bytes.
   const double worth_min = choice.worth_bits_min / (8.0 * 32);
-  return filler->Fill(std::move(dictionary), choice.codec, worth_min);
+  return filler->Fill(std::move(dictionary), TrialCodec(choice.codec),
+                      worth_min);
 }
 
 }  // namespace quire

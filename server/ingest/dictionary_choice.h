@@ -39,6 +39,10 @@ struct DictionaryChoice {
   uint32_t block_size_bytes = 0;
 };
 
+// Returns the codec at its fastest level, for trials: texts and dictionaries
+// compare in the same way at others.
+CodecSpec TrialCodec(CodecSpec codec);
+
 // One pass: reads all text and passes it on piece by piece; the same every
 // time.
 using TextPass = std::function<absl::Status(

@@ -101,15 +101,6 @@ absl::StatusOr<uint64_t> CompressedDictionarySize(
   return compressed.bytes.size();
 }
 
-// The codec at its fastest level: orders compare in the same way at others.
-CodecSpec TrialCodec(CodecSpec codec) {
-  const CodecInfo& info = *FindCodec(codec.id);
-  if (codec.id == CodecId::kRlz) {
-    codec.level = info.level_min;
-  }
-  return codec;
-}
-
 // Encodes every n-th block of a text that arrives in order, and sums the sizes
 // of the blocks.
 class BlockTrial {
@@ -215,7 +206,7 @@ class BlockTrial {
 
 }  // namespace
 
-ReorderOptions ReorderOptionsFor(const BuildOptions& build,
+ReorderOptions ReorderOptionsFor(const BuildOptions& build, ReorderMode mode,
                                  std::string directory,
                                  uint64_t text_size_bytes) {
   ReorderOptions options;
@@ -224,13 +215,10 @@ ReorderOptions ReorderOptionsFor(const BuildOptions& build,
   options.seek_cost_bytes = build.seek_cost_bytes;
   options.segment_size_bytes =
       std::min(build.segment_size_bytes, text_size_bytes);
-  if (build.reorder == ReorderMode::kFull) {
+  if (mode != ReorderMode::kDuplicates) {
     options.moves = ReorderOptions::Moves::kChunks;
-  } else if (build.reorder == ReorderMode::kAuto) {
-    const CodecInfo* const codec = FindCodec(build.archive.codec.id);
-    const bool has_dictionary = codec != nullptr && codec->needs_dictionary;
-    options.moves = has_dictionary ? ReorderOptions::Moves::kDocuments
-                                   : ReorderOptions::Moves::kChunks;
+  }
+  if (mode == ReorderMode::kAuto) {
     options.price = {.block_size_bytes = build.archive.block_size_bytes};
     options.duplicate_size_bytes_min =
         std::max(kRunPairSizeBytesMin, kWorthwhileDuplicateSizeBytes);
@@ -264,6 +252,21 @@ absl::StatusOr<bool> MayBeWorthReordering(const ReorderedText& text,
   return static_cast<double>(TotalBytes(duplicates)) * duplicates_ratio >=
          kDuplicatesOfGain * gain_min * ratio *
              static_cast<double>(text_size_bytes);
+}
+
+bool MayBeWorthMoving(uint64_t dictionary_size_bytes,
+                      uint64_t dictionary_size_bytes_max,
+                      uint64_t text_size_bytes) {
+  return dictionary_size_bytes >= dictionary_size_bytes_max / 8 * 7 &&
+         dictionary_size_bytes < text_size_bytes / 2;
+}
+
+uint64_t RunMemoryBytes(const ReorderedText& text) {
+  uint64_t size_bytes = 0;
+  for (const ReorderedText::Segment& segment : text.segments) {
+    size_bytes += segment.layout.runs.size() * sizeof(StoredRun);
+  }
+  return size_bytes;
 }
 
 double LayoutSizeBytes(const ReorderedText& text) {

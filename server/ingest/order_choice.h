@@ -23,14 +23,16 @@ namespace quire {
 struct PreparedText {
   // Unset: in the order of the documents.
   std::optional<ReorderedText> stored = std::nullopt;
+  ReorderMode order = ReorderMode::kOff;
   // Size of that text.
   std::optional<uint64_t> total_bytes = std::nullopt;
   std::string dictionary = {};
 };
 
-// Returns the reordering options of a text of `text_size_bytes` for `build`,
-// whose mode is not kOff. `directory` is that of the archive.
-ReorderOptions ReorderOptionsFor(const BuildOptions& build,
+// Returns the reordering options of a text of `text_size_bytes` for `build` in
+// `mode`, which is not kOff. `directory` is that of the archive; kAuto is the
+// order that it tries for codecs without a dictionary.
+ReorderOptions ReorderOptionsFor(const BuildOptions& build, ReorderMode mode,
                                  std::string directory,
                                  uint64_t text_size_bytes);
 
@@ -44,6 +46,16 @@ bool HasLayout(const ReorderedText& text);
 absl::StatusOr<bool> MayBeWorthReordering(const ReorderedText& text,
                                           uint64_t text_size_bytes,
                                           double gain_min);
+
+// Returns false if similar text need not be moved together, as a dictionary of
+// `dictionary_size_bytes` has the repeated text of `text_size_bytes`: it is
+// smaller than its limit, or is itself most of the text.
+bool MayBeWorthMoving(uint64_t dictionary_size_bytes,
+                      uint64_t dictionary_size_bytes_max,
+                      uint64_t text_size_bytes);
+
+// Returns the memory of all segments' runs, in bytes.
+uint64_t RunMemoryBytes(const ReorderedText& text);
 
 // Returns the approximate size of all segments' layouts in the archive.
 double LayoutSizeBytes(const ReorderedText& text);

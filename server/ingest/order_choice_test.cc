@@ -104,6 +104,35 @@ TEST(OrderChoiceTest, AutoIsNeverLargerThanOff) {
   EXPECT_GT(changed_count, 0);
 }
 
+TEST(OrderChoiceTest, MovesOnlyWhatADictionaryCannotHold) {
+  EXPECT_TRUE(MayBeWorthMoving(1000, 1000, 5000));
+  EXPECT_TRUE(MayBeWorthMoving(900, 1000, 5000));
+  // Has space for more.
+  EXPECT_FALSE(MayBeWorthMoving(800, 1000, 5000));
+  // Has most of the text.
+  EXPECT_FALSE(MayBeWorthMoving(1000, 1000, 1500));
+}
+
+// Releases with many edits: half of the chunks are duplicates, the others only
+// similar.
+TEST(OrderChoiceTest, MovesSimilarTextBeyondTheDictionary) {
+  const IdsAndContents documents = Releases(3'000);
+  BuildOptions options;
+  options.archive.codec = *ParseCodecSpec("rlz");
+  options.archive.block_size_bytes = 64 << 10;
+  for (const auto& [dictionary_size, chosen] :
+       {std::pair<uint64_t, ReorderMode>(32 << 10, ReorderMode::kFull),
+        std::pair<uint64_t, ReorderMode>(600 << 10, ReorderMode::kOff)}) {
+    options.dictionary_size_bytes = dictionary_size;
+    options.reorder = ReorderMode::kAuto;
+    const TestDirectory directory;
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const BuildChoice choice,
+        ChooseBuild(directory / "x", Sources(FixedSource(documents)), options));
+    EXPECT_EQ(choice.reorder, chosen) << choice.reason;
+  }
+}
+
 // A trial costs as much as encoding twice: only where enough text repeats, by
 // what it takes compressed.
 TEST(OrderChoiceTest, TriesOnlyWhereEnoughRepeats) {

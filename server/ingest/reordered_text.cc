@@ -16,8 +16,6 @@ namespace {
 constexpr uint32_t kChunkSizeBytes = 2 << 10;
 // Limit on remembered chunks; later chunks are only compared with them.
 constexpr size_t kChunkCountMax = size_t{1} << 23;
-// Size after which the rest of a document is another unit that moves.
-constexpr uint64_t kUnitSizeBytes = 64 << 10;
 // Text written to the file at once.
 constexpr size_t kWriteSizeBytes = 1 << 20;
 
@@ -110,7 +108,6 @@ absl::Status TextReorderer::EndDocument(NewDocument document) {
   }
   pending_.clear();
   pending_used_ = 0;
-  document_ended_ = true;
   document.size_bytes = std::exchange(document_size_bytes_, 0);
   return segment_.documents.Add(document);
 }
@@ -201,18 +198,14 @@ absl::Status TextReorderer::Store(ByteView text) {
   if (moved_spool_.has_value() && BeginsUnit()) {
     units_.Append(stored_size_bytes_);
     unit_offset_ = stored_size_bytes_;
-    document_ended_ = false;
   }
   stored_size_bytes_ += text.size();
   return Write(text, spool_);
 }
 
 bool TextReorderer::BeginsUnit() const {
-  const uint64_t size_bytes = stored_size_bytes_ - unit_offset_;
   return units_.size() == 0 ||
-         (size_bytes >= unit_size_bytes_min_ &&
-          (document_ended_ || size_bytes >= kUnitSizeBytes ||
-           options_.moves == ReorderOptions::Moves::kChunks));
+         stored_size_bytes_ - unit_offset_ >= unit_size_bytes_min_;
 }
 
 absl::Status TextReorderer::Write(ByteView text, Spool& spool) {

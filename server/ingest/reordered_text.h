@@ -57,10 +57,6 @@ struct ReorderOptions {
   enum class Moves {
     kNothing,
     kChunks,
-    // New parts of a document, in pieces if they are large, and several
-    // documents together if they are very short. For archives with a
-    // dictionary, which already contains most of the further savings of chunks.
-    kDocuments,
   };
   Moves moves = Moves::kNothing;
   // Moves only units that are worth it; without a price, all similar ones.
@@ -172,9 +168,8 @@ class TextReorderer {
   // If text moves: the offsets of its units, and the sum of all.
   OffsetList units_;
   Checksummer64 segment_checksum_;
-  // Start of the last unit, and whether its last document has ended.
+  // Start of the last unit.
   uint64_t unit_offset_ = 0;
-  bool document_ended_ = false;
   TextChecksummer text_checksums_;
 
   // --- Incoming text ---

@@ -194,21 +194,19 @@ TEST(ReorderedTextTest, KeepsDuplicatesThatAreTooShort) {
 }
 
 TEST(ReorderedTextTest, AMillionTinyDocumentsTakeLittleMemory) {
-  for (const Moves moves : {Moves::kChunks, Moves::kDocuments}) {
-    QUIRE_ASSERT_OK_AND_ASSIGN(
-        const auto reorderer,
-        TextReorderer::Create({.spool_directory = ::testing::TempDir(),
-                               .segment_size_bytes = 1 << 20,
-                               .moves = moves}));
-    for (int i = 0; i < kTinyCount; ++i) {
-      QUIRE_ASSERT_OK(reorderer->Add(AsBytes(std::to_string(i))));
-      QUIRE_ASSERT_OK(reorderer->EndDocument({.id = "x"}));
-    }
-    QUIRE_ASSERT_OK_AND_ASSIGN(const ReorderedText reordered,
-                               reorderer->Finish());
-    EXPECT_EQ(reordered.segments[0].documents.count(), uint64_t{kTinyCount});
-    EXPECT_LT(reorderer->held_bytes_max(), 1u << 20);
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const auto reorderer,
+      TextReorderer::Create({.spool_directory = ::testing::TempDir(),
+                             .segment_size_bytes = 1 << 20,
+                             .moves = Moves::kChunks}));
+  for (int i = 0; i < kTinyCount; ++i) {
+    QUIRE_ASSERT_OK(reorderer->Add(AsBytes(std::to_string(i))));
+    QUIRE_ASSERT_OK(reorderer->EndDocument({.id = "x"}));
   }
+  QUIRE_ASSERT_OK_AND_ASSIGN(const ReorderedText reordered,
+                             reorderer->Finish());
+  EXPECT_EQ(reordered.segments[0].documents.count(), uint64_t{kTinyCount});
+  EXPECT_LT(reorderer->held_bytes_max(), 1u << 20);
 }
 
 TEST(ReorderedTextTest, AMillionTinyDocumentsAreOneRun) {
@@ -250,8 +248,7 @@ TEST(ReorderedTextTest, RestoresAnythingWhateverThePieces) {
     }
     const uint64_t minimum = uint64_t{512} << (random() % 6);
     const ReorderPrice price = {.block_size_bytes = 4096};
-    for (const auto moves :
-         {Moves::kNothing, Moves::kChunks, Moves::kDocuments}) {
+    for (const auto moves : {Moves::kNothing, Moves::kChunks}) {
       for (const auto& given : {std::optional<ReorderPrice>(), {price}}) {
         QUIRE_ASSERT_OK_AND_ASSIGN(
             const ReorderedText whole,
@@ -302,41 +299,8 @@ TEST(ReorderedTextTest, MovesVersionsOfATextTogether) {
   EXPECT_GT(near_count, count / 2);
 }
 
-// The new parts of a document stay together, and follow the previous version.
-TEST(ReorderedTextTest, MovesWholeDocuments) {
-  Segments segments(1);
-  for (uint64_t version = 0; version < 3; ++version) {
-    for (uint64_t text = 0; text < 5; ++text) {
-      std::string changed = Noise(20000, 100 + text);
-      for (size_t i = 200 + version; i < changed.size(); i += 1000) {
-        changed[i] = static_cast<char>(version);
-      }
-      segments[0].push_back(std::move(changed));
-    }
-  }
-  std::vector<StoredRun> expected;
-  for (uint64_t version = 0; version < 3; ++version) {
-    for (uint64_t text = 0; text < 5; ++text) {
-      expected.push_back({20000, (text * 3 + version) * 20000});
-    }
-  }
-  // One jump there is worth all five, as they stay together.
-  for (const bool has_price : {false, true}) {
-    std::optional<ReorderPrice> price;
-    if (has_price) {
-      price = {.block_size_bytes = 65536};
-    }
-    QUIRE_ASSERT_OK_AND_ASSIGN(
-        const ReorderedText reordered,
-        Reorder(segments, 1 << 20, 512, Moves::kDocuments, price));
-    ExpectRestores(reordered, segments);
-    EXPECT_EQ(reordered.segments[0].layout.runs, expected);
-  }
-}
-
 TEST(ReorderedTextTest, TakesSixtyFourBytesAChunkAtMost) {
-  for (const Moves moves :
-       {Moves::kNothing, Moves::kChunks, Moves::kDocuments}) {
+  for (const Moves moves : {Moves::kNothing, Moves::kChunks}) {
     QUIRE_ASSERT_OK_AND_ASSIGN(
         const auto reorderer,
         TextReorderer::Create({.spool_directory = ::testing::TempDir(),
@@ -425,26 +389,24 @@ TEST(ReorderedTextTest, IsTheSameWithinAnyMemoryThatIsEnough) {
 TEST(ReorderedTextTest, IsTheSameInOnePassInSeveralAndByChunk) {
   const Segments segments = ChangingTexts(200'000);
   uint64_t held = 0;
-  for (const Moves moves : {Moves::kChunks, Moves::kDocuments}) {
-    QUIRE_ASSERT_OK_AND_ASSIGN(
-        const ReorderedText by_chunk,
-        Reorder(segments, 1 << 20, 512, moves, {}, 1 << 30, &held));
-    const uint64_t table_bytes = held;
-    EXPECT_LT(table_bytes, 1u << 20);
-    for (const uint64_t seek_cost_bytes : {1u, 3000u, 100'000u}) {
-      for (const uint64_t memory_bytes :
-           {400u << 10, 600u << 10, 2u << 20, 1u << 30}) {
-        QUIRE_ASSERT_OK_AND_ASSIGN(
-            const ReorderedText in_passes,
-            Reorder(segments, 1 << 20, 512, moves, {}, memory_bytes, &held,
-                    seek_cost_bytes));
-        ExpectSame(in_passes, by_chunk);
-        EXPECT_LE(held, memory_bytes);
-        // Its purpose: to collect as much as there is memory for.
-        EXPECT_GE(held, std::min(memory_bytes - 2 * seek_cost_bytes,
-                                 by_chunk.size_bytes / 2) *
-                            9 / 10);
-      }
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const ReorderedText by_chunk,
+      Reorder(segments, 1 << 20, 512, Moves::kChunks, {}, 1 << 30, &held));
+  const uint64_t table_bytes = held;
+  EXPECT_LT(table_bytes, 1u << 20);
+  for (const uint64_t seek_cost_bytes : {1u, 3000u, 100'000u}) {
+    for (const uint64_t memory_bytes :
+         {400u << 10, 600u << 10, 2u << 20, 1u << 30}) {
+      QUIRE_ASSERT_OK_AND_ASSIGN(
+          const ReorderedText in_passes,
+          Reorder(segments, 1 << 20, 512, Moves::kChunks, {}, memory_bytes,
+                  &held, seek_cost_bytes));
+      ExpectSame(in_passes, by_chunk);
+      EXPECT_LE(held, memory_bytes);
+      // Its purpose: to collect as much as there is memory for.
+      EXPECT_GE(held, std::min(memory_bytes - 2 * seek_cost_bytes,
+                               by_chunk.size_bytes / 2) *
+                          9 / 10);
     }
   }
 }

@@ -27,7 +27,8 @@ struct CompressionEffort {
   // Largest input that xz compresses, at 1 to 5 MB/s.
   uint64_t xz_size_bytes_max;
   // True for text: xz uses settings for text, and compresses inputs of 2 MiB
-  // and more as two halves on two threads unless these have much in common.
+  // and more in parts of at least 1 MiB, on two threads, if these have nothing
+  // in common: parts take down to half of the time.
   bool is_text;
   // Level of zstd, with a long window, for larger inputs.
   int zstd_level;
@@ -41,7 +42,7 @@ inline constexpr CompressionEffort kDictionaryEffort = {
 // For estimates: about a fifth larger than with kDictionaryEffort, in a
 // fiftieth of the time.
 inline constexpr CompressionEffort kTrialEffort = {
-    .xz_size_bytes_max = 0, .is_text = true, .zstd_level = 5};
+    .xz_size_bytes_max = 0, .is_text = true, .zstd_level = 9};
 // For sections, which are compressed while nothing else runs: at most about 15
 // seconds with xz. Larger inputs use zstd at 10 MB/s and more, for a tenth more
 // size.
@@ -52,7 +53,7 @@ inline constexpr CompressionEffort kSectionEffort = {
 
 // Returns the smallest of `raw` itself and the results of the methods within
 // the effort; for up to a MiB, also tries zstd at level 19. Deterministic.
-// Takes up to 700 MB of working memory, and for text in halves twice `raw`
+// Takes up to 700 MB of working memory, and for text in parts twice `raw`
 // more. `cancel`, if given, is checked periodically.
 // Errors: Cancelled  `cancel` is true.
 absl::StatusOr<CompressedBytes> CompressStrongly(

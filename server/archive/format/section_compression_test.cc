@@ -114,7 +114,7 @@ TEST(SectionCompressionTest, ChoosesByWhatIsSmallest) {
             CompressionMethod::kXz);
 }
 
-TEST(SectionCompressionTest, HalvesOfATextDoNotDependOnTime) {
+TEST(SectionCompressionTest, PartsOfATextDoNotDependOnTime) {
   const std::string raw = Compressible(3 << 20);
   QUIRE_ASSERT_OK_AND_ASSIGN(const CompressedBytes first,
                              CompressStrongly(AsBytes(raw), kDictionaryEffort));
