@@ -32,8 +32,8 @@ libraries=(
 
 # The second compiler with its sanitizers and checkers, and the Python modules
 # of the reference reader and of the end-to-end tests; iproute2 creates the slow
-# links of loadtest/bench/wire_bench.py. Only tests run Prometheus and Alertmanager;
-# systemd and python3-seccomp check the unit of deploy/systemd.
+# links of loadtest/bench/wire_bench.py. Only tests run Prometheus, Alertmanager and
+# nginx; systemd and python3-seccomp check the unit of deploy/systemd.
 checkers=(
   clang-14 clang-tidy-14 clang-format-14 lld-14 llvm-14 libclang-rt-14-dev
   shellcheck git
@@ -41,6 +41,7 @@ checkers=(
   python3-lz4 python3-yaml iproute2
   prometheus prometheus-alertmanager
   systemd python3-seccomp python3-pip python3-setuptools python3-wheel
+  curl wget nginx
 )
 
 # Not libhts-dev: it would replace libcurl4-openssl-dev, which prometheus-cpp-dev needs.
@@ -162,16 +163,19 @@ allow_services() {
   "${as_root[@]}" rm -f "$policy"
 }
 forbid_services() {
-  local service unit
-  for service in prometheus prometheus-alertmanager; do
+  local service unit is_missing=
+  local services=(prometheus prometheus-alertmanager nginx)
+  for service in "${services[@]}"; do
     unit=/etc/systemd/system/$service.service
-    if [[ " ${missing[*]} " == *" $service "* && ! -e "$unit" && ! -L "$unit" ]]; then
+    [[ " ${missing[*]} " == *" $service "* ]] || continue
+    is_missing=yes
+    if [[ ! -e "$unit" && ! -L "$unit" ]]; then
       say "$service is not to run as a service: masking it"
       "${as_root[@]}" mkdir -p /etc/systemd/system
       "${as_root[@]}" ln -s /dev/null "$unit"
     fi
   done
-  if [[ " ${missing[*]} " == *" prometheus"* && ! -e "$policy" ]]; then
+  if [[ -n "$is_missing" && ! -e "$policy" ]]; then
     trap allow_services EXIT
     printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
     "${as_root[@]}" chmod 755 "$policy"

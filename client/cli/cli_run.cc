@@ -391,25 +391,6 @@ std::string DescribeTraffic(const WireStats& stats) {
   return text;
 }
 
-std::string JsonDocument(const v1::Document& document) {
-  std::string json = absl::StrCat(
-      JsonBytes("id", document.id()), ",\"ordinal\":", document.ordinal(),
-      ",\"offset\":", document.range().offset(),
-      ",\"size_bytes\":", document.range().size_bytes());
-  if (document.has_capture_time_ms()) {
-    absl::StrAppend(&json, ",\"capture_time\":\"",
-                    FormatTimeMs(document.capture_time_ms()), "\"");
-  }
-  if (document.has_media_type()) {
-    absl::StrAppend(&json, ",", JsonBytes("media_type", document.media_type()));
-  }
-  if (document.has_record_type()) {
-    absl::StrAppend(&json, ",",
-                    JsonBytes("record_type", document.record_type()));
-  }
-  return json;
-}
-
 std::string JsonResult(const ReadResult& result) {
   std::string json = result.document.has_value()
                          ? JsonDocument(*result.document)

@@ -143,7 +143,6 @@ std::string DescribeTraffic(const WireStats& stats);
 
 // Return members of a JSON object, without braces, separated by commas.
 // Thread-safe.
-std::string JsonDocument(const v1::Document& document);
 std::string JsonResult(const ReadResult& result);
 std::string JsonPayload(const PayloadOrigin& origin, absl::string_view payload);
 std::string JsonError(const absl::Status& status);

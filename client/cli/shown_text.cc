@@ -21,6 +21,10 @@ constexpr size_t kFileNameSizeBytesMax = 200;
 // "%%" and 16 digits.
 constexpr size_t kHashSuffixSizeBytes = 18;
 
+absl::string_view View(const std::string& text) {
+  return {text.data(), text.size()};
+}
+
 }  // namespace
 
 std::string JsonBytes(absl::string_view name, absl::string_view bytes) {
@@ -61,6 +65,26 @@ std::string SafeFileName(absl::string_view bytes) {
 std::string FormatTimeMs(int64_t time_ms) {
   return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::FromUnixMillis(time_ms),
                           absl::UTCTimeZone());
+}
+
+std::string JsonDocument(const v1::Document& document) {
+  std::string json = absl::StrCat(
+      JsonBytes("id", View(document.id())), ",\"ordinal\":", document.ordinal(),
+      ",\"offset\":", document.range().offset(),
+      ",\"size_bytes\":", document.range().size_bytes());
+  if (document.has_capture_time_ms()) {
+    absl::StrAppend(&json, ",\"capture_time\":\"",
+                    FormatTimeMs(document.capture_time_ms()), "\"");
+  }
+  if (document.has_media_type()) {
+    absl::StrAppend(&json, ",",
+                    JsonBytes("media_type", View(document.media_type())));
+  }
+  if (document.has_record_type()) {
+    absl::StrAppend(&json, ",",
+                    JsonBytes("record_type", View(document.record_type())));
+  }
+  return json;
 }
 
 }  // namespace quire

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Escapes bytes for lines of JSON and for file names; for terminals see
+// Documents and bytes as JSON, and bytes as file names; for terminals see
 // codecs/base/printable_text.h.
 #ifndef QUIRE_CLIENT_CLI_SHOWN_TEXT_H_
 #define QUIRE_CLIENT_CLI_SHOWN_TEXT_H_
@@ -10,11 +10,17 @@
 
 #include "absl/strings/string_view.h"
 
+#include "proto/quire/v1/archive.pb.h"
+
 namespace quire {
 
 // Returns a member of a JSON object: "NAME":"text" or, for bytes that are not
 // UTF-8, "NAME_base64":"...". Thread-safe.
 std::string JsonBytes(absl::string_view name, absl::string_view bytes);
+
+// Returns the members of a JSON object that describes `document`, without
+// braces, separated by commas. Thread-safe.
+std::string JsonDocument(const v1::Document& document);
 
 // Returns a file name for any bytes: never empty, no slash, no leading dot, at
 // most 200 bytes. Letters, digits, '.', '_' and '-' stay, others become %XX.

@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "absl/strings/string_view.h"
+
 namespace quire {
 
 // Files are read once, when a client connects; a program that outlives its
@@ -38,6 +40,14 @@ struct ChannelSecurity {
            !key_file.empty() || !server_name.empty();
   }
 };
+
+// True if a token may be sent to `address` (ClientOptions::address): over TLS,
+// to a unix socket or to this machine. Thread-safe.
+bool CanCarryToken(const std::string& address, const ChannelSecurity& security);
+
+// True if `header` is "Bearer " and 1 to 1,024 printable ASCII characters other
+// than spaces. Thread-safe.
+bool IsBearerHeader(absl::string_view header);
 
 }  // namespace quire
 

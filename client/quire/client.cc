@@ -184,6 +184,12 @@ DocumentLister Client::ListDocuments(absl::string_view archive,
   if (options.archive_uuid.has_value()) {
     first.set_archive_uuid(*options.archive_uuid);
   }
+  if (options.page_size.has_value()) {
+    first.set_page_size(*options.page_size);
+  }
+  if (!options.page_token.empty()) {
+    first.set_page_token(options.page_token);
+  }
   return DocumentLister(connection_, std::move(first));
 }
 
@@ -212,7 +218,7 @@ absl::StatusOr<std::optional<ListEntry>> DocumentLister::NextEntry() {
   const auto has_prefix = [this] {
     return next_prefix_ < page_.common_prefixes_size();
   };
-  while (status_.ok() && !has_document() && !has_prefix()) {
+  while (status_.ok() && !has_entry()) {
     if (last_page_) {
       return std::optional<ListEntry>();
     }
@@ -235,6 +241,22 @@ absl::StatusOr<std::optional<ListEntry>> DocumentLister::NextEntry() {
   status_ = CheckCommonPrefix(prefix.text);
   QUIRE_RETURN_IF_ERROR(status_);
   return std::optional<ListEntry>(std::move(prefix));
+}
+
+absl::StatusOr<ListPage> DocumentLister::NextPage() {
+  ListPage page;
+  if (status_.ok() && !last_page_) {
+    status_ = FetchPage();
+  }
+  QUIRE_RETURN_IF_ERROR(status_);
+  while (has_entry()) {
+    QUIRE_ASSIGN_OR_RETURN(std::optional<ListEntry> entry, NextEntry());
+    page.entries.push_back(*std::move(entry));
+  }
+  if (!last_page_) {
+    page.next_page_token = request_.page_token();
+  }
+  return page;
 }
 
 absl::Status DocumentLister::CheckDocument(const v1::Document& document) {

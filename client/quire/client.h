@@ -79,6 +79,13 @@ struct ClientOptions {
   // the result is not a header of version 00, calls are sent without one.
   std::function<std::string()> trace_parent;
 
+  // Returns the `authorization` header of a call, "Bearer ID.SECRET", for a
+  // program that forwards the tokens of others. Called as trace_parent is; if
+  // null, or if the result has another form, calls are sent without one. Like a
+  // token file, it needs TLS, a unix socket or a server on this machine
+  // (CanCarryToken()), and excludes `security.token_file`.
+  std::function<std::string()> authorization;
+
   // Deadline of a call with one answer, including all attempts. Positive;
   // InfiniteDuration() means none.
   absl::Duration deadline = absl::Seconds(30);
@@ -202,6 +209,11 @@ struct ListOptions {
   std::optional<uint64_t> first_ordinal = {};
   // See ReadOptions. The pages of one listing are always of the same contents.
   std::optional<std::string> archive_uuid = {};
+  // Entries of a page, 1 to Limits.page_size_max, which also bounds larger
+  // values. Unset: the server chooses.
+  std::optional<uint32_t> page_size = {};
+  // From ListPage: continues the same listing. Empty: from the start.
+  std::string page_token = {};
 };
 
 // Stands for all documents whose id starts with it: the id up to the end of the
@@ -211,6 +223,12 @@ struct CommonPrefix {
 };
 
 using ListEntry = std::variant<v1::Document, CommonPrefix>;
+
+struct ListPage {
+  std::vector<ListEntry> entries;
+  // For ListOptions; empty on the last page.
+  std::string next_page_token;
+};
 
 // Receives the next bytes of a stream and their offset (in the archive's
 // logical space, or in the dictionary); never empty. If its result is not OK,
@@ -332,7 +350,16 @@ class DocumentLister {
   // Returns the next document; skips common prefixes. Otherwise as NextEntry().
   absl::StatusOr<std::optional<v1::Document>> Next();
 
+  // Returns the next page, for programs that hand out its token; REQUIRES: only
+  // this is called. Otherwise as NextEntry().
+  absl::StatusOr<ListPage> NextPage();
+
  private:
+  bool has_entry() const {
+    return next_document_ < page_.documents_size() ||
+           next_prefix_ < page_.common_prefixes_size();
+  }
+
   // Error if the server did not answer the request.
   absl::Status CheckDocument(const v1::Document& document);
   absl::Status CheckCommonPrefix(const std::string& prefix);

@@ -74,6 +74,12 @@ class PayloadReaderTest : public ClientFixture {
           payload.text.append(AsText(bytes).data(), bytes.size());
           return absl::OkStatus();
         });
+    if (payload.status.ok() && payload.origin->plain.has_value()) {
+      const PayloadOrigin& origin = *payload.origin;
+      EXPECT_EQ(payload.text,
+                documents_[origin.document.ordinal()].text.substr(
+                    origin.plain->offset, origin.plain->size_bytes));
+    }
     return payload;
   }
 
@@ -141,7 +147,9 @@ TEST_F(PayloadReaderTest, ReadsLargeAndEmptyDocuments) {
   const ServedPayload empty = Read(DocumentKey::Id("empty"));
   QUIRE_EXPECT_OK(empty.status);
   EXPECT_EQ(empty.origin->document.id(), "empty");
-  EXPECT_TRUE(ReadPage().text == large);
+  const Payload page = ReadPage();
+  EXPECT_TRUE(page.text == large);
+  EXPECT_TRUE(page.origin->plain.has_value());
 }
 
 // The newest response is not what the newest capture saw.

@@ -166,6 +166,14 @@ absl::Status PayloadSearch::Begin(PayloadOriginSink on_origin) {
   if (decoder_->http() != nullptr) {
     origin_.http = *decoder_->http();
   }
+  const uint64_t size_bytes = origin_.document.range().size_bytes();
+  if (!origin_.document.has_record_type()) {
+    origin_.plain = ByteSpan{0, size_bytes};
+  } else if (const auto plain = decoder_->plain_payload();
+             plain.has_value() && plain->offset <= size_bytes &&
+             plain->size_bytes <= size_bytes - plain->offset) {
+    origin_.plain = ByteSpan{plain->offset, plain->size_bytes};
+  }
   if (phase_ == Phase::kCandidate &&
       !(origin_.warc.has_value() &&
         reference_->Means(origin_.document, *origin_.warc))) {
@@ -246,6 +254,7 @@ std::nullopt_t PayloadSearch::Continue(Phase phase, DocumentKey target) {
   has_begun_ = false;
   origin_.warc.reset();
   origin_.http.reset();
+  origin_.plain.reset();
   return std::nullopt;
 }
 

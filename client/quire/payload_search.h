@@ -35,6 +35,9 @@ struct PayloadOrigin {
   // record, or not an HTTP message.
   std::optional<WarcFields> warc = {};
   std::optional<HttpFields> http = {};
+  // Part of `document` that is the payload, unchanged; unset if the payload is
+  // coded or incomplete.
+  std::optional<ByteSpan> plain = {};
 };
 
 // Called before the first byte, also for an empty payload.

@@ -100,7 +100,8 @@ LIBRARIES = [
      "only storage talks to devices"),
     (re.compile(r"systemd/|quire::systemd"), ("server/commands",),
      "only the program has a service manager"),
-    (re.compile(r"microhttpd"), (SERVICE,), "only the metrics port speaks HTTP/1"),
+    (re.compile(r"microhttpd"), (SERVICE, "client/http"),
+     "only the metrics port and the gateway speak HTTP/1"),
     (re.compile(r"openssl/|OpenSSL::"), (SERVICE, "client", "loadtest"),
      "only the two ends of a connection know TLS"),
     (re.compile(r"CLI/|quire::cli11|quire_manual$|"

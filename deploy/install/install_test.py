@@ -138,7 +138,7 @@ class InstallTest(Installed):
                     self.assertEqual(at, -1, f"{path} has {data[at:at + 100]!r}")
 
     def test_programs_pages_and_completions_are_there(self):
-        for name in "quire", "quired", "quire-loadtest":
+        for name in "quire", "quired", "quire-http", "quire-loadtest":
             run(self.prefix / "bin" / name, "--version")
             for path in (f"share/man/man1/{name}.1", f"share/bash-completion/completions/{name}",
                          f"share/zsh/vendor-completions/_{name}"):

@@ -50,8 +50,8 @@ install_packages /debs/old/*.deb
 getent passwd quire >/dev/null || die "there is no user quire"
 [[ -d /etc/quire ]] || die "there is no /etc/quire"
 for file in /lib/systemd/system/quired@.service /etc/logrotate.d/quired \
-  /usr/share/man/man1/{quired,quire,quire-loadtest}.1.gz \
-  /usr/share/bash-completion/completions/{quired,quire,quire-loadtest}; do
+  /usr/share/man/man1/{quired,quire,quire-http,quire-loadtest}.1.gz \
+  /usr/share/bash-completion/completions/{quired,quire,quire-http,quire-loadtest}; do
   # Minimal roots omit manual pages.
   [[ -e "$file" || "$file" == */man/* ]] || die "there is no $file"
 done
@@ -93,7 +93,7 @@ expect_served
 stop_server
 
 step "remove and purge"
-packages=(quired quire quire-loadtest quire-doc libquire-dev libquire-client0.1)
+packages=(quired quire quire-http quire-loadtest quire-doc libquire-dev libquire-client0.1)
 apt-get -q -y remove "${packages[@]}" </dev/null
 [[ -e /etc/quire/docs.toml ]] || die "removing took the configuration away"
 [[ ! -e /usr/bin/quired ]] || die "quired is still there"

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the systemd unit: systemd's own checks of it, the documented example of its
-configuration, and the server under its filter of system calls."""
+"""Tests the systemd units: systemd's own checks of them, the documented example of a
+configuration, and the programs under their filters of system calls."""
 import functools
 import os
 import pathlib
@@ -17,9 +17,7 @@ import urllib.request
 BIN = pathlib.Path(os.environ["QUIRE_BINARY_DIR"]) / "bin"
 HERE = pathlib.Path(__file__).resolve().parent
 UNIT = HERE / "quired@.service"
-# The exposure level of systemd-analyze, from 0 (best) to 10, times 10. The rest is the network,
-# unix sockets, and options that depend on them.
-EXPOSURE_MAX = 13
+HTTP_UNIT = HERE / "quire-http.service"
 # Only a hang takes this long.
 PATIENCE_S = 120
 
@@ -42,9 +40,9 @@ def run(*command):
                           capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
-def settings(name):
+def settings(name, unit=UNIT):
     """Returns the values of a setting in the unit, in order."""
-    return re.findall(rf"^{name}=(.*)$", UNIT.read_text(), re.MULTILINE)
+    return re.findall(rf"^{name}=(.*)$", unit.read_text(), re.MULTILINE)
 
 
 @functools.cache
@@ -58,26 +56,34 @@ def system_calls(name):
     return set().union(*(system_calls(word) for word in words if word))
 
 
-def allowed_calls():
+def allowed_calls(unit=UNIT):
     allowed = set()
-    for value in settings("SystemCallFilter"):
+    for value in settings("SystemCallFilter", unit):
         calls = set().union(*(system_calls(word) for word in value.lstrip("~").split()))
         allowed = allowed - calls if value.startswith("~") else allowed | calls
     return allowed
 
 
-class UnitTest(unittest.TestCase):
+class UnitCase(unittest.TestCase):
+    """Checks that every unit passes; a test class names its unit and program."""
+
+    unit_path = None
+    program = None
+    # The exposure level of systemd-analyze, from 0 (best) to 10, times 10. The rest is the
+    # network, unix sockets, and options that depend on them.
+    exposure_max = None
+
     def setUp(self):
         self.directory = pathlib.Path(self.enterContext(
             tempfile.TemporaryDirectory(prefix="quire-unit-")))
 
     def unit(self, *changes):
         """Returns a copy that starts the program of this build; `changes` are (from, to)."""
-        text = UNIT.read_text()
-        for before, after in (("/usr/bin/quired", str(BIN / "quired")), *changes):
+        text = self.unit_path.read_text()
+        for before, after in ((f"/usr/bin/{self.program}", str(BIN / self.program)), *changes):
             self.assertIn(before, text)
             text = text.replace(before, after)
-        path = self.directory / UNIT.name
+        path = self.directory / self.unit_path.name
         path.write_text(text)
         return path
 
@@ -85,24 +91,9 @@ class UnitTest(unittest.TestCase):
         return run("systemd-analyze", "verify", "--man=no", "--recursive-errors=no",
                    str(path).replace("@.", "@docs."))
 
-    def test_systemd_takes_it(self):
-        verified = self.verify(self.unit())
-        self.assertEqual((verified.returncode, verified.stderr), (0, ""))
-
-    def test_systemd_would_say_what_is_wrong(self):
-        wrong = self.verify(self.unit(("ProtectSystem=", "ProtectSistem=")))
-        self.assertIn("ProtectSistem", wrong.stderr)
-        self.assertNotEqual(self.verify(self.unit((" serve ", "-no-such-file "))).returncode, 0)
-
     def exposure(self, path):
         return run("systemd-analyze", "security", "--offline=true", "--no-pager",
-                   f"--threshold={EXPOSURE_MAX}", path)
-
-    def test_it_is_hardened(self):
-        rated = self.exposure(self.unit())
-        self.assertEqual(rated.returncode, 0, rated.stdout + rated.stderr)
-        weaker = self.exposure(self.unit(("ProtectSystem=strict", "ProtectSystem=no")))
-        self.assertNotEqual(weaker.returncode, 0)
+                   f"--threshold={self.exposure_max}", path)
 
     def start(self, *command):
         server = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL,
@@ -117,6 +108,60 @@ class UnitTest(unittest.TestCase):
                 text = "".join(said)
                 return server, line.split()[-1], re.search(r"http://\S+", text)[0]
         return self.fail("it does not listen: " + "".join(said))
+
+
+class UnitChecks:
+    """Tests of every unit."""
+
+    def test_systemd_takes_it(self):
+        verified = self.verify(self.unit())
+        self.assertEqual((verified.returncode, verified.stderr), (0, ""))
+
+    def test_systemd_would_say_what_is_wrong(self):
+        wrong = self.verify(self.unit(("ProtectSystem=", "ProtectSistem=")))
+        self.assertIn("ProtectSistem", wrong.stderr)
+        missing = self.unit((f"{BIN / self.program} ", f"{BIN / self.program}-no-such-file "))
+        self.assertNotEqual(self.verify(missing).returncode, 0)
+
+    def test_it_is_hardened(self):
+        rated = self.exposure(self.unit())
+        self.assertEqual(rated.returncode, 0, rated.stdout + rated.stderr)
+        weaker = self.exposure(self.unit(("RestrictNamespaces=yes", "RestrictNamespaces=no")))
+        self.assertNotEqual(weaker.returncode, 0)
+
+
+class HttpUnitTest(UnitChecks, UnitCase):
+    unit_path = HTTP_UNIT
+    program = "quire-http"
+    exposure_max = 12
+
+    def test_the_gateway_needs_no_more_system_calls(self):
+        allowed = allowed_calls(HTTP_UNIT)
+        for name in "mount", "ptrace", "chown", "setuid", "bpf", "reboot", "init_module":
+            self.assertNotIn(name, allowed)
+        text = b"the only document\n" * 100_000
+        (self.directory / "document").write_bytes(text)
+        archive = self.directory / "docs.quire"
+        self.assertEqual(run(BIN / "quired", "build", "-q", "-o", archive,
+                             self.directory / "document").returncode, 0)
+        _, server, _ = self.start(BIN / "quired", "serve", archive, "--listen", "127.0.0.1:0",
+                                  "--admin", "127.0.0.1:0")
+        gateway, address, _ = self.start(
+            sys.executable, "-c", FILTERED, ",".join(sorted(allowed)), BIN / "quire-http",
+            "--server", server, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+            "--files", self.directory, "--access-log", self.directory / "log")
+        for path in "v1/docs/doc/document", "v1/docs/page/document", "files/document":
+            with urllib.request.urlopen(f"http://{address}/{path}", timeout=PATIENCE_S) as reply:
+                self.assertTrue(reply.read() == text, path)
+        gateway.send_signal(signal.SIGHUP)
+        gateway.send_signal(signal.SIGTERM)
+        self.assertEqual(gateway.wait(PATIENCE_S), 0)
+
+
+class UnitTest(UnitChecks, UnitCase):
+    unit_path = UNIT
+    program = "quired"
+    exposure_max = 13
 
     def engine(self, url):
         with urllib.request.urlopen(url, timeout=PATIENCE_S) as page:

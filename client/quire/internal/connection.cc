@@ -37,6 +37,13 @@ absl::Status CheckOptions(const ClientOptions& options) {
       options.stream_idle_max <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError("time limits must be positive");
   }
+  if (options.authorization != nullptr &&
+      (!options.security.token_file.empty() ||
+       !CanCarryToken(options.address, options.security))) {
+    return absl::InvalidArgumentError(
+        "forwarded tokens need TLS, a unix socket or a server on this machine, "
+        "and no token file");
+  }
   if (options.attempts_max < 1 || options.attempts_max > 5) {
     return absl::InvalidArgumentError("attempts_max must be 1 to 5");
   }
@@ -163,7 +170,7 @@ absl::Status Connection::Call(
     if (options_.deadline != absl::InfiniteDuration()) {
       context.set_deadline(absl::ToChronoTime(end));
     }
-    AddTraceParent(options_, context);
+    AddCallHeaders(options_, context);
     const absl::Status status = StatusFromGrpc(call(context));
     if (status.ok()) {
       NoteAnswer();
@@ -275,12 +282,18 @@ absl::StatusOr<std::string> Connection::FetchDictionary(uint64_t hash,
   return text;
 }
 
-void AddTraceParent(const ClientOptions& options,
+void AddCallHeaders(const ClientOptions& options,
                     grpc::ClientContext& context) {
   if (options.trace_parent != nullptr) {
     const std::string header = options.trace_parent();
     if (IsTraceParent(header)) {
       context.AddMetadata("traceparent", header);
+    }
+  }
+  if (options.authorization != nullptr) {
+    const std::string header = options.authorization();
+    if (IsBearerHeader({header.data(), header.size()})) {
+      context.AddMetadata("authorization", header);
     }
   }
 }

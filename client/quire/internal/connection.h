@@ -91,9 +91,9 @@ class Connection : private TableSource {
   std::optional<v1::Limits> limits_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Adds the header of ClientOptions::trace_parent to a call if there is a valid
-// one. Thread-safe.
-void AddTraceParent(const ClientOptions& options, grpc::ClientContext& context);
+// Adds the headers of ClientOptions::trace_parent and authorization to a call,
+// if they are valid. Thread-safe.
+void AddCallHeaders(const ClientOptions& options, grpc::ClientContext& context);
 
 // Reads the dictionary with this hash, in order, in pieces; resumes after
 // Unavailable. Errors: as Client::GetDictionary().

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <system_error>
@@ -29,6 +30,8 @@ using grpc::experimental::Interceptor;
 using grpc::experimental::InterceptorBatchMethods;
 
 constexpr size_t kFileSizeBytesMax = size_t{1} << 20;
+constexpr absl::string_view kBearer = "Bearer ";
+constexpr size_t kTokenSizeBytesMax = 1024;
 
 absl::Status Fault(const std::string& path, absl::string_view what) {
   return absl::FailedPreconditionError(absl::StrCat(path, ": ", what));
@@ -76,15 +79,11 @@ absl::StatusOr<std::string> ReadPem(const std::string& path,
 absl::StatusOr<std::string> ReadToken(const std::string& path) {
   QUIRE_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path));
   const absl::string_view token = absl::StripAsciiWhitespace(text);
-  if (token.empty() || token.size() > 1024) {
+  std::string header = absl::StrCat(kBearer, token);
+  if (!IsBearerHeader({header.data(), header.size()})) {
     return Fault(path, "must hold a token, ID.SECRET, and nothing else");
   }
-  for (const char c : token) {
-    if (!absl::ascii_isgraph(static_cast<unsigned char>(c))) {
-      return Fault(path, "must hold a token, ID.SECRET, and nothing else");
-    }
-  }
-  return absl::StrCat("Bearer ", token);
+  return header;
 }
 
 // Puts the token into each call. (gRPC's own call credentials refuse unix
@@ -172,6 +171,19 @@ bool IsLocalAddress(absl::string_view address) {
          (ntohl(parsed.s_addr) >> 24) == 127;
 }
 
+bool CanCarryToken(const std::string& address,
+                   const ChannelSecurity& security) {
+  return security.uses_tls() || IsLocalAddress(address);
+}
+
+bool IsBearerHeader(absl::string_view header) {
+  return absl::ConsumePrefix(&header, kBearer) && !header.empty() &&
+         header.size() <= kTokenSizeBytesMax &&
+         std::all_of(header.begin(), header.end(), [](char c) {
+           return absl::ascii_isgraph(static_cast<unsigned char>(c));
+         });
+}
+
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeSecureChannel(
     const std::string& address, const ChannelSecurity& security,
     grpc::ChannelArguments arguments) {
@@ -183,7 +195,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeSecureChannel(
   }
   std::vector<std::unique_ptr<ClientInterceptorFactoryInterface>> factories;
   if (!security.token_file.empty()) {
-    if (!security.uses_tls() && !IsLocalAddress(address)) {
+    if (!CanCarryToken(address, security)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "a token would travel to ", address,
           " where all can read it; use TLS (--tls or --ca), a unix socket, or "

@@ -75,7 +75,7 @@ class WatchedStream {
 
  private:
   Reader StartTraced(const ClientOptions& options, Start start) {
-    AddTraceParent(options, context_);
+    AddCallHeaders(options, context_);
     return start(&context_);
   }
 

@@ -45,6 +45,7 @@ absl::StatusOr<bool> PayloadDecoder::TakeHeader(ByteView& bytes,
                        FormatByteSize(kRecordHeaderSizeBytesMax)));
     }
     header_.append(line.data(), line.size());
+    headers_size_bytes_ += line.size();
     bytes = bytes.subspan(line.size());
     // The line without its end. A CR may be in the previous piece.
     line_size_ += line.size() - (has_end ? 1 : 0);
@@ -82,6 +83,7 @@ absl::Status PayloadDecoder::TakeWarcHeader(ByteView& record) {
   QUIRE_ASSIGN_OR_RETURN(warc_, ParseWarcFields(header_));
   header_.clear();
   left_size_bytes_ = warc_->content_length;
+  warc_size_bytes_ = headers_size_bytes_;
   state_ = warc_->type == "revisit" ? State::kEnd
            : HoldsHttp(*warc_)      ? State::kHttpHeader
                                     : State::kBody;
@@ -96,6 +98,7 @@ absl::Status PayloadDecoder::TakeHttpHeader(ByteView& block, PayloadSink out) {
     if (warc_->type == "response" && !absl::StartsWith(kHttpMagic, first)) {
       // The block is a body without a header.
       state_ = State::kBody;
+      headers_size_bytes_ = warc_size_bytes_;
       return TakeBody(AsBytes(header_), out);
     }
     QUIRE_ASSIGN_OR_RETURN(const bool is_there, TakeHeader(block, "HTTP"));
@@ -195,6 +198,20 @@ absl::Status PayloadDecoder::FinishBody(PayloadSink out) {
                                  *http_->content_length));
   }
   return absl::OkStatus();
+}
+
+std::optional<PlainPayload> PayloadDecoder::plain_payload() const {
+  if (state_ != State::kBody || !steps_.empty() || !warc_->truncated.empty()) {
+    return std::nullopt;
+  }
+  const uint64_t http_size_bytes = headers_size_bytes_ - warc_size_bytes_;
+  // The HTTP header is a part of the block.
+  const PlainPayload plain{headers_size_bytes_,
+                           warc_->content_length - http_size_bytes};
+  const bool is_truncated =
+      http_.has_value() && MayHaveBody(*http_) &&
+      http_->content_length.value_or(0) > plain.size_bytes;
+  return is_truncated ? std::nullopt : std::optional<PlainPayload>(plain);
 }
 
 absl::Status PayloadDecoder::Finish(PayloadSink out) {

@@ -23,6 +23,13 @@ namespace quire {
 // Default limit on decoded payloads: a few coded bytes can decode to any size.
 inline constexpr uint64_t kPayloadSizeBytesMax = uint64_t{1} << 30;
 
+// Part of a record that is its payload, unchanged.
+struct PlainPayload {
+  // Offset in the record.
+  uint64_t offset = 0;
+  uint64_t size_bytes = 0;
+};
+
 // Takes a WARC record in pieces of any size and outputs its payload, in bounded
 // memory.
 //   response, request  the body of the HTTP message: without WARC header, HTTP
@@ -63,6 +70,11 @@ class PayloadDecoder {
 
   const HttpFields* http() const { return http_ ? &*http_ : nullptr; }
 
+  // Returns the part of the record that Feed() outputs; nothing if the body is
+  // coded, the headers are not complete yet, or they say that it is truncated.
+  // The record may still be shorter.
+  std::optional<PlainPayload> plain_payload() const;
+
  private:
   enum class State { kWarcHeader, kHttpHeader, kBody, kEnd };
 
@@ -86,6 +98,10 @@ class PayloadDecoder {
   size_t line_size_ = 0;
   std::optional<WarcFields> warc_;
   std::optional<HttpFields> http_;
+  // Size of the headers so far.
+  uint64_t headers_size_bytes_ = 0;
+  // Size of the WARC header.
+  uint64_t warc_size_bytes_ = 0;
   // Remaining size of the block.
   uint64_t left_size_bytes_ = 0;
   // Stored size of the body so far.

@@ -29,6 +29,7 @@ struct Decoded {
 };
 
 Decoded Decode(absl::string_view record, size_t piece_size) {
+  const absl::string_view whole = record;
   PayloadDecoder decoder(kSizeBytesMax);
   Decoded decoded;
   const auto sink = [&](ByteView bytes) {
@@ -43,6 +44,11 @@ Decoded Decode(absl::string_view record, size_t piece_size) {
   }
   if (decoded.status.ok()) {
     decoded.status = decoder.Finish(sink);
+  }
+  if (const auto plain = decoder.plain_payload();
+      plain.has_value() && decoded.status.ok()) {
+    QUIRE_CHECK(whole.substr(plain->offset, plain->size_bytes) ==
+                absl::string_view(decoded.payload));
   }
   if (decoder.http() != nullptr && decoder.warc()->type == "response") {
     decoded.http_status = decoder.http()->status_code;

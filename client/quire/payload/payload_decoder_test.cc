@@ -26,6 +26,7 @@ using ::testing::HasSubstr;
 struct Decoded {
   std::string payload;
   absl::Status status;
+  std::optional<PlainPayload> plain;
 };
 
 Decoded Decode(const std::string& record, size_t piece_size = 1 << 20,
@@ -43,6 +44,11 @@ Decoded Decode(const std::string& record, size_t piece_size = 1 << 20,
   }
   if (decoded.status.ok()) {
     decoded.status = decoder.Finish(sink);
+  }
+  decoded.plain = decoder.plain_payload();
+  if (decoded.plain.has_value() && decoded.status.ok()) {
+    EXPECT_EQ(decoded.payload,
+              record.substr(decoded.plain->offset, decoded.plain->size_bytes));
   }
   return decoded;
 }
@@ -162,6 +168,28 @@ TEST(PayloadDecoderTest, TakesTheBlockOfOtherRecords) {
       Record("revisit", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
              "WARC-Truncated: length\r\n"),
       "");
+}
+
+TEST(PayloadDecoderTest, LocatesPayloadsThatAreNotCoded) {
+  for (const size_t piece_size : {size_t{1}, size_t{1000}}) {
+    for (const std::string& record :
+         {Response("Content-Length: 4\r\n", "body"), Response("", "body"),
+          Record("response", "no header"),
+          Record("response",
+                 "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\nbody"),
+          Record("resource", "body", "", "text/plain")}) {
+      EXPECT_TRUE(Decode(record, piece_size).plain.has_value()) << record;
+    }
+    for (const std::string& record :
+         {Response("Content-Length: 5\r\n", "body"),
+          Response("Transfer-Encoding: chunked\r\n", Chunked("body", 2)),
+          Response("Content-Encoding: gzip\r\n", "not coded"),
+          Record("response", "HTTP/1.1 200 OK\r\n\r\nbody",
+                 "WARC-Truncated: length\r\n"),
+          Record("revisit", "HTTP/1.1 200 OK\r\n\r\n")}) {
+      EXPECT_FALSE(Decode(record, piece_size).plain.has_value()) << record;
+    }
+  }
 }
 
 TEST(PayloadDecoderTest, TellsWhatTheHeadersSay) {

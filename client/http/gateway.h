@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Answers requests from the archives of a server, and from files.
+#ifndef QUIRE_CLIENT_HTTP_GATEWAY_H_
+#define QUIRE_CLIENT_HTTP_GATEWAY_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "client/http/byte_store.h"
+#include "client/http/file_directory.h"
+#include "client/http/http_answer.h"
+#include "client/http/memory_budget.h"
+#include "client/http/page_spool.h"
+#include "client/quire/client.h"
+#include "codecs/base/mutex.h"
+
+namespace quire {
+
+// Returns the document that `target` names. Thread-safe.
+DocumentKey KeyOf(const RequestTarget& target);
+
+struct GatewayStorage {
+  // Directory of /files/; empty: none.
+  std::string files_directory = {};
+  // Directory and limit of decoded pages; see PageSpool.
+  std::string spool_directory = {};
+  uint64_t spool_size_bytes = 0;
+};
+
+// Thread-safe.
+class Gateway {
+ public:
+  // Sets the callbacks of `options` that send the headers of the request being
+  // answered. Does not contact the server. `budget` must outlive the gateway
+  // and its answers.
+  // Errors: as Client::Connect() and FileDirectory::Open().
+  static absl::StatusOr<std::unique_ptr<Gateway>> Open(
+      ClientOptions options, const GatewayStorage& storage,
+      MemoryBudget* budget);
+
+  Gateway(const Gateway&) = delete;
+  Gateway& operator=(const Gateway&) = delete;
+
+  // Returns the answer to a request. Blocks. `charge` has kPieceSizeBytesMin
+  // and grows with the body. The gateway must outlive the answer.
+  // REQUIRES: request.method is kGet or kHead.
+  Answer Run(const HttpRequest& request, MemoryCharge& charge);
+
+  // True if the server answers. Blocks.
+  bool IsReachable();
+
+  // True for requests that hold a thread for long, or much memory.
+  static bool IsHeavy(const HttpRequest& request);
+
+  // True if the clients' tokens can be forwarded.
+  bool forwards_tokens() const { return forwards_tokens_; }
+
+  // Decoded pages on disk.
+  const MemoryBudget& spool_budget() const { return spool_.budget(); }
+
+ private:
+  // Contents of an archive.
+  struct State {
+    std::string uuid = {};
+    uint64_t size_bytes = 0;
+    // Media type of the logical space; empty: unknown so far.
+    std::string space_type = {};
+  };
+
+  // Bytes that an answer sends a part of.
+  struct Representation {
+    // Null if `known` has all bytes, or the conditions of the request keep them
+    // from being sent.
+    std::shared_ptr<ByteStore> bytes = {};
+    // Unset only if the conditions keep it from being sent.
+    std::optional<uint64_t> size_bytes = {};
+    // With its quotes.
+    std::string etag = {};
+    std::string content_type = {};
+    bool refuses_several_ranges = false;
+    // Bytes that were read already, and their offset.
+    uint64_t known_offset = 0;
+    std::string known = {};
+  };
+
+  Gateway(std::unique_ptr<Client> client, std::unique_ptr<FileDirectory> files,
+          const GatewayStorage& storage, MemoryBudget* budget,
+          bool forwards_tokens);
+
+  absl::StatusOr<State> FetchState(const std::string& archive)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // From memory if known, which may be outdated.
+  absl::StatusOr<State> StateOf(const RequestTarget& target)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Runs `run` with a state, again with a new one if the archive has other
+  // contents meanwhile. The state may come from memory: `run` must make a call
+  // that fails for clients without the right to read.
+  absl::StatusOr<Answer> WithState(
+      const RequestTarget& target,
+      absl::FunctionRef<absl::StatusOr<Answer>(const State& state)> run);
+
+  absl::StatusOr<Answer> AnswerArchives(const HttpRequest& request);
+  absl::StatusOr<Answer> AnswerArchive(const HttpRequest& request);
+  absl::StatusOr<Answer> AnswerDocument(const HttpRequest& request,
+                                        const State& state,
+                                        MemoryCharge& charge);
+  absl::StatusOr<Answer> AnswerPage(const HttpRequest& request,
+                                    const State& state, MemoryCharge& charge);
+  absl::StatusOr<Answer> AnswerSpace(const HttpRequest& request,
+                                     const State& state, MemoryCharge& charge);
+  absl::StatusOr<Answer> AnswerList(const HttpRequest& request,
+                                    const State& state);
+  absl::StatusOr<Answer> AnswerBrowse(const HttpRequest& request,
+                                      const State& state);
+  absl::StatusOr<Answer> AnswerBrowseArchives();
+  absl::StatusOr<Answer> AnswerFile(const HttpRequest& request,
+                                    MemoryCharge& charge);
+  // A file that consists of pieces; `description` is its list of pieces.
+  absl::StatusOr<Answer> AnswerPieces(const HttpRequest& request,
+                                      const std::string& description,
+                                      MemoryCharge& charge);
+
+  // An answer with the part of `representation` that the request selects.
+  absl::StatusOr<Answer> AnswerPart(const HttpRequest& request,
+                                    Representation representation,
+                                    MemoryCharge& charge);
+
+  // Size of the first piece of `size_bytes`, for which `charge` suffices then.
+  size_t FirstPieceSize(uint64_t size_bytes, MemoryCharge& charge) const;
+
+  // Range of the document `ordinal`, or of the logical space, of an archive,
+  // read with the request's headers.
+  std::shared_ptr<ByteStore> ArchiveBytes(const HttpRequest& request,
+                                          const std::string& archive,
+                                          const State& state,
+                                          std::optional<uint64_t> ordinal,
+                                          const ByteSpan& span);
+
+  absl::StatusOr<ReadResult> Read(const std::string& archive,
+                                  const State& state, const ReadTarget& part);
+  // Makes a call that only clients with the right to read succeed with.
+  absl::Status CheckAccess(const std::string& archive, const State& state);
+
+  const std::unique_ptr<Client> client_;
+  // Null: none.
+  const std::unique_ptr<FileDirectory> files_;
+  PageSpool spool_;
+  MemoryBudget* const budget_;
+  const bool forwards_tokens_;
+  Mutex mutex_;
+  // By name; of a bounded number of archives.
+  std::map<std::string, State> states_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_CLIENT_HTTP_GATEWAY_H_

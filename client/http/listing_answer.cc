@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lists of archives and documents: JSON, JSON Lines and pages for people.
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+#include "client/cli/shown_text.h"
+#include "client/http/content_headers.h"
+#include "client/http/gateway.h"
+#include "client/http/html_text.h"
+#include "codecs/base/byte_size.h"
+#include "codecs/base/json_text.h"
+#include "codecs/base/printable_text.h"
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+namespace {
+
+constexpr uint32_t kBrowseRowsMax = 1000;
+// Levels of a prefix that a page links.
+constexpr size_t kLevelsMax = 64;
+
+absl::string_view View(const std::string& text) {
+  return {text.data(), text.size()};
+}
+
+std::string JsonArchive(const v1::ArchiveDescription& archive) {
+  return absl::StrCat("{\"name\":", JsonString(View(archive.name())),
+                      ",\"uuid\":", JsonString(View(archive.uuid())),
+                      ",\"size_bytes\":", archive.size_bytes(),
+                      ",\"document_count\":", archive.document_count(), "}");
+}
+
+Answer ListAnswer(const HttpRequest& request, const char* type,
+                  std::string body) {
+  Answer answer;
+  answer.headers = {{"Content-Type", type},
+                    {"X-Content-Type-Options", "nosniff"}};
+  AddCaching(request, answer);
+  answer.body = std::move(body);
+  return answer;
+}
+
+Answer PageOf(const HttpRequest& request, const BrowsePage& page) {
+  Answer answer =
+      ListAnswer(request, "text/html; charset=utf-8", RenderBrowsePage(page));
+  answer.headers.emplace_back(
+      "Content-Security-Policy",
+      "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
+      "form-action 'none'; frame-ancestors 'none'");
+  answer.headers.emplace_back("Referrer-Policy", "no-referrer");
+  return answer;
+}
+
+BrowseRow RowOf(const v1::Document& document, absl::string_view archive,
+                absl::string_view uuid, size_t prefix_size) {
+  const absl::string_view id = View(document.id());
+  const bool is_record = document.has_record_type();
+  BrowseRow row;
+  const std::string root = absl::StrCat("/v1/", archive);
+  row.link = DocumentLink(View(root), is_record ? "page" : "doc", id, uuid,
+                          document.ordinal());
+  row.name = std::string(id.substr(prefix_size));
+  if (row.name.empty()) {
+    row.name = id.empty() ? "(empty id)" : std::string(id);
+  }
+  row.size = FormatByteSize(document.range().size_bytes());
+  if (document.has_capture_time_ms()) {
+    row.time = FormatTimeMs(document.capture_time_ms());
+  }
+  row.media_type = document.media_type();
+  if (is_record) {
+    row.record_link =
+        absl::StrCat(root, "@", uuid, "/ordinal/", document.ordinal());
+  }
+  return row;
+}
+
+// The archive, then each level of the prefix.
+std::vector<BrowseRow> PathOf(absl::string_view archive,
+                              absl::string_view prefix) {
+  std::vector<BrowseRow> path = {
+      {.link = "/browse/", .name = "archives"},
+      {.link = BrowseLink(archive, ""), .name = std::string(archive)}};
+  size_t begin = 0;
+  while (begin < prefix.size() && path.size() < kLevelsMax) {
+    const size_t slash = prefix.find('/', begin);
+    const size_t end =
+        slash == absl::string_view::npos ? prefix.size() : slash + 1;
+    path.push_back({.link = BrowseLink(archive, prefix.substr(0, end)),
+                    .name = std::string(prefix.substr(begin, end - begin))});
+    begin = end;
+  }
+  return path;
+}
+
+}  // namespace
+
+absl::StatusOr<Answer> Gateway::AnswerArchives(const HttpRequest& request) {
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<v1::ArchiveDescription> archives,
+                         client_->ListArchives());
+  std::string json = "{\"archives\":[";
+  const char* comma = "\n";
+  for (const v1::ArchiveDescription& archive : archives) {
+    absl::StrAppend(&json, comma, JsonArchive(archive));
+    comma = ",\n";
+  }
+  return ListAnswer(request, "application/json", json + "]}\n");
+}
+
+absl::StatusOr<Answer> Gateway::AnswerArchive(const HttpRequest& request) {
+  QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription archive,
+                         client_->GetArchive(View(request.target.archive)));
+  if (!request.target.uuid.empty() && request.target.uuid != archive.uuid()) {
+    return absl::NotFoundError("the archive has other contents than these");
+  }
+  return ListAnswer(request, "application/json", JsonArchive(archive) + "\n");
+}
+
+absl::StatusOr<Answer> Gateway::AnswerList(const HttpRequest& request,
+                                           const State& state) {
+  ListOptions options{.prefix = request.target.id,
+                      .archive_uuid = state.uuid,
+                      .page_size = request.target.limit,
+                      .page_token = request.target.token};
+  if (!request.target.delimiter.empty()) {
+    options.delimiter = request.target.delimiter;
+  }
+  QUIRE_ASSIGN_OR_RETURN(
+      const ListPage page,
+      client_->ListDocuments(View(request.target.archive), options).NextPage());
+  std::string lines;
+  for (const ListEntry& entry : page.entries) {
+    if (const auto* document = std::get_if<v1::Document>(&entry)) {
+      absl::StrAppend(&lines, "{", JsonDocument(*document), "}\n");
+    } else {
+      absl::StrAppend(
+          &lines, "{",
+          JsonBytes("prefix", View(std::get<CommonPrefix>(entry).text)), "}\n");
+    }
+  }
+  if (!page.next_page_token.empty()) {
+    absl::StrAppend(&lines,
+                    "{\"next_token\":", JsonString(View(page.next_page_token)),
+                    "}\n");
+  }
+  return ListAnswer(request, "application/jsonl", std::move(lines));
+}
+
+absl::StatusOr<Answer> Gateway::AnswerBrowseArchives() {
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<v1::ArchiveDescription> archives,
+                         client_->ListArchives());
+  BrowsePage page{.title = "archives",
+                  .path = {{.link = "/browse/", .name = "archives"}}};
+  for (const v1::ArchiveDescription& archive : archives) {
+    page.rows.push_back({.link = BrowseLink(View(archive.name()), ""),
+                         .name = archive.name(),
+                         .size = FormatByteSize(archive.size_bytes()),
+                         .media_type = FormatCounted(archive.document_count(),
+                                                     "document", "documents")});
+  }
+  return PageOf({}, page);
+}
+
+absl::StatusOr<Answer> Gateway::AnswerBrowse(const HttpRequest& request,
+                                             const State& state) {
+  const RequestTarget& target = request.target;
+  QUIRE_ASSIGN_OR_RETURN(
+      const ListPage listed,
+      client_
+          ->ListDocuments(View(target.archive), {.prefix = target.id,
+                                                 .delimiter = "/",
+                                                 .archive_uuid = state.uuid,
+                                                 .page_size = kBrowseRowsMax,
+                                                 .page_token = target.token})
+          .NextPage());
+  const std::string name = target.uuid.empty()
+                               ? target.archive
+                               : absl::StrCat(target.archive, "@", target.uuid);
+  BrowsePage page{.title = absl::StrCat(target.archive, ": ", target.id),
+                  .path = PathOf(View(name), View(target.id))};
+  const absl::string_view id = View(target.id);
+  const size_t shown_from =
+      id.rfind('/') == absl::string_view::npos ? 0 : id.rfind('/') + 1;
+  for (const ListEntry& entry : listed.entries) {
+    if (const auto* document = std::get_if<v1::Document>(&entry)) {
+      page.rows.push_back(
+          RowOf(*document, View(target.archive), View(state.uuid), shown_from));
+    } else {
+      const absl::string_view prefix = View(std::get<CommonPrefix>(entry).text);
+      page.rows.push_back({.link = BrowseLink(View(name), prefix),
+                           .name = std::string(prefix.substr(shown_from))});
+    }
+  }
+  if (!listed.next_page_token.empty()) {
+    page.next_link = absl::StrCat(
+        "/browse/", name,
+        "/?prefix=", PercentEncode(View(target.id), /*keeps_slashes=*/false),
+        "&token=",
+        PercentEncode(View(listed.next_page_token), /*keeps_slashes=*/false));
+  }
+  return PageOf(request, page);
+}
+
+}  // namespace quire

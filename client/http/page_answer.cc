@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pages of a crawl. A payload that is not coded is a range of the archive;
+// others are decoded into memory or, above one piece, into the spool.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+
+#include "client/http/content_headers.h"
+#include "client/http/gateway.h"
+#include "client/quire/payload_reader.h"
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+namespace {
+
+// Memory of the decoder of one coding, at most; see BodyDecoder. A thread has
+// it for one of them.
+constexpr size_t kDecoderSizeBytes = size_t{16} << 20;
+
+absl::string_view View(const std::string& text) {
+  return {text.data(), text.size()};
+}
+
+std::string TypeOf(const PayloadOrigin& origin) {
+  const std::string& type =
+      origin.http.has_value() && origin.http->status_code.has_value()
+          ? origin.http->content_type
+          : origin.document.media_type();
+  return IsContentType(View(type)) ? type : "application/octet-stream";
+}
+
+// Takes a page while it is decoded. Thread-compatible.
+class PageReader {
+ public:
+  PageReader(const HttpRequest& request, std::string uuid, PageSpool* spool,
+             MemoryBudget* budget, MemoryCharge& charge)
+      : request_(request),
+        uuid_(std::move(uuid)),
+        spool_(spool),
+        charge_(charge),
+        decoder_charge_(budget) {}
+
+  // Cancelled if nothing must be decoded.
+  absl::Status Begin(const PayloadOrigin& origin) {
+    etag_ = absl::StrFormat("\"%s-p%x\"", uuid_, origin.document.ordinal());
+    content_type_ = TypeOf(origin);
+    if (origin.plain.has_value()) {
+      ordinal_ = origin.document.ordinal();
+      plain_ = origin.plain;
+      return Stop();
+    }
+    page_ = spool_->Find(View(etag_));
+    if (page_ != nullptr ||
+        EvaluateConditions(request_.conditions, View(etag_)) !=
+            ConditionResult::kProceed) {
+      return Stop();
+    }
+    const size_t codings = origin.http.has_value()
+                               ? origin.http->transfer_codings.size() +
+                                     origin.http->content_codings.size()
+                               : 0;
+    if (codings > 1 &&
+        !decoder_charge_.TryResize((codings - 1) * kDecoderSizeBytes)) {
+      fault_ = MemoryExhausted();
+    }
+    return fault_;
+  }
+
+  absl::Status Take(ByteView bytes) {
+    fault_ = Store(bytes);
+    return fault_;
+  }
+
+  // Called after the last byte, with the outcome of the read.
+  absl::Status Finish(const absl::Status& status) {
+    if (is_stopped_) {
+      return absl::OkStatus();
+    }
+    // The search takes it for a fault of the record.
+    QUIRE_RETURN_IF_ERROR(fault_);
+    QUIRE_RETURN_IF_ERROR(status);
+    is_decoded_ = page_ == nullptr;
+    if (page_ != nullptr) {
+      spool_->Keep(View(etag_), page_);
+    }
+    return absl::OkStatus();
+  }
+
+  const std::string& etag() const { return etag_; }
+
+  const std::string& content_type() const { return content_type_; }
+
+  // Part of the document `ordinal` that is the payload.
+  const std::optional<ByteSpan>& plain() const { return plain_; }
+
+  uint64_t ordinal() const { return ordinal_; }
+
+  const std::shared_ptr<SpooledPage>& page() const { return page_; }
+
+  // True if buffer() is the page.
+  bool is_decoded() const { return is_decoded_; }
+
+  std::string& buffer() { return buffer_; }
+
+ private:
+  absl::Status Store(ByteView bytes) {
+    if (page_ == nullptr &&
+        bytes.size() <= kPieceSizeBytesMax - buffer_.size()) {
+      return Append(bytes);
+    }
+    if (page_ == nullptr) {
+      QUIRE_ASSIGN_OR_RETURN(page_, spool_->Create());
+      QUIRE_RETURN_IF_ERROR(spool_->Append(*page_, AsBytes(View(buffer_))));
+      buffer_ = std::string();
+    }
+    return spool_->Append(*page_, bytes);
+  }
+
+  absl::Status Stop() {
+    is_stopped_ = true;
+    return absl::CancelledError("nothing must be decoded");
+  }
+
+  absl::Status Append(ByteView bytes) {
+    const size_t needed = buffer_.size() + bytes.size();
+    if (needed > charge_.size_bytes()) {
+      if (!charge_.TryResize(kPieceSizeBytesMax)) {
+        return MemoryExhausted();
+      }
+      // Growing by copying would hold twice as much.
+      buffer_.reserve(kPieceSizeBytesMax);
+    }
+    const absl::string_view text = AsText(bytes);
+    buffer_.append(text.data(), text.size());
+    return absl::OkStatus();
+  }
+
+  const HttpRequest& request_;
+  const std::string uuid_;
+  PageSpool* const spool_;
+  MemoryCharge& charge_;
+  MemoryCharge decoder_charge_;
+  std::string etag_;
+  std::string content_type_;
+  // Error of the gateway.
+  absl::Status fault_;
+  bool is_stopped_ = false;
+  bool is_decoded_ = false;
+  uint64_t ordinal_ = 0;
+  std::optional<ByteSpan> plain_;
+  std::shared_ptr<SpooledPage> page_;
+  std::string buffer_;
+};
+
+}  // namespace
+
+absl::StatusOr<Answer> Gateway::AnswerPage(const HttpRequest& request,
+                                           const State& state,
+                                           MemoryCharge& charge) {
+  const std::string& archive = request.target.archive;
+  PageReader reader(request, state.uuid, &spool_, budget_, charge);
+  const absl::Status status = ReadPayload(
+      *client_, View(archive), KeyOf(request.target),
+      {.read = {.archive_uuid = state.uuid}},
+      [&](const PayloadOrigin& origin) { return reader.Begin(origin); },
+      [&](ByteView bytes) { return reader.Take(bytes); });
+  QUIRE_RETURN_IF_ERROR(reader.Finish(status));
+  Representation representation{.etag = reader.etag(),
+                                .content_type = reader.content_type()};
+  if (reader.plain().has_value()) {
+    representation.size_bytes = reader.plain()->size_bytes;
+    representation.bytes = ArchiveBytes(request, archive, state,
+                                        reader.ordinal(), *reader.plain());
+  } else if (reader.page() != nullptr) {
+    representation.size_bytes = reader.page()->size_bytes();
+    representation.bytes = reader.page();
+  } else if (reader.is_decoded()) {
+    representation.size_bytes = reader.buffer().size();
+    representation.known = std::move(reader.buffer());
+  }
+  return AnswerPart(request, std::move(representation), charge);
+}
+
+}  // namespace quire
