@@ -26,8 +26,7 @@ class Span(NamedTuple):
 Time = Union[datetime.datetime, int, str]
 
 
-@dataclasses.dataclass(frozen=True)
-class Key:
+class Key(NamedTuple):
     """Names a document, or a part of it, where an id or ordinal is not enough."""
 
     # bytes or text (in UTF-8): an id. int: an ordinal, from 0, in archive order.
