@@ -7,7 +7,8 @@
 # usage: deploy/bootstrap.sh [build|all|bench|package]
 #   build   packages for compiling (g++, CMake, libraries)
 #   all     also packages for deploy/test.sh (clang, Python modules; kubernetes-validate,
-#           mypy, fsspec and warcio from PyPI into build/python; buf from npm into build/buf); the default
+#           mypy, fsspec, surt and warcio from PyPI into build/python; buf from npm into
+#           build/buf); the default
 #   bench   only the peers of loadtest/bench/archive_bench.py and device_bench.py;
 #           not needed for building or testing
 #   package packages for compiling and for deploy/package_test.sh
@@ -99,7 +100,7 @@ python_modules() {
   if [[ "$1" != all || "$wanted" == "$(cat "$modules/requirements.txt" 2>/dev/null)" ]]; then
     return
   fi
-  say "pip install kubernetes-validate, mypy, fsspec and warcio into $modules"
+  say "pip install kubernetes-validate, mypy, fsspec, surt and warcio into $modules"
   rm -rf "$modules"
   if /usr/bin/python3 -m pip install --quiet --disable-pip-version-check --no-deps \
     --root-user-action=ignore --only-binary :all: --target "$modules" \
