@@ -4,7 +4,7 @@
 # Installs the Debian 12 packages that Quire needs for building and testing. Can be
 # repeated: asks dpkg first and downloads only missing packages.
 #
-# usage: deploy/bootstrap.sh [build|all|bench|package]
+# usage: deploy/bootstrap.sh [build|all|bench|package|replay]
 #   build   packages for compiling (g++, CMake, libraries)
 #   all     also packages for deploy/test.sh (clang, Python modules; kubernetes-validate,
 #           mypy, fsspec, surt and warcio from PyPI into build/python; buf from npm into
@@ -12,6 +12,7 @@
 #   bench   only the peers of loadtest/bench/archive_bench.py and device_bench.py;
 #           not needed for building or testing
 #   package packages for compiling and for deploy/package_test.sh
+#   replay  only Chromium, for python_replay_test of the stage ecosystem
 set -euo pipefail
 
 # Compiler and build tools. binutils, g++ and make come with build-essential; help2man
@@ -41,7 +42,7 @@ checkers=(
   python3 python3-grpcio python3-protobuf python3-xxhash python3-zstandard
   python3-lz4 python3-yaml iproute2
   prometheus prometheus-alertmanager
-  systemd python3-seccomp python3-pip python3-setuptools python3-wheel
+  systemd python3-seccomp python3-pip python3-setuptools python3-wheel unzip
 )
 
 # Not libhts-dev: it would replace libcurl4-openssl-dev, which prometheus-cpp-dev needs.
@@ -52,6 +53,9 @@ peers=(
 
 # Tools to build Debian packages, check them, and use them in separate roots.
 packagers=(debhelper lintian mmdebstrap bubblewrap)
+
+# Replays a crawl, driven by selenium.
+browsers=(chromium chromium-driver fonts-dejavu-core)
 
 say() { printf 'bootstrap: %s\n' "$*"; }
 die() {
@@ -64,7 +68,8 @@ case "${1:-all}" in
   all) wanted=("${tools[@]}" "${libraries[@]}" "${checkers[@]}") ;;
   bench) wanted=("${peers[@]}") ;;
   package) wanted=("${tools[@]}" "${libraries[@]}" "${packagers[@]}") ;;
-  *) die "usage: deploy/bootstrap.sh [build|all|bench|package]" ;;
+  replay) wanted=("${browsers[@]}") ;;
+  *) die "usage: deploy/bootstrap.sh [build|all|bench|package|replay]" ;;
 esac
 
 # Not sourced: the file sets unrelated names.

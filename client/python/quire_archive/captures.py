@@ -34,8 +34,9 @@ _LONG_HEAD_SIZES = (16 << 10, 128 << 10, HEADER_SIZE_MAX + 64)
 # Size of lines sorted in memory; more are sorted in temporary files.
 SORT_SIZE_MAX = 64 << 20
 
-_HEADER_END = re.compile(rb"\r?\n\r?\n")
 _DIGEST = re.compile(rb"\nwarc-payload-digest[ \t]*:[ \t]*([!-~]+)", re.IGNORECASE)
+# As most write it: found many times as fast.
+_USUAL_DIGEST = b"\nWARC-Payload-Digest: "
 _STATUS = re.compile(rb"HTTP/\d+(?:\.\d+)?[ \t]+(\d{3})(?!\d)")
 _EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
 _DAY_SECONDS = 86_400
@@ -137,6 +138,13 @@ def is_indexed(document: Document) -> bool:
             and _TIME_MS_MIN <= time < _TIME_MS_END)
 
 
+def _header_size(head: bytes) -> int:
+    """Size of a WARC header with the empty line that ends it; 0 if it does not end."""
+    end = head.find(b"\n\r\n")
+    bare = head.find(b"\n\n", 0, end if end >= 0 else len(head))
+    return bare + 2 if bare >= 0 else end + 3 if end >= 0 else 0
+
+
 def make_capture(document: Document, head: bytes) -> Optional[Capture]:
     """The capture whose record begins with `head`; None if more of it is needed.
 
@@ -144,15 +152,12 @@ def make_capture(document: Document, head: bytes) -> Optional[Capture]:
     """
     kind = document.record_type
     is_arc = head[:5] != b"WARC/"
-    if is_arc:
-        block = head.find(b"\n") + 1
-    else:
-        match = _HEADER_END.search(head)
-        block = 0 if match is None else match.end()
+    block = head.find(b"\n") + 1 if is_arc else _header_size(head)
     if not block or (len(head) < block + 16 and len(head) < document.size):
         return None
     assert document.capture_time_ms is not None
-    digest = None if is_arc else _DIGEST.search(head, 0, block)
+    usual = max(0, head.find(_USUAL_DIGEST, 0, block))
+    digest = None if is_arc else _DIGEST.search(head, usual, block)
     status = _STATUS.match(head, block) if kind in ("response", "revisit") else None
     return Capture(document, timestamp(document.capture_time_ms),
                    "warc/revisit" if kind == "revisit" else document.media_type,

@@ -47,13 +47,14 @@ def modules_of(name):
 
 
 def replay_page():
-    """The directory of replayweb.page, from npm."""
-    directory = BUILD / "replay-page" / REPLAY_PAGE
-    if not directory.is_dir():
-        subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund",
-                        "--ignore-scripts", "--omit", "peer", "--prefix", directory, REPLAY_PAGE],
-                       check=True)
-    return directory / "node_modules" / "replaywebpage"
+    """The directory of replayweb.page, from npm; its scripts need no other packages."""
+    directory = BUILD / REPLAY_PAGE
+    if not (directory / "package" / "sw.js").is_file():
+        directory.mkdir(exist_ok=True)
+        subprocess.run(["npm", "pack", "--silent", REPLAY_PAGE], check=True, cwd=directory)
+        (tar,) = directory.glob("*.tgz")
+        subprocess.run(["tar", "-xzf", tar, "-C", directory], check=True)
+    return directory / "package"
 
 
 def build_wheel(directory):
