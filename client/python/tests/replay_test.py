@@ -26,6 +26,7 @@ import time
 import unittest
 import urllib.error
 import urllib.request
+import warnings
 import zlib
 
 from PIL import Image
@@ -80,7 +81,9 @@ def chunked(body, size=50):
 
 def write_crawl(path):
     """Writes a .warc.gz as a crawler that uses warcio does."""
-    with open(path, "wb") as file:
+    with open(path, "wb") as file, warnings.catch_warnings():
+        # warcio leaves its buffers to the garbage collector.
+        warnings.simplefilter("ignore", ResourceWarning)
         writer = WARCWriter(file, gzip=True)
 
         def add(name, status, headers, body):
