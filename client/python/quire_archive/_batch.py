@@ -109,16 +109,16 @@ class Batch:
             decoding.set(request)
             parts.append(request.SerializeToString())
         size_bytes = count = 0
-        field = messages.items_field
+        items_max = limits.batch_message_items_max
         for number, target in items:
-            item = field(encode_item(number, target))
-            if count and (count == limits.batch_message_items_max
-                          or size_bytes + len(item) > _MESSAGE_SIZE_MAX):
+            item = encode_item(number, target)
+            size = len(item)
+            if count and (count == items_max or size_bytes + size > _MESSAGE_SIZE_MAX):
                 yield Send(self._stream, b"".join(parts))
                 parts = []
                 size_bytes = count = 0
             parts.append(item)
-            size_bytes += len(item)
+            size_bytes += size
             count += 1
         yield Send(self._stream, b"".join(parts))
 
@@ -199,24 +199,22 @@ class Batch:
 
 
 def encode_item(number: int, target: Target) -> bytes:
-    """A BatchItem with this tag."""
+    """A field `items` of a BatchReadRequest, with this tag."""
     key, name, part = target
+    if isinstance(name, bytes) and part is None and not isinstance(key, Key):
+        return messages.id_field(number, name)
     if part is not None and not (0 <= part[0] <= _UINT64_MAX and 0 <= part[1] <= _UINT64_MAX):
         # Raises ValueError.
         messages.ByteRange(offset=part[0], size_bytes=part[1])
     if name is None and part is not None:
-        return messages.range_item(number, messages.byte_range(*part))
-    if isinstance(name, bytes):
-        if part is None and not isinstance(key, Key):
-            return messages.id_item(number, name)
-        if isinstance(key, Key) and key.at is None and key.record_types is None \
-                and key.occurrence is None:
-            return messages.part_item(number, name,
-                                      b"" if part is None else messages.byte_range(*part))
+        return messages.range_field(number, messages.byte_range(*part))
+    if isinstance(name, bytes) and isinstance(key, Key) and key.at is None \
+            and key.record_types is None and key.occurrence is None:
+        return messages.part_field(number, name,
+                                   b"" if part is None else messages.byte_range(*part))
     item = messages.BatchItem(tag=number)
     fill(target, item)
-    data: bytes = item.SerializeToString()
-    return data
+    return messages.item_field(item.SerializeToString())
 
 
 def get_many(core: Core, archive: ArchiveName, ordered: bool) -> Steps[None]:

@@ -75,7 +75,7 @@ def _method(name: str, kind: str) -> Method:
     return Method(path, kind, _message(f"{name}Request"), _message(f"{name}Response"))
 
 
-# A client serializes the requests of BatchRead itself: see batch_item().
+# A client serializes the requests of BatchRead itself: see item_field().
 METHODS = {
     "BatchRead": _method("BatchRead", "stream_stream"),
     "GetArchive": _method("GetArchive", "unary_unary"),
@@ -113,33 +113,36 @@ def varint(number: int) -> bytes:
     return bytes(parts)
 
 
-def items_field(item: bytes) -> bytes:
-    """A field `items` of a BatchReadRequest."""
+# Each returns a field `items` of a BatchReadRequest.
+
+def item_field(item: bytes) -> bytes:
+    """A BatchItem."""
     return b"\x12%b%b" % (varint(len(item)), item)
 
 
-def id_item(tag: int, name: bytes) -> bytes:
-    """A BatchItem of the document that an id names."""
+def id_field(tag: int, name: bytes) -> bytes:
+    """An item of the document that an id names."""
     size = len(name)
-    # Fields tag, document and in it id.
-    if size < 126:
-        return b"\x08%b\x1a%c\x0a%c%b" % (varint(tag), size + 2, size, name)
-    return part_item(tag, name, b"")
+    if size >= 100:
+        return part_field(tag, name, b"")
+    number = varint(tag)
+    # Fields tag, document, and in it id.
+    return b"\x12%c\x08%b\x1a%c\x0a%c%b" % (size + len(number) + 5, number, size + 2, size, name)
 
 
-def part_item(tag: int, name: bytes, part: bytes) -> bytes:
-    """A BatchItem of a part of that document; `part` is from byte_range(), or empty: all."""
+def part_field(tag: int, name: bytes, part: bytes) -> bytes:
+    """An item of a part of that document; `part` is from byte_range(), or empty: all."""
     document = b"\x0a%b%b" % (varint(len(name)), name)
     if part:
         document += b"\x22%c%b" % (len(part), part)
-    return b"\x08%b\x1a%b%b" % (varint(tag), varint(len(document)), document)
+    return item_field(b"\x08%b\x1a%b%b" % (varint(tag), varint(len(document)), document))
+
+
+def range_field(tag: int, part: bytes) -> bytes:
+    """An item of a range of the archive, from byte_range()."""
+    return item_field(b"\x08%b\x12%c%b" % (varint(tag), len(part), part))
 
 
 def byte_range(offset: int, size: int) -> bytes:
     """A ByteRange."""
     return b"\x08%b\x10%b" % (varint(offset), varint(size))
-
-
-def range_item(tag: int, part: bytes) -> bytes:
-    """A BatchItem of a range of the archive, from byte_range()."""
-    return b"\x08%b\x12%c%b" % (varint(tag), len(part), part)

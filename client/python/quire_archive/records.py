@@ -278,7 +278,9 @@ def to_id(name: Union[bytes, str]) -> bytes:
 
 def resolve(key: AnyKey) -> Target:
     """Raises TypeError if `key` is none."""
-    if isinstance(key, (str, bytes, bytearray)):
+    if isinstance(key, str):
+        return Target(key, key.encode("utf-8", "surrogateescape"), None)
+    if isinstance(key, (bytes, bytearray)):
         return Target(key, to_id(key), None)
     if isinstance(key, int):
         return Target(key, key, None)

@@ -162,14 +162,14 @@ class FaultsTest(unittest.TestCase):
         for _ in range(3000):
             tag = draw.choice([*numbers, draw.randrange(2**draw.randint(1, 64))])
             offset, size = (draw.choice([*numbers, draw.randrange(2**63)]) for _ in range(2))
-            name = draw.randbytes(draw.choice((0, 1, 125, 126, 127, 128, 200, 17_000)))
+            name = draw.randbytes(draw.choice((0, 1, 99, 100, 125, 126, 127, 128, 200, 17_000)))
             key = draw.choice((name, offset, quire.Span(offset, size),
+                               quire.Key(name), quire.Key(name, range=(offset, size)),
                                quire.Key(name, record_types=["response"]),
                                quire.Key(offset, range=(3, size))))
             item = messages.BatchReadRequest().items.add(tag=tag)
             fill(resolve(key), item)
-            found = messages.BatchReadRequest.FromString(
-                messages.items_field(encode_item(tag, resolve(key))))
+            found = messages.BatchReadRequest.FromString(encode_item(tag, resolve(key)))
             self.assertEqual(found.items[0], item, f"seed {SEED}: {key!r}")
 
     def test_a_batch_survives_broken_streams(self):
