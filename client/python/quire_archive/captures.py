@@ -52,6 +52,7 @@ _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _PLAIN_URL = re.compile(
     rf"https?://(?:www[0-9]*\.)?((?:{_LABEL}\.)*[a-z](?:[a-z0-9-]{{0,61}}[a-z0-9])?)"
     r"((?:/(?![./])[A-Za-z0-9_~,:@+!*'$&=.-]+)*)/?(?:\?([A-Za-z0-9_.~,:@+!*/=&-]*))?", re.ASCII)
+_NOT_PRINTABLE = re.compile(r"[^!-~]")
 _SESSION = re.compile(r"sid|session|cfid|cftoken", re.IGNORECASE)
 
 
@@ -81,7 +82,11 @@ def _general_key(url: str) -> str:
     except Exception:  # pylint: disable=broad-except
         # It raises various errors for what is not a URL.
         key = url
-    return re.sub(r"[\x00-\x20\x7f]", lambda match: f"%{ord(match.group()):02x}", key)
+    return _NOT_PRINTABLE.sub(_escape, key)
+
+
+def _escape(match: "re.Match[str]") -> str:
+    return "".join(f"%{byte:02x}" for byte in match.group().encode("utf-8", "surrogateescape"))
 
 
 _day_texts: Dict[int, str] = {}

@@ -24,7 +24,7 @@ from ._program import need_module, run_program, say
 
 _PROGRAM = "quire-pack"
 # Rows that are decoded at once.
-_BATCH_ROWS = 1000
+_BATCH_ROWS = 64
 # Left-out entries that are named.
 _NAMED_MAX = 10
 _REDIRECT = "it is a redirect"

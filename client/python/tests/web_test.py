@@ -87,8 +87,18 @@ class KeysTest(unittest.TestCase):
         self.assertGreater(plain, URL_COUNT // 20)
 
     def test_a_key_has_no_blanks(self):
-        for url in ("not a url", "http://[", "", "a\tb", "\n"):
-            self.assertNotRegex(captures.surt_key(url), r"\s")
+        for url in ("not a url", "http://[", "", "a\tb", "\n", "http://h/\udcff", "\udcff \u20ac"):
+            self.assertRegex(captures.surt_key(url), r"\A[!-~]*\Z")
+
+    def test_an_id_that_is_not_utf_8(self):
+        document = quire.Document()
+        document.ordinal, document.id, document.offset, document.size = 1, b"http://h/\xff \n", 5, 7
+        document.capture_time_ms, document.media_type = 0, None
+        document.record_type = "resource"
+        line = captures.make_capture(document, b"WARC/1.0\r\n\r\n").line("space").encode()
+        self.assertEqual(line.count(b"\n"), 1)
+        self.assertEqual(json.loads(line[line.index(b"{"):])["url"].encode(
+            "utf-8", "surrogateescape"), document.id)
 
     def test_times(self):
         for milliseconds, text in ((0, "19700101000000"), (-1, "19691231235959"),
@@ -96,6 +106,30 @@ class KeysTest(unittest.TestCase):
                                    (253_402_300_799_999, "99991231235959"),
                                    (-62_135_596_800_000, "00010101000000")):
             self.assertEqual(captures.timestamp(milliseconds), text)
+
+
+class HeadTest(unittest.TestCase):
+    def test_any_bytes(self):
+        """A head is enough, or more of it is asked for; the answer is that of the whole."""
+        draw = random.Random(SEED)
+        record = (b"WARC/1.1\r\nWARC-Type: response\r\nWARC-Payload-Digest: sha1:ABC\r\n"
+                  b"Content-Type: application/http\r\n\r\nHTTP/1.1 404 Gone\r\nA: b\r\n\r\nx")
+        document = quire.Document()
+        document.ordinal, document.id, document.offset = 1, b"http://h/", 5
+        document.capture_time_ms, document.media_type = 0, None
+        found = set()
+        for _ in range(5000):
+            data = bytearray(record)
+            for _ in range(draw.choice((0, 1, 3))):
+                data[draw.randrange(len(data))] = draw.choice(b"\r\n :/4W\0\xff")
+            document.size, document.record_type = len(data), draw.choice(("response", "resource"))
+            whole = captures.make_capture(document, bytes(data))
+            part = captures.make_capture(document, bytes(data[:draw.randrange(len(data))]))
+            self.assertIn(part, (None, whole), f"seed {SEED}")
+            found.add(whole and (whole.status, whole.digest))
+        self.assertIn(("404", "sha1:ABC"), found)
+        self.assertIn((None, "sha1:ABC"), found)
+        self.assertIn(None, found)
 
 
 class SorterTest(unittest.TestCase):
