@@ -38,11 +38,11 @@ libraries=(
 # systemd and python3-seccomp check the unit of deploy/systemd.
 checkers=(
   clang-14 clang-tidy-14 clang-format-14 lld-14 llvm-14 libclang-rt-14-dev
-  shellcheck git
+  shellcheck git unzip
   python3 python3-grpcio python3-protobuf python3-xxhash python3-zstandard
   python3-lz4 python3-yaml iproute2
   prometheus prometheus-alertmanager
-  systemd python3-seccomp python3-pip python3-setuptools python3-wheel unzip
+  systemd python3-seccomp python3-pip python3-setuptools python3-wheel
 )
 
 # Not libhts-dev: it would replace libcurl4-openssl-dev, which prometheus-cpp-dev needs.
