@@ -387,10 +387,11 @@ class Core:
                 pieces.offset = documents[0].offset
             found: List[Tuple[Document, bytes]] = []
             for document in documents:
-                if document.offset != pieces.offset:
+                if document.offset < pieces.offset:
                     raise ServerFault(f"the server listed document {document.ordinal} at offset "
                                       f"{document.offset}, not {pieces.offset}")
-                while pieces.size < document.size:
+                # Withdrawn documents are not listed; their bytes are passed over.
+                while pieces.skip_to(document.offset) or pieces.size < document.size:
                     if found:
                         # Not held back while the next piece is awaited.
                         yield Emit(found)
@@ -584,11 +585,12 @@ class Lister:
         """The documents of a page, checked."""
         documents = [make_document(document) for document in page.documents]
         if self._prefix is None:
-            for ordinal, document in enumerate(documents, self._next_ordinal):
-                if document.ordinal != ordinal:
+            for document in documents:
+                # Withdrawn documents are not listed.
+                if document.ordinal < self._next_ordinal:
                     raise ServerFault(f"the server listed document {document.ordinal} where "
-                                      f"{ordinal} was next")
-            self._next_ordinal += len(documents)
+                                      f"{self._next_ordinal} was next")
+                self._next_ordinal = document.ordinal + 1
         elif self._prefix:
             for document in documents:
                 if not document.id.startswith(self._prefix):
@@ -708,6 +710,15 @@ class Pieces:
         """Appends the next bytes."""
         self._pieces.append(piece)
         self.size += len(piece)
+
+    def skip_to(self, offset: int) -> bool:
+        """Drops bytes before `offset`; True if more must be added first."""
+        while self._pieces and self.offset < offset:
+            size = min(len(self._pieces[0]) - self._at, offset - self.offset)
+            self.offset += size
+            self.size -= size
+            self._advance(self._at + size)
+        return self.offset < offset
 
     def take(self, size: int) -> bytes:
         """The next bytes. REQUIRES: size <= self.size."""

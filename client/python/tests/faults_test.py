@@ -362,12 +362,16 @@ class FaultsTest(unittest.TestCase):
     def test_listings_that_lie(self):
         def document(ordinal):
             return answer(ordinal=ordinal)["document"]
-        for pages in ([{"documents": [document(1)]}],
-                      [{"next_page_token": "x"}],
-                      [{"documents": [document(0), document(2)]}]):
-            server = self.serve(ListDocuments=lambda *_, pages=pages: pages[0])
+        for page in ({"next_page_token": "x"}, {"documents": [document(0), document(0)]},
+                     {"documents": [document(2), document(1)]}):
+            server = self.serve(ListDocuments=lambda *_, page=page: page)
             with self.assertRaises(quire.ServerFault):
                 list(server.client["a"])
+        server = self.serve(ListDocuments=lambda *_: {"documents": [document(1)]})
+        with self.assertRaises(quire.ServerFault):
+            list(server.client["a"].documents(first_ordinal=2))
+        # Document 0 is withdrawn.
+        self.assertEqual([found.ordinal for found in server.client["a"]], [1])
         server = self.serve(ListDocuments=lambda *_: {"documents": [document(1)]})
         with self.assertRaises(quire.ServerFault):
             list(server.client["a"].documents("other"))
