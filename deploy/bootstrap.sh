@@ -4,13 +4,15 @@
 # Installs the Debian 12 packages that Quire needs for building and testing. Can be
 # repeated: asks dpkg first and downloads only missing packages.
 #
-# usage: deploy/bootstrap.sh [build|all|bench|package]
+# usage: deploy/bootstrap.sh [build|all|bench|package|replay]
 #   build   packages for compiling (g++, CMake, libraries)
 #   all     also packages for deploy/test.sh (clang, Python modules; kubernetes-validate,
-#           mypy, fsspec and warcio from PyPI into build/python; buf from npm into build/buf); the default
+#           mypy, fsspec, surt and warcio from PyPI into build/python; buf from npm into
+#           build/buf); the default
 #   bench   only the peers of loadtest/bench/archive_bench.py and device_bench.py;
 #           not needed for building or testing
 #   package packages for compiling and for deploy/package_test.sh
+#   replay  only Chromium, for python_replay_test of the stage ecosystem
 set -euo pipefail
 
 # Compiler and build tools. binutils, g++ and make come with build-essential; help2man
@@ -36,7 +38,7 @@ libraries=(
 # nginx; systemd and python3-seccomp check the unit of deploy/systemd.
 checkers=(
   clang-14 clang-tidy-14 clang-format-14 lld-14 llvm-14 libclang-rt-14-dev
-  shellcheck git
+  shellcheck git unzip
   python3 python3-grpcio python3-protobuf python3-xxhash python3-zstandard
   python3-lz4 python3-yaml iproute2
   prometheus prometheus-alertmanager
@@ -53,6 +55,9 @@ peers=(
 # Tools to build Debian packages, check them, and use them in separate roots.
 packagers=(debhelper lintian mmdebstrap bubblewrap)
 
+# Replays a crawl, driven by selenium.
+browsers=(chromium chromium-driver fonts-dejavu-core)
+
 say() { printf 'bootstrap: %s\n' "$*"; }
 die() {
   printf 'bootstrap: %s\n' "$@" >&2
@@ -64,7 +69,8 @@ case "${1:-all}" in
   all) wanted=("${tools[@]}" "${libraries[@]}" "${checkers[@]}") ;;
   bench) wanted=("${peers[@]}") ;;
   package) wanted=("${tools[@]}" "${libraries[@]}" "${packagers[@]}") ;;
-  *) die "usage: deploy/bootstrap.sh [build|all|bench|package]" ;;
+  replay) wanted=("${browsers[@]}") ;;
+  *) die "usage: deploy/bootstrap.sh [build|all|bench|package|replay]" ;;
 esac
 
 # Not sourced: the file sets unrelated names.
@@ -100,7 +106,7 @@ python_modules() {
   if [[ "$1" != all || "$wanted" == "$(cat "$modules/requirements.txt" 2>/dev/null)" ]]; then
     return
   fi
-  say "pip install kubernetes-validate, mypy, fsspec and warcio into $modules"
+  say "pip install kubernetes-validate, mypy, fsspec, surt and warcio into $modules"
   rm -rf "$modules"
   if /usr/bin/python3 -m pip install --quiet --disable-pip-version-check --no-deps \
     --root-user-action=ignore --only-binary :all: --target "$modules" \

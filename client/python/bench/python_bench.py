@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures the Python package against a real server on this machine.
 
-Prints rates next to their targets. The package must be importable.
+Prints rates next to their targets. The package with the extras stored, fsspec and web
+must be importable.
 
 usage: python_bench.py QUIRED
 """
@@ -14,12 +15,15 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "loadtest" / "harness"))
+LOADTEST = pathlib.Path(__file__).resolve().parents[3] / "loadtest"
+sys.path[:0] = [str(LOADTEST / "harness"), str(LOADTEST / "checks")]
 # pylint: disable=wrong-import-position
+from crawl_test import Crawl
 from live_server import LiveServer, write_corpus
 
 import fsspec
 import quire_archive
+from quire_archive import captures, wacz
 
 DOCUMENTS = 30_000
 BATCH = 10_000
@@ -39,6 +43,24 @@ def best(measure):
 
 def show(what, rate, target, unit):
     print(f"{what:44}{rate:>12,.0f} {unit:8} target {target:>11,} ratio {rate / target:.2f}")
+
+
+def make_crawl(quired, directory):
+    """A crawl with a capture for each document, and its request."""
+    draw = random.Random(3)
+    words = [draw.randbytes(4).hex().encode() for _ in range(2000)]
+    crawl = Crawl()
+    for number in range(DOCUMENTS):
+        crawl.add_response(
+            f"https://www.site-{number % 50}.example/dir/{number % 300}/Page-{number}.html?b=1&a=2",
+            f"2021-06-15T12:{number // 60 % 60:02}:{number % 60:02}Z",
+            b" ".join(draw.choices(words, k=draw.choice((50, 500, 1500)))),
+            "Content-Type: text/html", "Server: example", "Cache-Control: max-age=3600, public",
+            "Date: Tue, 15 Jun 2021 12:30:45 GMT", "Set-Cookie: a=b; path=/; secure")
+    pathlib.Path(directory, "crawl.warc").write_bytes(b"".join(crawl.records))
+    subprocess.run([quired, "build", "--quiet", "-o", f"{directory}/crawl.quire",
+                    f"{directory}/crawl.warc"], check=True)
+    return f"{directory}/crawl.quire"
 
 
 def make_archive(quired, directory):
@@ -72,16 +94,22 @@ def measure(server):
                 map(len, scanner["pages"].stream_range()))) / 1e6
         show(f"scan, {encoding}", rate, 800, "MB/s")
     show("listing", best(lambda: sum(1 for _ in archive)), 1_000_000, "/s")
+    crawl = client["crawl"].pinned()
+    show("quire-web cdxj, captures", best(lambda: captures.write_index(
+        captures.read_captures(crawl), "space", len)), 15_000, "/s")
+    with tempfile.TemporaryDirectory() as directory:
+        show("quire-web wacz, captures", best(lambda: wacz.write_wacz(
+            crawl, directory, "crawl.wacz").capture_count), 15_000, "/s")
 
 
 def main():
     (quired,) = sys.argv[1:]
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}"
-                         for name in ("grpcio", "protobuf", "xxhash", "zstandard", "fsspec"))
+                         for name in ("grpcio", "protobuf", "xxhash", "zstandard", "fsspec", "surt"))
     print(f"Python {sys.version.split()[0]}, {versions}; best of {ROUNDS} rounds")
     with tempfile.TemporaryDirectory() as directory:
-        archive = make_archive(quired, directory)
-        with LiveServer(quired, [archive]) as server:
+        archives = [make_archive(quired, directory), make_crawl(quired, directory)]
+        with LiveServer(quired, archives) as server:
             measure(server)
 
 

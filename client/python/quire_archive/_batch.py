@@ -9,16 +9,16 @@ from ._steps import (ArchiveName, Close, Core, Decoding, Emit, Open, Pull, Recei
                      Sleep, Steps, check_answer)
 from .errors import (AnswerDamaged, CallCancelled, DictionaryNotFound, LimitExceeded, QuireError,
                      ServerFault, from_item)
-from .records import Answer, Target, fill, resolve
+from .records import Answer, Key, Target, fill, resolve
 
-# Size of one message of items, below what servers accept, and of an item without its id.
+# Size of one message of items, below what servers accept.
 _MESSAGE_SIZE_MAX = 1 << 20
-_ITEM_SIZE = 64
 # Bound on answers that are requested and not yet taken, by their mean size so far; the
 # first are taken to have this one.
 _WINDOW_SIZE_BYTES = 64 << 20
 _FIRST_MEAN_SIZE_BYTES = 32 << 10
 _WINDOW_ITEMS_MIN = 16
+_UINT64_MAX = 2**64 - 1
 _LIMIT_EXCEEDED = messages.ERROR_REASONS["LIMIT_EXCEEDED"]
 
 
@@ -101,29 +101,26 @@ class Batch:
     def _send(self, items: List[Any], limits: Any, decoding: Decoding) -> Steps[None]:
         if not items:
             return
-        request = messages.BatchReadRequest()
+        parts: List[bytes] = []
         if self._stream is None:
             self._stream = yield Open("BatchRead")
             self._has_closed_sending = False
-            self._archive.set(request)
+            request = self._archive.set(messages.BatchReadRequest())
             decoding.set(request)
+            parts.append(request.SerializeToString())
         size_bytes = count = 0
-        added = request.items.add
+        items_max = limits.batch_message_items_max
         for number, target in items:
-            name = target.name
-            item_size_bytes = _ITEM_SIZE + (len(name) if isinstance(name, bytes) else 0)
-            if count and (count == limits.batch_message_items_max
-                          or size_bytes + item_size_bytes > _MESSAGE_SIZE_MAX):
-                yield Send(self._stream, request)
-                request = messages.BatchReadRequest()
-                added = request.items.add
+            item = encode_item(number, target)
+            size = len(item)
+            if count and (count == items_max or size_bytes + size > _MESSAGE_SIZE_MAX):
+                yield Send(self._stream, b"".join(parts))
+                parts = []
                 size_bytes = count = 0
-            item = added()
-            item.tag = number
-            fill(target, item)
-            size_bytes += item_size_bytes
+            parts.append(item)
+            size_bytes += size
             count += 1
-        yield Send(self._stream, request)
+        yield Send(self._stream, b"".join(parts))
 
     def _close(self) -> Steps[None]:
         if self._stream is not None:
@@ -153,7 +150,11 @@ class Batch:
                     raise ServerFault("the server answered an item of the batch that was not "
                                       "asked, or twice")
                 if result.encoding == identity and not result.HasField("status"):
-                    answer = _checked(target, result, decoding)
+                    try:
+                        answer = check_answer(target, result, decoding)
+                    except QuireError as error:
+                        # A bad answer is the item's error.
+                        answer = Answer(target.key, None, b"", error)
                 else:
                     answer = yield from self._answer(result, target, decoding)
                 del pending[number]
@@ -191,15 +192,29 @@ class Batch:
                     return Answer(target.key, None, b"", error)
             return Answer(target.key, None, b"", from_item(result.status))
         yield from decoding.prepare(result)
-        return _checked(target, result, decoding)
+        try:
+            return check_answer(target, result, decoding)
+        except QuireError as error:
+            return Answer(target.key, None, b"", error)
 
 
-def _checked(target: Target, result: Any, decoding: Decoding) -> Answer:
-    """A bad answer is the item's error."""
-    try:
-        return check_answer(target, result, decoding)
-    except QuireError as error:
-        return Answer(target.key, None, b"", error)
+def encode_item(number: int, target: Target) -> bytes:
+    """A field `items` of a BatchReadRequest, with this tag."""
+    key, name, part = target
+    if isinstance(name, bytes) and part is None and not isinstance(key, Key):
+        return messages.id_field(number, name)
+    if part is not None and not (0 <= part[0] <= _UINT64_MAX and 0 <= part[1] <= _UINT64_MAX):
+        # Raises ValueError.
+        messages.ByteRange(offset=part[0], size_bytes=part[1])
+    if name is None and part is not None:
+        return messages.range_field(number, messages.byte_range(*part))
+    if isinstance(name, bytes) and isinstance(key, Key) and key.at is None \
+            and key.record_types is None and key.occurrence is None:
+        return messages.part_field(number, name,
+                                   b"" if part is None else messages.byte_range(*part))
+    item = messages.BatchItem(tag=number)
+    fill(target, item)
+    return messages.item_field(item.SerializeToString())
 
 
 def get_many(core: Core, archive: ArchiveName, ordered: bool) -> Steps[None]:

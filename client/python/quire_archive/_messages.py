@@ -41,6 +41,8 @@ def _enum(name: str) -> Dict[str, int]:
     return {value.name: value.number for value in values}
 
 
+BatchItem = _message("BatchItem")
+ByteRange = _message("ByteRange")
 BatchReadRequest = _message("BatchReadRequest")
 GetArchiveRequest = _message("GetArchiveRequest")
 GetDictionaryRequest = _message("GetDictionaryRequest")
@@ -73,6 +75,7 @@ def _method(name: str, kind: str) -> Method:
     return Method(path, kind, _message(f"{name}Request"), _message(f"{name}Response"))
 
 
+# A client serializes the requests of BatchRead itself: see item_field().
 METHODS = {
     "BatchRead": _method("BatchRead", "stream_stream"),
     "GetArchive": _method("GetArchive", "unary_unary"),
@@ -85,3 +88,61 @@ METHODS = {
                          ReadRequest, _message("ReadStreamResponse")),
     "Scan": _method("Scan", "unary_stream"),
 }
+
+
+def serializer(method: Method) -> Any:
+    """Of the requests of a method, for a channel; None: they are bytes."""
+    return None if method.kind == "stream_stream" else method.request.SerializeToString
+
+
+# --- Items of a batch as bytes, several times as fast as through BatchReadRequest.
+
+_SHORT_VARINTS = [bytes((n,)) for n in range(128)] + [
+    bytes((n & 127 | 128, n >> 7)) for n in range(128, 1 << 14)]
+
+
+def varint(number: int) -> bytes:
+    """`number` as protobuf encodes it. REQUIRES: it fits in 64 bits, unsigned."""
+    if number < 1 << 14:
+        return _SHORT_VARINTS[number]
+    parts = bytearray()
+    while number > 127:
+        parts.append(number & 127 | 128)
+        number >>= 7
+    parts.append(number)
+    return bytes(parts)
+
+
+# Each returns a field `items` of a BatchReadRequest.
+
+def item_field(item: bytes) -> bytes:
+    """A BatchItem."""
+    return b"\x12%b%b" % (varint(len(item)), item)
+
+
+def id_field(tag: int, name: bytes) -> bytes:
+    """An item of the document that an id names."""
+    size = len(name)
+    if size >= 100:
+        return part_field(tag, name, b"")
+    number = varint(tag)
+    # Fields tag, document, and in it id.
+    return b"\x12%c\x08%b\x1a%c\x0a%c%b" % (size + len(number) + 5, number, size + 2, size, name)
+
+
+def part_field(tag: int, name: bytes, part: bytes) -> bytes:
+    """An item of a part of that document; `part` is from byte_range(), or empty: all."""
+    document = b"\x0a%b%b" % (varint(len(name)), name)
+    if part:
+        document += b"\x22%c%b" % (len(part), part)
+    return item_field(b"\x08%b\x1a%b%b" % (varint(tag), varint(len(document)), document))
+
+
+def range_field(tag: int, part: bytes) -> bytes:
+    """An item of a range of the archive, from byte_range()."""
+    return item_field(b"\x08%b\x12%c%b" % (varint(tag), len(part), part))
+
+
+def byte_range(offset: int, size: int) -> bytes:
+    """A ByteRange."""
+    return b"\x08%b\x10%b" % (varint(offset), varint(size))

@@ -14,7 +14,8 @@ from ._steps import ArchiveName, Core, Steps
 from ._stored import optional_module
 from .errors import (DocumentNotFound, LimitExceeded, PayloadDamaged, RecordTypeNotFound,
                      RevisitTargetNotFound)
-from .records import (Answer, AnyKey, Document, Headers, Key, Payload, header, parse_period)
+from .records import (Answer, AnyKey, Document, Headers, Key, Payload, Span, header,
+                      parse_period)
 
 brotli = optional_module("brotli")
 zstandard = optional_module("zstandard")
@@ -556,7 +557,7 @@ def _is_revisit(found: _Found) -> bool:
 def read_payload(core: Core, archive: ArchiveName, key: AnyKey,
                  size_max: int) -> Steps[Payload]:
     """See Archive.payload()."""
-    if isinstance(key, tuple) or (isinstance(key, Key) and key.range is not None):
+    if isinstance(key, Span) or (isinstance(key, Key) and key.range is not None):
         raise ValueError("a payload is read as a whole: name no part of the document")
     id_alone = _names_id_alone(key)
     try:

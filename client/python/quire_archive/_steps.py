@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import random
 import time
-from typing import Any, Deque, Generator, List, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Any, Callable, Deque, Generator, List, Optional, Sequence, Tuple, TypeVar, Union
 
 from xxhash import xxh3_64_intdigest
 
@@ -53,8 +54,15 @@ class Start:
 
 
 @dataclasses.dataclass
+class Compute:
+    """Starts a function in another thread; the result is for Finish."""
+
+    function: Callable[[], Any]
+
+
+@dataclasses.dataclass
 class Finish:
-    """Waits for the answer of a call that was started."""
+    """Waits for what was started, and returns its result."""
 
     started: Any
 
@@ -110,7 +118,7 @@ class Emit:
     values: Sequence[Any]
 
 
-Step = Union[Call, Start, Finish, Open, Receive, Send, Close, Sleep, Pull, Emit]
+Step = Union[Call, Start, Compute, Finish, Open, Receive, Send, Close, Sleep, Pull, Emit]
 Steps = Generator[Step, Any, T]
 
 
@@ -266,7 +274,7 @@ class Core:
                     f"{message.range.offset}, where offset {offset} and at most {size} bytes "
                     "were expected")
             yield from decoding.prepare(message)
-            parts.append(decoding.text(message))
+            parts.append(decoding.text(message, decoding.dictionary))
             expected = (offset + len(parts[-1]), size - len(parts[-1]))
         if expected is None or expected[1]:
             raise AnswerDamaged("the stream ended early: "
@@ -379,10 +387,11 @@ class Core:
                 pieces.offset = documents[0].offset
             found: List[Tuple[Document, bytes]] = []
             for document in documents:
-                if document.offset != pieces.offset:
+                if document.offset < pieces.offset:
                     raise ServerFault(f"the server listed document {document.ordinal} at offset "
                                       f"{document.offset}, not {pieces.offset}")
-                while pieces.size < document.size:
+                # Withdrawn documents are not listed; their bytes are passed over.
+                while pieces.skip_to(document.offset) or pieces.size < document.size:
                     if found:
                         # Not held back while the next piece is awaited.
                         yield Emit(found)
@@ -454,7 +463,9 @@ class Decoding:
 
     def __init__(self, core: Core, is_stored: bool) -> None:
         self._core = core
-        self._decoder = _stored.Decoder(core.dictionaries) if is_stored else None
+        self._decoder = _stored.Decoder() if is_stored else None
+        # Of the answer that was prepared last.
+        self.dictionary: Any = None
 
     def set(self, request: Any) -> None:
         """Sets the accepted encodings of a request."""
@@ -464,14 +475,19 @@ class Decoding:
 
     def prepare(self, message: Any) -> Steps[None]:
         """Fetches the dictionary of an answer if it is missing."""
-        if message.encoding == messages.STORED and self._decoder is not None:
-            missing = self._decoder.missing_dictionary(message.details)
-            if missing is not None:
-                data = yield from self._core.fetch_dictionary(missing)
-                self._core.dictionaries.add(missing, data)
+        self.dictionary = None
+        if message.encoding != messages.STORED or self._decoder is None:
+            return
+        needed = self._decoder.dictionary_hash(message.details)
+        if needed is not None:
+            dictionaries = self._core.dictionaries
+            self.dictionary = dictionaries.get(needed)
+            if self.dictionary is None:
+                data = yield from self._core.fetch_dictionary(needed)
+                self.dictionary = dictionaries.add(needed, data)
 
-    def text(self, message: Any) -> bytes:
-        """The checked bytes of an answer. REQUIRES: prepare()."""
+    def text(self, message: Any, dictionary: Any) -> bytes:
+        """The checked bytes of an answer; `dictionary`: that of prepare(). Thread-safe."""
         data: bytes = message.data
         if xxh3_64_intdigest(data) != message.checksum:
             raise AnswerDamaged("received bytes do not match their checksum")
@@ -483,7 +499,7 @@ class Decoding:
         if message.encoding != messages.STORED or self._decoder is None:
             raise ServerFault(f"the server sent wire encoding {message.encoding}, which was not "
                               "asked for")
-        return self._decoder.decode(message.details, data, size)
+        return self._decoder.decode(message.details, data, size, dictionary)
 
 
 def expected_span(target: Target, document: Optional[Document]) -> Tuple[int, int]:
@@ -506,12 +522,20 @@ def expected_span(target: Target, document: Optional[Document]) -> Tuple[int, in
 def check_answer(target: Target, message: Any, decoding: Decoding) -> Answer:
     """The answer of a ReadResponse or BatchResult. REQUIRES: decoding.prepare()."""
     document = make_document(message.document) if message.HasField("document") else None
-    offset, size = expected_span(target, document)
     span = message.range
-    if span.offset != offset or span.size_bytes != size:
-        raise ServerFault(f"the server sent {span.size_bytes} bytes at offset {span.offset} for "
-                          f"{size} bytes at offset {offset}")
-    return Answer(target.key, document, decoding.text(message))
+    offset, size = span.offset, span.size_bytes
+    key, name, part = target
+    # The first is true of most answers, and quick.
+    if (document is None or document.id != name or part is not None
+            or document.offset != offset or document.size != size) \
+            and (offset, size) != expected_span(target, document):
+        raise ServerFault(f"the server sent {size} bytes at offset {offset} for {key!r}")
+    if message.encoding != messages.IDENTITY:
+        return Answer(key, document, decoding.text(message, decoding.dictionary))
+    data = message.data
+    if xxh3_64_intdigest(data) != message.checksum or len(data) != size:
+        decoding.text(message, decoding.dictionary)
+    return Answer(key, document, data)
 
 
 class Lister:
@@ -561,11 +585,12 @@ class Lister:
         """The documents of a page, checked."""
         documents = [make_document(document) for document in page.documents]
         if self._prefix is None:
-            for ordinal, document in enumerate(documents, self._next_ordinal):
-                if document.ordinal != ordinal:
+            for document in documents:
+                # Withdrawn documents are not listed.
+                if document.ordinal < self._next_ordinal:
                     raise ServerFault(f"the server listed document {document.ordinal} where "
-                                      f"{ordinal} was next")
-            self._next_ordinal += len(documents)
+                                      f"{self._next_ordinal} was next")
+                self._next_ordinal = document.ordinal + 1
         elif self._prefix:
             for document in documents:
                 if not document.id.startswith(self._prefix):
@@ -574,21 +599,30 @@ class Lister:
 
 
 class ScanReader:
-    """Reads a span of one state of an archive; resumes after an error."""
+    """Reads a span of one state of an archive; resumes after an error.
+
+    Blocks are decoded in other threads while the next messages are received.
+    """
 
     def __init__(self, core: Core, archive: ArchiveName, offset: int, end: int,
                  decoding: Decoding) -> None:
         self._core = core
         self._archive = archive
+        # Of what was received.
         self._offset = offset
         self._end = end
         self._decoding = decoding
         self._retries = Retries(core, core.options.idle_max)
         self._stream: Any = None
+        # Of started Compute steps, in order.
+        self._decoded: Deque[Any] = collections.deque()
+        # Raised after what was received before it.
+        self._failure: Optional[QuireError] = None
 
     def next_piece(self) -> Steps[Optional[bytes]]:
         """None at the end."""
-        while self._offset < self._end:
+        while (self._offset < self._end and self._failure is None
+               and len(self._decoded) <= _stored.thread_count()):
             try:
                 if self._stream is None:
                     self._stream = yield Open("Scan", self._request())
@@ -608,9 +642,15 @@ class ScanReader:
                 delay = 0.0 if isinstance(error, CallCancelled) and self._has_advanced \
                     else self._retries.delay_after(error)
                 if delay is None:
-                    raise
+                    self._failure = error
+                    break
                 self._has_advanced = False
                 yield Sleep(delay)
+        if self._decoded:
+            decoded: bytes = yield Finish(self._decoded.popleft())
+            return decoded
+        if self._failure is not None:
+            raise self._failure
         if self._stream is not None:
             yield from self._drain()
         return None
@@ -624,13 +664,19 @@ class ScanReader:
         return request
 
     def _take(self, message: Any) -> Steps[bytes]:
+        """The text of a message; empty if it is being decoded."""
         span = message.range
         if span.offset != self._offset or span.size_bytes > self._end - self._offset:
             raise ServerFault(f"the server sent {span.size_bytes} bytes at offset {span.offset}, "
                               f"where the scan was at offset {self._offset}")
         yield from self._decoding.prepare(message)
-        piece = self._decoding.text(message)
-        self._offset += len(piece)
+        text = functools.partial(self._decoding.text, message, self._decoding.dictionary)
+        piece = b""
+        if message.encoding == messages.IDENTITY and not self._decoded:
+            piece = text()
+        else:
+            self._decoded.append((yield Compute(text)))
+        self._offset += span.size_bytes
         self._retries.note_progress()
         self._has_advanced = True
         return piece
@@ -664,6 +710,15 @@ class Pieces:
         """Appends the next bytes."""
         self._pieces.append(piece)
         self.size += len(piece)
+
+    def skip_to(self, offset: int) -> bool:
+        """Drops bytes before `offset`; True if more must be added first."""
+        while self._pieces and self.offset < offset:
+            size = min(len(self._pieces[0]) - self._at, offset - self.offset)
+            self.offset += size
+            self.size -= size
+            self._advance(self._at + size)
+        return self.offset < offset
 
     def take(self, size: int) -> bytes:
         """The next bytes. REQUIRES: size <= self.size."""

@@ -7,8 +7,11 @@ own, so blocks have no partition sizes here; blocks with recipes are not request
 from __future__ import annotations
 
 import collections
+import concurrent.futures
+import functools
 import importlib
 import lzma
+import os
 import threading
 import zlib
 from typing import Any, Callable, Dict, List, Optional
@@ -30,6 +33,7 @@ def optional_module(name: str) -> Any:
 zstandard = optional_module("zstandard")
 
 BLOCK_SIZE_MAX = 1 << 20
+_THREADS_MAX = 4
 _LZMA_FILTERS = [{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 20}]
 _CODECS = {"copy", "zlib", "xz"} | ({"zstd", "rlz"} if zstandard is not None else set())
 _WITH_DICTIONARY = {"rlz"}
@@ -65,6 +69,10 @@ class Dictionaries:
                                 "than its hash is of")
         made = zstandard.ZstdCompressionDict(
             data, dict_type=zstandard.DICT_TYPE_RAWCONTENT) if data else b""
+        if data:
+            # Now: the first use, which prepares it, must not be in two threads.
+            zstandard.ZstdDecompressor(dict_data=made).decompress(
+                zstandard.ZstdCompressor().compress(b"any"))
         with self._lock:
             if table_hash not in self._by_hash:
                 self._by_hash[table_hash] = made
@@ -75,31 +83,43 @@ class Dictionaries:
         return made
 
 
+@functools.lru_cache(maxsize=None)
+def thread_count() -> int:
+    """Threads of threads()."""
+    return min(_THREADS_MAX, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity")
+               else os.cpu_count() or 1)
+
+
+@functools.lru_cache(maxsize=None)
+def threads() -> concurrent.futures.Executor:
+    """The threads of this process that decode: the decoders release Python's lock."""
+    return concurrent.futures.ThreadPoolExecutor(thread_count(), "quire-decode")
+
+
 class Decoder:
-    """Decodes the answers of one call. Thread-compatible."""
+    """Decodes the answers of one call. Thread-safe."""
 
-    def __init__(self, dictionaries: Dictionaries) -> None:
-        self._dictionaries = dictionaries
-        self._zstd: Dict[Optional[int], Any] = {}
+    def __init__(self) -> None:
+        # The last decompressor of each thread, and its dictionary.
+        self._local = threading.local()
 
-    def missing_dictionary(self, details: Any) -> Optional[int]:
-        """Hash of the dictionary that must be fetched before decode()."""
-        if details.codec not in _WITH_DICTIONARY or details.table_hash in self._zstd:
+    def dictionary_hash(self, details: Any) -> Optional[int]:
+        """Hash of the dictionary that decode() needs; None if it needs none."""
+        if details.codec not in _WITH_DICTIONARY:
             return None
         if not details.HasField("table_hash"):
             raise AnswerDamaged(f"the server sent blocks of codec {details.codec} "
                                 "without the hash of their dictionary")
-        return None if self._dictionaries.get(details.table_hash) is not None \
-            else int(details.table_hash)
+        return int(details.table_hash)
 
-    def decode(self, details: Any, data: bytes, size: int) -> bytes:
-        """The text of an answer of `size` bytes.
+    def decode(self, details: Any, data: bytes, size: int, dictionary: Any) -> bytes:
+        """The text of an answer of `size` bytes; `dictionary`: that of dictionary_hash().
 
-        REQUIRES: missing_dictionary() is None. Raises AnswerDamaged.
+        Raises AnswerDamaged.
         """
         blocks = details.blocks
         _check_details(details, blocks, len(data), size)
-        decode_block = self._block_decoder(details)
+        decode_block = self._block_decoder(details.codec, dictionary)
         view = memoryview(data)
         parts: List[Any] = []
         at = 0
@@ -114,8 +134,7 @@ class Decoder:
             parts[0] = memoryview(parts[0])[front:]
         return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
 
-    def _block_decoder(self, details: Any) -> Callable[[Any, int], bytes]:
-        codec = details.codec
+    def _block_decoder(self, codec: str, dictionary: Any) -> Callable[[Any, int], bytes]:
         if codec not in _CODECS:
             raise AnswerDamaged(f"the server sent blocks of codec {codec!r}, which was not "
                                 "asked for")
@@ -125,15 +144,10 @@ class Decoder:
             return _decode_xz
         if codec == "copy":
             return _decode_copy
-        key = details.table_hash if codec == "rlz" else None
-        decompressor = self._zstd.get(key)
-        if decompressor is None:
-            dictionary = self._dictionaries.get(key) if key is not None else None
-            if key is not None and dictionary is None:
-                raise AnswerDamaged(f"dictionary {key:016x} was dropped; raise "
-                                    "dictionary_size_max")
+        last, decompressor = getattr(self._local, "last", (None, None))
+        if decompressor is None or last is not dictionary:
             decompressor = zstandard.ZstdDecompressor(dict_data=dictionary or None)
-            self._zstd[key] = decompressor
+            self._local.last = (dictionary, decompressor)
         decompress = decompressor.decompress
 
         def decode(stored: Any, size: int) -> bytes:

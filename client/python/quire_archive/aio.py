@@ -9,7 +9,7 @@ from typing import (Any, AsyncIterable, AsyncIterator, Dict, Iterable, List, Opt
 
 import grpc
 
-from . import _batch, _messages, _options, _payload, _steps
+from . import _batch, _messages, _options, _payload, _steps, _stored
 from ._steps import ArchiveName, Steps
 from .client import make_key
 from .errors import DeadlinePassed, QuireError, from_rpc
@@ -77,70 +77,30 @@ class AsyncClient:
             self._channel = _options.open_channel(self._options, grpc.aio)
             self._calls = {
                 name: getattr(self._channel, found.kind)(
-                    found.path, request_serializer=found.request.SerializeToString,
+                    found.path, request_serializer=_messages.serializer(found),
                     response_deserializer=found.response.FromString)
                 for name, found in _messages.METHODS.items()}
         return self._calls[method]
 
     async def _run(self, steps: Steps[T]) -> T:
-        run = _Run(self, ())
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    reply = await run.perform(step)
-                except QuireError as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(reply)
-        except StopIteration as end:
-            result: T = end.value
+        with _Run(self, steps) as run:
+            await run.next()
+            result: T = run.result
             return result
-        finally:
-            run.close()
 
     async def _collect(self, steps: Steps[None], keys: Keys = ()) -> List[Any]:
         """All that the steps emit; less work for each than _iterate()."""
         found: List[Any] = []
-        run = _Run(self, keys)
-        try:
-            step = next(steps)
-            while True:
-                if isinstance(step, _steps.Emit):
-                    found += step.values
-                    step = next(steps)
-                    continue
-                try:
-                    reply = await run.perform(step)
-                except QuireError as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(reply)
-        except StopIteration:
-            return found
-        finally:
-            run.close()
+        with _Run(self, steps, keys) as run:
+            while (values := await run.next()) is not None:
+                found += values
+        return found
 
     async def _iterate(self, steps: Steps[None], keys: Keys = ()) -> AsyncIterator[Any]:
-        run = _Run(self, keys)
-        try:
-            step = next(steps)
-            while True:
-                if isinstance(step, _steps.Emit):
-                    for value in step.values:
-                        yield value
-                    step = next(steps)
-                    continue
-                try:
-                    reply = await run.perform(step)
-                except QuireError as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(reply)
-        except StopIteration:
-            return
-        finally:
-            run.close()
+        with _Run(self, steps, keys) as run:
+            while (values := await run.next()) is not None:
+                for value in values:
+                    yield value
 
 
 class _Stream:
@@ -155,16 +115,40 @@ async def _requests_of(requests: "asyncio.Queue[Any]") -> AsyncIterator[Any]:
 
 
 class _Run:
-    """Carries out the steps of one call of a client."""
+    """Carries out the steps of one call of a client. A context manager."""
 
-    def __init__(self, client: AsyncClient, keys: Keys) -> None:
+    # What the steps return.
+    result: Any = None
+
+    def __init__(self, client: AsyncClient, steps: Steps[Any], keys: Keys = ()) -> None:
         self._client = client
+        self._steps = steps
         self._is_async = isinstance(keys, AsyncIterable)
         self._keys: Any = keys.__aiter__() if isinstance(keys, AsyncIterable) else iter(keys)
         self._streams: List[_Stream] = []
         self._started: List[Any] = []
 
-    def close(self) -> None:
+    def __enter__(self) -> "_Run":
+        return self
+
+    async def next(self) -> Optional[Sequence[Any]]:
+        """What the steps emit next; None at their end."""
+        steps = self._steps
+        try:
+            step = next(steps)
+            while not isinstance(step, _steps.Emit):
+                try:
+                    reply = await self._perform(step)
+                except QuireError as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(reply)
+            return step.values
+        except StopIteration as end:
+            self.result = end.value
+            return None
+
+    def __exit__(self, *_: object) -> None:
         """Cancels what the steps left open."""
         if _options.is_forked():
             return
@@ -173,7 +157,7 @@ class _Run:
         for started in self._started:
             started.cancel()
 
-    async def perform(self, step: _steps.Step) -> Any:
+    async def _perform(self, step: _steps.Step) -> Any:
         """The result of a step. Raises QuireError."""
         # pylint: disable=protected-access
         client = self._client
@@ -199,6 +183,11 @@ class _Run:
                                                 metadata=client._metadata)
             self._started = [started]
             return started
+        if isinstance(step, _steps.Compute):
+            computed = asyncio.get_running_loop().run_in_executor(_stored.threads(), step.function)
+            # An error that nobody waits for is not reported.
+            computed.add_done_callback(lambda future: future.cancelled() or future.exception())
+            return computed
         if isinstance(step, _steps.Finish):
             return await self._answer(step.started)
         assert isinstance(step, _steps.Sleep)

@@ -13,7 +13,7 @@ from typing import (Any, Dict, Generator, Iterable, Iterator, List, Optional, Se
 
 import grpc
 
-from . import _batch, _files, _messages, _options, _payload, _steps
+from . import _batch, _files, _messages, _options, _payload, _steps, _stored
 from ._steps import ArchiveName, Steps
 from .errors import DeadlinePassed, QuireError, from_rpc
 from .records import (Answer, AnyKey, ArchiveInfo, Document, Key, Payload, Prefix, Span, Time,
@@ -110,49 +110,23 @@ class Client:
                 self._channel = _options.open_channel(self._options, grpc)
                 self._calls = {
                     name: getattr(self._channel, found.kind)(
-                        found.path, request_serializer=found.request.SerializeToString,
+                        found.path, request_serializer=_messages.serializer(found),
                         response_deserializer=found.response.FromString)
                     for name, found in _messages.METHODS.items()}
             return self._calls[method]
 
     def _run(self, steps: Steps[T]) -> T:
         """The result of steps that emit nothing."""
-        run = _Run(self, ())
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    reply = run.perform(step)
-                except QuireError as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(reply)
-        except StopIteration as end:
-            result: T = end.value
+        with _Run(self, steps) as run:
+            run.next()
+            result: T = run.result
             return result
-        finally:
-            run.close()
 
     def _iterate(self, steps: Steps[None], keys: Iterable[AnyKey] = ()) -> Iterator[Any]:
         """What the steps emit."""
-        run = _Run(self, keys)
-        try:
-            step = next(steps)
-            while True:
-                if isinstance(step, _steps.Emit):
-                    yield from step.values
-                    step = next(steps)
-                    continue
-                try:
-                    reply = run.perform(step)
-                except QuireError as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(reply)
-        except StopIteration:
-            return
-        finally:
-            run.close()
+        with _Run(self, steps, keys) as run:
+            while (values := run.next()) is not None:
+                yield from values
 
 
 class _Stream:
@@ -220,15 +194,39 @@ class _Watchdog:
 
 
 class _Run:
-    """Carries out the steps of one call of a client."""
+    """Carries out the steps of one call of a client. A context manager."""
 
-    def __init__(self, client: Client, keys: Iterable[AnyKey]) -> None:
+    # What the steps return.
+    result: Any = None
+
+    def __init__(self, client: Client, steps: Steps[Any], keys: Iterable[AnyKey] = ()) -> None:
         self._client = client
+        self._steps = steps
         self._keys = iter(keys)
         self._streams: List[_Stream] = []
         self._started: List[Any] = []
 
-    def close(self) -> None:
+    def __enter__(self) -> "_Run":
+        return self
+
+    def next(self) -> Optional[Sequence[Any]]:
+        """What the steps emit next; None at their end."""
+        steps = self._steps
+        try:
+            step = next(steps)
+            while not isinstance(step, _steps.Emit):
+                try:
+                    reply = self._perform(step)
+                except QuireError as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(reply)
+            return step.values
+        except StopIteration as end:
+            self.result = end.value
+            return None
+
+    def __exit__(self, *_: object) -> None:
         """Cancels what the steps left open."""
         if _options.is_forked():
             # gRPC would hang.
@@ -238,7 +236,7 @@ class _Run:
         for started in self._started:
             started.cancel()
 
-    def perform(self, step: _steps.Step) -> Any:
+    def _perform(self, step: _steps.Step) -> Any:
         """The result of a step. Raises QuireError."""
         # pylint: disable=protected-access
         _options.check_not_forked()
@@ -265,6 +263,8 @@ class _Run:
                 step.request, timeout=step.timeout, metadata=client._metadata)
             self._started = [started]
             return started
+        if isinstance(step, _steps.Compute):
+            return _stored.threads().submit(step.function)
         if isinstance(step, _steps.Finish):
             try:
                 return step.started.result()

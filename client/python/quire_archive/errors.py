@@ -19,7 +19,7 @@ __all__ = [
     "UnavailableError", "ServerUnreachable", "DeviceFailed", "Draining", "ArchiveReplaced",
     "ArchiveOpening", "DataLossError", "BlockDamaged", "AnswerDamaged", "PayloadDamaged",
     "DeadlinePassed", "CallCancelled", "CredentialsRejected", "ReadNotPermitted",
-    "ServerFault", "ForkedError"]
+    "DocumentWithdrawn", "ServerFault", "ForkedError"]
 
 
 class QuireError(Exception):

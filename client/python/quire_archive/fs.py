@@ -26,12 +26,14 @@ import asyncio
 import datetime
 import os
 import re
+import weakref
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from fsspec.asyn import AsyncFileSystem, sync
 from fsspec.spec import AbstractBufferedFile
 
 from . import _batch
+from ._options import is_forked
 from .aio import AsyncArchive, AsyncClient, connect_async
 from .errors import NotFoundError, QuireError, RangePastEnd
 from .records import AnyKey, Document, Key, Prefix, to_id
@@ -42,6 +44,7 @@ _EMPTY = "%empty"
 _SELF = "%self"
 _ESCAPED = re.compile("[\x00-\x1f\x7f%*?\\[\ud800-\udfff]|(?<=:):")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
+_CLOSE_SECONDS_MAX = 5
 _DOTS = {".": "%2E", "..": "%2E%2E"}
 
 
@@ -77,6 +80,8 @@ def _parse(path: str) -> _Path:
     archive, _, rest = path.partition("/")
     if not rest:
         return _Path(archive, None, False)
+    if "%" not in rest:
+        return _Path(archive, to_id(rest), False)
     names = rest.split("/")
     is_self = len(names) > 1 and names[-1] == _SELF
     if is_self:
@@ -110,6 +115,11 @@ def _missing(path: str) -> FileNotFoundError:
     return FileNotFoundError(f"{_PROTOCOL}{path}")
 
 
+def _close(client: AsyncClient, loop: asyncio.AbstractEventLoop) -> None:
+    if loop.is_running() and not is_forked():
+        asyncio.run_coroutine_threadsafe(client.close(), loop).result(_CLOSE_SECONDS_MAX)
+
+
 class QuireFileSystem(AsyncFileSystem):  # type: ignore[misc]
     """See the module."""
 
@@ -124,6 +134,9 @@ class QuireFileSystem(AsyncFileSystem):  # type: ignore[misc]
                 "skip_instance_cache") if name in options}
         super().__init__(asynchronous=asynchronous, loop=loop, **own)
         self._client: AsyncClient = connect_async(server, **options)
+        if not asynchronous:
+            # Otherwise gRPC's threads outlive the event loop at the end of the process.
+            weakref.finalize(self, _close, self._client, self.loop)
 
     # --- Names.
 
@@ -135,7 +148,7 @@ class QuireFileSystem(AsyncFileSystem):  # type: ignore[misc]
         if path.startswith(_PROTOCOL):
             path = path[len(_PROTOCOL):]
         path = path.lstrip("/")
-        match = _SERVER.match(path)
+        match = _SERVER.match(path) if ":" in path else None
         if match is not None:
             path = path[match.end():]
         return path.rstrip("/")

@@ -26,8 +26,7 @@ class Span(NamedTuple):
 Time = Union[datetime.datetime, int, str]
 
 
-@dataclasses.dataclass(frozen=True)
-class Key:
+class Key(NamedTuple):
     """Names a document, or a part of it, where an id or ordinal is not enough."""
 
     # bytes or text (in UTF-8): an id. int: an ordinal, from 0, in archive order.
@@ -279,7 +278,9 @@ def to_id(name: Union[bytes, str]) -> bytes:
 
 def resolve(key: AnyKey) -> Target:
     """Raises TypeError if `key` is none."""
-    if isinstance(key, (str, bytes, bytearray)):
+    if isinstance(key, str):
+        return Target(key, key.encode("utf-8", "surrogateescape"), None)
+    if isinstance(key, (bytes, bytearray)):
         return Target(key, to_id(key), None)
     if isinstance(key, int):
         return Target(key, key, None)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the clients make of servers that fail, are silent, or lie."""
 import asyncio
+import random
 import socket
 import threading
 import time
@@ -10,9 +11,11 @@ import grpc
 import xxhash
 
 import quire_archive as quire
-from package_harness import FakeServer, fail
+from package_harness import FakeServer, SEED, fail
 from quire_archive import _messages as messages
 from quire_archive import _options, errors
+from quire_archive._batch import encode_item
+from quire_archive.records import fill, resolve
 
 CODE = grpc.StatusCode
 DATA = b"some text"
@@ -153,6 +156,22 @@ class FaultsTest(unittest.TestCase):
 
     # --- Batches.
 
+    def test_items_are_those_that_protobuf_encodes(self):
+        draw = random.Random(SEED)
+        numbers = [0, 1, 127, 128, 16_383, 16_384, 2**32, 2**64 - 1]
+        for _ in range(3000):
+            tag = draw.choice([*numbers, draw.randrange(2**draw.randint(1, 64))])
+            offset, size = (draw.choice([*numbers, draw.randrange(2**63)]) for _ in range(2))
+            name = draw.randbytes(draw.choice((0, 1, 99, 100, 125, 126, 127, 128, 200, 17_000)))
+            key = draw.choice((name, offset, quire.Span(offset, size),
+                               quire.Key(name), quire.Key(name, range=(offset, size)),
+                               quire.Key(name, record_types=["response"]),
+                               quire.Key(offset, range=(3, size))))
+            item = messages.BatchReadRequest().items.add(tag=tag)
+            fill(resolve(key), item)
+            found = messages.BatchReadRequest.FromString(encode_item(tag, resolve(key)))
+            self.assertEqual(found.items[0], item, f"seed {SEED}: {key!r}")
+
     def test_a_batch_survives_broken_streams(self):
         numbers = []
 
@@ -276,6 +295,39 @@ class FaultsTest(unittest.TestCase):
 
     # --- Scans.
 
+    def test_a_scan_delivers_what_came_before_an_error(self):
+        block = {"stored_size_bytes": 9, "size_bytes": 9, "is_uncoded": True}
+
+        def scan(request, context):
+            for number in range(5):
+                if number == 3 and not breaks_checksum:
+                    fail(context, CODE.DATA_LOSS, "BLOCK_DAMAGED")
+                data = b"piece %3d" % number
+                yield {"range": {"offset": request.offset + 9 * number, "size_bytes": 9},
+                       "encoding": messages.STORED, "data": data,
+                       "checksum": number != 3 and xxhash.xxh3_64_intdigest(data),
+                       "details": {"codec": "zlib", "blocks": [block]}}
+
+        server = self.serve(Scan=scan)
+        server.description["codec"] = "zlib"
+        for breaks_checksum, kind in ((False, quire.BlockDamaged), (True, quire.AnswerDamaged)):
+            found = []
+            with self.assertRaises(kind):
+                for piece in self.connect(server.address, encoding="stored")["a"].stream_range(
+                        0, 45):
+                    found.append(piece)
+            self.assertEqual(found, [b"piece %3d" % number for number in range(3)])
+
+            async def read_all(found):
+                async with quire.connect_async(server.address, encoding="stored") as client:
+                    async for piece in client["a"].stream_range(0, 45):
+                        found.append(piece)
+
+            again = []
+            with self.assertRaises(kind):
+                asyncio.run(read_all(again))
+            self.assertEqual(again, found)
+
     def test_a_scan_resumes(self):
         offsets = []
 
@@ -310,12 +362,16 @@ class FaultsTest(unittest.TestCase):
     def test_listings_that_lie(self):
         def document(ordinal):
             return answer(ordinal=ordinal)["document"]
-        for pages in ([{"documents": [document(1)]}],
-                      [{"next_page_token": "x"}],
-                      [{"documents": [document(0), document(2)]}]):
-            server = self.serve(ListDocuments=lambda *_, pages=pages: pages[0])
+        for page in ({"next_page_token": "x"}, {"documents": [document(0), document(0)]},
+                     {"documents": [document(2), document(1)]}):
+            server = self.serve(ListDocuments=lambda *_, page=page: page)
             with self.assertRaises(quire.ServerFault):
                 list(server.client["a"])
+        server = self.serve(ListDocuments=lambda *_: {"documents": [document(1)]})
+        with self.assertRaises(quire.ServerFault):
+            list(server.client["a"].documents(first_ordinal=2))
+        # Document 0 is withdrawn.
+        self.assertEqual([found.ordinal for found in server.client["a"]], [1])
         server = self.serve(ListDocuments=lambda *_: {"documents": [document(1)]})
         with self.assertRaises(quire.ServerFault):
             list(server.client["a"].documents("other"))

@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the wheel, installs it, and runs the tests of the package with it.
 
-With --latest the modules that the package uses, and programs that use it, are those of
-PyPI (tests/ecosystem_modules.txt), installed into BUILD/python-latest; without, they are
-those of Debian and of deploy/bootstrap.sh (tests/checker_modules.txt).
+With --ecosystem the modules that the package uses, and programs that use it, are those of
+PyPI (tests/ecosystem_modules.txt), installed into BUILD/python-ecosystem; without, they are
+those of Debian and of deploy/bootstrap.sh (tests/checker_modules.txt). With --replay only
+the replay of a crawl is tested, with the gateway QUIRE_HTTP, programs of PyPI
+(tests/replay_modules.txt), replayweb.page of npm, and Debian's Chromium
+(deploy/bootstrap.sh replay).
 
-usage: python_package_test.py QUIRED QUIRE [--latest]
+usage: python_package_test.py QUIRED QUIRE [--ecosystem | --replay QUIRE_HTTP]
 """
 import os
 import pathlib
@@ -19,7 +22,10 @@ PACKAGE = TESTS.parent
 SOURCE = PACKAGE.parents[1]
 BUILD = pathlib.Path(os.environ["QUIRE_BINARY_DIR"])
 MODULES = ["faults_test", "reading_test", "payload_test", "processes_test", "security_test",
-           "filesystem_test"]
+           "filesystem_test", "web_test"]
+TEST_MODULES = {"": MODULES, "ecosystem": [*MODULES, "ecosystem_test", "pack_test"],
+                "replay": ["replay_test"]}
+REPLAY_PAGE = "replaywebpage@2.5.3"
 
 
 def pip_install(target, *arguments):
@@ -28,16 +34,27 @@ def pip_install(target, *arguments):
                     "--target", target, *arguments], check=True)
 
 
-def latest_modules():
-    """The directory of the modules of PyPI."""
-    requirements = TESTS / "ecosystem_modules.txt"
-    directory = BUILD / "python-latest"
+def modules_of(name):
+    """The directory of the modules that tests/NAME_modules.txt lists, from PyPI."""
+    requirements = TESTS / f"{name}_modules.txt"
+    directory = BUILD / f"python-{name}"
     copy = directory / requirements.name
     if not copy.is_file() or copy.read_bytes() != requirements.read_bytes():
         subprocess.run(["rm", "-rf", directory], check=True)
         pip_install(directory, "--only-binary", ":all:", "--requirement", requirements)
         copy.write_bytes(requirements.read_bytes())
     return directory
+
+
+def replay_page():
+    """The directory of replayweb.page, from npm; its scripts need no other packages."""
+    directory = BUILD / REPLAY_PAGE
+    if not (directory / "package" / "sw.js").is_file():
+        directory.mkdir(exist_ok=True)
+        subprocess.run(["npm", "pack", "--silent", REPLAY_PAGE], check=True, cwd=directory)
+        (tar,) = directory.glob("*.tgz")
+        subprocess.run(["tar", "-xzf", tar, "-C", directory], check=True)
+    return directory / "package"
 
 
 def build_wheel(directory):
@@ -47,28 +64,32 @@ def build_wheel(directory):
     return wheel
 
 
+def check_types(directory, environment):
+    check = ["/usr/bin/python3", "-m", "mypy", "--cache-dir", f"{directory}/mypy",
+             "--config-file", PACKAGE / "pyproject.toml"]
+    # The package, and an example against the installed one.
+    for sources in ([PACKAGE / "quire_archive"], (PACKAGE / "examples").glob("*.py")):
+        subprocess.run([*check, *sources], check=True, cwd=directory, env=environment)
+
+
 def main():
     quired, quire, *options = sys.argv[1:]
-    modules = latest_modules() if options == ["--latest"] else SOURCE / "build" / "python"
+    kind = options[0].removeprefix("--") if options else ""
+    modules = modules_of(kind) if kind else SOURCE / "build" / "python"
+    # The modules may be of another version than Debian's: they come after the wheel.
+    environment = {**os.environ, "QUIRED": quired, "QUIRE": quire, "PYTHONDONTWRITEBYTECODE": "1"}
+    if kind == "replay":
+        environment.update(QUIRE_HTTP=options[1], REPLAY_PAGE=replay_page())
     with tempfile.TemporaryDirectory() as directory:
         wheel = build_wheel(f"{directory}/one")
         if wheel.read_bytes() != build_wheel(f"{directory}/two").read_bytes():
             sys.exit("two builds of the wheel differ")
         pip_install(f"{directory}/site", "--no-index", wheel)
-        # The modules may be of another version than Debian's: they come after the wheel.
-        environment = {**os.environ, "QUIRED": quired, "QUIRE": quire,
-                       "PYTHONDONTWRITEBYTECODE": "1",
-                       "PYTHONPATH": f"{directory}/site:{modules}:{TESTS}"}
-        check = ["/usr/bin/python3", "-m", "mypy", "--cache-dir", f"{directory}/mypy",
-                 "--config-file", PACKAGE / "pyproject.toml"]
-        # The package, and an example against the installed one.
-        subprocess.run([*check, PACKAGE / "quire_archive"], check=True, cwd=directory,
-                       env=environment)
-        subprocess.run([*check, *(PACKAGE / "examples").glob("*.py")], check=True,
-                       cwd=directory, env=environment)
-        run = MODULES + (["ecosystem_test"] if options else [])
-        sys.exit(subprocess.run(["/usr/bin/python3", "-m", "unittest", *run], check=False,
-                                cwd=directory, env=environment).returncode)
+        environment["PYTHONPATH"] = f"{directory}/site:{modules}:{TESTS}"
+        if kind != "replay":
+            check_types(directory, environment)
+        sys.exit(subprocess.run(["/usr/bin/python3", "-m", "unittest", *TEST_MODULES[kind]],
+                                check=False, cwd=directory, env=environment).returncode)
 
 
 if __name__ == "__main__":

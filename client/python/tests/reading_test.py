@@ -308,6 +308,40 @@ class ReplacedArchiveTest(unittest.TestCase):
                 self.assertEqual(client["pages"].pinned().read("page"), b"state 2")
 
 
+class WithdrawnTest(unittest.TestCase):
+    """What is left of an archive with withdrawn documents is read as before."""
+
+    def test_withdrawn_documents(self):
+        documents = random_documents(60)
+        draw = random.Random(SEED + 9)
+        withdrawn = {name for name, _ in draw.sample(documents, 20)}
+        withdrawn |= {documents[0][0], documents[1][0], documents[-1][0]}
+        left = [(name, data) for name, data in documents if name not in withdrawn]
+        with tempfile.TemporaryDirectory() as directory:
+            write_corpus(documents, f"{directory}/pages")
+            rules = pathlib.Path(directory, "withdrawn")
+            rules.write_text("".join(f"pages id {name} {draw.choice(('exclude', 'block'))}\n"
+                                     for name in sorted(withdrawn)))
+            archive = build(pathlib.Path(directory, "pages.quire"), f"{directory}/pages.tar")
+            with LiveServer(QUIRED, [archive], "--withdrawn", rules) as server, \
+                    quire.connect(server.address) as client:
+                pages = client["pages"]
+                self.assertEqual([d.name for d in pages], [name for name, _ in left])
+                self.assertEqual([(d.name, data) for d, data in pages.scan()], left)
+                for answer in pages.get_many(name for name, _ in documents):
+                    if answer.key in withdrawn:
+                        self.assertIsInstance(answer.error, (quire.DocumentNotFound,
+                                                             quire.DocumentWithdrawn))
+                    else:
+                        self.assertEqual(answer.data, dict(left)[answer.key])
+
+                async def scan():
+                    async with quire.connect_async(server.address) as again:
+                        return await as_sync(again["pages"].scan())
+
+                self.assertEqual([(d.name, data) for d, data in asyncio.run(scan())], left)
+
+
 class TimeTest(unittest.TestCase):
     def test_periods(self):
         moment = datetime.datetime(2022, 6, 15, 12, 30, 45, tzinfo=datetime.timezone.utc)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the programs of this package share: options, messages, files."""
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+import tempfile
+from typing import IO, Callable, Iterator
+
+from .client import Client, connect
+from .errors import QuireError
+
+
+def add_connection_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of the program quire that say how to connect."""
+    group = parser.add_argument_group("connection")
+    group.add_argument("--server", metavar="ADDRESS",
+                       help="HOST:PORT or unix:PATH (default QUIRE_SERVER or 127.0.0.1:7420)")
+    group.add_argument("--tls", action="store_true", help="Encrypt the connection")
+    group.add_argument("--ca", metavar="FILE", help="Certificates to trust (QUIRE_CA)")
+    group.add_argument("--cert", metavar="FILE", help="Certificate of this client (QUIRE_CERT)")
+    group.add_argument("--key", metavar="FILE", help="Private key of --cert (QUIRE_KEY)")
+    group.add_argument("--tls-name", metavar="NAME",
+                       help="Name in the server's certificate if it differs from ADDRESS")
+    group.add_argument("--token-file", metavar="FILE", help="File with a token (QUIRE_TOKEN_FILE)")
+
+
+def connect_as(arguments: argparse.Namespace) -> Client:
+    """A client with these options."""
+    return connect(arguments.server, tls=arguments.tls, ca_file=arguments.ca,
+                   cert_file=arguments.cert, key_file=arguments.key,
+                   server_name=arguments.tls_name, token_file=arguments.token_file)
+
+
+def say(program: str, message: str) -> None:
+    """Prints a message to standard error."""
+    print(f"{program}: {message}", file=sys.stderr)
+
+
+def run_program(program: str, run: Callable[[], int]) -> int:
+    """The exit code of `run`; failures become a message and code 1."""
+    try:
+        code = run()
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # The reader of standard output has ended. Python must not write to it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except (QuireError, OSError, ValueError) as error:
+        say(program, str(error))
+        return 1
+
+
+def need_module(program: str, extra: str, error: ImportError) -> int:
+    """Says how to install a module that is missing; returns the exit code."""
+    say(program, f"needs the module {error.name}; install quire-archive[{extra}]")
+    return 1
+
+
+@contextlib.contextmanager
+def replaced_file(path: str) -> Iterator[IO[bytes]]:
+    """A new file that replaces `path` on a clean exit: written aside, synced, renamed."""
+    directory, name = os.path.split(path)
+    directory = directory or "."
+    descriptor, aside = tempfile.mkstemp(prefix=f".{name}.", dir=directory)
+    try:
+        with open(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fchmod(file.fileno(), 0o666 & ~_umask())
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(aside)
+        raise
+    sync_directory(directory)
+
+
+def sync_directory(path: str) -> None:
+    """Makes the names of a directory durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

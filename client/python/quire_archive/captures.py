@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures of a crawl, as lines of a CDXJ index over its logical space.
+
+A line has the keys of cdxj-indexer: SURT of the URL, time, then url, mime, status,
+digest, length, offset and filename as JSON. Indexed are responses, revisits, resources
+and conversions that have a capture time. The digest is the record's WARC-Payload-Digest;
+a record without one has none here. POST requests are keyed by their URL alone.
+
+Needs the module surt (extra `web`).
+"""
+from __future__ import annotations
+
+import collections
+import datetime
+import heapq
+import itertools
+import re
+import tempfile
+from json.encoder import encode_basestring_ascii as quote_json
+from typing import IO, Any, Callable, Deque, Dict, Iterable, Iterator, List, NamedTuple, Optional
+
+from surt import surt
+
+from .client import Archive
+from .errors import QuireError
+from .records import Document, Span
+
+INDEXED_TYPES = frozenset(("response", "revisit", "resource", "conversion"))
+# Size of what is read of each record first. Longer headers are read again.
+HEAD_SIZE = 2 << 10
+# Bound on the header of a record, as of quired build.
+HEADER_SIZE_MAX = 1 << 20
+_LONG_HEAD_SIZES = (16 << 10, 128 << 10, HEADER_SIZE_MAX + 64)
+# Size of lines sorted in memory; more are sorted in temporary files.
+SORT_SIZE_MAX = 64 << 20
+
+_DIGEST = re.compile(rb"\nwarc-payload-digest[ \t]*:[ \t]*([!-~]+)", re.IGNORECASE)
+# As most write it: found many times as fast.
+_USUAL_DIGEST = b"\nWARC-Payload-Digest: "
+_STATUS = re.compile(rb"HTTP/\d+(?:\.\d+)?[ \t]+(\d{3})(?!\d)")
+_EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
+_DAY_SECONDS = 86_400
+# Years 1 to 9999.
+_TIME_MS_MIN = (1 - _EPOCH_DAY) * _DAY_SECONDS * 1000
+_TIME_MS_END = (datetime.date.max.toordinal() + 1 - _EPOCH_DAY) * _DAY_SECONDS * 1000
+
+
+# --- Keys.
+
+_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+# URLs that need no more than what surt_key() does with them.
+_PLAIN_URL = re.compile(
+    rf"https?://(?:www[0-9]*\.)?((?:{_LABEL}\.)*[a-z](?:[a-z0-9-]{{0,61}}[a-z0-9])?)"
+    r"((?:/(?![./])[A-Za-z0-9_~,:@+!*'$&=.-]+)*)/?(?:\?([A-Za-z0-9_.~,:@+!*/=&-]*))?", re.ASCII)
+_NOT_PRINTABLE = re.compile(r"[^!-~]")
+_SESSION = re.compile(r"sid|session|cfid|cftoken", re.IGNORECASE)
+
+
+def surt_key(url: str) -> str:
+    """The key of a URL: that of surt(), many times as fast for plain URLs."""
+    match = _PLAIN_URL.fullmatch(url)
+    if match is None:
+        return _general_key(url)
+    host, path, query = match.groups()
+    if "." in host:
+        host = ",".join(host.split(".")[::-1])
+    key = f"{host}){path.lower() or '/'}"
+    if not query:
+        return key
+    if _SESSION.search(query):
+        return _general_key(url)
+    query = query.lower()
+    if "&" in query:
+        query = "&".join("=".join(part) for part in sorted(
+            part.split("=", 1) for part in query.split("&")))
+    return f"{key}?{query}"
+
+
+def _general_key(url: str) -> str:
+    try:
+        key: str = surt(url)
+    except Exception:  # pylint: disable=broad-except
+        # It raises various errors for what is not a URL.
+        key = url
+    return _NOT_PRINTABLE.sub(_escape, key)
+
+
+def _escape(match: "re.Match[str]") -> str:
+    return "".join(f"%{byte:02x}" for byte in match.group().encode("utf-8", "surrogateescape"))
+
+
+_day_texts: Dict[int, str] = {}
+
+
+def timestamp(capture_time_ms: int) -> str:
+    """14 digits in UTC. REQUIRES: is_indexed()."""
+    day, second = divmod(capture_time_ms // 1000, _DAY_SECONDS)
+    text = _day_texts.get(day)
+    if text is None:
+        date = datetime.date.fromordinal(_EPOCH_DAY + day)
+        if len(_day_texts) >= 100_000:
+            _day_texts.clear()
+        text = _day_texts[day] = f"{date.year:04}{date.month:02}{date.day:02}"
+    minute, second = divmod(second, 60)
+    hour, minute = divmod(minute, 60)
+    return f"{text}{hour:02}{minute:02}{second:02}"
+
+
+# --- Captures.
+
+class Capture(NamedTuple):
+    """A record that the index names."""
+
+    document: Document
+    # 14 digits.
+    time: str
+    # None: the record has none.
+    media_type: Optional[str]
+    status: Optional[str]
+    digest: Optional[str]
+    # True for a record of an ARC file.
+    is_arc: bool
+
+    def line(self, file_name: str) -> str:
+        """The line of the index, with its end."""
+        document = self.document
+        url = document.name
+        fields = f'{{"url": {quote_json(url)}'
+        if self.media_type:
+            fields += f', "mime": {quote_json(self.media_type)}'
+        if self.status:
+            fields += f', "status": "{self.status}"'
+        if self.digest:
+            fields += f', "digest": {quote_json(self.digest)}'
+        return (f'{surt_key(url)} {self.time} {fields}, "length": "{document.size}", '
+                f'"offset": "{document.offset}", "filename": {quote_json(file_name)}}}\n')
+
+
+def is_indexed(document: Document) -> bool:
+    """True for a record that is a capture."""
+    time = document.capture_time_ms
+    return (document.record_type in INDEXED_TYPES and time is not None
+            and _TIME_MS_MIN <= time < _TIME_MS_END)
+
+
+def _header_size(head: bytes) -> int:
+    """Size of a WARC header with the empty line that ends it; 0 if it does not end."""
+    end = head.find(b"\n\r\n")
+    bare = head.find(b"\n\n", 0, end if end >= 0 else len(head))
+    return bare + 2 if bare >= 0 else end + 3 if end >= 0 else 0
+
+
+def make_capture(document: Document, head: bytes) -> Optional[Capture]:
+    """The capture whose record begins with `head`; None if more of it is needed.
+
+    REQUIRES: is_indexed(document).
+    """
+    kind = document.record_type
+    is_arc = head[:5] != b"WARC/"
+    block = head.find(b"\n") + 1 if is_arc else _header_size(head)
+    if not block or (len(head) < block + 16 and len(head) < document.size):
+        return None
+    assert document.capture_time_ms is not None
+    usual = max(0, head.find(_USUAL_DIGEST, 0, block))
+    digest = None if is_arc else _DIGEST.search(head, usual, block)
+    status = _STATUS.match(head, block) if kind in ("response", "revisit") else None
+    return Capture(document, timestamp(document.capture_time_ms),
+                   "warc/revisit" if kind == "revisit" else document.media_type,
+                   status and status.group(1).decode(), digest and digest.group(1).decode(),
+                   is_arc)
+
+
+class Malformed(ValueError):
+    """A record without the end of its header."""
+
+    def __init__(self, document: Document) -> None:
+        super().__init__(f"record {document.ordinal} ({document.name!r}): its header must end "
+                         "within 1 MiB and does not; the archive is not of a crawl, or damaged")
+
+
+def read_captures(archive: Archive) -> Iterator[Capture]:
+    """The captures of an archive, in its order. Reads the heads of their records in batches.
+
+    Raises QuireError, naming the record, if one cannot be read.
+    """
+    wanted: Deque[Document] = collections.deque()
+
+    def spans() -> Iterator[Span]:
+        for document in archive:
+            if is_indexed(document):
+                wanted.append(document)
+                yield Span(document.offset, min(document.size, HEAD_SIZE))
+
+    for answer in archive.get_many(spans()):
+        document = wanted.popleft()
+        if answer.error is not None:
+            raise QuireError(f"record {document.ordinal} ({document.name!r}): {answer.error}",
+                             code=answer.error.code, reason=answer.error.reason)
+        capture = make_capture(document, answer.data)
+        for size in _LONG_HEAD_SIZES:
+            if capture is not None:
+                break
+            capture = make_capture(
+                document, archive.read_range(document.offset, min(document.size, size)))
+        if capture is None:
+            raise Malformed(document)
+        yield capture
+
+
+# --- Sorting.
+
+class LineSorter:
+    """Sorts lines by their bytes, in temporary files once there are many.
+
+    A context manager, which removes the files. Thread-compatible.
+    """
+
+    def __init__(self, size_max: int = SORT_SIZE_MAX) -> None:
+        self._size_max = size_max
+        self._lines: List[bytes] = []
+        self._size = 0
+        self._files: List[IO[bytes]] = []
+
+    def __enter__(self) -> "LineSorter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files:
+            file.close()
+
+    def add(self, line: bytes) -> None:
+        """Adds a line, with its end."""
+        self._lines.append(line)
+        self._size += len(line)
+        if self._size > self._size_max:
+            self._spill()
+
+    def sorted(self) -> Iterator[bytes]:
+        """All lines, once."""
+        self._lines.sort()
+        for file in self._files:
+            file.seek(0)
+        return heapq.merge(*self._files, self._lines)
+
+    def _spill(self) -> None:
+        self._lines.sort()
+        file = tempfile.TemporaryFile()  # pylint: disable=consider-using-with
+        self._files.append(file)
+        file.writelines(self._lines)
+        self._lines = []
+        self._size = 0
+
+
+def write_index(captures: Iterable[Capture], file_name: str,
+                write: Callable[[bytes], Any]) -> int:
+    """Writes the sorted index of `captures`; returns their number."""
+    count = 0
+    with LineSorter() as sorter:
+        for capture in captures:
+            sorter.add(capture.line(file_name).encode())
+            count += 1
+        lines = sorter.sorted()
+        while block := b"".join(itertools.islice(lines, 1000)):
+            write(block)
+    return count

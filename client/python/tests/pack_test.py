@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""quire-pack: what pyarrow and libzim wrote comes back from an archive."""
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import pyarrow
+import pyarrow.parquet
+from libzim.writer import Creator, Hint, Item, StringProvider
+
+import quire_archive as quire
+from package_harness import LiveServer, QUIRED, SEED
+
+ROWS = 3000
+
+
+def pack(*arguments):
+    """Runs the program; returns it with its output."""
+    return subprocess.run([sys.executable, "-m", "quire_archive.pack", *map(str, arguments)],
+                          check=False, capture_output=True)
+
+
+def build_from(out, packed, *options):
+    subprocess.run([QUIRED, "build", "--quiet", "-o", out, *options, "-"], check=True,
+                   input=packed)
+    return out
+
+
+def documents_of(archive_path):
+    with LiveServer(QUIRED, [archive_path]) as server, \
+            quire.connect(server.address) as client:
+        (info,) = client.archives()
+        return [(document.id, data) for document, data in client[info.name].scan()]
+
+
+class ZimItem(Item):
+    def __init__(self, path, data, kind):
+        super().__init__()
+        self._path, self._data, self._kind = path, data, kind
+
+    def get_path(self):
+        return self._path
+
+    def get_title(self):
+        return f"Title of {self._path}"
+
+    def get_mimetype(self):
+        return self._kind
+
+    def get_contentprovider(self):
+        return StringProvider(self._data)
+
+    def get_hints(self):
+        return {Hint.FRONT_ARTICLE: self._kind == "text/html"}
+
+
+class PackTest(unittest.TestCase):
+    def setUp(self):
+        self.directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def write_rows(self, name, **columns):
+        path = self.directory / name
+        pyarrow.parquet.write_table(pyarrow.table(columns), path, row_group_size=700)
+        return path
+
+    def test_rows_of_any_bytes(self):
+        draw = random.Random(SEED)
+        ids = [f"d/{number % 7}/".encode() + draw.choice((
+            b"%d" % number, b"x" * 300 + b"%d" % number, f"\u00e4\u20ac {number}".encode(),
+            b"\xff\xfe%d" % number, b"a//b/../%d" % number, b"http://h/?q=%d#f" % number))
+            for number in range(ROWS)]
+        ids[0], ids[1] = b"/absolute", b"a/./dot"
+        texts = [draw.randbytes(draw.choice((0, 1, 100, 20_000))) for _ in ids]
+        one = self.write_rows("one.parquet", key=ids[:2000], other=list(range(2000)),
+                              text=texts[:2000])
+        two = self.write_rows("two.parquet", text=texts[2000:], key=ids[2000:])
+        done = pack("parquet", one, two, "--id", "key", "--text", "text")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr, b"quire-pack: 3000 documents, 0 left out\n")
+        found = documents_of(build_from(self.directory / "rows.quire", done.stdout))
+        self.assertEqual(found, list(zip(ids, texts)))
+
+    def test_kinds_of_columns(self):
+        for values, expected in (
+                (["a", "\u00e4"], [b"a", "\u00e4".encode()]),
+                (pyarrow.array(["a", "b"], pyarrow.large_string()), [b"a", b"b"]),
+                (pyarrow.array([-3, 2**40], pyarrow.int64()), [b"-3", b"1099511627776"]),
+                (pyarrow.array([7, 8], pyarrow.uint8()), [b"7", b"8"])):
+            path = self.write_rows("kinds.parquet", key=values, text=["x", "y"])
+            done = pack("parquet", path, "--id", "key", "--text", "text")
+            found = documents_of(build_from(self.directory / "kinds.quire", done.stdout,
+                                            "--force"))
+            self.assertEqual(found, list(zip(expected, [b"x", b"y"])))
+
+    def test_rows_that_are_left_out(self):
+        path = self.write_rows("holes.parquet", key=["a", None, "b", "", "c/", "d\0e", "./f"] + [None] * 20,
+                               text=["1", "2", None, "4", "5", "6", "7"] + ["8"] * 20)
+        done = pack("parquet", path, "--id", "key", "--text", "text")
+        self.assertEqual(done.returncode, 1)
+        said = done.stderr.decode().splitlines()
+        self.assertEqual(len(said), 11)
+        for line, (row, fault) in zip(said, ((1, "its id is null"), (2, "its text is null"),
+                                             (3, "its id is empty"), (4, "ends with a slash"),
+                                             (5, "NUL"), (6, "begins with ./"))):
+            self.assertIn(f"row {row}", line)
+            self.assertIn(fault, line)
+        self.assertEqual(said[-1], "quire-pack: 1 documents, 26 left out")
+        self.assertEqual(documents_of(build_from(self.directory / "a.quire", done.stdout)),
+                         [(b"a", b"1")])
+
+    def test_lines(self):
+        ids = ["http://example.org/", "./", "\u20ac\n\"\\", "plain"]
+        path = self.write_rows("lines.parquet", key=ids, text=["a\nb", "", "\u00e4\0", "x" * 70_000])
+        done = pack("parquet", path, "--id", "key", "--text", "text", "--format", "lines")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = documents_of(build_from(self.directory / "lines.quire", done.stdout, "--split", "lines",
+                                        "--id-field", "id", "--text-field", "text"))
+        self.assertEqual(found, [(key.encode(), text) for key, text in zip(
+            ids, (b"a\nb", b"", "\u00e4\0".encode(), b"x" * 70_000))])
+        binary = self.write_rows("binary.parquet", key=[b"\xff", b"a", b""],
+                                 text=[b"a", b"\xff", b"a"])
+        done = pack("parquet", binary, "--id", "key", "--text", "text", "--format", "lines")
+        self.assertEqual((done.returncode, done.stdout), (1, b""))
+        self.assertIn(b"its id is not UTF-8", done.stderr)
+        self.assertIn(b"its text is not UTF-8", done.stderr)
+        self.assertIn(b"its id is empty", done.stderr)
+
+    def test_zim(self):
+        draw = random.Random(SEED)
+        entries = {f"A/page {number}.html": (draw.randbytes(draw.choice((1, 5000))), "text/html")
+                   for number in range(200)}
+        entries["I/\u00e4.png"] = (draw.randbytes(300_000), "image/png")
+        entries["empty"] = (b"", "text/plain")
+        path = self.directory / "wiki.zim"
+        creator = Creator(str(path))
+        creator.config_indexing(False, "en")
+        with creator:
+            for name, (data, kind) in entries.items():
+                creator.add_item(ZimItem(name, data, kind))
+            creator.add_redirection("A/old.html", "Old", "A/page 0.html", {})
+            creator.add_metadata("Title", b"A wiki", "text/plain;charset=utf-8")
+        done = pack("zim", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"202 documents, 0 left out, 1 redirects", done.stderr)
+        found = documents_of(build_from(self.directory / "wiki.quire", done.stdout))
+        self.assertEqual(dict(found), {name.encode(): data for name, (data, _) in entries.items()})
+
+    def test_what_is_no_input(self):
+        path = self.write_rows("rows.parquet", key=["a"], text=["x"], number=[1.5])
+        (self.directory / "junk").write_bytes(b"junk")
+        for arguments, message in (
+                (("parquet", path, "--id", "nokey", "--text", "text"), "key, text, number"),
+                (("parquet", path, "--id", "number", "--text", "text"), "double"),
+                (("parquet", path, "--id", "key", "--text", "number"), "double"),
+                (("parquet", self.directory / "junk", "--id", "a", "--text", "b"), "not a Parquet"),
+                (("zim", self.directory / "junk"), "not a ZIM"),
+                (("zim", self.directory / "absent"), "absent")):
+            done = pack(*arguments)
+            self.assertEqual(done.returncode, 1, arguments)
+            self.assertIn(message, done.stderr.decode())
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

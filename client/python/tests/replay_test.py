@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A crawl made by warcio, replayed from an archive by pywb and by replayweb.page in Chromium;
+and its .warc.gz, kept as it is, with an index that names offsets in it.
+
+Second opinions on the indexes: cdxj-indexer, wacz validate, unzip.
+
+Environment: QUIRE_HTTP is the gateway; REPLAY_PAGE the directory of the npm package
+replaywebpage.
+"""
+import gzip
+import http.server
+import io
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import urllib.error
+import urllib.request
+import warnings
+import zlib
+
+from PIL import Image
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+from warcio.archiveiterator import ArchiveIterator
+from warcio.statusandheaders import StatusAndHeaders
+from warcio.warcwriter import WARCWriter
+
+import quire_archive as quire
+from quire_archive import web
+from package_harness import LiveServer, QUIRED, SEED, build
+# pylint: disable=wrong-import-order
+from live_gateway import LiveGateway
+
+QUIRE_HTTP = os.environ["QUIRE_HTTP"]
+REPLAY_PAGE = pathlib.Path(os.environ["REPLAY_PAGE"])
+PATIENCE_SECONDS = 90
+SITE = "http://crawled.example/"
+BACKGROUND, BOX, PICTURE = (10, 120, 200), (250, 230, 20), (200, 30, 40)
+OTHER_PAGES = 3000
+
+PAGE = b"""<!doctype html><html><head><title>A crawled page</title>
+<link rel="stylesheet" href="/style.css"></head>
+<body><p id="text">Text of the page</p><p id="script">no script</p><p id="moved">no redirect</p>
+<p id="missing">nothing missing</p><div id="box"></div><img id="picture" src="picture.png">
+<script src="script.js"></script></body></html>"""
+STYLE = (f"body {{ background: rgb{BACKGROUND}; margin: 0 }}\n#box {{ background: rgb{BOX}; "
+         "width: 200px; height: 100px }\nimg { width: 200px; height: 100px }\n").encode()
+SCRIPT = b"""document.getElementById("script").textContent = "script ran";
+fetch("/moved").then((r) => r.text()).then((text) => {
+  document.getElementById("moved").textContent = text; });
+fetch("/missing").then((r) => r.text().then((text) => {
+  document.getElementById("missing").textContent = r.status + " " + text; }));"""
+
+
+def make_picture():
+    """A PNG of one colour."""
+    def chunk(kind, data):
+        return (struct.pack(">I", len(data)) + kind + data
+                + struct.pack(">I", zlib.crc32(kind + data)))
+    rows = b"".join(b"\0" + bytes(PICTURE) * 8 for _ in range(8))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 8, 8, 8, 2, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def chunked(body, size=50):
+    return b"".join(b"%x\r\n%s\r\n" % (len(body[at:at + size]), body[at:at + size])
+                    for at in range(0, len(body), size)) + b"0\r\n\r\n"
+
+
+def write_crawl(path):
+    """Writes a .warc.gz as a crawler that uses warcio does."""
+    with open(path, "wb") as file, warnings.catch_warnings():
+        # warcio leaves its buffers to the garbage collector.
+        warnings.simplefilter("ignore", ResourceWarning)
+        writer = WARCWriter(file, gzip=True)
+
+        def add(name, status, headers, body):
+            headers = StatusAndHeaders(status, headers, protocol="HTTP/1.1")
+            writer.write_record(writer.create_warc_record(
+                SITE + name, "response", payload=io.BytesIO(body), http_headers=headers,
+                warc_headers_dict={"WARC-Date": "2021-06-15T12:30:45Z"}))
+
+        add("", "200 OK", [("Content-Type", "text/html; charset=utf-8"),
+                           ("Content-Encoding", "gzip"), ("Transfer-Encoding", "chunked")],
+            chunked(gzip.compress(PAGE)))
+        add("style.css", "200 OK", [("Content-Type", "text/css")], STYLE)
+        add("script.js", "200 OK", [("Content-Type", "text/javascript")], SCRIPT)
+        add("picture.png", "200 OK", [("Content-Type", "image/png")], make_picture())
+        add("moved", "302 Found", [("Location", SITE + "arrived"), ("Content-Length", "0")], b"")
+        add("arrived", "200 OK", [("Content-Type", "text/plain")], b"arrived by redirect")
+        add("missing", "404 Not Found", [("Content-Type", "text/plain")], b"is gone")
+        for number in range(OTHER_PAGES):
+            add(f"other/{number}?n={number}", "200 OK", [("Content-Type", "text/html")],
+                b"<p>page %d</p>" % number)
+
+
+def cdxj_indexer(warc):
+    """Its sorted index of a file."""
+    return subprocess.run(
+        [sys.executable, "-c", "from cdxj_indexer.main import main; main()", "-s",
+         "--records", "response,revisit,resource,conversion", warc],
+        check=True, capture_output=True, text=True).stdout
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def wait_for(url):
+    end = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as answer:
+                return answer.read()
+        except (urllib.error.URLError, ConnectionError):
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.2)
+
+
+def start_browser(profile):
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                 "--no-first-run", "--disable-background-networking", "--force-color-profile=srgb",
+                 "--window-size=1000,800", f"--user-data-dir={profile}",
+                 # Nothing but this machine.
+                 "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"):
+        options.add_argument(flag)
+    return webdriver.Chrome(options=options,
+                            service=webdriver.ChromeService(shutil.which("chromedriver")))
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+class ReplayTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.files = cls.directory / "files"
+        cls.files.mkdir()
+        kept = cls.directory / "kept"
+        kept.mkdir()
+        cls.warc = kept / "crawl.warc.gz"
+        write_crawl(cls.warc)
+        cls.server = cls.enterClassContext(LiveServer(QUIRED, [
+            build(cls.directory / "web.quire", cls.warc),
+            # The file as it is, stored inflated.
+            build(cls.directory / "kept.quire", "--inflate", "auto", kept)]))
+        with quire.connect(cls.server.address) as client:
+            cls.uuids = {name: client[name].info().uuid for name in ("web", "kept")}
+        for arguments in (["cdxj", "web", "-o", f"{cls.directory}/web.cdxj"],
+                          ["wacz", "web", "--dir", str(cls.files)]):
+            assert web.main([*arguments, "--server", cls.server.address]) == 0
+        cls.gateway = cls.enterClassContext(LiveGateway(
+            QUIRE_HTTP, cls.server.address, "--files", cls.files, "--allow-origin", "*"))
+        cls.browser = start_browser(cls.directory / "profile")
+        cls.addClassCleanup(cls.browser.quit)
+
+    # --- What a page looks like.
+
+    def shown(self, name):
+        return self.browser.find_element(By.ID, name).text
+
+    def wait_for_page(self):
+        WebDriverWait(self.browser, PATIENCE_SECONDS, ignored_exceptions=[Exception]).until(
+            lambda _: self.shown("missing") == "404 is gone"
+            and self.shown("moved") == "arrived by redirect")
+
+    def check_page(self):
+        self.assertEqual(self.shown("text"), "Text of the page")
+        self.assertEqual(self.shown("script"), "script ran")
+
+    def colours(self, name):
+        """Those of the element in a screenshot of its own."""
+        picture = Image.open(io.BytesIO(
+            self.browser.find_element(By.ID, name).screenshot_as_png)).convert("RGB")
+        return {colour for _, colour in picture.crop(
+            (2, 2, picture.width - 2, picture.height - 2)).getcolors()}
+
+    # --- Tests.
+
+    def path_of(self, archive):
+        """The URL that precedes the filename of an index."""
+        return f"{self.gateway.url}/v1/{archive}@{self.uuids[archive]}/"
+
+    def test_pywb(self):
+        port = free_port()
+        (self.directory / "kept.cdxj").write_text(cdxj_indexer(self.warc))
+        collections = {
+            "web": {"index_paths": f"{self.directory}/web.cdxj",
+                    "archive_paths": self.path_of("web")},
+            # An index that was there before the archive.
+            "kept": {"index_paths": f"{self.directory}/kept.cdxj",
+                     "archive_paths": self.path_of("kept") + "doc/"}}
+        (self.directory / "config.yaml").write_text(json.dumps(
+            {"framed_replay": False, "collections": collections}))
+        with open(self.directory / "pywb.log", "wb") as log, subprocess.Popen(
+                [sys.executable, "-c", "from pywb.apps.cli import wayback; wayback()", "-b",
+                 "127.0.0.1", "-p", str(port), "-d", self.directory],
+                cwd=self.directory, stdout=log, stderr=log) as pywb:
+            try:
+                wait_for(f"http://127.0.0.1:{port}/")
+                for name in collections:
+                    self.check_pywb(f"http://127.0.0.1:{port}/{name}/")
+            except BaseException:
+                print((self.directory / "pywb.log").read_text()[-5000:], file=sys.stderr)
+                raise
+            finally:
+                pywb.terminate()
+
+    def check_pywb(self, root):
+        # The bytes of the crawl, not rewritten.
+        for name, body in (("", PAGE), ("style.css", STYLE), ("picture.png", make_picture()),
+                           ("arrived", b"arrived by redirect")):
+            found = wait_for(f"{root}20210615123045id_/{SITE}{name}")
+            if found[:2] == b"\x1f\x8b":
+                found = gzip.decompress(found)
+            self.assertEqual(found, body, name)
+        with self.assertRaises(urllib.error.HTTPError) as raised:
+            urllib.request.urlopen(f"{root}2021id_/{SITE}missing")
+        self.assertEqual((raised.exception.code, raised.exception.read()), (404, b"is gone"))
+        self.browser.get(f"{root}2021/{SITE}")
+        self.wait_for_page()
+        self.check_page()
+        for name, colour in (("box", BOX), ("picture", PICTURE), ("text", BACKGROUND)):
+            self.assertIn(colour, self.colours(name))
+        self.assertEqual(self.colours("box"), {BOX})
+
+    def test_warcio_reads_ranges_of_a_file_that_is_kept(self):
+        url = self.path_of("kept") + "doc/crawl.warc.gz"
+        self.assertEqual(wait_for(url), self.warc.read_bytes())
+        for line in random.Random(SEED).sample(cdxj_indexer(self.warc).splitlines(), 50):
+            fields = json.loads(line[line.index("{"):])
+            begin, end = int(fields["offset"]), int(fields["offset"]) + int(fields["length"])
+            found = wait_for(urllib.request.Request(
+                url, headers={"Range": f"bytes={begin}-{end - 1}"}))
+            (record,) = ArchiveIterator(io.BytesIO(found), check_digests="raise")
+            self.assertEqual(record.rec_headers["WARC-Target-URI"], fields["url"])
+            record.content_stream().read()
+
+    def test_replay_page(self):
+        site = self.directory / "site"
+        (site / "replay").mkdir(parents=True)
+        shutil.copy(REPLAY_PAGE / "ui.js", site)
+        shutil.copy(REPLAY_PAGE / "sw.js", site / "replay")
+        (site / "index.html").write_text(
+            '<!doctype html><script src="ui.js"></script><replay-web-page '
+            f'source="{self.gateway.url}/files/web.wacz" url="{SITE}" replayBase="replay/" '
+            'embed="replayonly" style="height: 700px"></replay-web-page>')
+        server = http.server.ThreadingHTTPServer(
+            ("127.0.0.1", 0), lambda *rest: QuietHandler(*rest, directory=site))
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        self.browser.get(f"http://127.0.0.1:{server.server_port}/index.html")
+        try:
+            WebDriverWait(self.browser, PATIENCE_SECONDS).until(lambda _: self.enter_frames())
+            self.wait_for_page()
+            self.check_page()
+            self.assertEqual(self.colours("box"), {BOX})
+            self.assertEqual(self.colours("picture"), {PICTURE})
+        finally:
+            self.browser.switch_to.default_content()
+
+    def enter_frames(self):
+        """Enters the innermost frame, through shadow roots; True if the page is in it."""
+        self.browser.switch_to.default_content()
+        for _ in range(5):
+            frame = self.browser.execute_script("""
+                const find = (root) => {
+                  for (const node of root.querySelectorAll("*")) {
+                    if (node.tagName === "IFRAME") return node;
+                    const found = node.shadowRoot && find(node.shadowRoot);
+                    if (found) return found;
+                  }
+                  return null;
+                };
+                return find(document);""")
+            if frame is None:
+                break
+            self.browser.switch_to.frame(frame)
+        return bool(self.browser.find_elements(By.ID, "missing"))
+
+    def download(self):
+        path = self.directory / "whole.wacz"
+        with urllib.request.urlopen(f"{self.gateway.url}/files/web.wacz") as answer:
+            path.write_bytes(answer.read())
+        return path
+
+    def test_second_opinions_on_the_wacz(self):
+        path = self.download()
+        subprocess.run(["unzip", "-tqq", path], check=True)
+        said = subprocess.run(
+            [sys.executable, "-c", "from wacz.main import main; raise SystemExit(main())",
+             "validate", "-f", path], check=False, capture_output=True, text=True)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertIn("validation succeeded", said.stdout.lower(), said.stderr)
+
+    def test_cdxj_indexer_agrees(self):
+        warc = self.directory / "space"
+        with urllib.request.urlopen(f"{self.gateway.url}/v1/web/space") as answer:
+            warc.write_bytes(answer.read())
+        # It does not count the two line ends after an uncompressed record.
+        expected = re.sub(r'(?<="length": ")\d+', lambda match: str(int(match[0]) + 4),
+                          cdxj_indexer(warc))
+        self.assertEqual((self.directory / "web.cdxj").read_text(), expected)
+
+
+if __name__ == "__main__":
+    unittest.main()

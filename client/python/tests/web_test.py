@@ -1,0 +1,393 @@
+# SPDX-License-Identifier: Apache-2.0
+"""quire-web: keys, indexes and WACZ of a crawl, read by warcio, zipfile, unzip and quired."""
+import contextlib
+import gzip
+import hashlib
+import io
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+from surt import surt
+from warcio.archiveiterator import ArchiveIterator
+
+import quire_archive as quire
+from quire_archive import captures, wacz, web
+from package_harness import LiveServer, QUIRED, SEED, build
+# pylint: disable=wrong-import-order
+from crawl_test import Crawl
+
+SITE = "http://www.example.org/"
+PAGES = 1500
+URL_COUNT = 20_000
+
+
+def plain_url(draw):
+    """A URL as most are, or nearly."""
+    pick = draw.choice
+    host = ".".join(pick(("www", "www1", "example", "a-b", "x" * 63, "1and1", "uk"))
+                    for _ in range(draw.randint(0, 3)))
+    host += ("." if host else "") + pick(("com", "org", "co.uk", "localhost", "www", "x1"))
+    path = "".join("/" + pick(("a", "Page.HTML", "~u", "a,b", "v=1", "x;y", "x.aspx", "", ".", "a..b"))
+                   for _ in range(draw.randint(0, 4)))
+    query = "&".join(pick(("a", "B", "sid", "")) + pick(("", "=", "=2", "=A/b", "=1=0"))
+                     for _ in range(draw.randint(0, 4)))
+    return pick(("http://", "https://")) + host + path + pick(("", "/")) + (
+        pick(("", "?")) + query)
+
+
+def random_url(draw):
+    """A URL of parts that canonicalisation treats in many ways."""
+    pick = draw.choice
+    if draw.random() < 0.5:
+        return plain_url(draw)
+    scheme = pick(("http://", "http://", "https://", "HTTP://", "ftp://", "http:/", "dns:", "urn:"))
+    user = pick(("",) * 12 + ("user@", "user:word@"))
+    host = ".".join(draw.choices(
+        ("www", "www2", "com", "org", "example", "EXAMPLE", "a-b", "-a", "b-", "x_y", "1", "127",
+         "co", "uk", "xn--bcher-kva", "b\u00fccher", "a" * 63, "a" * 64), k=pick((1, 2, 2, 3, 3, 4))))
+    if host.replace(".", "").isdigit():
+        # Not to be looked up.
+        host += ".org"
+    port = pick(("",) * 9 + (":80", ":443", ":8080", ":"))
+    pieces = ("a", "B", "page.html", "..", ".", "", ".x", "%41", "%2F", "%zz", "a b", "\u00e4", "~u",
+              "(s)", "(A(012345678901234567890123))", "x.aspx", "jsessionid=1", "a;jsessionid="
+              + "0" * 32, "*", "!", "'", '"', "<>", "|", "^", "a,b", "c:d", "e@f", "$", "+", "&", "=")
+    path = "".join("/" + pick(pieces) for _ in range(pick((0, 1, 1, 2, 2, 3, 4))))
+    names = ("a", "b", "B", "sid", "PHPSESSID", "jsessionid", "cfid", "cftoken", "ASPSESSIONIDABCDEFGH",
+             "x%20", "\u00fc", "", "z?")
+    query = "&".join(
+        pick(names) + pick(("", "=", "=1", "=A", "==", "=" + "0" * 32, "=a/b", "=a+b", "=%26", "=a|b"))
+        for _ in range(pick((0, 0, 1, 2, 3))))
+    return (scheme + user + host + port + path + pick(("", "", "?")) + ("?" + query if query else "")
+            + pick(("",) * 8 + ("#part", "#", " ", "\t")))
+
+
+class KeysTest(unittest.TestCase):
+    def test_keys_are_those_of_surt(self):
+        draw = random.Random(SEED)
+        plain = 0
+        for _ in range(URL_COUNT):
+            url = random_url(draw)
+            try:
+                expected = surt(url)
+            except Exception:  # pylint: disable=broad-except
+                continue
+            key = captures.surt_key(url)
+            if "\0" not in expected and " " not in expected:
+                self.assertEqual(key, expected, f"seed {SEED}: {url!r}")
+            # pylint: disable=protected-access
+            plain += captures._PLAIN_URL.fullmatch(url) is not None
+        self.assertGreater(plain, URL_COUNT // 20)
+
+    def test_a_key_has_no_blanks(self):
+        for url in ("not a url", "http://[", "", "a\tb", "\n", "http://h/\udcff", "\udcff \u20ac"):
+            self.assertRegex(captures.surt_key(url), r"\A[!-~]*\Z")
+
+    def test_an_id_that_is_not_utf_8(self):
+        document = quire.Document()
+        document.ordinal, document.id, document.offset, document.size = 1, b"http://h/\xff \n", 5, 7
+        document.capture_time_ms, document.media_type = 0, None
+        document.record_type = "resource"
+        line = captures.make_capture(document, b"WARC/1.0\r\n\r\n").line("space").encode()
+        self.assertEqual(line.count(b"\n"), 1)
+        self.assertEqual(json.loads(line[line.index(b"{"):])["url"].encode(
+            "utf-8", "surrogateescape"), document.id)
+
+    def test_times(self):
+        for milliseconds, text in ((0, "19700101000000"), (-1, "19691231235959"),
+                                   (951_782_399_999, "20000228235959"),
+                                   (253_402_300_799_999, "99991231235959"),
+                                   (-62_135_596_800_000, "00010101000000")):
+            self.assertEqual(captures.timestamp(milliseconds), text)
+
+
+class HeadTest(unittest.TestCase):
+    def test_any_bytes(self):
+        """A head is enough, or more of it is asked for; the answer is that of the whole."""
+        draw = random.Random(SEED)
+        record = (b"WARC/1.1\r\nWARC-Type: response\r\nWARC-Payload-Digest: sha1:ABC\r\n"
+                  b"Content-Type: application/http\r\n\r\nHTTP/1.1 404 Gone\r\nA: b\r\n\r\nx")
+        document = quire.Document()
+        document.ordinal, document.id, document.offset = 1, b"http://h/", 5
+        document.capture_time_ms, document.media_type = 0, None
+        found = set()
+        for _ in range(5000):
+            data = bytearray(record)
+            for _ in range(draw.choice((0, 1, 3))):
+                data[draw.randrange(len(data))] = draw.choice(b"\r\n :/4W\0\xff")
+            document.size, document.record_type = len(data), draw.choice(("response", "resource"))
+            whole = captures.make_capture(document, bytes(data))
+            part = captures.make_capture(document, bytes(data[:draw.randrange(len(data))]))
+            self.assertIn(part, (None, whole), f"seed {SEED}")
+            found.add(whole and (whole.status, whole.digest))
+        self.assertIn(("404", "sha1:ABC"), found)
+        self.assertIn((None, "sha1:ABC"), found)
+        self.assertIn(None, found)
+
+
+class SorterTest(unittest.TestCase):
+    def test_any_memory_gives_the_same_order(self):
+        draw = random.Random(SEED)
+        lines = [draw.randbytes(draw.randint(0, 9)).replace(b"\n", b"") + b"\n"
+                 for _ in range(2000)]
+        for size_max in (0, 10, 1000, 1 << 20):
+            with captures.LineSorter(size_max) as sorter:
+                for line in lines:
+                    sorter.add(line)
+                self.assertEqual(list(sorter.sorted()), sorted(lines))
+
+
+def make_crawl():
+    crawl = Crawl()
+    draw = random.Random(SEED)
+    crawl.add("warcinfo", None, "2021-01-01T00:00:00Z", b"software: test\r\n",
+              "application/warc-fields")
+    crawl.add_response(SITE, "2021-01-01T00:00:00Z", b"<p>first</p>", "Content-Type: text/html")
+    crawl.add_revisit(SITE, "2022-07-01T00:00:00Z", SITE, "2021-01-01T00:00:00Z", b"<p>first</p>")
+    crawl.add("resource", "file:///notes", "2021-01-01T00:00:00Z", b"notes", "text/plain")
+    crawl.add("conversion", SITE + "text", "2021-01-01T00:00:00Z", b"as text", "text/plain")
+    crawl.add("metadata", SITE + "text", "2021-01-02T00:00:00Z", b"a: b",
+              "application/warc-fields")
+    for size in (1000, 2100, 17_000, 130_000, 1_000_000):
+        # The digest comes after the long field.
+        crawl.add("response", f"{SITE}long/{size}", "2021-01-01T00:00:00Z",
+                  b"HTTP/1.1 404 Not Found\r\nContent-Type: text/css\r\n\r\nx", "application/http",
+                  WARC_Long="x" * size, WARC_Payload_Digest=f"sha1:{size}")
+    crawl.add("response", SITE + "undated", "no date", b"HTTP/1.1 200 OK\r\n\r\n",
+              "application/http")
+    crawl.add("response", "dns:example.org", "2021-01-01T00:00:00Z", b"1.2.3.4\n", "text/dns")
+    crawl.add("response", SITE + "empty", "2021-01-01T00:00:00Z", b"", "application/http")
+    crawl.records.append(
+        b"WARC/1.0\nWARC-Type: response\nWARC-Target-URI: http://example.org/lines\n"
+        b"WARC-Date: 2021-01-01T00:00:00Z\nwarc-payload-digest:sha1:LF\nContent-Length: 16\n"
+        b"Content-Type: application/http\n\nHTTP/1.0 301 X\r\n\n\n")
+    for number in range(PAGES):
+        crawl.add_response(
+            f"{SITE}dir-{draw.randrange(9)}/Page?b={number}&a=\u00fc",
+            f"20{draw.randint(10, 24)}-0{draw.randint(1, 9)}-11T10:20:30Z",
+            draw.randbytes(draw.choice((10, 1000, 5000))),
+            f"Content-Type: {draw.choice(('text/html; charset=utf-8', 'image/png'))}")
+    return crawl
+
+
+class WebTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        crawl = make_crawl()
+        cls.records = crawl.records
+        cls.warc = b"".join(cls.records)
+        crawl.write(cls.directory / "web.warc.gz")
+        (cls.directory / "files").mkdir()
+        (cls.directory / "files" / "plain.txt").write_bytes(b"no crawl")
+        cls.server = cls.enterClassContext(LiveServer(QUIRED, [
+            build(cls.directory / "web.quire", cls.directory / "web.warc.gz"),
+            build(cls.directory / "files.quire", cls.directory / "files")]))
+        cls.client = cls.enterClassContext(quire.connect(cls.server.address))
+        cls.archive = cls.client["web"]
+
+    def expected(self):
+        """(time, fields) of each line, by warcio and the documents' positions."""
+        found = []
+        with self.archive.open_space() as file:
+            iterator = ArchiveIterator(file)
+            for record, document in zip(iterator, self.archive):
+                kind = record.rec_type
+                date = record.rec_headers.get_header("WARC-Date")
+                if kind not in captures.INDEXED_TYPES or not date.startswith("20"):
+                    continue
+                http = record.http_headers
+                fields = {"url": record.rec_headers.get_header("WARC-Target-URI"),
+                          "length": str(document.size),
+                          "offset": str(iterator.get_record_offset()), "filename": "space"}
+                mime = record.rec_headers.get_header("Content-Type") if http is None \
+                    else http.get_header("Content-Type")
+                if kind == "revisit":
+                    mime = "warc/revisit"
+                if mime:
+                    fields["mime"] = mime.split(";")[0]
+                if http is not None and http.get_statuscode().isdigit():
+                    fields["status"] = http.get_statuscode()
+                digest = record.rec_headers.get_header("WARC-Payload-Digest")
+                if digest:
+                    fields["digest"] = digest
+                found.append((date.translate({ord(c): None for c in "-:TZ"}), fields))
+        return sorted(found, key=str)
+
+    def test_the_index_has_what_warcio_finds(self):
+        out = self.directory / "out.cdxj"
+        self.assertEqual(web.main(["cdxj", "web", "-o", str(out), "--server",
+                                   self.server.address]), 0)
+        lines = out.read_bytes().splitlines()
+        self.assertEqual(lines, sorted(lines))
+        found = []
+        for line in lines:
+            key, time, fields = line.decode().split(" ", 2)
+            fields = json.loads(fields)
+            self.assertEqual(key, captures.surt_key(fields["url"]))
+            offset, length = int(fields["offset"]), int(fields["length"])
+            self.assertIn(self.warc[offset:offset + length], self.records)
+            found.append((time, fields))
+        self.assertEqual(sorted(found, key=str), self.expected())
+        self.assertGreater(len(found), PAGES)
+
+    def run_program(self, *arguments, **options):
+        return subprocess.run([sys.executable, "-m", "quire_archive.web", *arguments], check=False,
+                              capture_output=True,
+                              env={**os.environ, "QUIRE_SERVER": self.server.address}, **options)
+
+    def test_the_program(self):
+        done = self.run_program("cdxj", "web", "--filename", "other.warc")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.count(b'"filename": "other.warc"'),
+                         len(done.stdout.splitlines()))
+        self.assertIn(f"captures of web@{self.archive.info().uuid}".encode(), done.stderr)
+        for arguments, message in (
+                (("cdxj", "absent"), b"absent"), (("cdxj", "web", "--filename", ""), b"--filename"),
+                (("wacz", "web", "--dir", "/absent"), b"not a directory"),
+                (("wacz", "web", "--dir", ".", "--name", "../x"), b"--name"),
+                (("wacz", "files", "--dir", self.directory), b"no captures"),
+                (("cdxj", "web", "-o", "/absent/file"), b"/absent")):
+            done = self.run_program(*arguments)
+            self.assertEqual(done.returncode, 1, arguments)
+            self.assertIn(message, done.stderr)
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertEqual(self.run_program("cdxj").returncode, 2)
+        self.assertEqual(list(self.directory.glob(".*")), [])
+
+    def test_a_reader_that_ends_early(self):
+        with subprocess.Popen([sys.executable, "-m", "quire_archive.web", "cdxj", "web", "--server",
+                               self.server.address], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as program:
+            program.stdout.close()
+            self.assertEqual(program.stderr.read(), b"")
+        self.assertEqual(program.returncode, 141)
+
+    # --- WACZ.
+
+    def assemble(self, directory, name="web.wacz"):
+        """The bytes that quire-http serves."""
+        described = json.loads((directory / f"{name}.pieces.json").read_text())
+        self.assertEqual((described["format"], described["archive"]), (1, "web"))
+        self.assertEqual(described["uuid"], self.archive.info().uuid)
+        parts = [self.warc if piece.get("space") else (directory / piece["file"]).read_bytes()
+                 for piece in described["pieces"]]
+        self.assertEqual([len(part) for part in parts],
+                         [piece["size_bytes"] for piece in described["pieces"]])
+        return b"".join(parts)
+
+    def test_a_wacz(self):
+        with tempfile.TemporaryDirectory() as name:
+            directory = pathlib.Path(name)
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                self.assertEqual(web.main(["wacz", "web", "--dir", name, "--title", "A crawl",
+                                           "--server", self.server.address]), 0)
+            self.assertIn(f"a WACZ of {len(self.assemble(directory))}", said.getvalue())
+            path = directory / "whole.wacz"
+            path.write_bytes(self.assemble(directory))
+            self.check_wacz(path)
+            subprocess.run(["unzip", "-tqq", path], check=True)
+            copy = build(directory / "copy.quire", path)
+            self.assertEqual(quired_uuid(copy), quired_uuid(self.directory / "web.quire"))
+
+    def check_wacz(self, path):
+        with zipfile.ZipFile(path) as file:
+            self.assertIsNone(file.testzip())
+            self.assertTrue(all(info.compress_type == zipfile.ZIP_STORED
+                                for info in file.infolist()))
+            package = json.loads(file.read("datapackage.json"))
+            self.assertEqual(package["title"], "A crawl")
+            self.assertEqual(json.loads(file.read("datapackage-digest.json"))["hash"],
+                             f"sha256:{hashlib.sha256(file.read('datapackage.json')).hexdigest()}")
+            self.assertEqual(
+                {entry["path"]: (entry["hash"], entry["bytes"]) for entry in package["resources"]},
+                {name: (f"sha256:{hashlib.sha256(file.read(name)).hexdigest()}",
+                        len(file.read(name)))
+                 for name in file.namelist() if not name.startswith("datapackage")})
+            self.assertEqual(file.read("archive/space.warc"), self.warc)
+            index = file.read("indexes/index.idx").decode().splitlines()
+            data = file.read("indexes/index.cdx.gz")
+            pages = [json.loads(line) for line in file.read("pages/pages.jsonl").splitlines()]
+        self.assertEqual(index.pop(0), '!meta 0 {"format": "cdxj-gzip-1.0", '
+                         '"filename": "index.cdx.gz"}')
+        lines, at = [], 0
+        for entry in index:
+            key, time, where = entry.split(" ", 2)
+            where = json.loads(where)
+            self.assertEqual(where["offset"], at)
+            at += where["length"]
+            part = data[where["offset"]:at]
+            self.assertEqual(where["digest"], f"sha256:{hashlib.sha256(part).hexdigest()}")
+            text = gzip.decompress(part).decode().splitlines()
+            self.assertTrue(text[0].startswith(f"{key} {time} {{"))
+            lines += text
+        self.assertEqual(at, len(data))
+        self.assertGreater(len(index), 1)
+        plain = self.run_program("cdxj", "web", "--filename", "space.warc").stdout
+        self.assertEqual(lines, plain.decode().splitlines())
+        html = [fields["url"] for _, fields in self.expected()
+                if fields.get("mime") == "text/html" and fields.get("status") == "200"]
+        self.assertEqual(sorted(page["url"] for page in pages[1:]), sorted(html))
+        self.assertEqual(pages[0]["format"], "json-pages-1.0")
+
+    def test_a_wacz_replaces_the_one_before(self):
+        with tempfile.TemporaryDirectory() as name:
+            directory = pathlib.Path(name)
+            wacz.write_wacz(self.archive, name, "web.wacz", "one")
+            first = set(os.listdir(name))
+            self.assertEqual(len(first), 3)
+            (directory / ".unrelated").write_bytes(b"")
+            wacz.write_wacz(self.archive, name, "web.wacz", "two")
+            self.assertEqual(len(os.listdir(name)), 4)
+            self.assertEqual(len(set(os.listdir(name)) & first), 1)
+            with zipfile.ZipFile(io.BytesIO(self.assemble(directory))) as file:
+                self.assertEqual(json.loads(file.read("datapackage.json"))["title"], "two")
+            # A failure leaves it.
+            with self.assertRaisesRegex(ValueError, "no captures"):
+                wacz.write_wacz(self.client["files"], name, "web.wacz")
+            self.assertEqual(len(os.listdir(name)), 4)
+
+    def test_equal_archives_give_equal_bytes(self):
+        os.environ["SOURCE_DATE_EPOCH"] = "1700000000"
+        self.addCleanup(os.environ.pop, "SOURCE_DATE_EPOCH")
+        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
+            for name in (one, two):
+                wacz.write_wacz(self.archive, name, "web.wacz")
+            self.assertEqual(self.assemble(pathlib.Path(one)), self.assemble(pathlib.Path(two)))
+
+    def test_members_of_more_than_4_gib(self):
+        draw = random.Random(SEED)
+        for sizes in ([10, 5 << 30, 10], [(1 << 32) - 1, 3], [(1 << 32) - 2, 3], [6 << 30]):
+            members = [wacz.Member(f"m{number}", size, draw.getrandbits(32), "")
+                       for number, size in enumerate(sizes)]
+            with tempfile.TemporaryFile() as file:
+                offsets = []
+                for member in members:
+                    offsets.append(file.tell())
+                    file.write(wacz.local_header(member))
+                    file.seek(member.size, os.SEEK_CUR)
+                file.write(wacz.central_directory(members))
+                with zipfile.ZipFile(file) as found:
+                    self.assertEqual(
+                        [(info.filename, info.file_size, info.compress_size, info.CRC,
+                          info.header_offset) for info in found.infolist()],
+                        [(member.name, member.size, member.size, member.crc, offset)
+                         for member, offset in zip(members, offsets)])
+                    # Checks the local header.
+                    found.open(members[-1].name).close()
+
+
+def quired_uuid(archive):
+    said = subprocess.run([QUIRED, "inspect", "--json", archive], check=True, capture_output=True)
+    return json.loads(said.stdout)["uuid"]
+
+
+if __name__ == "__main__":
+    unittest.main()
