@@ -277,7 +277,8 @@ class ServeTest(unittest.TestCase):
             server.wait(PATIENCE_S)
 
     def test_exports_the_metrics_that_are_documented(self):
-        _, said = self.start(self.archive, "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0")
+        _, said = self.start(self.archive, "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0",
+                             "--scrub-interval", "1h")
         url = next(word for word in said.split() if word.endswith("/metrics"))
         with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
             lines = answer.read().decode().splitlines()

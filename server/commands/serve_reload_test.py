@@ -108,7 +108,7 @@ class ServeReloadTest(unittest.TestCase):
         self.assertEqual(self.get("page0").stdout, "<p>page 0</p>\n" * 100)
         gone = self.get("page1")
         self.assertNotEqual(gone.returncode, 0)
-        self.assertIn('no document "page1"', gone.stderr)
+        self.assertIn('document "page1": no such document', gone.stderr)
         rules.write_text("d* prefix page block\n")
         said = self.reload(server, "archive docs: unchanged")
         self.assertIn("withdrawn documents: 1 rule, 5 documents", said)

@@ -89,10 +89,10 @@ std::vector<ScrubFigures> Scrubber::Figures() const {
   for (const auto& [name, served] : *archives) {
     const auto found = state_.find(name);
     const auto bytes = scrubbed_bytes_.find(name);
-    if (found == state_.end()) {
-      continue;
-    }
-    const ScrubProgress& progress = found->second;
+    // An archive that was not yet seen is as one that was seen now.
+    const ScrubProgress progress =
+        found == state_.end() ? ScrubProgress{.completed_at_s = NowSeconds()}
+                              : found->second;
     figures.push_back(
         {.archive = name,
          .scrubbed_bytes = bytes == scrubbed_bytes_.end() ? 0 : bytes->second,

@@ -119,7 +119,7 @@ absl::StatusOr<std::shared_ptr<const WithdrawnDocuments>> WithdrawalFile::Match(
       rules.push_back(line.rule);
     }
   }
-  return WithdrawnDocuments::Resolve(*archive.archive, std::move(rules));
+  return WithdrawnDocuments::Resolve(*archive.archive, rules);
 }
 
 absl::Status WithdrawalFile::Publish(std::shared_ptr<ServedArchive> archive,

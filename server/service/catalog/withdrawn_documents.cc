@@ -26,7 +26,7 @@ WithdrawnDocuments::WithdrawnDocuments(
 
 absl::StatusOr<std::shared_ptr<const WithdrawnDocuments>>
 WithdrawnDocuments::Resolve(const Archive& archive,
-                            std::vector<WithdrawalRule> rules) {
+                            const std::vector<WithdrawalRule>& rules) {
   if (rules.empty()) {
     return nullptr;
   }

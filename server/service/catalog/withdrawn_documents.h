@@ -59,7 +59,7 @@ class WithdrawnDocuments {
   // Errors: FailedPrecondition  an index of ids is damaged: documents cannot be
   //                             found; or there are more than kRunsMax runs.
   static absl::StatusOr<std::shared_ptr<const WithdrawnDocuments>> Resolve(
-      const Archive& archive, std::vector<WithdrawalRule> rules);
+      const Archive& archive, const std::vector<WithdrawalRule>& rules);
 
   // Returns the action of the first rule that matches the id, which need not be
   // in the archive.
