@@ -32,7 +32,8 @@ void AddArchiveToRead(CLI::App& subcommand, CliSettings& settings) {
   subcommand
       .add_option("--uuid", settings.archive_uuid,
                   "Read only these contents of the archive, by the uuid that "
-                  "info prints; fail if it was replaced by others")
+                  "info prints: without documents that were appended later. "
+                  "Fail if it was replaced by others")
       ->type_name("UUID");
 }
 
@@ -207,6 +208,11 @@ void DefineExport(CLI::App& app, CliSettings& settings) {
       "Write an archive, or selected documents, to a tar, a WARC or "
       "a directory");
   AddArchiveToRead(*subcommand, settings);
+  subcommand
+      ->add_option("--since", settings.since_uuid,
+                   "Only documents that were appended after this state of the "
+                   "archive: the uuid that info printed then")
+      ->type_name("UUID");
   CLI::Option* output = app.get_option("--output");
   const auto add = [&](const char* name, ExportForm form, std::string& path,
                        const char* type_name, const char* help) {
@@ -315,6 +321,8 @@ Manual MakeManual() {
        "Every document to a file:"},
       {"quire export web --warc web.warc.gz", "The crawl as it was:"},
       {"quire export web --tar - | tar -tv", "Names, sizes and times:"},
+      {"quire export web --since UUID --warc new.warc.gz",
+       "What was appended since:"},
       {"quire scan web -e stored -v > web.txt",
        "Everything over a slow line:"}};
   return manual;
@@ -401,8 +409,8 @@ void ParseCommandLine(CLI::App& app, CliSettings& settings, int argc,
     Unprotect(*text);
   }
   for (std::optional<std::string>* text :
-       {&settings.cache_directory, &settings.archive_uuid, &settings.delimiter,
-        &settings.filter.from, &settings.filter.to}) {
+       {&settings.cache_directory, &settings.archive_uuid, &settings.since_uuid,
+        &settings.delimiter, &settings.filter.from, &settings.filter.to}) {
     if (text->has_value()) {
       Unprotect(**text);
     }

@@ -49,6 +49,8 @@ struct CliSettings {
   std::string archive;
   // Contents to read; unset: any.
   std::optional<std::string> archive_uuid;
+  // An earlier state: an export has only the documents after it.
+  std::optional<std::string> since_uuid;
   std::vector<std::string> ids;
   std::string prefix;
   std::optional<std::string> delimiter;

@@ -84,7 +84,8 @@ DocumentListing::DocumentListing(CliRun& run, DocumentLister lister,
       lister_(std::move(lister)),
       filter_(filter),
       with_status_(options.with_status || filter.needs_status()),
-      keep_going_(options.keep_going) {}
+      keep_going_(options.keep_going),
+      first_ordinal_(options.first_ordinal) {}
 
 absl::StatusOr<std::optional<ListedDocument>> DocumentListing::Next() {
   for (;;) {
@@ -120,7 +121,9 @@ absl::Status DocumentListing::Fill() {
       at_end_ = true;
       break;
     }
-    if (!listed->is_common_prefix && !filter_.Passes(listed->document)) {
+    if (!listed->is_common_prefix &&
+        (listed->document.ordinal() < first_ordinal_ ||
+         !filter_.Passes(listed->document))) {
       continue;
     }
     Entry entry;

@@ -44,6 +44,8 @@ struct DocumentListingOptions {
   bool with_status = false;
   // Reports documents whose status cannot be read, instead of failing.
   bool keep_going = true;
+  // Leaves out documents with lower ordinals.
+  uint64_t first_ordinal = 0;
 };
 
 // Reads statuses from the first KiB of each record, in batches: at most 1,024
@@ -94,6 +96,7 @@ class DocumentListing {
   const DocumentFilter& filter_;
   const bool with_status_;
   const bool keep_going_;
+  const uint64_t first_ordinal_;
   // Null until the first status is needed.
   std::unique_ptr<BatchReader> batch_;
   // Look-ahead of the lister.

@@ -20,6 +20,7 @@
 #include "client/cli/export_format.h"
 #include "client/cli/export_selection.h"
 #include "client/cli/subcommands.h"
+#include "client/quire/archive_state.h"
 #include "client/quire/client_status.h"
 #include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
@@ -34,15 +35,18 @@ constexpr size_t kHeldTextSizeBytesMax = size_t{8} << 20;
 
 class ExportRun {
  public:
-  ExportRun(CliRun& run, v1::ArchiveDescription archive, ExportFormat& format,
+  ExportRun(CliRun& run, const ExportScope& scope, ExportFormat& format,
             ExportOutput output)
       : run_(run),
-        archive_(std::move(archive)),
-        uuid_(run.settings().archive_uuid.value_or(archive_.uuid())),
+        archive_(scope.archive),
+        first_offset_(scope.since.size_bytes()),
         format_(format),
         output_(std::move(output)),
         lister_(run.client().ListDocuments(
-            archive_.name(), {.first_ordinal = 0, .archive_uuid = uuid_})) {}
+            archive_.name(), {.first_ordinal = scope.since.document_count(),
+                              .archive_uuid = archive_.uuid()})),
+        next_offset_(first_offset_),
+        document_count_(scope.since.document_count()) {}
 
   absl::Status Run() {
     const absl::Status status = WriteAll();
@@ -64,7 +68,8 @@ class ExportRun {
   absl::Status WriteAll() {
     QUIRE_RETURN_IF_ERROR(BeginNext());
     ScanOptions options;
-    options.archive_uuid = uuid_;
+    options.archive_uuid = archive_.uuid();
+    options.offset = first_offset_;
     QUIRE_RETURN_IF_ERROR(ScanPastDamage(
         run_.client(), archive_.name(), options,
         [this](const ScanPiece& piece) { return Take(piece.data); },
@@ -218,7 +223,8 @@ class ExportRun {
 
   CliRun& run_;
   const v1::ArchiveDescription archive_;
-  const std::string uuid_;
+  // Of the first document.
+  const uint64_t first_offset_;
   ExportFormat& format_;
   ExportOutput output_;
   DocumentLister lister_;
@@ -233,16 +239,20 @@ class ExportRun {
   uint64_t damaged_count_ = 0;
   uint64_t left_out_count_ = 0;
   // Where the next document must begin.
-  uint64_t next_offset_ = 0;
-  // That are written or left out.
-  uint64_t document_count_ = 0;
+  uint64_t next_offset_;
+  // That are written, left out, or before the first one.
+  uint64_t document_count_;
 };
 
-absl::Status ExportAll(CliRun& run, const v1::ArchiveDescription& archive,
+absl::Status ExportAll(CliRun& run, const ExportScope& scope,
                        ExportFormat& format, ExportOutput output) {
-  run.progress().SetTotal(archive.size_bytes());
-  run.progress().SetItemTotal(archive.document_count());
-  ExportRun export_run(run, archive, format, std::move(output));
+  const uint64_t size_bytes =
+      scope.archive.size_bytes() - scope.since.size_bytes();
+  const uint64_t document_count =
+      scope.archive.document_count() - scope.since.document_count();
+  run.progress().SetTotal(size_bytes);
+  run.progress().SetItemTotal(document_count);
+  ExportRun export_run(run, scope, format, std::move(output));
   QUIRE_RETURN_IF_ERROR(export_run.Run());
   run.KeepOutputDespiteComplaints();
   if (export_run.damaged_count() > kNamedDocumentsMax &&
@@ -254,13 +264,46 @@ absl::Status ExportAll(CliRun& run, const v1::ArchiveDescription& archive,
   const uint64_t left_out_count = export_run.left_out_count();
   run.Note(absl::StrCat(
       "exported ",
-      FormatCounted(archive.document_count() - left_out_count, "document",
-                    "documents"),
+      FormatCounted(document_count - left_out_count, "document", "documents"),
       left_out_count == 0
-          ? absl::StrCat(" of ", FormatByteSize(archive.size_bytes()))
+          ? absl::StrCat(" of ", FormatByteSize(size_bytes))
           : absl::StrCat(", and left out ", FormatCount(left_out_count),
                          " that cannot be read in full")));
   return absl::OkStatus();
+}
+
+// Finds the states of the archive that --uuid and --since name.
+// Errors: FailedPrecondition  --since names none.
+absl::StatusOr<ExportScope> FindScope(CliRun& run) {
+  const CliSettings& settings = run.settings();
+  ExportScope scope;
+  QUIRE_ASSIGN_OR_RETURN(scope.archive,
+                         run.client().GetArchive(settings.archive));
+  if (settings.archive_uuid.has_value()) {
+    const std::optional<v1::EarlierState> state =
+        FindState(scope.archive, *settings.archive_uuid);
+    if (state.has_value()) {
+      scope.archive.set_size_bytes(state->size_bytes());
+      scope.archive.set_document_count(state->document_count());
+    }
+    // The server refuses an unknown one.
+    scope.archive.set_uuid(*settings.archive_uuid);
+  }
+  if (settings.since_uuid.has_value()) {
+    std::optional<v1::EarlierState> state =
+        FindState(scope.archive, *settings.since_uuid);
+    if (!state.has_value()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("--since ", QuotedText(*settings.since_uuid),
+                       " must be an earlier state of the archive ",
+                       QuotedText(settings.archive),
+                       ", as quire info --json lists them; the archive may "
+                       "have been replaced: export all of it"));
+    }
+    scope.since = *std::move(state);
+  }
+  scope.archive.clear_history();
+  return scope;
 }
 
 }  // namespace
@@ -285,21 +328,20 @@ absl::Status RunExport(CliRun& run) {
   }
   QUIRE_ASSIGN_OR_RETURN(const DocumentFilter filter,
                          DocumentFilter::Make(settings.filter));
-  QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription archive,
-                         run.client().GetArchive(settings.archive));
-  run.PinContents(archive.uuid());
+  QUIRE_ASSIGN_OR_RETURN(const ExportScope scope, FindScope(run));
+  run.PinContents(scope.archive.uuid());
   if (is_directory) {
-    return ExportToDirectory(run, archive, filter);
+    return ExportToDirectory(run, scope, filter);
   }
   const std::unique_ptr<ExportFormat> format =
       settings.export_form == ExportForm::kTar
           ? MakeTarExport()
-          : MakeWarcExport(archive, absl::ToUnixMillis(absl::Now()));
+          : MakeWarcExport(scope.archive, absl::ToUnixMillis(absl::Now()));
   ExportOutput output(run.output(), absl::EndsWith(settings.output, ".gz"));
   QUIRE_RETURN_IF_ERROR(
       settings.payload || filter.is_set()
-          ? ExportSelection(run, archive, filter, *format, output)
-          : ExportAll(run, archive, *format, std::move(output)));
+          ? ExportSelection(run, scope, filter, *format, output)
+          : ExportAll(run, scope, *format, std::move(output)));
   for (const std::string& note : format->Notes()) {
     run.Note(note);
   }

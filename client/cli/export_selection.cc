@@ -33,9 +33,11 @@ constexpr uint64_t kListedSizeBytesMax = uint64_t{32} << 20;
 // The documents of a listing, to be read by ordinal.
 class ListedItems final : public ItemSource {
  public:
-  ListedItems(CliRun& run, DocumentLister lister, const DocumentFilter& filter)
+  ListedItems(CliRun& run, DocumentLister lister, const DocumentFilter& filter,
+              uint64_t first_ordinal)
       : listing_(run, std::move(lister), filter,
-                 {.keep_going = run.settings().keep_going}) {}
+                 {.keep_going = run.settings().keep_going,
+                  .first_ordinal = first_ordinal}) {}
 
   bool at_end() const override { return at_end_; }
 
@@ -94,9 +96,9 @@ class ExportTarget {
 // Reads the selected documents for either kind of export.
 class SelectionRun {
  public:
-  SelectionRun(CliRun& run, const v1::ArchiveDescription& archive,
+  SelectionRun(CliRun& run, const ExportScope& scope,
                const DocumentFilter& filter)
-      : run_(run), archive_(archive), filter_(filter) {
+      : run_(run), scope_(scope), filter_(filter) {
     if (run.settings().payload && !filter_.has_record_types()) {
       filter_.SetRecordTypes({"response", "revisit", "resource", ""});
     }
@@ -113,7 +115,8 @@ class SelectionRun {
  private:
   absl::Status RunAll(DocumentLister lister, bool ordered,
                       ExportTarget& target) {
-    ListedItems items(run_, std::move(lister), filter_);
+    ListedItems items(run_, std::move(lister), filter_,
+                      scope_.since.document_count());
     const ItemBatchOptions options{.payload = run_.settings().payload};
     AnswerOrder order(
         {.ordered = ordered},
@@ -129,7 +132,10 @@ class SelectionRun {
     if (run_.unreachable()) {
       return absl::UnavailableError("the export is not complete");
     }
-    QUIRE_RETURN_IF_ERROR(CheckWhole(items.listing().listed_count()));
+    // In the order of the archive, the listing begins after the earlier state.
+    const uint64_t unlisted_count = ordered ? scope_.since.document_count() : 0;
+    QUIRE_RETURN_IF_ERROR(
+        CheckWhole(unlisted_count + items.listing().listed_count()));
     if (items.count() == 0 && items.listing().listed_count() > 0) {
       return NothingPassed(run_, filter_, items.listing());
     }
@@ -165,18 +171,14 @@ class SelectionRun {
     return absl::OkStatus();
   }
 
-  // Checks that the listing was complete, and of one state of the archive.
-  absl::Status CheckWhole(uint64_t listed_count) {
-    QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription now,
-                           run_.client().GetArchive(run_.settings().archive));
-    if (now.uuid() != archive_.uuid()) {
-      return ArchiveReplaced(run_);
-    }
-    return listed_count == archive_.document_count()
-               ? absl::OkStatus()
-               : absl::DataLossError(
-                     absl::StrCat("the server listed ", listed_count,
-                                  " documents of ", archive_.document_count()));
+  // Checks that the listing was complete. Its pages name one state of the
+  // archive.
+  absl::Status CheckWhole(uint64_t listed_count) const {
+    const uint64_t count = scope_.archive.document_count();
+    return listed_count == count ? absl::OkStatus()
+                                 : absl::DataLossError(absl::StrCat(
+                                       "the server listed ", listed_count,
+                                       " documents of ", count));
   }
 
   void Complain(const v1::Document& document, const absl::Status& status) {
@@ -207,7 +209,7 @@ class SelectionRun {
   }
 
   CliRun& run_;
-  const v1::ArchiveDescription& archive_;
+  const ExportScope& scope_;
   DocumentFilter filter_;
   uint64_t left_out_count_ = 0;
 };
@@ -347,37 +349,33 @@ class DirectoryTarget final : public ExportTarget {
 
 }  // namespace
 
-absl::Status ExportSelection(CliRun& run, const v1::ArchiveDescription& archive,
+absl::Status ExportSelection(CliRun& run, const ExportScope& scope,
                              const DocumentFilter& filter, ExportFormat& format,
                              ExportOutput& output) {
   FormatTarget target(run, format, output);
   QUIRE_RETURN_IF_ERROR(
-      SelectionRun(run, archive, filter)
+      SelectionRun(run, scope, filter)
           .Run(run.client().ListDocuments(
                    run.settings().archive,
-                   {.first_ordinal = 0,
-                    .archive_uuid =
-                        run.settings().archive_uuid.value_or(archive.uuid())}),
+                   {.first_ordinal = scope.since.document_count(),
+                    .archive_uuid = scope.archive.uuid()}),
                /*ordered=*/true, target));
   const std::string end = format.End();
   QUIRE_RETURN_IF_ERROR(output.Write(AsBytes(end)));
   return output.EndMember();
 }
 
-absl::Status ExportToDirectory(CliRun& run,
-                               const v1::ArchiveDescription& archive,
+absl::Status ExportToDirectory(CliRun& run, const ExportScope& scope,
                                const DocumentFilter& filter) {
   QUIRE_ASSIGN_OR_RETURN(const OutputDirectory directory,
                          OutputDirectory::Create(run.settings().output_dir));
   DirectoryTarget target(run, directory);
   // By id: file names have occurrences.
-  QUIRE_RETURN_IF_ERROR(
-      SelectionRun(run, archive, filter)
-          .Run(run.client().ListDocuments(
-                   run.settings().archive,
-                   {.archive_uuid =
-                        run.settings().archive_uuid.value_or(archive.uuid())}),
-               /*ordered=*/false, target));
+  QUIRE_RETURN_IF_ERROR(SelectionRun(run, scope, filter)
+                            .Run(run.client().ListDocuments(
+                                     run.settings().archive,
+                                     {.archive_uuid = scope.archive.uuid()}),
+                                 /*ordered=*/false, target));
   return directory.Sync();
 }
 

@@ -14,6 +14,15 @@
 
 namespace quire {
 
+// Documents of an export: those of one state of an archive, after an earlier
+// state.
+struct ExportScope {
+  // Uuid, size and number of documents are those of the state.
+  v1::ArchiveDescription archive;
+  // Zero, except for the uuid, if the export has all documents.
+  v1::EarlierState since;
+};
+
 // Writes the documents that pass `filter`, or with CliSettings::payload their
 // payloads, to `output` in `format`, in the order of the archive.
 // A document that cannot be read ends the export, unless only its payload is at
@@ -22,13 +31,12 @@ namespace quire {
 // Errors: NotFound  no document passes.
 //         Aborted   the archive was replaced by other contents.
 //         Others as a batch and as OutputFile.
-absl::Status ExportSelection(CliRun& run, const v1::ArchiveDescription& archive,
+absl::Status ExportSelection(CliRun& run, const ExportScope& scope,
                              const DocumentFilter& filter, ExportFormat& format,
                              ExportOutput& output);
 
 // Writes the same to a file for each document in CliSettings::output_dir.
-absl::Status ExportToDirectory(CliRun& run,
-                               const v1::ArchiveDescription& archive,
+absl::Status ExportToDirectory(CliRun& run, const ExportScope& scope,
                                const DocumentFilter& filter);
 
 }  // namespace quire

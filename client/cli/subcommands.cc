@@ -12,12 +12,14 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 #include "client/cli/batch_items.h"
 #include "client/cli/damaged_scan.h"
 #include "client/cli/document_filter.h"
 #include "client/cli/document_listing.h"
 #include "client/cli/shown_text.h"
+#include "client/quire/archive_state.h"
 #include "client/quire/capture_time.h"
 #include "client/quire/client_status.h"
 #include "codecs/base/byte_size.h"
@@ -42,6 +44,19 @@ std::string JsonArchive(const v1::ArchiveDescription& archive) {
     absl::StrAppend(
         &json, ",", JsonBytes("dictionary_hash", archive.dictionary_hash()),
         ",\"dictionary_size_bytes\":", archive.dictionary_size_bytes());
+  }
+  if (archive.history_size() > 0) {
+    absl::StrAppend(
+        &json, ",\"history\":[",
+        absl::StrJoin(archive.history(), ",",
+                      [](std::string* out, const v1::EarlierState& state) {
+                        absl::StrAppend(
+                            out, "{", JsonBytes("uuid", state.uuid()),
+                            ",\"size_bytes\":", state.size_bytes(),
+                            ",\"document_count\":", state.document_count(),
+                            "}");
+                      }),
+        "]");
   }
   return json + "}\n";
 }
@@ -209,6 +224,15 @@ absl::Status RunInfo(CliRun& run) {
                     "dictionary:  ", size(archive.dictionary_size_bytes()),
                     ", ", PrintableText(archive.dictionary_hash()), "\n");
   }
+  if (archive.history_size() > 0) {
+    const v1::EarlierState& last = *archive.history().rbegin();
+    absl::StrAppend(
+        &text, "history:     ",
+        FormatCounted(static_cast<uint64_t>(archive.history_size()),
+                      "earlier state", "earlier states"),
+        ", the last ", PrintableText(last.uuid()), " of ",
+        FormatCounted(last.document_count(), "document", "documents"), "\n");
+  }
   return run.output().Write(text);
 }
 
@@ -355,8 +379,11 @@ absl::Status RunScan(CliRun& run) {
   QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription archive,
                          run.client().GetArchive(settings.archive));
   options.archive_uuid = settings.archive_uuid.value_or(archive.uuid());
-  run.progress().SetTotal(options.size_bytes.value_or(
-      archive.size_bytes() - std::min(options.offset, archive.size_bytes())));
+  const uint64_t end = FindState(archive, *options.archive_uuid)
+                           .value_or(v1::EarlierState())
+                           .size_bytes();
+  run.progress().SetTotal(
+      options.size_bytes.value_or(end - std::min(options.offset, end)));
   // Into a file that is written aside, its bytes may come in any order.
   options.stored_order = run.output().is_aside() && options.offset == 0 &&
                          !options.size_bytes.has_value();

@@ -150,9 +150,11 @@ struct ReadResult {
 };
 
 struct ReadOptions {
-  // ArchiveDescription.uuid of the contents to read: with others the call fails
-  // with FailedPrecondition (IsOfOtherContents() of client_status.h). Unset:
-  // any. Set it where several calls must read the same contents.
+  // Uuid of the state of the archive to read (ArchiveDescription.uuid, or one
+  // of its history): documents that were appended later do not exist. If the
+  // archive does not have it, the call fails with FailedPrecondition
+  // (IsOfOtherContents() of client_status.h). Unset: the present state. Set it
+  // where several calls must read the same contents.
   std::optional<std::string> archive_uuid = {};
   // Unset: ClientOptions::encoding.
   std::optional<EncodingChoice> encoding = {};

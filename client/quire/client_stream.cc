@@ -13,6 +13,7 @@
 
 #include "proto/quire/v1/archive.grpc.pb.h"
 
+#include "client/quire/archive_state.h"
 #include "client/quire/client.h"
 #include "client/quire/internal/answer_check.h"
 #include "client/quire/internal/stream_call.h"
@@ -26,6 +27,15 @@ namespace {
 
 // Upper bound on archives (FORMAT.md, "Limits"); sums of two do not overflow.
 constexpr uint64_t kOffsetMax = uint64_t{1} << 62;
+
+// Returns the size of the state that a scan is of. Of a state that is not known
+// here, the scan itself shows whether it exists.
+uint64_t EndOf(const v1::ArchiveDescription& archive,
+               const std::optional<std::string>& uuid) {
+  const std::optional<v1::EarlierState> state =
+      uuid.has_value() ? FindState(archive, View(*uuid)) : std::nullopt;
+  return state.has_value() ? state->size_bytes() : archive.size_bytes();
+}
 
 // Progress of a scan: the rest to request, and the message expected next.
 class ScanState {
@@ -324,8 +334,9 @@ absl::Status Client::Scan(absl::string_view archive, const ScanOptions& options,
   // The size must be known: otherwise an early end would look complete.
   QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription before,
                          GetArchive(archive));
+  const uint64_t end = EndOf(before, options.archive_uuid);
   WireCall call = connection_->StartCall(archive, options.encoding);
-  call.Expect(before, options.size_bytes.value_or(before.size_bytes()));
+  call.Expect(before, options.size_bytes.value_or(end));
   if (call.may_be_encoded()) {
     QUIRE_ASSIGN_OR_RETURN(const v1::Limits limits, connection_->GetLimits());
     call.SetAnswerSizeMax(limits.chunk_size_bytes_max());
@@ -373,16 +384,25 @@ absl::Status Client::Scan(absl::string_view archive, const ScanOptions& options,
     }
     absl::SleepFor(*delay);
   }
-  if (state.complete(before.size_bytes())) {
+  if (state.complete(end)) {
     return absl::OkStatus();
   }
-  // The archive may have been replaced just before the scan began.
+  if (options.archive_uuid.has_value()) {
+    return state.Incomplete(end);
+  }
+  // The archive may have been replaced just before the scan began, and may have
+  // grown since.
   QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription after,
                          GetArchive(archive));
-  if (after.uuid() != before.uuid() && state.complete(after.size_bytes())) {
-    return absl::OkStatus();
+  bool is_of_later_state =
+      after.uuid() != before.uuid() && state.complete(after.size_bytes());
+  for (auto later = after.history().rbegin();
+       later != after.history().rend() && later->uuid() != before.uuid();
+       ++later) {
+    is_of_later_state |= state.complete(later->size_bytes());
   }
-  return state.Incomplete(after.size_bytes());
+  return is_of_later_state ? absl::OkStatus()
+                           : state.Incomplete(after.size_bytes());
 }
 
 absl::Status Client::GetDictionary(absl::string_view hash, ByteSink sink) {

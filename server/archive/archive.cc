@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/archive/archive.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
+#include <atomic>
+#include <iterator>
+#include <numeric>
 #include <queue>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -16,6 +22,7 @@
 #include "server/archive/files/symbol_table_file.h"
 #include "server/archive/format/manifest.h"
 #include "server/archive/format/section_compression.h"
+#include "server/archive/index/id_filter.h"
 #include "server/archive/segment_reader.h"
 
 namespace quire {
@@ -23,6 +30,23 @@ namespace {
 
 // Memory of a decoder's tables and of the objects around the indexes.
 constexpr uint64_t kFixedMemoryBytes = 64 << 10;
+// An earlier state with its uuid and its place in the order.
+constexpr uint64_t kStateMemoryBytes = 160;
+
+// Archives of more segments have filters: a look-up by id then searches only
+// few segments.
+constexpr size_t kUnfilteredSegmentsMax = 4;
+
+// Upper bound on the filters of an archive.
+uint64_t FilterBytes(const Manifest& manifest) {
+  uint64_t size_bytes = 0;
+  if (manifest.segments.size() > kUnfilteredSegmentsMax) {
+    for (const ManifestSegment& segment : manifest.segments) {
+      size_bytes += IdFilter::EstimateBytes(segment.document_count);
+    }
+  }
+  return size_bytes;
+}
 
 // ArchiveOutline::memory_bytes and Archive::memory_bytes_max().
 uint64_t PlannedMemoryBytes(const Manifest& manifest) {
@@ -36,20 +60,110 @@ uint64_t PlannedMemoryBytes(const Manifest& manifest) {
   for (const ManifestSegment& segment : manifest.segments) {
     size_bytes += SegmentReader::EstimateMemoryBytes(segment);
   }
+  size_bytes += manifest.history.size() * kStateMemoryBytes;
+  size_bytes += FilterBytes(manifest);
   return size_bytes;
 }
 
 }  // namespace
 
-struct Archive::Segment {
+// A segment as archives share it. Immutable.
+struct Archive::OpenedSegment {
   SegmentFile file;
   // Reader of `file`.
   SegmentReader reader;
+  ManifestSegment description;
+  // Indexes that it was opened without.
+  std::vector<absl::Status> index_damages;
+  uint64_t id = 0;
+
+  uint64_t memory_bytes_max() const {
+    return SegmentReader::EstimateMemoryBytes(description);
+  }
+};
+
+// The codec of the blocks, with its context. Immutable.
+struct Archive::Codec {
+  // What it was made of.
+  struct Origin {
+    CodecId id = CodecId::kUnspecified;
+    uint32_t partition_size_bytes = 0;
+    bool has_recipes = false;
+    // Hashes, 0 without a file, and files.
+    uint64_t dictionary_hash = 0;
+    uint64_t symbol_table_hash = 0;
+    FileIdentity dictionary_file = {};
+    FileIdentity symbol_table_file = {};
+
+    bool operator==(const Origin&) const = default;
+  };
+
+  // Of a manifest and the opened files.
+  static Origin OriginOf(const Manifest& manifest, const ArchiveFiles& files) {
+    Origin origin = {
+        .id = manifest.codec.id,
+        .partition_size_bytes = manifest.codec.partition_size_bytes,
+        .has_recipes = manifest.has_recipes};
+    if (manifest.dictionary.has_value()) {
+      origin.dictionary_hash = manifest.dictionary->hash;
+      origin.dictionary_file = (*files.dictionary)->identity;
+    }
+    if (manifest.symbol_table.has_value()) {
+      origin.symbol_table_hash = manifest.symbol_table->hash;
+      origin.symbol_table_file = (*files.symbol_table)->identity;
+    }
+    return origin;
+  }
+
+  static uint64_t MemoryBytesMax(const Manifest& manifest) {
+    return (manifest.dictionary.has_value() ? manifest.dictionary->size_bytes
+                                            : 0) +
+           (manifest.symbol_table.has_value() ? kSymbolTableMemoryBytes : 0);
+  }
+
+  Origin origin;
+  std::shared_ptr<const CodecContext> context;
+  std::unique_ptr<const PayloadCodec> codec;
+  uint64_t memory_bytes_max = 0;
+};
+
+struct Archive::Segment {
+  std::shared_ptr<const OpenedSegment> opened;
+  // Of its ids; null in an archive of few segments.
+  std::shared_ptr<const IdFilter> filter;
   // Start of the segment in the logical space and among the ordinals.
   uint64_t start = 0;
   uint64_t first_ordinal = 0;
 
+  const SegmentReader& reader() const { return opened->reader; }
+
   Document Describe(uint64_t local_ordinal) const;
+
+  // Calls `visit` with each segment that may have the id, in order.
+  static void VisitMayHave(const std::vector<Segment>& segments,
+                           absl::string_view id,
+                           absl::FunctionRef<void(const Segment&)> visit);
+
+  // Gives each segment a filter, if there are many. Takes those that `shared`,
+  // which may be null, has.
+  // Errors: Cancelled.
+  static absl::Status MakeFilters(const std::vector<Segment>* shared,
+                                  const std::atomic<bool>* cancel,
+                                  std::vector<Segment>& segments);
+
+  // Number of its documents below the ordinal `end`.
+  uint64_t CountBelow(uint64_t end) const {
+    return end <= first_ordinal
+               ? 0
+               : std::min(end - first_ordinal, reader().documents().count());
+  }
+
+  // Returns the ranks of the documents of an id below the ordinal `end`.
+  IdIndex::Ranks Find(absl::string_view id, uint64_t end) const;
+  // Calls `visit` with them, divided where the index of captures does not cover
+  // a part of an id's documents.
+  void VisitRanks(absl::string_view id, uint64_t end,
+                  absl::FunctionRef<void(IdIndex::Ranks)> visit) const;
 };
 
 absl::StatusOr<std::shared_ptr<const Archive>> Archive::Open(
@@ -64,7 +178,8 @@ absl::StatusOr<std::shared_ptr<const Archive>> Archive::Open(
   return opened;
 }
 
-absl::StatusOr<ArchiveOutline> Archive::ReadOutline(const std::string& path) {
+absl::StatusOr<ArchiveOutline> Archive::ReadOutline(const std::string& path,
+                                                    const Archive* shared) {
   ArchiveOutline outline;
   const absl::Status status =
       WithArchiveDirectory(path, [&](const ArchiveDirectory& directory) {
@@ -75,6 +190,10 @@ absl::StatusOr<ArchiveOutline> Archive::ReadOutline(const std::string& path) {
             .info = manifest.Describe(directory.manifest_file.size_bytes),
             .files = files.Identify(directory),
             .memory_bytes = PlannedMemoryBytes(manifest)};
+        outline.new_memory_bytes = outline.memory_bytes;
+        if (shared != nullptr) {
+          outline.new_memory_bytes -= shared->SharedBytes(manifest, files);
+        }
         if (manifest.dictionary.has_value()) {
           const ManifestDictionary& dictionary = *manifest.dictionary;
           outline.opening_bytes = dictionary.file_size_bytes +
@@ -96,7 +215,7 @@ Archive::Archive(std::string path) : path_(std::move(path)) {}
 Archive::~Archive() = default;
 
 const std::string& Archive::SegmentPath(uint32_t segment_index) const {
-  return segments_[segment_index].file.file.path;
+  return segments_[segment_index].opened->file.file.path;
 }
 
 absl::Status Archive::Load(const ArchiveDirectory& directory,
@@ -107,30 +226,13 @@ absl::Status Archive::Load(const ArchiveDirectory& directory,
   files_ = files.Identify(directory);
   direct_io_note_ = std::move(files.direct_io_note);
   info_ = manifest.Describe(directory.manifest_file.size_bytes);
+  states_.resize(info_.history.size());
+  std::iota(states_.begin(), states_.end(), 0);
+  std::ranges::sort(states_, {}, [this](uint32_t i) {
+    return absl::string_view(info_.history[i].uuid);
+  });
   memory_bytes_max_ = PlannedMemoryBytes(manifest);
-  auto context = std::make_shared<CodecContext>();
-  if (files.dictionary.has_value()) {
-    QUIRE_ASSIGN_OR_RETURN(
-        context->dictionary,
-        ReadDictionaryFile(**files.dictionary, *manifest.dictionary,
-                           options.cancel));
-    // Blocks copy from random offsets of it.
-    PreferHugePages(AsMutableBytes(context->dictionary));
-    memory_.dictionary_bytes = context->dictionary.capacity();
-  }
-  if (files.symbol_table.has_value()) {
-    QUIRE_ASSIGN_OR_RETURN(
-        context->symbol_table,
-        ReadSymbolTableFile(**files.symbol_table, *manifest.symbol_table));
-    memory_.symbol_table_bytes = kSymbolTableMemoryBytes;
-  }
-  context_ = std::move(context);
-  auto codec =
-      MakePayloadCodec(manifest.codec, context_, CodecUse::kDecode,
-                       manifest.has_recipes ? kInflatedLargeSizeMax : 0);
-  QUIRE_RETURN_IF_ERROR(InFile(path_, codec.status()));
-  codec_ = *std::move(codec);
-  memory_.codec_bytes = codec_->MemoryBytes();
+  QUIRE_RETURN_IF_ERROR(LoadCodec(manifest, files, options));
   uint64_t start = 0;
   uint64_t first_ordinal = 0;
   segments_.reserve(manifest.segments.size());
@@ -141,25 +243,195 @@ absl::Status Archive::Load(const ArchiveDirectory& directory,
     }
     const ManifestSegment& expected = manifest.segments[i];
     SegmentFile file = *std::move(files.segments[i]);
-    QUIRE_ASSIGN_OR_RETURN(
-        SegmentReader reader,
-        SegmentReader::Open(
-            file, manifest, expected, options.cancel,
-            options.without_damaged_indexes ? &index_damages_ : nullptr));
-    reader.AddMemory(memory_);
+    std::shared_ptr<const OpenedSegment> opened =
+        options.shared == nullptr ? nullptr
+                                  : options.shared->FindOpened(
+                                        manifest, expected, file.file.identity);
+    if (opened == nullptr) {
+      QUIRE_ASSIGN_OR_RETURN(
+          opened, OpenSegment(std::move(file), manifest, expected, options));
+    }
+    opened->reader.AddMemory(memory_);
+    std::ranges::copy(opened->index_damages,
+                      std::back_inserter(index_damages_));
     description_size_bytes_max_ =
         std::max(description_size_bytes_max_,
-                 reader.documents().DescriptionSizeBytesMax());
-    segments_.push_back(
-        {std::move(file), std::move(reader), start, first_ordinal});
+                 opened->reader.documents().DescriptionSizeBytesMax());
+    segments_.push_back({std::move(opened), nullptr, start, first_ordinal});
     start += expected.size_bytes;
     first_ordinal += expected.document_count;
+  }
+  QUIRE_RETURN_IF_ERROR(Segment::MakeFilters(
+      options.shared == nullptr ? nullptr : &options.shared->segments_,
+      options.cancel, segments_));
+  for (const Segment& segment : segments_) {
+    memory_.document_ids_bytes +=
+        segment.filter == nullptr ? 0 : segment.filter->MemoryBytes();
   }
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::shared_ptr<const Archive::OpenedSegment>>
+Archive::OpenSegment(SegmentFile file, const Manifest& manifest,
+                     const ManifestSegment& description,
+                     const ArchiveOpenOptions& options) {
+  static std::atomic<uint64_t> next_id{1};
+  std::vector<absl::Status> index_damages;
+  QUIRE_ASSIGN_OR_RETURN(
+      SegmentReader reader,
+      SegmentReader::Open(
+          file, manifest, description, options.cancel,
+          options.without_damaged_indexes ? &index_damages : nullptr));
+  return std::make_shared<const OpenedSegment>(
+      OpenedSegment{.file = std::move(file),
+                    .reader = std::move(reader),
+                    .description = description,
+                    .index_damages = std::move(index_damages),
+                    .id = next_id.fetch_add(1, std::memory_order_relaxed)});
+}
+
+absl::Status Archive::LoadCodec(const Manifest& manifest,
+                                const ArchiveFiles& files,
+                                const ArchiveOpenOptions& options) {
+  const Codec::Origin origin = Codec::OriginOf(manifest, files);
+  if (options.shared != nullptr && options.shared->codec_->origin == origin) {
+    codec_ = options.shared->codec_;
+  } else {
+    auto context = std::make_shared<CodecContext>();
+    if (files.dictionary.has_value()) {
+      QUIRE_ASSIGN_OR_RETURN(
+          context->dictionary,
+          ReadDictionaryFile(**files.dictionary, *manifest.dictionary,
+                             options.cancel));
+      // Blocks copy from random offsets of it.
+      PreferHugePages(AsMutableBytes(context->dictionary));
+    }
+    if (files.symbol_table.has_value()) {
+      QUIRE_ASSIGN_OR_RETURN(
+          context->symbol_table,
+          ReadSymbolTableFile(**files.symbol_table, *manifest.symbol_table));
+    }
+    auto codec =
+        MakePayloadCodec(manifest.codec, context, CodecUse::kDecode,
+                         manifest.has_recipes ? kInflatedLargeSizeMax : 0);
+    QUIRE_RETURN_IF_ERROR(InFile(path_, codec.status()));
+    codec_ = std::make_shared<const Codec>(
+        Codec{.origin = origin,
+              .context = std::move(context),
+              .codec = *std::move(codec),
+              .memory_bytes_max = Codec::MemoryBytesMax(manifest)});
+  }
+  if (manifest.dictionary.has_value()) {
+    memory_.dictionary_bytes = context().dictionary.capacity();
+  }
+  if (manifest.symbol_table.has_value()) {
+    memory_.symbol_table_bytes = kSymbolTableMemoryBytes;
+  }
+  memory_.codec_bytes = codec().MemoryBytes();
+  return absl::OkStatus();
+}
+
+const CodecContext& Archive::context() const {
+  return *codec_->context;
+}
+
+const PayloadCodec& Archive::codec() const {
+  return *codec_->codec;
+}
+
+std::shared_ptr<const Archive::OpenedSegment> Archive::FindOpened(
+    const Manifest& manifest, const ManifestSegment& segment,
+    const FileIdentity& file) const {
+  // What an opening checks against the manifest.
+  if (manifest.codec.id != info_.codec.id ||
+      manifest.codec.partition_size_bytes != info_.codec.partition_size_bytes ||
+      manifest.block_size_bytes != info_.block_size_bytes ||
+      manifest.block_size_bytes_max < info_.block_size_bytes_max ||
+      manifest.slices_per_mib_max < info_.slices_per_mib_max ||
+      (manifest.dictionary.has_value() ? manifest.dictionary->hash : 0) !=
+          codec_->origin.dictionary_hash) {
+    return nullptr;
+  }
+  for (const Segment& candidate : segments_) {
+    const OpenedSegment& opened = *candidate.opened;
+    if (opened.description.number == segment.number) {
+      return opened.description == segment && opened.file.file.identity == file
+                 ? candidate.opened
+                 : nullptr;
+    }
+  }
+  return nullptr;
+}
+
+uint64_t Archive::SharedBytes(const Manifest& manifest,
+                              const ArchiveFiles& files) const {
+  uint64_t shared_bytes = 0;
+  if (codec_->origin == Codec::OriginOf(manifest, files)) {
+    shared_bytes += codec_->memory_bytes_max;
+  }
+  for (size_t i = 0; i < manifest.segments.size(); ++i) {
+    const auto opened = FindOpened(manifest, manifest.segments[i],
+                                   files.segments[i]->file.identity);
+    if (opened == nullptr) {
+      continue;
+    }
+    shared_bytes += opened->memory_bytes_max();
+    if (segments_.size() > kUnfilteredSegmentsMax &&
+        manifest.segments.size() > kUnfilteredSegmentsMax) {
+      shared_bytes +=
+          IdFilter::EstimateBytes(manifest.segments[i].document_count);
+    }
+  }
+  return shared_bytes;
+}
+
+void Archive::VisitMemoryParts(
+    absl::FunctionRef<void(const void* object, uint64_t bytes_max)> visit)
+    const {
+  uint64_t own_bytes = memory_bytes_max_;
+  const auto visit_part = [&](const void* object, uint64_t bytes_max) {
+    own_bytes -= bytes_max;
+    visit(object, bytes_max);
+  };
+  visit_part(codec_.get(), codec_->memory_bytes_max);
+  for (const Segment& segment : segments_) {
+    visit_part(segment.opened.get(), segment.opened->memory_bytes_max());
+    if (segment.filter != nullptr) {
+      visit_part(
+          segment.filter.get(),
+          IdFilter::EstimateBytes(segment.opened->description.document_count));
+    }
+  }
+  visit(this, own_bytes);
+}
+
+uint64_t Archive::OpenedSegmentId(uint32_t segment_index) const {
+  return segments_[segment_index].opened->id;
+}
+
+bool Archive::MayHaveChanged(const Archive& archive) {
+  const std::string file = absl::StrCat(archive.path(), "/", kManifestFileName);
+  const absl::StatusOr<ReadableFile> manifest =
+      OpenReadableFile(AT_FDCWD, file, file);
+  return !manifest.ok() || manifest->identity != archive.files_.front();
+}
+
+std::optional<ArchiveView> Archive::FindState(absl::string_view uuid) const {
+  if (uuid == info_.uuid) {
+    return *this;
+  }
+  const auto uuid_of = [this](uint32_t i) {
+    return absl::string_view(info_.history[i].uuid);
+  };
+  const auto found = std::ranges::lower_bound(states_, uuid, {}, uuid_of);
+  if (found == states_.end() || uuid_of(*found) != uuid) {
+    return std::nullopt;
+  }
+  return ArchiveView(*this, info_.history[*found]);
+}
+
 const SegmentReader& Archive::SegmentOf(BlockAddress block) const {
-  return segments_[block.segment_index].reader;
+  return segments_[block.segment_index].reader();
 }
 
 uint32_t Archive::BlockSizeBytes(BlockAddress block) const {
@@ -171,7 +443,7 @@ Extent Archive::BlockExtent(BlockAddress block) const {
 }
 
 uint64_t Archive::SegmentBlockCount(uint32_t segment_index) const {
-  return segments_[segment_index].reader.block_count();
+  return segments_[segment_index].reader().block_count();
 }
 
 uint64_t Archive::SegmentStart(uint32_t segment_index) const {
@@ -179,13 +451,13 @@ uint64_t Archive::SegmentStart(uint32_t segment_index) const {
 }
 
 const SegmentLayout& Archive::SegmentLayoutOf(uint32_t segment_index) const {
-  return segments_[segment_index].reader.layout();
+  return segments_[segment_index].reader().layout();
 }
 
 absl::Status Archive::DecodeBlock(BlockAddress block, ByteView frame,
                                   std::span<const BlockPart> parts,
                                   PayloadCodec::Scratch& scratch) const {
-  return SegmentOf(block).DecodeBlock(block.block_index, frame, parts, *codec_,
+  return SegmentOf(block).DecodeBlock(block.block_index, frame, parts, codec(),
                                       scratch);
 }
 
@@ -198,7 +470,7 @@ absl::Status Archive::ReadBlock(BlockAddress block, MutableByteView raw,
   const SegmentReader& segment = SegmentOf(block);
   std::vector<uint8_t> frame;
   QUIRE_RETURN_IF_ERROR(segment.ReadFrame(block.block_index, frame).status());
-  return segment.DecodeCheckedFrame(block.block_index, frame, raw, *codec_,
+  return segment.DecodeCheckedFrame(block.block_index, frame, raw, codec(),
                                     scratch);
 }
 
@@ -210,10 +482,100 @@ absl::StatusOr<Payload> Archive::ReadPayload(
 }
 
 Document Archive::Segment::Describe(uint64_t local_ordinal) const {
-  Document document = reader.documents().Describe(local_ordinal);
+  Document document = reader().documents().Describe(local_ordinal);
   document.ordinal.value = first_ordinal + local_ordinal;
   document.range.offset.value += start;
   return document;
+}
+
+void Archive::Segment::VisitMayHave(
+    const std::vector<Segment>& segments, absl::string_view id,
+    absl::FunctionRef<void(const Segment&)> visit) {
+  if (segments.size() <= kUnfilteredSegmentsMax) {
+    std::ranges::for_each(segments, visit);
+    return;
+  }
+  const uint64_t hash = IdFilter::Hash(id);
+  // The accesses to memory overlap.
+  constexpr size_t kPrefetchedCount = 16;
+  for (size_t i = 0; i < std::min(kPrefetchedCount, segments.size()); ++i) {
+    segments[i].filter->Prefetch(hash);
+  }
+  for (size_t i = 0; i < segments.size(); ++i) {
+    if (i + kPrefetchedCount < segments.size()) {
+      segments[i + kPrefetchedCount].filter->Prefetch(hash);
+    }
+    if (segments[i].filter->MayHave(hash)) {
+      visit(segments[i]);
+    }
+  }
+}
+
+absl::Status Archive::Segment::MakeFilters(const std::vector<Segment>* shared,
+                                           const std::atomic<bool>* cancel,
+                                           std::vector<Segment>& segments) {
+  if (segments.size() <= kUnfilteredSegmentsMax) {
+    return absl::OkStatus();
+  }
+  absl::flat_hash_map<uint64_t, std::shared_ptr<const IdFilter>> known;
+  if (shared != nullptr) {
+    for (const Segment& segment : *shared) {
+      known.emplace(segment.opened->id, segment.filter);
+    }
+  }
+  for (Segment& segment : segments) {
+    if (cancel != nullptr && *cancel) {
+      return absl::CancelledError("opening the archive was cancelled");
+    }
+    segment.filter = known[segment.opened->id];
+    if (segment.filter == nullptr) {
+      segment.filter =
+          std::make_shared<const IdFilter>(segment.reader().documents().ids());
+    }
+  }
+  return absl::OkStatus();
+}
+
+IdIndex::Ranks Archive::Segment::Find(absl::string_view id,
+                                      uint64_t end) const {
+  const DocumentIndex& documents = reader().documents();
+  const uint64_t count = CountBelow(end);
+  if (count == 0) {
+    return {};
+  }
+  IdIndex::Ranks ranks = documents.ids().Find(id);
+  if (count == documents.count()) {
+    return ranks;
+  }
+  // Among equal ids, ordinals ascend.
+  uint64_t low = ranks.begin;
+  uint64_t high = ranks.end;
+  while (low < high) {
+    const uint64_t middle = low + (high - low) / 2;
+    if (documents.OrdinalAtRank(middle) < count) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  ranks.end = low;
+  return ranks;
+}
+
+void Archive::Segment::VisitRanks(
+    absl::string_view id, uint64_t end,
+    absl::FunctionRef<void(IdIndex::Ranks)> visit) const {
+  IdIndex::Ranks ranks = Find(id, end);
+  if (CountBelow(end) == reader().documents().count()) {
+    visit(ranks);
+    return;
+  }
+  while (ranks.begin < ranks.end) {
+    IdIndex::Ranks part = ranks;
+    part.end = std::min(ranks.end, ranks.begin + CaptureOrder::kScannedMax);
+    visit(part);
+    ranks.begin = part.end;
+  }
 }
 
 const Archive::Segment& Archive::SegmentOfDocument(uint64_t ordinal) const {
@@ -248,7 +610,7 @@ absl::StatusOr<std::vector<BlockSlice>> Archive::Plan(
   uint64_t offset = range.offset.value - segments_[segment_index].start;
   uint64_t left = range.size_bytes;
   for (; left > 0; ++segment_index, offset = 0) {
-    const SegmentReader& reader = segments_[segment_index].reader;
+    const SegmentReader& reader = segments_[segment_index].reader();
     const uint64_t size_bytes = std::min(left, reader.size_bytes() - offset);
     PlanInSegment(segment_index, offset, size_bytes, slices);
     left -= size_bytes;
@@ -259,7 +621,7 @@ absl::StatusOr<std::vector<BlockSlice>> Archive::Plan(
 void Archive::PlanInSegment(size_t segment_index, uint64_t offset,
                             uint64_t size_bytes,
                             std::vector<BlockSlice>& slices) const {
-  const SegmentReader& reader = segments_[segment_index].reader;
+  const SegmentReader& reader = segments_[segment_index].reader();
   const SegmentLayout& layout = reader.layout();
   const uint64_t end = offset + size_bytes;
   for (uint64_t run = layout.RunAt(offset); offset < end; ++run) {
@@ -297,7 +659,7 @@ absl::StatusOr<Document> Archive::GetDocument(DocumentOrdinal ordinal) const {
   const Segment& segment = SegmentOfDocument(ordinal.value);
   const uint64_t local = ordinal.value - segment.first_ordinal;
   Document document = segment.Describe(local);
-  document.id = segment.reader.documents().Id(local);
+  document.id = segment.reader().documents().Id(local);
   return document;
 }
 
@@ -306,7 +668,7 @@ absl::StatusOr<LogicalRange> Archive::GetDocumentRange(
   QUIRE_RETURN_IF_ERROR(CheckOrdinal(ordinal));
   const Segment& segment = SegmentOfDocument(ordinal.value);
   LogicalRange range =
-      segment.reader.documents().Range(ordinal.value - segment.first_ordinal);
+      segment.reader().documents().Range(ordinal.value - segment.first_ordinal);
   range.offset.value += segment.start;
   return range;
 }
@@ -314,13 +676,13 @@ absl::StatusOr<LogicalRange> Archive::GetDocumentRange(
 absl::StatusOr<std::vector<DocumentOrdinal>> Archive::FindDocuments(
     absl::string_view id) const {
   std::vector<DocumentOrdinal> found;
-  for (const Segment& segment : segments_) {
-    const DocumentIndex& documents = segment.reader.documents();
+  Segment::VisitMayHave(segments_, id, [&](const Segment& segment) {
+    const DocumentIndex& documents = segment.reader().documents();
     const IdIndex::Ranks ranks = documents.ids().Find(id);
     for (uint64_t rank = ranks.begin; rank < ranks.end; ++rank) {
       found.push_back({segment.first_ordinal + documents.OrdinalAtRank(rank)});
     }
-  }
+  });
   if (found.empty()) {
     return absl::NotFoundError(
         absl::StrCat("there is no document \"", id, "\""));
@@ -328,40 +690,43 @@ absl::StatusOr<std::vector<DocumentOrdinal>> Archive::FindDocuments(
   return found;
 }
 
-Archive::FoundDocument Archive::FindDocument(
-    absl::string_view id, std::optional<uint64_t> occurrence) const {
+Archive::FoundDocument Archive::FindDocument(absl::string_view id,
+                                             std::optional<uint64_t> occurrence,
+                                             uint64_t end) const {
   FoundDocument found;
-  for (const Segment& segment : segments_) {
-    const DocumentIndex& documents = segment.reader.documents();
-    const IdIndex::Ranks ranks = documents.ids().Find(id);
+  Segment::VisitMayHave(segments_, id, [&](const Segment& segment) {
+    const DocumentIndex& documents = segment.reader().documents();
+    const IdIndex::Ranks ranks = segment.Find(id, end);
     // An occurrence in an earlier segment wraps to a rank far above the number
     // of documents.
-    const uint64_t end = found.count + ranks.count();
-    const uint64_t rank = ranks.end - (end - occurrence.value_or(end - 1));
+    const uint64_t count = found.count + ranks.count();
+    const uint64_t rank = ranks.end - (count - occurrence.value_or(count - 1));
     if (rank - ranks.begin < ranks.count()) {
       found.ordinal = {segment.first_ordinal + documents.OrdinalAtRank(rank)};
     }
-    found.count = end;
-  }
+    found.count = count;
+  });
   return found;
 }
 
-Archive::FoundDocument Archive::FindCapture(
-    absl::string_view id, const DocumentSelection& selection) const {
+Archive::FoundDocument Archive::FindCapture(absl::string_view id,
+                                            const DocumentSelection& selection,
+                                            uint64_t end) const {
   FoundDocument found;
   std::optional<Capture> best;
-  for (const Segment& segment : segments_) {
-    const DocumentIndex& documents = segment.reader.documents();
-    const IdIndex::Ranks ranks = documents.ids().Find(id);
-    found.count += ranks.count();
-    std::optional<Capture> capture = documents.FindCapture(ranks, selection);
-    if (capture.has_value()) {
-      capture->ordinal += segment.first_ordinal;
-      if (!best.has_value() || capture->IsBetterThan(*best, selection)) {
-        best = capture;
+  Segment::VisitMayHave(segments_, id, [&](const Segment& segment) {
+    segment.VisitRanks(id, end, [&](IdIndex::Ranks ranks) {
+      found.count += ranks.count();
+      std::optional<Capture> capture =
+          segment.reader().documents().FindCapture(ranks, selection);
+      if (capture.has_value()) {
+        capture->ordinal += segment.first_ordinal;
+        if (!best.has_value() || capture->IsBetterThan(*best, selection)) {
+          best = capture;
+        }
       }
-    }
-  }
+    });
+  });
   if (best.has_value()) {
     found.ordinal = {best->ordinal};
   }
@@ -369,12 +734,14 @@ Archive::FoundDocument Archive::FindCapture(
 }
 
 std::vector<std::string> Archive::RecordTypesOf(absl::string_view id,
-                                                size_t count_max) const {
+                                                size_t count_max,
+                                                uint64_t end) const {
   std::vector<std::string> types;
-  for (const Segment& segment : segments_) {
-    const DocumentIndex& documents = segment.reader.documents();
-    documents.AddRecordTypes(documents.ids().Find(id), count_max, types);
-  }
+  Segment::VisitMayHave(segments_, id, [&](const Segment& segment) {
+    segment.VisitRanks(id, end, [&](IdIndex::Ranks ranks) {
+      segment.reader().documents().AddRecordTypes(ranks, count_max, types);
+    });
+  });
   return types;
 }
 
@@ -388,7 +755,7 @@ absl::StatusOr<DocumentOrdinal> Archive::DocumentAt(
   const Segment& segment = segments_[SegmentIndexAt(offset.value)];
   return DocumentOrdinal{
       segment.first_ordinal +
-      segment.reader.documents().At(offset.value - segment.start)};
+      segment.reader().documents().At(offset.value - segment.start)};
 }
 
 // Ids of all segments from the start of a listing on, merged. Borrows the
@@ -396,9 +763,12 @@ absl::StatusOr<DocumentOrdinal> Archive::DocumentAt(
 class Archive::ListingWalk {
  public:
   ListingWalk(const std::vector<Segment>& segments, const Listing& listing)
-      : prefix_(listing.prefix), next_(ComesLater{this}) {
+      : prefix_(listing.prefix), end_(listing.end), next_(ComesLater{this}) {
     cursors_.reserve(segments.size());
     for (const Segment& segment : segments) {
+      if (segment.CountBelow(end_) == 0) {
+        break;
+      }
       segments_.push_back(&segment);
       cursors_.emplace_back(IdsOf(segment), FirstRank(segment, listing.after));
       if (!PushIfListed(cursors_.size() - 1)) {
@@ -422,7 +792,7 @@ class Archive::ListingWalk {
     const Segment& segment = *segments_[next_.top()];
     const IdIndex::Cursor& cursor = cursors_[next_.top()];
     Document document = segment.Describe(
-        segment.reader.documents().OrdinalAtRank(cursor.rank()));
+        segment.reader().documents().OrdinalAtRank(cursor.rank()));
     document.id = std::string(cursor.id());
     return document;
   }
@@ -457,7 +827,7 @@ class Archive::ListingWalk {
   };
 
   static const IdIndex& IdsOf(const Segment& segment) {
-    return segment.reader.documents().ids();
+    return segment.reader().documents().ids();
   }
 
   uint64_t FirstRank(const Segment& segment, const IdCursor* after) {
@@ -471,8 +841,8 @@ class Archive::ListingWalk {
     }
     ++cost_.search_count;
     return std::max(
-        rank, segment.reader.documents().RankAbove(after->id, after->ordinal,
-                                                   segment.first_ordinal));
+        rank, segment.reader().documents().RankAbove(after->id, after->ordinal,
+                                                     segment.first_ordinal));
   }
 
   // The rank of the first id after all that start with `prefix`.
@@ -491,6 +861,7 @@ class Archive::ListingWalk {
 
   // Returns false after the last id of the segment that is listed.
   bool PushIfListed(size_t i) {
+    PassLater(i);
     if (cursors_[i].at_end()) {
       return false;
     }
@@ -502,7 +873,21 @@ class Archive::ListingWalk {
     return true;
   }
 
+  // Passes documents of the prefix at or above `end_`.
+  void PassLater(size_t i) {
+    const DocumentIndex& documents = segments_[i]->reader().documents();
+    const uint64_t count = segments_[i]->CountBelow(end_);
+    IdIndex::Cursor& cursor = cursors_[i];
+    while (count < documents.count() && !cursor.at_end() &&
+           documents.OrdinalAtRank(cursor.rank()) >= count &&
+           absl::StartsWith(cursor.id(), prefix_)) {
+      ++cost_.id_count;
+      cursor.Next();
+    }
+  }
+
   const absl::string_view prefix_;
+  const uint64_t end_;
   ListingCost cost_;
   // One for each of segments_.
   std::vector<const Segment*> segments_;

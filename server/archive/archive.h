@@ -32,9 +32,14 @@
 
 namespace quire {
 
+class Archive;
 class SegmentLayout;
 class SegmentReader;
 struct ArchiveDirectory;
+struct ArchiveFiles;
+struct Manifest;
+struct ManifestSegment;
+struct SegmentFile;
 
 // One block, and the part of it that a range covers.
 struct BlockSlice {
@@ -50,8 +55,10 @@ struct ArchiveOutline {
   ArchiveInfo info;
   // See Archive::files().
   std::vector<FileIdentity> files;
-  // Archive::memory_bytes_max() of the opened archive.
+  // Archive::memory_bytes_max() of the opened archive, and the part of it that
+  // an archive opened earlier does not hold already.
   uint64_t memory_bytes = 0;
+  uint64_t new_memory_bytes = 0;
   // Estimate of the further memory that Open() takes while it runs.
   uint64_t opening_bytes = 0;
 };
@@ -62,8 +69,34 @@ struct ArchiveOpenOptions {
   bool without_damaged_indexes = false;
   // Affects performance: let extents be read past the page cache, too.
   DirectIo direct_io = DirectIo::kOff;
+  // Affects performance: an archive opened earlier with the same options. Equal
+  // segments, of the same number, contents and file, and an equal dictionary
+  // are taken from it instead of being read. May be null.
+  const Archive* shared = nullptr;
   // Checked periodically during the opening; may be null.
   const std::atomic<bool>* cancel = nullptr;
+};
+
+// An archive in its present or an earlier state: its first documents. Views the
+// archive, which must outlive it.
+struct ArchiveView {
+  ArchiveView() = default;
+
+  // The present state.
+  // NOLINTNEXTLINE(google-explicit-constructor): a state is an archive.
+  ArchiveView(const Archive& whole);
+
+  ArchiveView(const Archive& whole, const ArchiveState& state)
+      : archive(&whole),
+        uuid(state.uuid),
+        size_bytes(state.size_bytes),
+        document_count(state.document_count) {}
+
+  const Archive* archive = nullptr;
+  absl::string_view uuid;
+  // Size of the logical space.
+  uint64_t size_bytes = 0;
+  uint64_t document_count = 0;
 };
 
 // Immutable and thread-safe. Shared: a reader of its extents keeps a reference,
@@ -85,8 +118,14 @@ class Archive {
       const std::string& path, const ArchiveOpenOptions& options = {});
 
   // Reads the manifest and looks up the files without reading them; fast for
-  // archives of any size. Errors: as Open().
-  static absl::StatusOr<ArchiveOutline> ReadOutline(const std::string& path);
+  // archives of any size. `shared` is as in ArchiveOpenOptions. Errors: as
+  // Open().
+  static absl::StatusOr<ArchiveOutline> ReadOutline(
+      const std::string& path, const Archive* shared = nullptr);
+
+  // Reads only the attributes of MANIFEST: returns false if the file at the
+  // path of `archive` is the one that was opened, and may be true otherwise.
+  static bool MayHaveChanged(const Archive& archive);
 
   Archive(const Archive&) = delete;
   Archive& operator=(const Archive&) = delete;
@@ -99,9 +138,9 @@ class Archive {
 
   const ArchiveInfo& info() const { return info_; }
 
-  // True if `uuid` names contents that the archive has, so that positions and
-  // tokens of these contents mean the same here.
-  bool HasContents(absl::string_view uuid) const { return uuid == info_.uuid; }
+  // Returns the present or an earlier state; unset if `uuid` names none.
+  // Positions of documents and text in a state mean the same in later ones.
+  std::optional<ArchiveView> FindState(absl::string_view uuid) const;
 
   const ArchiveMemory& memory() const { return memory_; }
 
@@ -110,18 +149,29 @@ class Archive {
   // after it.
   uint64_t memory_bytes_max() const { return memory_bytes_max_; }
 
+  // Calls `visit` with each object that counts in memory_bytes_max(), and its
+  // share. Archives that share parts visit the same objects.
+  void VisitMemoryParts(
+      absl::FunctionRef<void(const void* object, uint64_t bytes_max)> visit)
+      const;
+
+  // Number of a segment's opening, unique within this process: that of another
+  // archive if the segment was taken from it.
+  // REQUIRES: segment_index < info().segment_count.
+  uint64_t OpenedSegmentId(uint32_t segment_index) const;
+
   // Identities of its files. They differ from those of another opening if a
   // file was replaced or written in between.
   const std::vector<FileIdentity>& files() const { return files_; }
 
   // Uncompressed; empty where the codec uses none.
-  ByteView dictionary() const { return AsBytes(context_->dictionary); }
+  ByteView dictionary() const { return AsBytes(context().dictionary); }
 
   // Serialised as by fsst/symbol_table.h, and checked; empty if the archive has
   // none.
-  ByteView symbol_table() const { return AsBytes(context_->symbol_table); }
+  ByteView symbol_table() const { return AsBytes(context().symbol_table); }
 
-  const PayloadCodec& codec() const { return *codec_; }
+  const PayloadCodec& codec() const;
 
   // For the log: the reason why extents have no direct_fd, with the file's
   // path, if the option was DirectIo::kAuto; empty otherwise.
@@ -184,6 +234,9 @@ class Archive {
                          PayloadCodec::Scratch& scratch) const;
 
   // --- Documents ---
+  //
+  // Look-ups with `end` see only documents with lower ordinals: those of an
+  // ArchiveView if it is the view's document_count.
 
   // Errors: OutOfRange  no such document.
   absl::StatusOr<Document> GetDocument(DocumentOrdinal ordinal) const;
@@ -201,6 +254,8 @@ class Archive {
   absl::StatusOr<std::vector<DocumentOrdinal>> FindDocuments(
       absl::string_view id) const;
 
+  static constexpr uint64_t kAllDocuments = UINT64_MAX;
+
   // Number of documents with exactly one id, and one of them.
   struct FoundDocument {
     uint64_t count = 0;
@@ -211,15 +266,17 @@ class Archive {
   // Returns number `occurrence` of FindDocuments(id), from 0, or the last one.
   // Takes the time of a few look-ups, however many there are.
   FoundDocument FindDocument(absl::string_view id,
-                             std::optional<uint64_t> occurrence) const;
+                             std::optional<uint64_t> occurrence,
+                             uint64_t end = kAllDocuments) const;
   // Returns the document that `selection` selects, also in the time of a few
   // look-ups; unset if none has one of its types.
   FoundDocument FindCapture(absl::string_view id,
-                            const DocumentSelection& selection) const;
+                            const DocumentSelection& selection,
+                            uint64_t end = kAllDocuments) const;
   // Returns at most `count_max` of the record types of the documents of the id,
   // each once.
-  std::vector<std::string> RecordTypesOf(absl::string_view id,
-                                         size_t count_max) const;
+  std::vector<std::string> RecordTypesOf(absl::string_view id, size_t count_max,
+                                         uint64_t end = kAllDocuments) const;
   // Returns the document that holds a byte of the logical space. Empty
   // documents hold none. Errors: OutOfRange  past the end.
   absl::StatusOr<DocumentOrdinal> DocumentAt(LogicalOffset offset) const;
@@ -242,6 +299,7 @@ class Archive {
     absl::string_view delimiter = {};
     // Starts after this entry unless null.
     const IdCursor* after = nullptr;
+    uint64_t end = kAllDocuments;
   };
 
   // Work of a listing.
@@ -269,12 +327,29 @@ class Archive {
 
  private:
   class ListingWalk;
+  struct OpenedSegment;
   struct Segment;
+  struct Codec;
 
   explicit Archive(std::string path);
+  const CodecContext& context() const;
   absl::Status Load(const ArchiveDirectory& directory,
                     const ArchiveOpenOptions& options);
 
+  // Takes the codec and its context from `shared`, or reads them.
+  absl::Status LoadCodec(const Manifest& manifest, const ArchiveFiles& files,
+                         const ArchiveOpenOptions& options);
+  static absl::StatusOr<std::shared_ptr<const OpenedSegment>> OpenSegment(
+      SegmentFile file, const Manifest& manifest,
+      const ManifestSegment& description, const ArchiveOpenOptions& options);
+  // Upper bound on the memory of the parts of an archive that this one has.
+  uint64_t SharedBytes(const Manifest& manifest,
+                       const ArchiveFiles& files) const;
+  // Returns the opened segment of the description and file; null if there is
+  // none.
+  std::shared_ptr<const OpenedSegment> FindOpened(
+      const Manifest& manifest, const ManifestSegment& segment,
+      const FileIdentity& file) const;
   const SegmentReader& SegmentOf(BlockAddress block) const;
   // Appends the slices of a part of one segment's text to `slices`.
   void PlanInSegment(size_t segment_index, uint64_t offset, uint64_t size_bytes,
@@ -288,14 +363,21 @@ class Archive {
   ArchiveInfo info_;
   ArchiveMemory memory_;
   uint64_t memory_bytes_max_ = 0;
-  std::shared_ptr<const CodecContext> context_;
-  std::unique_ptr<const PayloadCodec> codec_;
+  std::shared_ptr<const Codec> codec_;
   std::vector<Segment> segments_;
   uint64_t description_size_bytes_max_ = 0;
+  // Indexes in info_.history, by uuid.
+  std::vector<uint32_t> states_;
   std::vector<FileIdentity> files_;
   std::string direct_io_note_;
   std::vector<absl::Status> index_damages_;
 };
+
+inline ArchiveView::ArchiveView(const Archive& whole)
+    : archive(&whole),
+      uuid(whole.info().uuid),
+      size_bytes(whole.info().size_bytes),
+      document_count(whole.info().document_count) {}
 
 }  // namespace quire
 

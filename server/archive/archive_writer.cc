@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/archive/archive_writer.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -12,9 +13,25 @@
 #include "server/archive/format/archive_format.h"
 #include "server/archive/format/manifest.h"
 #include "server/archive/format/segment_format.h"
+#include "server/archive/segment_merger.h"
+#include "server/archive/segment_reader.h"
 #include "server/archive/segment_writer.h"
 
 namespace quire {
+namespace {
+
+// Adds counts of one container to those of all, in order of container.
+void AddFound(const FoundMembers& added, std::vector<FoundMembers>& all) {
+  auto found = std::ranges::lower_bound(all, added.container, {},
+                                        &FoundMembers::container);
+  if (found == all.end() || found->container != added.container) {
+    all.insert(found, added);
+  } else {
+    *found += added;
+  }
+}
+
+}  // namespace
 
 std::string DefaultWriter() {
   return "quired " QUIRE_VERSION;
@@ -87,7 +104,7 @@ absl::Status ArchiveWriter::ReadKept(
     const std::function<absl::Status(uint64_t size_bytes)>& on_read) {
   for (uint32_t number = 0; number < kSegmentCountMax; ++number) {
     QUIRE_ASSIGN_OR_RETURN(KeptBlocks kept,
-                           ReadKeptBlocks(directory_.fd(), directory_.name(),
+                           ReadKeptBlocks(directory_fd(), directory_name(),
                                           HeaderOf(number), on_read));
     if (kept.blocks.empty()) {
       break;
@@ -95,9 +112,17 @@ absl::Status ArchiveWriter::ReadKept(
     kept_.push_back(std::move(kept));
   }
   const std::string rest = SegmentFileName(static_cast<uint32_t>(kept_.size()));
-  return directory_.RemoveFiles([&rest](absl::string_view name) {
+  return directory_->RemoveFiles([&rest](absl::string_view name) {
     return IsSegmentFileName(name) && name >= rest;
   });
+}
+
+std::unique_ptr<ArchiveWriter> ArchiveWriter::Append(
+    ArchiveChange change, const std::string& writer) {
+  std::unique_ptr<ArchiveWriter> appending(
+      new ArchiveWriter(std::move(change)));
+  appending->manifest_.writer = writer.substr(0, kWriterSizeBytesMax);
+  return appending;
 }
 
 ArchiveWriter::~ArchiveWriter() {
@@ -135,9 +160,27 @@ ArchiveWriter::ArchiveWriter(PartialDirectory directory,
   manifest_.writer = options.writer.substr(0, kWriterSizeBytesMax);
   if (dictionary != nullptr) {
     dictionary_hash_ = Checksum64(AsBytes(dictionary->dictionary));
-    dictionary_.emplace(directory_.fd(), directory_.name(),
+    dictionary_.emplace(directory_fd(), directory_name(),
                         std::move(dictionary));
   }
+}
+
+ArchiveWriter::ArchiveWriter(ArchiveChange change)
+    : change_(std::move(change)),
+      manifest_(change_->manifest()),
+      found_before_(std::exchange(manifest_.found_members, {})),
+      members_(manifest_.members) {
+  if (manifest_.dictionary.has_value()) {
+    dictionary_hash_ = manifest_.dictionary->hash;
+  }
+}
+
+int ArchiveWriter::directory_fd() const {
+  return change_.has_value() ? change_->fd() : directory_->fd();
+}
+
+const std::string& ArchiveWriter::directory_name() const {
+  return change_.has_value() ? change_->name() : directory_->name();
 }
 
 absl::Status ArchiveWriter::AppendBlock(ByteView raw, Payload payload) {
@@ -191,7 +234,7 @@ absl::Status ArchiveWriter::SetSymbolTable(absl::string_view serialised) {
   if (manifest_.symbol_table.has_value()) {
     return Keep(absl::InvalidArgumentError("an archive has one symbol table"));
   }
-  const auto entry = WriteSymbolTableFile(directory_.fd(), directory_.name(),
+  const auto entry = WriteSymbolTableFile(directory_fd(), directory_name(),
                                           AsBytes(serialised));
   QUIRE_RETURN_IF_ERROR(Keep(entry.status()));
   manifest_.symbol_table = *entry;
@@ -202,7 +245,7 @@ absl::StatusOr<ArchiveInfo> ArchiveWriter::Commit() {
   QUIRE_RETURN_IF_ERROR(FinishSegment());
   if (manifest_.segments.size() < kept_.size()) {
     return Keep(absl::FailedPreconditionError(
-        absl::StrCat(directory_.name(), ": ", kept_.size(),
+        absl::StrCat(directory_name(), ": ", kept_.size(),
                      " segments were kept and only ", manifest_.segments.size(),
                      " belong here; remove the directory and start again")));
   }
@@ -219,15 +262,120 @@ absl::StatusOr<ArchiveInfo> ArchiveWriter::Commit() {
   for (FoundMembers& found : manifest_.found_members) {
     found.inflated = inflated_.of(found.container);
   }
+  for (const FoundMembers& before : found_before_) {
+    AddFound(before, manifest_.found_members);
+  }
+  absl::StatusOr<ArchiveInfo> published = Publish();
+  Keep(published.ok()
+           ? absl::FailedPreconditionError("the archive is written already")
+           : published.status())
+      .IgnoreError();
+  return published;
+}
+
+absl::StatusOr<ArchiveInfo> ArchiveWriter::Publish() {
+  if (change_.has_value()) {
+    if (!HasNewSegments()) {
+      return change_->manifest().Describe(
+          EncodeManifest(change_->manifest()).size());
+    }
+    QUIRE_ASSIGN_OR_RETURN(
+        const ArchiveChange::Committed committed,
+        change_->Commit(std::move(manifest_), EarlierStates::kKeep));
+    return committed.manifest.Describe(committed.file_size_bytes);
+  }
   manifest_.uuid = manifest_.DeriveUuid();
   const std::string file = EncodeManifest(manifest_);
   // Never publish a manifest that readers reject.
-  QUIRE_RETURN_IF_ERROR(Keep(ParseManifest(AsBytes(file)).status()));
-  const absl::Status status = directory_.Publish(AsBytes(file));
-  Keep(absl::FailedPreconditionError("the archive is written already"))
-      .IgnoreError();
-  QUIRE_RETURN_IF_ERROR(status);
+  QUIRE_RETURN_IF_ERROR(ParseManifest(AsBytes(file)).status());
+  QUIRE_RETURN_IF_ERROR(directory_->Publish(AsBytes(file)));
   return manifest_.Describe(file.size());
+}
+
+bool ArchiveWriter::HasNewSegments() const {
+  return manifest_.next_segment_number !=
+         change_->manifest().next_segment_number;
+}
+
+ArchiveWriter::Appended ArchiveWriter::appended() const {
+  Appended appended;
+  for (const ManifestSegment& segment : manifest_.segments) {
+    if (segment.number >= change_->manifest().next_segment_number) {
+      ++appended.segment_count;
+      appended.size_bytes += segment.size_bytes;
+      appended.file_size_bytes += segment.file_size_bytes;
+    }
+  }
+  return appended;
+}
+
+absl::StatusOr<uint32_t> ArchiveWriter::JoinSegments(
+    const PayloadCodec& codec, uint64_t size_bytes_max,
+    const std::atomic<bool>* cancel) {
+  QUIRE_RETURN_IF_ERROR(FinishSegment());
+  const size_t first = FirstToJoin(manifest_.segments, size_bytes_max);
+  const size_t count = manifest_.segments.size() - first;
+  if (!HasNewSegments() || count < 2) {
+    return 0;
+  }
+  const std::vector<ManifestSegment> joined(
+      manifest_.segments.begin() + static_cast<ptrdiff_t>(first),
+      manifest_.segments.end());
+  absl::StatusOr<ManifestSegment> segment = Join(joined, codec, cancel);
+  QUIRE_RETURN_IF_ERROR(Keep(segment.status()));
+  for (const ManifestSegment& old : joined) {
+    if (old.number >= change_->manifest().next_segment_number) {
+      QUIRE_RETURN_IF_ERROR(
+          Keep(change_->RemoveNew(SegmentFileName(old.number))));
+    }
+  }
+  manifest_.segments.resize(first);
+  manifest_.next_segment_number = segment->number + 1;
+  manifest_.segments.push_back(*std::move(segment));
+  return static_cast<uint32_t>(count);
+}
+
+absl::StatusOr<ManifestSegment> ArchiveWriter::Join(
+    std::span<const ManifestSegment> joined, const PayloadCodec& codec,
+    const std::atomic<bool>* cancel) {
+  QUIRE_ASSIGN_OR_RETURN(const uint32_t number, NextNumber());
+  QUIRE_ASSIGN_OR_RETURN(SegmentWriter writer,
+                         SegmentWriter::Create(directory_fd(), directory_name(),
+                                               HeaderOf(number)));
+  SegmentMerger merger(
+      writer, codec, manifest_.block_size_bytes,
+      manifest_.codec.id == CodecId::kAuto ? &members_ : nullptr, cancel);
+  for (const ManifestSegment& segment : joined) {
+    const bool is_new =
+        segment.number >= change_->manifest().next_segment_number;
+    const std::string name = SegmentFileName(segment.number);
+    SegmentFile file;
+    QUIRE_ASSIGN_OR_RETURN(
+        file.file, OpenReadableFile(
+                       is_new ? change_->fd() : change_->archive_fd(), name,
+                       absl::StrCat(is_new ? change_->name() : change_->path(),
+                                    "/", name)));
+    QUIRE_ASSIGN_OR_RETURN(
+        const SegmentReader reader,
+        SegmentReader::Open(file, manifest_, segment, cancel));
+    QUIRE_RETURN_IF_ERROR(merger.Add(reader));
+  }
+  QUIRE_RETURN_IF_ERROR(merger.Finish());
+  QUIRE_ASSIGN_OR_RETURN(ManifestSegment segment, writer.Finish());
+  manifest_.slices_per_mib_max =
+      std::max(manifest_.slices_per_mib_max, writer.slices_per_mib_max());
+  segment.codec_level = manifest_.codec.level;
+  return segment;
+}
+
+absl::StatusOr<uint32_t> ArchiveWriter::NextNumber() const {
+  const uint32_t number = manifest_.next_segment_number;
+  if (number > kSegmentNumberMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("all segment numbers up to ", kSegmentNumberMax,
+                     " are used: recompress the archive"));
+  }
+  return number;
 }
 
 absl::Status ArchiveWriter::StartSegment() {
@@ -239,17 +387,17 @@ absl::Status ArchiveWriter::StartSegment() {
     return absl::InvalidArgumentError(
         absl::StrCat("an archive has at most ", kSegmentCountMax, " segments"));
   }
-  const auto number = static_cast<uint32_t>(manifest_.segments.size());
+  QUIRE_ASSIGN_OR_RETURN(const uint32_t number, NextNumber());
   const SegmentHeader header = HeaderOf(number);
   absl::StatusOr<SegmentWriter> segment =
       number < kept_.size()
-          ? SegmentWriter::Continue(directory_.fd(), directory_.name(), header,
+          ? SegmentWriter::Continue(directory_fd(), directory_name(), header,
                                     std::move(kept_[number]))
-          : SegmentWriter::Create(directory_.fd(), directory_.name(), header);
+          : SegmentWriter::Create(directory_fd(), directory_name(), header);
   QUIRE_RETURN_IF_ERROR(Keep(segment.status()));
   segment_.emplace(*std::move(segment));
   if (is_resumable_) {
-    directory_.KeepUnpublished();
+    directory_->KeepUnpublished();
   }
   return absl::OkStatus();
 }

@@ -4,10 +4,14 @@
 #ifndef QUIRE_SERVER_ARCHIVE_ARCHIVE_WRITER_H_
 #define QUIRE_SERVER_ARCHIVE_ARCHIVE_WRITER_H_
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +24,7 @@
 #include "codecs/block_codec.h"
 #include "codecs/payload/inflated_count.h"
 #include "codecs/payload/payload_codec.h"
+#include "server/archive/files/archive_change.h"
 #include "server/archive/files/dictionary_file.h"
 #include "server/archive/files/partial_directory.h"
 #include "server/archive/format/archive_description.h"
@@ -49,7 +54,8 @@ struct ArchiveWriterOptions {
 };
 
 // All files are written to the directory PATH.partial, next to the archive, and
-// synced; Commit() renames the directory. A locked file in it distinguishes an
+// synced; Commit() renames the directory, or in a change of an existing archive
+// its files. A locked file in it distinguishes an
 // active writer from a leftover. The next Create() for the path removes
 // leftovers, but no other directories of that name.
 //
@@ -82,6 +88,14 @@ class ArchiveWriter {
       std::shared_ptr<const CodecContext> context,
       const std::function<absl::Status(uint64_t size_bytes)>& on_read);
 
+  // Writes more segments for an existing archive, with its codec, level, sizes,
+  // dictionary and symbol table. The blocks must be encoded with
+  // these. SetSymbolTable() and SetChoice() must not be called. `writer` is as
+  // in ArchiveWriterOptions. Commit() publishes nothing if there are no new
+  // segments.
+  static std::unique_ptr<ArchiveWriter> Append(ArchiveChange change,
+                                               const std::string& writer);
+
   // Removes the written files unless Commit() succeeded; for an exception see
   // Continue().
   ~ArchiveWriter();
@@ -102,7 +116,7 @@ class ArchiveWriter {
   absl::Status AppendBlock(ByteView raw, Payload payload);
 
   // Records the results for compressed members, for people who inspect the
-  // archive; in order of container.
+  // archive, in order of container. An appending writer adds them up.
   void SetFoundMembers(std::vector<FoundMembers> found) {
     manifest_.found_members = std::move(found);
   }
@@ -130,6 +144,25 @@ class ArchiveWriter {
   // A segment without blocks and documents is not written.
   absl::Status FinishSegment();
 
+  // New segments of an appending writer, before they are joined.
+  struct Appended {
+    uint32_t segment_count = 0;
+    uint64_t size_bytes = 0;
+    uint64_t file_size_bytes = 0;
+  };
+
+  Appended appended() const;
+
+  // Ends the current segment and joins the last segments of the archive into
+  // one, earlier ones included (segment_merger.h), if there are new ones.
+  // Returns the number of segments that were joined, 0 if none. `codec` encodes
+  // and decodes the archive's blocks; `cancel` may be null.
+  // REQUIRES: an appending writer.
+  // Errors: DataLoss  a block of the archive is damaged; Cancelled.
+  absl::StatusOr<uint32_t> JoinSegments(const PayloadCodec& codec,
+                                        uint64_t size_bytes_max,
+                                        const std::atomic<bool>* cancel);
+
   // Writes the archive's symbol table, serialised as by fsst/symbol_table.h. At
   // most once. A codec that uses a table needs this call, with the table of the
   // context that encoded the blocks. For other codecs the call is optional and
@@ -137,24 +170,25 @@ class ArchiveWriter {
   // Errors: InvalidArgument  not a symbol table, or the second one.
   absl::Status SetSymbolTable(absl::string_view serialised);
 
-  // Records inputs that are not in the archive because they could not be read;
-  // 0 without this call. `messages` describe the first of them, as
+  // Records inputs that are not in the archive because they could not be read,
+  // at most once. `messages` describe the first of them, as
   // ArchiveInfo::unread_inputs.
-  void SetUnreadInputs(uint64_t count, std::vector<std::string> messages) {
-    manifest_.unread_input_count = count;
-    manifest_.unread_inputs = std::move(messages);
+  void AddUnreadInputs(uint64_t count, std::vector<std::string> messages) {
+    manifest_.unread_input_count += count;
+    std::ranges::move(messages, std::back_inserter(manifest_.unread_inputs));
   }
 
   // Ends the last segment, writes the manifest, syncs all, and moves the
-  // archive to its path. The writer is unusable afterwards, whatever it
-  // returns.
-  // Errors: as all calls before; after one failure, of any call, every call
+  // archive, or its new files, into place. The writer is unusable afterwards,
+  // whatever it returns. Errors: as all calls before; after one failure, of any
+  // call, every call
   //         returns it again.
   absl::StatusOr<ArchiveInfo> Commit();
 
  private:
   ArchiveWriter(PartialDirectory directory, const ArchiveWriterOptions& options,
                 std::shared_ptr<const CodecContext> dictionary);
+  explicit ArchiveWriter(ArchiveChange change);
 
   // Errors: InvalidArgument  as Create(). Drops a context that the codec does
   //                          not use.
@@ -165,11 +199,24 @@ class ArchiveWriter {
       const std::function<absl::Status(uint64_t size_bytes)>& on_read);
   SegmentHeader HeaderOf(uint32_t segment_number) const;
   absl::Status StartSegment();
+  // Directory of the new files, and its path for messages.
+  int directory_fd() const;
+  const std::string& directory_name() const;
+  absl::StatusOr<ArchiveInfo> Publish();
+  // Returns the number of the next segment.
+  // Errors: InvalidArgument  all are used.
+  absl::StatusOr<uint32_t> NextNumber() const;
+  // True if segments with numbers from that of `change_` on exist.
+  bool HasNewSegments() const;
+  absl::StatusOr<ManifestSegment> Join(std::span<const ManifestSegment> joined,
+                                       const PayloadCodec& codec,
+                                       const std::atomic<bool>* cancel);
   // Stores the first failure, after which no call may publish an archive.
   absl::Status Keep(const absl::Status& status);
 
-  // First, so that it outlives the writers of its files.
-  PartialDirectory directory_;
+  // One of the two. First, so that it outlives the writers of its files.
+  std::optional<PartialDirectory> directory_;
+  std::optional<ArchiveChange> change_;
   // 0 without a dictionary.
   uint64_t dictionary_hash_ = 0;
   // True if a later writer may resume.
@@ -177,6 +224,8 @@ class ArchiveWriter {
   // Kept blocks per segment, including the current one.
   std::vector<KeptBlocks> kept_;
   Manifest manifest_;
+  // Those of the archive before a change.
+  std::vector<FoundMembers> found_before_;
   // With codec auto.
   MemberCount members_;
   // For codecs that inflate: counts over blocks that were not kept.

@@ -23,6 +23,16 @@ struct RunStart {
   auto operator<=>(const RunStart&) const = default;
 };
 
+// Number of segments that have text of the view.
+uint32_t SegmentCountOf(const ArchiveView& view) {
+  uint32_t count = view.archive->info().segment_count;
+  while (count > 0 &&
+         view.archive->SegmentStart(count - 1) >= view.size_bytes) {
+    --count;
+  }
+  return count;
+}
+
 uint64_t RunCountMax(const Archive& archive) {
   uint64_t most = 0;
   for (uint32_t i = 0; i < archive.info().segment_count; ++i) {
@@ -33,10 +43,26 @@ uint64_t RunCountMax(const Archive& archive) {
 
 }  // namespace
 
-bool StoredOrder::IsThere(const Archive& archive) {
-  return archive.has_layout() &&
+bool StoredOrder::IsThere(const ArchiveView& view) {
+  const Archive& archive = *view.archive;
+  if (!archive.has_layout()) {
+    return false;
+  }
+  const uint32_t count = SegmentCountOf(view);
+  bool has_layout = false;
+  for (uint32_t i = 0; i < count; ++i) {
+    has_layout |= archive.SegmentLayoutOf(i).run_count() > 1;
+  }
+  const bool ends_with_segment =
+      count == archive.info().segment_count
+          ? view.size_bytes == archive.info().size_bytes
+          : view.size_bytes == archive.SegmentStart(count);
+  return has_layout && ends_with_segment &&
          RunCountMax(archive) < std::numeric_limits<uint32_t>::max();
 }
+
+StoredOrder::StoredOrder(const ArchiveView& view)
+    : archive_(view.archive), segment_count_(SegmentCountOf(view)) {}
 
 uint64_t StoredOrder::MemoryBytes(const Archive& archive) {
   return (2 * sizeof(uint32_t) + sizeof(RunStart)) * RunCountMax(archive);

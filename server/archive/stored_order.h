@@ -49,15 +49,16 @@ class StoredOrder {
     Position next;
   };
 
-  // True if the archive has a layout, and the runs of each segment can be
-  // numbered with 32 bits.
-  static bool IsThere(const Archive& archive);
+  // True if a segment of the view has a layout, the view ends with a segment,
+  // and the runs of each segment can be numbered with 32 bits.
+  static bool IsThere(const ArchiveView& view);
 
   // Upper bound on its memory: 24 bytes per run of the largest segment while
   // that is begun, 8 later.
   static uint64_t MemoryBytes(const Archive& archive);
 
-  explicit StoredOrder(const Archive& archive) : archive_(&archive) {}
+  // REQUIRES: IsThere(view).
+  explicit StoredOrder(const ArchiveView& view);
 
   // Continues at `position`, the `next` of an earlier range. REQUIRES: the
   // first call. Errors: OutOfRange  no block begins there.
@@ -66,7 +67,7 @@ class StoredOrder {
   // Bytes of stored text before the next block.
   uint64_t offset() const { return segment_start_ + start_; }
 
-  bool at_end() const { return segment_ == archive_->info().segment_count; }
+  bool at_end() const { return segment_ == segment_count_; }
 
   // Returns the next blocks, at least one: as many as `fits` accepts, with at
   // most `places_max` places. A block that has more places is returned again
@@ -95,6 +96,8 @@ class StoredOrder {
   bool AppendPlaces(uint64_t end, size_t max, std::vector<StoredPlace>& places);
 
   const Archive* archive_;
+  // Segments of the view.
+  uint32_t segment_count_;
   uint32_t segment_ = 0;
   bool is_loaded_ = false;
   uint64_t block_ = 0;

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
 #include "codecs/base/progress_meter.h"
@@ -29,8 +25,6 @@
 
 namespace quire {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr char kBuildFooter[] =
     R"(The contents determine the kind of an INPUT: a directory (every regular file in
@@ -78,29 +72,6 @@ struct BuildCommandOptions {
   bool quiet = false;
 };
 
-// An archive written into its own input would become part of itself.
-absl::Status CheckOutputOutsideInputs(const BuildCommandOptions& options,
-                                      const std::string& output_directory) {
-  std::error_code error;
-  const fs::path output = fs::canonical(output_directory, error) /
-                          fs::path(options.output).filename();
-  for (const std::string& input : options.input.inputs) {
-    if (input == "-" || !fs::is_directory(input, error)) {
-      continue;
-    }
-    const fs::path directory = fs::canonical(input, error);
-    const auto mismatch = std::mismatch(directory.begin(), directory.end(),
-                                        output.begin(), output.end());
-    if (mismatch.first == directory.end()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--output must be outside all inputs, and ", options.output,
-          " is inside the input ", input,
-          ", so the archive would become part of itself; give another path"));
-    }
-  }
-  return absl::OkStatus();
-}
-
 using Sources = std::vector<std::unique_ptr<Source>>;
 
 int RunBuild(BuildCommandOptions options) {
@@ -117,8 +88,8 @@ int RunBuild(BuildCommandOptions options) {
   if (!source_options.ok()) {
     return ReportUsage("build", source_options.status().message());
   }
-  const absl::Status outside =
-      CheckOutputOutsideInputs(options, output_directory);
+  const absl::Status outside = CheckOutsideInputs(
+      "--output", options.output, output_directory, options.input);
   if (!outside.ok()) {
     return ReportUsage("build", outside.message());
   }

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <iostream>
+#include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -56,8 +58,8 @@ const char* NameOf(EntryNote note) {
 void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options) {
   subcommand
       .add_option("INPUT", options.inputs,
-                  "Directory, tar, zip, WARC, ARC, WACZ or file; - is a tar on "
-                  "stdin, or with --split any file")
+                  "Directory, tar, zip, WARC, ARC, WACZ, archive of Quire or "
+                  "file; - is a tar on stdin, or with --split any file")
       ->type_name("")
       ->required();
   subcommand.add_flag(
@@ -153,12 +155,38 @@ absl::StatusOr<SourceOptions> MakeSourceOptions(
   source.spool_directory = spool_directory;
   source.input_size_bytes_max = options.input_size_bytes_max;
   source.expand = options.expand;
+  source.decode_threads = CoreCount();
   source.skip_damage = options.keep_going;
   source.member_ids = options.expand_ids == "member"
                           ? MemberIds::kMember
                           : MemberIds::kPathAndMember;
   QUIRE_ASSIGN_OR_RETURN(source.id_rules, IdRules::Create(options.id_rules));
   return source;
+}
+
+absl::Status CheckOutsideInputs(const std::string& option,
+                                const std::string& output,
+                                const std::string& output_directory,
+                                const BuildInputOptions& options) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path archive =
+      fs::canonical(output_directory, error) / fs::path(output).filename();
+  for (const std::string& input : options.inputs) {
+    if (input == "-" || !fs::is_directory(input, error)) {
+      continue;
+    }
+    const fs::path directory = fs::canonical(input, error);
+    const auto mismatch = std::mismatch(directory.begin(), directory.end(),
+                                        archive.begin(), archive.end());
+    if (mismatch.first == directory.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          option, " must be outside all inputs, and ", output,
+          " is inside the input ", input,
+          ", so the archive would become part of itself; give another path"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 InputReport::InputReport(const BuildInputOptions& options)

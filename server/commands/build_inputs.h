@@ -44,6 +44,16 @@ void AddInputSizeMaxOption(CLI::App& subcommand, BuildInputOptions& options);
 absl::StatusOr<SourceOptions> MakeSourceOptions(
     const BuildInputOptions& options, const std::string& spool_directory);
 
+// Returns an error unless the archive at `output`, whose parent is the existing
+// directory `output_directory`, lies outside all inputs: an archive that is
+// written into its own input would become part of itself. `option` names the
+// archive in the message.
+// Errors: InvalidArgument  for the usage error.
+absl::Status CheckOutsideInputs(const std::string& option,
+                                const std::string& output,
+                                const std::string& output_directory,
+                                const BuildInputOptions& options);
+
 // Receives notes about the inputs' entries and prints them to standard error:
 // each at once if `verbose`, otherwise the first few at the end.
 // Thread-compatible.

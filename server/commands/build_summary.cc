@@ -15,7 +15,7 @@
 #include "codecs/block_codec.h"
 #include "codecs/payload/recipe.h"
 #include "server/commands/subcommand_support.h"
-#include "server/ingest/archive_source.h"
+#include "server/ingest/sources/archive_source.h"
 
 namespace quire {
 
@@ -24,6 +24,9 @@ Progress ToProgress(const BuildProgress& progress) {
   state.size_bytes = progress.done_bytes;
   state.size_bytes_total = progress.total_bytes;
   switch (progress.phase) {
+    case BuildPhase::kCompare:
+      state.phase = "comparing";
+      break;
     case BuildPhase::kCount:
       state.phase = "counting";
       break;

@@ -277,6 +277,12 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
                       "text; uniform, samples at regular intervals")
           ->type_name("METHOD")
           ->capture_default_str();
+  subcommand.add_flag("--no-symbol-table", options.no_symbol_table,
+                      "Omit the symbol table for FSST answers (2 KB)");
+  AddTextOptions(subcommand, options);
+}
+
+void AddTextOptions(CLI::App& subcommand, EncodingOptions& options) {
   CLI::Option* const reorder =
       subcommand
           .add_option(
@@ -307,8 +313,6 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
                     options.inflate_member_size_bytes,
                     "Upper bound on the text of an inflated member, as a read "
                     "of any part reproduces all of it; at most 6MiB");
-  subcommand.add_flag("--no-symbol-table", options.no_symbol_table,
-                      "Omit the symbol table for FSST answers (2 KB)");
   AddByteSizeOption(subcommand, "--segment-size", options.segment_size_bytes,
                     "Start a new segment file after this much text");
   subcommand

@@ -49,6 +49,10 @@ struct EncodingOptions {
 void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
                         bool is_codec_required = false);
 
+// Adds the options of an archive's text that a later append may choose again:
+// order, inflating, segments and threads. AddEncodingOptions() includes them.
+void AddTextOptions(CLI::App& subcommand, EncodingOptions& options);
+
 // Checks the options before anything is read.
 // Errors: InvalidArgument  invalid options; for the usage error.
 absl::StatusOr<BuildOptions> MakeBuildOptions(EncodingOptions options);

@@ -182,6 +182,16 @@ void PrintText(const Archive& archive) {
             " of the text, in ", FormatCounted(info.run_count, "run", "runs")));
   }
   PrintLine("segments", FormatCount(info.segment_count));
+  if (!info.history.empty()) {
+    const ArchiveState& last = info.history.back();
+    PrintLine("history",
+              absl::StrCat(
+                  FormatCounted(info.history.size(), "earlier state",
+                                "earlier states"),
+                  ", the last ", last.uuid, " of ",
+                  FormatCounted(last.document_count, "document", "documents"),
+                  ", ", FormatByteSize(last.size_bytes)));
+  }
   PrintLine("blocks", FormatCount(info.block_count));
   for (const MemberBlocks& member : info.members) {
     PrintLine(absl::StrCat("  in ", MemberName(member.codec)).c_str(),
@@ -243,6 +253,12 @@ void PrintJson(const Archive& archive) {
   json["stored_text_size_bytes"] = info.stored_text_size_bytes;
   json["run_count"] = info.run_count;
   json["segment_count"] = info.segment_count;
+  json["history"] = Json::array();
+  for (const ArchiveState& state : info.history) {
+    json["history"].push_back({{"uuid", state.uuid},
+                               {"size_bytes", state.size_bytes},
+                               {"document_count", state.document_count}});
+  }
   json["block_count"] = info.block_count;
   for (const FoundMembers& found : info.found_members) {
     Json& to = json["compressed_members"]

@@ -10,6 +10,9 @@
 
 namespace quire {
 
+// append: adds documents to an archive.
+void AddAppendCommand(CLI::App& app, int& exit_code);
+
 // build: creates an archive from inputs.
 void AddBuildCommand(CLI::App& app, int& exit_code);
 

@@ -172,6 +172,13 @@ void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
                 {.min = absl::Milliseconds(100), .max = absl::Hours(24)},
                 "Cancel a call whose client has accepted nothing of its "
                 "answer for this long");
+  AddTimeOption(
+      *subcommand, "--reload-interval", arguments->reload_interval,
+      {.min = absl::Milliseconds(100), .max = absl::Hours(24)},
+      "Look at the MANIFEST of each archive this often, and switch to "
+      "archives that have grown or were replaced, as SIGHUP does. "
+      "Default: only at SIGHUP")
+      ->default_str("");
   AddDrainOptions(*subcommand, *arguments);
   AddTimeOption(*subcommand, "--scrub-interval", arguments->scrub_interval,
                 {.max = absl::Hours(24) * 366},

@@ -42,6 +42,8 @@ struct ServeArguments {
   std::string drive = "auto";
   std::string device_model;
   absl::Duration stall_timeout = absl::Seconds(60);
+  // Infinite: only at SIGHUP.
+  absl::Duration reload_interval = absl::InfiniteDuration();
   DrainTimes drain;
   absl::Duration connection_age = ServerOptions().connection_age;
   absl::Duration connection_age_grace = ServerOptions().connection_age_grace;

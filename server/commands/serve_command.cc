@@ -78,9 +78,11 @@ int Serve(const ServeArguments& arguments, ServeReload reload) {
   reload.Begin(
       {.archives = options->archives, .default_quota = options->default_quota},
       arguments.archives_directory, *std::move(in_directory));
-  return RunServer(
-      **server, arguments.drain, [&] { return reload.Run(**server, log); },
-      options->say);
+  return RunServer(**server, arguments.drain,
+                   {.reload = [&] { return reload.Run(**server, log); },
+                    .check = [&] { return reload.Check(**server); },
+                    .check_interval = arguments.reload_interval},
+                   options->say);
 }
 
 // Returns the exit code.

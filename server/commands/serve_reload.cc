@@ -47,6 +47,20 @@ std::vector<LogLine> ServeReload::Run(Server& server, ServerLog& log) {
   return lines;
 }
 
+std::vector<LogLine> ServeReload::Check(Server& server) {
+  std::vector<LogLine> lines = server.ReloadGrown(changes_.archives);
+  std::set<std::string> failures;
+  std::erase_if(lines, [&](const LogLine& line) {
+    if (line.level == LogLevel::kInfo) {
+      return false;
+    }
+    failures.insert(line.text);
+    return failures_.contains(line.text);
+  });
+  failures_ = std::move(failures);
+  return lines;
+}
+
 std::vector<std::string> ServeReload::Read(ServerLog& log,
                                            std::vector<LogLine>& lines) {
   CLI::App subcommand("", "serve");

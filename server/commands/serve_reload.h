@@ -4,6 +4,7 @@
 #ifndef QUIRE_SERVER_COMMANDS_SERVE_RELOAD_H_
 #define QUIRE_SERVER_COMMANDS_SERVE_RELOAD_H_
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,6 +47,11 @@ class ServeReload {
   // Returns lines for the log. Blocks on I/O.
   std::vector<LogLine> Run(Server& server, ServerLog& log);
 
+  // Opens again those of the present archives whose MANIFEST was replaced:
+  // --reload-interval. Returns lines about changes, and about failures that are
+  // not those of the last time. Blocks on I/O.
+  std::vector<LogLine> Check(Server& server);
+
  private:
   // Sets `changes_`, or returns the faults.
   std::vector<std::string> Read(ServerLog& log, std::vector<LogLine>& lines);
@@ -63,6 +69,8 @@ class ServeReload {
   // Directory of archives, and the archives last applied from it.
   std::string directory_;
   DirectoryArchives in_directory_;
+  // Texts about failures of the last Check().
+  std::set<std::string> failures_;
 };
 
 }  // namespace quire

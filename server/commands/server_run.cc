@@ -90,10 +90,9 @@ class Timer {
 // Thread-compatible.
 class ServerRun {
  public:
-  ServerRun(Server& server, const DrainTimes& drain,
-            const std::function<std::vector<LogLine>()>& reload,
+  ServerRun(Server& server, const DrainTimes& drain, const Reloads& reloads,
             const SayLine& say)
-      : server_(server), drain_(drain), reload_(reload), say_(say) {}
+      : server_(server), drain_(drain), reloads_(reloads), say_(say) {}
 
   int Run() {
     const sigset_t signals = ServeSignals();
@@ -153,8 +152,8 @@ class ServerRun {
 
   // Returns the time until the next timer, rounded up.
   int WaitMs() const {
-    const absl::Duration wait =
-        std::min({progress_.wait(), alive_.wait(), delay_.wait()});
+    const absl::Duration wait = std::min(
+        {progress_.wait(), alive_.wait(), delay_.wait(), check_.wait()});
     return wait == absl::InfiniteDuration()
                ? -1
                : static_cast<int>(std::clamp<int64_t>(
@@ -170,6 +169,9 @@ class ServerRun {
     }
     if (delay_.TakeDue()) {
       BeginStop();
+    }
+    if (check_.TakeDue()) {
+      BeginCheck();
     }
   }
 
@@ -194,6 +196,7 @@ class ServerRun {
       if (!is_stopping_) {
         NotifyReady(ServingStatus());
       }
+      StartCheckTimer();
     }
     if (reload_wanted_ && !is_stopping_ && !exit_code_.has_value()) {
       reload_wanted_ = false;
@@ -224,6 +227,13 @@ class ServerRun {
     // The last line of the start: scripts that need all archives wait for it.
     Say(absl::StrCat("listening on ", server_.address()));
     NotifyReady(ServingStatus());
+    StartCheckTimer();
+  }
+
+  void StartCheckTimer() {
+    if (reloads_.check_interval != absl::InfiniteDuration() && !is_stopping_) {
+      check_.Start(reloads_.check_interval);
+    }
   }
 
   std::string ServingStatus() const {
@@ -267,7 +277,14 @@ class ServerRun {
   void BeginReload() {
     Say("SIGHUP: reading configuration and archives again");
     NotifyReloading();
-    Begin(worker_, work_ended_, [this] { reloaded_ = reload_(); });
+    Begin(worker_, work_ended_, [this] { reloaded_ = reloads_.reload(); });
+  }
+
+  // A reload in flight does more: the next check follows its end.
+  void BeginCheck() {
+    if (!worker_.joinable() && !is_stopping_) {
+      Begin(worker_, work_ended_, [this] { reloaded_ = reloads_.check(); });
+    }
   }
 
   void TakeStopSignal() {
@@ -302,6 +319,7 @@ class ServerRun {
   void BeginStop() {
     delay_.Stop();
     progress_.Stop();
+    check_.Stop();
     Begin(stopper_, drain_ended_, [this] { server_.Shutdown(drain_.timeout); });
   }
 
@@ -314,7 +332,7 @@ class ServerRun {
 
   Server& server_;
   const DrainTimes drain_;
-  const std::function<std::vector<LogLine>()>& reload_;
+  const Reloads& reloads_;
   const SayLine& say_;
   const std::optional<absl::Duration> watchdog_interval_ = WatchdogInterval();
   UniqueFd signals_;
@@ -331,6 +349,8 @@ class ServerRun {
   Timer alive_;
   // End of drain_.delay.
   Timer delay_;
+  // Next look at the archives.
+  Timer check_;
   std::optional<int> exit_code_;
   // Results of the thread, read once it is joined.
   absl::Status opened_;
@@ -361,10 +381,9 @@ void PrepareServerProcess() {
   // NOLINTEND(concurrency-mt-unsafe)
 }
 
-int RunServer(Server& server, const DrainTimes& drain,
-              const std::function<std::vector<LogLine>()>& reload,
+int RunServer(Server& server, const DrainTimes& drain, const Reloads& reloads,
               const SayLine& say) {
-  return ServerRun(server, drain, reload, say).Run();
+  return ServerRun(server, drain, reloads, say).Run();
 }
 
 }  // namespace quire

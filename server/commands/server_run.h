@@ -28,15 +28,23 @@ struct DrainTimes {
   absl::Duration timeout = absl::Seconds(30);
 };
 
+// Called on another thread, one at a time; may block. Return lines for the log.
+struct Reloads {
+  // On SIGHUP.
+  std::function<std::vector<LogLine>()> reload;
+  // Periodically, `check_interval` after the end of the call before; never if
+  // that is infinite.
+  std::function<std::vector<LogLine>()> check;
+  absl::Duration check_interval = absl::InfiniteDuration();
+};
+
 // Opens the archives of a listening server, logs the progress and then the
-// contents of its memory, and serves until SIGTERM or SIGINT. On SIGHUP calls
-// `reload`, on another thread; it may block, and returns lines for the log.
+// contents of its memory, and serves until SIGTERM or SIGINT.
 // `say` gets lines for the log. A signal to stop is handled at any time, one to
 // reload once the archives are open; a second one to stop ends delay and drain.
 // Notifies systemd of each state if it has started the process. Returns the
 // exit code.
-int RunServer(Server& server, const DrainTimes& drain,
-              const std::function<std::vector<LogLine>()>& reload,
+int RunServer(Server& server, const DrainTimes& drain, const Reloads& reloads,
               const SayLine& say);
 
 }  // namespace quire

@@ -91,6 +91,12 @@ class ArchiveBuild {
                              Advance(0);
                            }));
     text_bytes_ = *progress_.total_bytes;
+    if (options_.append.archive != nullptr) {
+      const Archive& archive = *options_.append.archive;
+      context_->dictionary = std::string(AsText(archive.dictionary()));
+      context_->symbol_table = std::string(AsText(archive.symbol_table()));
+      return absl::OkStatus();
+    }
     const CodecInfo* const codec = FindCodec(options_.archive.codec.id);
     dictionary_size_bytes_max_ =
         codec == nullptr || !codec->needs_dictionary ? 0
@@ -109,6 +115,9 @@ class ArchiveBuild {
 
   absl::Status PrepareSymbolTable() {
     const CodecInfo* const codec = FindCodec(options_.archive.codec.id);
+    if (options_.append.archive != nullptr) {
+      return absl::OkStatus();
+    }
     // A resumed build does not encode all text that a table would be trained
     // on.
     if (!options_.resume.symbol_table.empty()) {
@@ -130,6 +139,9 @@ class ArchiveBuild {
     }
     progress_.total_bytes = stored_text_bytes_;
     QUIRE_RETURN_IF_ERROR(StartWriter(path_, context_));
+    if (options_.append.archive != nullptr) {
+      return absl::OkStatus();
+    }
     if (!context_->symbol_table.empty()) {
       return writer_->SetSymbolTable(context_->symbol_table);
     }
@@ -166,7 +178,18 @@ class ArchiveBuild {
       QUIRE_RETURN_IF_ERROR(writer_->SetSymbolTable(sampler_->Train()));
     }
     writer_->SetFoundMembers(std::move(found_members_));
-    writer_->SetChoice(summary_.choice.reason);
+    if (options_.append.archive == nullptr) {
+      writer_->SetChoice(summary_.choice.reason);
+    } else {
+      QUIRE_RETURN_IF_ERROR(writer_->FinishSegment());
+      summary_.appended = writer_->appended();
+    }
+    if (options_.append.archive != nullptr && options_.append.merge) {
+      QUIRE_ASSIGN_OR_RETURN(
+          summary_.joined_segment_count,
+          writer_->JoinSegments(*codec_, options_.segment_size_bytes,
+                                options_.cancel));
+    }
     NoteUnreadInputs();
     summary_.skipped = walk_.skipped();
     summary_.dropped_attributes = walk_.dropped();
@@ -186,11 +209,16 @@ class ArchiveBuild {
       messages.insert(messages.end(), options_.failures->messages().begin(),
                       options_.failures->messages().end());
     }
-    writer_->SetUnreadInputs(count, std::move(messages));
+    writer_->AddUnreadInputs(count, std::move(messages));
   }
 
   absl::Status StartWriter(const std::string& path,
                            const std::shared_ptr<const CodecContext>& context) {
+    if (options_.append.archive != nullptr) {
+      writer_ = ArchiveWriter::Append(std::move(*options_.append.change),
+                                      options_.archive.writer);
+      return absl::OkStatus();
+    }
     if (!is_resumable()) {
       QUIRE_ASSIGN_OR_RETURN(
           writer_, ArchiveWriter::Create(path, options_.archive, context));

@@ -20,6 +20,7 @@
 #include "codecs/payload/recipe.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
+#include "server/archive/files/archive_change.h"
 #include "server/ingest/build_choice.h"
 #include "server/ingest/build_memory.h"
 #include "server/ingest/dictionary_choice.h"
@@ -30,6 +31,8 @@
 namespace quire {
 
 enum class BuildPhase {
+  // Compares the inputs with the documents of the archive (append.h).
+  kCompare,
   // Reads the sizes of all inputs.
   kCount,
   // Reads all inputs to find duplicates, unless the order stays. Later phases
@@ -94,9 +97,23 @@ struct ResumeOptions {
   std::vector<std::string> unread_inputs;
 };
 
+// The archive that a build adds segments to, instead of building a new one.
+struct AppendTarget {
+  // Its dictionary and symbol table encode the new blocks; null for a new
+  // archive. Must outlive the build.
+  const Archive* archive = nullptr;
+  // Begun for this archive; the build takes it. Not null if `archive` is not.
+  ArchiveChange* change = nullptr;
+  // Join the last segments, up to BuildOptions::segment_size_bytes together
+  // (segment_merger.h).
+  bool merge = true;
+};
+
 struct BuildOptions {
-  // Affects the archive.
+  // Affects the archive. In an append the codec and the size of blocks must be
+  // the archive's.
   ArchiveWriterOptions archive;
+  AppendTarget append;
   // Determines the settings of the dictionary and of kAuto (build_choice.h).
   AutoObjective objective = AutoObjective::kBalanced;
   // Upper bound, 1 to kDictionarySizeBytesMax; unset: that of the objective.
@@ -164,6 +181,10 @@ struct BuildSummary {
   DroppedAttributes dropped_attributes;
   // Blocks stored unencoded because encoding did not make them smaller.
   uint64_t raw_block_count = 0;
+  // In an append: the new segments, and the number of segments, earlier ones
+  // included, that were joined into one.
+  ArchiveWriter::Appended appended;
+  uint32_t joined_segment_count = 0;
   // Blocks of an earlier build, and of ResumeOptions::copied.
   uint64_t kept_block_count = 0;
   uint64_t copied_block_count = 0;

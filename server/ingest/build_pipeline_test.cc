@@ -15,7 +15,7 @@
 #include "codecs/base/status_macros.h"
 #include "codecs/base/status_matchers.h"
 #include "server/archive/archive_verifier.h"
-#include "server/ingest/archive_source.h"
+#include "server/ingest/sources/archive_source.h"
 #include "server/ingest/testing/ingest_testing.h"
 #include "server/ingest/testing/memory_source.h"
 

@@ -9,7 +9,7 @@
 
 #include "codecs/base/byte_size.h"
 #include "server/archive/format/archive_format.h"
-#include "server/ingest/archive_source.h"
+#include "server/ingest/sources/archive_source.h"
 
 namespace quire {
 namespace {

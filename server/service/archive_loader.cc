@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -90,7 +91,7 @@ ArchiveLoader::ArchiveLoader(const ServerOptions& options,
       withdrawals_(withdrawals) {}
 
 absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenOne(
-    const ArchiveArgument& argument) {
+    const ArchiveArgument& argument, const ServedArchive* previous) {
   if (options_.before_opening) {
     options_.before_opening(argument.name);
   }
@@ -100,7 +101,7 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenOne(
                         {.without_damaged_indexes = options_.skip_broken,
                          .direct_io = options_.direct_io,
                          .cancel = &stop_},
-                        options_.range_decode));
+                        options_.range_decode, previous));
   for (const absl::Status& damage : served->archive->index_damages()) {
     if (options_.say) {
       options_.say(LogLevel::kError,
@@ -146,7 +147,7 @@ absl::Status ArchiveLoader::OpenAll(const ServingChanged& changed,
 absl::Status ArchiveLoader::OpenPlanned(const PlannedArchive& planned) {
   const auto& [argument, outline] = planned;
   QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<ServedArchive> served,
-                         OpenOne(argument));
+                         OpenOne(argument, /*previous=*/nullptr));
   // It may have been replaced by a larger one, which uses memory reserved for
   // reloading.
   const uint64_t memory_bytes = served->archive->memory_bytes_max();
@@ -195,7 +196,7 @@ std::vector<LogLine> ArchiveLoader::RemoveOthers(
 std::vector<LogLine> ArchiveLoader::Reload(
     const std::vector<ArchiveArgument>& wanted,
     const std::vector<std::string>& kept, const ServingChanged& changed,
-    const std::function<void(bool)>& ended) {
+    const std::function<void(bool)>& ended, bool manifests_only) {
   // Remove first: new archives may use the memory.
   std::vector<LogLine> lines = RemoveOthers(wanted, kept, changed);
   std::vector<std::string> unchanged;
@@ -204,6 +205,13 @@ std::vector<LogLine> ArchiveLoader::Reload(
       break;
     }
     const bool is_served = catalog_.Contains(argument.name);
+    if (manifests_only && is_served) {
+      const auto served = catalog_.Find(argument.name);
+      if (served.ok() && (*served)->archive->path() == argument.path &&
+          !Archive::MayHaveChanged(*(*served)->archive)) {
+        continue;
+      }
+    }
     const absl::StatusOr<std::string> outcome = ReloadOne(argument);
     const std::string archive = absl::StrCat("archive ", argument.name);
     if (outcome.ok() && outcome->empty()) {
@@ -236,34 +244,40 @@ std::vector<LogLine> ArchiveLoader::Reload(
 
 absl::StatusOr<std::string> ArchiveLoader::ReloadOne(
     const ArchiveArgument& argument) {
-  QUIRE_ASSIGN_OR_RETURN(const ArchiveOutline outline,
-                         Archive::ReadOutline(argument.path));
   // Kept only until the end of this function: many may be replaced, one after
   // the other, with the memory for one more.
   const std::shared_ptr<const ServedArchive> served =
       catalog_.Find(argument.name).value_or(nullptr);
+  QUIRE_ASSIGN_OR_RETURN(
+      const ArchiveOutline outline,
+      Archive::ReadOutline(
+          argument.path, served == nullptr ? nullptr : served->archive.get()));
   if (served != nullptr && outline.files == served->archive->files()) {
     return "";
   }
   // The old archive is freed after the last call that reads it, so both must
   // fit, along with earlier replaced ones still being read.
   ReloadNeed need = HeldBytes();
-  need.fresh_bytes = outline.memory_bytes;
+  need.fresh_bytes = outline.new_memory_bytes;
   QUIRE_RETURN_IF_ERROR(CheckReload(plan_, need));
   FitCache(need);
   QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<ServedArchive> fresh,
-                         OpenOne(argument));
+                         OpenOne(argument, served.get()));
   // Check again with the actual size: the path may name another archive by now.
-  need.fresh_bytes = fresh->archive->memory_bytes_max();
+  need = HeldBytes(fresh->archive.get());
   QUIRE_RETURN_IF_ERROR(CheckReload(plan_, need));
   FitCache(need);
   // The same text in other files: a copy that replaces damaged files.
   const bool is_same_text =
       served != nullptr &&
       fresh->archive->info().uuid == served->archive->info().uuid;
+  const bool has_grown =
+      served != nullptr && !is_same_text &&
+      fresh->archive->FindState(served->archive->info().uuid).has_value();
   std::string line = absl::StrCat(
       is_same_text        ? "same contents in new files, "
       : served == nullptr ? "added, "
+      : has_grown         ? "has grown, "
                           : "replaced, ",
       FormatCounted(fresh->archive->info().document_count, "document",
                     "documents"),
@@ -275,16 +289,30 @@ absl::StatusOr<std::string> ArchiveLoader::ReloadOne(
   return line;
 }
 
-ReloadNeed ArchiveLoader::HeldBytes() {
+ReloadNeed ArchiveLoader::HeldBytes(const Archive* fresh) {
+  absl::flat_hash_set<const void*> parts;
+  const auto add = [&](const Archive& archive, uint64_t& sum) {
+    archive.VisitMemoryParts([&](const void* part, uint64_t bytes_max) {
+      sum += parts.insert(part).second ? bytes_max : 0;
+    });
+  };
   ReloadNeed need;
-  std::erase_if(replaced_, [&](const std::weak_ptr<const Archive>& replaced) {
-    const std::shared_ptr<const Archive> archive = replaced.lock();
-    need.replaced_bytes += archive == nullptr ? 0 : archive->memory_bytes_max();
-    return archive == nullptr;
-  });
   const std::shared_ptr<const Catalog::ByName> archives = catalog_.Get();
   for (const auto& [name, served] : *archives) {
-    need.served_bytes += served->archive->memory_bytes_max();
+    add(*served->archive, need.served_bytes);
+  }
+  // Kept until the end, so that no two parts have one address.
+  std::vector<std::shared_ptr<const Archive>> replaced_archives;
+  std::erase_if(replaced_, [&](const std::weak_ptr<const Archive>& replaced) {
+    replaced_archives.push_back(replaced.lock());
+    if (replaced_archives.back() == nullptr) {
+      return true;
+    }
+    add(*replaced_archives.back(), need.replaced_bytes);
+    return false;
+  });
+  if (fresh != nullptr) {
+    add(*fresh, need.fresh_bytes);
   }
   return need;
 }

@@ -84,10 +84,13 @@ class ArchiveLoader {
   // again when there is space. Calls `ended` with the outcome of each change.
   // Returns a line for each archive, or one for many unchanged ones. Blocks on
   // I/O. REQUIRES: the names of `wanted` differ.
+  // With `manifests_only`, an archive whose MANIFEST is the same file counts as
+  // unchanged and has no line.
   std::vector<LogLine> Reload(const std::vector<ArchiveArgument>& wanted,
                               const std::vector<std::string>& kept,
                               const ServingChanged& changed,
-                              const std::function<void(bool)>& ended);
+                              const std::function<void(bool)>& ended,
+                              bool manifests_only = false);
 
   // Makes the above end soon, now and in future. Thread-safe.
   void Stop() { stop_ = true; }
@@ -95,7 +98,7 @@ class ArchiveLoader {
  private:
   // Opens an archive without publishing it.
   absl::StatusOr<std::shared_ptr<ServedArchive>> OpenOne(
-      const ArchiveArgument& argument);
+      const ArchiveArgument& argument, const ServedArchive* previous);
   // Publishes an archive, without its withdrawn documents.
   absl::Status Publish(std::shared_ptr<ServedArchive> served);
   // Opens an archive that the catalog does not have yet; `outline` is its plan.
@@ -106,8 +109,9 @@ class ArchiveLoader {
   std::vector<LogLine> RemoveOthers(const std::vector<ArchiveArgument>& wanted,
                                     const std::vector<std::string>& kept,
                                     const ServingChanged& changed);
-  // Returns the memory of served archives and of replaced ones that calls keep.
-  ReloadNeed HeldBytes();
+  // Returns the memory of served archives and of replaced ones that calls keep,
+  // and of `fresh`, unless it is null. Parts that several have count once.
+  ReloadNeed HeldBytes(const Archive* fresh = nullptr);
   // Gives the cache the memory that archives leave.
   void FitCache(const ReloadNeed& need);
 

@@ -139,10 +139,9 @@ std::shared_ptr<const ServedArchive> Scrubber::ChooseArchive(
   for (const auto& [name, served] : *archives) {
     ScrubProgress& known = state_[name];
     const auto [source, is_first] =
-        source_ids_.try_emplace(name, served->scrub_source_id);
+        opening_ids_.try_emplace(name, served->opening_id);
     const bool has_new_files =
-        std::exchange(source->second, served->scrub_source_id) !=
-        served->scrub_source_id;
+        std::exchange(source->second, served->opening_id) != served->opening_id;
     // New files are due at once: they have not been read here.
     if (has_new_files || known.uuid != served->archive->info().uuid) {
       known = {.uuid = served->archive->info().uuid, .completed_at_s = now_s};
@@ -206,7 +205,8 @@ absl::StatusOr<uint64_t> Scrubber::Read(const ServedArchive& archive,
   std::vector<BlockStore::FetchItem> items;
   for (const BlockAddress block : step.blocks) {
     BlockFetch fetch;
-    fetch.key = {.source_id = archive.scrub_source_id, .block = block};
+    fetch.key = {.source_id = archive.ScrubSourceId(block.segment_index),
+                 .block = block};
     fetch.extent = archive.archive->BlockExtent(block);
     // The frame is checked, and nothing of it kept.
     fetch.raw_size_bytes = 1;

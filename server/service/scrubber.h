@@ -95,7 +95,7 @@ class Scrubber {
   // at once.
   std::set<std::string, std::less<>> fresh_ ABSL_GUARDED_BY(mutex_);
   // Last opening of each archive: other files are read from their start.
-  std::map<std::string, uint64_t, std::less<>> source_ids_
+  std::map<std::string, uint64_t, std::less<>> opening_ids_
       ABSL_GUARDED_BY(mutex_);
   // Used by the thread only.
   absl::Time saved_at_ = absl::InfinitePast();

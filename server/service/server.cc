@@ -308,6 +308,25 @@ class ServerImpl final : public Server {
     return lines;
   }
 
+  std::vector<LogLine> ReloadGrown(const std::vector<ArchiveArgument>& archives)
+      override ABSL_LOCKS_EXCLUDED(loader_mutex_) {
+    MutexLock lock(&loader_mutex_);
+    if (is_shut_down_) {
+      return {};
+    }
+    std::vector<std::string> kept;
+    const std::shared_ptr<const Catalog::ByName> served = catalog_.Get();
+    for (const auto& [name, archive] : *served) {
+      kept.push_back(name);
+    }
+    return loader_.Reload(
+        archives, kept,
+        [this](const std::string& name, bool is_serving) {
+          SetArchiveHealth(name, is_serving);
+        },
+        [&](bool ok) { metrics_.ReloadEnded(ok); }, /*manifests_only=*/true);
+  }
+
   void CheckAlive(std::function<void()> answered) override
       ABSL_LOCKS_EXCLUDED(drain_mutex_) {
     MutexLock lock(&drain_mutex_);

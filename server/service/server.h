@@ -77,6 +77,12 @@ class Server {
   // the log; blocks on I/O.
   virtual std::vector<LogLine> Reload(const ServerChanges& changes) = 0;
 
+  // Reload() of those of `archives` whose MANIFEST is another file than the one
+  // that was opened, and of those that are not open; all other archives, files
+  // and settings stay. Returns lines about changes and failures.
+  virtual std::vector<LogLine> ReloadGrown(
+      const std::vector<ArchiveArgument>& archives) = 0;
+
   // Calls `answered`, on another thread, once the server has answered a call to
   // itself through the clients' socket; never if it does not answer or was shut
   // down. Objects that `answered` refers to must live as long as the process.

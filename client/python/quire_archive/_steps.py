@@ -193,17 +193,23 @@ class Core:
             request.page_token = answer.next_page_token
 
     def info(self, archive: ArchiveName) -> Steps[ArchiveInfo]:
-        """Description of an archive. Raises ArchiveStateUnknown for another uuid."""
+        """Description of an archive, in the state of the uuid. Raises ArchiveStateUnknown
+        if it has no such state."""
         answer = yield from self.call(
             "GetArchive", messages.GetArchiveRequest(archive=archive.name))
         self._store_limits(answer.limits)
         info = make_info(answer.archive)
-        if archive.uuid not in (None, info.uuid):
-            raise ArchiveStateUnknown(
-                f"archive {archive.name} has uuid {info.uuid}, not {archive.uuid}: "
-                "it was replaced", reason="ARCHIVE_STATE_UNKNOWN",
-                metadata={"archive": archive.name})
-        return info
+        if archive.uuid in (None, info.uuid):
+            return info
+        for state in answer.archive.history:
+            if state.uuid == archive.uuid:
+                # Documents were appended since.
+                return dataclasses.replace(info, uuid=state.uuid, size=state.size_bytes,
+                                           document_count=state.document_count)
+        raise ArchiveStateUnknown(
+            f"archive {archive.name} has uuid {info.uuid}, not {archive.uuid}: "
+            "it was replaced", reason="ARCHIVE_STATE_UNKNOWN",
+            metadata={"archive": archive.name})
 
     def read(self, archive: ArchiveName, key: AnyKey) -> Steps[Answer]:
         """Reads one document or span, of any size."""

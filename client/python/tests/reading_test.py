@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The clients against a real server: what they read is what was put in."""
 import asyncio
+import dataclasses
 import datetime
 import os
 import pathlib
 import pickle
 import random
 import signal
+import subprocess
 import tempfile
 import time
 import unittest
@@ -306,6 +308,33 @@ class ReplacedArchiveTest(unittest.TestCase):
                     with self.assertRaises(quire.ArchiveStateUnknown):
                         call()
                 self.assertEqual(client["pages"].pinned().read("page"), b"state 2")
+
+    def test_a_pinned_archive_stays_in_its_state_while_it_grows(self):
+        with tempfile.TemporaryDirectory() as directory:
+            for number in (1, 2):
+                pages = pathlib.Path(directory, f"pages{number}")
+                pages.mkdir()
+                (pages / f"page{number}").write_bytes(b"state %d" % number)
+            archive = build(f"{directory}/pages.quire", f"{directory}/pages1")
+            with LiveServer(QUIRED, [archive]) as server, \
+                    quire.connect(server.address) as client:
+                loose, pinned = client["pages"], client["pages"].pinned()
+                file = pinned.open("page1")
+                before = pinned.info()
+                subprocess.run([QUIRED, "append", "--quiet", archive, f"{directory}/pages2"],
+                               check=True)
+                server.process.send_signal(signal.SIGHUP)
+                while loose.info().document_count == 1:
+                    time.sleep(0.02)
+                self.assertEqual(loose.read("page2"), b"state 2")
+                self.assertEqual(pinned.info(), dataclasses.replace(
+                    loose.info(), uuid=before.uuid, size=before.size, document_count=1))
+                self.assertEqual(file.read(), b"state 1")
+                self.assertEqual([document.name for document in pinned], ["page1"])
+                self.assertEqual([data for _, data in pinned.scan()], [b"state 1"])
+                self.assertEqual([data for _, data in loose.scan()], [b"state 1", b"state 2"])
+                with self.assertRaises(quire.DocumentNotFound):
+                    pinned.read("page2")
 
 
 class WithdrawnTest(unittest.TestCase):

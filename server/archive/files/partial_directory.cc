@@ -32,39 +32,6 @@ struct CloseDirectory {
   void operator()(DIR* directory) const { closedir(directory); }
 };
 
-// Names in the directory, without "." and "..".
-absl::StatusOr<std::vector<std::string>> ListDirectory(int directory_fd,
-                                                       absl::string_view name) {
-  // A separate descriptor: fdopendir() takes ownership of it and its position.
-  const int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) {
-    return ErrnoStatus(errno, name, "open");
-  }
-  const std::unique_ptr<DIR, CloseDirectory> directory(fdopendir(fd));
-  if (directory == nullptr) {
-    close(fd);
-    return ErrnoStatus(errno, name, "list");
-  }
-  std::vector<std::string> names;
-  while (true) {
-    errno = 0;
-    // The stream is this function's own, so readdir() is thread-safe.
-    const dirent* entry =
-        readdir(directory.get());  // NOLINT(concurrency-mt-unsafe)
-    if (entry == nullptr) {
-      break;
-    }
-    const absl::string_view entry_name = entry->d_name;
-    if (entry_name != "." && entry_name != "..") {
-      names.emplace_back(entry_name);
-    }
-  }
-  if (errno != 0) {
-    return ErrnoStatus(errno, name, "list");
-  }
-  return names;
-}
-
 // Including the mark.
 absl::Status CheckHoldsOnlyArchiveFiles(int directory_fd,
                                         absl::string_view name) {
@@ -180,7 +147,57 @@ absl::StatusOr<bool> CheckPlace(int parent_fd, const std::string& base_name,
   return true;
 }
 
+// Renames a file into another directory, which has none of its name.
+absl::Status RenameNew(int from_fd, int to_fd, const std::string& entry,
+                       const std::string& to) {
+  int result =
+      renameat2(from_fd, entry.c_str(), to_fd, entry.c_str(), RENAME_NOREPLACE);
+  if (result != 0 && errno == EINVAL) {
+    // The file system lacks that call.
+    if (faccessat(to_fd, entry.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+      errno = EEXIST;
+    } else {
+      result = renameat(from_fd, entry.c_str(), to_fd, entry.c_str());
+    }
+  }
+  return result == 0
+             ? absl::OkStatus()
+             : ErrnoStatus(errno, absl::StrCat(to, "/", entry), "put in place");
+}
+
 }  // namespace
+
+absl::StatusOr<std::vector<std::string>> ListDirectory(int directory_fd,
+                                                       absl::string_view name) {
+  // A separate descriptor: fdopendir() takes ownership of it and its position.
+  const int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) {
+    return ErrnoStatus(errno, name, "open");
+  }
+  const std::unique_ptr<DIR, CloseDirectory> directory(fdopendir(fd));
+  if (directory == nullptr) {
+    close(fd);
+    return ErrnoStatus(errno, name, "list");
+  }
+  std::vector<std::string> names;
+  while (true) {
+    errno = 0;
+    // The stream is this function's own, so readdir() is thread-safe.
+    const dirent* entry =
+        readdir(directory.get());  // NOLINT(concurrency-mt-unsafe)
+    if (entry == nullptr) {
+      break;
+    }
+    const absl::string_view entry_name = entry->d_name;
+    if (entry_name != "." && entry_name != "..") {
+      names.emplace_back(entry_name);
+    }
+  }
+  if (errno != 0) {
+    return ErrnoStatus(errno, name, "list");
+  }
+  return names;
+}
 
 absl::StatusOr<PartialDirectory> PartialDirectory::Locate(
     const std::string& path) {
@@ -348,14 +365,50 @@ absl::Status PartialDirectory::RemoveFiles(
   return SyncDirectory(directory_.get(), name_);
 }
 
-absl::Status PartialDirectory::Publish(ByteView manifest) {
+absl::Status PartialDirectory::WriteManifest(ByteView manifest) {
   QUIRE_ASSIGN_OR_RETURN(
       FileWriter writer,
       FileWriter::Create(directory_.get(), kManifestFileName,
                          absl::StrCat(name_, "/", kManifestFileName)));
   QUIRE_RETURN_IF_ERROR(writer.Append(manifest));
   QUIRE_RETURN_IF_ERROR(writer.Finish());
-  QUIRE_RETURN_IF_ERROR(SyncDirectory(directory_.get(), name_));
+  return SyncDirectory(directory_.get(), name_);
+}
+
+absl::Status PartialDirectory::MoveFilesInto(int archive_fd,
+                                             const std::string& path) {
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> entries,
+                         ListDirectory(directory_.get(), name_));
+  std::vector<std::string> moved;
+  absl::Status status;
+  for (const std::string& entry : entries) {
+    if (!IsArchiveFileName(entry) || entry == kManifestFileName) {
+      continue;
+    }
+    status = RenameNew(directory_.get(), archive_fd, entry, path);
+    if (!status.ok()) {
+      break;
+    }
+    moved.push_back(entry);
+  }
+  if (status.ok()) {
+    status = SyncDirectory(archive_fd, path);
+  }
+  if (status.ok() && renameat(directory_.get(), kManifestFileName, archive_fd,
+                              kManifestFileName) != 0) {
+    status = ErrnoStatus(errno, absl::StrCat(path, "/", kManifestFileName),
+                         "replace");
+  }
+  if (!status.ok()) {
+    for (const std::string& entry : moved) {
+      unlinkat(archive_fd, entry.c_str(), 0);
+    }
+  }
+  return status;
+}
+
+absl::Status PartialDirectory::Publish(ByteView manifest) {
+  QUIRE_RETURN_IF_ERROR(WriteManifest(manifest));
   QUIRE_ASSIGN_OR_RETURN(
       const bool is_replacement,
       CheckPlace(parent_.get(), base_name_, path_, replace_));

@@ -18,6 +18,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -38,6 +39,11 @@ enum class Leftovers {
   kKeep,
 };
 
+// Returns the names in a directory, without "." and "..". `name` is its path
+// for messages. Errors: as ErrnoStatus().
+absl::StatusOr<std::vector<std::string>> ListDirectory(int directory_fd,
+                                                       absl::string_view name);
+
 // Movable. Thread-compatible.
 class PartialDirectory {
  public:
@@ -54,8 +60,9 @@ class PartialDirectory {
       const std::string& path, bool replace,
       Leftovers leftovers = Leftovers::kRemove);
 
-  // Acquires PATH.partial for replacing files of PATH, which is an existing
-  // directory whose MANIFEST may be missing. Keeps other writers away.
+  // Acquires PATH.partial for new files of PATH, or for replacing files of it.
+  // PATH is an existing directory whose MANIFEST may be missing. Keeps other
+  // writers away.
   // Errors: as Create(); FailedPrecondition also if a killed writer left
   // PATH.partial for resuming.
   static absl::StatusOr<PartialDirectory> CreateForFiles(
@@ -80,6 +87,15 @@ class PartialDirectory {
 
   // Path of the directory, for messages.
   const std::string& name() const { return name_; }
+
+  // Writes MANIFEST, and syncs it and the directory. Errors: as Create().
+  absl::Status WriteManifest(ByteView manifest);
+
+  // Renames all files into the open directory `archive_fd`, MANIFEST last, and
+  // syncs that directory before MANIFEST. `path` is its path for messages.
+  // REQUIRES: WriteManifest() succeeded.
+  // Errors: as Create(). The directory is then unchanged.
+  absl::Status MoveFilesInto(int archive_fd, const std::string& path);
 
   // Writes MANIFEST, syncs it and the directory, renames the directory to PATH,
   // and syncs the parent directory. REQUIRES: all other files are written and

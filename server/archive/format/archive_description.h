@@ -6,6 +6,7 @@
 #define QUIRE_SERVER_ARCHIVE_FORMAT_ARCHIVE_DESCRIPTION_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -81,7 +82,33 @@ struct FoundMembers {
   // Members that are stored unchanged, by DeflateRefusal.
   std::array<Refused, kDeflateRefusalCount> refused = {};
 
+  // Adds the counts of another build. REQUIRES: the same container.
+  FoundMembers& operator+=(const FoundMembers& other) {
+    count += other.count;
+    size_bytes += other.size_bytes;
+    text_size_bytes += other.text_size_bytes;
+    inflated.count += other.inflated.count;
+    inflated.size_bytes += other.inflated.size_bytes;
+    inflated.stored_size_bytes += other.inflated.stored_size_bytes;
+    for (size_t i = 0; i < refused.size(); ++i) {
+      refused[i].count += other.refused[i].count;
+      refused[i].size_bytes += other.refused[i].size_bytes;
+    }
+    return *this;
+  }
+
   bool operator==(const FoundMembers&) const = default;
+};
+
+// A state of an archive: its first documents.
+struct ArchiveState {
+  // 16 bytes as 36 characters.
+  std::string uuid;
+  // Size of their text.
+  uint64_t size_bytes = 0;
+  uint64_t document_count = 0;
+
+  bool operator==(const ArchiveState&) const = default;
 };
 
 // Description of an archive, without its contents.
@@ -89,6 +116,8 @@ struct ArchiveInfo {
   // 16 bytes as 36 characters. Derived from the contents: equal archives have
   // equal uuids.
   std::string uuid;
+  // Earlier states, oldest first; at most 4096.
+  std::vector<ArchiveState> history;
   uint32_t format_version = 0;
   CodecSpec codec;
   // Text of each block except the last of a segment, unless blocks vary in

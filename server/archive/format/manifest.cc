@@ -508,6 +508,10 @@ ArchiveInfo Manifest::Describe(uint64_t manifest_file_size_bytes) const {
     info.block_count += segment.block_count;
     info.document_count += segment.document_count;
   }
+  for (const ManifestState& state : history) {
+    info.history.push_back(
+        {FormatUuid(state.uuid), state.size_bytes, state.document_count});
+  }
   if (dictionary.has_value()) {
     info.stored_size_bytes += dictionary->file_size_bytes;
     info.dictionary_size_bytes = dictionary->size_bytes;

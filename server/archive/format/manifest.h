@@ -45,6 +45,8 @@ struct ManifestSection {
   uint32_t type = 0;
   uint64_t size_bytes = 0;
   uint64_t stored_size_bytes = 0;
+
+  bool operator==(const ManifestSection&) const = default;
 };
 
 struct ManifestSegment {
@@ -68,6 +70,8 @@ struct ManifestSegment {
   // True if all blocks except the last can have `block_size_bytes`, and the
   // last has no more.
   bool HasEqualBlocks(uint32_t block_size_bytes) const;
+
+  bool operator==(const ManifestSegment&) const = default;
 };
 
 // An earlier state of the archive.

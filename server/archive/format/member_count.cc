@@ -27,4 +27,15 @@ void MemberCount::Add(uint8_t member, uint64_t size_bytes,
   found->stored_size_bytes += stored_size_bytes;
 }
 
+void MemberCount::Remove(uint8_t member, uint64_t size_bytes,
+                         uint64_t stored_size_bytes) {
+  const auto found = std::ranges::find(members_, static_cast<CodecId>(member),
+                                       &MemberBlocks::codec);
+  found->size_bytes -= size_bytes;
+  found->stored_size_bytes -= stored_size_bytes;
+  if (--found->block_count == 0) {
+    members_.erase(found);
+  }
+}
+
 }  // namespace quire

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "server/archive/format/archive_description.h"
@@ -22,8 +23,17 @@ uint8_t MemberOf(const Payload& payload, bool has_partitions);
 // Thread-compatible.
 class MemberCount {
  public:
+  MemberCount() = default;
+
+  // Starts with these counts, in order of codec.
+  explicit MemberCount(std::vector<MemberBlocks> members)
+      : members_(std::move(members)) {}
+
   // Adds a block of `size_bytes` of text.
   void Add(uint8_t member, uint64_t size_bytes, uint64_t stored_size_bytes);
+
+  // Removes a block that was added.
+  void Remove(uint8_t member, uint64_t size_bytes, uint64_t stored_size_bytes);
 
   // Members with blocks, in order of codec.
   const std::vector<MemberBlocks>& members() const { return members_; }

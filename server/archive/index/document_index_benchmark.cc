@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -134,6 +135,33 @@ void FindById(benchmark::State& state) {
 }
 
 BENCHMARK(FindById);
+
+// An id of one segment, by the number of segments of 150,000 documents.
+void FindInSegments(benchmark::State& state) {
+  constexpr uint64_t kCount = 150'000;
+  const auto segment_count = static_cast<uint64_t>(state.range(0));
+  const TemporaryDirectory directory;
+  ArchiveWriterOptions options;
+  options.codec = ParseCodecSpec("copy").value();
+  std::vector<TestSegment> segments(segment_count);
+  for (uint64_t i = 0; i < kCount; ++i) {
+    segments[i % segment_count].push_back(
+        {.id = SampleUrl((i * 0x9E3779B97F4A7C15) >> 24)});
+  }
+  const std::string path = directory.File("a.quire");
+  QUIRE_CHECK(WriteTestArchive(path, options, segments).ok());
+  const auto archive = Archive::Open(path).value();
+  std::mt19937_64 random(2);
+  while (state.KeepRunning()) {
+    const std::string id =
+        SampleUrl((random() % kCount * 0x9E3779B97F4A7C15) >> 24);
+    benchmark::DoNotOptimize(archive->FindDocument(id, std::nullopt));
+  }
+  state.counters["bits_ids"] =
+      8 * static_cast<double>(archive->memory().document_ids_bytes) / kCount;
+}
+
+BENCHMARK(FindInSegments)->Arg(1)->Arg(4)->Arg(12)->Arg(409);
 
 // The capture at a time, by documents per id: up to 64 are compared one by one,
 // more are kept in order.

@@ -12,6 +12,7 @@
 
 #include "codecs/base/status_macros.h"
 #include "server/archive/files/file_io.h"
+#include "server/ingest/sources/archive_source.h"
 #include "server/ingest/sources/container_detection.h"
 #include "server/ingest/sources/directory_source.h"
 #include "server/ingest/sources/input_limits.h"
@@ -95,6 +96,9 @@ absl::StatusOr<std::unique_ptr<Source>> OpenAny(const std::string& path,
     return ErrnoStatus(errno, path, "open");
   }
   if (S_ISDIR(status.st_mode)) {
+    if (IsArchive(path)) {
+      return OpenArchiveSource(path, options.decode_threads);
+    }
     return MakeDirectorySource(path, options);
   }
   return OpenFile(path, options, misnaming);

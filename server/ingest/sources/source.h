@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Sources of documents: directories, tars, zips, WARCs, ARCs, WACZs, single
-// files.
+// Sources of documents: directories, tars, zips, WARCs, ARCs, WACZs, archives
+// of Quire, single files.
 //
 // Rules for every source:
 // - Only regular files become documents. Directories are walked; symbolic links
@@ -164,7 +164,8 @@ class Source {
   // The path from the user, for messages.
   virtual const std::string& name() const = 0;
 
-  // Detected kind: "directory", "tar", "zip", "warc", "arc", "wacz", "file".
+  // Detected kind: "directory", "tar", "zip", "warc", "arc", "wacz",
+  // "archive", "file".
   virtual const char* kind() const = 0;
 
   // Size on disk if the documents may be larger: for all containers.
@@ -212,6 +213,8 @@ struct SourceOptions {
   std::shared_ptr<const IdRules> id_rules = nullptr;
   // Set: what would be a document is split into lines.
   std::optional<LineSplit> split = std::nullopt;
+  // Threads that decode an input that is an archive, at least 1.
+  uint32_t decode_threads = 1;
 };
 
 // Looks at what `path` is, by its contents and not its name, and returns its
@@ -220,6 +223,8 @@ struct SourceOptions {
 //               its relative path, which is its id. Its time is in whole
 //               seconds, as in tars and zips. SourceOptions::expand replaces
 //               containers by their documents.
+//   archive     a directory with the manifest of an archive: its documents,
+//               with their ids and attributes, in their order.
 //   tar, zip    every regular file in it, in its order, with its name as id,
 //               without leading "./". A hard link is a document with the
 //               contents of its target.
@@ -251,10 +256,12 @@ struct SourceOptions {
 //
 // Errors: NotFound           no such file.
 //         InvalidArgument    not a file or directory; standard input is not a
-//                            container, nor to be split; or a WARC is to be
-//                            split.
+//                            container, nor to be split; or a WARC or an
+//                            archive is to be split.
 //         ResourceExhausted  standard input is over the limit.
-//         DataLoss           begins like a compressed file or a tar, but is
+//         FailedPrecondition  an archive that this program cannot read whole.
+//         DataLoss           a damaged archive; or begins like a compressed
+//         file or a tar, but is
 //                            damaged from the start.
 absl::StatusOr<std::unique_ptr<Source>> OpenSource(
     const std::string& path, const SourceOptions& options);

@@ -43,13 +43,6 @@ constexpr size_t kFetchesAtOnceMax = 256;
 // records take more memory than the block.
 constexpr size_t kActiveItemsMax = 4096;
 
-// Identifies the text and the table of a stream's encoding, which must not
-// change. Not all symbol tables are part of the uuid (FORMAT.md, 3.1).
-std::string ContentsOf(const ServedArchive& archive) {
-  return absl::StrCat(archive.archive->info().uuid, "/",
-                      archive.description.symbol_table_hash());
-}
-
 struct PlannedItem {
   BatchAnswer item;
   AnswerPlan plan;
@@ -57,7 +50,8 @@ struct PlannedItem {
 
 // Items of one message.
 struct Arrived {
-  std::shared_ptr<const ServedArchive> archive;
+  // Archive of the items, and its state.
+  std::optional<FoundContents> contents;
   std::vector<WaitingItem> waiting;
   // Items already answered with an error.
   std::list<BatchAnswer> refused;
@@ -91,7 +85,7 @@ class BatchCall
       const BatchMemory::Arrival arrival = ArrivalOf(arrived);
       End(memory_.Arrive(arrival, core_.stream_window_size_bytes));
       if (arrival.count > 0) {
-        archive_ = std::move(arrived.archive);
+        archive_ = std::move(arrived.contents->archive);
       }
       for (const WaitingItem& item : arrived.waiting) {
         waiting_.emplace(item.target.range.offset.value, item);
@@ -124,8 +118,9 @@ class BatchCall
     BatchMemory::Arrival arrival{.count = arrived.waiting.size() +
                                           arrived.refused.size()};
     if (arrival.count > 0) {
-      arrival.largest_bytes = BlockAnswerBytesMax(*arrived.archive, encoding_) +
-                              kAnswerFramingSizeBytesMax;
+      arrival.largest_bytes =
+          BlockAnswerBytesMax(*arrived.contents->archive, encoding_) +
+          kAnswerFramingSizeBytesMax;
     }
     for (const WaitingItem& item : arrived.waiting) {
       arrival.all_bytes += item.answer_bytes_max;
@@ -147,9 +142,9 @@ class BatchCall
   }
 
   // Returns the archive of the received message: that of the unanswered items,
-  // or else the one now served under the name.
-  absl::StatusOr<std::shared_ptr<const ServedArchive>> FindArchive(
-      const v1::BatchReadRequest& request) ABSL_LOCKS_EXCLUDED(mutex_) {
+  // or else the one now served under the name. The state is that of the stream.
+  absl::StatusOr<FoundContents> FindArchive(const v1::BatchReadRequest& request)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
     const bool is_first = name_.empty();
     if (!is_first && request.has_archive() && request.archive() != name_) {
       return ServiceError(
@@ -166,23 +161,34 @@ class BatchCall
     {
       MutexLock lock(&mutex_);
       if (archive_ != nullptr) {
-        return archive_;
+        return FoundContents{
+            .archive = archive_,
+            .view = archive_->archive->FindState(state_uuid_).value()};
       }
     }
-    QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<const ServedArchive> archive,
-                           is_first ? booking_.access().FindContents(request)
-                                    : booking_.access().FindToRead(name_));
     if (is_first) {
-      name_ = archive->name;
-      contents_ = ContentsOf(*archive);
+      QUIRE_ASSIGN_OR_RETURN(FoundContents contents,
+                             booking_.access().FindContents(request));
+      const ServedArchive& archive = *contents.archive;
+      name_ = archive.name;
+      state_uuid_ = std::string(contents.view.uuid);
+      table_hash_ = archive.description.symbol_table_hash();
       if (request.has_archive_uuid()) {
         uuid_ = request.archive_uuid();
       }
-      encoding_ = ChooseEncoding(request.accepted_encodings(), *archive);
-    } else if (ContentsOf(*archive) != contents_) {
+      encoding_ = ChooseEncoding(request.accepted_encodings(), archive);
+      return contents;
+    }
+    QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<const ServedArchive> archive,
+                           booking_.access().FindToRead(name_));
+    const std::optional<ArchiveView> view =
+        archive->archive->FindState(state_uuid_);
+    if (!view.has_value() ||
+        archive->description.symbol_table_hash() != table_hash_) {
       if (uuid_.has_value()) {
         QUIRE_RETURN_IF_ERROR(
-            CheckContents(*archive->archive, name_, *uuid_, "archive_uuid"));
+            FindState(*archive->archive, name_, *uuid_, "archive_uuid")
+                .status());
       }
       return ServiceError(
           absl::StatusCode::kUnavailable, v1::ARCHIVE_REPLACED,
@@ -191,7 +197,7 @@ class BatchCall
                        "since this stream's last answer; open another stream"),
           {{"archive", name_}});
     }
-    return archive;
+    return FoundContents{.archive = std::move(archive), .view = *view};
   }
 
   // Splits the received message into items to be fetched and refused items.
@@ -201,11 +207,11 @@ class BatchCall
     QUIRE_RETURN_IF_ERROR(ParseBatchRequest(
         request_, core_.limits.batch_message_items_max(), request));
     request_.Clear();
-    QUIRE_ASSIGN_OR_RETURN(arrived.archive, FindArchive(request));
+    QUIRE_ASSIGN_OR_RETURN(arrived.contents, FindArchive(request));
     core_.metrics.BatchMessage(static_cast<uint64_t>(request.items_size()));
     for (const v1::BatchItem& item : request.items()) {
       absl::StatusOr<WaitingItem> waiting =
-          ResolveBatchItem(core_, *arrived.archive, encoding_, item);
+          ResolveBatchItem(core_, *arrived.contents, encoding_, item);
       if (waiting.ok()) {
         arrived.waiting.push_back(*std::move(waiting));
       } else {
@@ -410,7 +416,10 @@ class BatchCall
   grpc::ByteBuffer response_;
   // Set by the first message.
   std::string name_;
-  std::string contents_;
+  std::string state_uuid_;
+  // Table of the stream's encoding, which must not change. Not all symbol
+  // tables are part of the uuid (FORMAT.md, 3.1).
+  std::string table_hash_;
   // Contents that the first message named.
   std::optional<std::string> uuid_;
   v1::WireEncoding encoding_ = v1::WIRE_ENCODING_IDENTITY;

@@ -29,14 +29,15 @@ absl::Status ItemTooLarge(const std::string& limit, uint64_t size_bytes,
 }  // namespace
 
 absl::StatusOr<WaitingItem> ResolveBatchItem(const ServiceCore& core,
-                                             const ServedArchive& archive,
+                                             const FoundContents& contents,
                                              v1::WireEncoding encoding,
                                              const v1::BatchItem& item) {
   const v1::Limits& limits = core.limits;
+  const ServedArchive& archive = *contents.archive;
   WaitingItem waiting{.tag = item.tag()};
-  QUIRE_ASSIGN_OR_RETURN(
-      waiting.target,
-      ResolveTarget(archive, item, limits.document_id_size_bytes_max()));
+  QUIRE_ASSIGN_OR_RETURN(waiting.target,
+                         ResolveTarget({archive, contents.view}, item,
+                                       limits.document_id_size_bytes_max()));
   const LogicalRange range = waiting.target.range;
   if (range.size_bytes > limits.read_size_bytes_max()) {
     return ItemTooLarge("read_size_bytes_max", range.size_bytes,

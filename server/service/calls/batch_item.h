@@ -59,7 +59,7 @@ using TallyByEncoding = std::array<AnswerTally, v1::WireEncoding_ARRAYSIZE>;
 //   ResourceExhausted  LIMIT_EXCEEDED: the item is too large; read it with
 //                      ReadStream
 absl::StatusOr<WaitingItem> ResolveBatchItem(const ServiceCore& core,
-                                             const ServedArchive& archive,
+                                             const FoundContents& contents,
                                              v1::WireEncoding encoding,
                                              const v1::BatchItem& item);
 

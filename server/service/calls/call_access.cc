@@ -113,6 +113,19 @@ absl::StatusOr<v1::ArchiveDescription> CallAccess::Describe(
   return NotFoundFor(identity_.get(), name);
 }
 
+absl::StatusOr<v1::ArchiveDescription> CallAccess::DescribeFully(
+    absl::string_view name) {
+  QUIRE_ASSIGN_OR_RETURN(v1::ArchiveDescription description, Describe(name));
+  // The archive may have been replaced in between: the uuid tells.
+  const auto archives = catalog_.Get();
+  const auto found = archives->find(name);
+  if (found != archives->end() &&
+      found->second->archive->info().uuid == description.uuid()) {
+    AddHistory(found->second->archive->info(), description);
+  }
+  return description;
+}
+
 absl::Status CallAccess::Visit(
     Right right,
     absl::FunctionRef<void(const v1::ArchiveDescription&,

@@ -26,6 +26,13 @@
 
 namespace quire {
 
+// An archive, and the state of it that a call reads.
+struct FoundContents {
+  std::shared_ptr<const ServedArchive> archive;
+  // Of `archive`.
+  ArchiveView view;
+};
+
 // Thread-safe.
 class CallAccess {
  public:
@@ -68,19 +75,24 @@ class CallAccess {
   absl::StatusOr<std::shared_ptr<const ServedArchive>> FindToRead(
       absl::string_view name);
   absl::StatusOr<v1::ArchiveDescription> Describe(absl::string_view name);
+  // Describe() with the history.
+  absl::StatusOr<v1::ArchiveDescription> DescribeFully(absl::string_view name);
 
-  // FindToRead() of the archive and the contents that `request` names.
+  // FindToRead() of the archive, in the state that `request` names.
   // Errors: also FailedPrecondition (ARCHIVE_STATE_UNKNOWN).
   template <typename Request>
-  absl::StatusOr<std::shared_ptr<const ServedArchive>> FindContents(
-      const Request& request) {
+  absl::StatusOr<FoundContents> FindContents(const Request& request) {
     auto found = FindToRead(request.archive());
-    if (found.ok() && request.has_archive_uuid()) {
-      QUIRE_RETURN_IF_ERROR(CheckContents(*(*found)->archive, request.archive(),
-                                          request.archive_uuid(),
-                                          "archive_uuid"));
+    if (!found.ok()) {
+      return found.status();
     }
-    return found;
+    ArchiveView view = *(*found)->archive;
+    if (request.has_archive_uuid()) {
+      QUIRE_ASSIGN_OR_RETURN(view,
+                             FindState(*(*found)->archive, request.archive(),
+                                       request.archive_uuid(), "archive_uuid"));
+    }
+    return FoundContents{.archive = *std::move(found), .view = view};
   }
 
   // Visits all archives that the client has `right` to, by name.

@@ -250,7 +250,7 @@ class CallsTest : public ServerTest {
     const Archive& archive = *served->archive;
     const BlockAddress block = {0, archive.SegmentBlockCount(0) - 1};
     BlockFetch fetch;
-    fetch.key = {served->source_id, block};
+    fetch.key = {served->SourceId(block.segment_index), block};
     fetch.extent = archive.BlockExtent(block);
     fetch.raw_size_bytes = archive.BlockSizeBytes(block);
     fetch.decoder = served->decoder;

@@ -92,7 +92,7 @@ class ChunkStream
 
  protected:
   struct Task {
-    std::shared_ptr<const ServedArchive> archive;
+    FoundContents contents;
     ResolvedTarget target;
     v1::WireEncoding encoding = v1::WIRE_ENCODING_IDENTITY;
     // Description of the requested document, for the first message.
@@ -117,21 +117,22 @@ class ChunkStream
     QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core_));
     QUIRE_ASSIGN_OR_RETURN(task_, ResolveRequest(buffer));
     const bool is_stored_order = task_.order.has_value();
-    const LogicalRange range = is_stored_order
-                                   ? LogicalRange{{0},
-                                                  task_.archive->archive->info()
-                                                      .stored_text_size_bytes}
-                                   : task_.target.range;
+    const LogicalRange range =
+        is_stored_order ? LogicalRange{{0},
+                                       task_.contents.archive->archive->info()
+                                           .stored_text_size_bytes}
+                        : task_.target.range;
     const auto memory_bytes = [this, range](uint64_t size_bytes_max) {
-      return AnswerBytesMax(*task_.archive,
+      return AnswerBytesMax(*task_.contents.archive,
                             std::min(range.size_bytes, size_bytes_max),
                             task_.encoding);
     };
     // gRPC keeps the request as long as the call.
     const uint64_t kept_bytes =
         buffer.Length() + task_.description.size() +
-        (is_stored_order ? StoredOrder::MemoryBytes(*task_.archive->archive)
-                         : 0);
+        (is_stored_order
+             ? StoredOrder::MemoryBytes(*task_.contents.archive->archive)
+             : 0);
     if (kept_bytes >= kKeptBytesMin) {
       QUIRE_ASSIGN_OR_RETURN(
           kept_ticket_,
@@ -151,7 +152,7 @@ class ChunkStream
         StreamWindow::Open(
             core_.admission, client_,
             {.least_bytes =
-                 BlockAnswerBytesMax(*task_.archive, task_.encoding) +
+                 BlockAnswerBytesMax(*task_.contents.archive, task_.encoding) +
                  next_head_bytes_,
              .start_bytes = memory_bytes(core_.limits.chunk_size_bytes_max()) +
                             next_head_bytes_,
@@ -208,7 +209,7 @@ class ChunkStream
       AnswerPlan plan = std::move(next_->plan);
       next_.reset();
       std::shared_ptr<AnswerRead> read = AnswerRead::Start(
-          core_.store, task_.archive, std::move(plan), requester_,
+          core_.store, task_.contents.archive, std::move(plan), requester_,
           [this, chunk](absl::StatusOr<Answer> answer) {
             OnAnswer(chunk, std::move(answer));
           });
@@ -249,7 +250,7 @@ class ChunkStream
     const uint64_t memory_bytes_max =
         message_bytes - std::min(message_bytes, head_bytes);
     if (order_.has_value()) {
-      if (task_.archive->withdrawal->Get() != nullptr) {
+      if (task_.contents.archive->withdrawal->Get() != nullptr) {
         next_.reset();
         MutexLock lock(&mutex_);
         End(ServiceError(absl::StatusCode::kFailedPrecondition,
@@ -262,7 +263,7 @@ class ChunkStream
       return true;
     }
     const uint64_t size_bytes = std::min(text_bytes_max, rest.size_bytes);
-    next_->plan = PlanChunk(*task_.archive, {rest.offset, size_bytes},
+    next_->plan = PlanChunk(*task_.contents.archive, {rest.offset, size_bytes},
                             /*is_last=*/size_bytes == rest.size_bytes,
                             task_.encoding, memory_bytes_max);
     return true;
@@ -271,12 +272,13 @@ class ChunkStream
   void PlanStoredOrder(uint64_t text_bytes_max, uint64_t memory_bytes_max) {
     next_->range = order_->Peek(
         text_bytes_max, kPlacesMax, [&](const std::vector<BlockSlice>& slices) {
-          next_->plan = PlanAnswer(*task_.archive, slices, task_.encoding);
+          next_->plan =
+              PlanAnswer(*task_.contents.archive, slices, task_.encoding);
           return next_->plan.memory_bytes() <= memory_bytes_max;
         });
     if (next_->plan.size_bytes != next_->range.size_bytes) {
-      next_->plan =
-          PlanAnswer(*task_.archive, next_->range.blocks, task_.encoding);
+      next_->plan = PlanAnswer(*task_.contents.archive, next_->range.blocks,
+                               task_.encoding);
     }
   }
 
@@ -375,15 +377,17 @@ class ReadStreamCall : public ChunkStream {
     QUIRE_RETURN_IF_ERROR(ParseRequest(buffer, request));
     booking_.NoteRequest(request);
     Task task;
-    QUIRE_ASSIGN_OR_RETURN(task.archive,
+    QUIRE_ASSIGN_OR_RETURN(task.contents,
                            booking_.access().FindContents(request));
     QUIRE_ASSIGN_OR_RETURN(
-        task.target, ResolveTarget(*task.archive, request,
-                                   core_.limits.document_id_size_bytes_max()));
-    task.encoding = ChooseEncoding(request.accepted_encodings(), *task.archive);
+        task.target,
+        ResolveTarget({*task.contents.archive, task.contents.view}, request,
+                      core_.limits.document_id_size_bytes_max()));
+    task.encoding =
+        ChooseEncoding(request.accepted_encodings(), *task.contents.archive);
     if (task.target.document.has_value()) {
       task.description =
-          DescribeDocument(*task.archive->archive, *task.target.document);
+          DescribeDocument(*task.contents.view.archive, *task.target.document);
     }
     return task;
   }
@@ -415,25 +419,26 @@ class ScanCall : public ChunkStream {
     v1::ScanRequest request;
     QUIRE_RETURN_IF_ERROR(ParseRequest(buffer, request));
     Task task;
-    QUIRE_ASSIGN_OR_RETURN(task.archive,
+    QUIRE_ASSIGN_OR_RETURN(task.contents,
                            booking_.access().FindContents(request));
-    const Archive& archive = *task.archive->archive;
+    ArchiveView& view = task.contents.view;
+    QUIRE_ASSIGN_OR_RETURN(view, StateOfScan(view, request));
     // Stored text may be of a withdrawn document and of another one.
-    if (request.stored_order() && StoredOrder::IsThere(archive) &&
-        task.archive->withdrawal->Get() == nullptr) {
-      QUIRE_ASSIGN_OR_RETURN(task.position,
-                             ResolveStoredScan(archive, request));
-      task.order.emplace(archive);
+    if (request.stored_order() && StoredOrder::IsThere(view) &&
+        task.contents.archive->withdrawal->Get() == nullptr) {
+      QUIRE_ASSIGN_OR_RETURN(task.position, ResolveStoredScan(request));
+      task.order.emplace(view);
     } else {
-      QUIRE_ASSIGN_OR_RETURN(task.target.range, ResolveScan(archive, request));
+      QUIRE_ASSIGN_OR_RETURN(task.target.range, ResolveScan(view, request));
     }
-    task.encoding = ChooseEncoding(request.accepted_encodings(), *task.archive);
+    task.encoding =
+        ChooseEncoding(request.accepted_encodings(), *task.contents.archive);
     return task;
   }
 
   void AppendHead(const ChunkHead& chunk, const Answer& answer,
                   AnswerBytes& bytes) const override {
-    const Archive& archive = *task().archive->archive;
+    const ArchiveView& view = task().contents.view;
     const LogicalRange range = chunk.range;
     v1::ScanResponse head;
     *head.mutable_range() = ToProto(range);
@@ -448,11 +453,11 @@ class ScanCall : public ChunkStream {
     head.set_resume_token(
         chunk.places.empty()
             ? MakeResumeToken(
-                  archive,
+                  view,
                   ScanPosition{
                       .next_offset = range.offset.value + range.size_bytes,
                       .end_offset = all.offset.value + all.size_bytes})
-            : MakeResumeToken(archive, chunk.next));
+            : MakeResumeToken(view, chunk.next));
     bytes.AppendFields(head);
   }
 

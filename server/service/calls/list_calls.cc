@@ -85,7 +85,7 @@ absl::Status GetArchive(const ServiceCore& core, CallAccess& access,
                         v1::GetArchiveResponse& response) {
   QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core));
   QUIRE_ASSIGN_OR_RETURN(*response.mutable_archive(),
-                         access.Describe(request.archive()));
+                         access.DescribeFully(request.archive()));
   *response.mutable_limits() = core.limits;
   return absl::OkStatus();
 }
@@ -154,9 +154,9 @@ absl::Status CheckSelection(const v1::ListDocumentsRequest& request) {
 // Entries of one page. Borrows all.
 class ListPage {
  public:
-  ListPage(const Archive& archive, const v1::ListDocumentsRequest& request,
+  ListPage(const ArchiveView& view, const v1::ListDocumentsRequest& request,
            uint32_t size_max, v1::ListDocumentsResponse& response)
-      : archive_(archive),
+      : view_(view),
         request_(request),
         size_max_(size_max),
         response_(response) {}
@@ -199,11 +199,11 @@ class ListPage {
       last.id = response_.documents().rbegin()->id();
       last.ordinal = response_.documents().rbegin()->ordinal();
     }
-    response_.set_next_page_token(MakePageToken(archive_, request_, last));
+    response_.set_next_page_token(MakePageToken(view_, request_, last));
     return false;
   }
 
-  const Archive& archive_;
+  const ArchiveView view_;
   const v1::ListDocumentsRequest& request_;
   const uint32_t size_max_;
   v1::ListDocumentsResponse& response_;
@@ -213,17 +213,18 @@ class ListPage {
 
 // Adds entries in order of id. Withdrawn documents are passed by the rule that
 // withdrew them, so that a page takes one search for each rule at most.
-void ListById(const Archive& archive, const WithdrawnDocuments* withdrawn,
+void ListById(const ArchiveView& view, const WithdrawnDocuments* withdrawn,
               const v1::ListDocumentsRequest& request,
               std::optional<Archive::IdCursor> after, ListPage& page) {
   bool is_passing = true;
   while (is_passing) {
     is_passing = false;
     std::optional<Archive::IdCursor> passed;
-    archive.VisitListing(
+    view.archive->VisitListing(
         {.prefix = request.prefix(),
          .delimiter = request.delimiter(),
-         .after = after.has_value() ? &*after : nullptr},
+         .after = after.has_value() ? &*after : nullptr,
+         .end = view.document_count},
         [&](const Document& document) {
           if (withdrawn == nullptr ||
               !withdrawn->Match(document.id).has_value()) {
@@ -240,7 +241,7 @@ void ListById(const Archive& archive, const WithdrawnDocuments* withdrawn,
         },
         [&](absl::string_view prefix) {
           return (withdrawn != nullptr &&
-                  !withdrawn->HasListed(archive, prefix)) ||
+                  !withdrawn->HasListed(view, prefix)) ||
                  page.AddPrefix(prefix);
         });
     after = std::move(passed);
@@ -253,22 +254,24 @@ absl::Status ListDocuments(const ServiceCore& core, CallAccess& access,
                            const v1::ListDocumentsRequest& request,
                            v1::ListDocumentsResponse& response) {
   QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core));
-  QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedArchive> served,
+  QUIRE_ASSIGN_OR_RETURN(const FoundContents found,
                          access.FindContents(request));
   QUIRE_ASSIGN_OR_RETURN(
       const uint32_t page_size,
       PageSize(core, request.has_page_size(), request.page_size()));
-  const Archive& archive = *served->archive;
   QUIRE_RETURN_IF_ERROR(CheckSelection(request));
+  QUIRE_ASSIGN_OR_RETURN(const ArchiveView view,
+                         StateOfList(found.view, request));
+  const Archive& archive = *view.archive;
   std::optional<Archive::IdCursor> after;
   if (request.has_page_token()) {
-    QUIRE_ASSIGN_OR_RETURN(after, ParsePageToken(archive, request));
+    QUIRE_ASSIGN_OR_RETURN(after, ParsePageToken(request));
   }
-  ListPage page(archive, request, page_size, response);
+  ListPage page(view, request, page_size, response);
   const std::shared_ptr<const WithdrawnDocuments> withdrawn =
-      served->withdrawal->Get();
+      found.archive->withdrawal->Get();
   if (!request.has_first_ordinal()) {
-    ListById(archive, withdrawn.get(), request, std::move(after), page);
+    ListById(view, withdrawn.get(), request, std::move(after), page);
     return absl::OkStatus();
   }
   const auto next_listed = [&](uint64_t ordinal) {
@@ -276,8 +279,7 @@ absl::Status ListDocuments(const ServiceCore& core, CallAccess& access,
   };
   for (uint64_t ordinal = next_listed(
            after.has_value() ? after->ordinal + 1 : request.first_ordinal());
-       ordinal < archive.info().document_count;
-       ordinal = next_listed(ordinal + 1)) {
+       ordinal < view.document_count; ordinal = next_listed(ordinal + 1)) {
     QUIRE_ASSIGN_OR_RETURN(const Document document,
                            archive.GetDocument(DocumentOrdinal{ordinal}));
     if (!page.Add(document)) {

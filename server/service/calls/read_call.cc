@@ -75,10 +75,12 @@ class ReadCall : public grpc::ServerUnaryReactor {
         *google::protobuf::Arena::CreateMessage<v1::ReadRequest>(&arena);
     QUIRE_RETURN_IF_ERROR(ParseRequest(buffer, request));
     booking_.NoteRequest(request);
-    QUIRE_ASSIGN_OR_RETURN(archive_, booking_.access().FindContents(request));
+    QUIRE_ASSIGN_OR_RETURN(FoundContents found,
+                           booking_.access().FindContents(request));
+    archive_ = std::move(found.archive);
     const Archive& archive = *archive_->archive;
     QUIRE_ASSIGN_OR_RETURN(
-        target_, ResolveTarget(*archive_, request,
+        target_, ResolveTarget({*archive_, found.view}, request,
                                core_.limits.document_id_size_bytes_max()));
     if (target_.range.size_bytes > core_.limits.read_size_bytes_max()) {
       return ServiceError(

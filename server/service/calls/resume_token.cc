@@ -61,77 +61,118 @@ std::string BoundToList(const v1::ListDocumentsRequest& request) {
                       request.delimiter());
 }
 
-// The body of a token that names the contents that it is of.
-std::string WithContents(const Archive& archive, absl::string_view body) {
-  const std::string& uuid = archive.info().uuid;
+// The body of a token that names the state that it is of.
+std::string WithState(const ArchiveView& view, absl::string_view body) {
   std::string result;
-  AppendVarint(uuid.size(), result);
-  absl::StrAppend(&result, uuid, body);
+  AppendVarint(view.uuid.size(), result);
+  absl::StrAppend(&result, view.uuid, body);
   return result;
 }
 
-// Returns the body that WithContents() was given.
-// Errors: as Unseal(); FailedPrecondition (ARCHIVE_STATE_UNKNOWN).
-absl::StatusOr<std::string> UnsealOfContents(const Archive& archive,
-                                             absl::string_view name,
-                                             absl::string_view bound_to,
-                                             absl::string_view token,
-                                             absl::string_view field) {
-  const absl::StatusOr<std::string> body = Unseal(bound_to, token, field);
-  if (!body.ok()) {
-    return body.status();
+// The parts that WithState() joined.
+struct StateToken {
+  std::string uuid;
+  std::string body;
+};
+
+// Errors: as Unseal().
+absl::StatusOr<StateToken> UnsealState(absl::string_view bound_to,
+                                       absl::string_view token,
+                                       absl::string_view field) {
+  const absl::StatusOr<std::string> sealed = Unseal(bound_to, token, field);
+  if (!sealed.ok()) {
+    return sealed.status();
   }
-  ByteView rest = AsBytes(*body);
+  ByteView rest = AsBytes(*sealed);
   const uint64_t stated_size = TakeVarint(rest).value_or(0);
   const uint64_t uuid_size = std::min<uint64_t>(stated_size, rest.size());
-  QUIRE_RETURN_IF_ERROR(
-      CheckContents(archive, name, AsText(rest.first(uuid_size)), field));
-  return std::string(AsText(rest.subspan(uuid_size)));
+  return StateToken{.uuid = std::string(AsText(rest.first(uuid_size))),
+                    .body = std::string(AsText(rest.subspan(uuid_size)))};
+}
+
+// Returns the state of a request's token.
+template <typename Request>
+absl::StatusOr<ArchiveView> StateOfToken(const ArchiveView& asked,
+                                         const Request& request,
+                                         absl::string_view bound_to,
+                                         absl::string_view token,
+                                         absl::string_view field) {
+  const absl::StatusOr<StateToken> parts = UnsealState(bound_to, token, field);
+  if (!parts.ok()) {
+    return parts.status();
+  }
+  QUIRE_ASSIGN_OR_RETURN(
+      const ArchiveView view,
+      FindState(*asked.archive, request.archive(), parts->uuid, field));
+  if (request.has_archive_uuid() && view.uuid != asked.uuid) {
+    return ServiceError(
+        absl::StatusCode::kInvalidArgument, v1::MALFORMED_REQUEST,
+        absl::StrCat(field, " is of another state of the archive than ",
+                     "archive_uuid; leave one of them out"));
+  }
+  return view;
 }
 
 // Order of a scan, in its token.
 enum class ScanOrder : uint8_t { kLogical = 0, kStored = 1 };
 
-std::string SealScan(const Archive& archive, ScanOrder order, uint64_t first,
+std::string SealScan(const ArchiveView& view, ScanOrder order, uint64_t first,
                      uint64_t second) {
   std::string body(1, static_cast<char>(order));
   AppendVarint(first, body);
   AppendVarint(second, body);
-  return Seal(kBoundToScan, WithContents(archive, body));
+  return Seal(kBoundToScan, WithState(view, body));
 }
 
 // Returns the two numbers of a token of a scan in `order`.
 absl::StatusOr<std::pair<uint64_t, uint64_t>> UnsealScan(
-    const Archive& archive, ScanOrder order, const v1::ScanRequest& request) {
-  const absl::StatusOr<std::string> body =
-      UnsealOfContents(archive, request.archive(), kBoundToScan,
-                       request.resume_token(), "resume_token");
-  if (!body.ok()) {
-    return body.status();
+    ScanOrder order, const v1::ScanRequest& request) {
+  const absl::StatusOr<StateToken> token =
+      UnsealState(kBoundToScan, request.resume_token(), "resume_token");
+  if (!token.ok()) {
+    return token.status();
   }
-  if (body->empty() || (*body)[0] != static_cast<char>(order)) {
+  if (token->body.empty() || token->body[0] != static_cast<char>(order)) {
     return NoTokenOf("resume_token", kOfRequest);
   }
-  ByteView rest = AsBytes(*body).subspan(1);
+  ByteView rest = AsBytes(token->body).subspan(1);
   const uint64_t first = TakeVarint(rest).value_or(0);
   return std::pair(first, TakeVarint(rest).value_or(first));
 }
 
 }  // namespace
 
-std::string MakeResumeToken(const Archive& archive, ScanPosition position) {
-  return SealScan(archive, ScanOrder::kLogical, position.next_offset,
+absl::StatusOr<ArchiveView> StateOfScan(const ArchiveView& asked,
+                                        const v1::ScanRequest& request) {
+  if (request.start_case() != v1::ScanRequest::kResumeToken) {
+    return asked;
+  }
+  return StateOfToken(asked, request, kBoundToScan, request.resume_token(),
+                      "resume_token");
+}
+
+absl::StatusOr<ArchiveView> StateOfList(
+    const ArchiveView& asked, const v1::ListDocumentsRequest& request) {
+  if (!request.has_page_token()) {
+    return asked;
+  }
+  return StateOfToken(asked, request, BoundToList(request),
+                      request.page_token(), "page_token");
+}
+
+std::string MakeResumeToken(const ArchiveView& view, ScanPosition position) {
+  return SealScan(view, ScanOrder::kLogical, position.next_offset,
                   position.end_offset);
 }
 
-std::string MakeResumeToken(const Archive& archive,
+std::string MakeResumeToken(const ArchiveView& view,
                             StoredOrder::Position position) {
-  return SealScan(archive, ScanOrder::kStored, position.offset,
+  return SealScan(view, ScanOrder::kStored, position.offset,
                   position.places_given);
 }
 
 absl::StatusOr<StoredOrder::Position> ResolveStoredScan(
-    const Archive& archive, const v1::ScanRequest& request) {
+    const v1::ScanRequest& request) {
   if (request.has_size_bytes() || request.offset() != 0) {
     return ServiceError(
         absl::StatusCode::kInvalidArgument, v1::MALFORMED_REQUEST,
@@ -141,19 +182,19 @@ absl::StatusOr<StoredOrder::Position> ResolveStoredScan(
   StoredOrder::Position position;
   if (request.start_case() == v1::ScanRequest::kResumeToken) {
     QUIRE_ASSIGN_OR_RETURN(const auto token,
-                           UnsealScan(archive, ScanOrder::kStored, request));
+                           UnsealScan(ScanOrder::kStored, request));
     position.offset = token.first;
     position.places_given = token.second;
   }
   return position;
 }
 
-absl::StatusOr<LogicalRange> ResolveScan(const Archive& archive,
+absl::StatusOr<LogicalRange> ResolveScan(const ArchiveView& view,
                                          const v1::ScanRequest& request) {
   v1::ByteRange range;
   if (request.start_case() == v1::ScanRequest::kResumeToken) {
     QUIRE_ASSIGN_OR_RETURN(const auto token,
-                           UnsealScan(archive, ScanOrder::kLogical, request));
+                           UnsealScan(ScanOrder::kLogical, request));
     if (request.has_size_bytes()) {
       return ServiceError(absl::StatusCode::kInvalidArgument,
                           v1::MALFORMED_REQUEST,
@@ -163,14 +204,14 @@ absl::StatusOr<LogicalRange> ResolveScan(const Archive& archive,
     range.set_offset(token.first);
     range.set_size_bytes(token.second - token.first);
   } else {
-    const uint64_t size_bytes = archive.info().size_bytes;
+    const uint64_t size_bytes = view.size_bytes;
     range.set_offset(request.offset());
     range.set_size_bytes(request.has_size_bytes() ? request.size_bytes()
                          : request.offset() <= size_bytes
                              ? size_bytes - request.offset()
                              : 0);
   }
-  absl::StatusOr<ResolvedTarget> target = ResolveRange(archive, range);
+  absl::StatusOr<ResolvedTarget> target = ResolveRange(view, range);
   if (!target.ok()) {
     return target.status();
   }
@@ -185,29 +226,28 @@ absl::StatusOr<std::string> ParseArchivesPageToken(absl::string_view token) {
   return Unseal(kBoundToArchives, token, "page_token", "a list of archives");
 }
 
-std::string MakePageToken(const Archive& archive,
+std::string MakePageToken(const ArchiveView& view,
                           const v1::ListDocumentsRequest& request,
                           const Archive::IdCursor& last) {
   std::string body(1, last.is_common_prefix ? '\1' : '\0');
   AppendVarint(last.ordinal, body);
   body += last.id;
-  return Seal(BoundToList(request), WithContents(archive, body));
+  return Seal(BoundToList(request), WithState(view, body));
 }
 
 absl::StatusOr<Archive::IdCursor> ParsePageToken(
-    const Archive& archive, const v1::ListDocumentsRequest& request) {
-  const absl::StatusOr<std::string> body =
-      UnsealOfContents(archive, request.archive(), BoundToList(request),
-                       request.page_token(), "page_token");
-  if (!body.ok()) {
-    return body.status();
+    const v1::ListDocumentsRequest& request) {
+  const absl::StatusOr<StateToken> token =
+      UnsealState(BoundToList(request), request.page_token(), "page_token");
+  if (!token.ok()) {
+    return token.status();
   }
-  if (body->empty()) {
+  if (token->body.empty()) {
     return NoTokenOf("page_token", kOfRequest);
   }
   Archive::IdCursor last;
-  last.is_common_prefix = (*body)[0] != '\0';
-  ByteView rest = AsBytes(*body).subspan(1);
+  last.is_common_prefix = token->body[0] != '\0';
+  ByteView rest = AsBytes(token->body).subspan(1);
   last.ordinal = TakeVarint(rest).value_or(0);
   last.id = std::string(AsText(rest));
   return last;

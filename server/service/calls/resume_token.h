@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Opaque tokens by which clients resume scans and lists. A token names the
-// contents that it was made for, and is valid while Archive::HasContents().
+// state of the archive that it was made for, and is valid while
+// Archive::FindState() has it.
 #ifndef QUIRE_SERVER_SERVICE_CALLS_RESUME_TOKEN_H_
 #define QUIRE_SERVER_SERVICE_CALLS_RESUME_TOKEN_H_
 
@@ -24,26 +25,35 @@ struct ScanPosition {
   uint64_t end_offset = 0;
 };
 
-std::string MakeResumeToken(const Archive& archive, ScanPosition position);
+std::string MakeResumeToken(const ArchiveView& view, ScanPosition position);
 
 // Returns a token for a scan in stored order.
-std::string MakeResumeToken(const Archive& archive,
+std::string MakeResumeToken(const ArchiveView& view,
                             StoredOrder::Position position);
+
+// Returns the state of the archive that a request reads: that of its token, or
+// else `asked`, that of its archive_uuid.
+// Errors: InvalidArgument  MALFORMED_REQUEST: a token that is none; or of
+//                          another state than the request's archive_uuid.
+//         FailedPrecondition  ARCHIVE_STATE_UNKNOWN: a token of other contents.
+absl::StatusOr<ArchiveView> StateOfScan(const ArchiveView& asked,
+                                        const v1::ScanRequest& request);
+absl::StatusOr<ArchiveView> StateOfList(
+    const ArchiveView& asked, const v1::ListDocumentsRequest& request);
 
 // Where a Scan request in stored order begins.
 // Errors: InvalidArgument  MALFORMED_REQUEST: a token that is none, or of
 //                          another order; an offset or a size together with
 //                          stored_order.
-//         FailedPrecondition  ARCHIVE_STATE_UNKNOWN: a token of other contents.
 absl::StatusOr<StoredOrder::Position> ResolveStoredScan(
-    const Archive& archive, const v1::ScanRequest& request);
+    const v1::ScanRequest& request);
 
-// Returns the range that a Scan request asks for.
+// Returns the range that a Scan request asks for. REQUIRES: `view` is
+// StateOfScan().
 // Errors: OutOfRange       RANGE_PAST_END.
 //         InvalidArgument  MALFORMED_REQUEST: a token that is none, or of
 //                          another order; size_bytes together with a token.
-//         FailedPrecondition  ARCHIVE_STATE_UNKNOWN: a token of other contents.
-absl::StatusOr<LogicalRange> ResolveScan(const Archive& archive,
+absl::StatusOr<LogicalRange> ResolveScan(const ArchiveView& view,
                                          const v1::ScanRequest& request);
 
 // Returns a token for ListArchives to continue after `last_name`.
@@ -53,14 +63,13 @@ absl::StatusOr<std::string> ParseArchivesPageToken(absl::string_view token);
 
 // Position of a ListDocuments: after the entry `last`. Bound to the request,
 // except for its page_size and archive_uuid.
-std::string MakePageToken(const Archive& archive,
+std::string MakePageToken(const ArchiveView& view,
                           const v1::ListDocumentsRequest& request,
                           const Archive::IdCursor& last);
 // Parses request.page_token().
-// Errors: InvalidArgument     MALFORMED_REQUEST.
-//         FailedPrecondition  ARCHIVE_STATE_UNKNOWN: of other contents.
+// Errors: InvalidArgument  MALFORMED_REQUEST.
 absl::StatusOr<Archive::IdCursor> ParsePageToken(
-    const Archive& archive, const v1::ListDocumentsRequest& request);
+    const v1::ListDocumentsRequest& request);
 
 }  // namespace quire
 

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -28,15 +29,28 @@ namespace {
 // Most archives are opened in less.
 constexpr absl::Duration kOpeningRetryDelay = absl::Milliseconds(500);
 
-uint64_t NextSourceId() {
+uint64_t NextOpeningId() {
   static std::atomic<uint64_t> next{1};
   return next.fetch_add(1, std::memory_order_relaxed);
 }
 
+// Those of segments that `previous` has, too, are taken from it.
 std::vector<std::shared_ptr<const FilePlacement>> PlaceSegments(
-    const Archive& archive) {
+    const Archive& archive, const ServedArchive* previous) {
+  absl::flat_hash_map<uint64_t, std::shared_ptr<const FilePlacement>> known;
+  if (previous != nullptr) {
+    for (uint32_t i = 0; i < previous->placements.size(); ++i) {
+      known.emplace(previous->archive->OpenedSegmentId(i),
+                    previous->placements[i]);
+    }
+  }
   std::vector<std::shared_ptr<const FilePlacement>> placements;
   for (uint32_t i = 0; i < archive.info().segment_count; ++i) {
+    if (const auto found = known.find(archive.OpenedSegmentId(i));
+        found != known.end()) {
+      placements.push_back(found->second);
+      continue;
+    }
     placements.push_back(archive.SegmentBlockCount(i) == 0
                              ? nullptr
                              : std::make_shared<const FilePlacement>(
@@ -92,6 +106,15 @@ v1::ArchiveDescription DescribeArchive(const std::string& name,
     description.set_symbol_table_hash(info.symbol_table_hash);
   }
   return description;
+}
+
+void AddHistory(const ArchiveInfo& info, v1::ArchiveDescription& description) {
+  for (const ArchiveState& state : info.history) {
+    v1::EarlierState& to = *description.add_history();
+    to.set_uuid(state.uuid);
+    to.set_size_bytes(state.size_bytes);
+    to.set_document_count(state.document_count);
+  }
 }
 
 namespace {
@@ -198,7 +221,11 @@ absl::Status CheckNamesDiffer(const std::vector<ArchiveArgument>& arguments) {
 absl::StatusOr<std::shared_ptr<ServedArchive>> OpenServedArchive(
     const ArchiveArgument& argument,
     std::shared_ptr<DecodeWorkspaces> workspaces, DamageReporter report_damage,
-    const ArchiveOpenOptions& options, RangeDecode range_decode) {
+    ArchiveOpenOptions options, RangeDecode range_decode,
+    const ServedArchive* previous) {
+  if (previous != nullptr) {
+    options.shared = previous->archive.get();
+  }
   absl::StatusOr<std::shared_ptr<const Archive>> archive =
       Archive::Open(argument.path, options);
   if (!archive.ok()) {
@@ -207,9 +234,7 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> OpenServedArchive(
   auto served = std::make_shared<ServedArchive>();
   served->name = argument.name;
   served->archive = *archive;
-  served->source_id = NextSourceId();
-  served->stored_source_id = NextSourceId();
-  served->scrub_source_id = NextSourceId();
+  served->opening_id = NextOpeningId();
   if (!(*archive)->symbol_table().empty()) {
     const auto table = SymbolTable::Parse((*archive)->symbol_table());
     if (!table.ok()) {
@@ -225,7 +250,7 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> OpenServedArchive(
       MakeTextDecoder(*archive, log, std::move(workspaces), part_time_per_mib);
   served->range_decode = range_decode;
   served->stored_reader = MakeStoredReader(*archive, log);
-  served->placements = PlaceSegments(**archive);
+  served->placements = PlaceSegments(**archive, previous);
   served->description = DescribeArchive(argument.name, (*archive)->info(),
                                         v1::ARCHIVE_STATE_OPEN);
   return served;
@@ -238,17 +263,20 @@ absl::Status StillOpening(const std::string& name) {
       {{"archive", name}}, kOpeningRetryDelay);
 }
 
-absl::Status CheckContents(const Archive& archive, absl::string_view name,
-                           absl::string_view uuid, absl::string_view field) {
-  return archive.HasContents(uuid)
-             ? absl::OkStatus()
-             : ServiceError(
-                   absl::StatusCode::kFailedPrecondition,
-                   v1::ARCHIVE_STATE_UNKNOWN,
-                   absl::StrCat(field, ": archive \"", name,
-                                "\" does not have the contents that it names; "
-                                "it may have been replaced"),
-                   {{"archive", std::string(name)}});
+absl::StatusOr<ArchiveView> FindState(const Archive& archive,
+                                      absl::string_view name,
+                                      absl::string_view uuid,
+                                      absl::string_view field) {
+  const std::optional<ArchiveView> view = archive.FindState(uuid);
+  if (view.has_value()) {
+    return *view;
+  }
+  return ServiceError(
+      absl::StatusCode::kFailedPrecondition, v1::ARCHIVE_STATE_UNKNOWN,
+      absl::StrCat(field, ": archive \"", name,
+                   "\" does not have the contents that it names; it may have "
+                   "been replaced"),
+      {{"archive", std::string(name)}});
 }
 
 absl::Status NoSuchArchive(absl::string_view name, const NameSample& others) {

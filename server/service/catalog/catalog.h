@@ -50,12 +50,24 @@ enum class RangeDecode {
 struct ServedArchive {
   std::string name;
   std::shared_ptr<const Archive> archive;
-  // These three are for BlockKey and new at every opening: of blocks as text
-  // and as stored.
-  uint64_t source_id = 0;
-  uint64_t stored_source_id = 0;
-  // Of blocks that are checked and never cached.
-  uint64_t scrub_source_id = 0;
+  // New at every opening.
+  uint64_t opening_id = 0;
+
+  // Sources of BlockKey, of the blocks of a segment as text, as stored, and of
+  // those that are checked and never cached. A segment that an archive takes
+  // from the one before has the same, so its cached blocks stay.
+  uint64_t SourceId(uint32_t segment_index) const {
+    return 3 * archive->OpenedSegmentId(segment_index);
+  }
+
+  uint64_t StoredSourceId(uint32_t segment_index) const {
+    return SourceId(segment_index) + 1;
+  }
+
+  uint64_t ScrubSourceId(uint32_t segment_index) const {
+    return SourceId(segment_index) + 2;
+  }
+
   // These two read blocks of `archive` and keep it alive.
   std::shared_ptr<const BlockDecoder> decoder;
   std::shared_ptr<const BlockDecoder> stored_reader;
@@ -106,22 +118,41 @@ struct DirectoryArchives {
 //         InvalidArgument  as ParseArchiveArgument(), or two of one name.
 absl::StatusOr<DirectoryArchives> FindArchives(const std::string& directory);
 
+// An archive in one of its states. Views both.
+struct ServedView {
+  // NOLINTNEXTLINE(google-explicit-constructor): a state is an archive.
+  ServedView(const ServedArchive& whole)
+      : served(&whole), view(*whole.archive) {}
+
+  // REQUIRES: `state` is of that archive.
+  ServedView(const ServedArchive& whole, const ArchiveView& state)
+      : served(&whole), view(state) {}
+
+  const ServedArchive* served;
+  ArchiveView view;
+};
+
 // Errors: InvalidArgument  two have the same name.
 absl::Status CheckNamesDiffer(const std::vector<ArchiveArgument>& arguments);
 
-// Returns the description of an archive for clients.
+// Returns the description of an archive for clients, without its history.
 v1::ArchiveDescription DescribeArchive(const std::string& name,
                                        const ArchiveInfo& info,
                                        v1::ArchiveState state);
 
+// Adds the earlier states of an archive to its description.
+void AddHistory(const ArchiveInfo& info, v1::ArchiveDescription& description);
+
 // Opens an archive for serving, to be decoded in `workspaces`. `report_damage`
-// may be empty. Blocks on I/O.
+// may be empty. Takes from `previous`, which may be null, what both have
+// (ArchiveOpenOptions::shared). Blocks on I/O.
 // Errors: as Archive::Open().
 absl::StatusOr<std::shared_ptr<ServedArchive>> OpenServedArchive(
     const ArchiveArgument& argument,
     std::shared_ptr<DecodeWorkspaces> workspaces, DamageReporter report_damage,
-    const ArchiveOpenOptions& options = {},
-    RangeDecode range_decode = RangeDecode::kAuto);
+    ArchiveOpenOptions options = {},
+    RangeDecode range_decode = RangeDecode::kAuto,
+    const ServedArchive* previous = nullptr);
 
 // Returns UNAVAILABLE (ARCHIVE_OPENING), with a RetryInfo.
 absl::Status StillOpening(const std::string& name);
@@ -146,10 +177,12 @@ inline constexpr size_t kConsideredNamesMax = 100;
 // Returns NOT_FOUND (ARCHIVE_NOT_FOUND), with `others` in its message.
 absl::Status NoSuchArchive(absl::string_view name, const NameSample& others);
 
-// Errors: FailedPrecondition (ARCHIVE_STATE_UNKNOWN): the archive does not have
-//         the contents `uuid`, which `field` of a request names.
-absl::Status CheckContents(const Archive& archive, absl::string_view name,
-                           absl::string_view uuid, absl::string_view field);
+// Returns the archive in the state `uuid`, which `field` of a request names.
+// Errors: FailedPrecondition (ARCHIVE_STATE_UNKNOWN): it has no such state.
+absl::StatusOr<ArchiveView> FindState(const Archive& archive,
+                                      absl::string_view name,
+                                      absl::string_view uuid,
+                                      absl::string_view field);
 
 // Open archives, and named ones that are still being opened; none is both.
 // Thread-safe. Get() copies a pointer. Calls keep the snapshot that they

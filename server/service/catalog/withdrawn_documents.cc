@@ -163,7 +163,7 @@ std::optional<absl::string_view> WithdrawnDocuments::CoveringPrefix(
   return std::nullopt;
 }
 
-bool WithdrawnDocuments::HasListed(const Archive& archive,
+bool WithdrawnDocuments::HasListed(const ArchiveView& view,
                                    absl::string_view prefix) const {
   if (CoveringPrefix(prefix).has_value()) {
     return false;
@@ -171,10 +171,15 @@ bool WithdrawnDocuments::HasListed(const Archive& archive,
   std::optional<Archive::IdCursor> after;
   while (true) {
     std::optional<std::string> id;
-    archive.VisitDocuments(prefix, after, [&](const Document& document) {
-      id = document.id;
-      return false;
-    });
+    view.archive->VisitListing(
+        {.prefix = prefix,
+         .after = after.has_value() ? &*after : nullptr,
+         .end = view.document_count},
+        [&](const Document& document) {
+          id = document.id;
+          return false;
+        },
+        [](absl::string_view) { return true; });
     if (!id.has_value()) {
       return false;
     }

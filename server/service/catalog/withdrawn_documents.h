@@ -80,10 +80,10 @@ class WithdrawnDocuments {
   // is none. Valid during the life of this.
   std::optional<absl::string_view> CoveringPrefix(absl::string_view id) const;
 
-  // True if some document whose id starts with `prefix` is not withdrawn. Takes
-  // at most one search for each rule. REQUIRES: `archive` is the one passed to
-  // Resolve().
-  bool HasListed(const Archive& archive, absl::string_view prefix) const;
+  // True if some document of the state whose id starts with `prefix` is not
+  // withdrawn. Takes at most one search for each rule. REQUIRES: `view` is of
+  // the archive passed to Resolve().
+  bool HasListed(const ArchiveView& view, absl::string_view prefix) const;
 
   // Number of withdrawn documents.
   uint64_t document_count() const { return document_count_; }

@@ -68,9 +68,6 @@ bool FindCached(BlockStore& store, const ServedArchive& archive,
                 const AnswerPlan& plan, FetchClass fetch_class,
                 const std::shared_ptr<MadeBytes>& copies,
                 std::vector<BlockPiece>& pieces) {
-  const uint64_t source_id = plan.form == BlockForm::kStored
-                                 ? archive.stored_source_id
-                                 : archive.source_id;
   pieces.reserve(plan.slices.size());
   uint32_t copied_bytes = 0;
   for (const PlannedSlice& slice : plan.slices) {
@@ -84,6 +81,10 @@ bool FindCached(BlockStore& store, const ServedArchive& archive,
     if (slice.is_repeat) {
       continue;
     }
+    const uint32_t segment_index = slice.block.segment_index;
+    const uint64_t source_id = plan.form == BlockForm::kStored
+                                   ? archive.StoredSourceId(segment_index)
+                                   : archive.SourceId(segment_index);
     const BlockPtr block =
         store.Lookup({source_id, slice.block, slice.part}, fetch_class);
     if (block == nullptr) {
@@ -176,11 +177,11 @@ BlockFetch AnswerRead::FetchOf(const PlannedSlice& slice,
   fetch.times = requester.times;
   fetch.placement = archive_->placements[slice.block.segment_index];
   if (plan_.form == BlockForm::kStored) {
-    fetch.key.source_id = archive_->stored_source_id;
+    fetch.key.source_id = archive_->StoredSourceId(slice.block.segment_index);
     fetch.raw_size_bytes = slice.fetched_size_bytes;
     fetch.decoder = archive_->stored_reader;
   } else {
-    fetch.key.source_id = archive_->source_id;
+    fetch.key.source_id = archive_->SourceId(slice.block.segment_index);
     fetch.raw_size_bytes = archive.BlockSizeBytes(slice.block);
     fetch.part_size_bytes = static_cast<uint32_t>(FittedPartitionSize(
         fetch.raw_size_bytes, archive.codec().partition_size_bytes()));

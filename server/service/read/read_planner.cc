@@ -133,10 +133,10 @@ std::string ListTypes(absl::Span<const std::string> types) {
   return list;
 }
 
-absl::Status NoneOfTypes(const Archive& archive, absl::string_view id,
+absl::Status NoneOfTypes(const ArchiveView& view, absl::string_view id,
                          uint64_t count) {
   const std::vector<std::string> types =
-      archive.RecordTypesOf(id, kRecordTypesMax);
+      view.archive->RecordTypesOf(id, kRecordTypesMax, view.document_count);
   return ServiceError(
       absl::StatusCode::kNotFound, v1::RECORD_TYPE_NOT_FOUND,
       absl::StrCat("no document ", Quoted(id),
@@ -145,7 +145,7 @@ absl::Status NoneOfTypes(const Archive& archive, absl::string_view id,
                    ", of type ", ListTypes(types)));
 }
 
-absl::StatusOr<DocumentOrdinal> FindCapture(const Archive& archive,
+absl::StatusOr<DocumentOrdinal> FindCapture(const ArchiveView& view,
                                             const v1::DocumentName& name) {
   const absl::string_view id(name.id());
   absl::InlinedVector<absl::string_view, kRecordTypesMax> types(
@@ -156,11 +156,11 @@ absl::StatusOr<DocumentOrdinal> FindCapture(const Archive& archive,
   }
   Archive::FoundDocument found;
   if (!types.empty()) {
-    found = archive.FindCapture(id, selection);
+    found = view.archive->FindCapture(id, selection, view.document_count);
   } else {
     for (const absl::string_view& type : kDefaultRecordTypes) {
       selection.record_types = absl::MakeConstSpan(&type, 1);
-      found = archive.FindCapture(id, selection);
+      found = view.archive->FindCapture(id, selection, view.document_count);
       if (found.ordinal.has_value() || found.count == 0) {
         break;
       }
@@ -170,17 +170,17 @@ absl::StatusOr<DocumentOrdinal> FindCapture(const Archive& archive,
     return *found.ordinal;
   }
   return found.count == 0 ? NotFound(absl::StrCat("no document ", Quoted(id)))
-                          : NoneOfTypes(archive, id, found.count);
+                          : NoneOfTypes(view, id, found.count);
 }
 
-absl::StatusOr<DocumentOrdinal> FindById(const Archive& archive,
+absl::StatusOr<DocumentOrdinal> FindById(const ArchiveView& view,
                                          const v1::DocumentName& name) {
   if (!name.has_occurrence()) {
-    return FindCapture(archive, name);
+    return FindCapture(view, name);
   }
   const absl::string_view id(name.id());
   const Archive::FoundDocument found =
-      archive.FindDocument(id, name.occurrence());
+      view.archive->FindDocument(id, name.occurrence(), view.document_count);
   if (found.ordinal.has_value()) {
     return *found.ordinal;
   }
@@ -199,14 +199,16 @@ absl::Status Withdrawn() {
 
 // Checks a look-up of an id. An excluded document gives the same error as a
 // missing one.
-absl::Status CheckWithdrawal(const Archive& archive,
+absl::Status CheckWithdrawal(const ArchiveView& view,
                              const WithdrawnDocuments& withdrawn,
                              absl::string_view id) {
   const std::optional<Withdrawal> action = withdrawn.Match(id);
   if (!action.has_value()) {
     return absl::OkStatus();
   }
-  const bool is_there = archive.FindDocument(id, std::nullopt).count > 0;
+  const bool is_there =
+      view.archive->FindDocument(id, std::nullopt, view.document_count).count >
+      0;
   return *action == Withdrawal::kBlock && is_there
              ? Withdrawn()
              : NotFound(absl::StrCat("no document ", Quoted(id)));
@@ -223,12 +225,12 @@ absl::Status CheckWithdrawal(const WithdrawnDocuments& withdrawn,
              : NotFound(absl::StrCat("no document number ", ordinal.value));
 }
 
-absl::StatusOr<DocumentOrdinal> FindOrdinal(const ServedArchive& served,
+absl::StatusOr<DocumentOrdinal> FindOrdinal(const ServedView& served,
                                             const v1::DocumentName& name,
                                             uint32_t id_size_bytes_max) {
-  const Archive& archive = *served.archive;
+  const ArchiveView& view = served.view;
   const std::shared_ptr<const WithdrawnDocuments> withdrawn =
-      served.withdrawal->Get();
+      served.served->withdrawal->Get();
   QUIRE_RETURN_IF_ERROR(CheckSelection(name));
   switch (name.name_case()) {
     case v1::DocumentName::kId:
@@ -239,14 +241,14 @@ absl::StatusOr<DocumentOrdinal> FindOrdinal(const ServedArchive& served,
                          id_size_bytes_max, "; name it by its ordinal"));
       }
       if (withdrawn != nullptr) {
-        QUIRE_RETURN_IF_ERROR(CheckWithdrawal(archive, *withdrawn, name.id()));
+        QUIRE_RETURN_IF_ERROR(CheckWithdrawal(view, *withdrawn, name.id()));
       }
-      return FindById(archive, name);
+      return FindById(view, name);
     case v1::DocumentName::kOrdinal:
-      if (name.ordinal() >= archive.info().document_count) {
-        return NotFound(
-            absl::StrCat("no document number ", name.ordinal(), ": there are ",
-                         archive.info().document_count, ", from 0"));
+      if (name.ordinal() >= view.document_count) {
+        return NotFound(absl::StrCat("no document number ", name.ordinal(),
+                                     ": there are ", view.document_count,
+                                     ", from 0"));
       }
       if (withdrawn != nullptr) {
         QUIRE_RETURN_IF_ERROR(CheckWithdrawal(*withdrawn, {name.ordinal()}));
@@ -265,26 +267,26 @@ absl::Status MissingTarget() {
                       "target: neither range nor document is set");
 }
 
-absl::StatusOr<ResolvedTarget> ResolveRange(const Archive& archive,
+absl::StatusOr<ResolvedTarget> ResolveRange(const ArchiveView& view,
                                             const v1::ByteRange& range) {
-  if (!LiesWithin(range, archive.info().size_bytes)) {
-    return PastEnd(range.offset(), range.size_bytes(),
-                   archive.info().size_bytes, "archive");
+  if (!LiesWithin(range, view.size_bytes)) {
+    return PastEnd(range.offset(), range.size_bytes(), view.size_bytes,
+                   "archive");
   }
   return ResolvedTarget{.range = {{range.offset()}, range.size_bytes()},
                         .document = std::nullopt};
 }
 
-absl::StatusOr<ResolvedTarget> ResolveDocument(const ServedArchive& archive,
+absl::StatusOr<ResolvedTarget> ResolveDocument(const ServedView& served,
                                                const v1::DocumentName& name,
                                                uint32_t id_size_bytes_max) {
   absl::StatusOr<DocumentOrdinal> ordinal =
-      FindOrdinal(archive, name, id_size_bytes_max);
+      FindOrdinal(served, name, id_size_bytes_max);
   if (!ordinal.ok()) {
     return ordinal.status();
   }
   absl::StatusOr<LogicalRange> whole =
-      archive.archive->GetDocumentRange(*ordinal);
+      served.view.archive->GetDocumentRange(*ordinal);
   if (!whole.ok()) {
     return whole.status();
   }

@@ -26,7 +26,7 @@ struct ResolvedTarget {
 };
 
 // Errors: OutOfRange  RANGE_PAST_END.
-absl::StatusOr<ResolvedTarget> ResolveRange(const Archive& archive,
+absl::StatusOr<ResolvedTarget> ResolveRange(const ArchiveView& view,
                                             const v1::ByteRange& range);
 
 // `id_size_bytes_max` is the size limit of ids in requests.
@@ -35,14 +35,14 @@ absl::StatusOr<ResolvedTarget> ResolveRange(const Archive& archive,
 //         OutOfRange       RANGE_PAST_END: of the document.
 //         InvalidArgument  MALFORMED_REQUEST: neither id nor ordinal, or
 //                          fields that exclude each other.
-absl::StatusOr<ResolvedTarget> ResolveDocument(const ServedArchive& archive,
+absl::StatusOr<ResolvedTarget> ResolveDocument(const ServedView& served,
                                                const v1::DocumentName& name,
                                                uint32_t id_size_bytes_max);
 
 // For ReadRequest and BatchItem, which have the same target.
 // Errors: as above; InvalidArgument if the target is not set.
 template <typename Request>
-absl::StatusOr<ResolvedTarget> ResolveTarget(const ServedArchive& archive,
+absl::StatusOr<ResolvedTarget> ResolveTarget(const ServedView& served,
                                              const Request& request,
                                              uint32_t id_size_bytes_max);
 
@@ -68,14 +68,14 @@ uint64_t DescriptionSizeBytesMax(const Archive& archive);
 absl::Status MissingTarget();
 
 template <typename Request>
-absl::StatusOr<ResolvedTarget> ResolveTarget(const ServedArchive& archive,
+absl::StatusOr<ResolvedTarget> ResolveTarget(const ServedView& served,
                                              const Request& request,
                                              uint32_t id_size_bytes_max) {
   switch (request.target_case()) {
     case Request::kRange:
-      return ResolveRange(*archive.archive, request.range());
+      return ResolveRange(served.view, request.range());
     case Request::kDocument:
-      return ResolveDocument(archive, request.document(), id_size_bytes_max);
+      return ResolveDocument(served, request.document(), id_size_bytes_max);
     case Request::TARGET_NOT_SET:
       break;
   }

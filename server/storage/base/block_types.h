@@ -14,7 +14,7 @@
 
 namespace quire {
 
-// Names a block, or a part of one, permanently within this process: archives
+// Names a block, or a part of one, permanently within this process: segments
 // opened again get a new source_id.
 struct BlockKey {
   uint64_t source_id = 0;

@@ -492,12 +492,13 @@ absl::StatusOr<uint64_t> LineReader::Skip(uint64_t size_bytes) {
 
 absl::Status CheckHasLines(const Source& source) {
   const absl::string_view kind = source.kind();
-  if (kind != "warc" && kind != "arc" && kind != "wacz") {
+  if (kind != "warc" && kind != "arc" && kind != "wacz" && kind != "archive") {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(source.name(), ": has records instead of lines, as a ", kind,
-                   "; build it without --split"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      source.name(), ": has ", kind == "archive" ? "documents" : "records",
+      " instead of lines, as ", kind == "warc" || kind == "wacz" ? "a " : "an ",
+      kind, "; build it without --split"));
 }
 
 std::unique_ptr<Source> MakeLineSource(std::unique_ptr<Source> source,

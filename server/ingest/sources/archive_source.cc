@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/ingest/archive_source.h"
+#include "server/ingest/sources/archive_source.h"
+
+#include <fcntl.h>
 
 #include <algorithm>
 #include <optional>
@@ -8,7 +10,9 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_macros.h"
-#include "server/ingest/archive_text.h"
+#include "server/archive/files/file_io.h"
+#include "server/archive/format/archive_format.h"
+#include "server/ingest/sources/archive_text.h"
 
 namespace quire {
 namespace {
@@ -80,6 +84,30 @@ class ArchiveReader final : public SourceReader {
 
 absl::StatusOr<std::unique_ptr<SourceReader>> ArchiveSource::Open() const {
   return std::make_unique<ArchiveReader>(archive_, threads_);
+}
+
+bool IsArchive(const std::string& path) {
+  const std::string file = absl::StrCat(path, "/", kManifestFileName);
+  const absl::StatusOr<ReadableFile> manifest =
+      OpenReadableFile(AT_FDCWD, file, file);
+  Magic magic = {};
+  return manifest.ok() &&
+         ReadExactly(manifest->fd.get(), 0, magic, file).ok() &&
+         magic == kManifestMagic;
+}
+
+absl::StatusOr<std::unique_ptr<Source>> OpenArchiveSource(
+    const std::string& path, uint32_t threads) {
+  QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<const Archive> archive,
+                         Archive::Open(path));
+  const std::string& unknown = archive->info().unknown_part;
+  if (!unknown.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        path, ": ", unknown,
+        " that this program does not know and would leave out: use a newer "
+        "one"));
+  }
+  return std::make_unique<ArchiveSource>(std::move(archive), threads);
 }
 
 uint64_t CountRepeatedIds(const Archive& archive) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // The text of an archive from some offset on, in logical order.
-#ifndef QUIRE_SERVER_INGEST_ARCHIVE_TEXT_H_
-#define QUIRE_SERVER_INGEST_ARCHIVE_TEXT_H_
+#ifndef QUIRE_SERVER_INGEST_SOURCES_ARCHIVE_TEXT_H_
+#define QUIRE_SERVER_INGEST_SOURCES_ARCHIVE_TEXT_H_
 
 #include <cstdint>
 #include <memory>
@@ -86,4 +86,4 @@ class ArchiveText {
 
 }  // namespace quire
 
-#endif  // QUIRE_SERVER_INGEST_ARCHIVE_TEXT_H_
+#endif  // QUIRE_SERVER_INGEST_SOURCES_ARCHIVE_TEXT_H_

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// An archive as an input: all its documents, in order, with their attributes.
-#ifndef QUIRE_SERVER_INGEST_ARCHIVE_SOURCE_H_
-#define QUIRE_SERVER_INGEST_ARCHIVE_SOURCE_H_
+// An archive of Quire as an input: all its documents, in order, with their
+// attributes.
+#ifndef QUIRE_SERVER_INGEST_SOURCES_ARCHIVE_SOURCE_H_
+#define QUIRE_SERVER_INGEST_SOURCES_ARCHIVE_SOURCE_H_
 
 #include <cstdint>
 #include <memory>
@@ -34,9 +35,18 @@ class ArchiveSource final : public Source {
   const uint32_t threads_;
 };
 
+// True if the directory `path` has the manifest of an archive, of any version.
+bool IsArchive(const std::string& path);
+
+// Opens an archive as an input. Errors: as Archive::Open();
+// FailedPrecondition also if the archive has parts that this program does not
+// know (ArchiveInfo::unknown_part), which would be lost.
+absl::StatusOr<std::unique_ptr<Source>> OpenArchiveSource(
+    const std::string& path, uint32_t threads);
+
 // Returns the number of documents whose id an earlier document has.
 uint64_t CountRepeatedIds(const Archive& archive);
 
 }  // namespace quire
 
-#endif  // QUIRE_SERVER_INGEST_ARCHIVE_SOURCE_H_
+#endif  // QUIRE_SERVER_INGEST_SOURCES_ARCHIVE_SOURCE_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/ingest/archive_text.h"
+#include "server/ingest/sources/archive_text.h"
 
 #include <algorithm>
 #include <exception>

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Changes of an archive in place: kills at every system call, the order of the
+// calls, the lock, history, and what a change refuses.
+#include "server/archive/files/archive_change.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+
+#include "codecs/base/status_matchers.h"
+#include "server/archive/archive.h"
+#include "server/archive/archive_verifier.h"
+#include "server/archive/archive_writer.h"
+#include "server/archive/format/archive_format.h"
+#include "server/archive/segment_merger.h"
+#include "server/archive/testing/archive_testing.h"
+#include "server/archive/testing/system_call_hooks.h"
+
+namespace quire {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+constexpr uint32_t kBlockSizeBytes = 4096;
+
+TestSegment Segment(char letter) {
+  return {{.id = std::string(1, letter), .text = std::string(9000, letter)}};
+}
+
+// Calls `visit` before each system call of a writer.
+SystemCallHooks HooksOf(const std::function<void()>& visit) {
+  return {
+      .before_openat = [=](const std::string&) { visit(); },
+      .before_fsync = [=](int) { visit(); },
+      .before_flock = visit,
+      .before_rename = [=](const std::string&, const std::string&) { visit(); },
+      .before_unlinkat = [=](const std::string&) { visit(); }};
+}
+
+class ArchiveChangeTest : public ::testing::Test {
+ protected:
+  ArchiveChangeTest() {
+    ArchiveWriterOptions options;
+    options.codec = ParseCodecSpec("copy").value();
+    options.block_size_bytes = kBlockSizeBytes;
+    EXPECT_TRUE(
+        WriteTestArchive(path_, options, {Segment('a'), Segment('b')}).ok());
+  }
+
+  static absl::StatusOr<ArchiveInfo> Append(const std::string& path,
+                                            char letter, bool joins = false) {
+    auto change = ArchiveChange::Begin(path);
+    if (!change.ok()) {
+      return change.status();
+    }
+    return Finish(*std::move(change), letter, joins);
+  }
+
+  static absl::StatusOr<ArchiveInfo> Finish(ArchiveChange change, char letter,
+                                            bool joins = false) {
+    const auto writer = ArchiveWriter::Append(std::move(change), "test");
+    const absl::Status status =
+        WriteTestSegment(Segment(letter), kBlockSizeBytes, nullptr, *writer);
+    if (!status.ok()) {
+      return status;
+    }
+    if (joins) {
+      const auto codec = MakePayloadCodec(ParseCodecSpec("copy").value(),
+                                          nullptr, CodecUse::kEncodeAndDecode);
+      const auto joined =
+          writer->JoinSegments(**codec, uint64_t{1} << 30, nullptr);
+      if (!joined.ok()) {
+        return joined.status();
+      }
+    }
+    return writer->Commit();
+  }
+
+  // Returns the first letters of all documents; fails unless all is whole.
+  std::string Letters() const {
+    const auto report = VerifyArchive(
+        path_, {}, [](const ArchiveDamage&) { ADD_FAILURE() << "damage"; });
+    EXPECT_TRUE(report.ok()) << report.status();
+    const auto archive = Archive::Open(path_);
+    EXPECT_TRUE(archive.ok()) << archive.status();
+    std::string letters;
+    for (uint64_t i = 0; i < (*archive)->info().document_count; ++i) {
+      const Document document = (*archive)->GetDocument({i}).value();
+      letters += ReadTestRange(**archive, document.range).value()[0];
+      EXPECT_EQ(document.id, letters.substr(letters.size() - 1));
+    }
+    return letters;
+  }
+
+  std::vector<std::string> Names(const std::string& path) const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(path)) {
+      names.push_back(entry.path().filename());
+    }
+    std::ranges::sort(names);
+    return names;
+  }
+
+  const TemporaryDirectory directory_;
+  const std::string path_ = directory_.File("a");
+};
+
+TEST_F(ArchiveChangeTest, AppendsSegmentsWithTheNextNumbers) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto before, Archive::Open(path_));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const ArchiveInfo info, Append(path_, 'c'));
+  EXPECT_EQ(Letters(), "abc");
+  EXPECT_EQ(info.segment_count, 3u);
+  EXPECT_THAT(Names(path_),
+              ElementsAre("MANIFEST", "segment-00000000", "segment-00000001",
+                          "segment-00000002"));
+  EXPECT_THAT(Names(directory_.path()), ElementsAre("a"));
+  const ArchiveInfo& old = before->info();
+  EXPECT_THAT(info.history,
+              ElementsAre(ArchiveState{old.uuid, old.size_bytes, 2}));
+  EXPECT_NE(info.uuid, old.uuid);
+  // The archive that was open before stays as it was.
+  EXPECT_EQ(ReadTestRange(*before, {{0}, 18000}).value(),
+            std::string(9000, 'a') + std::string(9000, 'b'));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto after, Archive::Open(path_));
+  EXPECT_EQ(after->FindState(old.uuid)->document_count, 2u);
+  EXPECT_EQ(after->FindState(info.uuid)->document_count, 3u);
+  EXPECT_FALSE(after->FindState("").has_value());
+}
+
+// In a child process, so that the kernel drops the lock.
+class KilledChangeTest : public ArchiveChangeTest,
+                         public ::testing::WithParamInterface<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(WithoutAndWithJoining, KilledChangeTest,
+                         ::testing::Bool());
+
+TEST_P(KilledChangeTest, AKillAtAnySystemCallLeavesTheOldOrTheNewArchive) {
+  const bool joins = GetParam();
+  std::string letters = "ab";
+  int old_count = 0;
+  int new_count = 0;
+  for (int call = 0;; ++call) {
+    const auto next = static_cast<char>('a' + letters.size() % 26);
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      int left = call;
+      const ScopedSystemCallHooks hooks(HooksOf([&left] {
+        if (left-- == 0) {
+          raise(SIGKILL);
+        }
+      }));
+      _exit(Append(path_, next, joins).ok() ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    const std::string found = Letters();
+    if (WIFEXITED(status)) {
+      ASSERT_EQ(WEXITSTATUS(status), 0);
+      EXPECT_EQ(found, letters + next);
+      break;
+    }
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    if (found != letters) {
+      ASSERT_EQ(found, letters + next) << "call " << call;
+      letters = found;
+      ++new_count;
+    } else {
+      ++old_count;
+    }
+  }
+  EXPECT_GT(old_count, 5);
+  EXPECT_GT(new_count, 0);
+  // The last writer removed what the killed ones had left.
+  EXPECT_EQ(Names(directory_.path()), std::vector<std::string>{"a"});
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
+  uint64_t files_size_bytes = 0;
+  for (const auto& entry : fs::directory_iterator(path_)) {
+    files_size_bytes += entry.file_size();
+  }
+  EXPECT_EQ(files_size_bytes, archive->info().stored_size_bytes);
+  if (joins) {
+    EXPECT_LT(archive->info().segment_count, 8u);
+  } else {
+    EXPECT_EQ(archive->info().segment_count, letters.size() + 1);
+  }
+}
+
+TEST_F(ArchiveChangeTest, SyncsFilesBeforeTheirNamesAndTheManifestLast) {
+  std::vector<std::string> calls;
+  {
+    const ScopedSystemCallHooks hooks(
+        {.before_fsync =
+             [&](int fd) {
+               const std::string file =
+                   fs::read_symlink(absl::StrCat("/proc/self/fd/", fd));
+               struct stat status;
+               ASSERT_EQ(fstat(fd, &status), 0);
+               calls.push_back(absl::StrCat(
+                   "sync ", file.substr(directory_.path().size() + 1),
+                   S_ISDIR(status.st_mode)
+                       ? ""
+                       : absl::StrCat(" of ", status.st_size)));
+             },
+         .before_rename =
+             [&](const std::string& from, const std::string& to) {
+               EXPECT_EQ(from, to);
+               calls.push_back("rename " + to);
+             }});
+    QUIRE_ASSERT_OK(Append(path_, 'c'));
+  }
+  EXPECT_THAT(
+      calls,
+      ElementsAre(absl::StrCat("sync a.partial/segment-00000002 of ",
+                               fs::file_size(path_ + "/segment-00000002")),
+                  absl::StrCat("sync a.partial/MANIFEST of ",
+                               fs::file_size(path_ + "/MANIFEST")),
+                  "sync a.partial", "rename segment-00000002", "sync a",
+                  "rename MANIFEST", "sync a"));
+}
+
+ManifestSegment SegmentOfSize(uint64_t size_bytes, uint64_t run_count = 1) {
+  ManifestSegment segment;
+  segment.size_bytes = size_bytes;
+  segment.document_count = 1;
+  segment.run_count = run_count;
+  return segment;
+}
+
+TEST(SegmentMergerTest, ASegmentJoinsTheLaterOnesWhileItIsUnderTwiceThem) {
+  const auto first = [](const std::vector<uint64_t>& sizes,
+                        uint64_t size_bytes_max = uint64_t{1} << 40) {
+    std::vector<ManifestSegment> segments;
+    for (const uint64_t size : sizes) {
+      segments.push_back(SegmentOfSize(size));
+    }
+    return FirstToJoin(segments, size_bytes_max);
+  };
+  EXPECT_EQ(first({}), 0u);
+  EXPECT_EQ(first({100}), 0u);
+  EXPECT_EQ(first({100, 100}), 0u);
+  EXPECT_EQ(first({200, 100}), 0u);
+  EXPECT_EQ(first({202, 100}), 1u);
+  EXPECT_EQ(first({1000, 202, 100}), 2u);
+  EXPECT_EQ(first({1000, 400, 200, 199, 100}), 0u);
+  EXPECT_EQ(first({2000, 400, 200, 199, 100}), 1u);
+  EXPECT_EQ(first({100, 100}, 200), 0u);
+  EXPECT_EQ(first({100, 100}, 199), 1u);
+  EXPECT_EQ(first({0, 0, 0}), 0u);
+  const std::vector<ManifestSegment> with_layout = {
+      SegmentOfSize(100), SegmentOfSize(100, 2), SegmentOfSize(100)};
+  EXPECT_EQ(FirstToJoin(with_layout, 1000), 2u);
+  EXPECT_EQ(FirstToJoin(std::span(with_layout).first(2), 1000), 1u);
+}
+
+TEST_F(ArchiveChangeTest, KeepsOtherWritersAway) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(ArchiveChange change, ArchiveChange::Begin(path_));
+  EXPECT_THAT(ArchiveChange::Begin(path_),
+              HasCode(absl::StatusCode::kFailedPrecondition));
+  // The same archive by another name.
+  const std::string link = directory_.File("link");
+  fs::create_directory_symlink(path_, link);
+  EXPECT_THAT(ArchiveChange::Begin(link),
+              HasCode(absl::StatusCode::kFailedPrecondition));
+  QUIRE_ASSERT_OK(Finish(std::move(change), 'c'));
+  QUIRE_ASSERT_OK(Append(link, 'd'));
+  EXPECT_EQ(Letters(), "abcd");
+  EXPECT_THAT(Names(directory_.path()), UnorderedElementsAre("a", "link"));
+}
+
+TEST_F(ArchiveChangeTest, AnAbandonedChangeLeavesNothing) {
+  {
+    QUIRE_ASSERT_OK_AND_ASSIGN(ArchiveChange change,
+                               ArchiveChange::Begin(path_));
+    const auto writer = ArchiveWriter::Append(std::move(change), "test");
+    QUIRE_ASSERT_OK(
+        WriteTestSegment(Segment('c'), kBlockSizeBytes, nullptr, *writer));
+  }
+  EXPECT_EQ(Letters(), "ab");
+  EXPECT_THAT(Names(directory_.path()), ElementsAre("a"));
+}
+
+TEST_F(ArchiveChangeTest, WithoutNewSegmentsNothingChanges) {
+  const std::string before = ReadTestFile(path_ + "/MANIFEST");
+  QUIRE_ASSERT_OK_AND_ASSIGN(ArchiveChange change, ArchiveChange::Begin(path_));
+  const auto writer = ArchiveWriter::Append(std::move(change), "test");
+  QUIRE_ASSERT_OK_AND_ASSIGN(const ArchiveInfo info, writer->Commit());
+  EXPECT_EQ(info.document_count, 2u);
+  EXPECT_EQ(ReadTestFile(path_ + "/MANIFEST"), before);
+}
+
+TEST_F(ArchiveChangeTest, RemovesWhatNoManifestNamesAndNothingElse) {
+  WriteTestFile(path_ + "/segment-00000002", "left by a killed writer");
+  WriteTestFile(path_ + "/dictionary-0123456789abcdef", "this too");
+  WriteTestFile(path_ + "/parity.par2", "of the user");
+  EXPECT_EQ(Letters(), "ab");
+  QUIRE_ASSERT_OK(Append(path_, 'c'));
+  EXPECT_EQ(Letters(), "abc");
+  EXPECT_THAT(Names(path_),
+              ElementsAre("MANIFEST", "parity.par2", "segment-00000000",
+                          "segment-00000001", "segment-00000002"));
+}
+
+TEST_F(ArchiveChangeTest, CommitRemovesFilesThatTheNewManifestDoesNotName) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(ArchiveChange change, ArchiveChange::Begin(path_));
+  Manifest manifest = change.manifest();
+  manifest.segments.pop_back();
+  const auto committed =
+      change.Commit(std::move(manifest), EarlierStates::kDrop);
+  ASSERT_TRUE(committed.ok()) << committed.status();
+  EXPECT_TRUE(committed->manifest.history.empty());
+  EXPECT_EQ(committed->manifest.next_segment_number, 2u);
+  EXPECT_EQ(Letters(), "a");
+  EXPECT_THAT(Names(path_), ElementsAre("MANIFEST", "segment-00000000"));
+}
+
+// A number is never used again.
+TEST_F(ArchiveChangeTest, NumbersContinueAfterThoseOfRemovedSegments) {
+  {
+    QUIRE_ASSERT_OK_AND_ASSIGN(ArchiveChange change,
+                               ArchiveChange::Begin(path_));
+    Manifest manifest = change.manifest();
+    manifest.segments.pop_back();
+    QUIRE_ASSERT_OK(
+        change.Commit(std::move(manifest), EarlierStates::kDrop).status());
+  }
+  QUIRE_ASSERT_OK(Append(path_, 'c'));
+  EXPECT_EQ(Letters(), "ac");
+  EXPECT_THAT(Names(path_),
+              ElementsAre("MANIFEST", "segment-00000000", "segment-00000002"));
+}
+
+TEST_F(ArchiveChangeTest, RefusesAnArchiveThatWasReplacedMeanwhile) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(ArchiveChange change, ArchiveChange::Begin(path_));
+  const std::string manifest = ReadTestFile(path_ + "/MANIFEST");
+  fs::remove(path_ + "/MANIFEST");
+  WriteTestFile(path_ + "/MANIFEST", manifest);
+  const auto outcome = Finish(std::move(change), 'c');
+  EXPECT_THAT(outcome, HasCode(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(outcome.status().message(), HasSubstr("was replaced"));
+  EXPECT_EQ(Letters(), "ab");
+  EXPECT_THAT(Names(path_),
+              ElementsAre("MANIFEST", "segment-00000000", "segment-00000001"));
+}
+
+TEST_F(ArchiveChangeTest, NeverReplacesAFile) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(ArchiveChange change, ArchiveChange::Begin(path_));
+  WriteTestFile(path_ + "/segment-00000002", "of somebody");
+  EXPECT_THAT(Finish(std::move(change), 'c'),
+              HasCode(absl::StatusCode::kAlreadyExists));
+  EXPECT_EQ(Letters(), "ab");
+  EXPECT_EQ(ReadTestFile(path_ + "/segment-00000002"), "of somebody");
+}
+
+TEST_F(ArchiveChangeTest, KeepsAnUnfinishedArchive) {
+  fs::create_directory(path_ + ".partial");
+  WriteTestFile(path_ + ".partial/PARTIAL", "");
+  WriteTestFile(path_ + ".partial/JOURNAL", "quire journal 2\n");
+  const auto outcome = ArchiveChange::Begin(path_);
+  EXPECT_THAT(outcome, HasCode(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(outcome.status().message(), HasSubstr("unfinished archive"));
+  EXPECT_TRUE(fs::exists(path_ + ".partial/JOURNAL"));
+}
+
+TEST_F(ArchiveChangeTest, RefusesWhatIsNoArchive) {
+  EXPECT_THAT(ArchiveChange::Begin(directory_.File("none")),
+              HasCode(absl::StatusCode::kNotFound));
+  fs::create_directory(directory_.File("empty"));
+  EXPECT_THAT(ArchiveChange::Begin(directory_.File("empty")),
+              HasCode(absl::StatusCode::kNotFound));
+  WriteTestFile(directory_.File("file"), "text");
+  EXPECT_THAT(ArchiveChange::Begin(directory_.File("file")),
+              HasCode(absl::StatusCode::kNotFound));
+  EXPECT_THAT(Names(directory_.path()),
+              UnorderedElementsAre("a", "empty", "file"));
+}
+
+TEST_F(ArchiveChangeTest, AFullHistoryDropsItsOldestState) {
+  QUIRE_ASSERT_OK(Append(path_, 'c'));
+  const std::string bytes = ReadTestFile(path_ + "/MANIFEST");
+  QUIRE_ASSERT_OK_AND_ASSIGN(Manifest manifest, ParseManifest(AsBytes(bytes)));
+  ASSERT_EQ(manifest.history.size(), 1u);
+  for (uint64_t i = 0; i < kHistoryCountMax; ++i) {
+    manifest.history.push_back(manifest.history.back());
+    manifest.history.back().uuid[0] = static_cast<uint8_t>(i);
+    manifest.history.back().uuid[1] = static_cast<uint8_t>(i >> 8);
+  }
+  manifest.history.erase(manifest.history.begin());
+  WriteTestFile(path_ + "/MANIFEST", EncodeManifest(manifest));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const ArchiveInfo info, Append(path_, 'd'));
+  ASSERT_EQ(info.history.size(), kHistoryCountMax);
+  EXPECT_TRUE(absl::StartsWith(info.history[0].uuid, "0100"));
+  EXPECT_EQ(info.history.back().document_count, 3u);
+  // Each is found.
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
+  for (const ArchiveState& state : info.history) {
+    EXPECT_EQ(archive->FindState(state.uuid)->document_count,
+              state.document_count);
+  }
+}
+
+}  // namespace
+}  // namespace quire

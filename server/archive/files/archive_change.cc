@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/archive/files/archive_change.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+#include "codecs/base/status_macros.h"
+#include "server/archive/files/archive_directory.h"
+#include "server/archive/format/archive_format.h"
+
+namespace quire {
+namespace {
+
+// Names of the files of an archive, with its manifest.
+std::set<std::string, std::less<>> FileNames(const Manifest& manifest) {
+  std::set<std::string, std::less<>> names = {kManifestFileName};
+  if (manifest.dictionary.has_value()) {
+    names.insert(DictionaryFileName(manifest.dictionary->hash));
+  }
+  if (manifest.symbol_table.has_value()) {
+    names.insert(SymbolTableFileName(manifest.symbol_table->hash));
+  }
+  for (const ManifestSegment& segment : manifest.segments) {
+    names.insert(SegmentFileName(segment.number));
+  }
+  return names;
+}
+
+// Returns `path` without symbolic links and a slash at its end.
+absl::StatusOr<std::string> ResolvePath(const std::string& path) {
+  std::error_code error;
+  std::string resolved = std::filesystem::canonical(path, error);
+  if (error) {
+    return ErrnoStatus(error.value(), path, "open");
+  }
+  return resolved;
+}
+
+absl::StatusOr<dev_t> DeviceOf(int fd, absl::string_view path) {
+  struct stat status;
+  if (fstat(fd, &status) != 0) {
+    return ErrnoStatus(errno, path, "stat");
+  }
+  return status.st_dev;
+}
+
+ManifestState StateOf(const Manifest& manifest) {
+  ManifestState state = {.uuid = manifest.uuid};
+  for (const ManifestSegment& segment : manifest.segments) {
+    state.size_bytes += segment.size_bytes;
+    state.document_count += segment.document_count;
+  }
+  return state;
+}
+
+}  // namespace
+
+absl::StatusOr<ArchiveChange> ArchiveChange::Begin(const std::string& path) {
+  QUIRE_ASSIGN_OR_RETURN(std::string resolved, ResolvePath(path));
+  QUIRE_ASSIGN_OR_RETURN(PartialDirectory partial,
+                         PartialDirectory::CreateForFiles(resolved));
+  ArchiveChange change(std::move(partial), std::move(resolved));
+  QUIRE_RETURN_IF_ERROR(change.OpenArchive());
+  QUIRE_RETURN_IF_ERROR(change.RemoveUnnamed(change.manifest_));
+  return change;
+}
+
+absl::Status ArchiveChange::OpenArchive() {
+  QUIRE_RETURN_IF_ERROR(
+      WithArchiveDirectory(path_, [this](ArchiveDirectory& directory) {
+        archive_ = std::move(directory.fd);
+        manifest_ = std::move(directory.manifest);
+        manifest_file_ = directory.manifest_file;
+        return absl::OkStatus();
+      }));
+  const std::string unknown = manifest_.Describe(0).unknown_part;
+  if (!unknown.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        path_, ": ", unknown,
+        " that this program does not know and would drop: use a newer one"));
+  }
+  QUIRE_ASSIGN_OR_RETURN(const dev_t device, DeviceOf(archive_.get(), path_));
+  QUIRE_ASSIGN_OR_RETURN(const dev_t partial_device,
+                         DeviceOf(partial_.fd(), partial_.name()));
+  if (device != partial_device) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path_, ": is a mount point, and changes are written to ",
+                     partial_.name(),
+                     ", which must be on the same file system; move the "
+                     "archive into a directory of the mounted file system"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ArchiveChange::CheckUnchanged() const {
+  const std::string file = absl::StrCat(path_, "/", kManifestFileName);
+  const absl::StatusOr<ReadableFile> now =
+      OpenReadableFile(AT_FDCWD, file, file);
+  return now.ok() && now->identity == manifest_file_
+             ? absl::OkStatus()
+             : absl::FailedPreconditionError(absl::StrCat(
+                   path_,
+                   ": was replaced while it was being changed, and stays as it "
+                   "is now; try again"));
+}
+
+absl::Status ArchiveChange::RemoveUnnamed(const Manifest& manifest) const {
+  const auto named = FileNames(manifest);
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> entries,
+                         ListDirectory(archive_.get(), path_));
+  for (const std::string& entry : entries) {
+    if (IsArchiveFileName(entry) && !named.contains(entry) &&
+        unlinkat(archive_.get(), entry.c_str(), 0) != 0 && errno != ENOENT) {
+      return ErrnoStatus(errno, absl::StrCat(path_, "/", entry), "remove");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ArchiveChange::RemoveNew(const std::string& name) {
+  return unlinkat(partial_.fd(), name.c_str(), 0) == 0
+             ? absl::OkStatus()
+             : ErrnoStatus(errno, absl::StrCat(partial_.name(), "/", name),
+                           "remove");
+}
+
+absl::StatusOr<ArchiveChange::Committed> ArchiveChange::Commit(
+    Manifest manifest, EarlierStates earlier) {
+  manifest.history.clear();
+  if (earlier == EarlierStates::kKeep) {
+    manifest.history = manifest_.history;
+    manifest.history.push_back(StateOf(manifest_));
+    if (manifest.history.size() > kHistoryCountMax) {
+      manifest.history.erase(manifest.history.begin());
+    }
+  }
+  manifest.uuid = manifest.DeriveUuid();
+  const std::string file = EncodeManifest(manifest);
+  // Never publish a manifest that readers reject.
+  QUIRE_RETURN_IF_ERROR(InFile(path_, ParseManifest(AsBytes(file)).status()));
+  QUIRE_RETURN_IF_ERROR(partial_.WriteManifest(AsBytes(file)));
+  QUIRE_RETURN_IF_ERROR(CheckUnchanged());
+  QUIRE_RETURN_IF_ERROR(partial_.MoveFilesInto(archive_.get(), path_));
+  // Failures after this rename leave the new archive.
+  const absl::Status synced = SyncDirectory(archive_.get(), path_);
+  if (!synced.ok()) {
+    return absl::Status(
+        synced.code(),
+        absl::StrCat(synced.message(),
+                     "; the archive is changed, but may be the old one again "
+                     "after a crash of the machine"));
+  }
+  // The next writer removes what stays.
+  RemoveUnnamed(manifest).IgnoreError();
+  return Committed{.manifest = std::move(manifest),
+                   .file_size_bytes = file.size()};
+}
+
+}  // namespace quire

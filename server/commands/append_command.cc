@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/printable_text.h"
+#include "codecs/base/progress_meter.h"
+#include "codecs/base/status_macros.h"
+#include "server/archive/archive.h"
+#include "server/commands/build_inputs.h"
+#include "server/commands/build_summary.h"
+#include "server/commands/encoding_options.h"
+#include "server/commands/interrupt_flag.h"
+#include "server/commands/quired_commands.h"
+#include "server/commands/subcommand_support.h"
+#include "server/ingest/append.h"
+
+namespace quire {
+namespace {
+
+constexpr char kFooter[] =
+    R"(The documents become new segments, with the codec, level, block size, dictionary
+and symbol table of ARCHIVE. Its documents keep their ids, ordinals and offsets, so
+clients that began to read before continue. A server takes up the new state at
+SIGHUP or with quired serve --reload-interval, and keeps its cache.
+
+ARCHIVE is at any moment the old or the new archive, also if the command is killed.
+ARCHIVE.partial holds the new segments until they are complete. Another writer of
+ARCHIVE is refused meanwhile. Without new documents nothing changes.
+
+--existing skip leaves out documents that ARCHIVE has: with the same id, record
+type, capture time, size and bytes. It reads the inputs once more.
+
+Small segments are then joined into one (--merge): blocks are copied, not encoded
+again, and earlier segment files that were joined are removed. Segments whose text
+is reordered are not joined.
+
+An old dictionary suits new text less and less. The summary compares the new
+segments with the first one; quired plan ARCHIVE tells what a rebuild would give.
+The kinds of INPUT are those of quired build.
+
+Examples:
+  quired append crawl.quire crawl-20261126-*.warc.gz
+  quired append docs.quire --existing skip /usr/share/doc
+  quired append all.quire other.quire
+  tar -c new/ | quired append docs.quire -)";
+
+// Options of quired build that would change the encoding.
+constexpr const char* kFixedOptions[] = {
+    "--codec",          "--objective",       "--block-size",
+    "--partition-size", "--dictionary-size", "--dictionary-method"};
+
+struct AppendCommandOptions {
+  std::string archive;
+  BuildInputOptions input;
+  EncodingOptions encoding;
+  std::string existing = "add";
+  std::string merge = "auto";
+  // Given values of kFixedOptions.
+  std::string fixed_value;
+  std::vector<const CLI::Option*> fixed;
+  bool quiet = false;
+};
+
+// Errors: InvalidArgument  for the usage error.
+absl::StatusOr<BuildOptions> MakeAppendOptions(
+    const AppendCommandOptions& options) {
+  for (const CLI::Option* const option : options.fixed) {
+    if (option->count() > 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--", option->get_lnames().front(),
+          " must not be given: an append keeps the encoding of ARCHIVE; "
+          "quired recompress changes it"));
+    }
+  }
+  EncodingOptions encoding = options.encoding;
+  if (encoding.reorder.empty()) {
+    encoding.reorder = "off";
+  }
+  if (encoding.reorder == "auto") {
+    return absl::InvalidArgumentError(
+        "--reorder must be off, dedup or full, got \"auto\"");
+  }
+  return MakeBuildOptions(std::move(encoding));
+}
+
+void PrintAppended(const std::string& path, const AppendSummary& summary,
+                   const Archive& archive, double seconds) {
+  const ArchiveWriter::Appended& added = summary.build.appended;
+  if (added.segment_count == 0) {
+    std::cerr << PrintableMessage(path) << ": no new documents; unchanged\n";
+  } else {
+    std::cerr << PrintableMessage(path) << ": added "
+              << FormatCounted(summary.document_count, "document", "documents")
+              << ", " << FormatByteSize(added.size_bytes) << " in "
+              << FormatCounted(added.segment_count, "segment", "segments")
+              << "; the archive has "
+              << FormatCounted(archive.info().document_count, "document",
+                               "documents")
+              << ", " << FormatByteSize(archive.info().size_bytes) << "\n"
+              << "  on disk " << FormatByteSize(added.file_size_bytes) << ", "
+              << FormatPercent(added.file_size_bytes, added.size_bytes)
+              << " of the text";
+    if (summary.first_size_bytes > 0) {
+      std::cerr << "; the first segment has "
+                << FormatPercent(summary.first_file_size_bytes,
+                                 summary.first_size_bytes);
+    }
+    if (summary.build.joined_segment_count > 0) {
+      std::cerr << "\n  the last " << summary.build.joined_segment_count
+                << " segments were joined; the archive has "
+                << FormatCounted(archive.info().segment_count, "segment",
+                                 "segments");
+    }
+    std::cerr << "\n  added in " << FormatDuration(seconds) << ", "
+              << FormatRate(added.size_bytes, seconds) << "\n"
+              << "  uuid " << archive.info().uuid << "\n";
+  }
+  if (summary.existing_count > 0) {
+    std::cerr << "  "
+              << FormatCounted(summary.existing_count,
+                               "document is there already and was left out",
+                               "documents are there already and were left out")
+              << "\n";
+  }
+}
+
+int RunAppend(AppendCommandOptions options) {
+  while (options.archive.size() > 1 && options.archive.back() == '/') {
+    options.archive.pop_back();
+  }
+  absl::StatusOr<BuildOptions> build = MakeAppendOptions(options);
+  if (!build.ok()) {
+    return ReportUsage("append", build.status().message());
+  }
+  const absl::StatusOr<ArchiveOutline> outline =
+      Archive::ReadOutline(options.archive);
+  if (!outline.ok()) {
+    return ReportFailure(outline.status());
+  }
+  std::error_code error;
+  const std::string path = std::filesystem::canonical(options.archive, error);
+  const std::string directory = OutputDirectory(path);
+  const absl::StatusOr<SourceOptions> source_options =
+      MakeSourceOptions(options.input, directory);
+  if (!source_options.ok()) {
+    return ReportUsage("append", source_options.status().message());
+  }
+  const absl::Status outside =
+      CheckOutsideInputs("ARCHIVE", path, directory, options.input);
+  if (!outside.ok()) {
+    return ReportUsage("append", outside.message());
+  }
+  build->seek_cost_bytes = SeekCostBytes(directory);
+  if (options.encoding.inflate.empty()) {
+    build->inflate = outline->info.has_recipes;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  // Until here no file has a name, so a signal may end the process at once.
+  InputReport report(options.input);
+  absl::StatusOr<std::vector<std::unique_ptr<Source>>> sources =
+      OpenInputs(options.input.inputs, *source_options, report.failures());
+  if (!sources.ok()) {
+    return ReportFailure(sources.status());
+  }
+  const InterruptFlag interrupt;
+  std::optional<ProgressMeter> meter;
+  if (!options.quiet && !options.input.verbose && isatty(STDERR_FILENO) != 0) {
+    meter.emplace(std::cerr, &absl::Now, ProgressMeterOptions{});
+    build->on_progress = [&meter](const BuildProgress& progress) {
+      meter->Update(ToProgress(progress));
+    };
+  }
+  build->input_size_bytes_max = options.input.input_size_bytes_max;
+  build->failures = report.failures();
+  build->on_note = report.listener();
+  build->cancel = interrupt.flag();
+  const absl::StatusOr<AppendSummary> summary = AppendToArchive(
+      path, *std::move(sources),
+      options.existing == "skip" ? ExistingMode::kSkip : ExistingMode::kAdd,
+      *std::move(build), options.merge == "auto");
+  meter.reset();
+  if (!summary.ok()) {
+    const int exit_code = ReportFailure(summary.status());
+    interrupt.EndProcessIfSet();
+    return exit_code;
+  }
+  // Reads everything except the blocks back.
+  const absl::StatusOr<std::shared_ptr<const Archive>> archive =
+      Archive::Open(path);
+  if (!archive.ok()) {
+    return ReportFailure(archive.status());
+  }
+  report.PrintWarnings(summary->build.skipped);
+  PrintWarnings(summary->build, **archive);
+  if (!options.quiet) {
+    const std::chrono::duration<double> elapsed =
+        std::chrono::steady_clock::now() - start;
+    PrintAppended(options.archive, *summary, **archive, elapsed.count());
+    report.PrintHints(summary->build.skipped);
+  }
+  const bool is_whole =
+      report.failures() == nullptr || report.failures()->count() == 0;
+  return is_whole ? kExitGood : kExitFailed;
+}
+
+}  // namespace
+
+void AddAppendCommand(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<AppendCommandOptions>();
+  CLI::App* const subcommand =
+      app.add_subcommand("append", "Add documents to an archive");
+  subcommand->footer(kFooter);
+  subcommand
+      ->add_option("ARCHIVE", options->archive, "Directory of the archive")
+      ->type_name("")
+      ->required();
+  AddInputOptions(*subcommand, options->input);
+  subcommand
+      ->add_option("--existing", options->existing,
+                   "Documents that the archive has: add, as further ones of "
+                   "their ids; skip, leave them out")
+      ->type_name("MODE")
+      ->check(CLI::IsMember({"add", "skip"}))
+      ->capture_default_str();
+  subcommand
+      ->add_option("--merge", options->merge,
+                   "auto: join the last segments while one is smaller than "
+                   "twice all after it, up to --segment-size together, so that "
+                   "an archive that grows often has few; off: keep all")
+      ->type_name("MODE")
+      ->check(CLI::IsMember({"auto", "off"}))
+      ->capture_default_str();
+  AddTextOptions(*subcommand, options->encoding);
+  // Hidden: they exist for their message.
+  for (const char* const name : kFixedOptions) {
+    options->fixed.push_back(
+        subcommand->add_option(name, options->fixed_value)->group(""));
+  }
+  options->fixed.push_back(
+      subcommand->add_flag("--no-symbol-table")->group(""));
+  subcommand->add_flag("-q,--quiet", options->quiet,
+                       "No progress and no summary, only warnings and errors");
+  subcommand->callback(
+      [options, &exit_code] { exit_code = RunAppend(*options); });
+}
+
+}  // namespace quire
