@@ -41,7 +41,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
-constexpr uint32_t kBlockSizeBytes = 4096;
+constexpr uint32_t kSmallBlockSizeBytes = 4096;
 
 TestSegment Segment(char letter) {
   return {{.id = std::string(1, letter), .text = std::string(9000, letter)}};
@@ -62,7 +62,7 @@ class ArchiveChangeTest : public ::testing::Test {
   ArchiveChangeTest() {
     ArchiveWriterOptions options;
     options.codec = ParseCodecSpec("copy").value();
-    options.block_size_bytes = kBlockSizeBytes;
+    options.block_size_bytes = kSmallBlockSizeBytes;
     EXPECT_TRUE(
         WriteTestArchive(path_, options, {Segment('a'), Segment('b')}).ok());
   }
@@ -79,8 +79,8 @@ class ArchiveChangeTest : public ::testing::Test {
   static absl::StatusOr<ArchiveInfo> Finish(ArchiveChange change, char letter,
                                             bool joins = false) {
     const auto writer = ArchiveWriter::Append(std::move(change), "test");
-    const absl::Status status =
-        WriteTestSegment(Segment(letter), kBlockSizeBytes, nullptr, *writer);
+    const absl::Status status = WriteTestSegment(
+        Segment(letter), kSmallBlockSizeBytes, nullptr, *writer);
     if (!status.ok()) {
       return status;
     }
@@ -294,7 +294,7 @@ TEST_F(ArchiveChangeTest, AnAbandonedChangeLeavesNothing) {
                                ArchiveChange::Begin(path_));
     const auto writer = ArchiveWriter::Append(std::move(change), "test");
     QUIRE_ASSERT_OK(
-        WriteTestSegment(Segment('c'), kBlockSizeBytes, nullptr, *writer));
+        WriteTestSegment(Segment('c'), kSmallBlockSizeBytes, nullptr, *writer));
   }
   EXPECT_EQ(Letters(), "ab");
   EXPECT_THAT(Names(directory_.path()), ElementsAre("a"));

@@ -15,7 +15,7 @@
 namespace quire {
 namespace {
 
-constexpr uint32_t kBlockSizeBytesMax = 1 << 20;
+constexpr uint32_t kBlockSizeLimitBytes = 1 << 20;
 
 std::vector<BlockSpan> SpansOf(const std::vector<uint64_t>& sizes) {
   std::vector<BlockSpan> spans;
@@ -26,8 +26,8 @@ std::vector<BlockSpan> SpansOf(const std::vector<uint64_t>& sizes) {
 }
 
 BlockSpans::Expected ExpectedOf(const std::vector<BlockSpan>& spans) {
-  BlockSpans::Expected expected = {.span_count = spans.size(),
-                                   .block_size_bytes_max = kBlockSizeBytesMax};
+  BlockSpans::Expected expected = {
+      .span_count = spans.size(), .block_size_bytes_max = kBlockSizeLimitBytes};
   for (const BlockSpan& span : spans) {
     expected.block_count += span.block_count;
     expected.size_bytes += span.block_count * span.size_bytes;
