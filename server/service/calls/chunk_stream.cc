@@ -139,7 +139,7 @@ class ChunkStream
           core_.admission.Admit(client_, kept_bytes, Admission::Use::kStream));
     }
     requester_.returns =
-        task_.archive->archive->has_layout() && !is_stored_order;
+        task_.contents.archive->archive->has_layout() && !is_stored_order;
     order_ = std::exchange(task_.order, std::nullopt);
     if (order_.has_value()) {
       QUIRE_RETURN_IF_ERROR(order_->GoTo(task_.position));
