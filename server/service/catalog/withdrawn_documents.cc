@@ -20,7 +20,7 @@ WithdrawnDocuments::WithdrawnDocuments(
     }
   }
   std::ranges::sort(prefix_sizes_);
-  prefix_sizes_.erase(std::ranges::unique(prefix_sizes_).begin(),
+  prefix_sizes_.erase(std::unique(prefix_sizes_.begin(), prefix_sizes_.end()),
                       prefix_sizes_.end());
 }
 
