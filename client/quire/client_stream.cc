@@ -33,7 +33,7 @@ constexpr uint64_t kOffsetMax = uint64_t{1} << 62;
 uint64_t EndOf(const v1::ArchiveDescription& archive,
                const std::optional<std::string>& uuid) {
   const std::optional<v1::EarlierState> state =
-      uuid.has_value() ? FindState(archive, View(*uuid)) : std::nullopt;
+      uuid.has_value() ? FindState(archive, *uuid) : std::nullopt;
   return state.has_value() ? state->size_bytes() : archive.size_bytes();
 }
 

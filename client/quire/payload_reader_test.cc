@@ -147,7 +147,7 @@ TEST_F(PayloadReaderTest, ReadsLargeAndEmptyDocuments) {
   const ServedPayload empty = Read(DocumentKey::Id("empty"));
   QUIRE_EXPECT_OK(empty.status);
   EXPECT_EQ(empty.origin->document.id(), "empty");
-  const Payload page = ReadPage();
+  const ServedPayload page = ReadPage();
   EXPECT_TRUE(page.text == large);
   EXPECT_TRUE(page.origin->plain.has_value());
 }
