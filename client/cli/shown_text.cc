@@ -21,10 +21,6 @@ constexpr size_t kFileNameSizeBytesMax = 200;
 // "%%" and 16 digits.
 constexpr size_t kHashSuffixSizeBytes = 18;
 
-absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
-
 }  // namespace
 
 std::string JsonBytes(absl::string_view name, absl::string_view bytes) {
@@ -69,7 +65,7 @@ std::string FormatTimeMs(int64_t time_ms) {
 
 std::string JsonDocument(const v1::Document& document) {
   std::string json = absl::StrCat(
-      JsonBytes("id", View(document.id())), ",\"ordinal\":", document.ordinal(),
+      JsonBytes("id", document.id()), ",\"ordinal\":", document.ordinal(),
       ",\"offset\":", document.range().offset(),
       ",\"size_bytes\":", document.range().size_bytes());
   if (document.has_capture_time_ms()) {
@@ -77,12 +73,11 @@ std::string JsonDocument(const v1::Document& document) {
                     FormatTimeMs(document.capture_time_ms()), "\"");
   }
   if (document.has_media_type()) {
-    absl::StrAppend(&json, ",",
-                    JsonBytes("media_type", View(document.media_type())));
+    absl::StrAppend(&json, ",", JsonBytes("media_type", document.media_type()));
   }
   if (document.has_record_type()) {
     absl::StrAppend(&json, ",",
-                    JsonBytes("record_type", View(document.record_type())));
+                    JsonBytes("record_type", document.record_type()));
   }
   return json;
 }

@@ -28,17 +28,13 @@ constexpr size_t kStatesMax = 1024;
 constexpr int kStateAttemptsMax = 3;
 constexpr const char* kUnknownType = "application/octet-stream";
 
-absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
-
 thread_local const CallHeaders* current_headers = nullptr;
 
 std::string TypeOf(const v1::Document& document) {
   if (document.has_record_type()) {
     return kWarcType;
   }
-  return document.has_media_type() && IsContentType(View(document.media_type()))
+  return document.has_media_type() && IsContentType(document.media_type())
              ? document.media_type()
              : kUnknownType;
 }
@@ -74,7 +70,7 @@ class ArchiveRange final : public ByteStore {
     }
     QUIRE_ASSIGN_OR_RETURN(
         ReadResult result,
-        client_->Read(View(archive_), target, {.archive_uuid = uuid_}));
+        client_->Read(archive_, target, {.archive_uuid = uuid_}));
     return std::move(result.data);
   }
 
@@ -208,7 +204,7 @@ Answer Gateway::Run(const HttpRequest& request, MemoryCharge& charge) {
 
 absl::StatusOr<Gateway::State> Gateway::FetchState(const std::string& archive) {
   QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription description,
-                         client_->GetArchive(View(archive)));
+                         client_->GetArchive(archive));
   const State state{.uuid = description.uuid(),
                     .size_bytes = description.size_bytes()};
   MutexLock lock(&mutex_);
@@ -260,7 +256,7 @@ absl::StatusOr<Answer> Gateway::WithState(
 absl::StatusOr<ReadResult> Gateway::Read(const std::string& archive,
                                          const State& state,
                                          const ReadTarget& part) {
-  return client_->Read(View(archive), part, {.archive_uuid = state.uuid});
+  return client_->Read(archive, part, {.archive_uuid = state.uuid});
 }
 
 absl::Status Gateway::CheckAccess(const std::string& archive,
@@ -361,14 +357,14 @@ absl::StatusOr<Answer> Gateway::AnswerSpace(const HttpRequest& request,
 absl::StatusOr<Answer> Gateway::AnswerFile(const HttpRequest& request,
                                            MemoryCharge& charge) {
   const std::string& name = request.target.id;
-  if (files_ == nullptr || !IsServedName(View(name))) {
+  if (files_ == nullptr || !IsServedName(name)) {
     return absl::NotFoundError(
         files_ == nullptr ? "this gateway serves no files; see quire-http "
                             "--files"
                           : "no file has this name");
   }
   const std::string list_name = absl::StrCat(name, kPieceListSuffix);
-  if (IsFileName(View(list_name))) {
+  if (IsFileName(list_name)) {
     const absl::StatusOr<FileVersion> list = files_->Find(list_name);
     if (list.ok()) {
       QUIRE_ASSIGN_OR_RETURN(
@@ -388,16 +384,15 @@ absl::StatusOr<Answer> Gateway::AnswerFile(const HttpRequest& request,
        .etag = absl::StrFormat("\"f%x-%x-%x-%x\"", version.inode,
                                version.size_bytes, version.seconds,
                                version.nanoseconds),
-       .content_type = FileMediaType(View(name)),
-       .refuses_several_ranges = absl::EndsWith(View(name), ".wacz")},
+       .content_type = FileMediaType(name),
+       .refuses_several_ranges = absl::EndsWith(name, ".wacz")},
       charge);
 }
 
 absl::StatusOr<Answer> Gateway::AnswerPieces(const HttpRequest& request,
                                              const std::string& description,
                                              MemoryCharge& charge) {
-  QUIRE_ASSIGN_OR_RETURN(const PieceList list,
-                         ParsePieceList(View(description)));
+  QUIRE_ASSIGN_OR_RETURN(const PieceList list, ParsePieceList(description));
   RequestTarget target;
   target.archive = list.archive;
   target.uuid = list.uuid;
@@ -424,8 +419,7 @@ absl::StatusOr<Answer> Gateway::AnswerPieces(const HttpRequest& request,
       }
       if (size_bytes != piece.size_bytes) {
         return absl::DataLossError(absl::StrCat(
-            piece.file.empty() ? "the logical space"
-                               : QuotedText(View(piece.file)),
+            piece.file.empty() ? "the logical space" : QuotedText(piece.file),
             " has ", size_bytes, " bytes, the description of the pieces says ",
             piece.size_bytes));
       }
@@ -436,9 +430,9 @@ absl::StatusOr<Answer> Gateway::AnswerPieces(const HttpRequest& request,
         request,
         {.bytes = std::move(bytes),
          .size_bytes = size_bytes,
-         .etag = absl::StrFormat(
-             "\"p%016x-%x\"", Checksum64(AsBytes(View(identity))), size_bytes),
-         .content_type = FileMediaType(View(request.target.id)),
+         .etag = absl::StrFormat("\"p%016x-%x\"", Checksum64(AsBytes(identity)),
+                                 size_bytes),
+         .content_type = FileMediaType(request.target.id),
          .refuses_several_ranges = true},
         charge);
   });
@@ -455,7 +449,7 @@ size_t Gateway::FirstPieceSize(uint64_t size_bytes,
 absl::StatusOr<Answer> Gateway::AnswerPart(const HttpRequest& request,
                                            Representation representation,
                                            MemoryCharge& charge) {
-  const absl::string_view etag = View(representation.etag);
+  const absl::string_view etag = representation.etag;
   Answer answer;
   AddContentHeaders(request, etag, answer);
   switch (EvaluateConditions(request.conditions, etag)) {

@@ -29,15 +29,10 @@ constexpr size_t kSpoolSizeMin = size_t{16} << 20;
 constexpr size_t kHeaderSizeMin = size_t{4} << 10;
 constexpr size_t kHeaderSizeMax = size_t{1} << 20;
 
-absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
-
 absl::StatusOr<absl::Duration> ParseTime(const char* option,
                                          const std::string& text,
                                          const DurationRange& range) {
-  const absl::StatusOr<absl::Duration> time =
-      ParseDurationText(View(text), range);
+  const absl::StatusOr<absl::Duration> time = ParseDurationText(text, range);
   if (!time.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(option, " ", time.status().message()));
@@ -47,7 +42,7 @@ absl::StatusOr<absl::Duration> ParseTime(const char* option,
 
 absl::StatusOr<size_t> ParseSize(const char* option, const std::string& text,
                                  size_t min, size_t max) {
-  const absl::StatusOr<uint64_t> size = ParseByteSize(View(text));
+  const absl::StatusOr<uint64_t> size = ParseByteSize(text);
   if (!size.ok() || *size < min || *size > max) {
     return absl::InvalidArgumentError(
         absl::StrCat(option, " must be ", FormatByteSizeExact(min), " to ",
@@ -230,7 +225,7 @@ absl::StatusOr<GatewayOptions> MakeGatewayOptions(
   }
   options.budget_size_bytes = memory - fixed;
   for (std::string& host : options.daemon.rules.hosts) {
-    host = absl::AsciiStrToLower(View(host));
+    host = absl::AsciiStrToLower(host);
   }
   options.daemon.rules.hosts.insert(options.daemon.rules.hosts.end(),
                                     {"localhost", "127.0.0.1", "[::1]"});

@@ -11,10 +11,6 @@
 namespace quire {
 namespace {
 
-absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
-
 // True if browsers change a path that ends with `id`.
 bool IsResolved(absl::string_view id) {
   for (const absl::string_view segment : absl::StrSplit(id, '/')) {
@@ -26,19 +22,19 @@ bool IsResolved(absl::string_view id) {
 }
 
 void AppendLink(const BrowseRow& row, std::string& html) {
-  absl::StrAppend(&html, "<a href=\"", HtmlEscape(View(row.link)), "\">",
-                  HtmlEscape(View(row.name)), "</a>");
+  absl::StrAppend(&html, "<a href=\"", HtmlEscape(row.link), "\">",
+                  HtmlEscape(row.name), "</a>");
 }
 
 }  // namespace
 
 std::string HtmlEscape(absl::string_view text) {
   const std::string printable = PrintableText(text);
-  return absl::StrReplaceAll(View(printable), {{"&", "&amp;"},
-                                               {"<", "&lt;"},
-                                               {">", "&gt;"},
-                                               {"\"", "&quot;"},
-                                               {"'", "&#39;"}});
+  return absl::StrReplaceAll(printable, {{"&", "&amp;"},
+                                         {"<", "&lt;"},
+                                         {">", "&gt;"},
+                                         {"\"", "&quot;"},
+                                         {"'", "&#39;"}});
 }
 
 std::string DocumentLink(absl::string_view root, absl::string_view kind,
@@ -61,7 +57,7 @@ std::string BrowseLink(absl::string_view archive, absl::string_view prefix) {
 std::string RenderBrowsePage(const BrowsePage& page) {
   std::string html = absl::StrCat(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>",
-      HtmlEscape(View(page.title)),
+      HtmlEscape(page.title),
       "</title>\n<style>body{font-family:sans-serif;margin:2em}"
       "td{padding:0 1.5em 0 0}td.n{text-align:right}</style>\n<h1>");
   for (const BrowseRow& level : page.path) {
@@ -72,9 +68,9 @@ std::string RenderBrowsePage(const BrowsePage& page) {
   for (const BrowseRow& row : page.rows) {
     html.append("<tr><td>");
     AppendLink(row, html);
-    absl::StrAppend(&html, "</td><td class=\"n\">", HtmlEscape(View(row.size)),
-                    "</td><td>", HtmlEscape(View(row.time)), "</td><td>",
-                    HtmlEscape(View(row.media_type)), "</td><td>");
+    absl::StrAppend(&html, "</td><td class=\"n\">", HtmlEscape(row.size),
+                    "</td><td>", HtmlEscape(row.time), "</td><td>",
+                    HtmlEscape(row.media_type), "</td><td>");
     if (!row.record_link.empty()) {
       AppendLink({.link = row.record_link, .name = "record"}, html);
     }

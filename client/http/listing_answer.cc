@@ -23,13 +23,9 @@ constexpr uint32_t kBrowseRowsMax = 1000;
 // Levels of a prefix that a page links.
 constexpr size_t kLevelsMax = 64;
 
-absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
-
 std::string JsonArchive(const v1::ArchiveDescription& archive) {
-  return absl::StrCat("{\"name\":", JsonString(View(archive.name())),
-                      ",\"uuid\":", JsonString(View(archive.uuid())),
+  return absl::StrCat("{\"name\":", JsonString(archive.name()),
+                      ",\"uuid\":", JsonString(archive.uuid()),
                       ",\"size_bytes\":", archive.size_bytes(),
                       ",\"document_count\":", archive.document_count(), "}");
 }
@@ -57,11 +53,11 @@ Answer PageOf(const HttpRequest& request, const BrowsePage& page) {
 
 BrowseRow RowOf(const v1::Document& document, absl::string_view archive,
                 absl::string_view uuid, size_t prefix_size) {
-  const absl::string_view id = View(document.id());
+  const absl::string_view id = document.id();
   const bool is_record = document.has_record_type();
   BrowseRow row;
   const std::string root = absl::StrCat("/v1/", archive);
-  row.link = DocumentLink(View(root), is_record ? "page" : "doc", id, uuid,
+  row.link = DocumentLink(root, is_record ? "page" : "doc", id, uuid,
                           document.ordinal());
   row.name = std::string(id.substr(prefix_size));
   if (row.name.empty()) {
@@ -113,7 +109,7 @@ absl::StatusOr<Answer> Gateway::AnswerArchives(const HttpRequest& request) {
 
 absl::StatusOr<Answer> Gateway::AnswerArchive(const HttpRequest& request) {
   QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription archive,
-                         client_->GetArchive(View(request.target.archive)));
+                         client_->GetArchive(request.target.archive));
   if (!request.target.uuid.empty() && request.target.uuid != archive.uuid()) {
     return absl::NotFoundError("the archive has other contents than these");
   }
@@ -131,21 +127,20 @@ absl::StatusOr<Answer> Gateway::AnswerList(const HttpRequest& request,
   }
   QUIRE_ASSIGN_OR_RETURN(
       const ListPage page,
-      client_->ListDocuments(View(request.target.archive), options).NextPage());
+      client_->ListDocuments(request.target.archive, options).NextPage());
   std::string lines;
   for (const ListEntry& entry : page.entries) {
     if (const auto* document = std::get_if<v1::Document>(&entry)) {
       absl::StrAppend(&lines, "{", JsonDocument(*document), "}\n");
     } else {
-      absl::StrAppend(
-          &lines, "{",
-          JsonBytes("prefix", View(std::get<CommonPrefix>(entry).text)), "}\n");
+      absl::StrAppend(&lines, "{",
+                      JsonBytes("prefix", std::get<CommonPrefix>(entry).text),
+                      "}\n");
     }
   }
   if (!page.next_page_token.empty()) {
-    absl::StrAppend(&lines,
-                    "{\"next_token\":", JsonString(View(page.next_page_token)),
-                    "}\n");
+    absl::StrAppend(
+        &lines, "{\"next_token\":", JsonString(page.next_page_token), "}\n");
   }
   return ListAnswer(request, "application/jsonl", std::move(lines));
 }
@@ -156,7 +151,7 @@ absl::StatusOr<Answer> Gateway::AnswerBrowseArchives() {
   BrowsePage page{.title = "archives",
                   .path = {{.link = "/browse/", .name = "archives"}}};
   for (const v1::ArchiveDescription& archive : archives) {
-    page.rows.push_back({.link = BrowseLink(View(archive.name()), ""),
+    page.rows.push_back({.link = BrowseLink(archive.name(), ""),
                          .name = archive.name(),
                          .size = FormatByteSize(archive.size_bytes()),
                          .media_type = FormatCounted(archive.document_count(),
@@ -171,36 +166,36 @@ absl::StatusOr<Answer> Gateway::AnswerBrowse(const HttpRequest& request,
   QUIRE_ASSIGN_OR_RETURN(
       const ListPage listed,
       client_
-          ->ListDocuments(View(target.archive), {.prefix = target.id,
-                                                 .delimiter = "/",
-                                                 .archive_uuid = state.uuid,
-                                                 .page_size = kBrowseRowsMax,
-                                                 .page_token = target.token})
+          ->ListDocuments(target.archive, {.prefix = target.id,
+                                           .delimiter = "/",
+                                           .archive_uuid = state.uuid,
+                                           .page_size = kBrowseRowsMax,
+                                           .page_token = target.token})
           .NextPage());
   const std::string name = target.uuid.empty()
                                ? target.archive
                                : absl::StrCat(target.archive, "@", target.uuid);
   BrowsePage page{.title = absl::StrCat(target.archive, ": ", target.id),
-                  .path = PathOf(View(name), View(target.id))};
-  const absl::string_view id = View(target.id);
+                  .path = PathOf(name, target.id)};
+  const absl::string_view id = target.id;
   const size_t shown_from =
       id.rfind('/') == absl::string_view::npos ? 0 : id.rfind('/') + 1;
   for (const ListEntry& entry : listed.entries) {
     if (const auto* document = std::get_if<v1::Document>(&entry)) {
       page.rows.push_back(
-          RowOf(*document, View(target.archive), View(state.uuid), shown_from));
+          RowOf(*document, target.archive, state.uuid, shown_from));
     } else {
-      const absl::string_view prefix = View(std::get<CommonPrefix>(entry).text);
-      page.rows.push_back({.link = BrowseLink(View(name), prefix),
+      const absl::string_view prefix = std::get<CommonPrefix>(entry).text;
+      page.rows.push_back({.link = BrowseLink(name, prefix),
                            .name = std::string(prefix.substr(shown_from))});
     }
   }
   if (!listed.next_page_token.empty()) {
     page.next_link = absl::StrCat(
         "/browse/", name,
-        "/?prefix=", PercentEncode(View(target.id), /*keeps_slashes=*/false),
+        "/?prefix=", PercentEncode(target.id, /*keeps_slashes=*/false),
         "&token=",
-        PercentEncode(View(listed.next_page_token), /*keeps_slashes=*/false));
+        PercentEncode(listed.next_page_token, /*keeps_slashes=*/false));
   }
   return PageOf(request, page);
 }

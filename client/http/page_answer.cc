@@ -19,16 +19,12 @@ namespace {
 // it for one of them.
 constexpr size_t kDecoderSizeBytes = size_t{16} << 20;
 
-absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
-
 std::string TypeOf(const PayloadOrigin& origin) {
   const std::string& type =
       origin.http.has_value() && origin.http->status_code.has_value()
           ? origin.http->content_type
           : origin.document.media_type();
-  return IsContentType(View(type)) ? type : "application/octet-stream";
+  return IsContentType(type) ? type : "application/octet-stream";
 }
 
 // Takes a page while it is decoded. Thread-compatible.
@@ -51,10 +47,9 @@ class PageReader {
       plain_ = origin.plain;
       return Stop();
     }
-    page_ = spool_->Find(View(etag_));
-    if (page_ != nullptr ||
-        EvaluateConditions(request_.conditions, View(etag_)) !=
-            ConditionResult::kProceed) {
+    page_ = spool_->Find(etag_);
+    if (page_ != nullptr || EvaluateConditions(request_.conditions, etag_) !=
+                                ConditionResult::kProceed) {
       return Stop();
     }
     const size_t codings = origin.http.has_value()
@@ -83,7 +78,7 @@ class PageReader {
     QUIRE_RETURN_IF_ERROR(status);
     is_decoded_ = page_ == nullptr;
     if (page_ != nullptr) {
-      spool_->Keep(View(etag_), page_);
+      spool_->Keep(etag_, page_);
     }
     return absl::OkStatus();
   }
@@ -112,7 +107,7 @@ class PageReader {
     }
     if (page_ == nullptr) {
       QUIRE_ASSIGN_OR_RETURN(page_, spool_->Create());
-      QUIRE_RETURN_IF_ERROR(spool_->Append(*page_, AsBytes(View(buffer_))));
+      QUIRE_RETURN_IF_ERROR(spool_->Append(*page_, AsBytes(buffer_)));
       buffer_ = std::string();
     }
     return spool_->Append(*page_, bytes);
@@ -162,7 +157,7 @@ absl::StatusOr<Answer> Gateway::AnswerPage(const HttpRequest& request,
   const std::string& archive = request.target.archive;
   PageReader reader(request, state.uuid, &spool_, budget_, charge);
   const absl::Status status = ReadPayload(
-      *client_, View(archive), KeyOf(request.target),
+      *client_, archive, KeyOf(request.target),
       {.read = {.archive_uuid = state.uuid}},
       [&](const PayloadOrigin& origin) { return reader.Begin(origin); },
       [&](ByteView bytes) { return reader.Take(bytes); });

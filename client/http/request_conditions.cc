@@ -13,10 +13,6 @@
 namespace quire {
 namespace {
 
-absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
-
 // Removes spaces and tabs at both ends, as OWS of RFC 9110.
 absl::string_view StripSpace(absl::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) {
@@ -174,11 +170,11 @@ SelectedPart SelectPart(const RangeHeader& range, uint64_t size_bytes,
 ConditionResult EvaluateConditions(const RequestConditions& conditions,
                                    absl::string_view etag) {
   if (conditions.if_match.has_value() &&
-      !Matches(View(*conditions.if_match), etag, /*accepts_weak=*/false)) {
+      !Matches(*conditions.if_match, etag, /*accepts_weak=*/false)) {
     return ConditionResult::kPreconditionFailed;
   }
   if (conditions.if_none_match.has_value() &&
-      Matches(View(*conditions.if_none_match), etag, /*accepts_weak=*/true)) {
+      Matches(*conditions.if_none_match, etag, /*accepts_weak=*/true)) {
     return ConditionResult::kNotModified;
   }
   return ConditionResult::kProceed;
@@ -186,7 +182,7 @@ ConditionResult EvaluateConditions(const RequestConditions& conditions,
 
 bool RangeApplies(const RequestConditions& conditions, absl::string_view etag) {
   return !conditions.if_range.has_value() ||
-         StripSpace(View(*conditions.if_range)) == etag;
+         StripSpace(*conditions.if_range) == etag;
 }
 
 }  // namespace quire
