@@ -16,7 +16,7 @@
 namespace quire {
 namespace {
 
-constexpr uint64_t kSeed = 7;
+constexpr uint64_t kOrderSeed = 7;
 
 // The text of item number n: of 0 to 9,999 bytes.
 std::string TextOf(uint64_t number) {
@@ -59,7 +59,7 @@ class AnswerOrderTest : public ::testing::Test {
     for (const uint64_t number : numbers) {
       EXPECT_EQ(order.Ask(ByteSpan{number, 0}), number);
     }
-    std::shuffle(numbers.begin(), numbers.end(), std::mt19937_64(kSeed));
+    std::shuffle(numbers.begin(), numbers.end(), std::mt19937_64(kOrderSeed));
     for (const uint64_t number : numbers) {
       Answer(order, number);
     }

@@ -13,6 +13,7 @@
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
 #include "codecs/base/printable_text.h"
+#include "codecs/base/status_macros.h"
 #include "codecs/base/tar_format.h"
 
 namespace quire {

@@ -9,11 +9,11 @@
 namespace quire {
 namespace {
 
-constexpr uint64_t kSize = 10'000'000;
+constexpr uint64_t kTargetsSize = 10'000'000;
 constexpr uint64_t kDocumentCount = 5000;
 
 LoadTargets Make(const LoadOptions& options) {
-  return {options, nullptr, kSize, kDocumentCount};
+  return {options, nullptr, kTargetsSize, kDocumentCount};
 }
 
 TEST(LoadTargetsTest, UniformRangesLieInTheTextAndDifferInSize) {
@@ -29,9 +29,9 @@ TEST(LoadTargetsTest, UniformRangesLieInTheTextAndDifferInSize) {
     ASSERT_TRUE(target.place.has_value());
     ASSERT_GE(target.place->size_bytes, 1u);
     ASSERT_LE(target.place->size_bytes, 1000u);
-    ASSERT_LE(target.place->offset + target.place->size_bytes, kSize);
+    ASSERT_LE(target.place->offset + target.place->size_bytes, kTargetsSize);
     sizes.insert(target.place->size_bytes);
-    upper_half += target.place->offset > kSize / 2 ? 1 : 0;
+    upper_half += target.place->offset > kTargetsSize / 2 ? 1 : 0;
     EXPECT_EQ(targets.At(i).place->offset, target.place->offset);
   }
   EXPECT_EQ(sizes.size(), 1000u);
@@ -41,13 +41,13 @@ TEST(LoadTargetsTest, UniformRangesLieInTheTextAndDifferInSize) {
 
 TEST(LoadTargetsTest, ARangeMayBeTheWholeText) {
   LoadOptions options;
-  options.range_size_bytes_min = options.range_size_bytes_max = kSize;
+  options.range_size_bytes_min = options.range_size_bytes_max = kTargetsSize;
   for (const LoadDistribution distribution :
        {LoadDistribution::kUniform, LoadDistribution::kZipf}) {
     options.distribution = distribution;
     const LoadTarget target = Make(options).At(3);
     EXPECT_EQ(target.place->offset, 0u);
-    EXPECT_EQ(target.place->size_bytes, kSize);
+    EXPECT_EQ(target.place->size_bytes, kTargetsSize);
   }
 }
 
@@ -61,7 +61,7 @@ TEST(LoadTargetsTest, ZipfAsksForTheSameFewRangesMostOfTheTime) {
   std::map<uint64_t, uint64_t> count_at;
   for (uint64_t i = 0; i < 20'000; ++i) {
     const TextSpan place = *targets.At(i).place;
-    ASSERT_LE(place.offset + place.size_bytes, kSize);
+    ASSERT_LE(place.offset + place.size_bytes, kTargetsSize);
     sizes_at[place.offset].insert(place.size_bytes);
     ++count_at[place.offset];
   }
@@ -93,7 +93,7 @@ TEST(LoadTargetsTest, DocumentsAreAskedForByNumberWithoutASource) {
       ASSERT_LT(*target.ordinal, kDocumentCount);
       ASSERT_FALSE(target.place.has_value());
     }
-    EXPECT_EQ(targets.MeanSizeBytes(), kSize / kDocumentCount);
+    EXPECT_EQ(targets.MeanSizeBytes(), kTargetsSize / kDocumentCount);
   }
 }
 
