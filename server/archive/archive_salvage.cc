@@ -341,11 +341,11 @@ class Salvage {
     if (is_held) {
       QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(held)));
     } else {
-      QUIRE_RETURN_IF_ERROR(text.Visit(
-          local.offset.value, local.size_bytes,
-          [&](uint64_t, const absl::StatusOr<ByteView>& part) {
-            return part.ok() ? output_.Write(*part) : part.status();
-          }));
+      QUIRE_RETURN_IF_ERROR(
+          text.Visit(local.offset.value, local.size_bytes,
+                     [&](uint64_t, const absl::StatusOr<ByteView>& part) {
+                       return part.ok() ? output_.Write(*part) : part.status();
+                     }));
     }
     ++report_.saved_count;
     report_.saved_size_bytes += local.size_bytes;
