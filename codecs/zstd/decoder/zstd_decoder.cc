@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kMagic = 0xFD2FB528;
 constexpr size_t kInnerBlockSizeMax = 128 << 10;
 
-enum BlockType : unsigned { kRaw, kRepeatedByte, kCompressed };
+enum BlockType : unsigned { kRaw, kRepeatedByte, kCompressedBlock };
 
 enum LiteralsType : unsigned { kPlain, kOneByte, kCoded, kCodedAsBefore };
 
@@ -123,12 +123,12 @@ bool ZstdDecoder::DecodeBlock(Frame& frame) {
     return false;
   }
   const ByteView block = frame.rest.first(stored_size);
-  if (type == kCompressed) {
+  if (type == kCompressedBlock) {
     if (!DecodeCompressed(block, frame)) {
       return false;
     }
   } else {
-    if (type > kCompressed || size > frame.raw_size - frame.position) {
+    if (type > kCompressedBlock || size > frame.raw_size - frame.position) {
       return false;
     }
     const size_t wanted = frame.Wanted(size);
