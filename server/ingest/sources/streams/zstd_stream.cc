@@ -19,7 +19,7 @@ namespace {
 // and 14 of fields.
 constexpr size_t kFrameHeaderSizeBytesMax = 18;
 // Text leaves the decoder a block at a time.
-constexpr size_t kPrefixSizeBytes =
+constexpr size_t kZstdPrefixSizeBytes =
     kFrameHeaderSizeBytesMax + 3 + ZSTD_BLOCKSIZE_MAX;
 
 class ZstdDecoder final : public MemberDecoder {
@@ -41,7 +41,7 @@ class ZstdDecoder final : public MemberDecoder {
 
   bool HasMagic(ByteView bytes) const override { return IsZstdFrame(bytes); }
 
-  size_t PrefixSizeBytes() const override { return kPrefixSizeBytes; }
+  size_t PrefixSizeBytes() const override { return kZstdPrefixSizeBytes; }
 
   void Reset() override {
     ZSTD_DCtx_reset(context_.get(), ZSTD_reset_session_only);
