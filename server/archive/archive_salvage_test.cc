@@ -242,7 +242,7 @@ TEST_F(ArchiveSalvageTest, SavesAllDocumentsWithoutAnyOneStructure) {
 // The manifest proves the sections if only their table is lost.
 TEST_F(ArchiveSalvageTest, ProvesTheSectionsOfALostTable) {
   Write();
-  const TestPart& footer = parts_.at(kFirst).footer;
+  const TestPart footer = parts_.at(kFirst).footer;
   Clear(kFirst, footer.offset, 100);
   EXPECT_THAT(RunWhole().damages, SizeIs(1));
   // With a bit of a section, that section is not proved, and nothing is hidden.

@@ -69,7 +69,7 @@ BlockOutcome DecodeTask::DecodeBlock(const ReadBlock& block) {
   if (outcome.status.ok()) {
     outcome.status = MakeTexts(fetch, outcome);
   }
-  if (outcome.status.ok() && fetch.fetch_class != FetchClass::kScrub) {
+  if (outcome.status.ok() && block.is_cached) {
     for (const BlockOutcome::Part& part : outcome.parts) {
       BlockKey key = fetch.key;
       key.part = part.index;

@@ -101,6 +101,7 @@ bool DriveRead::TakeResult(const DeviceResult& result, InFlightTable& in_flight,
         {.block = block,
          .status = std::move(status),
          .parts = PartsOf(*block),
+         .is_cached = fetch.fetch_class != FetchClass::kScrub,
          .use = BlockCache::UseOf(fetch.fetch_class, fetch.returns)});
   }
   if (ended_count_ < blocks_.size()) {

@@ -30,6 +30,9 @@ struct ReadBlock {
   absl::Status status;
   // Parts to decode, ascending.
   absl::InlinedVector<uint32_t, 1> parts = {};
+  // Whether and for what the cache keeps the parts, when the read ended: the
+  // fetch's class may still change then.
+  bool is_cached = true;
   BlockCache::Use use = BlockCache::Use::kDemand;
 };
 
