@@ -181,7 +181,6 @@ class ArchiveSalvageTest : public ::testing::Test {
 };
 
 constexpr char kFirst[] = "segment-00000000";
-constexpr char kSecond[] = "segment-00000001";
 
 TEST_F(ArchiveSalvageTest, SavesAWholeArchive) {
   Write();
