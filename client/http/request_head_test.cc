@@ -185,7 +185,7 @@ TEST(ContentType, IsChecked) {
 }
 
 TEST(AnswerOfStatus, MapsEachCode) {
-  const std::pair<absl::StatusCode, int> kExpected[] = {
+  const std::pair<absl::StatusCode, int> expectations[] = {
       {absl::StatusCode::kCancelled, 503},
       {absl::StatusCode::kUnknown, 502},
       {absl::StatusCode::kInvalidArgument, 400},
@@ -203,7 +203,7 @@ TEST(AnswerOfStatus, MapsEachCode) {
       {absl::StatusCode::kDataLoss, 502},
       // By the client, which refuses the server.
       {absl::StatusCode::kUnauthenticated, 502}};
-  for (const auto& [code, status] : kExpected) {
+  for (const auto& [code, status] : expectations) {
     const Answer answer = AnswerOfStatus(absl::Status(code, "a\nb"));
     EXPECT_EQ(answer.status, status) << code;
     const bool may_name_server = code == absl::StatusCode::kUnavailable ||
