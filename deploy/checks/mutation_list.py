@@ -177,7 +177,7 @@ CODECS = [
              "if (weights.count + 1 > kCountMax || ", "huffman_literals_test",
              "one weight more than there is memory for"),
     Mutation("codecs/zlib/deflate_symbols.cc", "return output_.size() < kTurnSizeMax ? 0 : output_.size() - kTurnSizeMax;",
-             "return room_.size() < kTurnSizeMax ? 0 : room_.size() - 64;", "deflate_decoder_test",
+             "return output_.size() < kTurnSizeMax ? 0 : output_.size() - 64;", "deflate_decoder_test",
              "the fast loop writes past the output"),
     Mutation("codecs/zlib/deflate_decoder.cc", "if (size != (~check & 0xFFFF)) {",
              "if (size != (~check & 0xFFFF) && size > 0xFFFF) {", "deflate_decoder_test",
