@@ -136,7 +136,7 @@ BlockStore::~BlockStore() {
 
 BlockStore::BlockPtr BlockStore::Lookup(const BlockKey& key,
                                         FetchClass fetch_class) {
-  return cache_.Find(key, BlockCache::UseOf(fetch_class, /*returns=*/false));
+  return cache_.Find(key, BlockCache::UseOf(fetch_class));
 }
 
 BlockStore::FetchId BlockStore::Fetch(BlockFetch fetch, Done done) {
@@ -207,8 +207,8 @@ std::optional<BlockStore::FetchId> BlockStore::Begin(
   if (in_flight == nullptr || has_parts) {
     // A block is cached before it is removed from the table: this look-up finds
     // blocks decoded since the caller's own.
-    BlockPtr cached = cache_.Find(
-        fetch.key, BlockCache::UseOf(fetch.fetch_class, fetch.returns));
+    BlockPtr cached =
+        cache_.Find(fetch.key, BlockCache::UseOf(fetch.fetch_class));
     if (cached != nullptr) {
       result = std::move(cached);
       return std::nullopt;

@@ -138,8 +138,6 @@ class ChunkStream
           kept_ticket_,
           core_.admission.Admit(client_, kept_bytes, Admission::Use::kStream));
     }
-    requester_.returns =
-        task_.contents.archive->archive->has_layout() && !is_stored_order;
     order_ = std::exchange(task_.order, std::nullopt);
     if (order_.has_value()) {
       QUIRE_RETURN_IF_ERROR(order_->GoTo(task_.position));
@@ -338,8 +336,7 @@ class ChunkStream
   }
 
   const std::string client_;
-  // Constant after Begin().
-  Requester requester_;
+  const Requester requester_;
   Task task_;
   // For a long request or description, which is kept as long as the call.
   Admission::Ticket kept_ticket_;

@@ -172,7 +172,6 @@ BlockFetch AnswerRead::FetchOf(const PlannedSlice& slice,
   fetch.key.part = slice.part;
   fetch.extent = archive.BlockExtent(slice.block);
   fetch.fetch_class = requester.fetch_class;
-  fetch.returns = requester.returns;
   fetch.client_id = requester.client_id;
   fetch.times = requester.times;
   fetch.placement = archive_->placements[slice.block.segment_index];

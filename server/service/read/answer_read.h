@@ -32,8 +32,6 @@ struct Requester {
   uint64_t client_id = 0;
   // See BlockFetch::times.
   std::shared_ptr<FetchTimes> times = nullptr;
-  // See BlockFetch::returns.
-  bool returns = false;
 };
 
 class AnswerRead;

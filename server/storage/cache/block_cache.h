@@ -24,8 +24,7 @@ namespace quire {
 // on probation longer than its share lasts, and later uses count then. So
 // blocks that are used once, or often within a short time, use a twentieth of
 // the cache. Blocks of scans only fill free space, where any other block
-// displaces them, and evict nothing; those of a scan that returns to its blocks
-// replace the oldest of them, and may take an eighth of the cache from others.
+// displaces them, and evict nothing.
 //
 // The limit is hard: it covers the charges, kEntryOverheadBytes for each block,
 // and the ghost table. Evicted blocks that callers hold are outside the limit.
@@ -53,16 +52,10 @@ class BlockCache {
     kDemand,
     // One pass over everything, which does not predict further use.
     kScan,
-    // The same, but by its own order the scan soon returns to some blocks.
-    kReturningScan,
   };
 
-  // `returns`: BlockFetch::returns.
-  static Use UseOf(FetchClass fetch_class, bool returns) {
-    if (fetch_class != FetchClass::kScan) {
-      return Use::kDemand;
-    }
-    return returns ? Use::kReturningScan : Use::kScan;
+  static Use UseOf(FetchClass fetch_class) {
+    return fetch_class == FetchClass::kScan ? Use::kScan : Use::kDemand;
   }
 
   struct Stats {

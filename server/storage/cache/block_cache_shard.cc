@@ -11,9 +11,6 @@ namespace {
 constexpr uint8_t kUsesMax = 3;
 // Share of the capacity for new blocks.
 constexpr uint64_t kProbationPercent = 5;
-// Fraction of the capacity for blocks that a scan returns to. A chunk of a scan
-// touches some 20 blocks, which overlap with those of the next.
-constexpr uint64_t kScansDivisor = 8;
 // Bytes of capacity per ghost: as many ghosts as there are blocks of 16 KiB.
 constexpr uint64_t kRoomPerGhostBytes = 16 << 10;
 
@@ -34,7 +31,6 @@ void BlockCache::Shard::SetCapacity(uint64_t capacity_size_bytes) {
   capacity_size_bytes_ = capacity_size_bytes - GhostCount(capacity_size_bytes) *
                                                    GhostTable::kBytesPerGhost;
   probation_size_bytes_max_ = capacity_size_bytes_ * kProbationPercent / 100;
-  scans_size_bytes_max_ = capacity_size_bytes_ / kScansDivisor;
 }
 
 void BlockCache::Shard::Resize(uint64_t capacity_size_bytes) {
@@ -64,8 +60,9 @@ BlockCache::BlockPtr BlockCache::Shard::Find(const BlockKey& key, Use use) {
 }
 
 bool BlockCache::Shard::Counts(const Entry& entry) const {
-  return entry.is_in_main || probation_entered_bytes_ - entry.entered_at_bytes >
-                                 probation_size_bytes_max_;
+  return !entry.on_probation ||
+         probation_entered_bytes_ - entry.entered_at_bytes >
+             probation_size_bytes_max_;
 }
 
 void BlockCache::Shard::Insert(const BlockKey& key, uint64_t hash,
@@ -75,15 +72,23 @@ void BlockCache::Shard::Insert(const BlockKey& key, uint64_t hash,
   fresh.push_front({.key = key,
                     .hash = hash,
                     .block = std::move(block),
-                    .charge_bytes = charge_bytes});
+                    .charge_bytes = charge_bytes,
+                    .from_scan = use == Use::kScan});
   Evicted evicted;
   MutexLock lock(&mutex_);
   if (charge_bytes > capacity_size_bytes_ || index_.contains(key)) {
     return;
   }
   fresh.front().entered_at_bytes = probation_entered_bytes_;
-  if (use != Use::kDemand) {
-    InsertScanned(fresh, use, evicted);
+  if (use == Use::kScan) {
+    if (charge_bytes > capacity_size_bytes_ - size_bytes_) {
+      return;
+    }
+    probation_.splice(probation_.end(), fresh);
+    probation_size_bytes_ += charge_bytes;
+    ++scan_blocks_;
+    index_.emplace(key, std::prev(probation_.end()));
+    size_bytes_ += charge_bytes;
     return;
   }
   while (charge_bytes > capacity_size_bytes_ - size_bytes_) {
@@ -91,7 +96,7 @@ void BlockCache::Shard::Insert(const BlockKey& key, uint64_t hash,
   }
   const bool returned = ghosts_.Take(hash, index_.size());
   Queue& queue = returned ? main_ : probation_;
-  fresh.front().is_in_main = returned;
+  fresh.front().on_probation = !returned;
   if (!returned) {
     probation_size_bytes_ += charge_bytes;
     probation_entered_bytes_ += charge_bytes;
@@ -101,80 +106,46 @@ void BlockCache::Shard::Insert(const BlockKey& key, uint64_t hash,
   size_bytes_ += charge_bytes;
 }
 
-void BlockCache::Shard::InsertScanned(Queue& fresh, Use use, Evicted& evicted) {
-  const uint64_t charge_bytes = fresh.front().charge_bytes;
-  while (charge_bytes > capacity_size_bytes_ - size_bytes_) {
-    if (use == Use::kScan) {
-      return;
-    }
-    const bool is_share_used =
-        scans_size_bytes_ + charge_bytes > scans_size_bytes_max_;
-    if (!is_share_used && scans_size_bytes_ < size_bytes_) {
-      EvictDemanded(evicted);
-    } else if (!EvictFromScans(evicted)) {
-      return;
-    }
-  }
-  scans_.splice(scans_.begin(), fresh);
-  scans_size_bytes_ += charge_bytes;
-  index_.emplace(scans_.front().key, scans_.begin());
-  size_bytes_ += charge_bytes;
-}
-
 bool BlockCache::Shard::Contains(const BlockKey& key) const {
   MutexLock lock(&mutex_);
   return index_.contains(key);
 }
 
 void BlockCache::Shard::EvictOne(Evicted& evicted) {
-  if (!EvictFromScans(evicted)) {
-    EvictDemanded(evicted);
-  }
-}
-
-void BlockCache::Shard::EvictDemanded(Evicted& evicted) {
   const bool probation_is_full =
       probation_size_bytes_ > probation_size_bytes_max_;
-  if (!(main_.empty() || probation_is_full) || !EvictFromProbation(evicted)) {
-    EvictFromMain(evicted);
-  }
-}
-
-// Returns false if all blocks of scans were wanted and are in the main queue
-// now.
-bool BlockCache::Shard::EvictFromScans(Evicted& evicted) {
-  while (!scans_.empty()) {
-    const Entry& entry = scans_.back();
-    scans_size_bytes_ -= entry.charge_bytes;
-    if (entry.uses == 0) {
-      Remove(scans_, evicted);
-      return true;
+  if (main_.empty() || probation_is_full || scan_blocks_ > 0) {
+    if (EvictFromProbation(evicted)) {
+      return;
     }
-    Promote(scans_);
   }
-  return false;
+  EvictFromMain(evicted);
 }
 
 // Returns false if all blocks on probation were wanted and are in the main
 // queue now.
 bool BlockCache::Shard::EvictFromProbation(Evicted& evicted) {
   while (!probation_.empty()) {
-    const Entry& entry = probation_.back();
-    probation_size_bytes_ -= entry.charge_bytes;
+    Entry& entry = probation_.back();
+    LeaveProbation();
     if (entry.uses == 0) {
-      ghosts_.Add(entry.hash);
+      if (!entry.from_scan) {
+        ghosts_.Add(entry.hash);
+      }
       Remove(probation_, evicted);
       return true;
     }
-    Promote(probation_);
+    entry.uses = 0;
+    entry.on_probation = false;
+    main_.splice(main_.begin(), probation_, std::prev(probation_.end()));
   }
   return false;
 }
 
-void BlockCache::Shard::Promote(Queue& queue) {
-  queue.back().uses = 0;
-  queue.back().is_in_main = true;
-  main_.splice(main_.begin(), queue, std::prev(queue.end()));
+void BlockCache::Shard::LeaveProbation() {
+  const Entry& entry = probation_.back();
+  probation_size_bytes_ -= entry.charge_bytes;
+  scan_blocks_ -= entry.from_scan ? 1 : 0;
 }
 
 void BlockCache::Shard::EvictFromMain(Evicted& evicted) {

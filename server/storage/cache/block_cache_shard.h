@@ -18,9 +18,8 @@
 
 namespace quire {
 
-// The blocks whose keys hash to this shard: three FIFO queues, of blocks of
-// scans, blocks on probation and blocks that were used again, and the ghosts of
-// evicted ones.
+// The blocks whose keys hash to this shard: two FIFO queues, of blocks on
+// probation and of blocks that were used again, and the ghosts of evicted ones.
 // Sizes are in charged bytes.
 // Thread-safe. Blocks are destroyed without the mutex.
 class BlockCache::Shard {
@@ -47,7 +46,8 @@ class BlockCache::Shard {
     uint64_t entered_at_bytes = 0;
     // Counted uses since it entered its queue, up to kUsesMax.
     uint8_t uses = 0;
-    bool is_in_main = false;
+    bool on_probation = true;
+    bool from_scan = false;
   };
 
   // Front: last in. Back: next out.
@@ -62,18 +62,12 @@ class BlockCache::Shard {
   };
 
   bool Counts(const Entry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Inserts the only entry of `fresh` as a block of a scan, if it has space.
-  void InsertScanned(Queue& fresh, Use use, Evicted& evicted)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EvictOne(Evicted& evicted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Evicts a block that is not of a scan. REQUIRES: there is one.
-  void EvictDemanded(Evicted& evicted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool EvictFromScans(Evicted& evicted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool EvictFromProbation(Evicted& evicted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EvictFromMain(Evicted& evicted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Moves the last entry of `queue` to the main queue.
-  void Promote(Queue& queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Removes its last entry from probation's totals.
+  void LeaveProbation() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(Queue& queue, Evicted& evicted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -84,18 +78,16 @@ class BlockCache::Shard {
   // Without the ghosts.
   uint64_t capacity_size_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t probation_size_bytes_max_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Limit on the space that scans take from other blocks.
-  uint64_t scans_size_bytes_max_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<BlockKey, Queue::iterator, KeyHash> index_
       ABSL_GUARDED_BY(mutex_);
-  Queue scans_ ABSL_GUARDED_BY(mutex_);
+  // Blocks of scans are all at the back.
   Queue probation_ ABSL_GUARDED_BY(mutex_);
   Queue main_ ABSL_GUARDED_BY(mutex_);
   GhostTable ghosts_ ABSL_GUARDED_BY(mutex_);
-  uint64_t scans_size_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t probation_size_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   // Total bytes that ever entered probation.
   uint64_t probation_entered_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t scan_blocks_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t size_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t hits_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t evictions_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -59,9 +59,6 @@ struct BlockFetch {
   // Decode all parts and offer them to the cache, not only this one.
   bool all_parts = false;
   FetchClass fetch_class = FetchClass::kInteractive;
-  // The caller is likely to fetch the block again soon, though it is a scan:
-  // the archive's text is reordered.
-  bool returns = false;
   // The requester, any number. Within a class, clients with few fetches do not
   // wait for clients with many. Fetches that share a read use the first one's.
   uint64_t client_id = 0;

@@ -97,12 +97,11 @@ bool DriveRead::TakeResult(const DeviceResult& result, InFlightTable& in_flight,
       }
       status = WithBlock(result.status, fetch.key.block);
     }
-    ended.push_back(
-        {.block = block,
-         .status = std::move(status),
-         .parts = PartsOf(*block),
-         .is_cached = fetch.fetch_class != FetchClass::kScrub,
-         .use = BlockCache::UseOf(fetch.fetch_class, fetch.returns)});
+    ended.push_back({.block = block,
+                     .status = std::move(status),
+                     .parts = PartsOf(*block),
+                     .is_cached = fetch.fetch_class != FetchClass::kScrub,
+                     .use = BlockCache::UseOf(fetch.fetch_class)});
   }
   if (ended_count_ < blocks_.size()) {
     operation_end_ = ended_count_ + 1;

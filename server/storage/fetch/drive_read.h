@@ -30,8 +30,8 @@ struct ReadBlock {
   absl::Status status;
   // Parts to decode, ascending.
   absl::InlinedVector<uint32_t, 1> parts = {};
-  // Whether and for what the cache keeps the parts, when the read ended: the
-  // fetch's class may still change then.
+  // The cache keeps the parts, and as what. Set when the read ends: the fetch's
+  // class may change later.
   bool is_cached = true;
   BlockCache::Use use = BlockCache::Use::kDemand;
 };
