@@ -168,5 +168,29 @@ TEST_F(HuffmanLiteralsTest, RefusesWrongTablesAndForgetsTheOneBefore) {
   EXPECT_EQ(ReadTable(DirectTable({1, 1, 2, 3})), 3u);
 }
 
+// Weights in FSE: of 0 and 1 equally often, so that each weight after the first
+// two takes a bit.
+TEST_F(HuffmanLiteralsTest, TakesUpToTheWeightsOfAllBytes) {
+  TestRandom random(1);
+  for (const size_t weight_count : {size_t{255}, size_t{256}}) {
+    size_t taken_count = 0;
+    for (int i = 0; i < 2000; ++i) {
+      TestBitWriter writer;
+      for (size_t bit = 0; bit < weight_count - 2; ++bit) {
+        writer.Write(RandomBelow(random, 2), 1);
+      }
+      // The states to begin with are read first.
+      writer.Write(RandomBelow(random, 1 << 10), 10);
+      const Bytes stream = writer.Stream();
+      // 32 states; 16 and 16 of them for the weights.
+      Bytes table = {static_cast<uint8_t>(2 + stream.size()), 0x10, 0x3F};
+      table.insert(table.end(), stream.begin(), stream.end());
+      taken_count += ReadTable(table) == table.size() ? 1 : 0;
+    }
+    // Those whose weights leave a power of two for the last.
+    EXPECT_EQ(taken_count > 0, weight_count == 255) << taken_count;
+  }
+}
+
 }  // namespace
 }  // namespace quire
