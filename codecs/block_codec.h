@@ -178,7 +178,7 @@ void FitPartitions(uint64_t block_size_bytes, CodecSpec& spec);
 
 // Reads NAME[:LEVEL]; without a level, the codec's default. LEVEL is a number,
 // or "fast", "default" or "max": the codec's fastest, default and smallest.
-// What NAME[:LEVEL] does not say is as DefaultCodecSpec() has it. Errors:
+// All other fields are those of DefaultCodecSpec(). Errors:
 // InvalidArgument  no such codec (the message lists them), or a level
 //                          out of its range.
 absl::StatusOr<CodecSpec> ParseCodecSpec(absl::string_view text);

@@ -120,7 +120,7 @@ TEST_F(AnswerOrderTest, AsksForAsManyAsFindRoom) {
   }
   // The size of answers is not known yet.
   EXPECT_EQ(asked_count, 10u);
-  // Of 0, 7,919 and 5,838 bytes.
+  // These answers have 0, 7,919 and 5,838 bytes.
   for (const uint64_t number : std::initializer_list<uint64_t>{0, 1, 2}) {
     Answer(order, number);
   }

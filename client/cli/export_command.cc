@@ -223,7 +223,7 @@ class ExportRun {
 
   CliRun& run_;
   const v1::ArchiveDescription archive_;
-  // Of the first document.
+  // Offset of the first document.
   const uint64_t first_offset_;
   ExportFormat& format_;
   ExportOutput output_;

@@ -31,7 +31,7 @@ BUILD = pathlib.Path(os.environ["QUIRE_BINARY_DIR"]) / "examples"
 PROTO = str(ROOT / "proto")
 # For code generators, and for JavaScript, which reads the protos when it runs.
 ENVIRONMENT = {**os.environ, "QUIRE_PROTO": PROTO}
-# Of code generators that are no dependencies of an example.
+# Versions of code generators, which are no dependencies of an example.
 GO_TOOLS = ["google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12",
             "google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2"]
 LARGE_SIZE = 9_000_000

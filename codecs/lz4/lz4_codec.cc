@@ -117,7 +117,7 @@ class Lz4Codec final : public CodecBase {
     }
 
    private:
-    // Of 64-bit words: LZ4 wants it aligned.
+    // LZ4 requires the alignment of 64-bit words.
     std::unique_ptr<uint64_t[]> state_;
   };
 

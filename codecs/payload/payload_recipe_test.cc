@@ -161,7 +161,7 @@ TEST_F(PayloadRecipeTest, LeavesWhatDoesNotPayOrCannotBeMadeAgain) {
       // A member that no dictionary helps: its text takes more than the stream.
       ZlibStream({.level = 9}, MixedText(random, 3000),
                  DeflateContainer::kZlib),
-      // The same beside text that shrinks.
+      // The same member with compressible text in the block.
       Words(random, 5000) + ZlibStream({.level = 9}, MixedText(random, 3000),
                                        DeflateContainer::kZlib)};
   for (const std::string& block : blocks) {

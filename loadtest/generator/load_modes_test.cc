@@ -296,7 +296,7 @@ TEST_F(LoadModesTest, EveryModeEndsAgainstASilentServer) {
     if (c.warmup_request_count > 0) {
       EXPECT_EQ(report.request_count, 0u);
     }
-    // Of 300 or 1,300, only those of a few calls were ever started.
+    // Few of the 300 or 1,300 calls were started.
     EXPECT_LE(report.started_count, 80u);
   }
   server_->Release();

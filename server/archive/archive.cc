@@ -84,7 +84,7 @@ struct Archive::OpenedSegment {
 
 // The codec of the blocks, with its context. Immutable.
 struct Archive::Codec {
-  // What it was made of.
+  // The fields and files that a codec depends on; equal ones share it.
   struct Origin {
     CodecId id = CodecId::kUnspecified;
     uint32_t partition_size_bytes = 0;
@@ -98,7 +98,7 @@ struct Archive::Codec {
     bool operator==(const Origin&) const = default;
   };
 
-  // Of a manifest and the opened files.
+  // Returns the origin by a manifest and the opened files.
   static Origin OriginOf(const Manifest& manifest, const ArchiveFiles& files) {
     Origin origin = {
         .id = manifest.codec.id,
@@ -129,7 +129,7 @@ struct Archive::Codec {
 
 struct Archive::Segment {
   std::shared_ptr<const OpenedSegment> opened;
-  // Of its ids; null in an archive of few segments.
+  // Filter of its ids; null in an archive of few segments.
   std::shared_ptr<const IdFilter> filter;
   // Start of the segment in the logical space and among the ordinals.
   uint64_t start = 0;
@@ -342,7 +342,7 @@ const PayloadCodec& Archive::codec() const {
 std::shared_ptr<const Archive::OpenedSegment> Archive::FindOpened(
     const Manifest& manifest, const ManifestSegment& segment,
     const FileIdentity& file) const {
-  // What an opening checks against the manifest.
+  // These fields were checked against another manifest.
   if (manifest.codec.id != info_.codec.id ||
       manifest.codec.partition_size_bytes != info_.codec.partition_size_bytes ||
       manifest.block_size_bytes != info_.block_size_bytes ||

@@ -109,7 +109,7 @@ struct Patch {
   std::string bytes = {};
 };
 
-// What a damaged file becomes.
+// The repaired form of a damaged file.
 class FilePlan {
  public:
   FilePlan(std::string name, uint64_t size_bytes)

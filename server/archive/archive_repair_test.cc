@@ -344,7 +344,7 @@ TEST_F(ArchiveRepairTest, KeepsAwayFromWritersAndTheirUnfinishedWork) {
                                   HasSubstr("unfinished archive")));
   EXPECT_EQ(ReadTestFile(path_ + ".partial/JOURNAL"), "journal");
   std::filesystem::remove_all(path_ + ".partial");
-  // What a killed repair left is removed.
+  // Files of a killed repair are removed.
   std::filesystem::create_directory(path_ + ".partial");
   WriteTestFile(path_ + ".partial/PARTIAL", "");
   WriteTestFile(path_ + ".partial/segment-00000000", "half");

@@ -230,7 +230,7 @@ TEST_F(SharedArchiveTest, AnArchiveThatGrewOpensOnlyItsNewSegment) {
   EXPECT_EQ(outline->memory_bytes, after->memory_bytes_max());
   EXPECT_EQ(after->memory().total_bytes(),
             Open(nullptr)->memory().total_bytes());
-  // What is shared outlives the archive that opened it.
+  // Shared parts outlive the archive that opened them.
   before.reset();
   EXPECT_EQ(ReadTestRange(*after, {{0}, 18}).value(), "text atext btext c");
   EXPECT_EQ(after->FindDocument("b", std::nullopt).ordinal->value, 1u);

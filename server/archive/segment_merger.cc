@@ -150,7 +150,7 @@ absl::Status SegmentMerger::WritePending() {
 }
 
 absl::Status SegmentMerger::Write(const Block& block) {
-  // Of a payload that is not the text, only the size of the text counts.
+  // The writer uses only the size of the text if the payload is not the text.
   const std::vector<uint8_t> zeros(block.payload.is_raw ? 0 : block.size_bytes);
   return writer_.AppendBlock(
       block.payload.is_raw ? block.payload.bytes : ByteView(zeros),

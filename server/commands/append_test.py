@@ -266,7 +266,7 @@ class AppendTest(unittest.TestCase):
                       self.quire("get", "x", "page-012", "--uuid", uuid, code=1))
         self.assertIn("past the end", self.quire("range", "x", info["history"][0]["size_bytes"],
                                                  1, "--uuid", uuid, code=1))
-        # What came since a state, in each form.
+        # Documents that came after a state, in each form.
         self.quire("export", "x", "--since", uuid, "--tar", self.directory / "since.tar")
         with tarfile.open(self.directory / "since.tar") as tar:
             self.assertEqual(tar.getnames(), [f"page-{i:03}" for i in range(10, 16)])

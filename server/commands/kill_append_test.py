@@ -21,7 +21,7 @@ from pathlib import Path
 
 QUIRED = Path(os.environ["QUIRE_BINARY_DIR"]) / "bin" / "quired"
 KILL_COUNT = 30
-# Of them, killed while the new manifest is in ARCHIVE.partial.
+# Number of them that end while the new manifest is in ARCHIVE.partial.
 KILLED_AT_THE_END_COUNT = 10
 
 

@@ -38,7 +38,7 @@ TEST_F(ScrubStateTest, KeepsItsProgress) {
   QUIRE_ASSERT_OK(WriteScrubState(directory_, state));
   QUIRE_ASSERT_OK_AND_ASSIGN(const ScrubState same, ReadScrubState(directory_));
   EXPECT_EQ(same, state);
-  // What a killed server left is in nobody's way.
+  // A half-written file of a killed server does no harm.
   std::ofstream(directory_ + "/scrub.new") << "half";
   QUIRE_ASSERT_OK(WriteScrubState(directory_, {}));
   QUIRE_ASSERT_OK_AND_ASSIGN(const ScrubState empty,

@@ -87,7 +87,7 @@ class Model {
   bool has_withdrawn_ = false;
 };
 
-// What a request for a target must give.
+// The expected answer to a request for a target.
 struct Expected {
   grpc::StatusCode code = grpc::StatusCode::OK;
   std::string text = {};

@@ -6,7 +6,7 @@ import io
 import os
 from typing import Any, Callable
 
-# Of one read from the server.
+# Bytes of one read from the server.
 BUFFER_SIZE = 256 << 10
 
 

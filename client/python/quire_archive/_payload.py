@@ -267,7 +267,7 @@ def _inflate(decoder: Any, rest: memoryview, out: _Output) -> memoryview:
         pending = decoder.unconsumed_tail
         size_max = 1 << 20
     while not decoder.eof:
-        # What is decoded already.
+        # Bytes that are decoded already.
         part = decoder.decompress(b"", 1 << 20)
         if not part:
             break

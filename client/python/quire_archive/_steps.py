@@ -470,7 +470,7 @@ class Decoding:
     def __init__(self, core: Core, is_stored: bool) -> None:
         self._core = core
         self._decoder = _stored.Decoder() if is_stored else None
-        # Of the answer that was prepared last.
+        # Dictionary of the answer that was prepared last.
         self.dictionary: Any = None
 
     def set(self, request: Any) -> None:
@@ -614,13 +614,13 @@ class ScanReader:
                  decoding: Decoding) -> None:
         self._core = core
         self._archive = archive
-        # Of what was received.
+        # End of the received bytes.
         self._offset = offset
         self._end = end
         self._decoding = decoding
         self._retries = Retries(core, core.options.idle_max)
         self._stream: Any = None
-        # Of started Compute steps, in order.
+        # Results of started Compute steps, in order.
         self._decoded: Deque[Any] = collections.deque()
         # Raised after what was received before it.
         self._failure: Optional[QuireError] = None
@@ -705,7 +705,7 @@ class Pieces:
     """Bytes of a scan that were not taken yet."""
 
     def __init__(self) -> None:
-        # Of the first byte, in the archive.
+        # Offset of the first byte in the archive.
         self.offset = 0
         self.size = 0
         self._pieces: Deque[bytes] = collections.deque()

@@ -117,7 +117,7 @@ async def _requests_of(requests: "asyncio.Queue[Any]") -> AsyncIterator[Any]:
 class _Run:
     """Carries out the steps of one call of a client. A context manager."""
 
-    # What the steps return.
+    # Return value of the steps.
     result: Any = None
 
     def __init__(self, client: AsyncClient, steps: Steps[Any], keys: Keys = ()) -> None:
@@ -185,7 +185,7 @@ class _Run:
             return started
         if isinstance(step, _steps.Compute):
             computed = asyncio.get_running_loop().run_in_executor(_stored.threads(), step.function)
-            # An error that nobody waits for is not reported.
+            # asyncio reports errors that are never retrieved.
             computed.add_done_callback(lambda future: future.cancelled() or future.exception())
             return computed
         if isinstance(step, _steps.Finish):
@@ -250,7 +250,7 @@ class AsyncArchive:
     def __init__(self, client: AsyncClient, name: str, uuid: Optional[str] = None) -> None:
         self.client = client
         self.name = name
-        # Of the only contents that are read; None: any.
+        # The only contents that are read; None: any.
         self.uuid = uuid
 
     def __repr__(self) -> str:

@@ -135,7 +135,7 @@ class _Stream:
     def __init__(self, call: Any, requests: Optional["queue.SimpleQueue[Any]"]) -> None:
         self.call = call
         self.requests = requests
-        # When waiting for the current message began; None: not waiting.
+        # Time at which waiting for the current message began; None: not waiting.
         self.waits_since: Optional[float] = None
         self.has_expired = False
 
@@ -196,7 +196,7 @@ class _Watchdog:
 class _Run:
     """Carries out the steps of one call of a client. A context manager."""
 
-    # What the steps return.
+    # Return value of the steps.
     result: Any = None
 
     def __init__(self, client: Client, steps: Steps[Any], keys: Iterable[AnyKey] = ()) -> None:
@@ -318,7 +318,7 @@ class Archive:
     def __init__(self, client: Client, name: str, uuid: Optional[str] = None) -> None:
         self.client = client
         self.name = name
-        # Of the only contents that are read; None: any.
+        # The only contents that are read; None: any.
         self.uuid = uuid
 
     def __repr__(self) -> str:

@@ -236,7 +236,7 @@ _CLASSES_BY_CODE: Dict[str, Type[QuireError]] = {
 }
 _CODE_NAMES = {code.value[0]: code.name for code in grpc.StatusCode}
 _DETAILS_KEY = "grpc-status-details-bin"
-# What gRPC says if a certificate is not accepted.
+# Messages of gRPC about a certificate that is not accepted.
 _CERTIFICATE_FAULTS = ("CERTIFICATE_VERIFY_FAILED", "certificate verify failed",
                        "is not in peer certificate")
 

@@ -56,7 +56,7 @@ class Document:
     ordinal: int
     # Any bytes; may be empty, and may repeat.
     id: bytes
-    # Of its first byte among all bytes of the archive.
+    # Offset of its first byte among all bytes of the archive.
     offset: int
     size: int
     # Since 1970-01-01 UTC; None if the source has none.
@@ -126,9 +126,9 @@ class ArchiveInfo:
     name: str
     # Equal archives have equal uuids.
     uuid: str
-    # Of all documents.
+    # Bytes of all documents.
     size: int
-    # Of all files on the server's disk.
+    # Bytes of all files on the server's disk.
     stored_size: int
     document_count: int
     codec: str
@@ -203,7 +203,7 @@ class Payload:
     unresolved: str = ""
     # Header of the WARC record; None if the document is not from a WARC.
     warc_headers: Optional[Headers] = None
-    # Of the HTTP response; None if the record has no HTTP header.
+    # Status and headers of the HTTP response; None if the record has no HTTP header.
     http_status: Optional[int] = None
     http_headers: Optional[Headers] = None
 
@@ -267,7 +267,7 @@ class Target(NamedTuple):
     key: AnyKey
     # An id, an ordinal, or None: bytes of the archive.
     name: Union[bytes, int, None]
-    # Of the document, or of the archive; None: the whole document.
+    # Range of the document, or of the archive; None: the whole document.
     part: Optional[Tuple[int, int]]
 
 

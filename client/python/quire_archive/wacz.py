@@ -237,7 +237,7 @@ class Written(NamedTuple):
 
     path: str
     capture_count: int
-    # Of the whole WACZ, and of what was written of it.
+    # Bytes of the whole WACZ, and of the files that were written.
     size: int
     written_size: int
 

@@ -23,7 +23,7 @@ from quire_archive import _messages
 QUIRED = os.environ["QUIRED"]
 QUIRE = os.environ["QUIRE"]
 PACKAGE_TESTS = pathlib.Path(__file__).resolve().parent
-# Of random tests; set it to run others.
+# Seed of random tests; set it to run others.
 SEED = int(os.environ.get("QUIRE_TEST_SEED", "20261125"))
 
 

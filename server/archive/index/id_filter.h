@@ -24,7 +24,7 @@ class IdFilter {
   // Hash of an id, for all filters.
   static uint64_t Hash(absl::string_view id);
 
-  // Of all ids, those of runs included. Time: one step of a cursor for each.
+  // Holds all ids, including those of runs. Time: one cursor step for each.
   explicit IdFilter(const IdIndex& ids);
 
   // False only if no id has this hash.

@@ -29,7 +29,7 @@ namespace quire {
 // An archive, and the state of it that a call reads.
 struct FoundContents {
   std::shared_ptr<const ServedArchive> archive;
-  // Of `archive`.
+  // A state of `archive`, by default the newest.
   ArchiveView view;
 };
 

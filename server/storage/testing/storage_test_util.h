@@ -108,8 +108,9 @@ class ManualDevice final : public Device {
   std::deque<DeviceRead> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
-// What BlockStore and DriveQueue open a device by: makes a ManualDevice, which
-// `device` then points to. `device` must outlive the result.
+// Returns a device opener for BlockStore and DriveQueue that makes a
+// ManualDevice, which `device` then points to. `device` must outlive the
+// result.
 inline auto OpensManualDevice(ManualDevice*& device) {
   return [&device](Device::Done done) {
     auto made = std::make_unique<ManualDevice>(std::move(done));
