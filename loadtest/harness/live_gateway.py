@@ -1,70 +1,24 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """A quire-http for tests and benchmarks, and HTTP as bytes on a socket."""
-import pathlib
 import re
-import signal
 import socket
-import subprocess
-import sys
-import threading
 import time
 import urllib.request
 
-START_SECONDS_MAX = 60
-STOP_SECONDS_MAX = 60
+from live_process import LiveProcess
+
 # Only a hang takes this long.
 PATIENCE_S = 60
 
 
-class LiveGateway:
-    """A quire-http on a free port of the loopback address, or on `listen`.
-
-    A context manager; on a clean exit it asserts that the gateway drains on SIGTERM
-    and ends with code 0.
-    """
+class LiveGateway(LiveProcess):
+    """A quire-http on a free port of the loopback address, or on `listen`."""
 
     def __init__(self, quire_http, server, *flags, listen="127.0.0.1:0"):
-        self.process = subprocess.Popen(
-            [quire_http, "--server", server, "--listen", listen, "--admin", "127.0.0.1:0",
-             *map(str, flags)],
-            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-        self.messages = []
-        self.address = None
-        self.metrics_url = None
-        for line in self.process.stderr:
-            self.messages.append(line)
-            if match := re.search(r"metrics on (http://\S+)", line):
-                self.metrics_url = match[1]
-            if match := re.search(r"listening on (\S+)", line):
-                self.address = match[1]
-                break
-        if self.address is None:
-            code = self.process.wait(START_SECONDS_MAX)
-            raise RuntimeError(f"quire-http did not start (exit code {code}):\n"
-                               + "".join(self.messages))
-        self._reader = threading.Thread(
-            target=lambda: self.messages.extend(self.process.stderr), daemon=True)
-        self._reader.start()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, value, trace):
-        if kind is not None:
-            self.process.kill()
-            print("".join(["the gateway said:\n", *self.messages[-40:]]), file=sys.stderr)
-        elif self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-        try:
-            code = self.process.wait(STOP_SECONDS_MAX)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            code = f"none {STOP_SECONDS_MAX} s after SIGTERM"
-        self._reader.join()
-        self.process.stderr.close()
-        if kind is None and code != 0:
-            raise RuntimeError(f"quire-http: exit code {code}; it said:\n" + "".join(self.messages))
+        super().__init__(
+            "quire-http", [quire_http, "--server", server, "--listen", listen, "--admin",
+                           "127.0.0.1:0", *flags], r"listening on (\S+)")
 
     @property
     def url(self):
@@ -90,21 +44,6 @@ class LiveGateway:
             if time.monotonic() > end:
                 raise TimeoutError(f"{name} is {found}, not {value}")
             time.sleep(0.01)
-
-    def _memory(self, field):
-        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.search(rf"^{field}:\s+(\d+) kB", status, re.MULTILINE)[1]) * 1024
-
-    def resident_bytes(self):
-        return self._memory("VmRSS")
-
-    def resident_peak_bytes(self):
-        return self._memory("VmHWM")
-
-    def cpu_seconds(self):
-        """Processor time that the gateway has taken so far, to the nanosecond."""
-        # The clock that clock_getcpuclockid(3) returns.
-        return time.clock_gettime((~self.process.pid << 3) | 2)
 
 
 class Reply:

@@ -10,7 +10,6 @@ import pathlib
 import random
 import re
 import resource
-import signal
 import subprocess
 import sys
 import tarfile
@@ -21,9 +20,9 @@ import urllib.request
 
 import grpc
 
+from live_process import LiveProcess
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-START_SECONDS_MAX = 120
-STOP_SECONDS_MAX = 60
 MESSAGE_SIZE_OPTIONS = [("grpc.max_receive_message_length", -1),
                         ("grpc.max_send_message_length", -1)]
 
@@ -108,80 +107,19 @@ def raise_file_limit(wanted):
     return soft
 
 
-class LiveServer:
-    """A quired that serves archives on a free port of the loopback or another address.
-
-    A context manager; on a clean exit it asserts that the server drains on SIGTERM and
-    ends with code 0.
-    """
+class LiveServer(LiveProcess):
+    """A quired that serves archives on a free port of the loopback or another address."""
 
     def __init__(self, quired, archives, *flags, host="127.0.0.1", port=0, command=()):
         """`command` precedes quired's own, such as one that changes to a network
         namespace, where `host` is an address."""
-        self.process = subprocess.Popen(
-            [*command, quired, "serve", *map(str, archives), "--listen", f"{host}:{port}",
-             "--metrics", "127.0.0.1:0", *map(str, flags)],
-            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-        self.messages = []
-        self.address = None
-        self.metrics_url = None
-        self._listening = threading.Event()
-        self._reader = threading.Thread(target=self._read_messages, daemon=True)
-        self._reader.start()
-        if not self._listening.wait(START_SECONDS_MAX) or self.address is None:
-            self.process.kill()
-            raise RuntimeError("quired did not start:\n" + "".join(self.messages))
-
-    def _read_messages(self):
-        for line in self.process.stderr:
-            self.messages.append(line)
-            match = re.search(r"metrics on (http://\S+)", line)
-            if match:
-                self.metrics_url = match.group(1)
-            # The last line of the start.
-            match = re.search(r"listening on (\S+:\d+)", line)
-            if match and self.address is None:
-                self.address = match.group(1)
-                self._listening.set()
-        self._listening.set()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, value, trace):
-        if kind is not None:
-            self.process.kill()
-            print("".join(["the server said:\n", *self.messages[-40:]]), file=sys.stderr)
-        else:
-            self.process.send_signal(signal.SIGTERM)
-        try:
-            code = self.process.wait(STOP_SECONDS_MAX)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            code = f"none {STOP_SECONDS_MAX} s after SIGTERM"
-        self._reader.join()
-        self.process.stderr.close()
-        if kind is None and code != 0:
-            raise RuntimeError(f"quired: exit code {code}; it said:\n" + "".join(self.messages))
+        super().__init__(
+            "quired", [*command, quired, "serve", *archives, "--listen", f"{host}:{port}",
+                       "--metrics", "127.0.0.1:0", *flags], r"listening on (\S+:\d+)")
 
     def channel(self):
         return grpc.insecure_channel(
             self.address, options=[*MESSAGE_SIZE_OPTIONS, ("grpc.use_local_subchannel_pool", 1)])
-
-    def _memory(self, field):
-        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.search(rf"^{field}:\s+(\d+) kB", status, re.MULTILINE).group(1)) * 1024
-
-    def resident_bytes(self):
-        return self._memory("VmRSS")
-
-    def resident_peak_bytes(self):
-        return self._memory("VmHWM")
-
-    def cpu_seconds(self):
-        """Returns the server's processor time so far, to the nanosecond."""
-        # By clock_getcpuclockid(3).
-        return time.clock_gettime((~self.process.pid << 3) | 2)
 
     @contextlib.contextmanager
     def resident_samples(self, interval_seconds=0.005):

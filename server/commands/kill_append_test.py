@@ -19,6 +19,8 @@ import threading
 import time
 from pathlib import Path
 
+from killed_command import kill_after
+
 QUIRED = Path(os.environ["QUIRE_BINARY_DIR"]) / "bin" / "quired"
 KILL_COUNT = 30
 # Number of them that end while the new manifest is in ARCHIVE.partial.
@@ -67,25 +69,6 @@ class Reader:
             sys.exit(f"a reader found damage: {self.failure}")
 
 
-def append_and_kill(command, seconds, manifest):
-    """Kills the append after `seconds`, or when the file `manifest` appears if that is None.
-    Returns True if it was killed before its end."""
-    with subprocess.Popen(command) as process:
-        if seconds is None:
-            while process.poll() is None and not manifest.exists():
-                pass
-            process.kill()
-        else:
-            try:
-                process.wait(seconds)
-            except subprocess.TimeoutExpired:
-                process.kill()
-        process.wait()
-        if process.returncode not in (0, -9):
-            sys.exit(f"the append failed by itself: {process.returncode}")
-        return process.returncode != 0
-
-
 def main():
     seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(1 << 32)
     print(f"seed {seed}")
@@ -110,7 +93,7 @@ def main():
             for i in range(KILL_COUNT):
                 seconds = (None if i < KILLED_AT_THE_END_COUNT
                            else generator.random() * duration * 1.05)
-                was_killed = append_and_kill(command, seconds,
+                was_killed = kill_after(command, seconds,
                                              directory / "x.quire.partial" / "MANIFEST")
                 killed_count += was_killed
                 left = set(os.listdir(directory))

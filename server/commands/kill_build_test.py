@@ -17,6 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from killed_command import kill_after
+
 QUIRED = Path(os.environ["QUIRE_BINARY_DIR"]) / "bin" / "quired"
 KILL_COUNT = 20
 # With and without an archive to replace, and both kinds of builds.
@@ -46,25 +48,6 @@ def uuid_of_whole(archive):
     inspected = subprocess.run([QUIRED, "inspect", "--json", archive],
                                check=True, stdout=subprocess.PIPE)
     return json.loads(inspected.stdout)["uuid"]
-
-
-def kill_after(command, seconds, partial):
-    """Kills the build after `seconds`, or when the directory `partial` appears if that is
-    None. Returns False if it ended before."""
-    with subprocess.Popen(command) as process:
-        if seconds is None:
-            while process.poll() is None and not partial.exists():
-                time.sleep(0.001)
-            process.kill()
-        else:
-            try:
-                process.wait(seconds)
-            except subprocess.TimeoutExpired:
-                process.kill()
-        process.wait()
-        if process.returncode not in (0, -9):
-            sys.exit(f"the build failed by itself: {process.returncode}")
-        return process.returncode != 0
 
 
 def main():

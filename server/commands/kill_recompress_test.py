@@ -19,6 +19,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from killed_command import kill_after
+
 QUIRED = Path(os.environ["QUIRE_BINARY_DIR"]) / "bin" / "quired"
 KILL_COUNT = int(os.environ.get("QUIRE_KILL_COUNT", "20"))
 # With a dictionary; without; with a symbol table that is trained beforehand.
@@ -49,26 +51,12 @@ def same(archive, other):
             filecmp.cmpfiles(archive, other, names, shallow=False)[0] == names)
 
 
-def kill_after(arguments, seconds):
-    """Returns True if it was killed after `seconds`, False if it ended before."""
-    with subprocess.Popen([*arguments, "--quiet"], stderr=subprocess.PIPE) as process:
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-        errors = process.stderr.read()
-        process.wait()
-        if process.returncode not in (0, -signal.SIGKILL):
-            sys.exit(f"it failed by itself: {process.returncode} {errors}")
-        return process.returncode != 0
-
-
 def kill_until_done(arguments, output, expected, duration, generator, kills_left):
     """Returns the number of kills."""
     kills = 0
     while kills < kills_left and not output.exists():
         # Each run reuses earlier results, so that it progresses further.
-        kills += kill_after(arguments, generator.random() * duration * 0.7)
+        kills += kill_after([*arguments, "--quiet"], generator.random() * duration * 0.7)
     if not output.exists():
         subprocess.run([*arguments, "--quiet"], check=True)
     partial = output.with_name(output.name + ".partial")
