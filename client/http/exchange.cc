@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "client/http/answer_status.h"
-#include "client/http/content_headers.h"
+#include "client/http/request/answer_status.h"
+#include "client/http/request/content_headers.h"
 
 namespace quire {
 namespace {

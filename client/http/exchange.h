@@ -14,8 +14,8 @@
 #include <memory>
 #include <string>
 
-#include "client/http/http_answer.h"
-#include "client/http/memory_budget.h"
+#include "client/http/bodies/memory_budget.h"
+#include "client/http/request/http_answer.h"
 
 namespace quire {
 

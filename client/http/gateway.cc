@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-#include "client/http/answer_status.h"
-#include "client/http/content_headers.h"
-#include "client/http/piece_list.h"
+#include "client/http/request/answer_status.h"
+#include "client/http/request/content_headers.h"
+#include "client/http/request/piece_list.h"
 #include "client/quire/client_status.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"

@@ -16,11 +16,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-#include "client/http/byte_store.h"
-#include "client/http/file_directory.h"
-#include "client/http/http_answer.h"
-#include "client/http/memory_budget.h"
-#include "client/http/page_spool.h"
+#include "client/http/bodies/byte_store.h"
+#include "client/http/bodies/file_directory.h"
+#include "client/http/bodies/memory_budget.h"
+#include "client/http/bodies/page_spool.h"
+#include "client/http/request/http_answer.h"
 #include "client/quire/client.h"
 #include "codecs/base/mutex.h"
 

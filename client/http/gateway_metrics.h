@@ -12,7 +12,7 @@
 
 #include "absl/time/time.h"
 
-#include "client/http/memory_budget.h"
+#include "client/http/bodies/memory_budget.h"
 
 namespace quire {
 

@@ -24,10 +24,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
-#include "client/http/answer_status.h"
-#include "client/http/content_headers.h"
 #include "client/http/exchange.h"
 #include "client/http/listen_socket.h"
+#include "client/http/request/answer_status.h"
+#include "client/http/request/content_headers.h"
 #include "client/http/worker_pool.h"
 #include "codecs/base/mutex.h"
 #include "codecs/base/status_macros.h"

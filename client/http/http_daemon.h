@@ -19,10 +19,10 @@
 #include "absl/time/time.h"
 
 #include "client/http/access_log.h"
+#include "client/http/bodies/memory_budget.h"
 #include "client/http/gateway.h"
 #include "client/http/gateway_metrics.h"
-#include "client/http/memory_budget.h"
-#include "client/http/request_head.h"
+#include "client/http/request/request_head.h"
 
 namespace quire {
 

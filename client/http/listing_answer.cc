@@ -8,9 +8,9 @@
 #include "absl/strings/strip.h"
 
 #include "client/cli/shown_text.h"
-#include "client/http/content_headers.h"
 #include "client/http/gateway.h"
-#include "client/http/html_text.h"
+#include "client/http/request/content_headers.h"
+#include "client/http/request/html_text.h"
 #include "codecs/base/byte_size.h"
 #include "codecs/base/json_text.h"
 #include "codecs/base/printable_text.h"

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_format.h"
 
-#include "client/http/content_headers.h"
 #include "client/http/gateway.h"
+#include "client/http/request/content_headers.h"
 #include "client/quire/payload_reader.h"
 #include "codecs/base/status_macros.h"
 

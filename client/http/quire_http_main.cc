@@ -16,11 +16,11 @@
 #include "absl/strings/str_cat.h"
 
 #include "client/http/access_log.h"
+#include "client/http/bodies/memory_budget.h"
 #include "client/http/gateway.h"
 #include "client/http/gateway_metrics.h"
 #include "client/http/gateway_settings.h"
 #include "client/http/http_daemon.h"
-#include "client/http/memory_budget.h"
 #include "client/quire/process_settings.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/program_main.h"
