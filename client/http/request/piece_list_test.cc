@@ -35,7 +35,7 @@ TEST(PieceList, NamesTheMemberThatIsWrong) {
     const char* from;
     const char* to;
     const char* message;
-  } kChanges[] = {
+  } changes[] = {
       {"\"format\": 1,", "", "it has no \"format\""},
       {"\"format\": 1", "\"format\": 2", "\"format\" must be 1"},
       {"\"format\": 1", "\"format\": 1, \"x\": 1", "it has 5 members"},
@@ -59,7 +59,7 @@ TEST(PieceList, NamesTheMemberThatIsWrong) {
       {"{\"file\": \".head\", \"size_bytes\": 12}", "7", "must be an object"},
       {"]}", "]", "it is not JSON"}};
 
-  for (const auto& change : kChanges) {
+  for (const auto& change : changes) {
     const std::string text =
         absl::StrReplaceAll(kList, {{change.from, change.to}});
     ASSERT_NE(text, kList) << change.from;
