@@ -43,7 +43,7 @@ checkers=(
   python3-lz4 python3-yaml iproute2
   prometheus prometheus-alertmanager
   systemd python3-seccomp python3-pip python3-setuptools python3-wheel
-  curl wget nginx
+  curl wget nginx zstd xz-utils
 )
 
 # Not libhts-dev: it would replace libcurl4-openssl-dev, which prometheus-cpp-dev needs.

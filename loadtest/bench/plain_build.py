@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares a plain `quired build` with the best of its options.
 
-usage: plain_build.py [--smoke] [--grid] [--report] [--threads N] [--build DIR] COLLECTION...
+usage: plain_build.py [--smoke] [--grid] [--whole] [--report] [--threads N] [--build DIR] COLLECTION...
 
 COLLECTION is a directory (plain_collections.py makes some). Builds each plainly and with all choices off;
 with --grid also with {16, 32, 64 MiB within the rule} x {off, dedup, auto, full} x inflate {off, auto}; skips
-inflate off where it makes no difference with reorder off.
+inflate off where it makes no difference with reorder off. With --whole also compresses all files of a
+collection, in order of path, as one stream with zstd and xz, which have no random access.
 Prints a Markdown table of sizes in percent of the text and CPU seconds, and exits with 1 if a plain archive is
 more than 0.1 % above all off, or with --grid more than 3 % above the best, or CPU is above 1.3 times all off
 over their sum; --report only prints that.
@@ -35,6 +36,7 @@ PLAIN = ()
 OFF = ("--reorder", "off", "--inflate", "off", "--dictionary-size", "16MiB")
 # Limits above all off and above the best of the grid, and of CPU by all off.
 OFF_MARGIN, BEST_MARGIN, CPU_RATIO_MAX = 1.001, 1.03, 1.3
+WHOLE = {"zstd -19 --long": ("zstd", "-19", "--long=27", "-T1", "-q", "-c"), "xz -9e": ("xz", "-9e", "-T1", "-c")}
 
 
 def build(quired, collection, options, threads):
@@ -50,6 +52,13 @@ def build(quired, collection, options, threads):
         size = sum(path.stat().st_size for path in pathlib.Path(out).iterdir())
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return size, seconds, about["size_bytes"], about["choice"]
+
+
+def whole_size(collection, command):
+    """Returns the size of all files of the collection, compressed as one stream."""
+    names = subprocess.run(["find", collection, "-type", "f", "-print0"], check=True, capture_output=True).stdout
+    reading = "sort -z | xargs -0 cat | " + " ".join(command) + " | wc -c"
+    return int(subprocess.run(reading, shell=True, check=True, input=names, capture_output=True).stdout)
 
 
 def grid(text_size):
@@ -101,16 +110,17 @@ def best_of_grid(quired, collection, off, text, threads):
 
 def table(rows):
     """Markdown lines."""
+    whole = [name for name in WHOLE if all(name in row for row in rows)]
     total = [sum(row[name] for row in rows) for name in ("plain_seconds", "off_seconds")]
     lines = [[row["name"], f"{row['text'] / 1e6:.1f}", *(f"{row[name] / row['text'] * 100:.3f}" for name in (
-        "plain", "off", "best")), f"{row['plain_seconds']:.1f}", f"{row['off_seconds']:.1f}",
+        "plain", "off", "best", *whole)), f"{row['plain_seconds']:.1f}", f"{row['off_seconds']:.1f}",
         f"{row['plain_seconds'] / max(row['off_seconds'], 1e-9):.2f}"] for row in rows]
-    return markdown(["collection", "MB", "plain %", "all off %", "best %", "CPU s", "all off", "ratio"],
-                    [*lines, ["sum", "", "", "", "", f"{total[0]:.1f}", f"{total[1]:.1f}",
+    return markdown(["collection", "MB", "plain %", "all off %", "best %", *(f"{name} %" for name in whole), "CPU s", "all off", "ratio"],
+                    [*lines, ["sum", *[""] * (4 + len(whole)), f"{total[0]:.1f}", f"{total[1]:.1f}",
                               f"{total[0] / max(total[1], 1e-9):.2f}"]])
 
 
-def compare(quired, collections, with_grid, threads):
+def compare(quired, collections, with_grid, with_whole, threads):
     """Returns a row for each."""
     rows = []
     for collection in collections:
@@ -119,7 +129,8 @@ def compare(quired, collections, with_grid, threads):
         print(f"{collection.name}: {choice}", file=sys.stderr, flush=True)
         best, options = best_of_grid(quired, collection, off, text, threads) if with_grid else (off, OFF)
         rows.append({"name": collection.name, "text": text, "plain": plain, "off": off, "best": best,
-                     "best_options": options, "plain_seconds": seconds, "off_seconds": off_seconds})
+                     "best_options": options, "plain_seconds": seconds, "off_seconds": off_seconds,
+                     **{name: whole_size(collection, command) for name, command in WHOLE.items() if with_whole}})
     return rows
 
 
@@ -142,6 +153,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--grid", action="store_true")
+    parser.add_argument("--whole", action="store_true")
     parser.add_argument("--report", action="store_true")
     parser.add_argument("--build", type=pathlib.Path, default=BUILD)
     parser.add_argument("--threads", type=int, default=2)
@@ -150,9 +162,9 @@ def main():
     quired = options.build / "bin" / "quired"
     if options.smoke:
         with tempfile.TemporaryDirectory(prefix="quire-plain-build-") as directory:
-            rows = compare(quired, make_small(pathlib.Path(directory)), True, 2)
+            rows = compare(quired, make_small(pathlib.Path(directory)), True, True, 2)
     else:
-        rows = compare(quired, options.collections, options.grid, options.threads)
+        rows = compare(quired, options.collections, options.grid, options.whole, options.threads)
     print("\n".join(table(rows)))
     failures = misses(rows, not options.smoke)
     for failure in failures:
