@@ -159,7 +159,7 @@ class BlockCodec {
   virtual TextRange DecodedRange(size_t raw_size, TextRange range) const;
 };
 
-// Which codec and level, as people write it: "zstd", "zstd:19"; and what else a
+// Codec and level, as people write it: "zstd", "zstd:19"; and what else a
 // codec is made with.
 struct CodecSpec {
   CodecId id = CodecId::kUnspecified;

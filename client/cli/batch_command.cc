@@ -159,7 +159,7 @@ class InputItems final : public ItemSource {
   bool at_end_ = false;
 };
 
-// Where answers go: one after the other to the output, or each to a file.
+// Writes answers one after the other to the output, or each to a file.
 class AnswerSink {
  public:
   explicit AnswerSink(CliRun& run) : run_(run) {}

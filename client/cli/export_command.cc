@@ -238,9 +238,9 @@ class ExportRun {
   bool is_damaged_ = false;
   uint64_t damaged_count_ = 0;
   uint64_t left_out_count_ = 0;
-  // Where the next document must begin.
+  // Offset at which the next document must begin.
   uint64_t next_offset_;
-  // That are written, left out, or before the first one.
+  // Documents written, left out, or before the first one.
   uint64_t document_count_;
 };
 

@@ -34,7 +34,7 @@ std::string DirectoryOf(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Where a chain of links leads; `path` itself if it is no link or leads
+// Returns the end of a chain of links; `path` itself if it is no link or leads
 // nowhere.
 std::string FollowLinks(const std::string& path) {
   struct stat info;

@@ -25,7 +25,7 @@ char* Chars(uint8_t* bytes) {
   return reinterpret_cast<char*>(bytes);
 }
 
-// Which of the library's compressors, and how it is set.
+// One of the library's compressors and its setting.
 struct Lz4Effort {
   bool is_high_compression = false;
   // The level of high compression, or the acceleration of the fast compressor.

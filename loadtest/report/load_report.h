@@ -19,8 +19,8 @@
 
 namespace quire {
 
-// Why a run ended. kSilence: the server sent nothing on any call for the limit
-// of one call (LoadOptions::deadline).
+// Reason why a run ended. kSilence: the server sent nothing on any call for the
+// limit of one call (LoadOptions::deadline).
 enum class LoadEnd { kRequests, kDuration, kInterrupt, kSilence };
 
 struct LoadReport {

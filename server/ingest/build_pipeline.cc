@@ -740,7 +740,7 @@ class ArchiveBuild {
   uint64_t text_bytes_ = 0;
   // 0 without a dictionary.
   uint64_t dictionary_size_bytes_max_ = 0;
-  // Why text is reordered or not, if that was decided.
+  // Reason why text is reordered or not, if that was decided.
   std::string order_reason_;
   // Last error of temporary files or tables, and the steps omitted for such
   // errors.
