@@ -299,13 +299,14 @@ class ArchiveBuild {
       SwapPrepared(other, *context);
       return absl::OkStatus();
     }
-    QUIRE_ASSIGN_OR_RETURN(const SizeEstimate reordered, Estimate(context));
+    QUIRE_ASSIGN_OR_RETURN(SizeEstimate reordered, Estimate(context));
     SwapPrepared(other, *context);
-    QUIRE_ASSIGN_OR_RETURN(const SizeEstimate in_order, Estimate(context));
+    QUIRE_ASSIGN_OR_RETURN(SizeEstimate in_order, Estimate(context));
+    SwapPrepared(other, *context);
+    QUIRE_ASSIGN_OR_RETURN(const bool is_smaller,
+                           IsSmaller(context, other, reordered, in_order));
     order_reason_ = TrialReason(reordered, in_order);
-    const bool is_smaller =
-        IsClearlySmaller(reordered, in_order, reorder_gain_min());
-    if (is_smaller) {
+    if (!is_smaller) {
       SwapPrepared(other, *context);
     }
     return has_dictionary && MayBeWorthMoving(context->dictionary.size(),
@@ -319,8 +320,7 @@ class ArchiveBuild {
   // Takes the order of kFull if that is smaller than `best`, the prepared one.
   absl::Status TryFullOrder(const std::string& path,
                             const std::shared_ptr<CodecContext>& context,
-                            const SizeEstimate& best,
-                            const SizeEstimate& in_order) {
+                            SizeEstimate best, const SizeEstimate& in_order) {
     PreparedText other = {.total_bytes = text_bytes_};
     SwapPrepared(other, *context);
     const absl::Status status =
@@ -330,13 +330,31 @@ class ArchiveBuild {
       SwapPrepared(other, *context);
       return Omit(status, "similar text not moved");
     }
-    QUIRE_ASSIGN_OR_RETURN(const SizeEstimate full, Estimate(context));
-    if (!IsClearlySmaller(full, best, reorder_gain_min())) {
+    QUIRE_ASSIGN_OR_RETURN(SizeEstimate full, Estimate(context));
+    QUIRE_ASSIGN_OR_RETURN(const bool is_smaller,
+                           IsSmaller(context, other, full, best));
+    if (!is_smaller) {
       SwapPrepared(other, *context);
       return absl::OkStatus();
     }
     order_reason_ = TrialReason(full, in_order);
     return absl::OkStatus();
+  }
+
+  // Returns true if the archive of the prepared text is clearly smaller than
+  // that of `other`. Where errors leave that open, renews both estimates from
+  // all blocks.
+  absl::StatusOr<bool> IsSmaller(const std::shared_ptr<CodecContext>& context,
+                                 PreparedText& other, SizeEstimate& prepared,
+                                 SizeEstimate& other_estimate) {
+    if (IsWithinError(prepared, other_estimate, reorder_gain_min())) {
+      QUIRE_ASSIGN_OR_RETURN(prepared, TryBlocks(context, TrialBlocks::kAll));
+      SwapPrepared(other, *context);
+      QUIRE_ASSIGN_OR_RETURN(other_estimate,
+                             TryBlocks(context, TrialBlocks::kAll));
+      SwapPrepared(other, *context);
+    }
+    return IsClearlySmaller(prepared, other_estimate, reorder_gain_min());
   }
 
   double reorder_gain_min() const {
@@ -431,12 +449,18 @@ class ArchiveBuild {
     if (dictionary_size_bytes_max_ > 0) {
       QUIRE_ASSIGN_OR_RETURN(context->dictionary, ChooseDictionary());
     }
+    return TryBlocks(context, TrialBlocks::kSome);
+  }
+
+  // The same with the dictionary of `context`.
+  absl::StatusOr<SizeEstimate> TryBlocks(
+      const std::shared_ptr<CodecContext>& context, TrialBlocks trial_blocks) {
     if (FindCodec(options_.archive.codec.id)->needs_symbol_table) {
       QUIRE_ASSIGN_OR_RETURN(context->symbol_table, ChooseSymbolTable());
     }
     const uint64_t total_bytes = *progress_.total_bytes;
     absl::StatusOr<SizeEstimate> estimate = EstimateSize(
-        options_, context, total_bytes,
+        options_, context, total_bytes, trial_blocks,
         [&](const std::function<absl::Status(ByteView)>& add) -> absl::Status {
           QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kTrial));
           return Feed(total_bytes, add);

@@ -107,9 +107,9 @@ class BlockTrial {
  public:
   static absl::StatusOr<std::unique_ptr<BlockTrial>> Create(
       const PayloadCodec& codec, uint32_t threads, uint64_t block_size_bytes,
-      uint64_t text_size_bytes) {
+      uint64_t text_size_bytes, uint64_t stride) {
     std::unique_ptr<BlockTrial> trial(
-        new BlockTrial(block_size_bytes, text_size_bytes));
+        new BlockTrial(block_size_bytes, text_size_bytes, stride));
     QUIRE_ASSIGN_OR_RETURN(
         trial->encoder_,
         ParallelEncoder::Create(
@@ -147,9 +147,10 @@ class BlockTrial {
     const double scale =
         static_cast<double>(text_size_) /
         static_cast<double>(std::max<uint64_t>(1, encoded_text_bytes_));
-    const double mean = sum_ / std::max(1.0, count);
+    // Neighbours are alike: their differences show how well one block stands
+    // for those that follow.
     const double variance =
-        std::max(0.0, sum_of_squares_ / std::max(1.0, count) - mean * mean);
+        sum_of_squared_differences_ / (2 * std::max(1.0, count - 1));
     // The population is finite: no error if all of it is encoded.
     const double left_out = stride_ == 1 ? 0 : 1 - 1 / scale;
     return SizeEstimate{
@@ -158,11 +159,11 @@ class BlockTrial {
   }
 
  private:
-  BlockTrial(uint64_t block_size_bytes, uint64_t text_size_bytes)
+  BlockTrial(uint64_t block_size_bytes, uint64_t text_size_bytes,
+             uint64_t stride)
       : block_size_(static_cast<size_t>(block_size_bytes)),
         text_size_(text_size_bytes),
-        stride_(std::clamp<uint64_t>(text_size_bytes / kTrialTextSizeBytes, 1,
-                                     kBlockStrideMax)) {}
+        stride_(stride) {}
 
   absl::Status Append(ByteView part) {
     if (filled_ == 0) {
@@ -182,10 +183,13 @@ class BlockTrial {
 
   void Count(ByteView raw, const Payload& payload) {
     const auto size = static_cast<double>(payload.bytes.size());
+    if (count_ > 0) {
+      sum_of_squared_differences_ += (size - last_size_) * (size - last_size_);
+    }
+    last_size_ = size;
     ++count_;
     encoded_text_bytes_ += raw.size();
     sum_ += size;
-    sum_of_squares_ += size * size;
   }
 
   const size_t block_size_;
@@ -199,7 +203,8 @@ class BlockTrial {
   uint64_t count_ = 0;
   uint64_t encoded_text_bytes_ = 0;
   double sum_ = 0;
-  double sum_of_squares_ = 0;
+  double last_size_ = 0;
+  double sum_of_squared_differences_ = 0;
   // Last: its sink uses the others.
   std::unique_ptr<ParallelEncoder> encoder_;
 };
@@ -285,17 +290,22 @@ double LayoutSizeBytes(const ReorderedText& text) {
 absl::StatusOr<SizeEstimate> EstimateSize(
     const BuildOptions& options,
     const std::shared_ptr<const CodecContext>& context,
-    uint64_t text_size_bytes, const TextPass& pass) {
+    uint64_t text_size_bytes, TrialBlocks trial_blocks, const TextPass& pass) {
   // On another thread, or in get() if none is available.
   std::future<absl::StatusOr<uint64_t>> dictionary = std::async(
       &CompressedDictionarySize, AsBytes(context->dictionary), options.cancel);
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<PayloadCodec> codec,
                          MakePayloadCodec(TrialCodec(options.archive.codec),
                                           context, CodecUse::kEncodeAndDecode));
-  QUIRE_ASSIGN_OR_RETURN(
-      const std::unique_ptr<BlockTrial> blocks,
-      BlockTrial::Create(*codec, options.threads,
-                         options.archive.block_size_bytes, text_size_bytes));
+  const uint64_t stride =
+      trial_blocks == TrialBlocks::kAll
+          ? 1
+          : std::clamp<uint64_t>(text_size_bytes / kTrialTextSizeBytes, 1,
+                                 kBlockStrideMax);
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<BlockTrial> blocks,
+                         BlockTrial::Create(*codec, options.threads,
+                                            options.archive.block_size_bytes,
+                                            text_size_bytes, stride));
   QUIRE_RETURN_IF_ERROR(
       pass([&](ByteView piece) { return blocks->Add(piece); }));
   QUIRE_ASSIGN_OR_RETURN(SizeEstimate estimate, blocks->Finish());
@@ -308,6 +318,13 @@ bool IsClearlySmaller(const SizeEstimate& changed, const SizeEstimate& plain,
                       double gain_min) {
   const double error = std::hypot(changed.error_bytes, plain.error_bytes);
   return changed.size_bytes + error <= plain.size_bytes * (1 - gain_min);
+}
+
+bool IsWithinError(const SizeEstimate& changed, const SizeEstimate& plain,
+                   double gain_min) {
+  const double error = std::hypot(changed.error_bytes, plain.error_bytes);
+  return std::abs(changed.size_bytes - plain.size_bytes * (1 - gain_min)) <
+         error;
 }
 
 }  // namespace quire

@@ -60,8 +60,10 @@ uint64_t RunMemoryBytes(const ReorderedText& text);
 // Returns the approximate size of all segments' layouts in the archive.
 double LayoutSizeBytes(const ReorderedText& text);
 
-// Text of which each block is encoded. Larger texts use every second, third or
-// fourth block.
+// Blocks that a trial encodes: of texts above kTrialTextSizeBytes every second,
+// third or fourth, or all.
+enum class TrialBlocks { kSome, kAll };
+
 inline constexpr uint64_t kTrialTextSizeBytes = uint64_t{32} << 20;
 
 struct SizeEstimate {
@@ -81,12 +83,16 @@ struct SizeEstimate {
 absl::StatusOr<SizeEstimate> EstimateSize(
     const BuildOptions& options,
     const std::shared_ptr<const CodecContext>& context,
-    uint64_t text_size_bytes, const TextPass& pass);
+    uint64_t text_size_bytes, TrialBlocks trial_blocks, const TextPass& pass);
 
 // True if an archive estimated as `changed` is smaller than one estimated as
 // `plain` by the part `gain_min`, and by the error of the difference.
 bool IsClearlySmaller(const SizeEstimate& changed, const SizeEstimate& plain,
                       double gain_min);
+
+// True if the errors leave open whether it is: a trial of all blocks has none.
+bool IsWithinError(const SizeEstimate& changed, const SizeEstimate& plain,
+                   double gain_min);
 
 }  // namespace quire
 
