@@ -296,6 +296,9 @@ int ExitCodeFor(const absl::Status& status) {
   if (status.ok() || IsClosedOutput(status)) {
     return kExitGood;
   }
+  if (ErrorReasonOf(status) == v1::ErrorReason_Name(v1::DOCUMENT_WITHDRAWN)) {
+    return kExitNotFoundOrDamaged;
+  }
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:

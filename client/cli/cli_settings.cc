@@ -230,7 +230,7 @@ void DefineExport(CLI::App& app, CliSettings& settings) {
   CLI::Option* tar = add(
       "--tar", ExportForm::kTar, settings.output, "FILE",
       "A tar (pax) of all documents, named by their ids, with their times; - "
-      "is standard output. Compressed if FILE ends in .gz");
+      "is standard output. Compressed if FILE ends in .gz or .tgz");
   CLI::Option* warc = add(
       "--warc", ExportForm::kWarc, settings.output, "FILE",
       "A WARC: records of a crawl as they were, other documents in records of "

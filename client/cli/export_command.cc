@@ -244,6 +244,21 @@ class ExportRun {
   uint64_t document_count_;
 };
 
+// Errors: InvalidArgument  the name is of another kind of file than an export.
+absl::StatusOr<bool> IsGzipName(absl::string_view name) {
+  for (const char* const other :
+       {".zst", ".xz", ".bz2", ".lz4", ".br", ".zip"}) {
+    if (absl::EndsWithIgnoreCase(name, other)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          name,
+          ": an export is compressed with gzip, if its name ends in .gz "
+          "or .tgz, or not at all; for others export to - and pipe it"));
+    }
+  }
+  return absl::EndsWithIgnoreCase(name, ".gz") ||
+         absl::EndsWithIgnoreCase(name, ".tgz");
+}
+
 absl::Status ExportAll(CliRun& run, const ExportScope& scope,
                        ExportFormat& format, ExportOutput output) {
   const uint64_t size_bytes =
@@ -337,7 +352,8 @@ absl::Status RunExport(CliRun& run) {
       settings.export_form == ExportForm::kTar
           ? MakeTarExport()
           : MakeWarcExport(scope.archive, absl::ToUnixMillis(absl::Now()));
-  ExportOutput output(run.output(), absl::EndsWith(settings.output, ".gz"));
+  QUIRE_ASSIGN_OR_RETURN(const bool is_gzip, IsGzipName(settings.output));
+  ExportOutput output(run.output(), is_gzip);
   QUIRE_RETURN_IF_ERROR(
       settings.payload || filter.is_set()
           ? ExportSelection(run, scope, filter, *format, output)

@@ -427,6 +427,14 @@ TEST_F(QuireTest, WritesAFileOnlyIfAllIsWell) {
 }
 
 // All text has come, so that only their number tells.
+TEST_F(QuireTest, AnExportOfAnotherKindOfFileIsRefused) {
+  const std::string path = directory_ + "/web.tar.zst";
+  const ProgramRun run = Run({"export", "web", "--tar", path});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.err, HasSubstr("if its name ends in .gz or .tgz"));
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
 TEST_F(QuireTest, AnExportWithoutTheLastEmptyDocumentsIsNotWhole) {
   server_->Reload({{"tail",
                     {.documents = {{.id = "a", .text = "text"},

@@ -46,7 +46,7 @@ absl::Status CheckSecretFiles(const ChannelSecurity& security,
 
     if (!allow_readable && !path.empty() && stat(path.c_str(), &info) == 0 &&
         S_ISREG(info.st_mode) && (info.st_mode & S_IROTH) != 0) {
-      return absl::PermissionDeniedError(
+      return absl::FailedPreconditionError(
           absl::StrCat(path,
                        ": can be read by all users, and a secret must not be: "
                        "chmod o-r, or --allow-readable-secrets"));

@@ -248,7 +248,7 @@ class ExportTest(unittest.TestCase):
         self.assertEqual(b"\0".join(found) + b"\0", self.quire("ls", "files", "-0")[0])
         self.assertIn(b"sub/", self.quire("ls", "files", "--delimiter", "/")[0].splitlines())
         message = self.quire("ls", "files", "--uuid", uuid[:-1], code=1)[1]
-        self.assertIn("archive_uuid: archive \"files\" does not have the contents", message)
+        self.assertIn("is none of its earlier ones; it may have been replaced", message)
 
     def test_batch_tells_of_ids_that_come_again(self):
         pages = self.directory / "pages-repeated"

@@ -790,7 +790,14 @@ absl::StatusOr<RepairReport> RepairArchive(const std::string& path,
   QUIRE_ASSIGN_OR_RETURN(Place target, OpenPlace(real_path));
   places.push_back(std::move(target));
   for (const std::string& copy : copies) {
+    if (std::filesystem::equivalent(real_path, copy, error)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          copy, ": is the archive to repair itself; give a copy of it"));
+    }
     QUIRE_ASSIGN_OR_RETURN(Place place, OpenPlace(copy));
+    if (absl::IsNotFound(place.manifest_status)) {
+      return place.manifest_status;
+    }
     places.push_back(std::move(place));
   }
   const Place* chosen = nullptr;

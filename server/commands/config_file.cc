@@ -3,11 +3,13 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -57,7 +59,10 @@ class ConfigReader {
     try {
       file = toml::parse_file(path_);
     } catch (const toml::parse_error& error) {
-      AddFault(error.source(), std::string(error.description()));
+      AddFault(error.source(),
+               absl::StrCat(std::string(error.description()),
+                            "; a value that is no plain number, true or false, "
+                            "as a size or a path, must be in quotes"));
       return std::move(faults_);
     }
     ReadTable(file, "");
@@ -134,8 +139,12 @@ class ConfigReader {
   void AddSetting(const std::string& name, const toml::node& node) {
     const CLI::Option* option = subcommand_.get_option_no_throw("--" + name);
     if (option == nullptr || name == "help" || name == "config") {
-      AddFault(node.source(),
-               absl::StrCat("unknown key ", QuotedText(name), Help()));
+      AddFault(
+          node.source(),
+          name == kArchivesTable
+              ? "archives must be a table: [archives], and NAME = \"PATH\" "
+                "on each line below it"
+              : absl::StrCat("unknown key ", QuotedText(name), Help()));
       return;
     }
     // Use its first name, whichever name the file has.
@@ -254,8 +263,16 @@ class ConfigReader {
   void CheckArchive(const std::string& value, const Setting& setting) {
     const std::string path = value.substr(PathBegin(value));
     if (checks_ == PathChecks::kAll && access(path.c_str(), R_OK) != 0) {
+      const int fault = errno;
+      const bool is_option =
+          PathBegin(value) > 0 &&
+          subcommand_.get_option_no_throw(
+              "--" + value.substr(0, PathBegin(value) - 1)) != nullptr;
       AddFault(setting.source,
-               absl::StrCat("archive ", QuotedText(path), " cannot be read"));
+               absl::StrCat(
+                   "archive ", QuotedText(path),
+                   " cannot be read: ", std::generic_category().message(fault),
+                   is_option ? "; an option must stand above [archives]" : ""));
     }
   }
 

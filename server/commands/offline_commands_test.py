@@ -577,7 +577,6 @@ class OfflineCommandsTest(unittest.TestCase):
             (2, 'got "4/3"', ["verify", "--part", "4/3", "x.quire"]),
             (2, 'got "3"', ["verify", "--part", "3", "x.quire"]),
             (3, "missing", ["verify", "missing"]),
-            (1, "claims format version 0, expected 4; the file is damaged", ["verify", "v0"]),
             (3, "version 3, which a pre-release wrote: build the archive again", ["verify", "v3"]),
             (3, "use a newer program", ["verify", "v99"]),
             (3, "empty: is no archive", ["verify", "empty"]),
@@ -585,6 +584,12 @@ class OfflineCommandsTest(unittest.TestCase):
             (1, "cut.warc", ["inspect", "cut.warc"]),
             (2, "second", ["inspect", "x.quire", "second"]),
         ]
+        # Damage is printed to standard output.
+        damage = self.run_quired("verify", "v0")
+        self.assertEqual(damage.returncode, 1)
+        self.assertIn(b"claims format version 0, expected 4; the file is damaged", damage.stdout)
+        self.assertIn(b"quired salvage saves documents without it", damage.stdout)
+        self.assertEqual(damage.stderr, b"")
         for exit_code, message, arguments in cases:
             with self.subTest(arguments):
                 result = self.run_quired(*arguments)

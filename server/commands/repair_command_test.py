@@ -149,6 +149,11 @@ class RepairCommandTest(unittest.TestCase):
                 (2, b"--from", ["repair", "x.quire"]),
                 (1, b"none: cannot open", ["repair", "x.quire", "--from", "none"]),
                 (1, b"none", ["repair", "none", "--from", "x.quire"]),
+                (1, b"in: is no archive", ["repair", "x.quire", "--from", "in"]),
+                (1, b"x.quire/: is the archive to repair itself",
+                 ["repair", "x.quire", "--from", "x.quire/"]),
+                (2, b"--output must be a directory, or a FILE.tar, which is not compressed; got a.tar.gz",
+                 ["salvage", "x.quire", "-o", "a.tar.gz"]),
                 (2, b"--output", ["salvage", "x.quire"]),
                 (1, b"copy.quire: is there already", ["salvage", "x.quire", "-o", "copy.quire"]),
                 (1, b"none: cannot open", ["salvage", "none", "-o", "y"]),
@@ -158,6 +163,21 @@ class RepairCommandTest(unittest.TestCase):
                 self.assertEqual(result.returncode, code, result.stderr)
                 self.assertIn(message, result.stderr)
         self.assertFalse((self.directory / "y.partial").exists())
+        (self.directory / "x.quire/MANIFEST").unlink()
+        self.verify_prints(b"x.quire/MANIFEST: the file is missing, but segments are there; quired repair")
+
+    def test_files_that_this_user_may_not_read_are_not_damage(self):
+        if os.getuid() == 0:
+            self.skipTest("root may read all files")
+        next((self.directory / "x.quire").glob("segment-*")).chmod(0)
+        result = self.quired("verify", "x.quire")
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertIn(b"this user may not read all files", result.stderr)
+
+    def verify_prints(self, message):
+        result = self.quired("verify", "x.quire")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn(message, result.stdout)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <cstdint>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -149,7 +150,20 @@ class SalvagePrinter {
   const bool json_;
 };
 
+// A directory of such a name would be a surprise.
+bool IsPackedName(absl::string_view name) {
+  return absl::StrContains(name, ".tar.") || absl::EndsWith(name, ".tgz") ||
+         absl::EndsWith(name, ".zip");
+}
+
 int RunSalvage(const SalvageCommandOptions& options) {
+  if (IsPackedName(std::filesystem::path(options.output).filename().string())) {
+    return ReportUsage(
+        "salvage",
+        absl::StrCat("--output must be a directory, or a FILE.tar, which is "
+                     "not compressed; got ",
+                     options.output));
+  }
   auto output = absl::EndsWith(options.output, ".tar")
                     ? MakeSalvageTar(options.output)
                     : MakeSalvageDirectory(options.output);

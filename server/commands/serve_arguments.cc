@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/commands/serve_arguments.h"
 
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -11,6 +13,7 @@
 #include "codecs/base/byte_size.h"
 #include "codecs/base/number_range.h"
 #include "codecs/base/status_macros.h"
+#include "server/archive/format/archive_format.h"
 #include "server/commands/subcommand_support.h"
 #include "server/service/limits/available_memory.h"
 #include "server/storage/model/drive_presets.h"
@@ -321,6 +324,15 @@ absl::StatusOr<DirectoryArchives> FindDirectoryArchives(
     return absl::Status(
         found.status().code(),
         absl::StrCat("--archives-dir: ", found.status().message()));
+  }
+  const std::filesystem::path manifest =
+      std::filesystem::path(arguments.archives_directory) / kManifestFileName;
+  std::error_code error;
+  if (found->archives.empty() && std::filesystem::exists(manifest, error)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--archives-dir: ", arguments.archives_directory,
+                     ": is itself an archive; serve it by name, quired serve ",
+                     arguments.archives_directory));
   }
   return found;
 }

@@ -15,12 +15,14 @@
 namespace quire {
 namespace {
 
-// Returns the value, or null after adding a fault.
+// Returns the value, or null after adding a fault of `option`.
 template <typename T>
-std::unique_ptr<T> TakeOrNote(absl::StatusOr<std::unique_ptr<T>> result,
+std::unique_ptr<T> TakeOrNote(absl::string_view option,
+                              absl::StatusOr<std::unique_ptr<T>> result,
                               std::vector<absl::Status>& faults) {
   if (!result.ok()) {
-    faults.push_back(result.status());
+    faults.emplace_back(result.status().code(),
+                        absl::StrCat(option, ": ", result.status().message()));
     return nullptr;
   }
   return *std::move(result);
@@ -105,19 +107,20 @@ Groundwork LayGroundwork(const ServerOptions& options,
   }
   CheckAddresses(options, faults);
   if (!options.access_path.empty()) {
-    groundwork.access_control =
-        TakeOrNote(AccessControl::Open(options.access_path), faults);
+    groundwork.access_control = TakeOrNote(
+        "--access", AccessControl::Open(options.access_path), faults);
     if (groundwork.access_control != nullptr) {
       WarnOfAccess(options, *groundwork.access_control);
     }
   }
   if (!options.withdrawn_path.empty()) {
-    groundwork.withdrawals =
-        TakeOrNote(WithdrawalFile::Open(options.withdrawn_path), faults);
+    groundwork.withdrawals = TakeOrNote(
+        "--withdrawn", WithdrawalFile::Open(options.withdrawn_path), faults);
   }
   if (options.tls.is_set()) {
     groundwork.certificates =
-        TakeOrNote(TlsCertificates::Open(options.tls,
+        TakeOrNote("--tls-cert",
+                   TlsCertificates::Open(options.tls,
                                          // Others may have a token.
                                          options.access_path.empty()
                                              ? ClientCertificates::kRequired

@@ -263,6 +263,11 @@ class ServerImpl final : public Server {
         },
         broken));
     QUIRE_RETURN_IF_ERROR(LeaveOut(broken));
+    for (const LogLine& line : DescribeWithdrawals()) {
+      if (options_.say) {
+        options_.say(line.level, line.text);
+      }
+    }
     grpc::HealthCheckServiceInterface* health =
         grpc_server_->GetHealthCheckService();
     health->SetServingStatus(kServiceName, true);
@@ -297,8 +302,8 @@ class ServerImpl final : public Server {
           metrics_.ReloadEnded(ok);
           succeeded = succeeded && ok;
         });
-    std::move(archive_lines.begin(), archive_lines.end(),
-              std::back_inserter(lines));
+    std::ranges::move(archive_lines, std::back_inserter(lines));
+    std::ranges::move(DescribeWithdrawals(), std::back_inserter(lines));
     broken_count_ = static_cast<uint64_t>(
         std::count_if(changes.archives.begin(), changes.archives.end(),
                       [this](const ArchiveArgument& archive) {
@@ -411,6 +416,11 @@ class ServerImpl final : public Server {
   bool is_drain_ended() ABSL_LOCKS_EXCLUDED(drain_mutex_) {
     MutexLock lock(&drain_mutex_);
     return drain_ended_;
+  }
+
+  std::vector<LogLine> DescribeWithdrawals() const {
+    return withdrawals_ == nullptr ? std::vector<LogLine>()
+                                   : withdrawals_->Describe(*catalog_.Get());
   }
 
   // Reloads rules of access, certificate and access log; adds a line about each

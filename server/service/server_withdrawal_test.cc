@@ -25,8 +25,10 @@
 namespace quire {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 using ::testing::Not;
 
 struct Rule {
@@ -441,8 +443,18 @@ TEST_F(ServerWithdrawalTest, MatchesNewArchivesAndCountsTheirDocuments) {
   std::reverse(others.begin(), others.end());
   others[7].id = documents[3].id;
   WriteArchive(archive_path(), others);
-  EXPECT_THAT(Reload(), Contains(HasSubstr("replaced")));
+  EXPECT_THAT(Reload(), AllOf(Contains(HasSubstr("replaced")),
+                              Contains(HasSubstr(" by 3 rules"))));
   TryAll(Model(others, rules));
+  std::ofstream(rules_path()) << "dcs id x block\ndocs id none block\n";
+  EXPECT_THAT(
+      Reload(),
+      IsSupersetOf(std::vector<std::string>{
+          "withdrawn documents: 0 documents by 2 rules",
+          rules_path() + ": line 1 withdraws nothing: no archive has the "
+                         "name \"dcs\"",
+          rules_path() + ": line 2 withdraws nothing: no document of archive "
+                         "\"docs\" matches a rule"}));
   std::ofstream(rules_path()) << "docs\n";
   Reload();
   EXPECT_THAT(HttpGet(server().metrics_address(), "/metrics"),

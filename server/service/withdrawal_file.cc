@@ -87,6 +87,7 @@ absl::StatusOr<std::vector<WithdrawalLine>> ParseWithdrawals(
       return absl::InvalidArgumentError(
           absl::StrCat("line ", number, ": ", parsed.status().message()));
     }
+    parsed->number = number;
     lines.push_back(*std::move(parsed));
   }
   return lines;
@@ -140,23 +141,57 @@ absl::StatusOr<std::string> WithdrawalFile::Reload() {
   std::vector<std::pair<std::shared_ptr<const ServedArchive>,
                         std::shared_ptr<const WithdrawnDocuments>>>
       matched;
-  uint64_t document_count = 0;
   for (const std::weak_ptr<const ServedArchive>& published : published_) {
     std::shared_ptr<const ServedArchive> archive = published.lock();
     if (archive == nullptr) {
       continue;
     }
     QUIRE_ASSIGN_OR_RETURN(auto documents, Match(lines, *archive));
-    document_count += documents == nullptr ? 0 : documents->document_count();
     matched.emplace_back(std::move(archive), std::move(documents));
   }
   for (auto& [archive, documents] : matched) {
     archive->withdrawal->Set(std::move(documents));
   }
   lines_ = std::move(lines);
-  return absl::StrCat(
-      "withdrawn documents: ", FormatCounted(lines_.size(), "rule", "rules"),
-      ", ", FormatCounted(document_count, "document", "documents"));
+  return absl::StrCat("rules of withdrawal: taken up from ", path_);
+}
+
+std::vector<LogLine> WithdrawalFile::Describe(
+    const Catalog::ByName& archives) const {
+  MutexLock lock(&mutex_);
+  uint64_t document_count = 0;
+  for (const auto& [name, archive] : archives) {
+    const auto documents = archive->withdrawal->Get();
+    document_count += documents == nullptr ? 0 : documents->document_count();
+  }
+  std::vector<LogLine> said = {
+      {LogLevel::kInfo,
+       absl::StrCat("withdrawn documents: ",
+                    FormatCounted(document_count, "document", "documents"),
+                    " by ", FormatCounted(lines_.size(), "rule", "rules"))}};
+  for (const WithdrawalLine& line : lines_) {
+    if (said.size() > kWarningsMax) {
+      break;
+    }
+    bool matches_name = false;
+    bool has_documents = false;
+    for (const auto& [name, archive] : archives) {
+      const bool matches = MatchesGlob(line.archive_glob, name);
+      matches_name = matches_name || matches;
+      has_documents =
+          has_documents || (matches && archive->withdrawal->Get() != nullptr);
+    }
+    if (!has_documents) {
+      said.push_back(
+          {LogLevel::kWarning,
+           absl::StrCat(path_, ": line ", line.number, " withdraws nothing: ",
+                        matches_name ? "no document of archive "
+                                     : "no archive has the name ",
+                        QuotedText(line.archive_glob, 100),
+                        matches_name ? " matches a rule" : "")});
+    }
+  }
+  return said;
 }
 
 }  // namespace quire

@@ -12,6 +12,8 @@
 #ifndef QUIRE_SERVER_SERVICE_WITHDRAWAL_FILE_H_
 #define QUIRE_SERVER_SERVICE_WITHDRAWAL_FILE_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,6 +25,7 @@
 #include "absl/strings/string_view.h"
 
 #include "codecs/base/mutex.h"
+#include "server/service/base/log_line.h"
 #include "server/service/catalog/catalog.h"
 #include "server/service/catalog/withdrawn_documents.h"
 
@@ -30,6 +33,8 @@ namespace quire {
 
 // A line of the file.
 struct WithdrawalLine {
+  // From 1 on.
+  uint64_t number = 0;
   std::string archive_glob;
   WithdrawalRule rule;
 };
@@ -59,7 +64,16 @@ class WithdrawalFile {
   // Errors: as Open() and Publish().
   absl::StatusOr<std::string> Reload() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Returns what the rules in force withdraw of `archives`, and a warning for
+  // each line without effect that a typing error may explain: no archive has a
+  // name that it matches, or none of its archives has a withdrawn document. At
+  // most kWarningsMax warnings.
+  std::vector<LogLine> Describe(const Catalog::ByName& archives) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
+  static constexpr size_t kWarningsMax = 10;
+
   WithdrawalFile(std::string path, std::vector<WithdrawalLine> lines)
       : path_(std::move(path)), lines_(std::move(lines)) {}
 
@@ -70,7 +84,7 @@ class WithdrawalFile {
 
   const std::string path_;
   // Held while archives are matched and published.
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<WithdrawalLine> lines_ ABSL_GUARDED_BY(mutex_);
   // Expired ones are removed by Publish() and Reload().
   std::vector<std::weak_ptr<const ServedArchive>> published_

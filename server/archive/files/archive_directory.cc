@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -50,6 +52,19 @@ bool HasNewManifest(const std::string& path,
   return now.ok() && now->identity != *read;
 }
 
+// Segments without a MANIFEST are a damaged archive, or an interrupted build.
+bool HasSegments(const std::string& path) {
+  std::error_code error;
+  std::filesystem::directory_iterator file(path, error);
+  for (; !error && file != std::filesystem::directory_iterator();
+       file.increment(error)) {
+    if (IsSegmentFileName(file->path().filename().string())) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 absl::StatusOr<ArchiveDirectory> OpenDirectoryOnly(const std::string& path) {
@@ -72,6 +87,11 @@ absl::Status ReadManifest(ArchiveDirectory& directory, std::string* bytes) {
   absl::StatusOr<ReadableFile> opened =
       OpenReadableFile(directory.fd.get(), kManifestFileName, path);
   if (absl::IsNotFound(opened.status())) {
+    if (HasSegments(directory.path)) {
+      return InFile(path, Damaged("the file is missing, but segments are "
+                                  "there; quired repair takes it from a copy, "
+                                  "quired salvage saves documents without it"));
+    }
     return absl::NotFoundError(
         absl::StrCat(directory.path, ": is no archive: this directory has no ",
                      kManifestFileName));

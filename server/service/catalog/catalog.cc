@@ -19,6 +19,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 
+#include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/files/file_io.h"
 #include "server/service/base/service_error.h"
@@ -27,6 +28,7 @@ namespace quire {
 namespace {
 
 // Most archives are opened in less.
+constexpr size_t kUuidSizeShownMax = 40;
 constexpr absl::Duration kOpeningRetryDelay = absl::Milliseconds(500);
 
 uint64_t NextOpeningId() {
@@ -273,9 +275,10 @@ absl::StatusOr<ArchiveView> FindState(const Archive& archive,
   }
   return ServiceError(
       absl::StatusCode::kFailedPrecondition, v1::ARCHIVE_STATE_UNKNOWN,
-      absl::StrCat(field, ": archive \"", name,
-                   "\" does not have the contents that it names; it may have "
-                   "been replaced"),
+      absl::StrCat(field, ": archive \"", name, "\" has the uuid ",
+                   archive.info().uuid, ", and ",
+                   QuotedText(uuid, kUuidSizeShownMax),
+                   " is none of its earlier ones; it may have been replaced"),
       {{"archive", std::string(name)}});
 }
 
