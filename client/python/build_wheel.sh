@@ -7,7 +7,7 @@
 #
 # usage: client/python/build_wheel.sh DIRECTORY
 set -euo pipefail
-if (($# != 1)); then
+if (($# != 1)) || [[ "$1" == -* ]]; then
   echo "usage: client/python/build_wheel.sh DIRECTORY" >&2
   exit 2
 fi

@@ -47,9 +47,10 @@ constexpr std::array<std::pair<const char*, uint64_t>, 4> kBinaryUnits = {
     {{"TiB", kTiB}, {"GiB", kGiB}, {"MiB", kMiB}, {"KiB", kKiB}}};
 
 absl::Status Malformed(absl::string_view text) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "a size must be a number and a unit, like 64KiB, 16MiB or 1.5GiB, got ",
-      QuotedText(text)));
+  return absl::InvalidArgumentError(
+      absl::StrCat("a size must be a number of bytes, or one with a unit, like "
+                   "64KiB, 16MiB or 1.5GiB, got ",
+                   QuotedText(text)));
 }
 
 absl::Status TooLarge(absl::string_view text) {

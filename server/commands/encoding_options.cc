@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <iostream>
 #include <system_error>
@@ -23,6 +24,7 @@
 #include "codecs/payload/recipe.h"
 #include "codecs/rlz/dictionary_builder.h"
 #include "server/archive/files/file_io.h"
+#include "server/archive/format/archive_format.h"
 #include "server/ingest/build_choice.h"
 #include "server/ingest/text_migration.h"
 #include "server/storage/device/drive_kind.h"
@@ -379,9 +381,18 @@ absl::Status CheckOutput(const std::string& output, bool replace,
   }
   if (access(directory.c_str(), W_OK) != 0) {
     return absl::PermissionDeniedError(absl::StrCat(
-        directory, ": not writable by this user; choose another --output"));
+        directory, ": no archive can be put there: ",
+        std::generic_category().message(errno), "; choose another --output"));
   }
-  if (!replace && fs::exists(fs::symlink_status(output, error))) {
+  const fs::file_status there = fs::symlink_status(output, error);
+  if (fs::exists(there) &&
+      !fs::exists(fs::path(output) / kManifestFileName, error)) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        output,
+        ": is there already, and is no archive; move it away or choose "
+        "another --output"));
+  }
+  if (!replace && fs::exists(there)) {
     return absl::AlreadyExistsError(
         absl::StrCat(output, " exists; give ", replace_option,
                      " to replace it, or another path"));

@@ -508,8 +508,8 @@ class OfflineCommandsTest(unittest.TestCase):
             (2, "INPUT", good),
             (2, 'unknown option "--blok-size"', ["build", "--blok-size", "4KiB", "in"]),
             (2, 'unknown option "--blok-size"', [*good, "--blok-size", "4KiB", "in"]),
-            (2, '--block-size: a size must be a number and a unit, like 64KiB, 16MiB or '
-                '1.5GiB, got "big"', [*good, "--block-size", "big", "in"]),
+            (2, '--block-size: a size must be a number of bytes, or one with a unit, like 64KiB, 16MiB '
+                'or 1.5GiB, got "big"', [*good, "--block-size", "big", "in"]),
             (2, "--block-size must be a power of two from 4KiB to 1MiB, like 16KiB or 64KiB, "
                 "got 5000B", [*good, "--block-size", "5000", "in"]),
             (2, "power of two", [*good, "--block-size", "2MiB", "in"]),
@@ -567,8 +567,8 @@ class OfflineCommandsTest(unittest.TestCase):
             (2, "--output must be outside the archive", [*recompress, "x.quire/y.quire"]),
             (1, "is no archive", ["recompress", "empty", "-o", "y.quire", "--codec", "lz4"]),
             (1, "missing", ["recompress", "missing", "-o", "y.quire", "--codec", "lz4"]),
-            (1, "empty exists; give --replace", [*recompress, "empty"]),
-            (1, "not an archive", [*recompress, "empty", "--replace"]),
+            (1, "empty: is there already, and is no archive", [*recompress, "empty"]),
+            (1, "is no archive; move it away", [*recompress, "empty", "--replace"]),
             (1, "no such directory", [*recompress, "no/y.quire"]),
             (2, "ARCHIVE", ["verify"]),
             (2, '--threads: must be 1 to 1024, got "x"', ["verify", "--threads", "x", "x.quire"]),

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -217,6 +219,16 @@ int RunPlan(const PlanArguments& arguments) {
   absl::StatusOr<PlanOptions> options = CheckPlanOptions(arguments);
   if (!options.ok()) {
     return ReportUsage("plan", options.status().message());
+  }
+  // Before minutes of work.
+  for (const std::string* const report : {&arguments.json, &arguments.html}) {
+    const std::string directory =
+        std::filesystem::path(*report).parent_path().string();
+    if (!directory.empty() && access(directory.c_str(), W_OK) != 0) {
+      return ReportFailure(absl::UnavailableError(
+          absl::StrCat(*report, ": cannot be written to ", directory, ": ",
+                       std::generic_category().message(errno))));
+    }
   }
   const InterruptFlag interrupt;
   const absl::StatusOr<Plan> plan = ReadAndPlan(arguments, interrupt, *options);

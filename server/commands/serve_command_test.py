@@ -485,7 +485,7 @@ class ServeTest(unittest.TestCase):
                 ([self.archive, *here, "--metrics", "7421"], 2, "not an address for metrics"),
                 ([self.archive, *here, "--memory", "1MiB"], 1, "are needed"),
                 ([self.archive, *here, "--memory", "lots"], 2,
-                 '--memory: a size must be a number and a unit, like 64KiB, 16MiB or 1.5GiB, got "lots"'),
+                 '--memory: a size must be a number of bytes, or one with a unit, like 64KiB, 16MiB or 1.5GiB, got "lots"'),
                 ([self.archive, *here, "--engine", "magic"], 2, "magic"),
                 ([self.archive, "--config", self.directory / "none.toml"], 2, "none.toml"),
                 ([self.archive, "--config", bad], 2, "bad.toml:1: unknown key \"lisen\"; quired serve --help"),

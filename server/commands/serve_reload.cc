@@ -128,9 +128,10 @@ std::string ServeReload::WhyKept(
   return reason.empty()
              ? ""
              : absl::StrCat(reason, "; ",
-                            FormatCounted(count, "archive", "archives"),
-                            " from there stay open: mount it again and send "
-                            "SIGHUP, or set allow-fewer-archives to accept it");
+                            FormatCounted(count, "archive from there stays",
+                                          "archives from there stay"),
+                            " open: mount it again and send SIGHUP, or give "
+                            "--allow-fewer-archives to accept it");
 }
 
 void ServeReload::NameWhatNeedsARestart(const OptionValues& values,

@@ -28,7 +28,7 @@ DocumentWalk::DocumentWalk(std::span<const std::unique_ptr<Source>> sources,
 
 absl::Status DocumentWalk::CheckCancelled() const {
   if (options_.cancel != nullptr && options_.cancel->load()) {
-    return absl::CancelledError("the build was interrupted");
+    return absl::CancelledError("interrupted");
   }
   return absl::OkStatus();
 }
