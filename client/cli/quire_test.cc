@@ -440,8 +440,10 @@ TEST_F(QuireTest, AnExportWithoutTheLastEmptyDocumentsIsNotWhole) {
   server_->SetFaults(faults);
   const ProgramRun run = Run({"export", "tail", "--tar", path});
   EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.err, HasSubstr("document number 1 of 3"));
+  EXPECT_THAT(run.err, HasSubstr("did not list document number 1 of "));
   EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_THAT(Run({"export", "tail", "--output-dir", path}).err,
+              HasSubstr("did not list document number 1 of "));
 }
 
 TEST_F(QuireTest, AScanThatEndsEarlyKeepsWhatCame) {

@@ -206,8 +206,9 @@ struct ListOptions {
   // Lists documents whose id has this after `prefix` as their common prefixes.
   // 1 to 256 bytes; unset: lists all documents.
   std::optional<std::string> delimiter = {};
-  // Lists documents in the order of the archive, from this ordinal on. Excludes
-  // `prefix` and `delimiter`. Unset: by id, then ordinal.
+  // Lists documents in the order of the archive, from this ordinal on, without
+  // those that are withdrawn. Excludes `prefix` and `delimiter`. Unset: by id,
+  // then ordinal.
   std::optional<uint64_t> first_ordinal = {};
   // See ReadOptions. The pages of one listing are always of the same contents.
   std::optional<std::string> archive_uuid = {};
@@ -373,7 +374,7 @@ class DocumentLister {
   int next_document_ = 0;
   int next_prefix_ = 0;
   std::string last_prefix_;
-  // In a listing in archive order.
+  // In a listing in archive order: the least ordinal that may follow.
   uint64_t next_ordinal_ = 0;
   bool last_page_ = false;
   absl::Status status_;

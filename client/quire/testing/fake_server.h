@@ -27,6 +27,8 @@ struct FakeDocument {
   std::optional<int64_t> capture_time_ms = {};
   std::optional<std::string> media_type = {};
   std::optional<std::string> record_type = {};
+  // Lists omit it, reads of it are refused, and its text is zeros.
+  bool is_withdrawn = false;
 };
 
 struct FakeArchive {
