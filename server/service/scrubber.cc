@@ -24,6 +24,8 @@ constexpr size_t kStepBlocksMax = 128;
 constexpr absl::Duration kSaveInterval = absl::Minutes(1);
 // Time until a look for an archive that is due, and after a failed step.
 constexpr std::chrono::seconds kIdleTime{1};
+// Blocks that cannot be read and are named in the log, in each pass.
+constexpr uint64_t kNamedBlocksMax = 100;
 // The step's client: below the scheduler's fairness between clients.
 constexpr uint64_t kClientId = 0;
 
@@ -36,6 +38,12 @@ int64_t NowSeconds() {
 void DropPages(int fd, uint64_t offset, uint64_t size_bytes) {
   posix_fadvise(fd, static_cast<off_t>(offset), static_cast<off_t>(size_bytes),
                 POSIX_FADV_DONTNEED);
+}
+
+// True if the device failed, and may fail again. Otherwise the server lacks
+// memory, or stops.
+bool IsOfDevice(const absl::Status& status) {
+  return !absl::IsResourceExhausted(status) && !absl::IsCancelled(status);
 }
 
 uint64_t BlockCount(const Archive& archive) {
@@ -114,8 +122,17 @@ void Scrubber::Run() {
     pause = kIdleTime;
     if (archive != nullptr) {
       const auto start = std::chrono::steady_clock::now();
-      const Step step = NextStep(*archive->archive, progress.next_block);
-      const absl::StatusOr<uint64_t> damaged = Read(*archive, step);
+      Step step = NextStep(*archive->archive, progress.next_block);
+      const size_t block_count = step.blocks.size();
+      const absl::StatusOr<uint64_t> damaged = retry_at_.contains(archive->name)
+                                                   ? ReadSingly(*archive, step)
+                                                   : Read(*archive, step);
+      if (!damaged.ok() || step.blocks.size() < block_count) {
+        retry_at_[archive->name] = std::chrono::steady_clock::now() + kIdleTime;
+      } else {
+        retry_at_.erase(archive->name);
+      }
+      pause = std::chrono::nanoseconds(0);
       if (damaged.ok()) {
         progress.next_block += step.blocks.size();
         progress.damaged_count += *damaged;
@@ -134,6 +151,7 @@ std::shared_ptr<const ServedArchive> Scrubber::ChooseArchive(
     ScrubProgress& progress) {
   const std::shared_ptr<const Catalog::ByName> archives = catalog_.Get();
   const int64_t now_s = NowSeconds();
+  const auto now = std::chrono::steady_clock::now();
   MutexLock lock(&mutex_);
   std::shared_ptr<const ServedArchive> chosen;
   for (const auto& [name, served] : *archives) {
@@ -150,6 +168,10 @@ std::shared_ptr<const ServedArchive> Scrubber::ChooseArchive(
     const bool is_due =
         known.next_block > 0 || fresh_.contains(name) ||
         now_s - known.completed_at_s >= absl::ToInt64Seconds(options_.interval);
+    const auto retry = retry_at_.find(name);
+    if (retry != retry_at_.end() && now < retry->second) {
+      continue;
+    }
     // A pass that has begun is ended first.
     if (is_due && (chosen == nullptr || known.next_block > 0)) {
       chosen = served;
@@ -242,6 +264,53 @@ absl::StatusOr<uint64_t> Scrubber::Read(const ServedArchive& archive,
   return result;
 }
 
+absl::StatusOr<uint64_t> Scrubber::ReadSingly(const ServedArchive& archive,
+                                              Step& step) {
+  const auto start = std::chrono::steady_clock::now();
+  const Step all = std::exchange(step, {});
+  uint64_t damaged_count = 0;
+  for (const BlockAddress block : all.blocks) {
+    {
+      MutexLock lock(&mutex_);
+      if (stop_) {
+        return absl::CancelledError();
+      }
+    }
+    // A drive may try each bad sector for long.
+    if (damaged_count > 0 &&
+        std::chrono::steady_clock::now() - start > kIdleTime) {
+      break;
+    }
+    const uint64_t size_bytes = archive.archive->BlockExtent(block).size_bytes;
+    const absl::StatusOr<uint64_t> damaged =
+        Read(archive, {.blocks = {block}, .size_bytes = size_bytes});
+    step.blocks.push_back(block);
+    step.size_bytes += size_bytes;
+    if (damaged.ok()) {
+      damaged_count += *damaged;
+      continue;
+    }
+    if (!IsOfDevice(damaged.status())) {
+      return damaged.status();
+    }
+    ++damaged_count;
+    uint64_t& named_count = named_counts_[archive.name];
+    if (say_ && named_count < kNamedBlocksMax) {
+      ++named_count;
+      say_(LogLevel::kError,
+           absl::StrCat(
+               "archive ", archive.name, ": block ", block.block_index, " of ",
+               archive.archive->SegmentPath(block.segment_index),
+               " cannot be read twice and counts as damaged: ",
+               damaged.status().message(),
+               named_count < kNamedBlocksMax
+                   ? ""
+                   : "; further blocks are counted until the pass ends"));
+    }
+  }
+  return damaged_count;
+}
+
 void Scrubber::Finish(const ServedArchive& archive, const Step& step,
                       ScrubProgress progress) {
   std::string line;
@@ -256,6 +325,7 @@ void Scrubber::Finish(const ServedArchive& archive, const Step& step,
       line = absl::StrCat("archive ", archive.name, ": scrubbed: ",
                           FormatCounted(progress.last_damaged_count,
                                         "damaged block", "damaged blocks"));
+      named_counts_.erase(archive.name);
     }
     state_[archive.name] = std::move(progress);
   }

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // A server that scrubs its archives.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -36,11 +42,17 @@ class ServerScrubTest : public ServerTest {
   std::string state_path() const { return directory() + "/state"; }
 
   void Start(uint64_t rate_bytes_per_second = uint64_t{1} << 30) {
+    Start({.interval = absl::Hours(24),
+           .rate_bytes_per_second = rate_bytes_per_second},
+          {});
+  }
+
+  void Start(ScrubOptions scrub, const std::vector<ArchiveArgument>& archives) {
     ServerOptions options;
+    options.archives = archives;
     options.metrics_address = "127.0.0.1:0";
-    options.scrub = {.interval = absl::Hours(24),
-                     .state_directory = state_path(),
-                     .rate_bytes_per_second = rate_bytes_per_second};
+    scrub.state_directory = state_path();
+    options.scrub = std::move(scrub);
     options.report_damage = [this](const std::string& message) {
       MutexLock lock(&mutex_);
       damages_.push_back(message);
@@ -70,10 +82,15 @@ class ServerScrubTest : public ServerTest {
     while (true) {
       {
         MutexLock lock(&mutex_);
-        for (const std::string& line : lines_) {
+        for (size_t i = 0; i < lines_.size(); ++i) {
+          const std::string& line = lines_[i];
+          if (absl::StrContains(line, " cannot be read twice")) {
+            unreadable_.push_back(line);
+          }
           if (absl::StrContains(line, ": scrubbed: ")) {
-            const std::string found = line;
-            lines_.clear();
+            std::string found = line;
+            lines_.erase(lines_.begin(),
+                         lines_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
             return found;
           }
         }
@@ -110,6 +127,9 @@ class ServerScrubTest : public ServerTest {
   Mutex mutex_;
   std::vector<std::string> damages_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> lines_ ABSL_GUARDED_BY(mutex_);
+  // Lines about blocks that cannot be read, from before the last pass that
+  // WaitForPass() returned.
+  std::vector<std::string> unreadable_;
 };
 
 TEST_F(ServerScrubTest, ReadsEveryBlockOnceAndCachesNone) {
@@ -167,6 +187,46 @@ TEST_F(ServerScrubTest, ResumesWhereItWas) {
   EXPECT_EQ(progress.next_block, 0u);
   EXPECT_EQ(progress.last_damaged_count, 1u);
   EXPECT_GT(progress.completed_at_s, 1'600'000'000);
+}
+
+// Lets every read of a file of this process fail that is open now.
+void BreakFile(const std::string& path) {
+  const int unreadable = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  size_t count = 0;
+  for (int fd = 0; fd < 1024; ++fd) {
+    std::error_code error;
+    const std::string target =
+        std::filesystem::read_symlink(absl::StrCat("/proc/self/fd/", fd), error)
+            .string();
+    if (!error && target == std::filesystem::canonical(path).string()) {
+      dup3(unreadable, fd, O_CLOEXEC);
+      ++count;
+    }
+  }
+  close(unreadable);
+  EXPECT_GT(count, 0u) << path;
+}
+
+// The archive comes first by name, so that it would hold up the other one.
+TEST_F(ServerScrubTest, CountsUnreadableBlocksAndReadsTheOtherArchives) {
+  const std::string broken = directory() + "/broken";
+  WriteArchive(broken, documents_);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(broken));
+  const uint64_t block_count = archive->info().block_count;
+  Start({.interval = absl::Seconds(1)},
+        {{"broken", broken}, {"docs", archive_path()}});
+  BreakFile(archive->SegmentPath(0));
+  // Passes that began before may end without damage.
+  const std::string damaged = absl::StrCat(
+      "archive broken: scrubbed: ", block_count, " damaged blocks");
+  while (WaitForPass() != damaged) {
+  }
+  while (WaitForPass() != "archive docs: scrubbed: 0 damaged blocks") {
+  }
+  EXPECT_THAT(
+      unreadable_,
+      Contains(HasSubstr(absl::StrCat("archive broken: block 1 of ", broken,
+                                      "/segment-00000000 cannot be read"))));
 }
 
 // A server stops while the scrub waits for its rate.
