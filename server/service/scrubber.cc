@@ -50,6 +50,59 @@ uint64_t BlockCount(const Archive& archive) {
   return archive.info().block_count;
 }
 
+bool HasState(const Archive& archive, absl::string_view uuid) {
+  return std::ranges::any_of(
+      archive.info().history,
+      [uuid](const ArchiveState& state) { return state.uuid == uuid; });
+}
+
+// Notes the segment of the next block.
+void NotePosition(const Archive& archive, ScrubProgress& progress) {
+  progress.segment_number.reset();
+  progress.segment_next_block = 0;
+  if (progress.next_block == 0) {
+    return;
+  }
+  uint64_t first_block = 0;
+  for (uint32_t s = 0; s < archive.info().segment_count; ++s) {
+    const uint64_t end_block = first_block + archive.SegmentBlockCount(s);
+    if (progress.next_block < end_block) {
+      progress.segment_number = archive.SegmentNumber(s);
+      progress.segment_next_block = progress.next_block - first_block;
+      return;
+    }
+    first_block = end_block;
+  }
+}
+
+// Continues a pass in an archive that has grown. Its first segments are those
+// from before; the last ones may have been joined to one of a higher number,
+// which is read from its start.
+void GoOnInGrown(const Archive& archive, ScrubProgress& progress) {
+  progress.uuid = archive.info().uuid;
+  if (progress.next_block == 0) {
+    return;
+  }
+  progress.next_block = 0;
+  uint64_t first_block = 0;
+  for (uint32_t s = 0; s < archive.info().segment_count; ++s) {
+    const uint64_t block_count = archive.SegmentBlockCount(s);
+    const uint32_t number = archive.SegmentNumber(s);
+    if (!progress.segment_number.has_value() ||
+        number > *progress.segment_number) {
+      progress.next_block = first_block;
+      break;
+    }
+    if (number == *progress.segment_number) {
+      progress.next_block =
+          first_block + std::min(progress.segment_next_block, block_count);
+      break;
+    }
+    first_block += block_count;
+  }
+  NotePosition(archive, progress);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Scrubber>> Scrubber::Start(
@@ -160,9 +213,20 @@ std::shared_ptr<const ServedArchive> Scrubber::ChooseArchive(
         opening_ids_.try_emplace(name, served->opening_id);
     const bool has_new_files =
         std::exchange(source->second, served->opening_id) != served->opening_id;
-    // New files are due at once: they have not been read here.
-    if (has_new_files || known.uuid != served->archive->info().uuid) {
-      known = {.uuid = served->archive->info().uuid, .completed_at_s = now_s};
+    const Archive& archive = *served->archive;
+    // Appended segments are read in turn. The rest is not read again, and its
+    // damage stays known.
+    if (known.uuid != archive.info().uuid && HasState(archive, known.uuid)) {
+      const bool has_begun = known.next_block > 0;
+      GoOnInGrown(archive, known);
+      if (has_begun && known.next_block == 0) {
+        known.last_damaged_count = std::max(
+            known.last_damaged_count, std::exchange(known.damaged_count, 0));
+        fresh_.insert(name);
+      }
+    } else if (has_new_files || known.uuid != archive.info().uuid) {
+      // New files are due at once: they have not been read here.
+      known = {.uuid = archive.info().uuid, .completed_at_s = now_s};
       fresh_.insert(name);
     }
     const bool is_due =
@@ -327,6 +391,7 @@ void Scrubber::Finish(const ServedArchive& archive, const Step& step,
                                         "damaged block", "damaged blocks"));
       named_counts_.erase(archive.name);
     }
+    NotePosition(*archive.archive, progress);
     state_[archive.name] = std::move(progress);
   }
   if (say_ && !line.empty()) {
