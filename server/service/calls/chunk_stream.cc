@@ -94,6 +94,8 @@ class ChunkStream
   struct Task {
     FoundContents contents;
     ResolvedTarget target;
+    // Of the archive's rules of withdrawal, before the target was resolved.
+    uint64_t generation = 0;
     v1::WireEncoding encoding = v1::WIRE_ENCODING_IDENTITY;
     // Description of the requested document, for the first message.
     std::string description = {};
@@ -164,8 +166,21 @@ class ChunkStream
 
   bool Act() override {
     StartReads();
+    if (task_.target.document.has_value()) {
+      EndIfWithdrawn();
+    }
     StartWriteIfReady();
     return CancelReadsIfEnded();
+  }
+
+  // Neither chunks of the time before a withdrawal are sent, nor zeros.
+  void EndIfWithdrawn() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::Status status = CheckStillThere(*task_.contents.archive, task_.target,
+                                          task_.generation);
+    if (!status.ok()) {
+      MutexLock lock(&mutex_);
+      End(std::move(status));
+    }
   }
 
   void StartReads() ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -376,6 +391,7 @@ class ReadStreamCall : public ChunkStream {
     Task task;
     QUIRE_ASSIGN_OR_RETURN(task.contents,
                            booking_.access().FindContents(request));
+    task.generation = task.contents.archive->withdrawal->generation();
     QUIRE_ASSIGN_OR_RETURN(
         task.target,
         ResolveTarget({*task.contents.archive, task.contents.view}, request,

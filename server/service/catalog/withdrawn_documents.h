@@ -135,10 +135,18 @@ class WithdrawalInForce {
     MutexLock lock(&mutex_);
     documents_.swap(documents);
     is_set_.store(documents_ != nullptr, std::memory_order_release);
+    generation_.fetch_add(1, std::memory_order_release);
+  }
+
+  // Number of calls of Set(): what was found in one generation need not be
+  // looked up again.
+  uint64_t generation() const {
+    return generation_.load(std::memory_order_acquire);
   }
 
  private:
   std::atomic<bool> is_set_ = false;
+  std::atomic<uint64_t> generation_ = 0;
   mutable Mutex mutex_;
   std::shared_ptr<const WithdrawnDocuments> documents_ ABSL_GUARDED_BY(mutex_);
 };
