@@ -309,7 +309,9 @@ absl::Status DocumentLister::FetchPage() {
     last_page_ = true;
     return absl::OkStatus();
   }
-  if (page_.documents().empty() && page_.common_prefixes().empty()) {
+  // A page may be empty, but leads on.
+  if (page_.documents().empty() && page_.common_prefixes().empty() &&
+      page_.next_page_token() == request_.page_token()) {
     return absl::InternalError("the server's list of documents does not end");
   }
   request_.set_page_token(page_.next_page_token());

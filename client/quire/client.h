@@ -228,6 +228,7 @@ struct CommonPrefix {
 using ListEntry = std::variant<v1::Document, CommonPrefix>;
 
 struct ListPage {
+  // May be empty, also on other pages than the last.
   std::vector<ListEntry> entries;
   // For ListOptions; empty on the last page.
   std::string next_page_token;
