@@ -78,6 +78,10 @@ grpc::Status FakeServer::Service::GetSymbolTable(
   if (!entered.ok()) {
     return entered;
   }
+  if (Due(&FakeFaults::withheld_tables)) {
+    return FakeFailure(grpc::PERMISSION_DENIED, v1::DOCUMENT_WITHDRAWN,
+                       "withheld");
+  }
   if (!Due(&FakeFaults::missing_tables)) {
     for (const auto& [name, held] : archives()) {
       if (held.description.has_symbol_table_hash() &&

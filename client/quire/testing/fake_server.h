@@ -75,6 +75,8 @@ struct FakeFaults {
   int wrong_tables = 0;
   // Calls for symbol tables and dictionaries that fail with NotFound.
   int missing_tables = 0;
+  // Calls for them that fail because documents were withdrawn.
+  int withheld_tables = 0;
   // Documents at an archive's end that lists omit.
   size_t unlisted_documents = 0;
   // Changes encoded answers; their checksum is that of the result.

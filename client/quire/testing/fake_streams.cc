@@ -130,6 +130,10 @@ grpc::Status FakeServer::Service::GetDictionary(
   if (!entered.ok()) {
     return entered;
   }
+  if (Due(&FakeFaults::withheld_tables)) {
+    return FakeFailure(grpc::PERMISSION_DENIED, v1::DOCUMENT_WITHDRAWN,
+                       "withheld");
+  }
   if (Due(&FakeFaults::missing_tables)) {
     return NoDictionary();
   }
