@@ -516,6 +516,65 @@ TEST_F(ServerWithdrawalDuringCallsTest, AStreamOfAnotherDocumentGoesOn) {
   EXPECT_EQ(text == large_, true);
 }
 
+// Reads the first message of a scan in stored order, or all that follow a
+// token.
+class ServerWithdrawalScanTest : public ServerWithdrawalDuringCallsTest {
+ protected:
+  grpc::Status Scan(std::string& token, std::string* text = nullptr) {
+    v1::ScanRequest request;
+    request.set_archive("docs");
+    request.set_stored_order(true);
+    const bool is_first = token.empty();
+    if (!is_first) {
+      request.set_resume_token(token);
+    }
+    grpc::ClientContext context;
+    const auto stream = stub().Scan(&context, request);
+    v1::ScanResponse response;
+    while (stream->Read(&response)) {
+      token = response.resume_token();
+      if (text != nullptr) {
+        *text += response.data();
+      }
+      if (is_first) {
+        context.TryCancel();
+        break;
+      }
+    }
+    return stream->Finish();
+  }
+};
+
+TEST_F(ServerWithdrawalScanTest, ResumesInTheOrderOfTheToken) {
+  const std::vector<TestDocument> documents = MakeDocuments(300, 1);
+  WriteArchive(archive_path(), documents, "zstd", "", /*is_reordered=*/true);
+  WriteRules({});
+  ServerOptions options;
+  options.withdrawn_path = rules_path();
+  StartServer(options);
+  std::string stored_token;
+  Scan(stored_token);
+  ASSERT_NE(stored_token, "");
+  Withdraw({.value = documents[3].id, .is_block = true});
+  std::string token = stored_token;
+  const grpc::Status status = Scan(token);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(ReasonIn(status), "DOCUMENT_WITHDRAWN");
+  EXPECT_THAT(status.error_message(), HasSubstr("scan again"));
+  // While documents are withdrawn, such a scan is in logical order.
+  std::string logical_token;
+  std::string text;
+  Scan(logical_token, &text);
+  ASSERT_NE(logical_token, "");
+  WriteRules({});
+  Reload();
+  EXPECT_TRUE(Scan(logical_token, &text).ok());
+  const Model model(documents, {{.value = documents[3].id}});
+  EXPECT_EQ(text.size(), model.text().size());
+  token = stored_token;
+  EXPECT_TRUE(Scan(token).ok());
+}
+
 TEST_F(ServerWithdrawalDuringCallsTest, ItemsOfABatchAreRefused) {
   std::vector<TestDocument> documents;
   for (int i = 0; i < 50; ++i) {

@@ -54,6 +54,8 @@ struct FakeFaults {
   int messages_before_break = 1;
   // Streams that end early with OK after `messages_before_break`.
   int early_ends = 0;
+  // Scans with a resume token that fail, as documents were withdrawn.
+  int refused_resumes = 0;
   // Payloads with a checksum that is wrong by one bit.
   int wrong_checksums = 0;
   // Answers whose range starts one byte too late.
