@@ -71,6 +71,29 @@ absl::Status ArchiveReplaced(const CliRun& run) {
                    " was replaced by other contents; run the command again"));
 }
 
+absl::Status CheckWithdrawn(CliRun& run, uint64_t ordinal) {
+  DocumentKey key = DocumentKey::Ordinal(ordinal);
+  key.part = ByteSpan{};
+  const absl::Status status = run.Read(key).status();
+  if (status.ok()) {
+    return absl::DataLossError(absl::StrCat(
+        "the server did not list document number ", ordinal, " of ",
+        QuotedText(run.settings().archive),
+        ", which can be read; run the export again, as documents may have been "
+        "withdrawn or restored during it"));
+  }
+  return absl::IsNotFound(status) || IsWithdrawn(status) ? absl::OkStatus()
+                                                         : status;
+}
+
+std::string NoteOfWithdrawn(uint64_t count) {
+  return count == 0
+             ? ""
+             : absl::StrCat(
+                   "; ", FormatCounted(count, "document is", "documents are"),
+                   " withdrawn");
+}
+
 bool IsSameDocument(const v1::Document& a, const v1::Document& b) {
   return a.ordinal() == b.ordinal() && a.id() == b.id() &&
          a.range().offset() == b.range().offset() &&
@@ -85,7 +108,8 @@ DocumentListing::DocumentListing(CliRun& run, DocumentLister lister,
       filter_(filter),
       with_status_(options.with_status || filter.needs_status()),
       keep_going_(options.keep_going),
-      first_ordinal_(options.first_ordinal) {}
+      first_ordinal_(options.first_ordinal),
+      is_listed_(options.document_count) {}
 
 absl::StatusOr<std::optional<ListedDocument>> DocumentListing::Next() {
   for (;;) {
@@ -177,8 +201,24 @@ absl::StatusOr<std::optional<ListedDocument>> DocumentListing::Advance() {
       is_followed || occurrence_ > 0 || !IsReadById(listed.document);
   occurrence_ = is_followed ? occurrence_ + 1 : 0;
   ++listed_count_;
+  if (listed.document.ordinal() < is_listed_.size()) {
+    is_listed_[listed.document.ordinal()] = true;
+  }
   capture_count_ += IsCapture(listed.document) ? 1 : 0;
   return std::optional<ListedDocument>(std::move(listed));
+}
+
+UnlistedDocuments DocumentListing::FindUnlisted() const {
+  UnlistedDocuments unlisted;
+  bool was_listed = true;
+  for (uint64_t i = first_ordinal_; i < is_listed_.size(); ++i) {
+    if (!is_listed_[i]) {
+      ++unlisted.count;
+      unlisted.ordinal = was_listed ? i : unlisted.ordinal;
+    }
+    was_listed = is_listed_[i];
+  }
+  return unlisted;
 }
 
 BatchReader::Item DocumentListing::RequestPart(uint64_t tag, Entry& entry,

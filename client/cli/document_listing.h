@@ -10,6 +10,8 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -46,6 +48,16 @@ struct DocumentListingOptions {
   bool keep_going = true;
   // Leaves out documents with lower ordinals.
   uint64_t first_ordinal = 0;
+  // Documents of the archive, if those that are not listed are of interest: a
+  // bit is held for each.
+  uint64_t document_count = 0;
+};
+
+// Documents that a listing left out.
+struct UnlistedDocuments {
+  uint64_t count = 0;
+  // The first of the last ones that are neighbours.
+  uint64_t ordinal = 0;
 };
 
 // Reads statuses from the first KiB of each record, in batches: at most 1,024
@@ -69,6 +81,10 @@ class DocumentListing {
 
   // Documents listed so far, whether they pass or not.
   uint64_t listed_count() const { return listed_count_; }
+
+  // After the end: which of the documents from DocumentListingOptions::
+  // first_ordinal to `document_count` were not listed.
+  UnlistedDocuments FindUnlisted() const;
 
   // Responses and revisits among them.
   uint64_t capture_count() const { return capture_count_; }
@@ -109,6 +125,8 @@ class DocumentListing {
   uint64_t first_tag_ = 0;
   uint64_t entries_size_bytes_ = 0;
   uint64_t listed_count_ = 0;
+  // By ordinal.
+  std::vector<bool> is_listed_;
   uint64_t capture_count_ = 0;
 };
 
@@ -118,6 +136,14 @@ absl::Status NothingPassed(const CliRun& run, const DocumentFilter& filter,
 
 // Aborted: the archive of `run` was replaced.
 absl::Status ArchiveReplaced(const CliRun& run);
+
+// Checks that an unlisted document is withdrawn. Reads none of its text.
+// Errors: DataLoss  it can be read. Others as reads.
+absl::Status CheckWithdrawn(CliRun& run, uint64_t ordinal);
+
+// Returns the end of a note on an export: "; 2 documents are withdrawn", or
+// nothing if the count is 0.
+std::string NoteOfWithdrawn(uint64_t count);
 
 // True if both describe the same document of the same contents.
 bool IsSameDocument(const v1::Document& a, const v1::Document& b);

@@ -2,13 +2,15 @@
 //
 // quire export: an archive as a tar or WARC, by one scan for the bytes and a
 // listing in the same order for what they are; a page of that and a piece of
-// the scan are all that is held.
+// the scan are all that is held. Withdrawn documents are not listed, and the
+// scan has zeros in their place: these are skipped.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -17,10 +19,12 @@
 
 #include "client/cli/damaged_scan.h"
 #include "client/cli/document_filter.h"
+#include "client/cli/document_listing.h"
 #include "client/cli/export_format.h"
 #include "client/cli/export_selection.h"
 #include "client/cli/subcommands.h"
 #include "client/quire/archive_state.h"
+#include "client/quire/batch_reader.h"
 #include "client/quire/client_status.h"
 #include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
@@ -64,6 +68,8 @@ class ExportRun {
 
   uint64_t left_out_count() const { return left_out_count_; }
 
+  uint64_t withdrawn_count() const { return withdrawn_count_; }
+
  private:
   absl::Status WriteAll() {
     QUIRE_RETURN_IF_ERROR(BeginNext());
@@ -76,11 +82,17 @@ class ExportRun {
         [this](const LostText& lost) {
           return run_.settings().keep_going ? Lose(lost) : lost.status;
         }));
-    if (document_.has_value() || document_count_ != archive_.document_count()) {
+    if (document_.has_value() || skipped_size_bytes_ > 0 ||
+        document_count_ != archive_.document_count()) {
       return absl::DataLossError(
           absl::StrCat("the scan ended inside document number ",
                        document_count_, " of ", archive_.document_count()));
     }
+    // A listing that ends early has not withdrawn the rest.
+    if (last_withdrawn_.has_value()) {
+      QUIRE_RETURN_IF_ERROR(CheckWithdrawn(run_, *last_withdrawn_));
+    }
+    QUIRE_RETURN_IF_ERROR(CheckZeros());
     const std::string end = format_.End();
     QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(end)));
     return output_.EndMember();
@@ -88,6 +100,10 @@ class ExportRun {
 
   absl::Status Take(ByteView data) {
     while (!data.empty()) {
+      if (skipped_size_bytes_ > 0) {
+        QUIRE_RETURN_IF_ERROR(SkipWithdrawn(data));
+        continue;
+      }
       if (!document_.has_value()) {
         return absl::DataLossError(
             absl::StrCat("the scan has bytes behind the last document, number ",
@@ -101,6 +117,7 @@ class ExportRun {
             AsText(part)));
         QUIRE_RETURN_IF_ERROR(WriteText(part));
       }
+      ends_with_zeros_ = IsZeros(part);
       run_.progress().Add(part.size(), 0);
       data = data.subspan(part.size());
       QUIRE_RETURN_IF_ERROR(Pass(part.size()));
@@ -108,11 +125,66 @@ class ExportRun {
     return absl::OkStatus();
   }
 
+  // Removes text of withdrawn documents from the front of `data`.
+  absl::Status SkipWithdrawn(ByteView& data) {
+    const ByteView part = data.first(static_cast<size_t>(
+        std::min<uint64_t>(data.size(), skipped_size_bytes_)));
+    if (!IsZeros(part)) {
+      return absl::DataLossError(absl::StrCat(
+          "the scan has text of documents before number ", document_count_,
+          " that the server did not list; run the export again, "
+          "as documents may have been withdrawn or restored "
+          "during it"));
+    }
+    skipped_size_bytes_ -= part.size();
+    data = data.subspan(part.size());
+    run_.progress().Add(part.size(), 0);
+    return absl::OkStatus();
+  }
+
+  // Fails if a document that ends with zeros was withdrawn after it was listed.
+  absl::Status CheckZeros() {
+    if (ending_with_zeros_.empty()) {
+      return absl::OkStatus();
+    }
+    const std::unique_ptr<BatchReader> batch = run_.client().StartBatch(
+        archive_.name(), {.archive_uuid = archive_.uuid()});
+    std::vector<BatchReader::Item> items;
+    for (const uint64_t ordinal : ending_with_zeros_) {
+      DocumentKey key = DocumentKey::Ordinal(ordinal);
+      key.part = ByteSpan{};
+      items.push_back({.tag = ordinal, .target = std::move(key)});
+    }
+    batch->AddAll(std::move(items));
+    batch->CloseAdds();
+    while (const std::optional<BatchAnswer> answer = batch->Next()) {
+      const absl::Status& status = answer->result.status();
+      if (absl::IsNotFound(status) || IsWithdrawn(status)) {
+        return absl::AbortedError(
+            absl::StrCat("document number ", answer->tag,
+                         " was withdrawn during the export; run it again"));
+      }
+      QUIRE_RETURN_IF_ERROR(status);
+    }
+    return absl::OkStatus();
+  }
+
+  static bool IsZeros(ByteView data) {
+    return std::all_of(data.begin(), data.end(),
+                       [](uint8_t byte) { return byte == 0; });
+  }
+
   // Leaves out the documents that the text is of. Of one whose beginning is
   // written already the text becomes zeros.
   absl::Status Lose(const LostText& lost) {
     uint64_t left = lost.size_bytes;
-    while (left > 0 && document_.has_value()) {
+    while (left > 0 && (skipped_size_bytes_ > 0 || document_.has_value())) {
+      if (skipped_size_bytes_ > 0) {
+        const uint64_t skipped = std::min(left, skipped_size_bytes_);
+        left -= skipped;
+        skipped_size_bytes_ -= skipped;
+        continue;
+      }
       const uint64_t size = std::min(left, rest_size_bytes_);
       if (!std::exchange(is_damaged_, true)) {
         Complain(lost.status);
@@ -179,6 +251,7 @@ class ExportRun {
   absl::Status BeginNext() {
     for (;;) {
       QUIRE_ASSIGN_OR_RETURN(document_, lister_.Next());
+      SkipUnlisted();
       if (!document_.has_value()) {
         return absl::OkStatus();
       }
@@ -205,8 +278,30 @@ class ExportRun {
     }
   }
 
+  // Notes the withdrawn documents between the last document and `document_`, or
+  // the archive's end.
+  void SkipUnlisted() {
+    const bool is_end = !document_.has_value();
+    const uint64_t ordinal =
+        is_end ? archive_.document_count() : document_->ordinal();
+    const uint64_t offset =
+        is_end ? archive_.size_bytes() : document_->range().offset();
+    if (ordinal <= document_count_ || offset < next_offset_ ||
+        offset > archive_.size_bytes()) {
+      return;
+    }
+    last_withdrawn_ = document_count_;
+    withdrawn_count_ += ordinal - document_count_;
+    skipped_size_bytes_ += offset - next_offset_;
+    document_count_ = ordinal;
+    next_offset_ = offset;
+  }
+
   absl::Status EndDocument() {
     ++document_count_;
+    if (std::exchange(ends_with_zeros_, false)) {
+      ending_with_zeros_.push_back(document_->ordinal());
+    }
     if (is_left_out()) {
       ++left_out_count_;
       return absl::OkStatus();
@@ -240,8 +335,17 @@ class ExportRun {
   uint64_t left_out_count_ = 0;
   // Offset at which the next document must begin.
   uint64_t next_offset_;
-  // Documents written, left out, or before the first one.
+  // Documents written, left out, withdrawn, or before the first one.
   uint64_t document_count_;
+  uint64_t withdrawn_count_ = 0;
+  // The first of the last withdrawn ones that are neighbours.
+  std::optional<uint64_t> last_withdrawn_;
+  // Text of withdrawn documents that comes next.
+  uint64_t skipped_size_bytes_ = 0;
+  // The last part of the document's text is zeros.
+  bool ends_with_zeros_ = false;
+  // Their ordinals: they may have been withdrawn during the scan.
+  std::vector<uint64_t> ending_with_zeros_;
 };
 
 // Errors: InvalidArgument  the name is of another kind of file than an export.
@@ -279,11 +383,14 @@ absl::Status ExportAll(CliRun& run, const ExportScope& scope,
   const uint64_t left_out_count = export_run.left_out_count();
   run.Note(absl::StrCat(
       "exported ",
-      FormatCounted(document_count - left_out_count, "document", "documents"),
+      FormatCounted(
+          document_count - left_out_count - export_run.withdrawn_count(),
+          "document", "documents"),
       left_out_count == 0
           ? absl::StrCat(" of ", FormatByteSize(size_bytes))
           : absl::StrCat(", and left out ", FormatCount(left_out_count),
-                         " that cannot be read in full")));
+                         " that cannot be read in full"),
+      NoteOfWithdrawn(export_run.withdrawn_count())));
   return absl::OkStatus();
 }
 

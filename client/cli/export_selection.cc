@@ -34,10 +34,11 @@ constexpr uint64_t kListedSizeBytesMax = uint64_t{32} << 20;
 class ListedItems final : public ItemSource {
  public:
   ListedItems(CliRun& run, DocumentLister lister, const DocumentFilter& filter,
-              uint64_t first_ordinal)
+              const ExportScope& scope)
       : listing_(run, std::move(lister), filter,
                  {.keep_going = run.settings().keep_going,
-                  .first_ordinal = first_ordinal}) {}
+                  .first_ordinal = scope.since.document_count(),
+                  .document_count = scope.archive.document_count()}) {}
 
   bool at_end() const override { return at_end_; }
 
@@ -115,8 +116,7 @@ class SelectionRun {
  private:
   absl::Status RunAll(DocumentLister lister, bool ordered,
                       ExportTarget& target) {
-    ListedItems items(run_, std::move(lister), filter_,
-                      scope_.since.document_count());
+    ListedItems items(run_, std::move(lister), filter_, scope_);
     const ItemBatchOptions options{.payload = run_.settings().payload};
     AnswerOrder order(
         {.ordered = ordered},
@@ -132,15 +132,16 @@ class SelectionRun {
     if (run_.unreachable()) {
       return absl::UnavailableError("the export is not complete");
     }
-    // In the order of the archive, the listing begins after the earlier state.
-    const uint64_t unlisted_count = ordered ? scope_.since.document_count() : 0;
-    QUIRE_RETURN_IF_ERROR(
-        CheckWhole(unlisted_count + items.listing().listed_count()));
+    // A listing that ends early has not withdrawn the rest.
+    const UnlistedDocuments unlisted = items.listing().FindUnlisted();
+    if (unlisted.count > 0) {
+      QUIRE_RETURN_IF_ERROR(CheckWithdrawn(run_, unlisted.ordinal));
+    }
     if (items.count() == 0 && items.listing().listed_count() > 0) {
       return NothingPassed(run_, filter_, items.listing());
     }
     run_.KeepOutputDespiteComplaints();
-    NoteResult(items);
+    NoteResult(items, unlisted.count);
     return absl::OkStatus();
   }
 
@@ -163,22 +164,13 @@ class SelectionRun {
         !absl::IsFailedPrecondition(status) && !absl::IsAborted(status) &&
         !IsClosedOutput(status) && ExitCodeFor(status) != kExitUnreachable &&
         (run_.settings().keep_going || IsPayloadFault(status) ||
-         (run_.settings().payload && absl::IsNotFound(status)));
+         (run_.settings().payload &&
+          (absl::IsNotFound(status) || IsWithdrawn(status))));
     if (!is_of_item) {
       return status;
     }
     Complain(listed.document, status);
     return absl::OkStatus();
-  }
-
-  // Checks that the listing was complete. Its pages name one state of the
-  // archive.
-  absl::Status CheckWhole(uint64_t listed_count) const {
-    const uint64_t count = scope_.archive.document_count();
-    return listed_count == count ? absl::OkStatus()
-                                 : absl::DataLossError(absl::StrCat(
-                                       "the server listed ", listed_count,
-                                       " documents of ", count));
   }
 
   void Complain(const v1::Document& document, const absl::Status& status) {
@@ -191,7 +183,7 @@ class SelectionRun {
     }
   }
 
-  void NoteResult(const ListedItems& items) {
+  void NoteResult(const ListedItems& items, uint64_t withdrawn_count) {
     if (left_out_count_ > kNamedDocumentsMax && !run_.settings().verbose) {
       run_.Note(absl::StrCat("and ",
                              FormatCount(left_out_count_ - kNamedDocumentsMax),
@@ -205,7 +197,8 @@ class SelectionRun {
         left_out_count_ == 0
             ? ""
             : absl::StrCat(", and left out ", FormatCount(left_out_count_),
-                           " that cannot be read in full")));
+                           " that cannot be read in full"),
+        NoteOfWithdrawn(withdrawn_count)));
   }
 
   CliRun& run_;

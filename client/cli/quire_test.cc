@@ -448,8 +448,10 @@ TEST_F(QuireTest, AnExportWithoutTheLastEmptyDocumentsIsNotWhole) {
   server_->SetFaults(faults);
   const ProgramRun run = Run({"export", "tail", "--tar", path});
   EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.err, HasSubstr("document number 1 of 3"));
+  EXPECT_THAT(run.err, HasSubstr("did not list document number 1 of "));
   EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_THAT(Run({"export", "tail", "--output-dir", path}).err,
+              HasSubstr("did not list document number 1 of "));
 }
 
 TEST_F(QuireTest, AScanThatEndsEarlyKeepsWhatCame) {
@@ -497,6 +499,31 @@ TEST_F(QuireTest, AScanInStoredOrderIsWholeOrNotThere) {
   EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
   EXPECT_THAT(run.err, HasSubstr("what came is not kept"));
   EXPECT_THAT(run.err, HasSubstr("quire scan web > FILE"));
+}
+
+// Documents are withdrawn during the scan, or an append joins parts of the
+// archive.
+TEST_F(QuireTest, AScanStartsAgainIfItsOrderIsGone) {
+  const std::string path = directory_ + "/scan";
+  FakeFaults faults;
+  faults.broken_streams = 1;
+  faults.messages_before_break = 2;
+  faults.refused_resumes = 1;
+  int message_count = 0;
+  faults.edit_scan = [&message_count](v1::ScanResponse& message) {
+    // Places in the wrong order: the logical scan overwrites all of them.
+    if (message_count++ < 2) {
+      v1::ScanPlace& place = *message.add_places();
+      place.set_offset(5000 - message.range().offset());
+      place.set_size_bytes(static_cast<uint32_t>(message.range().size_bytes()));
+    }
+  };
+  server_->SetFaults(faults);
+  const ProgramRun run = Run({"scan", "web", "-o", path});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(FileText(path), web_text_);
+  EXPECT_GT(message_count, 3);
+  EXPECT_EQ(server_->CallCount("Scan"), 3);
 }
 
 TEST_F(QuireTest, ReportsDamage) {

@@ -362,6 +362,95 @@ absl::Status RunRange(CliRun& run) {
   return run.Print(span);
 }
 
+namespace {
+
+// Scans an archive to the output.
+class ScanOutput {
+ public:
+  explicit ScanOutput(CliRun& run) : run_(run) {}
+
+  absl::Status Run(const ScanOptions& options) {
+    next_offset_ = options.offset;
+    return ScanPastDamage(
+        run_.client(), run_.settings().archive, options,
+        [this](const ScanPiece& piece) { return Take(piece); },
+        [this](const LostText& found) {
+          lost_ = found;
+          return found.status;
+        });
+  }
+
+  // Bytes taken, of all runs together.
+  uint64_t taken_size_bytes() const { return taken_size_bytes_; }
+
+  // Text that could not be read and ended the last run.
+  const std::optional<LostText>& lost() const { return lost_; }
+
+  // In logical order: the end of what was written.
+  uint64_t next_offset() const { return next_offset_; }
+
+  // The output has text in another order.
+  bool has_holes() const { return has_holes_; }
+
+ private:
+  absl::Status Take(const ScanPiece& piece) {
+    for (const ScanPlace& place : piece.places) {
+      taken_size_bytes_ += place.data.size();
+      run_.progress().Add(place.data.size(), 0);
+      QUIRE_RETURN_IF_ERROR(run_.output().WriteAt(place.offset, place.data));
+    }
+    if (!piece.places.empty()) {
+      has_holes_ = true;
+      return absl::OkStatus();
+    }
+    taken_size_bytes_ += piece.data.size();
+    run_.progress().Add(piece.data.size(), 0);
+    QUIRE_RETURN_IF_ERROR(run_.WriteData(piece.data));
+    next_offset_ = piece.offset + piece.data.size();
+    return absl::OkStatus();
+  }
+
+  CliRun& run_;
+  uint64_t taken_size_bytes_ = 0;
+  std::optional<LostText> lost_;
+  uint64_t next_offset_ = 0;
+  bool has_holes_ = false;
+};
+
+// Says what is left to do after a scan that failed.
+void NoteRestOfScan(CliRun& run, const ScanOptions& options,
+                    const ScanOutput& output, const absl::Status& status) {
+  const std::string& archive = run.settings().archive;
+  uint64_t next_offset = output.next_offset();
+  if (output.lost().has_value()) {
+    const LostText& lost = *output.lost();
+    next_offset = lost.offset + lost.size_bytes;
+    run.Note(absl::StrCat(
+        "the ", FormatCounted(lost.size_bytes, "byte", "bytes"), " at offset ",
+        lost.offset, " cannot be read; the rest begins behind them"));
+  }
+  // There is no rest to continue with if the archive was replaced.
+  if (next_offset > options.offset && !IsOfOtherContents(status) &&
+      !output.has_holes()) {
+    std::string command =
+        absl::StrCat("quire scan ", archive, UuidOption(*options.archive_uuid),
+                     " --offset ", next_offset);
+    if (options.size_bytes.has_value()) {
+      absl::StrAppend(&command, " --length ",
+                      options.offset + *options.size_bytes - next_offset);
+    }
+    run.SetContinuation(std::move(command));
+  }
+  if (output.has_holes()) {
+    run.Note(absl::StrCat(
+        "what came is not kept, as this archive's text does not come in its "
+        "own order; quire scan ",
+        archive, " > FILE takes longer and keeps what it has"));
+  }
+}
+
+}  // namespace
+
 absl::Status RunScan(CliRun& run) {
   const CliSettings& settings = run.settings();
   if (settings.json) {
@@ -382,58 +471,26 @@ absl::Status RunScan(CliRun& run) {
   const uint64_t end = FindState(archive, *options.archive_uuid)
                            .value_or(v1::EarlierState())
                            .size_bytes();
-  run.progress().SetTotal(
-      options.size_bytes.value_or(end - std::min(options.offset, end)));
+  const uint64_t size_bytes =
+      options.size_bytes.value_or(end - std::min(options.offset, end));
+  run.progress().SetTotal(size_bytes);
   // Into a file that is written aside, its bytes may come in any order.
   options.stored_order = run.output().is_aside() && options.offset == 0 &&
                          !options.size_bytes.has_value();
-  uint64_t next_offset = options.offset;
-  bool has_holes = false;
-  std::optional<LostText> lost;
-  const absl::Status status = ScanPastDamage(
-      run.client(), settings.archive, options,
-      [&](const ScanPiece& piece) {
-        for (const ScanPlace& place : piece.places) {
-          run.progress().Add(place.data.size(), 0);
-          QUIRE_RETURN_IF_ERROR(run.output().WriteAt(place.offset, place.data));
-        }
-        if (!piece.places.empty()) {
-          has_holes = true;
-          return absl::OkStatus();
-        }
-        run.progress().Add(piece.data.size(), 0);
-        QUIRE_RETURN_IF_ERROR(run.WriteData(piece.data));
-        next_offset = piece.offset + piece.data.size();
-        return absl::OkStatus();
-      },
-      [&](const LostText& found) {
-        lost = found;
-        return found.status;
-      });
-  if (lost.has_value()) {
-    next_offset = lost->offset + lost->size_bytes;
-    run.Note(absl::StrCat(
-        "the ", FormatCounted(lost->size_bytes, "byte", "bytes"), " at offset ",
-        lost->offset, " cannot be read; the rest begins behind them"));
+  ScanOutput output(run);
+  absl::Status status = output.Run(options);
+  // The order may be gone while the contents are there: an append has joined
+  // parts of the archive, or documents were withdrawn. The logical order
+  // overwrites all that was written.
+  if (options.stored_order &&
+      (IsOfOtherContents(status) ||
+       (absl::IsFailedPrecondition(status) && IsWithdrawn(status)))) {
+    options.stored_order = false;
+    run.progress().SetTotal(output.taken_size_bytes() + size_bytes);
+    status = output.Run(options);
   }
-  // There is no rest to continue with if the archive was replaced.
-  if (!status.ok() && next_offset > options.offset &&
-      !IsOfOtherContents(status)) {
-    std::string command = absl::StrCat("quire scan ", settings.archive,
-                                       UuidOption(*options.archive_uuid),
-                                       " --offset ", next_offset);
-    if (options.size_bytes.has_value()) {
-      absl::StrAppend(&command, " --length ",
-                      options.offset + *options.size_bytes - next_offset);
-    }
-    run.SetContinuation(std::move(command));
-  }
-  if (!status.ok() && has_holes) {
-    run.Note(absl::StrCat(
-        "what came is not kept, as this archive's text does not come in its "
-        "own "
-        "order; quire scan ",
-        settings.archive, " > FILE takes longer and keeps what it has"));
+  if (!status.ok()) {
+    NoteRestOfScan(run, options, output, status);
   }
   return status;
 }

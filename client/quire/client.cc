@@ -272,12 +272,14 @@ absl::Status DocumentLister::CheckDocument(const v1::Document& document) {
         "the server listed a document with the delimiter, not its common "
         "prefix; does it know delimiters?");
   }
-  if (request_.has_first_ordinal() && document.ordinal() != next_ordinal_++) {
-    return absl::InternalError(
-        absl::StrCat("the server listed document number ", document.ordinal(),
-                     " where number ", next_ordinal_ - 1,
-                     " was next; does it know this kind of list?"));
+  // Withdrawn documents are not listed.
+  if (request_.has_first_ordinal() && document.ordinal() < next_ordinal_) {
+    return absl::InternalError(absl::StrCat(
+        "the server listed document number ", document.ordinal(),
+        " where number ", next_ordinal_,
+        " or a later one was next; does it know this kind of list?"));
   }
+  next_ordinal_ = document.ordinal() + 1;
   return absl::OkStatus();
 }
 
@@ -307,7 +309,9 @@ absl::Status DocumentLister::FetchPage() {
     last_page_ = true;
     return absl::OkStatus();
   }
-  if (page_.documents().empty() && page_.common_prefixes().empty()) {
+  // A page may be empty, but leads on.
+  if (page_.documents().empty() && page_.common_prefixes().empty() &&
+      page_.next_page_token() == request_.page_token()) {
     return absl::InternalError("the server's list of documents does not end");
   }
   request_.set_page_token(page_.next_page_token());

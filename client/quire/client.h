@@ -206,8 +206,9 @@ struct ListOptions {
   // Lists documents whose id has this after `prefix` as their common prefixes.
   // 1 to 256 bytes; unset: lists all documents.
   std::optional<std::string> delimiter = {};
-  // Lists documents in the order of the archive, from this ordinal on. Excludes
-  // `prefix` and `delimiter`. Unset: by id, then ordinal.
+  // Lists documents in the order of the archive, from this ordinal on, without
+  // those that are withdrawn. Excludes `prefix` and `delimiter`. Unset: by id,
+  // then ordinal.
   std::optional<uint64_t> first_ordinal = {};
   // See ReadOptions. The pages of one listing are always of the same contents.
   std::optional<std::string> archive_uuid = {};
@@ -227,6 +228,7 @@ struct CommonPrefix {
 using ListEntry = std::variant<v1::Document, CommonPrefix>;
 
 struct ListPage {
+  // May be empty, also on other pages than the last.
   std::vector<ListEntry> entries;
   // For ListOptions; empty on the last page.
   std::string next_page_token;
@@ -290,7 +292,8 @@ class Client {
   // resumes with the last token, so that `sink` sees each byte once.
   // Errors: NotFound, OutOfRange, DataLoss, InvalidArgument,
   //   FailedPrecondition (also: the archive has other contents than the resume
-  //   token), and as above.
+  //   token; or, in stored order, no longer has this order (IsOfOtherContents())
+  //   or has withdrawn documents (IsWithdrawn()): scan again), and as above.
   absl::Status Scan(absl::string_view archive, const ScanOptions& options,
                     ScanSink sink);
 
@@ -373,7 +376,7 @@ class DocumentLister {
   int next_document_ = 0;
   int next_prefix_ = 0;
   std::string last_prefix_;
-  // In a listing in archive order.
+  // In a listing in archive order: the least ordinal that may follow.
   uint64_t next_ordinal_ = 0;
   bool last_page_ = false;
   absl::Status status_;

@@ -212,23 +212,27 @@ TEST_P(EncodedTest, FollowsAnArchiveThatIsReplaced) {
 }
 
 TEST_P(EncodedTest, ReadsInIdentityWhatItsTableIsGoneOf) {
-  FakeFaults faults;
-  faults.missing_tables = -1;
-  server_->SetFaults(faults);
-  EXPECT_EQ(client_->Read("web", ByteSpan{3, 500})->data, text_.substr(3, 500));
-  std::string text;
-  QUIRE_EXPECT_OK(Stream(ByteSpan{17, 9999}, text));
-  EXPECT_EQ(text, text_.substr(17, 9999));
-  text.clear();
-  QUIRE_EXPECT_OK(Scan(text));
-  EXPECT_EQ(text, text_);
-  QUIRE_EXPECT_OK(
-      client_->ReadBatch("web", {ByteSpan{0, 10}}, [](BatchAnswer answer) {
-        EXPECT_THAT(answer.result, FailsWith(absl::StatusCode::kUnavailable,
-                                             HasSubstr("replaced")));
-        return absl::OkStatus();
-      }));
-  EXPECT_EQ(AnswerCount(encoding()), 0u);
+  for (int FakeFaults::*const fault :
+       {&FakeFaults::missing_tables, &FakeFaults::withheld_tables}) {
+    FakeFaults faults;
+    faults.*fault = -1;
+    server_->SetFaults(faults);
+    EXPECT_EQ(client_->Read("web", ByteSpan{3, 500})->data,
+              text_.substr(3, 500));
+    std::string text;
+    QUIRE_EXPECT_OK(Stream(ByteSpan{17, 9999}, text));
+    EXPECT_EQ(text, text_.substr(17, 9999));
+    text.clear();
+    QUIRE_EXPECT_OK(Scan(text));
+    EXPECT_EQ(text, text_);
+    QUIRE_EXPECT_OK(
+        client_->ReadBatch("web", {ByteSpan{0, 10}}, [](BatchAnswer answer) {
+          EXPECT_THAT(answer.result, FailsWith(absl::StatusCode::kUnavailable,
+                                               HasSubstr("replaced")));
+          return absl::OkStatus();
+        }));
+    EXPECT_EQ(AnswerCount(encoding()), 0u);
+  }
 }
 
 TEST_P(EncodedTest, RefusesTablesThatAreNotWhatTheyAreCalled) {

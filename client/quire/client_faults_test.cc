@@ -242,6 +242,45 @@ TEST_F(ClientFaultsTest, ChecksCommonPrefixes) {
               is_internal);
 }
 
+TEST_F(ClientFaultsTest, ContinuesAfterEmptyPages) {
+  size_t page_count = 0;
+  FakeFaults faults;
+  faults.edit_list = [&page_count](v1::ListDocumentsResponse& page) {
+    if (page_count++ % 2 == 0) {
+      page.clear_documents();
+    }
+  };
+  server_->SetFaults(faults);
+  DocumentLister lister = client_->ListDocuments("web", {});
+  size_t count = 0;
+  while (true) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto document, lister.Next());
+    if (!document.has_value()) {
+      break;
+    }
+    ++count;
+  }
+  EXPECT_GT(count, 0u);
+  EXPECT_GT(page_count, 3u);
+  // Pages that do not lead on.
+  std::string token;
+  faults.edit_list = [&token](v1::ListDocumentsResponse& page) {
+    if (token.empty()) {
+      token = page.next_page_token();
+    } else {
+      page.clear_documents();
+      page.set_next_page_token(token);
+    }
+  };
+  server_->SetFaults(faults);
+  DocumentLister endless = client_->ListDocuments("web", {});
+  absl::Status status;
+  while (status.ok()) {
+    status = endless.Next().status();
+  }
+  EXPECT_THAT(status, HasCode(absl::StatusCode::kInternal));
+}
+
 // Gives a message places: its halves, the second one first.
 void AddPlaces(v1::ScanResponse& message) {
   const auto size = static_cast<uint32_t>(message.range().size_bytes());

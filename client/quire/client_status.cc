@@ -60,6 +60,10 @@ bool IsOfOtherContents(const absl::Status& status) {
          v1::ErrorReason_Name(v1::ARCHIVE_STATE_UNKNOWN);
 }
 
+bool IsWithdrawn(const absl::Status& status) {
+  return ErrorReasonOf(status) == v1::ErrorReason_Name(v1::DOCUMENT_WITHDRAWN);
+}
+
 std::optional<ErrorDetails> ErrorDetailsOf(const absl::Status& status) {
   const auto payload = status.GetPayload(UrlView());
   if (!payload.has_value()) {

@@ -40,6 +40,10 @@ std::string ErrorReasonOf(const absl::Status& status);
 // by a token (ARCHIVE_STATE_UNKNOWN): it was replaced. Thread-safe.
 bool IsOfOtherContents(const absl::Status& status);
 
+// True if the document is withdrawn, and the server says so
+// (DOCUMENT_WITHDRAWN). Thread-safe.
+bool IsWithdrawn(const absl::Status& status);
+
 // Returns the server's details in addition to code and message; nothing if
 // there are none. Thread-safe.
 std::optional<ErrorDetails> ErrorDetailsOf(const absl::Status& status);

@@ -405,6 +405,10 @@ void Archive::VisitMemoryParts(
   visit(this, own_bytes);
 }
 
+uint32_t Archive::SegmentNumber(uint32_t segment_index) const {
+  return segments_[segment_index].opened->description.number;
+}
+
 uint64_t Archive::OpenedSegmentId(uint32_t segment_index) const {
   return segments_[segment_index].opened->id;
 }

@@ -155,6 +155,11 @@ class Archive {
       absl::FunctionRef<void(const void* object, uint64_t bytes_max)> visit)
       const;
 
+  // Number of a segment in the names of its files. Unlike the index, it stays
+  // the same when the archive grows, and never names another segment.
+  // REQUIRES: segment_index < info().segment_count.
+  uint32_t SegmentNumber(uint32_t segment_index) const;
+
   // Number of a segment's opening, unique within this process: that of another
   // archive if the segment was taken from it.
   // REQUIRES: segment_index < info().segment_count.

@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/checksum.h"
+#include "codecs/base/endian.h"
 #include "server/archive/index/segment_layout.h"
 
 namespace quire {
@@ -59,6 +61,16 @@ bool StoredOrder::IsThere(const ArchiveView& view) {
           : view.size_bytes == archive.SegmentStart(count);
   return has_layout && ends_with_segment &&
          RunCountMax(archive) < std::numeric_limits<uint32_t>::max();
+}
+
+uint64_t StoredOrder::SegmentsId(const ArchiveView& view) {
+  const uint32_t count = SegmentCountOf(view);
+  std::vector<uint8_t> numbers(count * sizeof(uint32_t));
+  for (uint32_t i = 0; i < count; ++i) {
+    StoreLittleEndian(view.archive->SegmentNumber(i),
+                      numbers.data() + i * sizeof(uint32_t));
+  }
+  return Checksum64(numbers);
 }
 
 StoredOrder::StoredOrder(const ArchiveView& view)

@@ -53,6 +53,11 @@ class StoredOrder {
   // and the runs of each segment can be numbered with 32 bits.
   static bool IsThere(const ArchiveView& view);
 
+  // Returns a number for the segments of the view. Positions are of one number:
+  // an archive that has grown may have joined segments. Takes time in
+  // proportion to the number of segments.
+  static uint64_t SegmentsId(const ArchiveView& view);
+
   // Upper bound on its memory: 24 bytes per run of the largest segment while
   // that is begun, 8 later.
   static uint64_t MemoryBytes(const Archive& archive);

@@ -21,10 +21,20 @@
 namespace quire {
 namespace {
 
-constexpr absl::string_view kFirstLine = "quire-scrub 1";
+constexpr absl::string_view kFirstLine = "quire-scrub 2";
+constexpr absl::string_view kFirstLineOfVersion1 = "quire-scrub 1";
 constexpr char kFileName[] = "scrub";
 constexpr char kNewFileName[] = "scrub.new";
-constexpr size_t kFieldCount = 6;
+constexpr size_t kFieldCount = 8;
+constexpr size_t kFieldCountOfVersion1 = 6;
+constexpr absl::string_view kNoSegment = "-";
+
+bool ParsePosition(absl::string_view number, absl::string_view next_block,
+                   ScrubProgress& progress) {
+  return (number == kNoSegment ||
+          absl::SimpleAtoi(number, &progress.segment_number.emplace())) &&
+         absl::SimpleAtoi(next_block, &progress.segment_next_block);
+}
 
 }  // namespace
 
@@ -34,14 +44,21 @@ std::string EncodeScrubState(const ScrubState& state) {
     absl::StrAppend(&text, name, " ", progress.uuid, " ", progress.next_block,
                     " ", progress.damaged_count, " ",
                     progress.last_damaged_count, " ", progress.completed_at_s,
-                    "\n");
+                    " ");
+    if (progress.segment_number.has_value()) {
+      absl::StrAppend(&text, *progress.segment_number);
+    } else {
+      absl::StrAppend(&text, kNoSegment);
+    }
+    absl::StrAppend(&text, " ", progress.segment_next_block, "\n");
   }
   return text;
 }
 
 absl::StatusOr<ScrubState> ParseScrubState(absl::string_view text) {
   std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
-  if (lines.size() < 2 || lines.front() != kFirstLine ||
+  const bool is_version_1 = lines.front() == kFirstLineOfVersion1;
+  if (lines.size() < 2 || !(is_version_1 || lines.front() == kFirstLine) ||
       !lines.back().empty()) {
     return absl::DataLossError("is not a state of scrubbing, or truncated");
   }
@@ -49,11 +66,13 @@ absl::StatusOr<ScrubState> ParseScrubState(absl::string_view text) {
   for (size_t i = 1; i + 1 < lines.size(); ++i) {
     const std::vector<absl::string_view> fields = absl::StrSplit(lines[i], ' ');
     ScrubProgress progress;
-    if (fields.size() != kFieldCount || fields[0].empty() ||
+    if (fields.size() != (is_version_1 ? kFieldCountOfVersion1 : kFieldCount) ||
+        fields[0].empty() ||
         !absl::SimpleAtoi(fields[2], &progress.next_block) ||
         !absl::SimpleAtoi(fields[3], &progress.damaged_count) ||
         !absl::SimpleAtoi(fields[4], &progress.last_damaged_count) ||
-        !absl::SimpleAtoi(fields[5], &progress.completed_at_s)) {
+        !absl::SimpleAtoi(fields[5], &progress.completed_at_s) ||
+        (!is_version_1 && !ParsePosition(fields[6], fields[7], progress))) {
       return absl::DataLossError(
           absl::StrCat("line ", i + 1, " is not the state of an archive"));
     }

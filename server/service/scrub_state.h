@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -31,6 +32,11 @@ struct ScrubProgress {
   std::string uuid = {};
   // Blocks read in the current pass; 0 between passes.
   uint64_t next_block = 0;
+  // The segment of the next block, by Archive::SegmentNumber(), and the blocks
+  // of it that were read: the position if the archive grows, and its last
+  // segments are joined. Unset: not known, as between passes.
+  std::optional<uint32_t> segment_number = {};
+  uint64_t segment_next_block = 0;
   // Damaged blocks of the current pass so far, and of the last one.
   uint64_t damaged_count = 0;
   uint64_t last_damaged_count = 0;
@@ -49,6 +55,7 @@ inline constexpr uint64_t kScrubStateSizeBytesMax = uint64_t{64} << 20;
 
 std::string EncodeScrubState(const ScrubState& state);
 
+// Reads version 1, too, which lacks positions in segments.
 // `text` is untrusted. Errors: DataLoss  not the text of a state.
 absl::StatusOr<ScrubState> ParseScrubState(absl::string_view text);
 

@@ -24,6 +24,8 @@ constexpr size_t kStepBlocksMax = 128;
 constexpr absl::Duration kSaveInterval = absl::Minutes(1);
 // Time until a look for an archive that is due, and after a failed step.
 constexpr std::chrono::seconds kIdleTime{1};
+// Blocks that cannot be read and are named in the log, in each pass.
+constexpr uint64_t kNamedBlocksMax = 100;
 // The step's client: below the scheduler's fairness between clients.
 constexpr uint64_t kClientId = 0;
 
@@ -38,8 +40,67 @@ void DropPages(int fd, uint64_t offset, uint64_t size_bytes) {
                 POSIX_FADV_DONTNEED);
 }
 
+// True if the device failed, and may fail again. Otherwise the server lacks
+// memory, or stops.
+bool IsOfDevice(const absl::Status& status) {
+  return !absl::IsResourceExhausted(status) && !absl::IsCancelled(status);
+}
+
 uint64_t BlockCount(const Archive& archive) {
   return archive.info().block_count;
+}
+
+bool HasState(const Archive& archive, absl::string_view uuid) {
+  return std::ranges::any_of(
+      archive.info().history,
+      [uuid](const ArchiveState& state) { return state.uuid == uuid; });
+}
+
+// Notes the segment of the next block.
+void NotePosition(const Archive& archive, ScrubProgress& progress) {
+  progress.segment_number.reset();
+  progress.segment_next_block = 0;
+  if (progress.next_block == 0) {
+    return;
+  }
+  uint64_t first_block = 0;
+  for (uint32_t s = 0; s < archive.info().segment_count; ++s) {
+    const uint64_t end_block = first_block + archive.SegmentBlockCount(s);
+    if (progress.next_block < end_block) {
+      progress.segment_number = archive.SegmentNumber(s);
+      progress.segment_next_block = progress.next_block - first_block;
+      return;
+    }
+    first_block = end_block;
+  }
+}
+
+// Continues a pass in an archive that has grown. Its first segments are those
+// from before; the last ones may have been joined to one of a higher number,
+// which is read from its start.
+void GoOnInGrown(const Archive& archive, ScrubProgress& progress) {
+  progress.uuid = archive.info().uuid;
+  if (progress.next_block == 0) {
+    return;
+  }
+  progress.next_block = 0;
+  uint64_t first_block = 0;
+  for (uint32_t s = 0; s < archive.info().segment_count; ++s) {
+    const uint64_t block_count = archive.SegmentBlockCount(s);
+    const uint32_t number = archive.SegmentNumber(s);
+    if (!progress.segment_number.has_value() ||
+        number > *progress.segment_number) {
+      progress.next_block = first_block;
+      break;
+    }
+    if (number == *progress.segment_number) {
+      progress.next_block =
+          first_block + std::min(progress.segment_next_block, block_count);
+      break;
+    }
+    first_block += block_count;
+  }
+  NotePosition(archive, progress);
 }
 
 }  // namespace
@@ -114,8 +175,17 @@ void Scrubber::Run() {
     pause = kIdleTime;
     if (archive != nullptr) {
       const auto start = std::chrono::steady_clock::now();
-      const Step step = NextStep(*archive->archive, progress.next_block);
-      const absl::StatusOr<uint64_t> damaged = Read(*archive, step);
+      Step step = NextStep(*archive->archive, progress.next_block);
+      const size_t block_count = step.blocks.size();
+      const absl::StatusOr<uint64_t> damaged = retry_at_.contains(archive->name)
+                                                   ? ReadSingly(*archive, step)
+                                                   : Read(*archive, step);
+      if (!damaged.ok() || step.blocks.size() < block_count) {
+        retry_at_[archive->name] = std::chrono::steady_clock::now() + kIdleTime;
+      } else {
+        retry_at_.erase(archive->name);
+      }
+      pause = std::chrono::nanoseconds(0);
       if (damaged.ok()) {
         progress.next_block += step.blocks.size();
         progress.damaged_count += *damaged;
@@ -134,6 +204,7 @@ std::shared_ptr<const ServedArchive> Scrubber::ChooseArchive(
     ScrubProgress& progress) {
   const std::shared_ptr<const Catalog::ByName> archives = catalog_.Get();
   const int64_t now_s = NowSeconds();
+  const auto now = std::chrono::steady_clock::now();
   MutexLock lock(&mutex_);
   std::shared_ptr<const ServedArchive> chosen;
   for (const auto& [name, served] : *archives) {
@@ -142,14 +213,29 @@ std::shared_ptr<const ServedArchive> Scrubber::ChooseArchive(
         opening_ids_.try_emplace(name, served->opening_id);
     const bool has_new_files =
         std::exchange(source->second, served->opening_id) != served->opening_id;
-    // New files are due at once: they have not been read here.
-    if (has_new_files || known.uuid != served->archive->info().uuid) {
-      known = {.uuid = served->archive->info().uuid, .completed_at_s = now_s};
+    const Archive& archive = *served->archive;
+    // Appended segments are read in turn. The rest is not read again, and its
+    // damage stays known.
+    if (known.uuid != archive.info().uuid && HasState(archive, known.uuid)) {
+      const bool has_begun = known.next_block > 0;
+      GoOnInGrown(archive, known);
+      if (has_begun && known.next_block == 0) {
+        known.last_damaged_count = std::max(
+            known.last_damaged_count, std::exchange(known.damaged_count, 0));
+        fresh_.insert(name);
+      }
+    } else if (has_new_files || known.uuid != archive.info().uuid) {
+      // New files are due at once: they have not been read here.
+      known = {.uuid = archive.info().uuid, .completed_at_s = now_s};
       fresh_.insert(name);
     }
     const bool is_due =
         known.next_block > 0 || fresh_.contains(name) ||
         now_s - known.completed_at_s >= absl::ToInt64Seconds(options_.interval);
+    const auto retry = retry_at_.find(name);
+    if (retry != retry_at_.end() && now < retry->second) {
+      continue;
+    }
     // A pass that has begun is ended first.
     if (is_due && (chosen == nullptr || known.next_block > 0)) {
       chosen = served;
@@ -242,6 +328,53 @@ absl::StatusOr<uint64_t> Scrubber::Read(const ServedArchive& archive,
   return result;
 }
 
+absl::StatusOr<uint64_t> Scrubber::ReadSingly(const ServedArchive& archive,
+                                              Step& step) {
+  const auto start = std::chrono::steady_clock::now();
+  const Step all = std::exchange(step, {});
+  uint64_t damaged_count = 0;
+  for (const BlockAddress block : all.blocks) {
+    {
+      MutexLock lock(&mutex_);
+      if (stop_) {
+        return absl::CancelledError();
+      }
+    }
+    // A drive may try each bad sector for long.
+    if (damaged_count > 0 &&
+        std::chrono::steady_clock::now() - start > kIdleTime) {
+      break;
+    }
+    const uint64_t size_bytes = archive.archive->BlockExtent(block).size_bytes;
+    const absl::StatusOr<uint64_t> damaged =
+        Read(archive, {.blocks = {block}, .size_bytes = size_bytes});
+    step.blocks.push_back(block);
+    step.size_bytes += size_bytes;
+    if (damaged.ok()) {
+      damaged_count += *damaged;
+      continue;
+    }
+    if (!IsOfDevice(damaged.status())) {
+      return damaged.status();
+    }
+    ++damaged_count;
+    uint64_t& named_count = named_counts_[archive.name];
+    if (say_ && named_count < kNamedBlocksMax) {
+      ++named_count;
+      say_(LogLevel::kError,
+           absl::StrCat(
+               "archive ", archive.name, ": block ", block.block_index, " of ",
+               archive.archive->SegmentPath(block.segment_index),
+               " cannot be read twice and counts as damaged: ",
+               damaged.status().message(),
+               named_count < kNamedBlocksMax
+                   ? ""
+                   : "; further blocks are counted until the pass ends"));
+    }
+  }
+  return damaged_count;
+}
+
 void Scrubber::Finish(const ServedArchive& archive, const Step& step,
                       ScrubProgress progress) {
   std::string line;
@@ -256,7 +389,9 @@ void Scrubber::Finish(const ServedArchive& archive, const Step& step,
       line = absl::StrCat("archive ", archive.name, ": scrubbed: ",
                           FormatCounted(progress.last_damaged_count,
                                         "damaged block", "damaged blocks"));
+      named_counts_.erase(archive.name);
     }
+    NotePosition(*archive.archive, progress);
     state_[archive.name] = std::move(progress);
   }
   if (say_ && !line.empty()) {

@@ -33,7 +33,9 @@ namespace quire {
 // One archive at a time, block by block in file order, in reads of at most half
 // a MiB, in the store's class below scans: past the block cache, and past the
 // page cache, whose pages of these blocks it drops. Damaged blocks are reported
-// as those of reads are. Thread-safe.
+// as those of reads are. If the device fails, other archives have their turn;
+// then the blocks are read one at a time, and those that fail again count as
+// damaged. Thread-safe.
 class Scrubber {
  public:
   // Reads the state. `catalog` and `store` must outlive it; `say` may be empty.
@@ -70,6 +72,12 @@ class Scrubber {
   // Returns the number of damaged ones. Errors: not DataLoss; retry later.
   absl::StatusOr<uint64_t> Read(const ServedArchive& archive, const Step& step)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Reads a step again whose Read() failed. Blocks that cannot be read count as
+  // damaged, and are named in the log. Shortens the step to what was read, if
+  // the device takes long.
+  // Errors: ResourceExhausted, Cancelled  retry later.
+  absl::StatusOr<uint64_t> ReadSingly(const ServedArchive& archive, Step& step)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Counts a step; `progress` is the state after it.
   void Finish(const ServedArchive& archive, const Step& step,
               ScrubProgress progress) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -98,6 +106,11 @@ class Scrubber {
   std::map<std::string, uint64_t, std::less<>> opening_ids_
       ABSL_GUARDED_BY(mutex_);
   // Used by the thread only.
+  // Archives whose last step failed, and when to read it again.
+  std::map<std::string, std::chrono::steady_clock::time_point, std::less<>>
+      retry_at_;
+  // Blocks of the pass that the log names as unreadable.
+  std::map<std::string, uint64_t, std::less<>> named_counts_;
   absl::Time saved_at_ = absl::InfinitePast();
   bool said_unsaved_ = false;
   std::thread thread_;

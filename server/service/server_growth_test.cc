@@ -14,6 +14,7 @@
 #include "grpcpp/client_context.h"
 
 #include "codecs/base/status_matchers.h"
+#include "codecs/payload/payload_codec.h"
 #include "server/archive/archive_writer.h"
 #include "server/archive/files/archive_change.h"
 #include "server/service/testing/server_fixture.h"
@@ -39,11 +40,19 @@ class ServerGrowthTest : public ServerTest {
   // Appends a document to the archive. If it `is_reordered`, the second half of
   // its text is stored first.
   void Append(const std::string& id, const std::string& text,
-              bool is_reordered = false) {
+              bool is_reordered = false, bool joins = false) {
     auto change = ArchiveChange::Begin(archive_path());
     ASSERT_TRUE(change.ok()) << change.status();
     const auto writer = ArchiveWriter::Append(*std::move(change), "test");
     Write(id, text, is_reordered, *writer);
+    if (joins) {
+      const auto codec = MakePayloadCodec(ParseCodecSpec("copy").value(),
+                                          nullptr, CodecUse::kEncodeAndDecode);
+      const auto count =
+          writer->JoinSegments(**codec, uint64_t{1} << 30, nullptr);
+      ASSERT_TRUE(count.ok()) << count.status();
+      EXPECT_EQ(*count, 2u);
+    }
     QUIRE_ASSERT_OK(writer->Commit());
   }
 
@@ -194,6 +203,42 @@ TEST_F(ServerGrowthTest, ScansEndWhereTheyWouldHaveEnded) {
     EXPECT_EQ(ReasonIn(status), "MALFORMED_REQUEST");
     EXPECT_THAT(status.error_message(), HasSubstr("another state"));
   }
+}
+
+TEST_F(ServerGrowthTest, AScanInAnOrderThatIsGoneStartsAgain) {
+  WriteArchive(archive_path(), documents_, "copy", "", /*is_reordered=*/true);
+  Append("x", std::string(30000, 'x'));
+  StartServer();
+  const uint64_t size_bytes = Describe().size_bytes();
+  const std::string uuid = Describe().uuid();
+  v1::ScanRequest request;
+  request.set_stored_order(true);
+  std::string text;
+  uint64_t places = 0;
+  std::string token;
+  Scan(request, 1, text, places, token);
+  EXPECT_GT(places, 0u);
+  // The state of the token ends inside of the joined segment.
+  Append("y", std::string(30000, 'y'), /*is_reordered=*/false, /*joins=*/true);
+  EXPECT_THAT(Reload()[0], HasSubstr("has grown"));
+  const std::string old_token = token;
+  const grpc::Status status = Scan(request, 1, text, places, token);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(ReasonIn(status), "ARCHIVE_STATE_UNKNOWN");
+  EXPECT_THAT(status.error_message(), HasSubstr("scan again"));
+  // Without the token the order is logical.
+  request.set_archive_uuid(uuid);
+  text.clear();
+  token.clear();
+  places = 0;
+  EXPECT_TRUE(Scan(request, 1000, text, places, token).ok());
+  EXPECT_EQ(places, 0u);
+  EXPECT_EQ(text.size(), size_bytes);
+  // A request of logical order has never given such a token.
+  request.set_stored_order(false);
+  token = old_token;
+  EXPECT_EQ(ReasonIn(Scan(request, 1, text, places, token)),
+            "MALFORMED_REQUEST");
 }
 
 TEST_F(ServerGrowthTest, ListingsAreOfTheStateOfTheirFirstPage) {

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // A server that scrubs its archives.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -15,7 +21,10 @@
 #include "absl/time/time.h"
 
 #include "codecs/base/mutex.h"
+#include "codecs/payload/payload_codec.h"
 #include "server/archive/archive.h"
+#include "server/archive/archive_writer.h"
+#include "server/archive/files/archive_change.h"
 #include "server/service/scrub_state.h"
 #include "server/service/testing/server_fixture.h"
 
@@ -36,11 +45,17 @@ class ServerScrubTest : public ServerTest {
   std::string state_path() const { return directory() + "/state"; }
 
   void Start(uint64_t rate_bytes_per_second = uint64_t{1} << 30) {
+    Start({.interval = absl::Hours(24),
+           .rate_bytes_per_second = rate_bytes_per_second},
+          {});
+  }
+
+  void Start(ScrubOptions scrub, const std::vector<ArchiveArgument>& archives) {
     ServerOptions options;
+    options.archives = archives;
     options.metrics_address = "127.0.0.1:0";
-    options.scrub = {.interval = absl::Hours(24),
-                     .state_directory = state_path(),
-                     .rate_bytes_per_second = rate_bytes_per_second};
+    scrub.state_directory = state_path();
+    options.scrub = std::move(scrub);
     options.report_damage = [this](const std::string& message) {
       MutexLock lock(&mutex_);
       damages_.push_back(message);
@@ -70,10 +85,15 @@ class ServerScrubTest : public ServerTest {
     while (true) {
       {
         MutexLock lock(&mutex_);
-        for (const std::string& line : lines_) {
+        for (size_t i = 0; i < lines_.size(); ++i) {
+          const std::string& line = lines_[i];
+          if (absl::StrContains(line, " cannot be read twice")) {
+            unreadable_.push_back(line);
+          }
           if (absl::StrContains(line, ": scrubbed: ")) {
-            const std::string found = line;
-            lines_.clear();
+            std::string found = line;
+            lines_.erase(lines_.begin(),
+                         lines_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
             return found;
           }
         }
@@ -110,6 +130,9 @@ class ServerScrubTest : public ServerTest {
   Mutex mutex_;
   std::vector<std::string> damages_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> lines_ ABSL_GUARDED_BY(mutex_);
+  // Lines about blocks that cannot be read, from before the last pass that
+  // WaitForPass() returned.
+  std::vector<std::string> unreadable_;
 };
 
 TEST_F(ServerScrubTest, ReadsEveryBlockOnceAndCachesNone) {
@@ -167,6 +190,155 @@ TEST_F(ServerScrubTest, ResumesWhereItWas) {
   EXPECT_EQ(progress.next_block, 0u);
   EXPECT_EQ(progress.last_damaged_count, 1u);
   EXPECT_GT(progress.completed_at_s, 1'600'000'000);
+}
+
+// Lets every read of a file of this process fail that is open now.
+void BreakFile(const std::string& path) {
+  const int unreadable = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  size_t count = 0;
+  for (int fd = 0; fd < 1024; ++fd) {
+    std::error_code error;
+    const std::string target =
+        std::filesystem::read_symlink(absl::StrCat("/proc/self/fd/", fd), error)
+            .string();
+    if (!error && target == std::filesystem::canonical(path).string()) {
+      dup3(unreadable, fd, O_CLOEXEC);
+      ++count;
+    }
+  }
+  close(unreadable);
+  EXPECT_GT(count, 0u) << path;
+}
+
+// The archive comes first by name, so that it would hold up the other one.
+TEST_F(ServerScrubTest, CountsUnreadableBlocksAndReadsTheOtherArchives) {
+  const std::string broken = directory() + "/broken";
+  WriteArchive(broken, documents_);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(broken));
+  const uint64_t block_count = archive->info().block_count;
+  Start({.interval = absl::Seconds(1)},
+        {{"broken", broken}, {"docs", archive_path()}});
+  BreakFile(archive->SegmentPath(0));
+  // Passes that began before may end without damage.
+  const std::string damaged = absl::StrCat(
+      "archive broken: scrubbed: ", block_count, " damaged blocks");
+  while (WaitForPass() != damaged) {
+  }
+  while (WaitForPass() != "archive docs: scrubbed: 0 damaged blocks") {
+  }
+  EXPECT_THAT(
+      unreadable_,
+      Contains(HasSubstr(absl::StrCat("archive broken: block 1 of ", broken,
+                                      "/segment-00000000 cannot be read"))));
+}
+
+class ServerScrubGrowthTest : public ServerScrubTest {
+ protected:
+  // Appends a document in a segment of its own, of two blocks. If it `joins`,
+  // the small segments at the end become one of a higher number.
+  void Append(const std::string& id, bool joins = false) {
+    auto change = ArchiveChange::Begin(archive_path());
+    ASSERT_TRUE(change.ok()) << change.status();
+    const auto writer = ArchiveWriter::Append(*std::move(change), "test");
+    const std::string text(20000, 'n');
+    QUIRE_ASSERT_OK(writer->AddDocument({.id = id, .size_bytes = text.size()}));
+    const ByteView bytes = AsBytes(text);
+    QUIRE_ASSERT_OK(writer->AppendBlock(bytes.first(16384), {}));
+    QUIRE_ASSERT_OK(writer->AppendBlock(bytes.subspan(16384), {}));
+    if (joins) {
+      const auto codec = MakePayloadCodec(ParseCodecSpec("copy").value(),
+                                          nullptr, CodecUse::kEncodeAndDecode);
+      QUIRE_ASSERT_OK(codec);
+      const auto count =
+          writer->JoinSegments(**codec, uint64_t{1} << 30, nullptr);
+      QUIRE_ASSERT_OK(count);
+      EXPECT_EQ(*count, 2u);
+    }
+    QUIRE_ASSERT_OK(writer->Commit());
+  }
+
+  std::shared_ptr<const Archive> Open() {
+    auto archive = Archive::Open(archive_path());
+    EXPECT_THAT(archive, IsOk());
+    return *std::move(archive);
+  }
+
+  // Size of the blocks of a segment from one on.
+  static uint64_t SizeBytesFrom(const Archive& archive, BlockAddress block) {
+    uint64_t size_bytes = 0;
+    for (; block.block_index < archive.SegmentBlockCount(block.segment_index);
+         ++block.block_index) {
+      size_bytes += archive.BlockExtent(block).size_bytes;
+    }
+    return size_bytes;
+  }
+};
+
+TEST_F(ServerScrubGrowthTest, KeepsWhatItKnowsWhenAnArchiveGrows) {
+  const std::string other = directory() + "/other";
+  WriteArchive(other, MakeDocuments(3, 2));
+  Damage({0, 1});
+  Start({.interval = absl::Hours(24)},
+        {{"docs", archive_path()}, {"other", other}});
+  EXPECT_EQ(WaitForPass(), "archive docs: scrubbed: 1 damaged block");
+  EXPECT_EQ(WaitForPass(), "archive other: scrubbed: 0 damaged blocks");
+  const double completed_at_s =
+      Metric("quire_scrub_last_completed_timestamp_seconds");
+  const uint64_t size_bytes = BlocksSizeBytes();
+  Append("new");
+  WriteArchive(other, MakeDocuments(4, 3));
+  EXPECT_THAT(Reload(), Contains(HasSubstr("has grown")));
+  // The archive that has grown comes before this one.
+  EXPECT_EQ(WaitForPass(), "archive other: scrubbed: 0 damaged blocks");
+  EXPECT_EQ(Metric("quire_scrub_damaged_blocks"), 1);
+  EXPECT_EQ(Metric("quire_scrubbed_bytes_total"), size_bytes);
+  EXPECT_EQ(Metric("quire_scrub_last_completed_timestamp_seconds"),
+            completed_at_s);
+}
+
+TEST_F(ServerScrubGrowthTest, ContinuesAPassInTheSegmentsThatStayed) {
+  WriteArchive(archive_path(), documents_, "copy");
+  Append("second");
+  const std::shared_ptr<const Archive> before = Open();
+  const uint64_t first_count = before->SegmentBlockCount(0);
+  const ScrubProgress in_first = {.uuid = before->info().uuid,
+                                  .next_block = 3,
+                                  .segment_number = 0,
+                                  .segment_next_block = 3,
+                                  .damaged_count = 2,
+                                  .completed_at_s = 1000};
+  ScrubProgress in_second = in_first;
+  in_second.next_block = first_count + 1;
+  in_second.segment_number = 1;
+  in_second.segment_next_block = 1;
+  // Of a server of an earlier version.
+  ScrubProgress unknown = in_first;
+  unknown.segment_number.reset();
+  Append("third", /*joins=*/true);
+  const std::shared_ptr<const Archive> after = Open();
+  ASSERT_EQ(after->info().segment_count, 2u);
+  ASSERT_EQ(after->SegmentNumber(1), 3u);
+  const uint64_t joined_bytes = SizeBytesFrom(*after, {1, 0});
+
+  struct Case {
+    ScrubProgress progress;
+    uint64_t read_bytes;
+    uint64_t damaged_count;
+  };
+
+  const std::vector<Case> cases = {
+      {in_first, SizeBytesFrom(*after, {0, 3}) + joined_bytes, 2},
+      {in_second, joined_bytes, 2},
+      {unknown, SizeBytesFrom(*after, {0, 0}) + joined_bytes, 0}};
+  for (const Case& known : cases) {
+    QUIRE_ASSERT_OK(WriteScrubState(state_path(), {{"docs", known.progress}}));
+    Start();
+    EXPECT_EQ(WaitForPass(),
+              absl::StrCat("archive docs: scrubbed: ", known.damaged_count,
+                           " damaged blocks"));
+    EXPECT_EQ(Metric("quire_scrubbed_bytes_total"), known.read_bytes);
+    StopServer();
+  }
 }
 
 // A server stops while the scrub waits for its rate.

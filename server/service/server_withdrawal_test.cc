@@ -461,5 +461,174 @@ TEST_F(ServerWithdrawalTest, MatchesNewArchivesAndCountsTheirDocuments) {
               HasSubstr("quire_last_reload_succeeded 0"));
 }
 
+class ServerWithdrawalDuringCallsTest : public ServerWithdrawalTest {
+ protected:
+  void Start(const std::vector<TestDocument>& documents) {
+    WriteArchive(archive_path(), documents);
+    WriteRules({});
+    ServerOptions options;
+    options.withdrawn_path = rules_path();
+    StartServer(options);
+  }
+
+  void Withdraw(const Rule& rule) {
+    WriteRules({rule});
+    EXPECT_THAT(Reload(), Contains(HasSubstr("withdrawn documents: 2 rules")));
+  }
+
+  // Text without zeros that no buffer between server and client holds whole.
+  const std::string large_ = std::string(size_t{48} << 20, 'x');
+};
+
+TEST_F(ServerWithdrawalDuringCallsTest, AStreamOfADocumentEnds) {
+  Start({{.id = "other", .text = "text"}, {.id = "large", .text = large_}});
+  for (const bool by_id : {true, false}) {
+    const bool is_block = by_id;
+    v1::ReadRequest request;
+    request.set_archive("docs");
+    if (by_id) {
+      request.mutable_document()->set_id("large");
+    } else {
+      request.mutable_document()->set_ordinal(1);
+    }
+    grpc::ClientContext context;
+    const auto stream = stub().ReadStream(&context, request);
+    v1::ReadStreamResponse response;
+    ASSERT_TRUE(stream->Read(&response));
+    Withdraw({.value = "large", .is_block = is_block});
+    std::string text = response.data();
+    while (stream->Read(&response)) {
+      text += response.data();
+    }
+    ExpectCode(stream->Finish(),
+               {.code = is_block ? grpc::StatusCode::PERMISSION_DENIED
+                                 : grpc::StatusCode::NOT_FOUND});
+    EXPECT_LT(text.size(), large_.size());
+    EXPECT_EQ(text.find('\0'), std::string::npos);
+    WriteRules({});
+    Reload();
+  }
+}
+
+TEST_F(ServerWithdrawalDuringCallsTest, AStreamOfAnotherDocumentGoesOn) {
+  Start({{.id = "other", .text = "text"}, {.id = "large", .text = large_}});
+  v1::ReadRequest request;
+  request.set_archive("docs");
+  request.mutable_document()->set_id("large");
+  grpc::ClientContext context;
+  const auto stream = stub().ReadStream(&context, request);
+  v1::ReadStreamResponse response;
+  ASSERT_TRUE(stream->Read(&response));
+  Withdraw({.value = "other"});
+  std::string text = response.data();
+  while (stream->Read(&response)) {
+    text += response.data();
+  }
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_EQ(text == large_, true);
+}
+
+// Reads the first message of a scan in stored order, or all that follow a
+// token.
+class ServerWithdrawalScanTest : public ServerWithdrawalDuringCallsTest {
+ protected:
+  grpc::Status Scan(std::string& token, std::string* text = nullptr) {
+    v1::ScanRequest request;
+    request.set_archive("docs");
+    request.set_stored_order(true);
+    const bool is_first = token.empty();
+    if (!is_first) {
+      request.set_resume_token(token);
+    }
+    grpc::ClientContext context;
+    const auto stream = stub().Scan(&context, request);
+    v1::ScanResponse response;
+    while (stream->Read(&response)) {
+      token = response.resume_token();
+      if (text != nullptr) {
+        *text += response.data();
+      }
+      if (is_first) {
+        context.TryCancel();
+        break;
+      }
+    }
+    return stream->Finish();
+  }
+};
+
+TEST_F(ServerWithdrawalScanTest, ResumesInTheOrderOfTheToken) {
+  const std::vector<TestDocument> documents = MakeDocuments(300, 1);
+  WriteArchive(archive_path(), documents, "zstd", "", /*is_reordered=*/true);
+  WriteRules({});
+  ServerOptions options;
+  options.withdrawn_path = rules_path();
+  StartServer(options);
+  std::string stored_token;
+  Scan(stored_token);
+  ASSERT_NE(stored_token, "");
+  Withdraw({.value = documents[3].id, .is_block = true});
+  std::string token = stored_token;
+  const grpc::Status status = Scan(token);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(ReasonIn(status), "DOCUMENT_WITHDRAWN");
+  EXPECT_THAT(status.error_message(), HasSubstr("scan again"));
+  // While documents are withdrawn, such a scan is in logical order.
+  std::string logical_token;
+  std::string text;
+  Scan(logical_token, &text);
+  ASSERT_NE(logical_token, "");
+  WriteRules({});
+  Reload();
+  EXPECT_TRUE(Scan(logical_token, &text).ok());
+  const Model model(documents, {{.value = documents[3].id}});
+  EXPECT_EQ(text.size(), model.text().size());
+  token = stored_token;
+  EXPECT_TRUE(Scan(token).ok());
+}
+
+TEST_F(ServerWithdrawalDuringCallsTest, ItemsOfABatchAreRefused) {
+  std::vector<TestDocument> documents;
+  for (int i = 0; i < 50; ++i) {
+    documents.push_back({.id = absl::StrCat(i % 2 == 0 ? "in" : "out", i),
+                         .text = std::string(64 << 10, 'x')});
+  }
+  Start(documents);
+  grpc::ClientContext context;
+  const auto stream = stub().BatchRead(&context);
+  constexpr uint64_t kCount = 800;
+  v1::BatchReadRequest request;
+  request.set_archive("docs");
+  for (uint64_t tag = 0; tag < kCount; ++tag) {
+    v1::BatchItem& item = *request.add_items();
+    item.set_tag(tag);
+    item.mutable_document()->set_id(documents[tag % documents.size()].id);
+  }
+  ASSERT_TRUE(stream->Write(request));
+  stream->WritesDone();
+  v1::BatchReadResponse response;
+  ASSERT_TRUE(stream->Read(&response));
+  Withdraw({.is_prefix = true, .value = "out", .is_block = true});
+  uint64_t count = 0;
+  uint64_t refused_count = 0;
+  do {
+    for (const v1::BatchResult& result : response.results()) {
+      ++count;
+      const std::string& id = documents[result.tag() % documents.size()].id;
+      if (result.status().code() != 0) {
+        ++refused_count;
+        EXPECT_EQ(result.status().reason(), v1::DOCUMENT_WITHDRAWN);
+        EXPECT_EQ(id[0], 'o');
+        EXPECT_EQ(result.data(), "");
+      } else {
+        EXPECT_EQ(result.data() == documents[0].text, true) << id;
+      }
+    }
+  } while (stream->Read(&response));
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_EQ(count, kCount);
+  EXPECT_GT(refused_count, 0u);
+}
+
 }  // namespace
 }  // namespace quire

@@ -224,7 +224,8 @@ absl::StatusOr<absl::string_view> AnswerDecoder::DecodeStored(
 bool IsTableGone(const absl::Status& status) {
   const std::string reason = ErrorReasonOf(status);
   return reason == v1::ErrorReason_Name(v1::SYMBOL_TABLE_NOT_FOUND) ||
-         reason == v1::ErrorReason_Name(v1::DICTIONARY_NOT_FOUND);
+         reason == v1::ErrorReason_Name(v1::DICTIONARY_NOT_FOUND) ||
+         status.GetPayload(kTableWithheldPayloadUrl).has_value();
 }
 
 }  // namespace quire

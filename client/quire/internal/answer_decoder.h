@@ -84,7 +84,8 @@ class AnswerDecoder {
 };
 
 // True if `status` means that a table which an answer needs is gone: the
-// archive was replaced, and a new request helps. Thread-safe.
+// archive was replaced, or the server withholds the table since documents were
+// withdrawn. A new request helps. Thread-safe.
 bool IsTableGone(const absl::Status& status);
 
 }  // namespace quire

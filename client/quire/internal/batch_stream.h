@@ -291,7 +291,8 @@ class BatchReader::Stream {
     absl::StatusOr<ReadResult> answer = TakeAnswer(target, call_, result);
     if (IsTableGone(answer.status())) {
       return absl::UnavailableError(
-          "the archive was replaced while the batch was read; ask again");
+          "the archive was replaced, or documents of it withdrawn, while the "
+          "batch was read; ask again");
     }
     return answer;
   }

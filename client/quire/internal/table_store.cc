@@ -3,8 +3,10 @@
 
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 
+#include "client/quire/client_status.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
 #include "codecs/base/status_macros.h"
@@ -26,6 +28,16 @@ absl::Status CheckHash(const char* what, uint64_t hash,
                                             " than its hash is of"));
   }
   return absl::OkStatus();
+}
+
+// Marks the error of a table that the server withholds.
+absl::StatusOr<std::string> MarkIfWithheld(absl::StatusOr<std::string> table) {
+  if (!IsWithdrawn(table.status())) {
+    return table;
+  }
+  absl::Status status = table.status();
+  status.SetPayload(kTableWithheldPayloadUrl, absl::Cord("1"));
+  return status;
 }
 
 }  // namespace
@@ -82,9 +94,9 @@ absl::StatusOr<std::string> TableStore::GetSymbolTableBytes(uint64_t hash) {
   if (held.has_value()) {
     return *std::move(held);
   }
-  QUIRE_ASSIGN_OR_RETURN(
-      std::string bytes,
-      source_->FetchSymbolTable(hash, kSerialisedSymbolTableSizeMax));
+  QUIRE_ASSIGN_OR_RETURN(std::string bytes,
+                         MarkIfWithheld(source_->FetchSymbolTable(
+                             hash, kSerialisedSymbolTableSizeMax)));
   QUIRE_RETURN_IF_ERROR(CheckHash("symbol table", hash, bytes));
   fetched_size_bytes_ += bytes.size();
   directory_.Store(kSymbols, hash, bytes);
@@ -97,9 +109,9 @@ absl::StatusOr<std::string> TableStore::GetDictionaryBytes(uint64_t hash) {
   if (held.has_value()) {
     return *std::move(held);
   }
-  QUIRE_ASSIGN_OR_RETURN(
-      std::string bytes,
-      source_->FetchDictionary(hash, options_.dictionary_size_bytes_max));
+  QUIRE_ASSIGN_OR_RETURN(std::string bytes,
+                         MarkIfWithheld(source_->FetchDictionary(
+                             hash, options_.dictionary_size_bytes_max)));
   QUIRE_RETURN_IF_ERROR(CheckHash("dictionary", hash, bytes));
   fetched_size_bytes_ += bytes.size();
   directory_.Store(kDictionary, hash, bytes);

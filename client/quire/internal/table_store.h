@@ -17,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 #include "client/quire/internal/fetch_once.h"
 #include "client/quire/internal/table_directory.h"
@@ -27,6 +28,11 @@
 
 namespace quire {
 
+// Payload of the error of a table that the server withholds because documents
+// of an archive with it were withdrawn.
+inline constexpr absl::string_view kTableWithheldPayloadUrl =
+    "quire/table-withheld";
+
 // Source of missing tables; in a client, its server.
 class TableSource {
  public:
@@ -34,7 +40,9 @@ class TableSource {
 
   // Fetches the bytes with this hash; does not verify them. Fails if they are
   // longer than `size_bytes_max`.
-  // Errors: NotFound  no archive of the server uses the hash (any more).
+  // Errors: NotFound          no archive of the server uses the hash (any
+  // more).
+  //         PermissionDenied  withheld (IsWithdrawn()).
   virtual absl::StatusOr<std::string> FetchSymbolTable(
       uint64_t hash, size_t size_bytes_max) = 0;
   virtual absl::StatusOr<std::string> FetchDictionary(

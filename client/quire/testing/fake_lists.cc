@@ -78,6 +78,10 @@ grpc::Status FakeServer::Service::GetSymbolTable(
   if (!entered.ok()) {
     return entered;
   }
+  if (Due(&FakeFaults::withheld_tables)) {
+    return FakeFailure(grpc::PERMISSION_DENIED, v1::DOCUMENT_WITHDRAWN,
+                       "withheld");
+  }
   if (!Due(&FakeFaults::missing_tables)) {
     for (const auto& [name, held] : archives()) {
       if (held.description.has_symbol_table_hash() &&
@@ -114,7 +118,10 @@ grpc::Status FakeServer::Service::ListDocuments(
   }
   // The documents of each entry; those with a common prefix are one entry.
   std::vector<std::pair<std::string, const v1::Document*>> entries;
-  for (size_t i = 0; i < listed_count; ++i) {
+  for (size_t i = request->first_ordinal(); i < listed_count; ++i) {
+    if (held->withdrawn.count(i) != 0) {
+      continue;
+    }
     const v1::Document& document = held->documents[i];
     const std::string& id = document.id();
     const size_t prefix_size = request->prefix().size();
@@ -139,7 +146,7 @@ grpc::Status FakeServer::Service::ListDocuments(
         entries.begin(), entries.end(),
         [](const auto& a, const auto& b) { return a.first < b.first; });
   }
-  size_t next = std::min<size_t>(entries.size(), request->first_ordinal());
+  size_t next = 0;
   if (request->has_page_token()) {
     const std::vector<std::string> parts =
         absl::StrSplit(request->page_token(), '/');

@@ -27,6 +27,8 @@ struct FakeDocument {
   std::optional<int64_t> capture_time_ms = {};
   std::optional<std::string> media_type = {};
   std::optional<std::string> record_type = {};
+  // Lists omit it, reads of it are refused, and its text is zeros.
+  bool is_withdrawn = false;
 };
 
 struct FakeArchive {
@@ -52,6 +54,8 @@ struct FakeFaults {
   int messages_before_break = 1;
   // Streams that end early with OK after `messages_before_break`.
   int early_ends = 0;
+  // Scans with a resume token that fail, as documents were withdrawn.
+  int refused_resumes = 0;
   // Payloads with a checksum that is wrong by one bit.
   int wrong_checksums = 0;
   // Answers whose range starts one byte too late.
@@ -73,6 +77,8 @@ struct FakeFaults {
   int wrong_tables = 0;
   // Calls for symbol tables and dictionaries that fail with NotFound.
   int missing_tables = 0;
+  // Calls for them that fail because documents were withdrawn.
+  int withheld_tables = 0;
   // Documents at an archive's end that lists omit.
   size_t unlisted_documents = 0;
   // Changes encoded answers; their checksum is that of the result.

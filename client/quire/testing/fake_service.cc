@@ -97,8 +97,12 @@ void FakeServer::Service::Reload(
       if (fake.record_type.has_value()) {
         document.set_record_type(*fake.record_type);
       }
+      if (fake.is_withdrawn) {
+        held.withdrawn.insert(document.ordinal());
+      }
       held.documents.push_back(document);
-      held.text += fake.text;
+      held.text +=
+          fake.is_withdrawn ? std::string(fake.text.size(), '\0') : fake.text;
     }
     held.dictionary = archive.dictionary;
     held.description.set_name(name);
@@ -277,6 +281,10 @@ FakeServer::Service::Resolved FakeServer::Service::ResolveDocument(
   if (found == nullptr) {
     return {FakeFailure(grpc::NOT_FOUND, v1::DOCUMENT_NOT_FOUND,
                         "no such document")};
+  }
+  if (archive.withdrawn.count(found->ordinal()) != 0) {
+    return {FakeFailure(grpc::PERMISSION_DENIED, v1::DOCUMENT_WITHDRAWN,
+                        "the document is withdrawn")};
   }
   v1::ByteRange range = found->range();
   if (name.has_range()) {

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,8 @@ class FakeServer::Service final : public v1::Archive::Service {
   struct Held {
     std::string text;
     std::vector<v1::Document> documents;
+    // Ordinals of the withdrawn ones.
+    std::set<uint64_t> withdrawn;
     std::string dictionary;
     v1::ArchiveDescription description;
     std::unique_ptr<FakeEncodings> encodings;

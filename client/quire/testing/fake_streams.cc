@@ -86,6 +86,10 @@ grpc::Status FakeServer::Service::Scan(
     end = offset + request->size_bytes();
   }
   if (!request->resume_token().empty()) {
+    if (Due(&FakeFaults::refused_resumes)) {
+      return FakeFailure(grpc::FAILED_PRECONDITION, v1::DOCUMENT_WITHDRAWN,
+                         "scan again");
+    }
     const std::vector<std::string> parts =
         absl::StrSplit(request->resume_token(), '/');
     if (request->has_size_bytes() || parts.size() != 3 ||
@@ -129,6 +133,10 @@ grpc::Status FakeServer::Service::GetDictionary(
   const grpc::Status entered = Enter("GetDictionary", *context);
   if (!entered.ok()) {
     return entered;
+  }
+  if (Due(&FakeFaults::withheld_tables)) {
+    return FakeFailure(grpc::PERMISSION_DENIED, v1::DOCUMENT_WITHDRAWN,
+                       "withheld");
   }
   if (Due(&FakeFaults::missing_tables)) {
     return NoDictionary();

@@ -271,6 +271,7 @@ class BatchCall
       sweep_offset_ = next->first;
       item.tag = next->second.tag;
       item.target = next->second.target;
+      item.generation = next->second.generation;
       waiting_.erase(next);
     }
     if (item.target.document.has_value()) {
@@ -340,11 +341,13 @@ class BatchCall
 
   void StartWriteIfReady() ABSL_LOCKS_EXCLUDED(mutex_) {
     std::list<BatchAnswer> items;
+    std::shared_ptr<const ServedArchive> archive;
     {
       MutexLock lock(&mutex_);
       if (writing_ || !ended_with_.ok() || ready_.empty()) {
         return;
       }
+      archive = archive_;
       uint64_t message_size_bytes = 0;
       while (!ready_.empty() && items.size() < kMessageResultsMax &&
              message_size_bytes < kMessageClosingSizeBytes) {
@@ -362,7 +365,8 @@ class BatchCall
     }
     AnswerBytes answer;
     TallyByEncoding tallies;
-    for (const BatchAnswer& item : items) {
+    for (BatchAnswer& item : items) {
+      RefuseIfWithdrawn(*archive, item);
       AppendResult(item, answer, tallies);
     }
     for (size_t i = 0; i < tallies.size(); ++i) {

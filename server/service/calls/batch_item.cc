@@ -2,6 +2,7 @@
 #include "server/service/calls/batch_item.h"
 
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -34,7 +35,8 @@ absl::StatusOr<WaitingItem> ResolveBatchItem(const ServiceCore& core,
                                              const v1::BatchItem& item) {
   const v1::Limits& limits = core.limits;
   const ServedArchive& archive = *contents.archive;
-  WaitingItem waiting{.tag = item.tag()};
+  WaitingItem waiting{.tag = item.tag(),
+                      .generation = archive.withdrawal->generation()};
   QUIRE_ASSIGN_OR_RETURN(waiting.target,
                          ResolveTarget({archive, contents.view}, item,
                                        limits.document_id_size_bytes_max()));
@@ -66,6 +68,13 @@ absl::StatusOr<WaitingItem> ResolveBatchItem(const ServiceCore& core,
                         memory_bytes_max);
   }
   return waiting;
+}
+
+void RefuseIfWithdrawn(const ServedArchive& archive, BatchAnswer& item) {
+  absl::Status status = CheckStillThere(archive, item.target, item.generation);
+  if (!status.ok()) {
+    item.outcome = std::move(status);
+  }
 }
 
 uint64_t ResultSizeBytesMax(const BatchAnswer& item) {

@@ -29,6 +29,8 @@ namespace quire {
 struct WaitingItem {
   uint64_t tag = 0;
   ResolvedTarget target = {};
+  // Of the archive's rules of withdrawal, before the target was resolved.
+  uint64_t generation = 0;
   // Upper bound on the memory of its answer, including the description.
   uint64_t answer_bytes_max = 0;
 };
@@ -37,6 +39,8 @@ struct WaitingItem {
 struct BatchAnswer {
   uint64_t tag = 0;
   ResolvedTarget target = {};
+  // See WaitingItem.
+  uint64_t generation = 0;
   // Its own part of the window, without `blocks`, which other items may share.
   uint64_t own_bytes = 0;
   absl::InlinedVector<BlockAddress, 2> blocks = {};
@@ -62,6 +66,10 @@ absl::StatusOr<WaitingItem> ResolveBatchItem(const ServiceCore& core,
                                              const FoundContents& contents,
                                              v1::WireEncoding encoding,
                                              const v1::BatchItem& item);
+
+// Refuses a ready item whose document was withdrawn after it was resolved: its
+// answer is of the time before, or zeros.
+void RefuseIfWithdrawn(const ServedArchive& archive, BatchAnswer& item);
 
 // Returns an upper bound on the bytes of a ready item in a message.
 uint64_t ResultSizeBytesMax(const BatchAnswer& item);

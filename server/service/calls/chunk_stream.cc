@@ -57,6 +57,13 @@ struct Chunk {
   std::optional<absl::StatusOr<Answer>> answer;
 };
 
+absl::Status WithdrawnInStoredOrder() {
+  return ServiceError(absl::StatusCode::kFailedPrecondition,
+                      v1::DOCUMENT_WITHDRAWN,
+                      "documents of the archive were withdrawn during the scan "
+                      "in stored order; scan again");
+}
+
 // Sends one range as a row of chunks. The virtual functions hold the
 // differences between the methods.
 class ChunkStream
@@ -94,6 +101,8 @@ class ChunkStream
   struct Task {
     FoundContents contents;
     ResolvedTarget target;
+    // Of the archive's rules of withdrawal, before the target was resolved.
+    uint64_t generation = 0;
     v1::WireEncoding encoding = v1::WIRE_ENCODING_IDENTITY;
     // Description of the requested document, for the first message.
     std::string description = {};
@@ -164,8 +173,21 @@ class ChunkStream
 
   bool Act() override {
     StartReads();
+    if (task_.target.document.has_value()) {
+      EndIfWithdrawn();
+    }
     StartWriteIfReady();
     return CancelReadsIfEnded();
+  }
+
+  // Neither chunks of the time before a withdrawal are sent, nor zeros.
+  void EndIfWithdrawn() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::Status status = CheckStillThere(*task_.contents.archive, task_.target,
+                                          task_.generation);
+    if (!status.ok()) {
+      MutexLock lock(&mutex_);
+      End(std::move(status));
+    }
   }
 
   void StartReads() ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -251,10 +273,7 @@ class ChunkStream
       if (task_.contents.archive->withdrawal->Get() != nullptr) {
         next_.reset();
         MutexLock lock(&mutex_);
-        End(ServiceError(absl::StatusCode::kFailedPrecondition,
-                         v1::DOCUMENT_WITHDRAWN,
-                         "documents of the archive were withdrawn during the "
-                         "scan in stored order; scan again"));
+        End(WithdrawnInStoredOrder());
         return false;
       }
       PlanStoredOrder(text_bytes_max, memory_bytes_max);
@@ -376,6 +395,7 @@ class ReadStreamCall : public ChunkStream {
     Task task;
     QUIRE_ASSIGN_OR_RETURN(task.contents,
                            booking_.access().FindContents(request));
+    task.generation = task.contents.archive->withdrawal->generation();
     QUIRE_ASSIGN_OR_RETURN(
         task.target,
         ResolveTarget({*task.contents.archive, task.contents.view}, request,
@@ -421,10 +441,19 @@ class ScanCall : public ChunkStream {
     ArchiveView& view = task.contents.view;
     QUIRE_ASSIGN_OR_RETURN(view, StateOfScan(view, request));
     // Stored text may be of a withdrawn document and of another one.
-    if (request.stored_order() && StoredOrder::IsThere(view) &&
-        task.contents.archive->withdrawal->Get() == nullptr) {
-      QUIRE_ASSIGN_OR_RETURN(task.position, ResolveStoredScan(request));
+    const bool has_withdrawn =
+        task.contents.archive->withdrawal->Get() != nullptr;
+    const bool has_stored_token =
+        request.stored_order() && HasStoredToken(request);
+    if (has_stored_token && has_withdrawn) {
+      return WithdrawnInStoredOrder();
+    }
+    if (has_stored_token ||
+        (request.stored_order() && !has_withdrawn &&
+         StoredOrder::IsThere(view) && !HasLogicalToken(request))) {
+      QUIRE_ASSIGN_OR_RETURN(task.position, ResolveStoredScan(view, request));
       task.order.emplace(view);
+      segments_id_ = StoredOrder::SegmentsId(view);
     } else {
       QUIRE_ASSIGN_OR_RETURN(task.target.range, ResolveScan(view, request));
     }
@@ -454,13 +483,16 @@ class ScanCall : public ChunkStream {
                   ScanPosition{
                       .next_offset = range.offset.value + range.size_bytes,
                       .end_offset = all.offset.value + all.size_bytes})
-            : MakeResumeToken(view, chunk.next));
+            : MakeResumeToken(view, chunk.next, segments_id_));
     bytes.AppendFields(head);
   }
 
   int data_field_number() const override {
     return v1::ScanResponse::kDataFieldNumber;
   }
+
+  // In stored order.
+  uint64_t segments_id_ = 0;
 };
 
 }  // namespace

@@ -25,6 +25,11 @@ constexpr uint32_t kPageSizeDefault = 100;
 // Ids and media types may be long: a page ends before the entry that would
 // exceed this size. The token comes on top.
 constexpr uint64_t kPageSizeBytesMax = uint64_t{1} << 20;
+// Searches in segments, and ids read, to pass withdrawn documents: some ten
+// milliseconds. In many segments one pass takes more; those for each segment
+// suffice to find an entry in the present state.
+constexpr uint64_t kPassingWorkMax = 4000;
+constexpr uint64_t kPassingWorkPerSegmentMax = 8;
 // Bounds the comparisons for each byte of an id.
 constexpr size_t kDelimiterSizeBytesMax = 256;
 
@@ -181,6 +186,16 @@ class ListPage {
     return true;
   }
 
+  // Ends the page, which may be empty: the listing continues after `passed`.
+  void EndAt(const Archive::IdCursor& passed) {
+    // The token of a page with entries names no withdrawn document.
+    if (response_.documents().empty() && response_.common_prefixes().empty()) {
+      response_.set_next_page_token(MakePageToken(view_, request_, passed));
+    } else {
+      EndAfterLast();
+    }
+  }
+
  private:
   bool HasRoom(uint64_t entry_bytes) {
     bytes_ += entry_bytes + kDocumentFramingSizeBytesMax;
@@ -191,6 +206,11 @@ class ListPage {
         (count < static_cast<int>(size_max_) && bytes_ <= kPageSizeBytesMax)) {
       return true;
     }
+    EndAfterLast();
+    return false;
+  }
+
+  void EndAfterLast() {
     Archive::IdCursor last;
     if (ends_with_prefix_) {
       last.id = *response_.common_prefixes().rbegin();
@@ -200,7 +220,6 @@ class ListPage {
       last.ordinal = response_.documents().rbegin()->ordinal();
     }
     response_.set_next_page_token(MakePageToken(view_, request_, last));
-    return false;
   }
 
   const ArchiveView view_;
@@ -211,40 +230,50 @@ class ListPage {
   bool ends_with_prefix_ = false;
 };
 
-// Adds entries in order of id. Withdrawn documents are passed by the rule that
-// withdrew them, so that a page takes one search for each rule at most.
+// Adds entries in order of id. Runs of withdrawn documents are passed by one
+// search each. In the present state an entry follows each run, so that the page
+// bounds their number. In an earlier one the next document may be withdrawn,
+// too: then the page ends once this is much work.
 void ListById(const ArchiveView& view, const WithdrawnDocuments* withdrawn,
               const v1::ListDocumentsRequest& request,
               std::optional<Archive::IdCursor> after, ListPage& page) {
+  const uint64_t work_max =
+      kPassingWorkMax +
+      kPassingWorkPerSegmentMax * view.archive->info().segment_count;
+  uint64_t work = 0;
   bool is_passing = true;
   while (is_passing) {
     is_passing = false;
     std::optional<Archive::IdCursor> passed;
-    view.archive->VisitListing(
+    const Archive::ListingCost cost = view.archive->VisitListing(
         {.prefix = request.prefix(),
          .delimiter = request.delimiter(),
          .after = after.has_value() ? &*after : nullptr,
          .end = view.document_count},
         [&](const Document& document) {
           if (withdrawn == nullptr ||
-              !withdrawn->Match(document.id).has_value()) {
+              !withdrawn->Find(document.ordinal).has_value()) {
             return page.Add(document);
           }
-          const auto covering = withdrawn->CoveringPrefix(document.id);
-          passed =
-              covering.has_value()
-                  ? Archive::IdCursor{.id = std::string(*covering),
-                                      .is_common_prefix = true}
-                  : Archive::IdCursor{.id = document.id, .ordinal = UINT64_MAX};
-          is_passing = true;
+          passed = withdrawn->Pass(document.id);
           return false;
         },
         [&](absl::string_view prefix) {
-          return (withdrawn != nullptr &&
-                  !withdrawn->HasListed(view, prefix)) ||
-                 page.AddPrefix(prefix);
+          if (withdrawn != nullptr) {
+            passed = withdrawn->PassPrefix(
+                view, prefix, after.has_value() ? &*after : nullptr, work_max,
+                work);
+          }
+          return !passed.has_value() && page.AddPrefix(prefix);
         });
-    after = std::move(passed);
+    if (passed.has_value()) {
+      work += cost.search_count;
+      is_passing = work < work_max;
+      after = std::move(passed);
+      if (!is_passing) {
+        page.EndAt(*after);
+      }
+    }
   }
 }
 

@@ -79,6 +79,7 @@ class ReadCall : public grpc::ServerUnaryReactor {
                            booking_.access().FindContents(request));
     archive_ = std::move(found.archive);
     const Archive& archive = *archive_->archive;
+    generation_ = archive_->withdrawal->generation();
     QUIRE_ASSIGN_OR_RETURN(
         target_, ResolveTarget({*archive_, found.view}, request,
                                core_.limits.document_id_size_bytes_max()));
@@ -149,10 +150,15 @@ class ReadCall : public grpc::ServerUnaryReactor {
          booking_.fetch_times()},
         [this](const absl::StatusOr<Answer>& answer) {
           booking_.ReadEnds();
-          if (answer.ok()) {
+          absl::Status status = answer.status();
+          // The call may have waited for memory.
+          if (status.ok()) {
+            status = CheckStillThere(*archive_, target_, generation_);
+          }
+          if (status.ok()) {
             Respond(*answer);
           }
-          StepEnds(answer.status());
+          StepEnds(std::move(status));
         });
     if (read != nullptr) {
       bool was_cancelled = false;
@@ -204,6 +210,8 @@ class ReadCall : public grpc::ServerUnaryReactor {
   CallBooking booking_;
   std::shared_ptr<const ServedArchive> archive_;
   ResolvedTarget target_;
+  // Of the archive's rules of withdrawal, before the target was resolved.
+  uint64_t generation_ = 0;
   // Moved to the read when that starts.
   AnswerPlan plan_;
   // Description of the requested document; empty once it is in the answer.

@@ -2,6 +2,7 @@
 #include "server/service/calls/resume_token.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -116,17 +117,28 @@ absl::StatusOr<ArchiveView> StateOfToken(const ArchiveView& asked,
 // Order of a scan, in its token.
 enum class ScanOrder : uint8_t { kLogical = 0, kStored = 1 };
 
-std::string SealScan(const ArchiveView& view, ScanOrder order, uint64_t first,
-                     uint64_t second) {
+// The numbers in the token of a scan.
+struct ScanToken {
+  uint64_t first = 0;
+  uint64_t second = 0;
+  // Only in stored order; unset in tokens of earlier versions.
+  std::optional<uint64_t> segments_id = {};
+};
+
+std::string SealScan(const ArchiveView& view, ScanOrder order,
+                     const ScanToken& token) {
   std::string body(1, static_cast<char>(order));
-  AppendVarint(first, body);
-  AppendVarint(second, body);
+  AppendVarint(token.first, body);
+  AppendVarint(token.second, body);
+  if (token.segments_id.has_value()) {
+    AppendVarint(*token.segments_id, body);
+  }
   return Seal(kBoundToScan, WithState(view, body));
 }
 
-// Returns the two numbers of a token of a scan in `order`.
-absl::StatusOr<std::pair<uint64_t, uint64_t>> UnsealScan(
-    ScanOrder order, const v1::ScanRequest& request) {
+// Returns the token of a scan in `order`.
+absl::StatusOr<ScanToken> UnsealScan(ScanOrder order,
+                                     const v1::ScanRequest& request) {
   const absl::StatusOr<StateToken> token =
       UnsealState(kBoundToScan, request.resume_token(), "resume_token");
   if (!token.ok()) {
@@ -136,8 +148,18 @@ absl::StatusOr<std::pair<uint64_t, uint64_t>> UnsealScan(
     return NoTokenOf("resume_token", kOfRequest);
   }
   ByteView rest = AsBytes(token->body).subspan(1);
-  const uint64_t first = TakeVarint(rest).value_or(0);
-  return std::pair(first, TakeVarint(rest).value_or(first));
+  ScanToken numbers;
+  numbers.first = TakeVarint(rest).value_or(0);
+  numbers.second = TakeVarint(rest).value_or(numbers.first);
+  if (const auto segments_id = TakeVarint(rest); segments_id.has_value()) {
+    numbers.segments_id = *segments_id;
+  }
+  return numbers;
+}
+
+bool HasTokenIn(ScanOrder order, const v1::ScanRequest& request) {
+  return request.start_case() == v1::ScanRequest::kResumeToken &&
+         UnsealScan(order, request).ok();
 }
 
 }  // namespace
@@ -161,18 +183,30 @@ absl::StatusOr<ArchiveView> StateOfList(
 }
 
 std::string MakeResumeToken(const ArchiveView& view, ScanPosition position) {
-  return SealScan(view, ScanOrder::kLogical, position.next_offset,
-                  position.end_offset);
+  return SealScan(
+      view, ScanOrder::kLogical,
+      {.first = position.next_offset, .second = position.end_offset});
 }
 
 std::string MakeResumeToken(const ArchiveView& view,
-                            StoredOrder::Position position) {
-  return SealScan(view, ScanOrder::kStored, position.offset,
-                  position.places_given);
+                            StoredOrder::Position position,
+                            uint64_t segments_id) {
+  return SealScan(view, ScanOrder::kStored,
+                  {.first = position.offset,
+                   .second = position.places_given,
+                   .segments_id = segments_id});
+}
+
+bool HasStoredToken(const v1::ScanRequest& request) {
+  return HasTokenIn(ScanOrder::kStored, request);
+}
+
+bool HasLogicalToken(const v1::ScanRequest& request) {
+  return HasTokenIn(ScanOrder::kLogical, request);
 }
 
 absl::StatusOr<StoredOrder::Position> ResolveStoredScan(
-    const v1::ScanRequest& request) {
+    const ArchiveView& view, const v1::ScanRequest& request) {
   if (request.has_size_bytes() || request.offset() != 0) {
     return ServiceError(
         absl::StatusCode::kInvalidArgument, v1::MALFORMED_REQUEST,
@@ -183,6 +217,14 @@ absl::StatusOr<StoredOrder::Position> ResolveStoredScan(
   if (request.start_case() == v1::ScanRequest::kResumeToken) {
     QUIRE_ASSIGN_OR_RETURN(const auto token,
                            UnsealScan(ScanOrder::kStored, request));
+    if (!StoredOrder::IsThere(view) ||
+        token.segments_id != StoredOrder::SegmentsId(view)) {
+      return ServiceError(
+          absl::StatusCode::kFailedPrecondition, v1::ARCHIVE_STATE_UNKNOWN,
+          "resume_token is of a scan in stored order, and the archive, which "
+          "has grown, no longer has this order; scan again from the beginning",
+          {{"archive", request.archive()}});
+    }
     position.offset = token.first;
     position.places_given = token.second;
   }

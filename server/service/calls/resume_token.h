@@ -27,9 +27,19 @@ struct ScanPosition {
 
 std::string MakeResumeToken(const ArchiveView& view, ScanPosition position);
 
-// Returns a token for a scan in stored order.
+// Returns a token for a scan in stored order; `segments_id` is
+// StoredOrder::SegmentsId().
 std::string MakeResumeToken(const ArchiveView& view,
-                            StoredOrder::Position position);
+                            StoredOrder::Position position,
+                            uint64_t segments_id);
+
+// True if the request has a token of a scan in stored order. REQUIRES:
+// StateOfScan() returned OK.
+bool HasStoredToken(const v1::ScanRequest& request);
+
+// True if the request has a token of a scan in logical order, which the server
+// chooses also for requests of stored order. REQUIRES: as above.
+bool HasLogicalToken(const v1::ScanRequest& request);
 
 // Returns the state of the archive that a request reads: that of its token, or
 // else `asked`, that of its archive_uuid.
@@ -41,12 +51,15 @@ absl::StatusOr<ArchiveView> StateOfScan(const ArchiveView& asked,
 absl::StatusOr<ArchiveView> StateOfList(
     const ArchiveView& asked, const v1::ListDocumentsRequest& request);
 
-// Where a Scan request in stored order begins.
-// Errors: InvalidArgument  MALFORMED_REQUEST: a token that is none, or of
-//                          another order; an offset or a size together with
-//                          stored_order.
+// Where a Scan request in stored order begins. REQUIRES: `view` is
+// StateOfScan().
+// Errors: InvalidArgument     MALFORMED_REQUEST: a token that is none, or of
+//                             another order; an offset or a size together with
+//                             stored_order.
+//         FailedPrecondition  ARCHIVE_STATE_UNKNOWN: the token is of an order
+//                             that the archive no longer has.
 absl::StatusOr<StoredOrder::Position> ResolveStoredScan(
-    const v1::ScanRequest& request);
+    const ArchiveView& view, const v1::ScanRequest& request);
 
 // Returns the range that a Scan request asks for. REQUIRES: `view` is
 // StateOfScan().

@@ -2,11 +2,22 @@
 #include "server/service/catalog/withdrawn_documents.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace quire {
+namespace {
+
+// True if documents of the id come after `last` in a listing.
+bool IsAfter(absl::string_view id, const Archive::IdCursor& last) {
+  return id > last.id &&
+         !(last.is_common_prefix && absl::StartsWith(id, last.id));
+}
+
+}  // namespace
 
 WithdrawnDocuments::WithdrawnDocuments(
     const std::vector<WithdrawalRule>& rules) {
@@ -40,17 +51,24 @@ WithdrawnDocuments::Resolve(const Archive& archive,
   const std::shared_ptr<WithdrawnDocuments> found(
       new WithdrawnDocuments(rules));
   std::vector<bool> is_withdrawn(archive.info().document_count);
+  std::vector<absl::string_view> matched;
   for (const WithdrawalRule& rule : rules) {
     if (rule.is_prefix) {
+      bool is_there = false;
       archive.VisitDocuments(rule.value, std::nullopt,
                              [&](const Document& document) {
                                is_withdrawn[document.ordinal.value] = true;
+                               is_there = true;
                                return true;
                              });
+      if (is_there) {
+        matched.push_back(rule.value);
+      }
       continue;
     }
     const auto ordinals = archive.FindDocuments(rule.value);
     if (ordinals.ok()) {
+      matched.push_back(rule.value);
       for (const DocumentOrdinal ordinal : *ordinals) {
         is_withdrawn[ordinal.value] = true;
       }
@@ -82,7 +100,11 @@ WithdrawnDocuments::Resolve(const Archive& archive,
                             .text_end = text_end,
                             .action = action.value_or(Withdrawal::kBlock)});
   }
-  return found->runs_.empty() ? nullptr : found;
+  if (found->runs_.empty()) {
+    return nullptr;
+  }
+  found->FindIdRuns(archive, std::move(matched));
+  return found;
 }
 
 std::optional<Withdrawal> WithdrawnDocuments::Match(
@@ -163,37 +185,82 @@ std::optional<absl::string_view> WithdrawnDocuments::CoveringPrefix(
   return std::nullopt;
 }
 
-bool WithdrawnDocuments::HasListed(const ArchiveView& view,
-                                   absl::string_view prefix) const {
-  if (CoveringPrefix(prefix).has_value()) {
-    return false;
+void WithdrawnDocuments::FindIdRuns(const Archive& archive,
+                                    std::vector<absl::string_view> matched) {
+  std::ranges::sort(matched);
+  for (const absl::string_view begin : matched) {
+    if (!id_runs_.empty() && !IsAfter(begin, id_runs_.back().last)) {
+      continue;
+    }
+    IdRun run = {.begin = std::string(begin), .last = LastOfRule(begin)};
+    bool goes_on = true;
+    while (goes_on) {
+      goes_on = false;
+      // A prefix is passed by a search, ids of rules are read.
+      const Archive::IdCursor after = run.last;
+      archive.VisitListing(
+          {.after = &after},
+          [&](const Document& document) {
+            if (!Match(document.id).has_value()) {
+              return false;
+            }
+            run.last = LastOfRule(document.id);
+            goes_on = run.last.is_common_prefix;
+            return !goes_on;
+          },
+          [](absl::string_view) { return true; });
+    }
+    id_runs_.push_back(std::move(run));
   }
-  std::optional<Archive::IdCursor> after;
-  while (true) {
-    std::optional<std::string> id;
-    view.archive->VisitListing(
-        {.prefix = prefix,
-         .after = after.has_value() ? &*after : nullptr,
-         .end = view.document_count},
+}
+
+Archive::IdCursor WithdrawnDocuments::LastOfRule(absl::string_view id) const {
+  const std::optional<absl::string_view> covering = CoveringPrefix(id);
+  return covering.has_value()
+             ? Archive::IdCursor{.id = std::string(*covering),
+                                 .is_common_prefix = true}
+             : Archive::IdCursor{.id = std::string(id), .ordinal = UINT64_MAX};
+}
+
+Archive::IdCursor WithdrawnDocuments::Pass(absl::string_view id) const {
+  const auto after = std::ranges::upper_bound(
+      id_runs_, id, {},
+      [](const IdRun& run) { return absl::string_view(run.begin); });
+  if (after != id_runs_.begin() && !IsAfter(id, std::prev(after)->last)) {
+    return std::prev(after)->last;
+  }
+  return LastOfRule(id);
+}
+
+std::optional<Archive::IdCursor> WithdrawnDocuments::PassPrefix(
+    const ArchiveView& view, absl::string_view prefix,
+    const Archive::IdCursor* after, uint64_t work_max, uint64_t& work) const {
+  Archive::IdCursor passed;
+  do {
+    bool is_listed = false;
+    bool is_withdrawn = false;
+    const Archive::ListingCost cost = view.archive->VisitListing(
+        {.prefix = prefix, .after = after, .end = view.document_count},
         [&](const Document& document) {
-          id = document.id;
+          is_withdrawn = Find(document.ordinal).has_value();
+          is_listed = !is_withdrawn;
+          if (is_withdrawn) {
+            passed = Pass(document.id);
+          }
           return false;
         },
         [](absl::string_view) { return true; });
-    if (!id.has_value()) {
-      return false;
+    work += cost.search_count + cost.id_count;
+    if (is_listed) {
+      return std::nullopt;
     }
-    if (!Match(*id).has_value()) {
-      return true;
+    if (!is_withdrawn) {
+      return Archive::IdCursor{.id = std::string(prefix),
+                               .is_common_prefix = true};
     }
-    // Passes all documents that the rule matches.
-    const std::optional<absl::string_view> covering = CoveringPrefix(*id);
-    after =
-        covering.has_value()
-            ? Archive::IdCursor{.id = std::string(*covering),
-                                .is_common_prefix = true}
-            : Archive::IdCursor{.id = *std::move(id), .ordinal = UINT64_MAX};
-  }
+    after = &passed;
+  } while (absl::StartsWith(passed.id, prefix) && work < work_max);
+  return passed;
 }
 
 }  // namespace quire

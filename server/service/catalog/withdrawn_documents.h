@@ -48,14 +48,15 @@ struct AnswerRange {
 };
 
 // Rules and the documents that they match. Of several rules that match an id
-// the first decides. Holds the rules and 40 bytes for each run of documents
-// with neighbouring ordinals. Immutable; thread-safe.
+// the first decides. Holds the rules, 40 bytes for each run of documents with
+// neighbouring ordinals, and the first and the last id of each run of documents
+// that are neighbours in the order of ids. Immutable; thread-safe.
 class WithdrawnDocuments {
  public:
   static constexpr size_t kRunsMax = size_t{1} << 20;
 
-  // Null if no document matches. Searches the ids, and a bitmap of all
-  // documents.
+  // Null if no document matches. Searches the ids, reads the withdrawn ones in
+  // order, and fills a bitmap of all documents.
   // Errors: FailedPrecondition  an index of ids is damaged: documents cannot be
   //                             found; or there are more than kRunsMax runs.
   static absl::StatusOr<std::shared_ptr<const WithdrawnDocuments>> Resolve(
@@ -76,14 +77,23 @@ class WithdrawnDocuments {
   // and not adjacent.
   std::vector<AnswerRange> ZerosIn(LogicalRange range) const;
 
-  // Returns the shortest prefix of a rule that `id` starts with; unset if there
-  // is none. Valid during the life of this.
-  std::optional<absl::string_view> CoveringPrefix(absl::string_view id) const;
+  // Returns the position in a listing by id after a withdrawn document, and
+  // after those that follow it as long as they are withdrawn. The next document
+  // of the present state is not withdrawn; one of an earlier state may be.
+  // REQUIRES: a document with this id is withdrawn.
+  Archive::IdCursor Pass(absl::string_view id) const;
 
-  // True if some document of the state whose id starts with `prefix` is not
-  // withdrawn. Takes at most one search for each rule. REQUIRES: `view` is of
-  // the archive passed to Resolve().
-  bool HasListed(const ArchiveView& view, absl::string_view prefix) const;
+  // Unset if some document whose id starts with `prefix` and that comes after
+  // `after`, which may be null, is not withdrawn. Otherwise the position after
+  // all of them; or a position among them, if the work reached `work_max`. Adds
+  // the entries and searches of Archive::ListingCost to `work`: a few in each
+  // segment, if the view is of the present state.
+  // REQUIRES: `view` is of the archive passed to Resolve().
+  std::optional<Archive::IdCursor> PassPrefix(const ArchiveView& view,
+                                              absl::string_view prefix,
+                                              const Archive::IdCursor* after,
+                                              uint64_t work_max,
+                                              uint64_t& work) const;
 
   // Number of withdrawn documents.
   uint64_t document_count() const { return document_count_; }
@@ -106,13 +116,30 @@ class WithdrawnDocuments {
     Withdrawal action = Withdrawal::kExclude;
   };
 
+  // Withdrawn documents that follow each other in the order of ids.
+  struct IdRun {
+    // The first id, or the prefix of a rule that all first ids have.
+    std::string begin;
+    Archive::IdCursor last;
+  };
+
   explicit WithdrawnDocuments(const std::vector<WithdrawalRule>& rules);
+
+  // Returns the shortest prefix of a rule that `id` starts with.
+  std::optional<absl::string_view> CoveringPrefix(absl::string_view id) const;
+  // Returns the last position that a rule for the id covers: its shortest
+  // prefix, or else the id itself.
+  Archive::IdCursor LastOfRule(absl::string_view id) const;
+  // Sets `id_runs_` from the rules that match documents.
+  void FindIdRuns(const Archive& archive,
+                  std::vector<absl::string_view> matched);
 
   absl::flat_hash_map<std::string, Action> ids_;
   std::map<std::string, Action, std::less<>> prefixes_;
   // Sizes of the prefixes, ascending, each once.
   std::vector<size_t> prefix_sizes_;
   std::vector<Run> runs_;
+  std::vector<IdRun> id_runs_;
   uint64_t document_count_ = 0;
 };
 
@@ -135,10 +162,18 @@ class WithdrawalInForce {
     MutexLock lock(&mutex_);
     documents_.swap(documents);
     is_set_.store(documents_ != nullptr, std::memory_order_release);
+    generation_.fetch_add(1, std::memory_order_release);
+  }
+
+  // Number of calls of Set(): what was found in one generation need not be
+  // looked up again.
+  uint64_t generation() const {
+    return generation_.load(std::memory_order_acquire);
   }
 
  private:
   std::atomic<bool> is_set_ = false;
+  std::atomic<uint64_t> generation_ = 0;
   mutable Mutex mutex_;
   std::shared_ptr<const WithdrawnDocuments> documents_ ABSL_GUARDED_BY(mutex_);
 };

@@ -57,6 +57,31 @@ std::vector<WithdrawalRule> RandomRules(
   return rules;
 }
 
+// Passing a document of the id leads to the next one that is not withdrawn.
+void ExpectPassed(const Archive& archive, const WithdrawnDocuments& found,
+                  const std::string& id,
+                  const std::vector<std::optional<Withdrawal>>& expected) {
+  if (!found.Match(id).has_value()) {
+    return;
+  }
+  const auto next_after = [&](const Archive::IdCursor& after, bool listed) {
+    std::optional<uint64_t> next;
+    archive.VisitListing(
+        {.after = &after},
+        [&](const Document& document) {
+          if (listed && expected[document.ordinal.value].has_value()) {
+            return true;
+          }
+          next = document.ordinal.value;
+          return false;
+        },
+        [](absl::string_view) { return true; });
+    return next;
+  };
+  EXPECT_EQ(next_after(found.Pass(id), /*listed=*/false),
+            next_after({.id = id}, /*listed=*/true));
+}
+
 TEST(WithdrawnDocumentsTest, FindsWhatASearchThroughAllDocumentsFinds) {
   std::random_device seeds;
   for (int round = 0; round < 60; ++round) {
@@ -118,9 +143,79 @@ TEST(WithdrawnDocumentsTest, FindsWhatASearchThroughAllDocumentsFinds) {
         has_listed |= absl::StartsWith(documents[k].id, prefix) &&
                       !expected[k].has_value();
       }
-      EXPECT_EQ(found->HasListed(*archive, prefix), has_listed);
+      uint64_t work = 0;
+      EXPECT_EQ(
+          found->PassPrefix(*archive, prefix, nullptr, 1000, work).has_value(),
+          !has_listed);
+      ExpectPassed(*archive, *found, id, expected);
     }
   }
+}
+
+// Half of the ids are withdrawn by a rule each: passing them takes no search
+// for each, and the next document is not withdrawn.
+TEST(WithdrawnDocumentsTest, PassesNeighboursAtOnce) {
+  constexpr uint64_t kCount = 2000;
+  TestSegment documents;
+  std::vector<WithdrawalRule> rules;
+  for (uint64_t i = 0; i < 2 * kCount; ++i) {
+    documents.push_back(
+        {.id = absl::StrCat(i < kCount ? "a/" : "b/", 10000 + i)});
+    if (i < kCount) {
+      rules.push_back({.value = documents.back().id});
+    }
+  }
+  const TemporaryDirectory directory;
+  QUIRE_ASSERT_OK(
+      WriteTestArchive(directory.File("a"), Options(), {documents}));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
+                             Archive::Open(directory.File("a")));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto found,
+                             WithdrawnDocuments::Resolve(*archive, rules));
+  EXPECT_EQ(found->Pass("a/10000").id, documents[kCount - 1].id);
+  uint64_t work = 0;
+  EXPECT_TRUE(
+      found->PassPrefix(*archive, "a/", nullptr, 1000, work).has_value());
+  EXPECT_FALSE(
+      found->PassPrefix(*archive, "", nullptr, 1000, work).has_value());
+  EXPECT_LT(work, 20u);
+}
+
+// In an earlier state the documents between the withdrawn ones may be absent.
+TEST(WithdrawnDocumentsTest, LimitsItsWorkInAnEarlierState) {
+  constexpr uint64_t kCount = 1000;
+  TestSegment documents;
+  std::vector<WithdrawalRule> rules;
+  for (uint64_t i = 0; i < 2 * kCount; ++i) {
+    // The later ones come between the earlier ones.
+    documents.push_back(
+        {.id = absl::StrCat(10000 + i % kCount, i < kCount ? "" : "x")});
+    if (i < kCount) {
+      rules.push_back({.value = documents.back().id});
+    }
+  }
+  const TemporaryDirectory directory;
+  QUIRE_ASSERT_OK(
+      WriteTestArchive(directory.File("a"), Options(), {documents}));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
+                             Archive::Open(directory.File("a")));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto found,
+                             WithdrawnDocuments::Resolve(*archive, rules));
+  ArchiveView view = *archive;
+  view.document_count = kCount;
+  uint64_t work = 0;
+  std::optional<Archive::IdCursor> passed;
+  int calls = 0;
+  do {
+    work = 0;
+    const std::optional<Archive::IdCursor> after = passed;
+    passed = found->PassPrefix(view, "1", after ? &*after : nullptr, 100, work);
+    ASSERT_TRUE(passed.has_value());
+    EXPECT_LT(work, 120u);
+    ++calls;
+  } while (!passed->is_common_prefix);
+  EXPECT_GT(calls, 10);
+  EXPECT_EQ(passed->id, "1");
 }
 
 TEST(WithdrawnDocumentsTest, JoinsTheTextOfNeighbours) {

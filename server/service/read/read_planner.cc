@@ -302,6 +302,19 @@ absl::StatusOr<ResolvedTarget> ResolveDocument(const ServedView& served,
   return target;
 }
 
+absl::Status CheckStillThere(const ServedArchive& archive,
+                             const ResolvedTarget& target,
+                             uint64_t generation) {
+  if (!target.document.has_value() ||
+      archive.withdrawal->generation() == generation) {
+    return absl::OkStatus();
+  }
+  const std::shared_ptr<const WithdrawnDocuments> withdrawn =
+      archive.withdrawal->Get();
+  return withdrawn == nullptr ? absl::OkStatus()
+                              : CheckWithdrawal(*withdrawn, *target.document);
+}
+
 v1::ByteRange ToProto(LogicalRange range) {
   v1::ByteRange proto;
   proto.set_offset(range.offset.value);

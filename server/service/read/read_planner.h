@@ -46,6 +46,13 @@ absl::StatusOr<ResolvedTarget> ResolveTarget(const ServedView& served,
                                              const Request& request,
                                              uint32_t id_size_bytes_max);
 
+// Returns the error for a target whose document was withdrawn after it was
+// resolved. Costs one load unless the rules have changed since `generation`, of
+// the archive's WithdrawalInForce when the target was resolved.
+// Errors: NotFound DOCUMENT_NOT_FOUND. PermissionDenied DOCUMENT_WITHDRAWN.
+absl::Status CheckStillThere(const ServedArchive& archive,
+                             const ResolvedTarget& target, uint64_t generation);
+
 v1::ByteRange ToProto(LogicalRange range);
 // Upper bound on a serialised v1::Document without its strings: tags, lengths,
 // and ordinal, offset, size and time of at most 10 bytes each.
