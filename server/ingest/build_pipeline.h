@@ -107,6 +107,9 @@ struct AppendTarget {
   // Join the last segments, up to BuildOptions::segment_size_bytes together
   // (segment_merger.h).
   bool merge = true;
+  // The new segments replace those from this index on; the sources are exactly
+  // their documents. Unset: the new segments follow all.
+  std::optional<size_t> replaced_from = std::nullopt;
 };
 
 struct BuildOptions {
