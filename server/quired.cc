@@ -58,6 +58,7 @@ int main(int argc, char** argv) {
         app.require_subcommand(0, 1);
         quire::AddBuildCommand(app, exit_code);
         quire::AddAppendCommand(app, exit_code);
+        quire::AddCompactCommand(app, exit_code);
         quire::AddPlanCommand(app, exit_code);
         quire::AddRecompressCommand(app, exit_code);
         quire::AddVerifyCommand(app, exit_code);
