@@ -28,7 +28,7 @@ Manual QuiredManual() {
       {"130",
        "interrupted by Ctrl-C (SIGINT), as shells report it; "
        "an archive that was being built is not there, and recompress "
-       "goes on when it is run again. Other "
+       "and build --resume go on when they are run again. Other "
        "signals: 128 and their number. serve ends with 0"}};
   manual.environment = {
       {"GRPC_VERBOSITY",

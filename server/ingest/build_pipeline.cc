@@ -40,11 +40,13 @@ class ArchiveBuild {
         walk_(sources, {.size_bytes_max = options.input_size_bytes_max,
                         .failures = options.failures,
                         .on_note = options.on_note,
-                        .cancel = options.cancel}) {}
+                        .cancel = options.cancel,
+                        .describes_sources = options.resume.describes_inputs}) {
+  }
 
   absl::StatusOr<BuildSummary> Run() {
     for (const Pass pass :
-         {&ArchiveBuild::OpenUnfinished, &ArchiveBuild::CountText,
+         {&ArchiveBuild::CountText, &ArchiveBuild::OpenUnfinished,
           &ArchiveBuild::PrepareStoredText, &ArchiveBuild::PrepareSymbolTable,
           &ArchiveBuild::StartArchive, &ArchiveBuild::MakeCodec,
           &ArchiveBuild::EncodeText, &ArchiveBuild::FinishArchive}) {
@@ -72,9 +74,10 @@ class ArchiveBuild {
     }
     QUIRE_ASSIGN_OR_RETURN(
         UnfinishedArchive unfinished,
-        UnfinishedArchive::Open(path_, options_.archive.replace,
-                                options_.resume.parameters, kBuildVersion,
-                                options_.resume.restart));
+        UnfinishedArchive::Open(
+            path_, options_.archive.replace,
+            absl::StrCat(options_.resume.parameters, walk_.DescribeSources()),
+            kBuildVersion, options_.resume.restart));
     if (unfinished.has_dropped_blocks() && options_.resume.on_dropped) {
       options_.resume.on_dropped();
     }
@@ -118,13 +121,17 @@ class ArchiveBuild {
     if (keeps_encoding()) {
       return absl::OkStatus();
     }
-    // A resumed build does not encode all text that a table would be trained
-    // on.
     if (!options_.resume.symbol_table.empty()) {
       context_->symbol_table = options_.resume.symbol_table;
-    } else if ((codec != nullptr && codec->needs_symbol_table) ||
-               (is_resumable() && options_.symbol_table)) {
+    } else if (codec != nullptr && codec->needs_symbol_table) {
       QUIRE_ASSIGN_OR_RETURN(context_->symbol_table, ChooseSymbolTable());
+    } else if (is_resumable() && options_.symbol_table) {
+      // A resumed build does not encode all text that a table would be trained
+      // on: the text with members as they are.
+      std::optional<InflatedText> inflated = std::exchange(inflated_, {});
+      progress_.total_bytes = stored_text_bytes_;
+      QUIRE_ASSIGN_OR_RETURN(context_->symbol_table, ChooseSymbolTable());
+      inflated_ = std::move(inflated);
     }
     return absl::OkStatus();
   }
