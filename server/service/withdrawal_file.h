@@ -12,7 +12,9 @@
 #ifndef QUIRE_SERVER_SERVICE_WITHDRAWAL_FILE_H_
 #define QUIRE_SERVER_SERVICE_WITHDRAWAL_FILE_H_
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,6 +49,16 @@ class WithdrawalFile {
   static absl::StatusOr<std::unique_ptr<WithdrawalFile>> Open(
       const std::string& path);
 
+  // Returns the memory of the rules in force, with a copy for each of the
+  // archives, twice, as a reload holds the old and the new ones. Without the
+  // documents that they match.
+  uint64_t PlannedBytes(std::span<const std::string> archive_names) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Returns the memory of the rules in force and of the documents that they
+  // match in the published archives.
+  uint64_t HeldBytes() const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Publishes an archive after its documents were matched, so that no call sees
   // it before. Errors: as WithdrawnDocuments::Resolve(); it is then not
   // published.
@@ -70,7 +82,7 @@ class WithdrawalFile {
 
   const std::string path_;
   // Held while archives are matched and published.
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<WithdrawalLine> lines_ ABSL_GUARDED_BY(mutex_);
   // Expired ones are removed by Publish() and Reload().
   std::vector<std::weak_ptr<const ServedArchive>> published_
