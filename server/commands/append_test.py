@@ -83,6 +83,8 @@ class AppendTest(unittest.TestCase):
         self.assertEqual(after["history"], [
             {"uuid": before["uuid"], "size_bytes": before["size_bytes"], "document_count": 10}])
         self.assertEqual((after["document_count"], after["segment_count"]), (14, 2))
+        self.assertEqual(after["segment_size_bytes"], [
+            before["size_bytes"], after["size_bytes"] - before["size_bytes"]])
         self.assertIn("1 earlier state, the last " + before["uuid"],
                       self.quired("inspect", self.archive))
         self.assertIn("whole", self.quired("verify", self.archive))
