@@ -33,12 +33,15 @@ class ServerScrubTest : public ServerTest {
     std::filesystem::create_directory(state_path());
   }
 
+  // Before the lines that it writes.
+  ~ServerScrubTest() override { StopServer(); }
+
   std::string state_path() const { return directory() + "/state"; }
 
   void Start(uint64_t rate_bytes_per_second = uint64_t{1} << 30) {
     ServerOptions options;
     options.metrics_address = "127.0.0.1:0";
-    options.scrub = {.interval = absl::Hours(24),
+    options.scrub = {.interval = interval_,
                      .state_directory = state_path(),
                      .rate_bytes_per_second = rate_bytes_per_second};
     options.report_damage = [this](const std::string& message) {
@@ -86,36 +89,43 @@ class ServerScrubTest : public ServerTest {
   void Damage(BlockAddress block) {
     QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
                                Archive::Open(archive_path()));
-    std::fstream file(archive->SegmentPath(block.segment_index),
-                      std::ios::in | std::ios::out | std::ios::binary);
-    const auto place = static_cast<std::streamoff>(
-        archive->BlockExtent(block).offset.value + 20);
+    Flip(archive->SegmentPath(block.segment_index),
+         static_cast<std::streamoff>(archive->BlockExtent(block).offset.value +
+                                     20));
+  }
+
+  // Size of all files except MANIFEST.
+  uint64_t FilesSizeBytes() {
+    uint64_t size_bytes = 0;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(archive_path())) {
+      size_bytes +=
+          entry.path().filename() == "MANIFEST" ? 0 : entry.file_size();
+    }
+    return size_bytes;
+  }
+
+  // Flips a bit of a file.
+  static void Flip(const std::string& path, std::streamoff place) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
     file.seekg(place);
     const int byte = file.get();
     file.seekp(place);
     file.put(static_cast<char>(byte ^ 1));
   }
 
-  uint64_t BlocksSizeBytes() {
-    const auto archive = Archive::Open(archive_path());
-    EXPECT_THAT(archive, IsOk());
-    uint64_t size_bytes = 0;
-    for (uint64_t i = 0; i < (*archive)->SegmentBlockCount(0); ++i) {
-      size_bytes += (*archive)->BlockExtent({0, i}).size_bytes;
-    }
-    return size_bytes;
-  }
-
   std::vector<TestDocument> documents_;
+  absl::Duration interval_ = absl::Hours(24);
   Mutex mutex_;
   std::vector<std::string> damages_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> lines_ ABSL_GUARDED_BY(mutex_);
 };
 
-TEST_F(ServerScrubTest, ReadsEveryBlockOnceAndCachesNone) {
+TEST_F(ServerScrubTest, ReadsEveryFileOnceAndCachesNothing) {
   Start();
-  EXPECT_EQ(WaitForPass(), "archive docs: scrubbed: 0 damaged blocks");
-  EXPECT_EQ(Metric("quire_scrubbed_bytes_total"), BlocksSizeBytes());
+  EXPECT_EQ(WaitForPass(),
+            "archive docs: scrubbed: 0 damaged blocks or indexes");
+  EXPECT_EQ(Metric("quire_scrubbed_bytes_total"), FilesSizeBytes());
   EXPECT_EQ(Metric("quire_scrub_damaged_blocks"), 0);
   EXPECT_GT(Metric("quire_scrub_last_completed_timestamp_seconds"), 1.6e9);
   const std::string page = HttpGet(server().metrics_address(), "/metrics");
@@ -130,7 +140,8 @@ TEST_F(ServerScrubTest, ReportsDamageUntilTheArchiveIsRepaired) {
   Damage({0, 1});
   Damage({0, 3});
   Start();
-  EXPECT_EQ(WaitForPass(), "archive docs: scrubbed: 2 damaged blocks");
+  EXPECT_EQ(WaitForPass(),
+            "archive docs: scrubbed: 2 damaged blocks or indexes");
   EXPECT_EQ(Metric("quire_scrub_damaged_blocks"), 2);
   {
     MutexLock lock(&mutex_);
@@ -141,7 +152,8 @@ TEST_F(ServerScrubTest, ReportsDamageUntilTheArchiveIsRepaired) {
   std::filesystem::remove_all(archive_path());
   std::filesystem::rename(copy, archive_path());
   EXPECT_THAT(Reload(), Contains(HasSubstr("same contents in new files")));
-  EXPECT_EQ(WaitForPass(), "archive docs: scrubbed: 0 damaged blocks");
+  EXPECT_EQ(WaitForPass(),
+            "archive docs: scrubbed: 0 damaged blocks or indexes");
   EXPECT_EQ(Metric("quire_scrub_damaged_blocks"), 0);
 }
 
@@ -156,7 +168,7 @@ TEST_F(ServerScrubTest, ResumesWhereItWas) {
                                        .damaged_count = 1,
                                        .completed_at_s = 1000}}}));
   Start();
-  EXPECT_EQ(WaitForPass(), "archive docs: scrubbed: 1 damaged block");
+  EXPECT_EQ(WaitForPass(), "archive docs: scrubbed: 1 damaged block or index");
   EXPECT_EQ(Metric("quire_scrubbed_bytes_total"),
             archive->BlockExtent({0, block_count - 2}).size_bytes +
                 archive->BlockExtent({0, block_count - 1}).size_bytes);
@@ -167,6 +179,41 @@ TEST_F(ServerScrubTest, ResumesWhereItWas) {
   EXPECT_EQ(progress.next_block, 0u);
   EXPECT_EQ(progress.last_damaged_count, 1u);
   EXPECT_GT(progress.completed_at_s, 1'600'000'000);
+}
+
+// Files that were whole when the server read them, and are damaged since.
+TEST_F(ServerScrubTest, FindsDamageOfIndexesDictionaryAndSymbolTable) {
+  WriteArchive(archive_path(), documents_, "rlz", TrainTable(documents_));
+  interval_ = absl::Milliseconds(1);
+  Start();
+  EXPECT_EQ(WaitForPass(),
+            "archive docs: scrubbed: 0 damaged blocks or indexes");
+  for (const char* const name : {"segment-", "dictionary-", "symbols-"}) {
+    SCOPED_TRACE(name);
+    std::string path;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(archive_path())) {
+      if (absl::StartsWith(entry.path().filename().string(), name)) {
+        path = entry.path();
+      }
+    }
+    const auto time = std::filesystem::last_write_time(path);
+    const auto flip = [&] {
+      // In the footer of the segment.
+      Flip(path,
+           static_cast<std::streamoff>(std::filesystem::file_size(path) - 12));
+      std::filesystem::last_write_time(path, time);
+    };
+    flip();
+    while (WaitForPass() !=
+           "archive docs: scrubbed: 1 damaged block or index") {
+    }
+    EXPECT_EQ(Metric("quire_scrub_damaged_blocks"), 1);
+    flip();
+    while (WaitForPass() !=
+           "archive docs: scrubbed: 0 damaged blocks or indexes") {
+    }
+  }
 }
 
 // A server stops while the scrub waits for its rate.
