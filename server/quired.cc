@@ -28,7 +28,7 @@ Manual QuiredManual() {
       {"130",
        "interrupted by Ctrl-C (SIGINT), as shells report it; "
        "an archive that was being built is not there, and recompress "
-       "goes on when it is run again. Other "
+       "and build --resume go on when they are run again. Other "
        "signals: 128 and their number. serve ends with 0"}};
   manual.environment = {
       {"GRPC_VERBOSITY",
@@ -58,6 +58,7 @@ int main(int argc, char** argv) {
         app.require_subcommand(0, 1);
         quire::AddBuildCommand(app, exit_code);
         quire::AddAppendCommand(app, exit_code);
+        quire::AddCompactCommand(app, exit_code);
         quire::AddPlanCommand(app, exit_code);
         quire::AddRecompressCommand(app, exit_code);
         quire::AddVerifyCommand(app, exit_code);

@@ -44,11 +44,13 @@ TEST(HeaderFieldsTest, TakesFieldsUpToTheEmptyLine) {
 
 TEST(DurationTextTest, ReadsWhatPeopleWrite) {
   const std::vector<std::pair<std::string, absl::Duration>> cases = {
-      {"10s", absl::Seconds(10)},         {"2m", absl::Minutes(2)},
-      {"1h30m", absl::Minutes(90)},       {"1.5m", absl::Seconds(90)},
-      {"500ms", absl::Milliseconds(500)}, {"30", absl::Seconds(30)},
-      {"0.25", absl::Milliseconds(250)},  {" 5s ", absl::Seconds(5)},
-      {"0", absl::ZeroDuration()},        {"inf", absl::InfiniteDuration()},
+      {"10s", absl::Seconds(10)},        {"2m", absl::Minutes(2)},
+      {"14d", absl::Hours(336)},         {"1d12h", absl::Hours(36)},
+      {"0.5d", absl::Hours(12)},         {"1h30m", absl::Minutes(90)},
+      {"1.5m", absl::Seconds(90)},       {"500ms", absl::Milliseconds(500)},
+      {"30", absl::Seconds(30)},         {"0.25", absl::Milliseconds(250)},
+      {" 5s ", absl::Seconds(5)},        {"0", absl::ZeroDuration()},
+      {"inf", absl::InfiniteDuration()},
   };
   for (const auto& [text, duration] : cases) {
     const absl::StatusOr<absl::Duration> got = ParseDurationText(text);

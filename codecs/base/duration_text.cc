@@ -23,7 +23,31 @@ std::string Describe(const DurationRange& range) {
                          absl::FormatDuration(range.min))
           : "",
       is_bounded ? absl::StrCat(" to ", absl::FormatDuration(range.max)) : "",
-      ", in seconds or with a unit as in 500ms, 10s, 2m or 1h30m");
+      ", in seconds or with a unit as in 500ms, 10s, 2m, 1h30m or 14d");
+}
+
+bool StartsWithNumber(absl::string_view text) {
+  return !text.empty() &&
+         (absl::ascii_isdigit(text.front()) != 0 || text.front() == '.');
+}
+
+// absl::ParseDuration() with days before the other units.
+bool ParseWithUnits(absl::string_view text, absl::Duration& duration) {
+  const size_t day = text.find('d');
+  if (day == absl::string_view::npos) {
+    return absl::ParseDuration(text, &duration);
+  }
+  const absl::string_view rest = text.substr(day + 1);
+  double days = 0;
+  absl::Duration others;
+  if (!StartsWithNumber(text) ||
+      !absl::SimpleAtod(text.substr(0, day), &days) ||
+      !(rest.empty() ||
+        (StartsWithNumber(rest) && absl::ParseDuration(rest, &others)))) {
+    return false;
+  }
+  duration = days * absl::Hours(24) + others;
+  return true;
 }
 
 }  // namespace
@@ -38,7 +62,7 @@ absl::StatusOr<absl::Duration> ParseDurationText(absl::string_view text,
     is_time = !std::isnan(seconds);
     duration = is_time ? absl::Seconds(seconds) : absl::ZeroDuration();
   } else {
-    is_time = absl::ParseDuration(trimmed, &duration);
+    is_time = ParseWithUnits(trimmed, duration);
   }
   if (!is_time || duration < range.min || duration > range.max) {
     return absl::InvalidArgumentError(

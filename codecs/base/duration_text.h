@@ -18,8 +18,8 @@ struct DurationRange {
 };
 
 // Parses a duration: a number of seconds, or numbers with units that add up, as
-// in "500ms", "1.5m" or "1h30m"; units are ns, us, ms, s, m, h. "inf" means
-// infinite.
+// in "500ms", "1.5m", "1h30m" or "14d"; units are d, h, m, s, ms, us, ns, days
+// first. "inf" means infinite.
 // Errors: InvalidArgument  another form, or out of `range`; the message begins
 //                          with "must be".
 absl::StatusOr<absl::Duration> ParseDurationText(

@@ -596,7 +596,7 @@ BUILDS = [
              "members that zlib makes are refused"),
     Mutation("server/ingest/inflated_text.cc", "appended_size_ -= size;", "appended_size_ = 0;",
              "inflated_text_test", "a member across two windows is forgotten"),
-    Mutation("server/ingest/recompress.cc", "ReorderModeName(options.reorder)",
+    Mutation("server/ingest/resume_parameters.cc", "ReorderModeName(options.reorder)",
              "ReorderModeName(ReorderMode::kOff)", "recompress_test", "resumed under another --reorder"),
     Mutation("server/ingest/block_stage.cc",
              "  if (slices.size() != 1 ||\n"

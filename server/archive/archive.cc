@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <iterator>
 #include <numeric>
 #include <queue>
@@ -20,6 +21,7 @@
 #include "server/archive/files/dictionary_file.h"
 #include "server/archive/files/file_io.h"
 #include "server/archive/files/symbol_table_file.h"
+#include "server/archive/format/archive_format.h"
 #include "server/archive/format/manifest.h"
 #include "server/archive/format/section_compression.h"
 #include "server/archive/index/id_filter.h"
@@ -337,6 +339,45 @@ const CodecContext& Archive::context() const {
 
 const PayloadCodec& Archive::codec() const {
   return *codec_->codec;
+}
+
+absl::Status Archive::CheckIndexes(const BeforeRead& before_read,
+                                   std::vector<absl::Status>& damages) const {
+  for (const Segment& segment : segments_) {
+    QUIRE_RETURN_IF_ERROR(segment.reader().CheckIndexes(before_read, damages));
+  }
+  const auto check =
+      [&](const std::string& name, const FileIdentity& identity,
+          const std::function<absl::Status(const ReadableFile&)>& read)
+      -> absl::Status {
+    const std::string path = absl::StrCat(path_, "/", name);
+    const auto file = OpenReadableFile(AT_FDCWD, path, path);
+    // Of another archive at the same path; that one has its own check.
+    if (!file.ok() || file->identity != identity) {
+      return absl::OkStatus();
+    }
+    return NoteDamage(read(*file), damages);
+  };
+  const Codec::Origin& origin = codec_->origin;
+  if (origin.dictionary_hash != 0) {
+    QUIRE_RETURN_IF_ERROR(check(
+        DictionaryFileName(origin.dictionary_hash), origin.dictionary_file,
+        [&](const ReadableFile& file) {
+          return CheckDictionaryFile(file, origin.dictionary_hash, before_read);
+        }));
+  }
+  if (origin.symbol_table_hash == 0) {
+    return absl::OkStatus();
+  }
+  return check(
+      SymbolTableFileName(origin.symbol_table_hash), origin.symbol_table_file,
+      [&](const ReadableFile& file) -> absl::Status {
+        QUIRE_RETURN_IF_ERROR(before_read(file.fd.get(), 0, file.size_bytes()));
+        return ReadSymbolTableFile(file, {.hash = origin.symbol_table_hash,
+                                          .size_bytes = static_cast<uint32_t>(
+                                              info_.symbol_table_size_bytes)})
+            .status();
+      });
 }
 
 std::shared_ptr<const Archive::OpenedSegment> Archive::FindOpened(

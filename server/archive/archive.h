@@ -189,6 +189,13 @@ class Archive {
     return index_damages_;
   }
 
+  // Reads all files except blocks and MANIFEST again, in small pieces, and adds
+  // what differs from when they were opened to `damages`. Files that were
+  // replaced meanwhile are left out. Blocks on I/O.
+  // Errors: those of `before_read`, or not DataLoss: retry later.
+  absl::Status CheckIndexes(const BeforeRead& before_read,
+                            std::vector<absl::Status>& damages) const;
+
   // --- Blocks ---
 
   // True if the slices of a range need not be contiguous in the stored text.

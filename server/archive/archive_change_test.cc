@@ -239,6 +239,39 @@ TEST_F(ArchiveChangeTest, SyncsFilesBeforeTheirNamesAndTheManifestLast) {
                   "rename MANIFEST", "sync a"));
 }
 
+TEST_F(ArchiveChangeTest, ReplacedSegmentsMustHaveTheSameDocuments) {
+  for (const int count : {0, 1, 2}) {
+    SCOPED_TRACE(count);
+    QUIRE_ASSERT_OK_AND_ASSIGN(ArchiveChange change,
+                               ArchiveChange::Begin(path_));
+    const auto writer = ArchiveWriter::Append(std::move(change), "test");
+    QUIRE_ASSERT_OK(writer->ReplaceSegments(1, nullptr));
+    TestSegment segment = Segment('b');
+    segment[0].text.resize(count == 1 ? 8999 : 9000, 'b');
+    if (count == 2) {
+      segment.push_back({.id = "empty", .text = ""});
+    }
+    if (count > 0) {
+      QUIRE_ASSERT_OK(
+          WriteTestSegment(segment, kSmallBlockSizeBytes, nullptr, *writer));
+    }
+    const auto outcome = writer->Commit();
+    EXPECT_THAT(outcome, HasCode(absl::StatusCode::kFailedPrecondition));
+    EXPECT_THAT(outcome.status().message(), HasSubstr("expected 2 of 18000"));
+    EXPECT_EQ(Letters(), "ab");
+  }
+  QUIRE_ASSERT_OK_AND_ASSIGN(ArchiveChange change, ArchiveChange::Begin(path_));
+  const auto writer = ArchiveWriter::Append(std::move(change), "test");
+  QUIRE_ASSERT_OK(writer->ReplaceSegments(1, nullptr));
+  QUIRE_ASSERT_OK(
+      WriteTestSegment(Segment('b'), kSmallBlockSizeBytes, nullptr, *writer));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const ArchiveInfo info, writer->Commit());
+  EXPECT_EQ(info.history.size(), 1u);
+  EXPECT_EQ(Letters(), "ab");
+  EXPECT_THAT(Names(path_),
+              ElementsAre("MANIFEST", "segment-00000000", "segment-00000002"));
+}
+
 ManifestSegment SegmentOfSize(uint64_t size_bytes, uint64_t run_count = 1) {
   ManifestSegment segment;
   segment.size_bytes = size_bytes;
@@ -254,7 +287,7 @@ TEST(SegmentMergerTest, ASegmentJoinsTheLaterOnesWhileItIsUnderTwiceThem) {
     for (const uint64_t size : sizes) {
       segments.push_back(SegmentOfSize(size));
     }
-    return FirstToJoin(segments, size_bytes_max);
+    return FirstToJoin(segments, size_bytes_max, LayoutSegments::kStay);
   };
   EXPECT_EQ(first({}), 0u);
   EXPECT_EQ(first({100}), 0u);
@@ -269,8 +302,12 @@ TEST(SegmentMergerTest, ASegmentJoinsTheLaterOnesWhileItIsUnderTwiceThem) {
   EXPECT_EQ(first({0, 0, 0}), 0u);
   const std::vector<ManifestSegment> with_layout = {
       SegmentOfSize(100), SegmentOfSize(100, 2), SegmentOfSize(100)};
-  EXPECT_EQ(FirstToJoin(with_layout, 1000), 2u);
-  EXPECT_EQ(FirstToJoin(std::span(with_layout).first(2), 1000), 1u);
+  EXPECT_EQ(FirstToJoin(with_layout, 1000, LayoutSegments::kStay), 2u);
+  EXPECT_EQ(
+      FirstToJoin(std::span(with_layout).first(2), 1000, LayoutSegments::kStay),
+      1u);
+  EXPECT_EQ(FirstToJoin(with_layout, 1000, LayoutSegments::kJoin), 0u);
+  EXPECT_EQ(FirstToJoin(with_layout, 299, LayoutSegments::kJoin), 1u);
 }
 
 TEST_F(ArchiveChangeTest, KeepsOtherWritersAway) {

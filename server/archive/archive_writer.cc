@@ -11,6 +11,7 @@
 #include "codecs/base/status_macros.h"
 #include "server/archive/files/symbol_table_file.h"
 #include "server/archive/format/archive_format.h"
+#include "server/archive/format/block_frame.h"
 #include "server/archive/format/manifest.h"
 #include "server/archive/format/segment_format.h"
 #include "server/archive/segment_merger.h"
@@ -260,6 +261,10 @@ absl::StatusOr<ArchiveInfo> ArchiveWriter::Commit() {
     inflated_.Add(kept.inflated);
   }
   for (FoundMembers& found : manifest_.found_members) {
+    // Found in replaced text before.
+    if (is_replacing_ && !found_before_.empty()) {
+      found = {.container = found.container};
+    }
     found.inflated = inflated_.of(found.container);
   }
   for (const FoundMembers& before : found_before_) {
@@ -275,6 +280,9 @@ absl::StatusOr<ArchiveInfo> ArchiveWriter::Commit() {
 
 absl::StatusOr<ArchiveInfo> ArchiveWriter::Publish() {
   if (change_.has_value()) {
+    if (is_replacing_) {
+      QUIRE_RETURN_IF_ERROR(CheckReplaced());
+    }
     if (!HasNewSegments()) {
       return change_->manifest().Describe(
           EncodeManifest(change_->manifest()).size());
@@ -313,7 +321,8 @@ absl::StatusOr<uint32_t> ArchiveWriter::JoinSegments(
     const PayloadCodec& codec, uint64_t size_bytes_max,
     const std::atomic<bool>* cancel) {
   QUIRE_RETURN_IF_ERROR(FinishSegment());
-  const size_t first = FirstToJoin(manifest_.segments, size_bytes_max);
+  const size_t first =
+      FirstToJoin(manifest_.segments, size_bytes_max, LayoutSegments::kStay);
   const size_t count = manifest_.segments.size() - first;
   if (!HasNewSegments() || count < 2) {
     return 0;
@@ -346,15 +355,7 @@ absl::StatusOr<ManifestSegment> ArchiveWriter::Join(
       writer, codec, manifest_.block_size_bytes,
       manifest_.codec.id == CodecId::kAuto ? &members_ : nullptr, cancel);
   for (const ManifestSegment& segment : joined) {
-    const bool is_new =
-        segment.number >= change_->manifest().next_segment_number;
-    const std::string name = SegmentFileName(segment.number);
-    SegmentFile file;
-    QUIRE_ASSIGN_OR_RETURN(
-        file.file, OpenReadableFile(
-                       is_new ? change_->fd() : change_->archive_fd(), name,
-                       absl::StrCat(is_new ? change_->name() : change_->path(),
-                                    "/", name)));
+    QUIRE_ASSIGN_OR_RETURN(const SegmentFile file, OpenSegmentFile(segment));
     QUIRE_ASSIGN_OR_RETURN(
         const SegmentReader reader,
         SegmentReader::Open(file, manifest_, segment, cancel));
@@ -366,6 +367,84 @@ absl::StatusOr<ManifestSegment> ArchiveWriter::Join(
       std::max(manifest_.slices_per_mib_max, writer.slices_per_mib_max());
   segment.codec_level = manifest_.codec.level;
   return segment;
+}
+
+absl::StatusOr<SegmentFile> ArchiveWriter::OpenSegmentFile(
+    const ManifestSegment& segment) const {
+  const bool is_new = segment.number >= change_->manifest().next_segment_number;
+  const std::string name = SegmentFileName(segment.number);
+  SegmentFile file;
+  QUIRE_ASSIGN_OR_RETURN(
+      file.file,
+      OpenReadableFile(
+          is_new ? change_->fd() : change_->archive_fd(), name,
+          absl::StrCat(is_new ? change_->name() : change_->path(), "/", name)));
+  return file;
+}
+
+absl::Status ArchiveWriter::ReplaceSegments(size_t first,
+                                            const std::atomic<bool>* cancel) {
+  QUIRE_RETURN_IF_ERROR(status_);
+  const auto replaced = std::span(manifest_.segments).subspan(first);
+  InflatedCount inflated;
+  // Only these counts depend on blocks.
+  if (manifest_.codec.id == CodecId::kAuto || !found_before_.empty()) {
+    for (const ManifestSegment& segment : replaced) {
+      QUIRE_RETURN_IF_ERROR(Keep(Uncount(segment, inflated, cancel)));
+    }
+  }
+  for (FoundMembers& found : found_before_) {
+    const InflatedMembers& gone = inflated.of(found.container);
+    InflatedMembers& left = found.inflated;
+    left.count -= std::min(left.count, gone.count);
+    left.size_bytes -= std::min(left.size_bytes, gone.size_bytes);
+    left.stored_size_bytes -=
+        std::min(left.stored_size_bytes, gone.stored_size_bytes);
+  }
+  manifest_.segments.resize(first);
+  is_replacing_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status ArchiveWriter::Uncount(const ManifestSegment& segment,
+                                    InflatedCount& inflated,
+                                    const std::atomic<bool>* cancel) {
+  QUIRE_ASSIGN_OR_RETURN(const SegmentFile file, OpenSegmentFile(segment));
+  QUIRE_ASSIGN_OR_RETURN(const SegmentReader reader,
+                         SegmentReader::Open(file, manifest_, segment, cancel));
+  std::vector<uint8_t> frame;
+  for (uint64_t i = 0; i < reader.block_count(); ++i) {
+    if (cancel != nullptr && *cancel) {
+      return absl::CancelledError("counting replaced blocks was interrupted");
+    }
+    const uint32_t size_bytes = reader.BlockSizeBytes(i);
+    QUIRE_RETURN_IF_ERROR(reader.ReadFrame(i, frame).status());
+    QUIRE_ASSIGN_OR_RETURN(const Payload payload,
+                           ParseFrame(frame, size_bytes));
+    if (manifest_.codec.id == CodecId::kAuto) {
+      members_.Remove(
+          MemberOf(payload, manifest_.codec.partition_size_bytes != 0),
+          size_bytes, payload.bytes.size());
+    }
+    if (payload.has_recipe) {
+      inflated.Add(payload.bytes);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ArchiveWriter::CheckReplaced() const {
+  const ArchiveInfo before = change_->manifest().Describe(0);
+  const ArchiveInfo after = manifest_.Describe(0);
+  return before.size_bytes == after.size_bytes &&
+                 before.document_count == after.document_count
+             ? absl::OkStatus()
+             : absl::FailedPreconditionError(absl::StrCat(
+                   change_->path(), ": the new segments have ",
+                   after.document_count, " documents of ", after.size_bytes,
+                   " bytes with those that stay, expected ",
+                   before.document_count, " of ", before.size_bytes,
+                   "; the archive is unchanged"));
 }
 
 absl::StatusOr<uint32_t> ArchiveWriter::NextNumber() const {

@@ -25,6 +25,7 @@
 #include "codecs/payload/inflated_count.h"
 #include "codecs/payload/payload_codec.h"
 #include "server/archive/files/archive_change.h"
+#include "server/archive/files/archive_directory.h"
 #include "server/archive/files/dictionary_file.h"
 #include "server/archive/files/partial_directory.h"
 #include "server/archive/format/archive_description.h"
@@ -95,6 +96,14 @@ class ArchiveWriter {
   // segments.
   static std::unique_ptr<ArchiveWriter> Append(ArchiveChange change,
                                                const std::string& writer);
+
+  // Replaces the archive's segments from index `first` on by the new ones,
+  // whose documents must be the same. Call before the first block. Reads the
+  // old blocks if the manifest counts their members; `cancel` may be null.
+  // Commit() fails if the sizes or numbers of the documents differ.
+  // REQUIRES: an appending writer; first <= number of its segments.
+  // Errors: DataLoss  an old block is damaged; Cancelled.
+  absl::Status ReplaceSegments(size_t first, const std::atomic<bool>* cancel);
 
   // Removes the written files unless Commit() succeeded; for an exception see
   // Continue().
@@ -208,6 +217,15 @@ class ArchiveWriter {
   absl::StatusOr<uint32_t> NextNumber() const;
   // True if segments with numbers from that of `change_` on exist.
   bool HasNewSegments() const;
+  // Opens a segment of the archive, or a new one.
+  absl::StatusOr<SegmentFile> OpenSegmentFile(
+      const ManifestSegment& segment) const;
+  // Subtracts the segment's blocks from `members_` and adds their inflated
+  // members to `inflated`.
+  absl::Status Uncount(const ManifestSegment& segment, InflatedCount& inflated,
+                       const std::atomic<bool>* cancel);
+  // Errors: FailedPrecondition  replaced documents are missing.
+  absl::Status CheckReplaced() const;
   absl::StatusOr<ManifestSegment> Join(std::span<const ManifestSegment> joined,
                                        const PayloadCodec& codec,
                                        const std::atomic<bool>* cancel);
@@ -226,6 +244,8 @@ class ArchiveWriter {
   Manifest manifest_;
   // Those of the archive before a change.
   std::vector<FoundMembers> found_before_;
+  // ReplaceSegments() was called.
+  bool is_replacing_ = false;
   // With codec auto.
   MemberCount members_;
   // For codecs that inflate: counts over blocks that were not kept.

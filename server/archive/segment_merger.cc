@@ -19,7 +19,7 @@ uint64_t WeightOf(const ManifestSegment& segment) {
 }  // namespace
 
 size_t FirstToJoin(std::span<const ManifestSegment> segments,
-                   uint64_t size_bytes_max) {
+                   uint64_t size_bytes_max, LayoutSegments layouts) {
   if (segments.empty()) {
     return 0;
   }
@@ -29,7 +29,9 @@ size_t FirstToJoin(std::span<const ManifestSegment> segments,
   while (first > 0) {
     const ManifestSegment& segment = segments[first - 1];
     size_bytes += segment.size_bytes;
-    if (segment.has_layout() || segments[first].has_layout() ||
+    const bool has_layout =
+        segment.has_layout() || segments[first].has_layout();
+    if ((has_layout && layouts == LayoutSegments::kStay) ||
         WeightOf(segment) / 2 >= weight || size_bytes > size_bytes_max) {
       break;
     }

@@ -25,14 +25,22 @@
 
 namespace quire {
 
+// Segments with a layout.
+enum class LayoutSegments {
+  // They join none: blocks are copied, and a layout is that of all its blocks.
+  kStay,
+  // They join like others: the text is encoded again.
+  kJoin,
+};
+
 // Returns the index of the first of the segments to be joined; that of the last
 // segment if none are. A segment joins those after it while it is smaller than
 // twice all of them, by bytes of text and number of documents, and all together
 // at most `size_bytes_max`: each byte is then copied a logarithmic number of
 // times, and the sizes of the segments that remain at least double from the end
-// on. A segment with a layout joins none.
+// on.
 size_t FirstToJoin(std::span<const ManifestSegment> segments,
-                   uint64_t size_bytes_max);
+                   uint64_t size_bytes_max, LayoutSegments layouts);
 
 // Copies documents and blocks of segments, in order, to a new one. Payloads are
 // copied after their checksum is checked. Where the last block of a segment and

@@ -101,6 +101,12 @@ class SegmentReader {
                                   const PayloadCodec& codec,
                                   PayloadCodec::Scratch& scratch) const;
 
+  // Reads the file except its blocks again, in small pieces, and adds what
+  // differs from when it was opened to `damages`. Errors: those of
+  // `before_read`, or not DataLoss: retry later.
+  absl::Status CheckIndexes(const BeforeRead& before_read,
+                            std::vector<absl::Status>& damages) const;
+
   void AddMemory(ArchiveMemory& memory) const;
   // Upper bound on what AddMemory() adds.
   static uint64_t EstimateMemoryBytes(const ManifestSegment& segment);

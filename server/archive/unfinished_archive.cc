@@ -8,6 +8,7 @@
 #include <array>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -23,16 +24,35 @@
 namespace quire {
 namespace {
 
-// Returns the lines that differ, on one line: "codec zstd:3, block size 65536".
+constexpr size_t kDifferentLinesMax = 8;
+
+// Returns the lines that differ, the first ones of many, on one line:
+// "codec zstd:3, block size 65536".
 std::string DifferentLines(const std::string& lines, const std::string& other) {
-  const std::vector<std::string> others = absl::StrSplit(other, '\n');
+  const absl::flat_hash_set<absl::string_view> others =
+      absl::StrSplit(other, '\n');
   std::string different;
+  size_t count = 0;
   for (const absl::string_view line : absl::StrSplit(lines, '\n')) {
-    if (std::ranges::find(others, line) == others.end()) {
+    if (!others.contains(line) && ++count <= kDifferentLinesMax) {
       absl::StrAppend(&different, different.empty() ? "" : ", ", line);
     }
   }
+  if (count > kDifferentLinesMax) {
+    absl::StrAppend(&different, " and ", count - kDifferentLinesMax, " more");
+  }
   return different;
+}
+
+// Returns what distinguishes two unequal lists of lines.
+std::string Difference(const std::string& begun, const std::string& given) {
+  const std::string missing = DifferentLines(begun, given);
+  const std::string added = DifferentLines(given, begun);
+  if (missing.empty() && added.empty()) {
+    return "its inputs in another order";
+  }
+  return absl::StrCat(missing.empty() ? "less" : missing, ", not with ",
+                      added.empty() ? "less" : added);
 }
 
 bool AnyFile(absl::string_view /*name*/) {
@@ -62,9 +82,9 @@ absl::StatusOr<UnfinishedArchive> UnfinishedArchive::Open(
     directory.KeepUnpublished();
     return absl::FailedPreconditionError(absl::StrCat(
         directory.name(), ": was begun with ",
-        DifferentLines(found->parameters, parameters), ", not with ",
-        DifferentLines(parameters, found->parameters),
-        "; give the same options to finish it, or --restart to drop it"));
+        Difference(found->parameters, parameters),
+        "; give the same options and unchanged inputs to finish it, or "
+        "--restart to drop it"));
   }
   if (found.has_value()) {
     UnfinishedArchive unfinished(std::move(directory), *found);

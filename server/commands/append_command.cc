@@ -13,7 +13,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
 #include "codecs/base/byte_size.h"
@@ -47,10 +46,11 @@ type, capture time, size and bytes. It reads the inputs once more.
 
 Small segments are then joined into one (--merge): blocks are copied, not encoded
 again, and earlier segment files that were joined are removed. Segments whose text
-is reordered are not joined.
+is reordered are not joined; quired compact joins these too.
 
 An old dictionary suits new text less and less. The summary compares the new
 segments with the first one; quired plan ARCHIVE tells what a rebuild would give.
+Text that repeats earlier segments is stored again until quired compact or a rebuild.
 The kinds of INPUT are those of quired build.
 
 Examples:
@@ -59,41 +59,23 @@ Examples:
   quired append all.quire other.quire
   tar -c new/ | quired append docs.quire -)";
 
-// Options of quired build that would change the encoding.
-constexpr const char* kFixedOptions[] = {
-    "--codec",          "--objective",       "--block-size",
-    "--partition-size", "--dictionary-size", "--dictionary-method"};
-
 struct AppendCommandOptions {
   std::string archive;
   BuildInputOptions input;
   EncodingOptions encoding;
   std::string existing = "add";
   std::string merge = "auto";
-  // Given values of kFixedOptions.
-  std::string fixed_value;
-  std::vector<const CLI::Option*> fixed;
+  KeptEncodingOptions kept;
   bool quiet = false;
 };
 
 // Errors: InvalidArgument  for the usage error.
 absl::StatusOr<BuildOptions> MakeAppendOptions(
     const AppendCommandOptions& options) {
-  for (const CLI::Option* const option : options.fixed) {
-    if (option->count() > 0) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--", option->get_lnames().front(),
-          " must not be given: an append keeps the encoding of ARCHIVE; "
-          "quired recompress changes it"));
-    }
-  }
+  QUIRE_RETURN_IF_ERROR(CheckKeptEncoding(options.kept));
   EncodingOptions encoding = options.encoding;
   if (encoding.reorder.empty()) {
     encoding.reorder = "off";
-  }
-  if (encoding.reorder == "auto") {
-    return absl::InvalidArgumentError(
-        "--reorder must be off, dedup or full, got \"auto\"");
   }
   return MakeBuildOptions(std::move(encoding));
 }
@@ -246,13 +228,7 @@ void AddAppendCommand(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"auto", "off"}))
       ->capture_default_str();
   AddTextOptions(*subcommand, options->encoding);
-  // Hidden: they exist for their message.
-  for (const char* const name : kFixedOptions) {
-    options->fixed.push_back(
-        subcommand->add_option(name, options->fixed_value)->group(""));
-  }
-  options->fixed.push_back(
-      subcommand->add_flag("--no-symbol-table")->group(""));
+  AddKeptEncodingOptions(*subcommand, options->kept);
   subcommand->add_flag("-q,--quiet", options->quiet,
                        "No progress and no summary, only warnings and errors");
   subcommand->callback(

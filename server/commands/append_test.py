@@ -83,6 +83,8 @@ class AppendTest(unittest.TestCase):
         self.assertEqual(after["history"], [
             {"uuid": before["uuid"], "size_bytes": before["size_bytes"], "document_count": 10}])
         self.assertEqual((after["document_count"], after["segment_count"]), (14, 2))
+        self.assertEqual(after["segment_size_bytes"], [
+            before["size_bytes"], after["size_bytes"] - before["size_bytes"]])
         self.assertIn("1 earlier state, the last " + before["uuid"],
                       self.quired("inspect", self.archive))
         self.assertIn("whole", self.quired("verify", self.archive))
@@ -120,7 +122,7 @@ class AppendTest(unittest.TestCase):
         for code, message, arguments in [
                 (2, "ARCHIVE", []),
                 (2, "INPUT", [self.archive]),
-                (2, "--codec must not be given: an append keeps the encoding of ARCHIVE",
+                (2, "--codec must not be given: the encoding of ARCHIVE stays",
                  [self.archive, "second", "--codec", "zstd"]),
                 (2, "--dictionary-size must not be given",
                  [self.archive, "second", "--dictionary-size", "1MiB"]),
@@ -128,8 +130,8 @@ class AppendTest(unittest.TestCase):
                  [self.archive, "second", "--no-symbol-table"]),
                 (2, "--objective must not", [self.archive, "second", "--objective", "speed"]),
                 (2, "--block-size must not", [self.archive, "second", "--block-size", "4KiB"]),
-                (2, "--reorder must be off, dedup or full, got \"auto\"",
-                 [self.archive, "second", "--reorder", "auto"]),
+                (2, "--reorder must be off, auto, dedup or full, got \"any\"",
+                 [self.archive, "second", "--reorder", "any"]),
                 (2, "--existing", [self.archive, "second", "--existing", "replace"]),
                 (2, "ARCHIVE must be outside all inputs", [self.archive, "out"]),
                 (2, "ARCHIVE must be outside all inputs", [self.archive, self.archive]),
@@ -188,6 +190,66 @@ class AppendTest(unittest.TestCase):
         self.assertIn("no build left it", self.quired("append", self.archive, "second", code=1))
         self.assertTrue((partial / "foreign").exists())
         self.assertEqual(contents_of(self.archive), before)
+
+    # --- Compacting ---
+
+    def test_compacts(self):
+        self.quired("build", "--quiet", "--force", "-o", self.archive, "--codec", "zstd",
+                    self.directory / "first")
+        for first in (10, 20):
+            self.write(f"more-{first}", [])
+            for number in range(10):
+                (self.directory / f"more-{first}" / f"page-{first + number:03}").write_bytes(
+                    text_of(number))
+            self.quired("append", "--quiet", "--merge", "off", self.archive, f"more-{first}")
+        before = self.inspect()
+        said = self.quired("compact", self.archive, "--reorder", "dedup")
+        self.assertRegex(said, r"3 segments of [0-9.]+ KiB became 1 segment of [0-9.]+ KiB, "
+                               r"[0-9.]+% of the old size")
+        self.assertIn("reorder dedup", said)
+        after = self.inspect()
+        self.assertIn(f"uuid {after['uuid']}", said)
+        self.assertEqual(after["history"][-1]["uuid"], before["uuid"])
+        self.assertEqual((after["document_count"], after["segment_count"]), (30, 1))
+        self.assertLess(after["stored_size_bytes"], before["stored_size_bytes"] * 0.7)
+        self.assertIn("whole", self.quired("verify", self.archive))
+        self.assertEqual(os.listdir(self.output), ["x.quire"])
+        # Now there is one segment.
+        contents = contents_of(self.output)
+        said = self.quired("compact", self.archive)
+        self.assertIn("nothing to compact; unchanged", said)
+        self.assertIn("--all encodes all segments again", said)
+        self.assertEqual(self.quired("compact", "--quiet", self.archive), "")
+        self.assertEqual(contents_of(self.output), contents)
+        self.quired("compact", "--all", "--quiet", "--reorder", "off", self.archive)
+        self.assertIn("whole", self.quired("verify", self.archive))
+
+    def test_errors_of_compact_name_the_fault_and_change_nothing(self):
+        (self.directory / "empty").mkdir()
+        (self.directory / "noise").write_bytes(random.Random(1).randbytes(300_000))
+        self.quired("append", "--quiet", self.archive, "noise")
+        before = contents_of(self.output)
+        for code, message, arguments in [
+                (2, "ARCHIVE", []),
+                (2, "--codec must not be given: the encoding of ARCHIVE stays",
+                 [self.archive, "--codec", "zstd"]),
+                (2, "--reorder must be off, auto, dedup or full", [self.archive, "--reorder", "x"]),
+                (1, "none.quire: cannot open", ["none.quire"]),
+                (1, "empty: is no archive", ["empty"])]:
+            with self.subTest(arguments=arguments):
+                self.assertIn(message, self.quired("compact", *arguments, code=code))
+        partial = self.output / "x.quire.partial"
+        partial.mkdir()
+        with open(partial / "PARTIAL", "w") as mark:
+            fcntl.flock(mark, fcntl.LOCK_EX)
+            self.assertIn("another writer is at work",
+                          self.quired("compact", "--all", self.archive, code=1))
+        shutil.rmtree(partial)
+        said = self.quired("compact", "--all", "--reorder", "off", self.archive, code=1,
+                           preexec_fn=lambda: resource.setrlimit(
+                               resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY)))
+        self.assertIn("File too large", said)
+        self.assertEqual(contents_of(self.output), before)
 
     # --- Servers and clients ---
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <memory>
@@ -10,8 +11,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
+#include "codecs/base/printable_text.h"
 #include "codecs/base/progress_meter.h"
 #include "server/archive/archive.h"
 #include "server/commands/build_inputs.h"
@@ -21,6 +24,7 @@
 #include "server/commands/quired_commands.h"
 #include "server/commands/subcommand_support.h"
 #include "server/ingest/build_pipeline.h"
+#include "server/ingest/resume_parameters.h"
 #include "server/ingest/sources/source.h"
 
 namespace quire {
@@ -62,17 +66,56 @@ Examples:
 
 A build that is stopped or fails leaves nothing at OUT. A killed build leaves
 OUT.partial, which the next build of the same OUT removes. A directory of that
-name that no build created is never removed.)";
+name that no build created is never removed.
+
+With --resume, OUT.partial stays if the build is stopped, killed or fails, and the
+same command resumes it. It keeps the dictionary and all whole blocks; it repeats the
+passes that count, reorder and train, and checks the blocks. The archive equals that
+of an uninterrupted build, byte for byte. Other options are refused, and so are inputs
+whose documents, sizes or times changed, until --restart discards OUT.partial.)";
 
 struct BuildCommandOptions {
   std::string output;
   BuildInputOptions input;
   EncodingOptions encoding;
   bool force = false;
+  bool resume = false;
+  bool restart = false;
   bool quiet = false;
 };
 
 using Sources = std::vector<std::unique_ptr<Source>>;
+
+// Sets the options of a build that can be resumed.
+// Errors: InvalidArgument  for the usage error.
+absl::Status SetResume(const BuildCommandOptions& options,
+                       BuildOptions& build) {
+  if (!options.resume) {
+    return options.restart ? absl::InvalidArgumentError(
+                                 "--restart is an option of --resume; a build "
+                                 "without it always starts over")
+                           : absl::OkStatus();
+  }
+  if (std::ranges::find(options.input.inputs, "-") !=
+      options.input.inputs.end()) {
+    return absl::InvalidArgumentError(
+        "--resume needs inputs that a later run can read again, got - for "
+        "standard input; give a file");
+  }
+  // Ids and sizes of documents say the rest.
+  const LineSplit& split = options.input.line_split;
+  build.resume.parameters =
+      absl::StrCat(EncodingParameters(build), "split ",
+                   options.input.split.empty() ? "off" : options.input.split,
+                   ", id field ", QuotedText(split.id_field), ", text field ",
+                   QuotedText(split.text_field), "\n");
+  build.resume.describes_inputs = true;
+  build.resume.restart = options.restart;
+  build.resume.on_dropped = [output = options.output] {
+    PrintDroppedWarning(output);
+  };
+  return absl::OkStatus();
+}
 
 int RunBuild(BuildCommandOptions options) {
   while (options.output.size() > 1 && options.output.back() == '/') {
@@ -99,6 +142,10 @@ int RunBuild(BuildCommandOptions options) {
     return ReportFailure(output);
   }
   build->seek_cost_bytes = SeekCostBytes(output_directory);
+  const absl::Status resume = SetResume(options, *build);
+  if (!resume.ok()) {
+    return ReportUsage("build", resume.message());
+  }
   const auto start = std::chrono::steady_clock::now();
   // Until here no file has a name, not even a spool of standard input, so a
   // signal may end the process at once.
@@ -128,6 +175,9 @@ int RunBuild(BuildCommandOptions options) {
   meter.reset();
   if (!summary.ok()) {
     const int exit_code = ReportFailure(summary.status());
+    if (options.resume) {
+      PrintResumeHint(options.output);
+    }
     interrupt.EndProcessIfSet();
     return exit_code;
   }
@@ -166,6 +216,12 @@ void AddBuildCommand(CLI::App& app, int& exit_code) {
   AddInputOptions(*subcommand, options->input);
   AddEncodingOptions(*subcommand, options->encoding);
   subcommand->add_flag("--force", options->force, "Replace the archive at OUT");
+  subcommand->add_flag("--resume", options->resume,
+                       "Keep OUT.partial if the build does not end, and resume "
+                       "that of an earlier run with the same options and "
+                       "unchanged inputs; takes one more pass over these");
+  subcommand->add_flag("--restart", options->restart,
+                       "With --resume: discard OUT.partial of an earlier run");
   subcommand->add_flag("-q,--quiet", options->quiet,
                        "No progress and no summary, only warnings and errors");
   subcommand->callback(

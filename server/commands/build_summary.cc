@@ -2,8 +2,10 @@
 #include "server/commands/build_summary.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <iostream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -126,6 +128,22 @@ void PrintOversizedMembers(const BuildOptions& options,
                                    FormatByteSizeExact(kInflatedLargeSizeMax))
                     : ", or more than 1 MiB compressed")
             << "\n";
+}
+
+void PrintResumeHint(const std::string& output) {
+  std::error_code error;
+  const std::string partial = absl::StrCat(output, ".partial");
+  if (std::filesystem::exists(absl::StrCat(partial, "/JOURNAL"), error)) {
+    std::cerr << PrintableMessage(partial)
+              << " has the finished part: repeat the command to resume, or add "
+                 "--restart to start over\n";
+  }
+}
+
+void PrintDroppedWarning(const std::string& output) {
+  std::cerr << "warning: " << PrintableMessage(output)
+            << ".partial is from another version of quired or from a build "
+               "without --resume, or its JOURNAL is damaged; starting over\n";
 }
 
 void PrintSummary(const std::string& output, const BuildOptions& options,

@@ -20,6 +20,13 @@ Progress ToProgress(const BuildProgress& progress);
 // effect without any. Used with --quiet, too.
 void PrintWarnings(const BuildSummary& summary, const Archive& archive);
 
+// Prints how to resume the build of `output`, if it left OUT.partial for that.
+void PrintResumeHint(const std::string& output);
+
+// Prints that the blocks of an earlier build of `output` are not resumed
+// (ResumeOptions::on_dropped).
+void PrintDroppedWarning(const std::string& output);
+
 // Prints counts, sizes, the elapsed time, and the memory for serving. `output`
 // is the directory as the user gave it, `archive` the archive opened there,
 // built with `options`.

@@ -325,6 +325,27 @@ void AddTextOptions(CLI::App& subcommand, EncodingOptions& options) {
       ->capture_default_str();
 }
 
+void AddKeptEncodingOptions(CLI::App& subcommand, KeptEncodingOptions& kept) {
+  for (const char* const name :
+       {"--codec", "--objective", "--block-size", "--partition-size",
+        "--dictionary-size", "--dictionary-method"}) {
+    kept.options.push_back(subcommand.add_option(name, kept.value)->group(""));
+  }
+  kept.options.push_back(subcommand.add_flag("--no-symbol-table")->group(""));
+}
+
+absl::Status CheckKeptEncoding(const KeptEncodingOptions& kept) {
+  for (const CLI::Option* const option : kept.options) {
+    if (option->count() > 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--", option->get_lnames().front(),
+          " must not be given: the encoding of ARCHIVE stays; quired "
+          "recompress changes it"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<BuildOptions> MakeBuildOptions(EncodingOptions options) {
   BuildOptions build;
   QUIRE_ASSIGN_OR_RETURN(build.objective, CheckObjective(options.objective));

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
@@ -52,6 +53,20 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
 // Adds the options of an archive's text that a later append may choose again:
 // order, inflating, segments and threads. AddEncodingOptions() includes them.
 void AddTextOptions(CLI::App& subcommand, EncodingOptions& options);
+
+// The options of AddEncodingOptions() that change what all segments of an
+// archive have in common, for subcommands that keep it: hidden, they exist for
+// their message.
+struct KeptEncodingOptions {
+  std::string value;
+  std::vector<const CLI::Option*> options;
+};
+
+// `kept` must outlive `subcommand`.
+void AddKeptEncodingOptions(CLI::App& subcommand, KeptEncodingOptions& kept);
+
+// Errors: InvalidArgument  one was given; for the usage error.
+absl::Status CheckKeptEncoding(const KeptEncodingOptions& kept);
 
 // Checks the options before anything is read.
 // Errors: InvalidArgument  invalid options; for the usage error.

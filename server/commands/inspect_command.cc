@@ -253,6 +253,13 @@ void PrintJson(const Archive& archive) {
   json["stored_text_size_bytes"] = info.stored_text_size_bytes;
   json["run_count"] = info.run_count;
   json["segment_count"] = info.segment_count;
+  json["segment_size_bytes"] = Json::array();
+  for (uint32_t i = 0; i < info.segment_count; ++i) {
+    const uint64_t end = i + 1 < info.segment_count
+                             ? archive.SegmentStart(i + 1)
+                             : info.size_bytes;
+    json["segment_size_bytes"].push_back(end - archive.SegmentStart(i));
+  }
   json["history"] = Json::array();
   for (const ArchiveState& state : info.history) {
     json["history"].push_back({{"uuid", state.uuid},

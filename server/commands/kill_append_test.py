@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""SIGKILLs `quired append` at random times, and as soon as its new manifest is written.
-Afterwards the archive is the old or the new one, and whole; only ARCHIVE.partial may
-remain, and the next append removes it and what the killed one left in ARCHIVE. A reader
-verifies the archive all the time. Fails if no append was killed.
+"""SIGKILLs `quired append` and `quired compact` in turn, at random times and as soon as the
+new manifest is written. Afterwards the archive is the old or the new one, and whole;
+only ARCHIVE.partial may remain, and the next append removes it and what the killed one
+left in ARCHIVE. A reader verifies the archive all the time. Fails if none was killed.
 
-archive_change_test kills at every system call of a writer in turn.
+archive_change_test and compact_test kill at every system call of a writer in turn.
 
 Usage: kill_append_test.py [SEED]; QUIRE_BINARY_DIR names the build directory.
 """
@@ -82,30 +82,35 @@ def main():
         write_documents(directory / "more", generator, 6, 40_000)
         command = [QUIRED, "append", "--quiet", "--segment-size", "50KiB", archive,
                    directory / "more"]
-        start = time.monotonic()
-        subprocess.run(command, check=True)
-        duration = time.monotonic() - start
+        compact = [QUIRED, "compact", "--all", "--quiet", "--reorder", "dedup", archive]
+        # Each command, its number of new documents, and its time.
+        writers = []
+        for words, document_count in ((command, 6), (compact, 0)):
+            start = time.monotonic()
+            subprocess.run(words, check=True)
+            writers.append((words, document_count, time.monotonic() - start))
         info = whole_info(archive)
         reader = Reader(archive)
         killed_count = 0
         grown_count = 0
         try:
             for i in range(KILL_COUNT):
+                words, document_count, duration = writers[i % len(writers)]
                 seconds = (None if i < KILLED_AT_THE_END_COUNT
                            else generator.random() * duration * 1.05)
-                was_killed = kill_after(command, seconds,
-                                             directory / "x.quire.partial" / "MANIFEST")
+                was_killed = kill_after(words, seconds,
+                                        directory / "x.quire.partial" / "MANIFEST")
                 killed_count += was_killed
                 left = set(os.listdir(directory))
                 if not left <= {"in", "more", "x.quire", "x.quire.partial"}:
-                    sys.exit(f"kill {i}: the killed append left {sorted(left)}")
+                    sys.exit(f"kill {i}: the killed writer left {sorted(left)}")
                 found = whole_info(archive)
                 if found["uuid"] == info["uuid"]:
                     if not was_killed:
-                        sys.exit(f"append {i}: succeeded and changed nothing")
+                        sys.exit(f"writer {i}: succeeded and changed nothing")
                     continue
                 grown_count += was_killed
-                if (found["document_count"] != info["document_count"] + 6 or
+                if (found["document_count"] != info["document_count"] + document_count or
                         found["history"][-1]["uuid"] != info["uuid"]):
                     sys.exit(f"kill {i}: neither the old nor the new archive: {found}")
                 info = found
@@ -120,11 +125,11 @@ def main():
         if files != info["stored_size_bytes"]:
             sys.exit(f"{files} bytes of files, {info['stored_size_bytes']} of the archive: "
                      "something was left")
-        print(f"{killed_count} of {KILL_COUNT} appends of about {duration:.2f} s were killed, "
+        print(f"{killed_count} of {KILL_COUNT} writers of about {duration:.2f} s were killed, "
               f"{grown_count} of these after their last step; readers found {reader.count} "
               "whole archives")
         if killed_count < KILL_COUNT // 4:
-            sys.exit("the appends were over before they could be killed")
+            sys.exit("the writers were over before they could be killed")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,9 @@ void AddBuildCommand(CLI::App& app, int& exit_code);
 // check-config: checks a configuration file; exit code 2 if it has errors.
 void AddCheckConfigCommand(CLI::App& app, int& exit_code);
 
+// compact: encodes the last segments of an archive again.
+void AddCompactCommand(CLI::App& app, int& exit_code);
+
 // inspect: prints the contents of an archive and the cost of serving it.
 void AddInspectCommand(CLI::App& app, int& exit_code);
 

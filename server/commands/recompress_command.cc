@@ -14,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
-#include "codecs/base/printable_text.h"
 #include "codecs/base/progress_meter.h"
 #include "codecs/block_codec.h"
 #include "server/archive/archive.h"
@@ -86,17 +85,6 @@ void PrintHints(const Archive& archive, const BuildOptions& build) {
   }
 }
 
-// Prints how to resume if that is possible.
-void PrintResumeHint(const std::string& output) {
-  std::error_code error;
-  const std::string partial = absl::StrCat(output, ".partial");
-  if (fs::exists(fs::path(partial) / "JOURNAL", error)) {
-    std::cerr << PrintableMessage(partial)
-              << " has the finished part: repeat the command to resume, or add "
-                 "--restart to start over\n";
-  }
-}
-
 int RunRecompress(RecompressCommandOptions options) {
   // The default codec of a build is no reason to recompress.
   if (options.encoding.codec_option->count() == 0 &&
@@ -138,10 +126,7 @@ int RunRecompress(RecompressCommandOptions options) {
     };
   }
   build->resume.on_dropped = [&options] {
-    std::cerr
-        << "warning: " << PrintableMessage(options.output)
-        << ".partial is from another version of quired, or its JOURNAL is "
-           "damaged; starting over\n";
+    PrintDroppedWarning(options.output);
   };
   build->archive.replace = options.replace;
   build->resume.restart = options.restart;

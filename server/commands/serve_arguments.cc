@@ -186,7 +186,7 @@ void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
   AddTimeOption(*subcommand, "--scrub-interval", arguments->scrub_interval,
                 {.max = absl::Hours(24) * 366},
                 "Read and check every stored block once in this time, past all "
-                "caches and after the reads of clients, like 336h. Default: "
+                "caches and after the reads of clients, like 14d. Default: "
                 "never")
       ->default_str("");
   AddByteSizeOption(*subcommand, "--scrub-rate", arguments->scrub_rate_bytes,

@@ -122,7 +122,7 @@ class ServeReloadTest(unittest.TestCase):
         self.assertIn("withdrawn by", self.get("page0").stderr)
 
     def test_a_scrub_keeps_its_state(self):
-        self.start(*HERE, self.archive, "--scrub-interval", "336h", "--scrub-rate", "1GiB",
+        self.start(*HERE, self.archive, "--scrub-interval", "14d", "--scrub-rate", "1GiB",
                    "--state-dir", self.directory)
         completed = 'quire_scrub_last_completed_timestamp_seconds{archive="docs"}'
         while not self.metric('quire_scrubbed_bytes_total{archive="docs"}'):

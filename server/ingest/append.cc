@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/ingest/append.h"
 
+#include <cstddef>
+#include <span>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -8,7 +10,9 @@
 
 #include "codecs/base/status_macros.h"
 #include "server/archive/files/archive_change.h"
+#include "server/archive/segment_merger.h"
 #include "server/ingest/existing_documents.h"
+#include "server/ingest/sources/archive_source.h"
 
 namespace quire {
 namespace {
@@ -39,6 +43,25 @@ absl::StatusOr<uint64_t> LeaveOutExisting(
   return existing_count;
 }
 
+// Opens the archive that `change`, at the user's `path`, is a change of.
+absl::StatusOr<std::shared_ptr<const Archive>> OpenChanged(
+    const ArchiveChange& change, const std::string& path) {
+  QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<const Archive> archive,
+                         Archive::Open(change.path()));
+  if (archive->info().uuid != change.manifest().Describe(0).uuid) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": was replaced while it was opened; try again"));
+  }
+  return archive;
+}
+
+// Sets what new segments must have in common with those of the archive.
+void KeepEncoding(const ArchiveInfo& info, BuildOptions& options) {
+  options.archive.codec = info.codec;
+  options.archive.block_size_bytes = info.block_size_bytes;
+  options.symbol_table = info.symbol_table_size_bytes > 0;
+}
+
 }  // namespace
 
 absl::StatusOr<AppendSummary> AppendToArchive(
@@ -46,12 +69,8 @@ absl::StatusOr<AppendSummary> AppendToArchive(
     ExistingMode existing, BuildOptions options, bool merge) {
   QUIRE_ASSIGN_OR_RETURN(ArchiveChange change, ArchiveChange::Begin(path));
   QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<const Archive> archive,
-                         Archive::Open(change.path()));
+                         OpenChanged(change, path));
   const ArchiveInfo before = archive->info();
-  if (before.uuid != change.manifest().Describe(0).uuid) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, ": was replaced while it was opened; try again"));
-  }
   AppendSummary summary;
   if (!change.manifest().segments.empty()) {
     const ManifestSegment& first = change.manifest().segments.front();
@@ -62,9 +81,7 @@ absl::StatusOr<AppendSummary> AppendToArchive(
     QUIRE_ASSIGN_OR_RETURN(summary.existing_count,
                            LeaveOutExisting(*archive, options, sources));
   }
-  options.archive.codec = before.codec;
-  options.archive.block_size_bytes = before.block_size_bytes;
-  options.symbol_table = before.symbol_table_size_bytes > 0;
+  KeepEncoding(before, options);
   options.append = {
       .archive = archive.get(), .change = &change, .merge = merge};
   const std::string archive_path = change.path();
@@ -72,6 +89,46 @@ absl::StatusOr<AppendSummary> AppendToArchive(
                          BuildArchive(archive_path, sources, options));
   summary.document_count =
       summary.build.info.document_count - before.document_count;
+  return summary;
+}
+
+absl::StatusOr<CompactSummary> CompactArchive(const std::string& path,
+                                              CompactedSegments compacted,
+                                              BuildOptions options) {
+  QUIRE_ASSIGN_OR_RETURN(ArchiveChange change, ArchiveChange::Begin(path));
+  QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<const Archive> archive,
+                         OpenChanged(change, path));
+  const std::span<const ManifestSegment> segments = change.manifest().segments;
+  const bool takes_all = compacted == CompactedSegments::kAll;
+  const size_t first = takes_all
+                           ? 0
+                           : FirstToJoin(segments, options.segment_size_bytes,
+                                         LayoutSegments::kJoin);
+  CompactSummary summary;
+  if (segments.size() - first < (takes_all ? 1 : 2)) {
+    summary.build.info = archive->info();
+    return summary;
+  }
+  uint64_t first_ordinal = 0;
+  for (const ManifestSegment& segment : segments.first(first)) {
+    first_ordinal += segment.document_count;
+  }
+  for (const ManifestSegment& segment : segments.subspan(first)) {
+    ++summary.replaced_segment_count;
+    summary.replaced_file_size_bytes += segment.file_size_bytes;
+  }
+  KeepEncoding(archive->info(), options);
+  options.input_size_bytes_max = archive->info().size_bytes;
+  options.append = {.archive = archive.get(),
+                    .change = &change,
+                    .merge = false,
+                    .replaced_from = first};
+  std::vector<std::unique_ptr<Source>> sources;
+  sources.push_back(
+      std::make_unique<ArchiveSource>(archive, options.threads, first_ordinal));
+  const std::string archive_path = change.path();
+  QUIRE_ASSIGN_OR_RETURN(summary.build,
+                         BuildArchive(archive_path, sources, options));
   return summary;
 }
 

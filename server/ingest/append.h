@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Adds documents to an archive: new segments, then a new manifest.
+// Changes an archive in place by new segments, then a new manifest: adds
+// documents, or encodes the last ones again.
 #ifndef QUIRE_SERVER_INGEST_APPEND_H_
 #define QUIRE_SERVER_INGEST_APPEND_H_
 
@@ -39,17 +40,42 @@ struct AppendSummary {
 
 // Adds the documents of `sources`, in order, as new segments to the archive at
 // `path`, with its codec, level, sizes, dictionary and symbol table, whatever
-// `options` say about these; `options.resume` must have its default, and
-// `options.reorder` must not be kAuto. Ids, ordinals and offsets of earlier
-// documents stay. With `merge` the last segments are then joined
-// (AppendTarget). Without new documents nothing changes. The archive
-// at `path` is the old or the new one at any moment (archive_change.h); the
-// state before joins its history. Blocks.
-// Errors: those of BuildArchive() and ArchiveChange; InvalidArgument also for
+// `options` say about these; `options.resume` must have its default. Ids,
+// ordinals and offsets of earlier documents stay. With `merge` the last
+// segments are then joined (AppendTarget). Without new documents nothing
+// changes. The archive at `path` is the old or the new one at any moment
+// (archive_change.h); the state before joins its history. Blocks. Errors: those
+// of BuildArchive() and ArchiveChange; InvalidArgument also for
 //         more segments than an archive can have.
 absl::StatusOr<AppendSummary> AppendToArchive(
     const std::string& path, std::vector<std::unique_ptr<Source>> sources,
     ExistingMode existing, BuildOptions options, bool merge = true);
+
+// Segments that are encoded again.
+enum class CompactedSegments {
+  // The last ones by the rule of joining (segment_merger.h), up to
+  // BuildOptions::segment_size_bytes together, also with a layout; none if
+  // that is only the last.
+  kSuffix,
+  kAll,
+};
+
+struct CompactSummary {
+  // With the new segments; none if the archive is unchanged.
+  BuildSummary build;
+  // The segments that were replaced, and the size of their files.
+  uint32_t replaced_segment_count = 0;
+  uint64_t replaced_file_size_bytes = 0;
+};
+
+// Encodes the last segments of the archive at `path` again, in a new order if
+// `options.reorder` asks for one, with its codec, level, sizes, dictionary and
+// symbol table as AppendToArchive(). Text, ids, ordinals and offsets stay, and
+// the state before joins the history. Blocks.
+// Errors: as AppendToArchive(); DataLoss  a replaced block is damaged.
+absl::StatusOr<CompactSummary> CompactArchive(const std::string& path,
+                                              CompactedSegments compacted,
+                                              BuildOptions options);
 
 }  // namespace quire
 

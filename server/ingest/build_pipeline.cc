@@ -40,11 +40,13 @@ class ArchiveBuild {
         walk_(sources, {.size_bytes_max = options.input_size_bytes_max,
                         .failures = options.failures,
                         .on_note = options.on_note,
-                        .cancel = options.cancel}) {}
+                        .cancel = options.cancel,
+                        .describes_sources = options.resume.describes_inputs}) {
+  }
 
   absl::StatusOr<BuildSummary> Run() {
     for (const Pass pass :
-         {&ArchiveBuild::OpenUnfinished, &ArchiveBuild::CountText,
+         {&ArchiveBuild::CountText, &ArchiveBuild::OpenUnfinished,
           &ArchiveBuild::PrepareStoredText, &ArchiveBuild::PrepareSymbolTable,
           &ArchiveBuild::StartArchive, &ArchiveBuild::MakeCodec,
           &ArchiveBuild::EncodeText, &ArchiveBuild::FinishArchive}) {
@@ -72,9 +74,10 @@ class ArchiveBuild {
     }
     QUIRE_ASSIGN_OR_RETURN(
         UnfinishedArchive unfinished,
-        UnfinishedArchive::Open(path_, options_.archive.replace,
-                                options_.resume.parameters, kBuildVersion,
-                                options_.resume.restart));
+        UnfinishedArchive::Open(
+            path_, options_.archive.replace,
+            absl::StrCat(options_.resume.parameters, walk_.DescribeSources()),
+            kBuildVersion, options_.resume.restart));
     if (unfinished.has_dropped_blocks() && options_.resume.on_dropped) {
       options_.resume.on_dropped();
     }
@@ -91,7 +94,7 @@ class ArchiveBuild {
                              Advance(0);
                            }));
     text_bytes_ = *progress_.total_bytes;
-    if (options_.append.archive != nullptr) {
+    if (keeps_encoding()) {
       const Archive& archive = *options_.append.archive;
       context_->dictionary = std::string(AsText(archive.dictionary()));
       context_->symbol_table = std::string(AsText(archive.symbol_table()));
@@ -115,16 +118,20 @@ class ArchiveBuild {
 
   absl::Status PrepareSymbolTable() {
     const CodecInfo* const codec = FindCodec(options_.archive.codec.id);
-    if (options_.append.archive != nullptr) {
+    if (keeps_encoding()) {
       return absl::OkStatus();
     }
-    // A resumed build does not encode all text that a table would be trained
-    // on.
     if (!options_.resume.symbol_table.empty()) {
       context_->symbol_table = options_.resume.symbol_table;
-    } else if ((codec != nullptr && codec->needs_symbol_table) ||
-               (is_resumable() && options_.symbol_table)) {
+    } else if (codec != nullptr && codec->needs_symbol_table) {
       QUIRE_ASSIGN_OR_RETURN(context_->symbol_table, ChooseSymbolTable());
+    } else if (is_resumable() && options_.symbol_table) {
+      // A resumed build does not encode all text that a table would be trained
+      // on: the text with members as they are.
+      std::optional<InflatedText> inflated = std::exchange(inflated_, {});
+      progress_.total_bytes = stored_text_bytes_;
+      QUIRE_ASSIGN_OR_RETURN(context_->symbol_table, ChooseSymbolTable());
+      inflated_ = std::move(inflated);
     }
     return absl::OkStatus();
   }
@@ -139,7 +146,7 @@ class ArchiveBuild {
     }
     progress_.total_bytes = stored_text_bytes_;
     QUIRE_RETURN_IF_ERROR(StartWriter(path_, context_));
-    if (options_.append.archive != nullptr) {
+    if (keeps_encoding()) {
       return absl::OkStatus();
     }
     if (!context_->symbol_table.empty()) {
@@ -178,13 +185,13 @@ class ArchiveBuild {
       QUIRE_RETURN_IF_ERROR(writer_->SetSymbolTable(sampler_->Train()));
     }
     writer_->SetFoundMembers(std::move(found_members_));
-    if (options_.append.archive == nullptr) {
+    if (!keeps_encoding()) {
       writer_->SetChoice(summary_.choice.reason);
     } else {
       QUIRE_RETURN_IF_ERROR(writer_->FinishSegment());
       summary_.appended = writer_->appended();
     }
-    if (options_.append.archive != nullptr && options_.append.merge) {
+    if (keeps_encoding() && options_.append.merge) {
       QUIRE_ASSIGN_OR_RETURN(
           summary_.joined_segment_count,
           writer_->JoinSegments(*codec_, options_.segment_size_bytes,
@@ -198,6 +205,9 @@ class ArchiveBuild {
   }
 
   // --- Parts of passes ---
+
+  // True if dictionary and symbol table are those of an archive.
+  bool keeps_encoding() const { return options_.append.archive != nullptr; }
 
   bool is_resumable() const { return !options_.resume.parameters.empty(); }
 
@@ -214,10 +224,13 @@ class ArchiveBuild {
 
   absl::Status StartWriter(const std::string& path,
                            const std::shared_ptr<const CodecContext>& context) {
-    if (options_.append.archive != nullptr) {
+    if (keeps_encoding()) {
       writer_ = ArchiveWriter::Append(std::move(*options_.append.change),
                                       options_.archive.writer);
-      return absl::OkStatus();
+      const std::optional<size_t> replaced = options_.append.replaced_from;
+      return replaced.has_value()
+                 ? writer_->ReplaceSegments(*replaced, options_.cancel)
+                 : absl::OkStatus();
     }
     if (!is_resumable()) {
       QUIRE_ASSIGN_OR_RETURN(
@@ -284,7 +297,8 @@ class ArchiveBuild {
       order_reason_ = "the dictionary holds all text";
       return absl::OkStatus();
     }
-    const bool has_dictionary = dictionary_size_bytes_max_ > 0;
+    const bool has_dictionary =
+        dictionary_size_bytes_max_ > 0 || !context->dictionary.empty();
     const absl::Status reordered_status = Reorder(
         path, has_dictionary ? ReorderMode::kDuplicates : ReorderMode::kAuto);
     bool is_worth_trial = reordered_status.ok() && HasLayout(*stored_);
@@ -310,7 +324,9 @@ class ArchiveBuild {
       SwapPrepared(other, *context);
     }
     return has_dictionary && MayBeWorthMoving(context->dictionary.size(),
-                                              dictionary_size_bytes_max_,
+                                              keeps_encoding()
+                                                  ? context->dictionary.size()
+                                                  : dictionary_size_bytes_max_,
                                               *progress_.total_bytes)
                ? TryFullOrder(path, context, is_smaller ? reordered : in_order,
                               in_order)
@@ -455,7 +471,10 @@ class ArchiveBuild {
   // The same with the dictionary of `context`.
   absl::StatusOr<SizeEstimate> TryBlocks(
       const std::shared_ptr<CodecContext>& context, TrialBlocks trial_blocks) {
-    if (FindCodec(options_.archive.codec.id)->needs_symbol_table) {
+    const bool needs_table =
+        !keeps_encoding() &&
+        FindCodec(options_.archive.codec.id)->needs_symbol_table;
+    if (needs_table) {
       QUIRE_ASSIGN_OR_RETURN(context->symbol_table, ChooseSymbolTable());
     }
     const uint64_t total_bytes = *progress_.total_bytes;
@@ -465,7 +484,9 @@ class ArchiveBuild {
           QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kTrial));
           return Feed(total_bytes, add);
         });
-    context->symbol_table.clear();
+    if (needs_table) {
+      context->symbol_table.clear();
+    }
     if (estimate.ok() && stored_.has_value()) {
       estimate->size_bytes += LayoutSizeBytes(*stored_);
     }
@@ -476,7 +497,9 @@ class ArchiveBuild {
     std::swap(stored_, other.stored);
     std::swap(stored_order_, other.order);
     std::swap(progress_.total_bytes, other.total_bytes);
-    std::swap(context.dictionary, other.dictionary);
+    if (!keeps_encoding()) {
+      std::swap(context.dictionary, other.dictionary);
+    }
   }
 
   // Writes the text to be stored to a file next to the archive. `held_bytes` is

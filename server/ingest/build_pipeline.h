@@ -81,6 +81,10 @@ struct ResumeOptions {
   // sources and options keeps the blocks of an unfinished one. Empty: no build
   // resumes, and nothing remains of a failed one.
   std::string parameters;
+  // Adds a line for each input to the parameters: a build whose inputs have
+  // other documents, sizes or times is refused and names them
+  // (resume_parameters.h).
+  bool describes_inputs = false;
   // Called if an earlier build of another version left blocks, which are
   // dropped; may be empty.
   std::function<void()> on_dropped;
@@ -107,6 +111,9 @@ struct AppendTarget {
   // Join the last segments, up to BuildOptions::segment_size_bytes together
   // (segment_merger.h).
   bool merge = true;
+  // The new segments replace those from this index on; the sources are exactly
+  // their documents. Unset: the new segments follow all.
+  std::optional<size_t> replaced_from = std::nullopt;
 };
 
 struct BuildOptions {

@@ -49,23 +49,36 @@ absl::StatusOr<uint64_t> DocumentWalk::Count(
 absl::Status DocumentWalk::CountDocument(
     SourceReader& reader, const SourceDocument& document,
     const std::function<void(uint64_t size_bytes)>& on_counted) {
+  const uint64_t before_bytes = counted_bytes_;
   const auto count = [&](uint64_t size_bytes) {
     counted_bytes_ += size_bytes;
     on_counted(counted_bytes_);
     return AddText(reader, size_bytes);
   };
   const bool reads_all = options_.failures != nullptr;
-  if (document.size_bytes.has_value() && !reads_all) {
-    return count(*document.size_bytes);
+  const bool is_known = document.size_bytes.has_value() && !reads_all;
+  if (is_known) {
+    QUIRE_RETURN_IF_ERROR(count(*document.size_bytes));
   }
-  uint64_t passed = kSkipSizeBytes;
+  uint64_t passed = is_known ? 0 : kSkipSizeBytes;
   while (reads_all ? passed > 0 : passed == kSkipSizeBytes) {
     QUIRE_RETURN_IF_ERROR(CheckCancelled());
     QUIRE_ASSIGN_OR_RETURN(
         passed, reads_all ? ReadOver() : reader.Skip(kSkipSizeBytes));
     QUIRE_RETURN_IF_ERROR(count(passed));
   }
+  if (options_.describes_sources) {
+    digests_.back().Add(document, counted_bytes_ - before_bytes);
+  }
   return absl::OkStatus();
+}
+
+std::string DocumentWalk::DescribeSources() const {
+  std::string lines;
+  for (const SourceDigest& digest : digests_) {
+    lines += digest.Line();
+  }
+  return lines;
 }
 
 absl::Status DocumentWalk::ForEachDocument(const Visit& visit) {
@@ -73,6 +86,9 @@ absl::Status DocumentWalk::ForEachDocument(const Visit& visit) {
   limits_.StartPass();
   for (source_index_ = 0; source_index_ < sources_.size(); ++source_index_) {
     source_ = sources_[source_index_].get();
+    if (is_first_pass_ && options_.describes_sources) {
+      digests_.emplace_back(*source_);
+    }
     const absl::Status opened = OpenSource();
     if (!opened.ok()) {
       QUIRE_RETURN_IF_ERROR(TolerateFailure(opened));

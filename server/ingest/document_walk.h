@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
@@ -19,6 +20,7 @@
 
 #include "codecs/base/bytes.h"
 #include "server/ingest/input_failures.h"
+#include "server/ingest/resume_parameters.h"
 #include "server/ingest/sources/input_limits.h"
 #include "server/ingest/sources/source.h"
 
@@ -38,6 +40,8 @@ class DocumentWalk {
     NoteListener on_note;
     // BuildOptions::cancel.
     const std::atomic<bool>* cancel = nullptr;
+    // ResumeOptions::describes_inputs.
+    bool describes_sources = false;
   };
 
   using Visit =
@@ -52,6 +56,10 @@ class DocumentWalk {
   // Errors: those of Source and InputLimits; Cancelled.
   absl::StatusOr<uint64_t> Count(
       const std::function<void(uint64_t size_bytes)>& on_counted);
+
+  // Returns a line for each source, as the first pass found it
+  // (resume_parameters.h); none unless Options::describes_sources.
+  std::string DescribeSources() const;
 
   // Makes a later pass. Errors: those of Source, InputLimits and `visit`;
   // Cancelled.
@@ -99,6 +107,8 @@ class DocumentWalk {
   InputLimits limits_;
   SkippedEntries skipped_;
   bool is_first_pass_ = false;
+  // One for each source that the first pass has begun, if wanted.
+  std::vector<SourceDigest> digests_;
   // Text counted by the first pass.
   uint64_t counted_bytes_ = 0;
   // Source being read, and its reader.

@@ -292,8 +292,12 @@ absl::StatusOr<SizeEstimate> EstimateSize(
     const std::shared_ptr<const CodecContext>& context,
     uint64_t text_size_bytes, TrialBlocks trial_blocks, const TextPass& pass) {
   // On another thread, or in get() if none is available.
+  // That of an archive is no cost of its new text.
   std::future<absl::StatusOr<uint64_t>> dictionary = std::async(
-      &CompressedDictionarySize, AsBytes(context->dictionary), options.cancel);
+      &CompressedDictionarySize,
+      options.append.archive != nullptr ? ByteView()
+                                        : AsBytes(context->dictionary),
+      options.cancel);
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<PayloadCodec> codec,
                          MakePayloadCodec(TrialCodec(options.archive.codec),
                                           context, CodecUse::kEncodeAndDecode));

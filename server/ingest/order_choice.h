@@ -67,7 +67,7 @@ enum class TrialBlocks { kSome, kAll };
 inline constexpr uint64_t kTrialTextSizeBytes = uint64_t{32} << 20;
 
 struct SizeEstimate {
-  // Dictionary and blocks.
+  // Blocks, and the dictionary unless it is that of an archive that grows.
   double size_bytes = 0;
   // Standard error of `size_bytes`; 0 if every block was encoded.
   double error_bytes = 0;

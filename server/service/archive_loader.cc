@@ -318,8 +318,13 @@ ReloadNeed ArchiveLoader::HeldBytes(const Archive* fresh) {
 }
 
 void ArchiveLoader::FitCache(const ReloadNeed& need) {
+  // Rules that were added since the start.
+  const uint64_t withdrawals_bytes =
+      withdrawals_ == nullptr ? 0 : withdrawals_->HeldBytes();
   store_.ResizeCache(CacheBytesBeside(
-      plan_, need.served_bytes + need.replaced_bytes + need.fresh_bytes));
+      plan_, need.served_bytes + need.replaced_bytes + need.fresh_bytes +
+                 withdrawals_bytes -
+                 std::min(withdrawals_bytes, plan_.withdrawals_bytes)));
 }
 
 }  // namespace quire

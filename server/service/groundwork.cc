@@ -87,8 +87,16 @@ void PlanArchives(const ServerOptions& options, Groundwork& groundwork,
   for (const auto& [argument, outline] : groundwork.planned) {
     needs.push_back({argument.name, outline.memory_bytes});
   }
+  std::vector<std::string> names;
+  names.reserve(needs.size());
+  for (const ArchiveNeed& need : needs) {
+    names.push_back(need.name);
+  }
   absl::StatusOr<MemoryPlan> plan = PlanMemory(
-      options.memory_bytes, needs, !options.archives_directory.empty());
+      options.memory_bytes, needs, !options.archives_directory.empty(),
+      groundwork.withdrawals == nullptr
+          ? 0
+          : groundwork.withdrawals->PlannedBytes(names));
   if (plan.ok()) {
     groundwork.plan = *plan;
   } else {

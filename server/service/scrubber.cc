@@ -165,8 +165,6 @@ std::vector<ScrubFigures> Scrubber::Figures() const {
 }
 
 void Scrubber::Run() {
-  const double ns_per_byte =
-      1e9 / static_cast<double>(options_.rate_bytes_per_second);
   std::chrono::nanoseconds pause = kIdleTime;
   do {
     ScrubProgress progress;
@@ -174,12 +172,18 @@ void Scrubber::Run() {
         ChooseArchive(progress);
     pause = kIdleTime;
     if (archive != nullptr) {
+      absl::StatusOr<uint64_t> damaged = 0;
+      if (progress.next_block == 0) {
+        damaged = CheckIndexes(*archive);
+      }
       const auto start = std::chrono::steady_clock::now();
       Step step = NextStep(*archive->archive, progress.next_block);
       const size_t block_count = step.blocks.size();
-      const absl::StatusOr<uint64_t> damaged = retry_at_.contains(archive->name)
-                                                   ? ReadSingly(*archive, step)
-                                                   : Read(*archive, step);
+      if (damaged.ok()) {
+        progress.damaged_count += *damaged;
+        damaged = retry_at_.contains(archive->name) ? ReadSingly(*archive, step)
+                                                    : Read(*archive, step);
+      }
       if (!damaged.ok() || step.blocks.size() < block_count) {
         retry_at_[archive->name] = std::chrono::steady_clock::now() + kIdleTime;
       } else {
@@ -190,8 +194,7 @@ void Scrubber::Run() {
         progress.next_block += step.blocks.size();
         progress.damaged_count += *damaged;
         Finish(*archive, step, progress);
-        pause = std::chrono::nanoseconds(static_cast<int64_t>(
-                    ns_per_byte * static_cast<double>(step.size_bytes))) -
+        pause = TimeFor(step.size_bytes) -
                 (std::chrono::steady_clock::now() - start);
       }
     }
@@ -270,6 +273,58 @@ Scrubber::Step Scrubber::NextStep(const Archive& archive, uint64_t next_block) {
     first_block += count;
   }
   return step;
+}
+
+std::chrono::nanoseconds Scrubber::TimeFor(uint64_t size_bytes) const {
+  return std::chrono::nanoseconds(static_cast<int64_t>(
+      1e9 / static_cast<double>(options_.rate_bytes_per_second) *
+      static_cast<double>(size_bytes)));
+}
+
+absl::StatusOr<uint64_t> Scrubber::CheckIndexes(const ServedArchive& archive) {
+  const auto [known, is_new] = index_checks_.try_emplace(archive.name);
+  if (!is_new && known->second.opening_id == archive.opening_id) {
+    // A step of this pass failed after it.
+    return known->second.damaged_count;
+  }
+  std::vector<absl::Status> damages;
+  Extent last;
+  std::chrono::nanoseconds pause{0};
+  const absl::Status status = archive.archive->CheckIndexes(
+      [&](int fd, uint64_t offset, uint64_t size_bytes) {
+        DropPages(last.fd, last.offset.value, last.size_bytes);
+        if (!Sleep(pause)) {
+          return absl::CancelledError("the server stops");
+        }
+        DropPages(fd, offset, size_bytes);
+        last = {.fd = fd,
+                .offset = {offset},
+                .size_bytes = static_cast<uint32_t>(size_bytes)};
+        pause = TimeFor(size_bytes);
+        MutexLock lock(&mutex_);
+        scrubbed_bytes_[archive.name] += size_bytes;
+        return absl::OkStatus();
+      },
+      damages);
+  if (!status.ok()) {
+    if (absl::IsCancelled(status) || !retry_at_.contains(archive.name)) {
+      index_checks_.erase(known);
+      return status;
+    }
+    // It failed twice.
+    damages.push_back(status);
+  }
+  if (say_) {
+    for (const absl::Status& damage : damages) {
+      say_(LogLevel::kError,
+           absl::StrCat("archive ", archive.name, ": ", damage.message(),
+                        "; it is served from memory until it is opened again: "
+                        "quired repair"));
+    }
+  }
+  known->second = {.opening_id = archive.opening_id,
+                   .damaged_count = damages.size()};
+  return damages.size();
 }
 
 absl::StatusOr<uint64_t> Scrubber::Read(const ServedArchive& archive,
@@ -386,13 +441,17 @@ void Scrubber::Finish(const ServedArchive& archive, const Step& step,
       progress.last_damaged_count = std::exchange(progress.damaged_count, 0);
       progress.completed_at_s = NowSeconds();
       fresh_.erase(archive.name);
-      line = absl::StrCat("archive ", archive.name, ": scrubbed: ",
-                          FormatCounted(progress.last_damaged_count,
-                                        "damaged block", "damaged blocks"));
+      line = absl::StrCat(
+          "archive ", archive.name, ": scrubbed: ",
+          FormatCounted(progress.last_damaged_count, "damaged block or index",
+                        "damaged blocks or indexes"));
       named_counts_.erase(archive.name);
     }
     NotePosition(*archive.archive, progress);
     state_[archive.name] = std::move(progress);
+  }
+  if (!line.empty()) {
+    index_checks_.erase(archive.name);
   }
   if (say_ && !line.empty()) {
     say_(line.find(": scrubbed: 0 ") == std::string::npos ? LogLevel::kError

@@ -30,12 +30,13 @@
 
 namespace quire {
 
-// One archive at a time, block by block in file order, in reads of at most half
-// a MiB, in the store's class below scans: past the block cache, and past the
-// page cache, whose pages of these blocks it drops. Damaged blocks are reported
-// as those of reads are. If the device fails, other archives have their turn;
-// then the blocks are read one at a time, and those that fail again count as
-// damaged. Thread-safe.
+// One archive at a time: first its indexes, dictionary and symbol table, on its
+// own thread in pieces of a quarter MiB; then block by block in file order, in
+// reads of at most half a MiB, in the store's class below scans, past the block
+// cache. Past the page cache, whose pages of these files it drops. Damaged
+// blocks are reported as those of reads are, other damage in the log. If the
+// device fails, other archives have their turn; then the blocks are read one at
+// a time, and what fails again counts as damaged. Thread-safe.
 class Scrubber {
  public:
   // Reads the state. `catalog` and `store` must outlive it; `say` may be empty.
@@ -69,6 +70,12 @@ class Scrubber {
   std::shared_ptr<const ServedArchive> ChooseArchive(ScrubProgress& progress)
       ABSL_LOCKS_EXCLUDED(mutex_);
   static Step NextStep(const Archive& archive, uint64_t next_block);
+  // Checks everything except blocks at the start of a pass; returns the number
+  // of damages. Errors: not DataLoss; retry later.
+  absl::StatusOr<uint64_t> CheckIndexes(const ServedArchive& archive)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns the time that the rate gives a read.
+  std::chrono::nanoseconds TimeFor(uint64_t size_bytes) const;
   // Returns the number of damaged ones. Errors: not DataLoss; retry later.
   absl::StatusOr<uint64_t> Read(const ServedArchive& archive, const Step& step)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -111,6 +118,14 @@ class Scrubber {
       retry_at_;
   // Blocks of the pass that the log names as unreadable.
   std::map<std::string, uint64_t, std::less<>> named_counts_;
+
+  // Damages that CheckIndexes() found in the current pass over an opening.
+  struct IndexCheck {
+    uint64_t opening_id = 0;
+    uint64_t damaged_count = 0;
+  };
+
+  std::map<std::string, IndexCheck, std::less<>> index_checks_;
   absl::Time saved_at_ = absl::InfinitePast();
   bool said_unsaved_ = false;
   std::thread thread_;

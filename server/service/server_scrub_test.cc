@@ -42,6 +42,9 @@ class ServerScrubTest : public ServerTest {
     std::filesystem::create_directory(state_path());
   }
 
+  // Before the lines that it writes.
+  ~ServerScrubTest() override { StopServer(); }
+
   std::string state_path() const { return directory() + "/state"; }
 
   void Start(uint64_t rate_bytes_per_second = uint64_t{1} << 30) {
@@ -106,24 +109,29 @@ class ServerScrubTest : public ServerTest {
   void Damage(BlockAddress block) {
     QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
                                Archive::Open(archive_path()));
-    std::fstream file(archive->SegmentPath(block.segment_index),
-                      std::ios::in | std::ios::out | std::ios::binary);
-    const auto place = static_cast<std::streamoff>(
-        archive->BlockExtent(block).offset.value + 20);
+    Flip(archive->SegmentPath(block.segment_index),
+         static_cast<std::streamoff>(archive->BlockExtent(block).offset.value +
+                                     20));
+  }
+
+  // Size of all files except MANIFEST.
+  uint64_t FilesSizeBytes() {
+    uint64_t size_bytes = 0;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(archive_path())) {
+      size_bytes +=
+          entry.path().filename() == "MANIFEST" ? 0 : entry.file_size();
+    }
+    return size_bytes;
+  }
+
+  // Flips a bit of a file.
+  static void Flip(const std::string& path, std::streamoff place) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
     file.seekg(place);
     const int byte = file.get();
     file.seekp(place);
     file.put(static_cast<char>(byte ^ 1));
-  }
-
-  uint64_t BlocksSizeBytes() {
-    const auto archive = Archive::Open(archive_path());
-    EXPECT_THAT(archive, IsOk());
-    uint64_t size_bytes = 0;
-    for (uint64_t i = 0; i < (*archive)->SegmentBlockCount(0); ++i) {
-      size_bytes += (*archive)->BlockExtent({0, i}).size_bytes;
-    }
-    return size_bytes;
   }
 
   std::vector<TestDocument> documents_;
@@ -135,10 +143,11 @@ class ServerScrubTest : public ServerTest {
   std::vector<std::string> unreadable_;
 };
 
-TEST_F(ServerScrubTest, ReadsEveryBlockOnceAndCachesNone) {
+TEST_F(ServerScrubTest, ReadsEveryFileOnceAndCachesNothing) {
   Start();
-  EXPECT_EQ(WaitForPass(), "archive docs: scrubbed: 0 damaged blocks");
-  EXPECT_EQ(Metric("quire_scrubbed_bytes_total"), BlocksSizeBytes());
+  EXPECT_EQ(WaitForPass(),
+            "archive docs: scrubbed: 0 damaged blocks or indexes");
+  EXPECT_EQ(Metric("quire_scrubbed_bytes_total"), FilesSizeBytes());
   EXPECT_EQ(Metric("quire_scrub_damaged_blocks"), 0);
   EXPECT_GT(Metric("quire_scrub_last_completed_timestamp_seconds"), 1.6e9);
   const std::string page = HttpGet(server().metrics_address(), "/metrics");
@@ -153,7 +162,8 @@ TEST_F(ServerScrubTest, ReportsDamageUntilTheArchiveIsRepaired) {
   Damage({0, 1});
   Damage({0, 3});
   Start();
-  EXPECT_EQ(WaitForPass(), "archive docs: scrubbed: 2 damaged blocks");
+  EXPECT_EQ(WaitForPass(),
+            "archive docs: scrubbed: 2 damaged blocks or indexes");
   EXPECT_EQ(Metric("quire_scrub_damaged_blocks"), 2);
   {
     MutexLock lock(&mutex_);
@@ -164,7 +174,8 @@ TEST_F(ServerScrubTest, ReportsDamageUntilTheArchiveIsRepaired) {
   std::filesystem::remove_all(archive_path());
   std::filesystem::rename(copy, archive_path());
   EXPECT_THAT(Reload(), Contains(HasSubstr("same contents in new files")));
-  EXPECT_EQ(WaitForPass(), "archive docs: scrubbed: 0 damaged blocks");
+  EXPECT_EQ(WaitForPass(),
+            "archive docs: scrubbed: 0 damaged blocks or indexes");
   EXPECT_EQ(Metric("quire_scrub_damaged_blocks"), 0);
 }
 
@@ -179,7 +190,7 @@ TEST_F(ServerScrubTest, ResumesWhereItWas) {
                                        .damaged_count = 1,
                                        .completed_at_s = 1000}}}));
   Start();
-  EXPECT_EQ(WaitForPass(), "archive docs: scrubbed: 1 damaged block");
+  EXPECT_EQ(WaitForPass(), "archive docs: scrubbed: 1 damaged block or index");
   EXPECT_EQ(Metric("quire_scrubbed_bytes_total"),
             archive->BlockExtent({0, block_count - 2}).size_bytes +
                 archive->BlockExtent({0, block_count - 1}).size_bytes);
@@ -220,11 +231,13 @@ TEST_F(ServerScrubTest, CountsUnreadableBlocksAndReadsTheOtherArchives) {
         {{"broken", broken}, {"docs", archive_path()}});
   BreakFile(archive->SegmentPath(0));
   // Passes that began before may end without damage.
-  const std::string damaged = absl::StrCat(
-      "archive broken: scrubbed: ", block_count, " damaged blocks");
+  const std::string damaged =
+      absl::StrCat("archive broken: scrubbed: ", block_count + 1,
+                   " damaged blocks or indexes");
   while (WaitForPass() != damaged) {
   }
-  while (WaitForPass() != "archive docs: scrubbed: 0 damaged blocks") {
+  while (WaitForPass() !=
+         "archive docs: scrubbed: 0 damaged blocks or indexes") {
   }
   EXPECT_THAT(
       unreadable_,
@@ -280,16 +293,18 @@ TEST_F(ServerScrubGrowthTest, KeepsWhatItKnowsWhenAnArchiveGrows) {
   Damage({0, 1});
   Start({.interval = absl::Hours(24)},
         {{"docs", archive_path()}, {"other", other}});
-  EXPECT_EQ(WaitForPass(), "archive docs: scrubbed: 1 damaged block");
-  EXPECT_EQ(WaitForPass(), "archive other: scrubbed: 0 damaged blocks");
+  EXPECT_EQ(WaitForPass(), "archive docs: scrubbed: 1 damaged block or index");
+  EXPECT_EQ(WaitForPass(),
+            "archive other: scrubbed: 0 damaged blocks or indexes");
   const double completed_at_s =
       Metric("quire_scrub_last_completed_timestamp_seconds");
-  const uint64_t size_bytes = BlocksSizeBytes();
+  const uint64_t size_bytes = FilesSizeBytes();
   Append("new");
   WriteArchive(other, MakeDocuments(4, 3));
   EXPECT_THAT(Reload(), Contains(HasSubstr("has grown")));
   // The archive that has grown comes before this one.
-  EXPECT_EQ(WaitForPass(), "archive other: scrubbed: 0 damaged blocks");
+  EXPECT_EQ(WaitForPass(),
+            "archive other: scrubbed: 0 damaged blocks or indexes");
   EXPECT_EQ(Metric("quire_scrub_damaged_blocks"), 1);
   EXPECT_EQ(Metric("quire_scrubbed_bytes_total"), size_bytes);
   EXPECT_EQ(Metric("quire_scrub_last_completed_timestamp_seconds"),
@@ -329,15 +344,49 @@ TEST_F(ServerScrubGrowthTest, ContinuesAPassInTheSegmentsThatStayed) {
   const std::vector<Case> cases = {
       {in_first, SizeBytesFrom(*after, {0, 3}) + joined_bytes, 2},
       {in_second, joined_bytes, 2},
-      {unknown, SizeBytesFrom(*after, {0, 0}) + joined_bytes, 0}};
+      {unknown, FilesSizeBytes(), 0}};
   for (const Case& known : cases) {
     QUIRE_ASSERT_OK(WriteScrubState(state_path(), {{"docs", known.progress}}));
     Start();
     EXPECT_EQ(WaitForPass(),
               absl::StrCat("archive docs: scrubbed: ", known.damaged_count,
-                           " damaged blocks"));
+                           " damaged blocks or indexes"));
     EXPECT_EQ(Metric("quire_scrubbed_bytes_total"), known.read_bytes);
     StopServer();
+  }
+}
+
+// Files that were whole when the server read them, and are damaged since.
+TEST_F(ServerScrubTest, FindsDamageOfIndexesDictionaryAndSymbolTable) {
+  WriteArchive(archive_path(), documents_, "rlz", TrainTable(documents_));
+  Start({.interval = absl::Milliseconds(1)}, {});
+  EXPECT_EQ(WaitForPass(),
+            "archive docs: scrubbed: 0 damaged blocks or indexes");
+  for (const char* const name : {"segment-", "dictionary-", "symbols-"}) {
+    SCOPED_TRACE(name);
+    std::string path;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(archive_path())) {
+      if (absl::StartsWith(entry.path().filename().string(), name)) {
+        path = entry.path();
+      }
+    }
+    const auto time = std::filesystem::last_write_time(path);
+    const auto flip = [&] {
+      // In the footer of the segment.
+      Flip(path,
+           static_cast<std::streamoff>(std::filesystem::file_size(path) - 12));
+      std::filesystem::last_write_time(path, time);
+    };
+    flip();
+    while (WaitForPass() !=
+           "archive docs: scrubbed: 1 damaged block or index") {
+    }
+    EXPECT_EQ(Metric("quire_scrub_damaged_blocks"), 1);
+    flip();
+    while (WaitForPass() !=
+           "archive docs: scrubbed: 0 damaged blocks or indexes") {
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 #include "server/service/withdrawal_file.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -20,6 +21,11 @@ namespace quire {
 namespace {
 
 constexpr uint64_t kFileSizeBytesMax = uint64_t{16} << 20;
+
+uint64_t LineBytes(const WithdrawalLine& line) {
+  return sizeof(line) + line.archive_glob.capacity() +
+         line.rule.value.capacity();
+}
 
 absl::Status Malformed(absl::string_view what, absl::string_view found) {
   return absl::InvalidArgumentError(
@@ -121,6 +127,39 @@ absl::StatusOr<std::shared_ptr<const WithdrawnDocuments>> WithdrawalFile::Match(
     }
   }
   return WithdrawnDocuments::Resolve(*archive.archive, rules);
+}
+
+uint64_t WithdrawalFile::PlannedBytes(
+    std::span<const std::string> archive_names) const {
+  MutexLock lock(&mutex_);
+  uint64_t size_bytes = 0;
+  // Few differ.
+  std::map<std::string, uint64_t> copy_bytes;
+  for (const WithdrawalLine& line : lines_) {
+    size_bytes += LineBytes(line);
+    copy_bytes[line.archive_glob] += WithdrawnDocuments::RuleBytes(line.rule);
+  }
+  for (const std::string& name : archive_names) {
+    for (const auto& [glob, bytes] : copy_bytes) {
+      size_bytes += MatchesGlob(glob, name) ? bytes : 0;
+    }
+  }
+  return 2 * size_bytes;
+}
+
+uint64_t WithdrawalFile::HeldBytes() const {
+  MutexLock lock(&mutex_);
+  uint64_t size_bytes = 0;
+  for (const WithdrawalLine& line : lines_) {
+    size_bytes += LineBytes(line);
+  }
+  for (const std::weak_ptr<const ServedArchive>& published : published_) {
+    const std::shared_ptr<const ServedArchive> archive = published.lock();
+    const auto documents =
+        archive == nullptr ? nullptr : archive->withdrawal->Get();
+    size_bytes += documents == nullptr ? 0 : documents->memory_bytes();
+  }
+  return size_bytes;
 }
 
 absl::Status WithdrawalFile::Publish(std::shared_ptr<ServedArchive> archive,

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +52,16 @@ class WithdrawalFile {
   //                             names file and line.
   static absl::StatusOr<std::unique_ptr<WithdrawalFile>> Open(
       const std::string& path);
+
+  // Returns the memory of the rules in force, with a copy for each of the
+  // archives, twice, as a reload holds the old and the new ones. Without the
+  // documents that they match.
+  uint64_t PlannedBytes(std::span<const std::string> archive_names) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Returns the memory of the rules in force and of the documents that they
+  // match in the published archives.
+  uint64_t HeldBytes() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Publishes an archive after its documents were matched, so that no call sees
   // it before. Errors: as WithdrawnDocuments::Resolve(); it is then not

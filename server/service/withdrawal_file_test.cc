@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/withdrawal_file.h"
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_matchers.h"
 
@@ -55,6 +60,29 @@ TEST(WithdrawalFileTest, NamesTheLineAndTheFault) {
         ParseWithdrawals("# comment\n" + text),
         FailsWith(absl::StatusCode::kInvalidArgument, HasSubstr("line 2: ")));
   }
+}
+
+TEST(WithdrawalFileTest, PlansTheMemoryOfRulesAndTheirCopies) {
+  const std::string path = ::testing::TempDir() + "/withdrawal_file_test";
+  const auto planned = [&](const std::vector<std::string>& names) {
+    const auto file = WithdrawalFile::Open(path);
+    EXPECT_THAT(file, IsOk());
+    EXPECT_GT((*file)->HeldBytes(), 0u);
+    return (*file)->PlannedBytes(names);
+  };
+  std::string lines;
+  for (int i = 0; i < 1000; ++i) {
+    absl::StrAppend(&lines, "web-* id ", std::string(500, 'x'), i, " block\n");
+  }
+  std::ofstream(path) << lines;
+  const uint64_t rules_bytes = planned({});
+  EXPECT_GT(rules_bytes, 2 * 500'000u);
+  EXPECT_LT(rules_bytes, 2 * 700'000u);
+  EXPECT_EQ(planned({"docs"}), rules_bytes);
+  const uint64_t copy_bytes = planned({"docs", "web-1"}) - rules_bytes;
+  EXPECT_GT(copy_bytes, 2 * 500'000u);
+  EXPECT_EQ(planned({"web-1", "web-2", "web-3"}), rules_bytes + 3 * copy_bytes);
+  std::filesystem::remove(path);
 }
 
 TEST(WithdrawalFileTest, NamesAFileThatCannotBeRead) {

@@ -26,8 +26,8 @@ constexpr absl::string_view kFirstLines = "quire journal 2\nbuild version ";
 constexpr absl::string_view kChecksum = "checksum ";
 constexpr absl::string_view kDictionary = "dictionary ";
 constexpr size_t kHashDigitCount = 16;
-// Parameters have a few hundred bytes.
-constexpr uint64_t kJournalSizeBytesMax = 1 << 20;
+// Parameters have a few hundred bytes, and some hundred for each input.
+constexpr uint64_t kJournalSizeBytesMax = 64 << 20;
 
 // Removes a line "NAME 0123456789abcdef" from the start of `text`; returns its
 // number.
@@ -102,13 +102,19 @@ absl::StatusOr<std::optional<JournalContents>> ReadJournal(
 absl::Status WriteJournal(int directory_fd, const std::string& directory,
                           const JournalContents& contents) {
   const std::string path = absl::StrCat(directory, "/", kJournalFileName);
+  const std::string file = EncodeJournal(contents);
+  if (file.size() > kJournalSizeBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": would have ", file.size(), " bytes, expected at most ",
+        kJournalSizeBytesMax, "; give directories instead of their files"));
+  }
   if (unlinkat(directory_fd, kJournalFileName, 0) != 0 && errno != ENOENT) {
     return ErrnoStatus(errno, path, "replace");
   }
   QUIRE_ASSIGN_OR_RETURN(
       FileWriter writer,
       FileWriter::Create(directory_fd, kJournalFileName, path));
-  QUIRE_RETURN_IF_ERROR(writer.Append(AsBytes(EncodeJournal(contents))));
+  QUIRE_RETURN_IF_ERROR(writer.Append(AsBytes(file)));
   QUIRE_RETURN_IF_ERROR(writer.Finish());
   return SyncDirectory(directory_fd, directory);
 }

@@ -48,7 +48,7 @@ absl::StatusOr<std::optional<JournalContents>> ReadJournal(
     int directory_fd, const std::string& directory);
 
 // Writes and syncs the journal over an existing one. A crash meanwhile leaves
-// it incomplete. Errors: as ErrnoStatus().
+// it incomplete. Errors: as ErrnoStatus(); InvalidArgument  over 64 MiB.
 absl::Status WriteJournal(int directory_fd, const std::string& directory,
                           const JournalContents& contents);
 

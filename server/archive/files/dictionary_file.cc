@@ -106,4 +106,27 @@ absl::StatusOr<std::string> ReadDictionaryFile(
   return text;
 }
 
+absl::Status CheckDictionaryFile(const ReadableFile& opened, uint64_t hash,
+                                 const BeforeRead& before_read) {
+  const int fd = opened.fd.get();
+  const std::string& file = opened.path;
+  std::array<uint8_t, kDictionaryHeaderSizeBytes> header_bytes;
+  QUIRE_RETURN_IF_ERROR(before_read(fd, 0, header_bytes.size()));
+  QUIRE_RETURN_IF_ERROR(ReadExactly(fd, 0, header_bytes, file));
+  const auto header = ParseDictionaryHeader(header_bytes);
+  QUIRE_RETURN_IF_ERROR(InFile(file, header.status()));
+  if (header->hash != hash) {
+    return InFile(file, ChecksumMismatch("checksum of the dictionary's text",
+                                         header->hash, hash));
+  }
+  QUIRE_ASSIGN_OR_RETURN(
+      const uint64_t found,
+      ReadChecksum(fd, kDictionaryHeaderSizeBytes, header->stored_size_bytes,
+                   file, before_read));
+  return found == header->stored_checksum
+             ? absl::OkStatus()
+             : InFile(file, ChecksumMismatch("dictionary checksum", found,
+                                             header->stored_checksum));
+}
+
 }  // namespace quire

@@ -56,6 +56,11 @@ absl::StatusOr<std::string> ReadDictionaryFile(
     const ReadableFile& opened, const ManifestDictionary& expected,
     const std::atomic<bool>* cancel = nullptr);
 
+// Checks the file of a dictionary that was read before, without its memory.
+// Errors: as ReadDictionaryFile(); those of `before_read`.
+absl::Status CheckDictionaryFile(const ReadableFile& opened, uint64_t hash,
+                                 const BeforeRead& before_read);
+
 }  // namespace quire
 
 #endif  // QUIRE_SERVER_ARCHIVE_FILES_DICTIONARY_FILE_H_

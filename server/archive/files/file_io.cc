@@ -10,9 +10,11 @@
 #include <cerrno>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/checksum.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -56,6 +58,11 @@ absl::Status WriteAll(int fd, ByteView bytes, absl::string_view file) {
 }
 
 }  // namespace
+
+int64_t ModificationTimeNs(const struct stat& status) {
+  return int64_t{status.st_mtim.tv_sec} * 1'000'000'000 +
+         status.st_mtim.tv_nsec;
+}
 
 UniqueFd::~UniqueFd() {
   if (fd_ >= 0) {
@@ -106,6 +113,22 @@ absl::Status CheckFileSize(const ReadableFile& file,
   return absl::DataLossError(absl::StrCat(
       file.path, ": is ", file.size_bytes(), " bytes long, expected ",
       expected_size_bytes, "; restore the file from a copy"));
+}
+
+absl::StatusOr<uint64_t> ReadChecksum(int fd, uint64_t offset,
+                                      uint64_t size_bytes,
+                                      absl::string_view file,
+                                      const BeforeRead& before_read) {
+  constexpr uint64_t kPieceSizeBytes = uint64_t{256} << 10;
+  Checksummer64 checksum;
+  std::vector<uint8_t> piece;
+  for (uint64_t done = 0; done < size_bytes; done += piece.size()) {
+    piece.resize(std::min(kPieceSizeBytes, size_bytes - done));
+    QUIRE_RETURN_IF_ERROR(before_read(fd, offset + done, piece.size()));
+    QUIRE_RETURN_IF_ERROR(ReadExactly(fd, offset + done, piece, file));
+    checksum.Add(piece);
+  }
+  return checksum.Get();
 }
 
 absl::Status ReadExactly(int fd, uint64_t offset, MutableByteView out,

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -14,6 +15,8 @@
 #include "absl/strings/string_view.h"
 
 #include "codecs/base/bytes.h"
+
+struct stat;
 
 namespace quire {
 
@@ -60,6 +63,10 @@ struct FileIdentity {
   bool operator==(const FileIdentity&) const = default;
 };
 
+// Returns the time of the last change of a file's contents, in nanoseconds
+// since 1970.
+int64_t ModificationTimeNs(const struct stat& status);
+
 // A regular file, open for reading. It stays readable if its name is removed or
 // reused. Movable.
 struct ReadableFile {
@@ -82,6 +89,17 @@ absl::StatusOr<ReadableFile> OpenReadableFile(int directory_fd,
 // Errors: DataLoss  the file does not have `expected_size_bytes`.
 absl::Status CheckFileSize(const ReadableFile& file,
                            uint64_t expected_size_bytes);
+
+// Called before `size_bytes` of the file are read; an error ends the reading.
+using BeforeRead =
+    std::function<absl::Status(int fd, uint64_t offset, uint64_t size_bytes)>;
+
+// Returns the checksum of a part of a file, read in pieces of a quarter MiB.
+// Blocks. Errors: as ReadExactly(); those of `before_read`.
+absl::StatusOr<uint64_t> ReadChecksum(int fd, uint64_t offset,
+                                      uint64_t size_bytes,
+                                      absl::string_view file,
+                                      const BeforeRead& before_read);
 
 // Fills `out` from byte `offset` on. Blocks.
 // Errors: DataLoss     the file ends before, or the device cannot read it.

@@ -159,6 +159,15 @@ std::string FormatChecksum(uint64_t checksum) {
   return absl::StrFormat("%016x", checksum);
 }
 
+absl::Status NoteDamage(const absl::Status& status,
+                        std::vector<absl::Status>& damages) {
+  if (!absl::IsDataLoss(status)) {
+    return status;
+  }
+  damages.push_back(status);
+  return absl::OkStatus();
+}
+
 absl::Status ChecksumMismatch(absl::string_view what, uint64_t found,
                               uint64_t expected) {
   return Damaged(absl::StrCat(what, " is ", FormatChecksum(found),

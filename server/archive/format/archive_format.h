@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -180,6 +181,10 @@ std::string FormatChecksum(uint64_t checksum);
 
 // DataLoss: "WHAT", and what to do.
 absl::Status Damaged(absl::string_view what);
+
+// Moves damage to `damages`, and returns other errors.
+absl::Status NoteDamage(const absl::Status& status,
+                        std::vector<absl::Status>& damages);
 
 // DataLoss: "WHAT is FOUND, expected EXPECTED; ...", in the same words for all
 // readers.

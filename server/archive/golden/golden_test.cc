@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -97,6 +98,28 @@ TEST(GoldenTest, ReadsTheGood) {
     QUIRE_EXPECT_OK(VerifyArchive(path, {}, [](const ArchiveDamage& damage) {
       ADD_FAILURE() << damage.status;
     }));
+  }
+}
+
+TEST(GoldenTest, EarlierStatesAreThoseOfTheAppends) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
+                             Archive::Open(GoldenDirectory() + "good/history"));
+  const ArchiveInfo& info = archive->info();
+  EXPECT_EQ(info.segment_count, 3u);
+  ASSERT_EQ(info.history.size(), 2u);
+  EXPECT_EQ(info.history[0].document_count, 2u);
+  EXPECT_EQ(info.history[0].size_bytes, 5005u);
+  EXPECT_EQ(info.history[1].document_count, 4u);
+  EXPECT_EQ(info.history[1].size_bytes, 11005u);
+  const std::vector<size_t> pages = {1, 2, 3};
+  const std::vector<std::string> uuids = {info.history[0].uuid,
+                                          info.history[1].uuid, info.uuid};
+  for (size_t i = 0; i < uuids.size(); ++i) {
+    const auto view = archive->FindState(uuids[i]);
+    ASSERT_TRUE(view.has_value());
+    EXPECT_EQ(
+        archive->FindDocument("page", std::nullopt, view->document_count).count,
+        pages[i]);
   }
 }
 

@@ -326,6 +326,48 @@ void WriteParts(const std::string& directory) {
   QUIRE_CHECK(status.ok(), status.ToString());
 }
 
+// Two appends to an archive: repeated ids, an empty document, and an older
+// capture that was appended later.
+void WriteHistory(const std::string& directory) {
+  const ArchiveWriterOptions options = {.codec = ParseCodecSpec("rlz").value(),
+                                        .block_size_bytes = 4096,
+                                        .writer = "make_golden"};
+  auto context = std::make_shared<CodecContext>();
+  context->dictionary = Verse(2000);
+  const std::string path = directory + "/good/history";
+  QUIRE_CHECK(WriteTestArchive(path, options,
+                               {{{.id = "page", .text = Verse(5000)},
+                                 {.id = "other", .text = "first"}}},
+                               context, 0)
+                  .ok(),
+              "no archive");
+  const auto codec =
+      MakePayloadCodec(options.codec, context, CodecUse::kEncodeAndDecode);
+  QUIRE_CHECK(codec.ok(), codec.status().ToString());
+  const std::vector<TestSegment> appended = {
+      {{.id = "page",
+        .text = Verse(6000),
+        .capture_time_ms = 1700000000000,
+        .record_type = "response",
+        .media_type = "text/html"},
+       {.id = ""}},
+      {{.id = "page",
+        .text = "older",
+        .capture_time_ms = 1600000000000,
+        .record_type = "response"},
+       {.id = "last", .text = Verse(300)}}};
+  for (const TestSegment& segment : appended) {
+    auto change = ArchiveChange::Begin(path);
+    QUIRE_CHECK(change.ok(), change.status().ToString());
+    const auto writer =
+        ArchiveWriter::Append(*std::move(change), "make_golden");
+    absl::Status status = WriteTestSegment(segment, options.block_size_bytes,
+                                           codec->get(), *writer);
+    status.Update(writer->Commit().status());
+    QUIRE_CHECK(status.ok(), status.ToString());
+  }
+}
+
 int Main(const std::string& directory) {
   std::filesystem::create_directories(directory + "/good");
   WriteGood(directory, "empty", "copy", {});
@@ -340,6 +382,7 @@ int Main(const std::string& directory) {
             true);
   WriteVarying(directory);
   WriteParts(directory);
+  WriteHistory(directory);
   WriteGood(directory, "members", "auto:max", NumberSegments());
   for (const CodecInfo& codec : AllCodecs()) {
     const std::string name(codec.name);

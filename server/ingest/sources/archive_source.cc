@@ -19,8 +19,11 @@ namespace {
 
 class ArchiveReader final : public SourceReader {
  public:
-  ArchiveReader(std::shared_ptr<const Archive> archive, uint32_t threads)
-      : archive_(std::move(archive)), threads_(threads) {}
+  ArchiveReader(std::shared_ptr<const Archive> archive, uint32_t threads,
+                uint64_t first_ordinal)
+      : archive_(std::move(archive)),
+        threads_(threads),
+        next_ordinal_(first_ordinal) {}
 
   absl::StatusOr<std::optional<SourceDocument>> Next() override {
     if (next_ordinal_ == archive_->info().document_count) {
@@ -71,7 +74,7 @@ class ArchiveReader final : public SourceReader {
  private:
   const std::shared_ptr<const Archive> archive_;
   const uint32_t threads_;
-  uint64_t next_ordinal_ = 0;
+  uint64_t next_ordinal_;
   // Rest of the current document, in the logical space.
   uint64_t offset_ = 0;
   uint64_t end_ = 0;
@@ -83,7 +86,7 @@ class ArchiveReader final : public SourceReader {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SourceReader>> ArchiveSource::Open() const {
-  return std::make_unique<ArchiveReader>(archive_, threads_);
+  return std::make_unique<ArchiveReader>(archive_, threads_, first_ordinal_);
 }
 
 bool IsArchive(const std::string& path) {

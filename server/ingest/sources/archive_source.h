@@ -19,10 +19,13 @@ namespace quire {
 // Immutable, thread-safe.
 class ArchiveSource final : public Source {
  public:
-  // Each reader decodes on `threads` threads, at least 1, once its text is
-  // read.
-  ArchiveSource(std::shared_ptr<const Archive> archive, uint32_t threads)
-      : archive_(std::move(archive)), threads_(threads) {}
+  // The documents from ordinal `first_ordinal` on. Each reader decodes on
+  // `threads` threads, at least 1, once its text is read.
+  ArchiveSource(std::shared_ptr<const Archive> archive, uint32_t threads,
+                uint64_t first_ordinal = 0)
+      : archive_(std::move(archive)),
+        threads_(threads),
+        first_ordinal_(first_ordinal) {}
 
   const std::string& name() const override { return archive_->path(); }
 
@@ -33,6 +36,7 @@ class ArchiveSource final : public Source {
  private:
   const std::shared_ptr<const Archive> archive_;
   const uint32_t threads_;
+  const uint64_t first_ordinal_;
 };
 
 // True if the directory `path` has the manifest of an archive, of any version.

@@ -23,6 +23,7 @@ WithdrawnDocuments::WithdrawnDocuments(
     const std::vector<WithdrawalRule>& rules) {
   for (size_t i = 0; i < rules.size(); ++i) {
     const WithdrawalRule& rule = rules[i];
+    rules_bytes_ += RuleBytes(rule);
     const Action action = {.index = i, .action = rule.action};
     if (!rule.is_prefix) {
       ids_.try_emplace(rule.value, action);

@@ -54,6 +54,8 @@ struct AnswerRange {
 class WithdrawnDocuments {
  public:
   static constexpr size_t kRunsMax = size_t{1} << 20;
+  // A node of a map, with its allocation.
+  static constexpr uint64_t kRuleOverheadBytes = 112;
 
   // Null if no document matches. Searches the ids, reads the withdrawn ones in
   // order, and fills a bitmap of all documents.
@@ -100,6 +102,15 @@ class WithdrawnDocuments {
 
   size_t run_count() const { return runs_.size(); }
 
+  // Memory of a copy of a rule here, in bytes; and of all of this.
+  static uint64_t RuleBytes(const WithdrawalRule& rule) {
+    return kRuleOverheadBytes + rule.value.size();
+  }
+
+  uint64_t memory_bytes() const {
+    return rules_bytes_ + runs_.capacity() * sizeof(Run);
+  }
+
  private:
   // Withdrawn documents with neighbouring ordinals, and their text.
   struct Run {
@@ -141,6 +152,7 @@ class WithdrawnDocuments {
   std::vector<Run> runs_;
   std::vector<IdRun> id_runs_;
   uint64_t document_count_ = 0;
+  uint64_t rules_bytes_ = 0;
 };
 
 // The withdrawn documents in force for a served archive. Thread-safe; costs one

@@ -65,10 +65,12 @@ uint64_t LendableCacheBytes(const MemoryPlan& plan) {
 
 absl::StatusOr<MemoryPlan> PlanMemory(std::optional<uint64_t> total_bytes,
                                       const std::vector<ArchiveNeed>& archives,
-                                      bool may_grow) {
+                                      bool may_grow,
+                                      uint64_t withdrawals_bytes) {
   MemoryPlan plan;
   plan.base_bytes = kBaseBytes;
   plan.requests_bytes = kRequestsBytes;
+  plan.withdrawals_bytes = withdrawals_bytes;
   uint64_t largest_bytes = 0;
   for (const ArchiveNeed& archive : archives) {
     plan.archives_bytes += archive.memory_bytes;
@@ -77,8 +79,8 @@ absl::StatusOr<MemoryPlan> PlanMemory(std::optional<uint64_t> total_bytes,
   // A rebuilt archive has often grown, a small one many times over.
   const uint64_t reload_bytes =
       largest_bytes + std::max(largest_bytes / 4, kReloadGrowthBytesMin);
-  const uint64_t fixed_bytes =
-      plan.base_bytes + plan.requests_bytes + plan.archives_bytes;
+  const uint64_t fixed_bytes = plan.base_bytes + plan.requests_bytes +
+                               plan.withdrawals_bytes + plan.archives_bytes;
   const uint64_t needed_bytes = fixed_bytes + kInFlightBytesMin +
                                 kBuffersBytesMin + kWorkspacesBytesMin +
                                 kCacheBytesMin;
@@ -89,6 +91,10 @@ absl::StatusOr<MemoryPlan> PlanMemory(std::optional<uint64_t> total_bytes,
     for (const ArchiveNeed& archive : Largest(archives)) {
       absl::StrAppend(&parts, " + ", archive.name, " ",
                       FormatByteSize(archive.memory_bytes));
+    }
+    if (withdrawals_bytes > 0) {
+      absl::StrAppend(&parts, " + rules of --withdrawn ",
+                      FormatByteSize(withdrawals_bytes));
     }
     return absl::FailedPreconditionError(absl::StrCat(
         "--memory ", FormatByteSizeExact(plan.total_bytes),
@@ -152,6 +158,9 @@ std::string DescribePlan(const MemoryPlan& plan,
   text += Line("server itself", plan.base_bytes);
   for (const ArchiveNeed& archive : Largest(archives)) {
     text += Line(archive.name, archive.memory_bytes);
+  }
+  if (plan.withdrawals_bytes > 0) {
+    text += Line("rules of --withdrawn", plan.withdrawals_bytes);
   }
   text += Line("space to reload or add archives", plan.reload_bytes);
   text += Line("requests on their way, at most", plan.requests_bytes);

@@ -13,9 +13,9 @@ namespace quire {
 namespace {
 
 uint64_t SumOf(const MemoryPlan& plan) {
-  return plan.base_bytes + plan.requests_bytes + plan.archives_bytes +
-         plan.reload_bytes + plan.in_flight_bytes + plan.buffers_bytes +
-         plan.workspaces_bytes + plan.cache_bytes;
+  return plan.base_bytes + plan.requests_bytes + plan.withdrawals_bytes +
+         plan.archives_bytes + plan.reload_bytes + plan.in_flight_bytes +
+         plan.buffers_bytes + plan.workspaces_bytes + plan.cache_bytes;
 }
 
 TEST(MemoryPlanTest, PartsAddUpToTheWhole) {
@@ -74,6 +74,25 @@ TEST(MemoryPlanTest, ChoosesWhenToldNothing) {
   EXPECT_EQ(SumOf(plan), plan.total_bytes);
   EXPECT_EQ(plan.reload_bytes, 125 * kMiB);
   EXPECT_GE(plan.cache_bytes, 256 * kMiB);
+}
+
+TEST(MemoryPlanTest, RulesOfWithdrawalAreCharged) {
+  const std::vector<ArchiveNeed> needs = {{"a", 40 * kMiB}};
+  QUIRE_ASSERT_OK_AND_ASSIGN(const MemoryPlan without,
+                             PlanMemory(400 * kMiB, needs));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const MemoryPlan with,
+                             PlanMemory(400 * kMiB, needs, false, 30 * kMiB));
+  EXPECT_EQ(SumOf(with), 400 * kMiB);
+  EXPECT_EQ(with.withdrawals_bytes, 30 * kMiB);
+  EXPECT_LT(with.cache_bytes, without.cache_bytes - 15 * kMiB);
+  EXPECT_THAT(DescribePlan(with, needs),
+              ::testing::ContainsRegex("rules of --withdrawn +30 MiB\n"));
+  EXPECT_THAT(DescribePlan(without, needs),
+              ::testing::Not(::testing::HasSubstr("withdrawn")));
+  EXPECT_THAT(PlanMemory(200 * kMiB, needs, false, 100 * kMiB),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        ::testing::HasSubstr(
+                            " + rules of --withdrawn 100 MiB + requests")));
 }
 
 TEST(MemoryPlanTest, ASmallArchiveMayGrowByMoreThanAQuarter) {

@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""SIGKILLs `quired recompress` at random times until it completes. The archive must then
-equal that of an undisturbed run, byte for byte, and nothing else may remain. Also
-tests SIGTERM, and a full disk.
+"""SIGKILLs `quired recompress` and `quired build --resume` at random times until they
+complete. The archive must then equal that of an undisturbed run, byte for byte, and
+nothing else may remain. Also tests SIGTERM, a full disk, a second writer, and inputs
+that changed.
 
-Usage: kill_recompress_test.py [SEED]; QUIRE_BINARY_DIR names the build directory,
-QUIRE_KILL_COUNT the number of kills (20).
+Usage: kill_resume_test.py [SEED]; QUIRE_BINARY_DIR names the build directory,
+QUIRE_KILL_COUNT the number of kills (25).
 """
+import fcntl
 import filecmp
 import os
 import random
@@ -15,6 +17,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 from pathlib import Path
@@ -22,26 +25,35 @@ from pathlib import Path
 from killed_command import kill_after
 
 QUIRED = Path(os.environ["QUIRE_BINARY_DIR"]) / "bin" / "quired"
-KILL_COUNT = int(os.environ.get("QUIRE_KILL_COUNT", "20"))
-# With a dictionary; without; with a symbol table that is trained beforehand.
-CODECS = ["rlz", "xz:9", "fsst"]
+KILL_COUNT = int(os.environ.get("QUIRE_KILL_COUNT", "25"))
+# With a dictionary; without; with a symbol table that is trained beforehand; and builds
+# from files and from a compressed tar, of which one moves text.
+CASES = [("recompress", "rlz", "off"), ("recompress", "xz:9", "off"),
+         ("recompress", "fsst", "off"), ("build", "rlz", "off"), ("build", "zstd:9", "full"),
+         ("build", "xz:9", "off")]
 
 
-def make_archive(archive, directory, generator):
+def make_inputs(directory, generator):
+    """Makes the archive and the files that the commands read."""
     source = directory / "in"
     source.mkdir()
     for i in range(12):
         words = [f"word{generator.randrange(3000)}" for _ in range(20000)]
         (source / f"{i:02}.txt").write_text(" ".join(words))
-    subprocess.run([QUIRED, "build", "--quiet", "-o", archive, "--codec", "lz4",
+    subprocess.run([QUIRED, "build", "--quiet", "-o", directory / "x.quire", "--codec", "lz4",
                     source], check=True)
-    shutil.rmtree(source)
+    with tarfile.open(directory / "in.tar.gz", "w:gz") as tar:
+        for name in sorted(os.listdir(source))[:4]:
+            tar.add(source / name, arcname=f"tar/{name}")
 
 
-def command(archive, output, codec):
+def command(directory, output, case):
+    name, codec, reorder = case
     sized = ["--dictionary-size", "256KiB"] if codec == "rlz" else []
-    return [QUIRED, "recompress", archive, "-o", output, "--codec", codec, *sized,
-            "--segment-size", "700KiB", "--block-size", "16KiB", "--reorder", "off",
+    inputs = ([directory / "x.quire"] if name == "recompress" else
+              ["--resume", directory / "in.tar.gz", directory / "in"])
+    return [QUIRED, name, *inputs, "-o", output, "--codec", codec, *sized,
+            "--segment-size", "700KiB", "--block-size", "16KiB", "--reorder", reorder,
             "--inflate", "off"]
 
 
@@ -114,31 +126,63 @@ def check_full_disk(arguments, output, expected):
     shutil.rmtree(output)
 
 
+def check_refused(arguments, directory, output, expected):
+    """A changed input and another writer are named, and leave the finished part."""
+    def fails_with(message):
+        result = subprocess.run([*arguments, "--quiet"], stderr=subprocess.PIPE, check=False)
+        if result.returncode != 1 or message not in result.stderr.decode():
+            sys.exit(f"expected {message!r}: {result.returncode} {result.stderr}")
+    partial = output.with_name(output.name + ".partial")
+    size = (expected / "segment-00000000").stat().st_size // 2
+    subprocess.run([*arguments, "--quiet"], restore_signals=False, check=False,
+                   stderr=subprocess.DEVNULL, preexec_fn=lambda: limit_files(size))
+    changed = directory / "in" / "05.txt"
+    text = changed.read_bytes()
+    status = changed.stat()
+    changed.write_bytes(text[:-1] + b"!")
+    fails_with(f'begun with input "{directory}/in" of 12 documents')
+    changed.write_bytes(text)
+    os.utime(changed, ns=(status.st_atime_ns, status.st_mtime_ns))
+    with open(partial / "PARTIAL", "r+") as mark:
+        fcntl.flock(mark, fcntl.LOCK_EX)
+        fails_with("another writer is at work")
+    if not (partial / "segment-00000000").exists():
+        sys.exit("the finished part is gone")
+    subprocess.run([*arguments, "--quiet"], check=True)
+    if partial.exists() or not same(output, expected):
+        sys.exit("after a refusal the archive is another")
+    shutil.rmtree(output)
+
+
 def main():
     seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(1 << 32)
     print(f"seed {seed}")
     generator = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="quire-kill-") as scratch:
         directory = Path(scratch)
-        archive = directory / "x.quire"
-        make_archive(archive, directory, generator)
+        make_inputs(directory, generator)
+        inputs = sorted(os.listdir(directory))
         output = directory / "out.quire"
         kills = 0
-        for codec in CODECS:
+        for number, case in enumerate(CASES):
             expected = directory / "expected"
             start = time.monotonic()
-            subprocess.run([*command(archive, expected, codec), "--quiet"], check=True)
+            undisturbed = [word for word in command(directory, expected, case)
+                           if word != "--resume"]
+            subprocess.run([*undisturbed, "--quiet"], check=True)
             duration = time.monotonic() - start
-            arguments = command(archive, output, codec)
+            arguments = command(directory, output, case)
             check_terminate(arguments, output, expected, duration)
-            if codec == "xz:9":
+            if case[1] == "xz:9":
                 check_full_disk(arguments, output, expected)
-            share = KILL_COUNT * (CODECS.index(codec) + 1) // len(CODECS)
+            if case == ("build", "xz:9", "off"):
+                check_refused(arguments, directory, output, expected)
+            share = KILL_COUNT * (number + 1) // len(CASES)
             while kills < share:
                 kills += kill_until_done(arguments, output, expected, duration,
                                          generator, share - kills)
             shutil.rmtree(expected)
-        if sorted(os.listdir(directory)) != ["x.quire"]:
+        if sorted(os.listdir(directory)) != inputs:
             sys.exit(f"left behind: {os.listdir(directory)}")
         print(f"killed {kills} times; every archive was the same in the end")
 

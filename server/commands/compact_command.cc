@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/printable_text.h"
+#include "codecs/base/progress_meter.h"
+#include "codecs/base/status_macros.h"
+#include "server/archive/archive.h"
+#include "server/commands/build_summary.h"
+#include "server/commands/encoding_options.h"
+#include "server/commands/interrupt_flag.h"
+#include "server/commands/quired_commands.h"
+#include "server/commands/subcommand_support.h"
+#include "server/ingest/append.h"
+#include "server/ingest/build_choice.h"
+
+namespace quire {
+namespace {
+
+constexpr char kCompactFooter[] =
+    R"(The last segments of ARCHIVE are encoded again as one, with its codec, level, block
+size, dictionary and symbol table. That stores text once that repeats in them
+(--reorder), fills short blocks, and takes in segments whose text is reordered, which
+quired append does not join. Text, ids, ordinals and offsets stay, and earlier states
+stay readable, so clients that began to read before continue.
+
+A segment is taken in while it is smaller than twice all after it, and all together
+have at most --segment-size. If that is only the last one, nothing is done, with
+exit code 0. --all takes in all segments, for instance after appends that joined them.
+
+ARCHIVE is at any moment the old or the new archive, also if the command is killed.
+ARCHIVE.partial holds the new segments until they are complete; a killed run starts
+over. Another writer of ARCHIVE is refused meanwhile. The old segment files are removed
+last; a server that has them open keeps them until its next reload.
+
+A new dictionary needs a rebuild: quired build -o NEW ARCHIVE.
+
+Examples:
+  quired compact crawl.quire
+  quired compact docs.quire --all --reorder dedup)";
+
+struct CompactCommandOptions {
+  std::string archive;
+  EncodingOptions encoding;
+  KeptEncodingOptions kept;
+  bool all = false;
+  bool quiet = false;
+};
+
+void PrintNothing(const std::string& path, const CompactSummary& summary,
+                  bool all) {
+  const uint64_t count = summary.build.info.segment_count;
+  std::cerr << PrintableMessage(path) << ": nothing to compact; unchanged\n";
+  if (!all && count > 0) {
+    std::cerr << "  the last of its "
+              << FormatCounted(count, "segment", "segments")
+              << " joins no other one within --segment-size; --all encodes all "
+                 "segments again\n";
+  }
+}
+
+void PrintCompacted(const std::string& path, const CompactSummary& summary,
+                    double seconds) {
+  const ArchiveWriter::Appended& added = summary.build.appended;
+  std::cerr
+      << PrintableMessage(path) << ": "
+      << FormatCounted(summary.replaced_segment_count, "segment", "segments")
+      << " of " << FormatByteSize(summary.replaced_file_size_bytes)
+      << " became " << FormatCounted(added.segment_count, "segment", "segments")
+      << " of " << FormatByteSize(added.file_size_bytes) << ", "
+      << FormatPercent(added.file_size_bytes, summary.replaced_file_size_bytes)
+      << " of the old size\n"
+      << "  the archive has "
+      << FormatCounted(summary.build.info.segment_count, "segment", "segments")
+      << ", " << FormatByteSize(summary.build.info.stored_size_bytes)
+      << " on disk; reorder " << ReorderModeName(summary.build.choice.reorder)
+      << "\n"
+      << "  encoded in " << FormatDuration(seconds) << ", "
+      << FormatRate(added.size_bytes, seconds) << "\n"
+      << "  uuid " << summary.build.info.uuid << "\n";
+}
+
+int RunCompact(CompactCommandOptions options) {
+  while (options.archive.size() > 1 && options.archive.back() == '/') {
+    options.archive.pop_back();
+  }
+  const absl::Status kept = CheckKeptEncoding(options.kept);
+  if (!kept.ok()) {
+    return ReportUsage("compact", kept.message());
+  }
+  absl::StatusOr<BuildOptions> build = MakeBuildOptions(options.encoding);
+  if (!build.ok()) {
+    return ReportUsage("compact", build.status().message());
+  }
+  const absl::StatusOr<ArchiveOutline> outline =
+      Archive::ReadOutline(options.archive);
+  if (!outline.ok()) {
+    return ReportFailure(outline.status());
+  }
+  std::error_code error;
+  const std::string path =
+      std::filesystem::canonical(options.archive, error).string();
+  build->seek_cost_bytes = SeekCostBytes(OutputDirectory(path));
+  if (options.encoding.inflate.empty()) {
+    build->inflate = outline->info.has_recipes;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const InterruptFlag interrupt;
+  std::optional<ProgressMeter> meter;
+  if (!options.quiet && isatty(STDERR_FILENO) != 0) {
+    meter.emplace(std::cerr, &absl::Now, ProgressMeterOptions{});
+    build->on_progress = [&meter](const BuildProgress& progress) {
+      meter->Update(ToProgress(progress));
+    };
+  }
+  build->cancel = interrupt.flag();
+  const absl::StatusOr<CompactSummary> summary = CompactArchive(
+      path, options.all ? CompactedSegments::kAll : CompactedSegments::kSuffix,
+      *std::move(build));
+  meter.reset();
+  if (!summary.ok()) {
+    const int exit_code = ReportFailure(summary.status());
+    interrupt.EndProcessIfSet();
+    return exit_code;
+  }
+  // Reads everything except the blocks back.
+  const absl::StatusOr<std::shared_ptr<const Archive>> archive =
+      Archive::Open(path);
+  if (!archive.ok()) {
+    return ReportFailure(archive.status());
+  }
+  PrintWarnings(summary->build, **archive);
+  if (options.quiet) {
+    return kExitGood;
+  }
+  if (summary->replaced_segment_count == 0) {
+    PrintNothing(options.archive, *summary, options.all);
+  } else {
+    const std::chrono::duration<double> elapsed =
+        std::chrono::steady_clock::now() - start;
+    PrintCompacted(options.archive, *summary, elapsed.count());
+  }
+  return kExitGood;
+}
+
+}  // namespace
+
+void AddCompactCommand(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<CompactCommandOptions>();
+  CLI::App* const subcommand = app.add_subcommand(
+      "compact", "Encode the last segments of an archive again as one");
+  subcommand->footer(kCompactFooter);
+  subcommand
+      ->add_option("ARCHIVE", options->archive, "Directory of the archive")
+      ->type_name("")
+      ->required();
+  subcommand->add_flag("--all", options->all,
+                       "Take in all segments; a new one starts after each "
+                       "--segment-size");
+  AddTextOptions(*subcommand, options->encoding);
+  AddKeptEncodingOptions(*subcommand, options->kept);
+  subcommand->add_flag("-q,--quiet", options->quiet,
+                       "No progress and no summary, only warnings and errors");
+  subcommand->callback(
+      [options, &exit_code] { exit_code = RunCompact(*options); });
+}
+
+}  // namespace quire
