@@ -473,7 +473,7 @@ class ServerWithdrawalDuringCallsTest : public ServerWithdrawalTest {
 
   void Withdraw(const Rule& rule) {
     WriteRules({rule});
-    EXPECT_THAT(Reload(), Contains(HasSubstr("withdrawn documents: 2 rules")));
+    EXPECT_THAT(Reload(), Contains(HasSubstr(" by 2 rules")));
   }
 
   // Text without zeros that no buffer between server and client holds whole.
