@@ -17,7 +17,7 @@
 #include "server/archive/files/archive_change.h"
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/files/dictionary_file.h"
-#include "server/redaction/block_text.h"
+#include "server/redaction/inflated_block.h"
 #include "server/redaction/removed_documents.h"
 #include "server/redaction/segment_rewriter.h"
 
@@ -70,7 +70,7 @@ class Redactor {
   absl::Status RedactTheDictionary();
   absl::StatusOr<std::unique_ptr<PayloadCodec>> NewCodec(CodecUse use) const;
   // True if the block has the same text with both codecs.
-  absl::StatusOr<bool> DecodesAlike(BlockText& block, BlockAddress address,
+  absl::StatusOr<bool> DecodesAlike(InflatedBlock& block, BlockAddress address,
                                     const PayloadCodec& codec,
                                     PayloadCodec::Scratch& scratch);
 
@@ -157,7 +157,7 @@ absl::StatusOr<std::unique_ptr<PayloadCodec>> Redactor::NewCodec(
                           manifest_.has_recipes ? kInflatedLargeSizeMax : 0);
 }
 
-absl::StatusOr<bool> Redactor::DecodesAlike(BlockText& block,
+absl::StatusOr<bool> Redactor::DecodesAlike(InflatedBlock& block,
                                             BlockAddress address,
                                             const PayloadCodec& codec,
                                             PayloadCodec::Scratch& scratch) {
@@ -172,7 +172,7 @@ absl::Status Redactor::CountBlocks() {
   QUIRE_ASSIGN_OR_RETURN(const auto codec, NewCodec(CodecUse::kDecode));
   const auto scratch = codec->NewScratch();
   const OnTextRead on_read = Reader(RedactPhase::kRewrite);
-  BlockText block(archive_);
+  InflatedBlock block(archive_);
   for (const uint32_t segment : Segments()) {
     const SegmentRedaction plan = removed_.PlanFor(archive_, segment);
     uint64_t begin = 0;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -26,11 +27,14 @@
 #include "server/archive/testing/damaged_archive.h"
 #include "server/archive/testing/system_call_hooks.h"
 #include "server/redaction/redact.h"
+#include "server/redaction/redaction_proof.h"
+#include "server/redaction/removed_documents.h"
 #include "server/redaction/segment_rewriter.h"
 
 namespace quire {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -188,6 +192,7 @@ TEST_F(RedactLayoutTest, RemovesDocumentsThatShareStoredText) {
                                  Redact(id, {.prove = true}));
       ASSERT_NO_FATAL_FAILURE(ExpectRemoved(id));
       EXPECT_THAT(report.proof->failures, IsEmpty());
+      EXPECT_THAT(report.after->history, IsEmpty());
       shared_bytes += report.shared_size_bytes;
     }
   }
@@ -277,6 +282,66 @@ TEST_F(RedactLayoutTest, RefusesDamageOrRemoves) {
       EXPECT_EQ(ReadTestFiles(path_), files);
     }
   }
+}
+
+// Each archive has one fault that a removal must not leave.
+TEST_F(RedactLayoutTest, AProofNamesWhatIsLeft) {
+  std::mt19937_64 random(5);
+  const std::string secret = RandomBytes(3000, random);
+  const std::string other = RandomBytes(5000, random);
+  const std::string part = secret.substr(1000, 100);
+  const TestDocument removed_document{
+      .id = "", .text = std::string(3000, '\0'), .record_type = "withdrawn"};
+  const TestDocument kept{.id = "b", .text = other};
+  ArchiveWriterOptions options;
+  options.codec = ParseCodecSpec("rlz").value();
+  options.block_size_bytes = 4096;
+  options.replace = true;
+  const auto write = [&](const TestDocument& first, const TestDocument& second,
+                         const std::string& in_dictionary) {
+    const auto context = std::make_shared<CodecContext>(
+        CodecContext{.dictionary = other.substr(0, 300) + in_dictionary,
+                     .symbol_table = ""});
+    EXPECT_THAT(WriteTestArchive(path_, options, {{first, second}}, context),
+                IsOk());
+    return Archive::Open(path_).value();
+  };
+  const auto before =
+      write({.id = "a", .text = secret, .media_type = "x"}, kept, part);
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const RemovedDocuments removed,
+      RemovedDocuments::Find(*before, std::vector<std::string>{"a"}));
+  const auto prove = [&](const TestDocument& first, const TestDocument& second,
+                         const std::string& in_dictionary) {
+    const auto after = write(first, second, in_dictionary);
+    return ProveRedaction(*before, *after, removed, 500,
+                          [](uint64_t) { return absl::OkStatus(); })
+        .value();
+  };
+  const std::string zeros(part.size(), '\0');
+  const RedactionProof good = prove(removed_document, kept, zeros);
+  EXPECT_THAT(good.failures, IsEmpty());
+  EXPECT_EQ(good.window_count, secret.size() - 31);
+  EXPECT_EQ(good.id_count, 1u);
+
+  TestDocument faulty = removed_document;
+  faulty.id = "a";
+  EXPECT_THAT(prove(faulty, kept, zeros).failures,
+              ElementsAre(HasSubstr("document 0 still has a description")));
+  faulty = removed_document;
+  faulty.text[17] = 'x';
+  EXPECT_THAT(prove(faulty, kept, zeros).failures,
+              ElementsAre(HasSubstr("1 bytes that are not zero")));
+  EXPECT_THAT(prove(removed_document, kept, part).failures,
+              ElementsAre(HasSubstr("the dictionary has text")));
+  faulty = kept;
+  faulty.id = part.substr(0, 32);
+  EXPECT_THAT(prove(removed_document, faulty, zeros).failures,
+              ElementsAre(HasSubstr("the index of ids and types has")));
+  faulty = kept;
+  faulty.text.replace(4090, 32, part.substr(0, 32));
+  EXPECT_THAT(prove(removed_document, faulty, zeros).failures,
+              ElementsAre(HasSubstr("segment-00000000 has text")));
 }
 
 TEST_F(RedactLayoutTest, AKillAtAnySystemCallLeavesTheOldOrTheNewArchive) {

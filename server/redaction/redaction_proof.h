@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 
 #include "server/archive/archive.h"
-#include "server/redaction/block_text.h"
+#include "server/redaction/inflated_block.h"
 #include "server/redaction/removed_documents.h"
 
 namespace quire {

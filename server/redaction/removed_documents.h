@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 
 #include "server/archive/archive.h"
-#include "server/redaction/block_text.h"
+#include "server/redaction/inflated_block.h"
 #include "server/redaction/segment_redaction.h"
 #include "server/redaction/window_table.h"
 

@@ -22,7 +22,7 @@
 #include "server/archive/format/member_count.h"
 #include "server/archive/segment_writer.h"
 #include "server/ingest/parallel_encoder.h"
-#include "server/redaction/block_text.h"
+#include "server/redaction/inflated_block.h"
 #include "server/redaction/segment_redaction.h"
 
 namespace quire {
@@ -93,7 +93,7 @@ class SegmentRewriter {
   const SegmentRewriterOptions options_;
   const ArchiveChange& change_;
   Manifest& manifest_;
-  BlockText block_;
+  InflatedBlock block_;
   std::optional<SegmentWriter> writer_;
   // For a part of a text, or a text of which only the size matters.
   std::vector<uint8_t> buffer_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/redaction/block_text.h"
+#include "server/redaction/inflated_block.h"
 
 #include <algorithm>
 #include <utility>
@@ -16,10 +16,10 @@ constexpr uint64_t kPlannedSizeBytes = uint64_t{64} << 20;
 
 }  // namespace
 
-BlockText::BlockText(const Archive& archive)
+InflatedBlock::InflatedBlock(const Archive& archive)
     : archive_(archive), scratch_(archive.codec().NewScratch()) {}
 
-absl::Status BlockText::Read(BlockAddress block) {
+absl::Status InflatedBlock::Read(BlockAddress block) {
   if (block_ == block) {
     return absl::OkStatus();
   }
@@ -39,7 +39,7 @@ absl::Status BlockText::Read(BlockAddress block) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<ByteView> BlockText::Raw() {
+absl::StatusOr<ByteView> InflatedBlock::Raw() {
   if (recipe_.members.empty()) {
     return ByteView(inflated_);
   }
@@ -51,7 +51,7 @@ absl::StatusOr<ByteView> BlockText::Raw() {
   return ByteView(*raw_);
 }
 
-absl::Status BlockText::SearchMembers() {
+absl::Status InflatedBlock::SearchMembers() {
   if (std::exchange(is_searched_, true) || !recipe_.members.empty()) {
     return absl::OkStatus();
   }
@@ -66,8 +66,8 @@ absl::Status BlockText::SearchMembers() {
   return absl::OkStatus();
 }
 
-void BlockText::AddInflated(uint64_t begin, uint64_t end,
-                            PartialMembers partial, TextSink& sink) const {
+void InflatedBlock::AddInflated(uint64_t begin, uint64_t end,
+                                PartialMembers partial, TextSink& sink) const {
   const ByteView text(inflated_);
   // Offset of the text after the last member, in the block and inflated.
   uint64_t at = 0;
@@ -105,7 +105,7 @@ namespace {
 // Adds one range of the logical space, as it is or with members inflated.
 absl::Status AddRange(const Archive& archive, TextInterval range,
                       std::optional<PartialMembers> inflated,
-                      const OnTextRead& on_read, BlockText& block,
+                      const OnTextRead& on_read, InflatedBlock& block,
                       TextSink& sink) {
   while (range.begin < range.end) {
     const uint64_t size_bytes =
@@ -138,7 +138,7 @@ absl::Status AddLogicalText(const Archive& archive,
                             std::span<const TextInterval> ranges,
                             PartialMembers partial, const OnTextRead& on_read,
                             TextSink& sink) {
-  BlockText block(archive);
+  InflatedBlock block(archive);
   const bool is_inflated = HasInflatedText(archive);
   for (const TextInterval& range : ranges) {
     QUIRE_RETURN_IF_ERROR(
@@ -155,7 +155,7 @@ absl::Status AddLogicalText(const Archive& archive,
 absl::Status AddKeptText(const Archive& archive, uint32_t segment_index,
                          const SegmentRedaction& plan, bool with_raw,
                          const OnTextRead& on_read, TextSink& sink) {
-  BlockText block(archive);
+  InflatedBlock block(archive);
   for (const bool is_raw : {false, true}) {
     if (is_raw && !with_raw) {
       continue;

@@ -2,8 +2,8 @@
 //
 // The text of blocks as the dictionary may contain it: as it is, and with its
 // compressed members inflated.
-#ifndef QUIRE_SERVER_REDACTION_BLOCK_TEXT_H_
-#define QUIRE_SERVER_REDACTION_BLOCK_TEXT_H_
+#ifndef QUIRE_SERVER_REDACTION_INFLATED_BLOCK_H_
+#define QUIRE_SERVER_REDACTION_INFLATED_BLOCK_H_
 
 #include <cstdint>
 #include <functional>
@@ -35,9 +35,9 @@ enum class PartialMembers {
 
 // Reads the blocks of an archive, and keeps the last one. Memory: a block with
 // its members inflated, at most 8 MiB. Thread-compatible.
-class BlockText {
+class InflatedBlock {
  public:
-  explicit BlockText(const Archive& archive);
+  explicit InflatedBlock(const Archive& archive);
 
   // Reads a block. Errors: DataLoss  it is damaged.
   absl::Status Read(BlockAddress block);
@@ -95,4 +95,4 @@ absl::Status AddKeptText(const Archive& archive, uint32_t segment_index,
 
 }  // namespace quire
 
-#endif  // QUIRE_SERVER_REDACTION_BLOCK_TEXT_H_
+#endif  // QUIRE_SERVER_REDACTION_INFLATED_BLOCK_H_
