@@ -340,5 +340,42 @@ TEST_P(RandomRedactTest, RemovesDocumentsAndLeavesTheRest) {
   }
 }
 
+// The dictionary holds all of the inflated text.
+TEST_F(RedactTest, RemovesTheTextOfMembersFromTheDictionary) {
+  for (const char* const name : {"rlz:2/inflate", "auto/parts/inflate"}) {
+    SCOPED_TRACE(name);
+    std::mt19937_64 random(1);
+    Pages pages;
+    for (int i = 0; i < 6; ++i) {
+      const std::string inner =
+          RandomLetters(2000, random) + MakeTestText(6000, 3);
+      pages.push_back({.id = absl::StrCat(i),
+                       .text = Gzip(inner) + RandomLetters(100, random),
+                       .inner = {inner}});
+    }
+    const TestCodec codec = ParseTestCodec(name);
+    BuildOptions options;
+    options.archive.codec = codec.spec;
+    options.inflate = true;
+    options.dictionary_size_bytes = 1 << 20;
+    options.dictionary_method = DictionaryMethod::kUniform;
+    ASSERT_NO_FATAL_FAILURE(Build(pages, options));
+    {
+      QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
+      EXPECT_TRUE(archive->info().has_recipes);
+      EXPECT_THAT(std::string(AsText(archive->dictionary())),
+                  HasSubstr(pages[2].inner[0].substr(100, 1000)));
+    }
+    pages[2].is_removed = true;
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const RedactReport report,
+        RedactArchive(path_, std::vector<std::string>{"2"}, {.prove = true}));
+    EXPECT_THAT(report.proof->failures, IsEmpty());
+    EXPECT_GT(report.dictionary_zeroed_bytes, 1900u);
+    EXPECT_LT(report.dictionary_zeroed_bytes, 4000u);
+    ASSERT_NO_FATAL_FAILURE(Expect(pages));
+  }
+}
+
 }  // namespace
 }  // namespace quire

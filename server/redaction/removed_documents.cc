@@ -65,8 +65,9 @@ absl::StatusOr<RemovedDocuments> RemovedDocuments::Find(
     return NotFound(archive.path(), missing);
   }
   std::ranges::sort(removed.ordinals_);
-  const auto repeated = std::ranges::unique(removed.ordinals_);
-  removed.ordinals_.erase(repeated.begin(), repeated.end());
+  removed.ordinals_.erase(
+      std::unique(removed.ordinals_.begin(), removed.ordinals_.end()),
+      removed.ordinals_.end());
   for (const uint64_t ordinal : removed.ordinals_) {
     QUIRE_ASSIGN_OR_RETURN(const LogicalRange range,
                            archive.GetDocumentRange({ordinal}));

@@ -263,8 +263,8 @@ SegmentRedaction PlanSegmentRedaction(const SegmentLayout& layout,
     }
   }
   std::ranges::sort(plan.cuts);
-  const auto repeated = std::ranges::unique(plan.cuts);
-  plan.cuts.erase(repeated.begin(), repeated.end());
+  plan.cuts.erase(std::unique(plan.cuts.begin(), plan.cuts.end()),
+                  plan.cuts.end());
   // The stored text must not be longer than the text: it has at least the bytes
   // that are shared less.
   plan.end_zeros_size_bytes = EndZeros(
