@@ -756,7 +756,7 @@ REDACTION = [
              "parallel_encoder_test", "a block is copied although it decodes to another text"),
     Mutation("server/archive/files/archive_change.cc",
              "return is_changed ? SyncDirectory(archive_.get(), path_) : absl::OkStatus();",
-             "return absl::OkStatus();", "archive_change_test",
+             "return !is_changed ? SyncDirectory(archive_.get(), path_) : absl::OkStatus();", "archive_change_test",
              "old files come back after a crash"),
 ]
 
