@@ -61,6 +61,7 @@ int main(int argc, char** argv) {
         quire::AddCompactCommand(app, exit_code);
         quire::AddPlanCommand(app, exit_code);
         quire::AddRecompressCommand(app, exit_code);
+        quire::AddRedactCommand(app, exit_code);
         quire::AddVerifyCommand(app, exit_code);
         quire::AddRepairCommand(app, exit_code);
         quire::AddSalvageCommand(app, exit_code);

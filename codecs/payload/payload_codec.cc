@@ -339,17 +339,42 @@ absl::Status PayloadCodec::DecodeRange(const Payload& payload, size_t raw_size,
     return absl::OkStatus();
   }
   auto& mine = static_cast<PayloadScratch&>(scratch);
-  if (payload.has_recipe && inflated_text_size_max_ == 0) {
-    return InPayload(info_, payload.bytes,
-                     absl::DataLossError(
-                         "has a recipe, and the archive says that none has"));
-  }
+  QUIRE_RETURN_IF_ERROR(CheckRecipe(payload));
   if (payload.has_recipe) {
     return InPayload(
         info_, payload.bytes,
         DecodeWithRecipe(payload.bytes, raw_size, offset, out, mine));
   }
   return DecodeText(payload.bytes, raw_size, offset, out, *mine.of_coder);
+}
+
+absl::Status PayloadCodec::CheckRecipe(const Payload& payload) const {
+  return payload.has_recipe && inflated_text_size_max_ == 0
+             ? InPayload(info_, payload.bytes,
+                         absl::DataLossError(
+                             "has a recipe, and the archive says that none "
+                             "has"))
+             : absl::OkStatus();
+}
+
+absl::Status PayloadCodec::DecodeInflated(const Payload& payload,
+                                          size_t raw_size,
+                                          std::vector<uint8_t>& text,
+                                          Recipe& recipe,
+                                          Scratch& scratch) const {
+  recipe.members.clear();
+  recipe.text_size_bytes = raw_size;
+  ByteView stored = payload.bytes;
+  if (payload.has_recipe) {
+    QUIRE_RETURN_IF_ERROR(CheckRecipe(payload));
+    QUIRE_RETURN_IF_ERROR(
+        InPayload(info_, payload.bytes, TakeRecipe(stored, raw_size, recipe)));
+  }
+  text.resize(recipe.text_size_bytes);
+  return payload.is_raw
+             ? DecodeRange(payload, raw_size, 0, text, scratch)
+             : DecodeText(stored, text.size(), 0, text,
+                          *static_cast<PayloadScratch&>(scratch).of_coder);
 }
 
 TextRange PayloadCodec::DecodedRange(size_t raw_size, TextRange range) const {

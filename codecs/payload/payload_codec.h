@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -100,6 +101,15 @@ class PayloadCodec {
                            size_t offset, MutableByteView out,
                            Scratch& scratch) const;
 
+  // Decodes a block to its coded text: its text with the members of its recipe
+  // inflated, none of which is reproduced. Without a recipe, `recipe` has no
+  // members afterwards.
+  // REQUIRES: raw_size <= kBlockSizeBytesMax.
+  // Errors: as BlockCodec::Decode().
+  absl::Status DecodeInflated(const Payload& payload, size_t raw_size,
+                              std::vector<uint8_t>& text, Recipe& recipe,
+                              Scratch& scratch) const;
+
   // Returns the range of text that is decoded together with `range`, and that a
   // cache may therefore keep: whole partitions of the block's text; all of it
   // without partitions. An empty range touches none.
@@ -108,6 +118,8 @@ class PayloadCodec {
  private:
   struct PayloadScratch;
 
+  // Errors: DataLoss  the payload has a recipe, and no block may have one.
+  absl::Status CheckRecipe(const Payload& payload) const;
   // Returns the payload with the members of `raw` inflated; unset if there are
   // none. Valid until the next call.
   absl::StatusOr<std::optional<ByteView>> EncodeInflated(

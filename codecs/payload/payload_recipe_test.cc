@@ -150,6 +150,42 @@ TEST_F(PayloadRecipeTest, DecodesRangesOfMembersAndBetweenThem) {
   }
 }
 
+TEST_F(PayloadRecipeTest, DecodesToTheInflatedText) {
+  TestRandom random(kSeed);
+  const std::string inner = KnownText(7000, 30000);
+  const std::string block =
+      Words(random, 700) + GzipProgramStream(6, inner) + Words(random, 900);
+  std::vector<uint8_t> text;
+  Recipe recipe;
+  const std::string stored = Encode(block);
+  QUIRE_ASSERT_OK(codec_->DecodeInflated(PayloadOf(stored), block.size(), text,
+                                         recipe, *scratch_));
+  ASSERT_EQ(recipe.members.size(), 1u);
+  const InflatedMember& member = recipe.members[0];
+  std::string expected = block;
+  expected.replace(member.offset, member.recipe.member_size, inner);
+  EXPECT_EQ(member.text_offset, member.offset);
+  EXPECT_EQ(AsText(text), expected);
+
+  EXPECT_THAT(text_codec_->DecodeInflated(PayloadOf(stored), block.size(), text,
+                                          recipe, *text_codec_->NewScratch()),
+              HasCode(absl::StatusCode::kDataLoss));
+  for (size_t size = 0; size < stored.size(); size += 7) {
+    const std::string cut = stored.substr(0, size);
+    EXPECT_THAT(codec_->DecodeInflated(PayloadOf(cut), block.size(), text,
+                                       recipe, *scratch_),
+                HasCode(absl::StatusCode::kDataLoss));
+  }
+  // Without a recipe, and as the text itself.
+  for (const std::string& other : {Words(random, 5000), std::string("short")}) {
+    const std::string encoded = Encode(other);
+    QUIRE_ASSERT_OK(codec_->DecodeInflated(PayloadOf(encoded), other.size(),
+                                           text, recipe, *scratch_));
+    EXPECT_EQ(AsText(text), other);
+    EXPECT_TRUE(recipe.members.empty());
+  }
+}
+
 TEST_F(PayloadRecipeTest, LeavesWhatDoesNotPayOrCannotBeMadeAgain) {
   TestRandom random(kSeed);
   const std::string stream =

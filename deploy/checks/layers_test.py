@@ -15,6 +15,7 @@ from source_tree import read_text, run_check
 FSST = "codecs/fsst"
 ARCHIVE = "server/archive"
 INGEST = "server/ingest"
+REDACTION = "server/redaction"
 STORAGE = "server/storage"
 SERVICE = "server/service"
 SERVICE_BELOW = ["codecs", ARCHIVE, STORAGE, "proto", f"{SERVICE}/base"]
@@ -34,6 +35,7 @@ MODULES = {
     f"{INGEST}/sources": ["codecs", ARCHIVE],
     f"{INGEST}/testing": ["codecs", ARCHIVE, f"{INGEST}/sources"],
     INGEST: ["codecs", ARCHIVE, INGEST],
+    REDACTION: ["codecs", ARCHIVE, INGEST],
     f"{STORAGE}/base": ["codecs/base"],
     f"{STORAGE}/device": ["codecs/base", f"{STORAGE}/base"],
     f"{STORAGE}/scheduler": ["codecs/base", f"{STORAGE}/base"],

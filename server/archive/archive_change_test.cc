@@ -371,6 +371,37 @@ TEST_F(ArchiveChangeTest, CommitRemovesFilesThatTheNewManifestDoesNotName) {
   EXPECT_THAT(Names(path_), ElementsAre("MANIFEST", "segment-00000000"));
 }
 
+TEST_F(ArchiveChangeTest, SyncsTheRemovalOfOldFiles) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(ArchiveChange change, ArchiveChange::Begin(path_));
+  Manifest manifest = change.manifest();
+  manifest.segments.pop_back();
+  std::vector<std::string> calls;
+  const ScopedSystemCallHooks hooks(
+      {.before_fsync = [&](int) { calls.push_back("sync"); },
+       .before_unlinkat =
+           [&](const std::string& name) { calls.push_back(name); }});
+  const auto committed =
+      change.Commit(std::move(manifest), EarlierStates::kDrop);
+  ASSERT_TRUE(committed.ok()) << committed.status();
+  QUIRE_EXPECT_OK(committed->old_files);
+  const auto removed = std::ranges::find(calls, "segment-00000001");
+  ASSERT_NE(removed, calls.end());
+  EXPECT_NE(std::find(removed, calls.end(), "sync"), calls.end());
+}
+
+TEST_F(ArchiveChangeTest, ReportsOldFilesThatStay) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(ArchiveChange change, ArchiveChange::Begin(path_));
+  // Cannot be removed like a file.
+  fs::create_directory(path_ + "/segment-00000009");
+  Manifest manifest = change.manifest();
+  manifest.segments.pop_back();
+  const auto committed =
+      change.Commit(std::move(manifest), EarlierStates::kDrop);
+  ASSERT_TRUE(committed.ok()) << committed.status();
+  EXPECT_THAT(committed->old_files.message(), HasSubstr("segment-00000009"));
+  EXPECT_EQ(Letters(), "a");
+}
+
 // A number is never used again.
 TEST_F(ArchiveChangeTest, NumbersContinueAfterThoseOfRemovedSegments) {
   {

@@ -31,6 +31,9 @@ void AddPlanCommand(CLI::App& app, int& exit_code);
 // recompress: converts an archive to another codec.
 void AddRecompressCommand(CLI::App& app, int& exit_code);
 
+// redact: removes documents from an archive.
+void AddRedactCommand(CLI::App& app, int& exit_code);
+
 // repair: replaces the damaged parts of an archive by those of copies.
 void AddRepairCommand(CLI::App& app, int& exit_code);
 

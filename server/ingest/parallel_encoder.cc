@@ -114,6 +114,7 @@ absl::Status ParallelEncoder::WriteOldest() {
   QUIRE_RETURN_IF_ERROR(slot.payload.status());
   ++written_count_;
   mismatch_count_ += slot.is_mismatched ? 1 : 0;
+  reencoded_count_ += slot.is_reencoded ? 1 : 0;
   return sink_(ByteView(slot.raw).first(slot.raw_size_bytes), *slot.payload);
 }
 
@@ -148,10 +149,13 @@ absl::StatusOr<Payload> ParallelEncoder::Encode(Slot& slot,
     workspace.scratch = codec_.NewScratch();
   }
   const ByteView raw = ByteView(slot.raw).first(slot.raw_size_bytes);
-  absl::StatusOr<Payload> payload = slot.payload;
-  if (!slot.is_given) {
-    payload = codec_.Encode(raw, slot.stored, *workspace.scratch);
+  slot.is_reencoded = slot.is_given && !slot.payload->is_raw &&
+                      !DecodesTo(*slot.payload, raw, workspace);
+  if (slot.is_given && !slot.is_reencoded) {
+    return slot.payload;
   }
+  const absl::StatusOr<Payload> payload =
+      codec_.Encode(raw, slot.stored, *workspace.scratch);
   if (!payload.ok() || payload->is_raw) {
     return payload;
   }

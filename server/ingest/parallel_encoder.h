@@ -23,9 +23,9 @@ namespace quire {
 // Encodes blocks on several threads and passes them on in order of arrival, so
 // that the output does not depend on the number of threads.
 //
-// Each encoding is decoded and compared with its text before it is passed on,
-// including those of SubmitEncoded(). A different one is dropped and its block
-// stored unencoded: a bug of a codec costs size, never text.
+// Each encoding is decoded and compared with its text before it is passed on. A
+// different one is dropped and its block stored unencoded: a bug of a codec
+// costs size, never text. One of SubmitEncoded() is first encoded anew.
 //
 //   while there is text:
 //     buffer = encoder->Acquire()     space for one block
@@ -66,6 +66,8 @@ class ParallelEncoder {
   void Submit(size_t size_bytes);
 
   // The same for a block that is already encoded as `payload`, which is copied.
+  // If the payload does not decode to the block's text, the block is encoded
+  // like others.
   // REQUIRES: payload.is_raw, or payload.bytes.size() < size_bytes.
   void SubmitEncoded(size_t size_bytes, const Payload& payload);
 
@@ -74,6 +76,10 @@ class ParallelEncoder {
 
   // Blocks passed to the sink whose encoding did not decode to their text.
   uint64_t mismatch_count() const { return mismatch_count_; }
+
+  // Blocks passed to the sink that were submitted with an encoding that does
+  // not decode to their text.
+  uint64_t reencoded_count() const { return reencoded_count_; }
 
  private:
   struct Slot {
@@ -87,6 +93,8 @@ class ParallelEncoder {
     bool is_given = false;
     // Its encoding did not decode to its text.
     bool is_mismatched = false;
+    // The encoding that it was submitted with did not.
+    bool is_reencoded = false;
   };
 
   // Buffers that a thread reuses; created when first needed.
@@ -117,6 +125,7 @@ class ParallelEncoder {
   // Blocks passed to the sink; used only by the using thread.
   uint64_t written_count_ = 0;
   uint64_t mismatch_count_ = 0;
+  uint64_t reencoded_count_ = 0;
 
   Mutex mutex_;
   CondVar submitted_;

@@ -73,6 +73,38 @@ TEST(ParallelEncoderTest, GivesBlocksThatDoNotShrinkRaw) {
   EXPECT_EQ(raw_count, 1);
 }
 
+TEST(ParallelEncoderTest, EncodesAnewWhatWasEncodedFromAnotherText) {
+  const std::unique_ptr<PayloadCodec> codec = EncodingCodec("zlib");
+  const auto scratch = codec->NewScratch();
+  const auto encoded = [&](const std::string& text) {
+    std::vector<uint8_t> stored(codec->StoredSizeMax(text.size()));
+    const auto payload = codec->Encode(AsBytes(text), stored, *scratch);
+    return std::string(AsText(payload->bytes));
+  };
+  const std::string text = MakeTestText(kEncodedSize, 1);
+  const std::string right = encoded(text);
+  const std::string other = encoded(MakeTestText(kEncodedSize, 2));
+  std::vector<std::string> out;
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const std::unique_ptr<ParallelEncoder> encoder,
+      ParallelEncoder::Create(*codec, 2, kEncodedSize,
+                              [&](ByteView raw, const Payload& payload) {
+                                EXPECT_EQ(AsText(raw), text);
+                                out.emplace_back(AsText(payload.bytes));
+                                return absl::OkStatus();
+                              }));
+  for (const std::string& payload : {right, other, std::string("no payload")}) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const MutableByteView buffer,
+                               encoder->Acquire());
+    std::memcpy(buffer.data(), text.data(), text.size());
+    encoder->SubmitEncoded(text.size(), {.bytes = AsBytes(payload)});
+  }
+  QUIRE_ASSERT_OK(encoder->Drain());
+  EXPECT_EQ(out, std::vector<std::string>(3, right));
+  EXPECT_EQ(encoder->reencoded_count(), 2u);
+  EXPECT_EQ(encoder->mismatch_count(), 0u);
+}
+
 TEST(ParallelEncoderTest, PassesTheErrorOfTheSinkOn) {
   const std::unique_ptr<PayloadCodec> codec = EncodingCodec("zlib");
   QUIRE_ASSERT_OK_AND_ASSIGN(

@@ -120,13 +120,17 @@ absl::Status ArchiveChange::RemoveUnnamed(const Manifest& manifest) const {
   const auto named = FileNames(manifest);
   QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> entries,
                          ListDirectory(archive_.get(), path_));
+  bool is_changed = false;
   for (const std::string& entry : entries) {
-    if (IsArchiveFileName(entry) && !named.contains(entry) &&
-        unlinkat(archive_.get(), entry.c_str(), 0) != 0 && errno != ENOENT) {
+    if (!IsArchiveFileName(entry) || named.contains(entry)) {
+      continue;
+    }
+    if (unlinkat(archive_.get(), entry.c_str(), 0) != 0 && errno != ENOENT) {
       return ErrnoStatus(errno, absl::StrCat(path_, "/", entry), "remove");
     }
+    is_changed = true;
   }
-  return absl::OkStatus();
+  return is_changed ? SyncDirectory(archive_.get(), path_) : absl::OkStatus();
 }
 
 absl::Status ArchiveChange::RemoveNew(const std::string& name) {
@@ -162,10 +166,10 @@ absl::StatusOr<ArchiveChange::Committed> ArchiveChange::Commit(
                      "; the archive is changed, but may be the old one again "
                      "after a crash of the machine"));
   }
-  // The next writer removes what stays.
-  RemoveUnnamed(manifest).IgnoreError();
+  absl::Status old_files = RemoveUnnamed(manifest);
   return Committed{.manifest = std::move(manifest),
-                   .file_size_bytes = file.size()};
+                   .file_size_bytes = file.size(),
+                   .old_files = std::move(old_files)};
 }
 
 }  // namespace quire

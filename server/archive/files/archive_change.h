@@ -70,6 +70,9 @@ class ArchiveChange {
   struct Committed {
     Manifest manifest;
     uint64_t file_size_bytes = 0;
+    // An error if files that it no longer names may remain: removing them, or
+    // syncing their removal, failed. The next writer removes them.
+    absl::Status old_files;
   };
 
   // Directory of the archive.
@@ -97,7 +100,8 @@ class ArchiveChange {
   absl::Status OpenArchive();
   // Errors: FailedPrecondition  PATH or its MANIFEST is another one.
   absl::Status CheckUnchanged() const;
-  // Removes files of an archive in PATH that `manifest` does not name.
+  // Removes files of an archive in PATH that `manifest` does not name, and
+  // syncs PATH if there are any.
   absl::Status RemoveUnnamed(const Manifest& manifest) const;
 
   PartialDirectory partial_;

@@ -31,8 +31,12 @@ void MemberCount::Remove(uint8_t member, uint64_t size_bytes,
                          uint64_t stored_size_bytes) {
   const auto found = std::ranges::find(members_, static_cast<CodecId>(member),
                                        &MemberBlocks::codec);
-  found->size_bytes -= size_bytes;
-  found->stored_size_bytes -= stored_size_bytes;
+  if (found == members_.end()) {
+    return;
+  }
+  found->size_bytes -= std::min(found->size_bytes, size_bytes);
+  found->stored_size_bytes -=
+      std::min(found->stored_size_bytes, stored_size_bytes);
   if (--found->block_count == 0) {
     members_.erase(found);
   }

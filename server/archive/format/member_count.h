@@ -32,7 +32,8 @@ class MemberCount {
   // Adds a block of `size_bytes` of text.
   void Add(uint8_t member, uint64_t size_bytes, uint64_t stored_size_bytes);
 
-  // Removes a block that was added.
+  // Removes a block that was added. Counts never wrap, as those of a manifest
+  // may be wrong.
   void Remove(uint8_t member, uint64_t size_bytes, uint64_t stored_size_bytes);
 
   // Members with blocks, in order of codec.

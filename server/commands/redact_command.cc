@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/number_range.h"
+#include "codecs/base/printable_text.h"
+#include "codecs/base/progress_meter.h"
+#include "server/archive/files/file_io.h"
+#include "server/commands/interrupt_flag.h"
+#include "server/commands/quired_commands.h"
+#include "server/commands/subcommand_support.h"
+#include "server/redaction/redact.h"
+
+namespace quire {
+namespace {
+
+constexpr char kRedactFooter[] =
+    R"(IDS has one id per line, byte for byte; empty lines are skipped. All captures and
+records of an id are removed. If an id is not in ARCHIVE, nothing is changed.
+
+The text of the documents becomes zeros of the same length, also in the dictionary;
+their ids become empty and their attributes none, except for the record type, which is
+"withdrawn". Ordinals and offsets of all documents stay. Text that other documents have
+too stays in these. Earlier states end: clients that resume are refused.
+
+All of ARCHIVE is read. If the dictionary changes, all segments are written anew, which
+needs as much space as ARCHIVE has; otherwise those with the documents are. ARCHIVE is
+at any moment the old or the new archive, also if the command is killed; ARCHIVE.partial
+holds the new files until they are complete. The old files are then removed: until then
+they have the text, and so have backups, copies and caches of clients, and processes
+that have the files open. After a kill repeat the command: it removes what is left, or
+reports that the ids are gone. Equal archives and ids give equal archives, so replicas
+can run the same command. Send SIGHUP to a server that has ARCHIVE open.
+
+--prove reads the new archive and the old text again, and prints what it examined: that
+no window of 32 bytes that only the removed documents had is left. Shorter fragments can
+be, for example symbols of at most 8 bytes in the symbol table.
+
+The exit code is 1 if an id is not there, the archive is damaged, old files stay or the
+proof fails.
+
+Examples:
+  quired redact web.quire ids --dry-run
+  quired redact web.quire ids --prove > redacted.txt
+  echo http://example.org/private | quired redact web.quire -)";
+
+struct RedactCommandOptions {
+  std::string archive;
+  std::string ids;
+  bool dry_run = false;
+  bool prove = false;
+  uint32_t threads = CoreCount();
+  bool quiet = false;
+};
+
+// Errors: InvalidArgument  there are no ids; as ErrnoStatus().
+absl::StatusOr<std::vector<std::string>> ReadIds(const std::string& path) {
+  std::ifstream file;
+  const bool is_stdin = path == "-";
+  if (!is_stdin) {
+    errno = 0;
+    file.open(path, std::ios::binary);
+    if (!file.is_open()) {
+      return ErrnoStatus(errno, path, "open");
+    }
+  }
+  std::istream& in = is_stdin ? std::cin : file;
+  const std::string name = is_stdin ? "standard input" : path;
+  if (is_stdin && isatty(STDIN_FILENO) != 0) {
+    std::cerr << "reading ids from the terminal, one per line; Ctrl-D ends "
+                 "them\n";
+  }
+  std::vector<std::string> ids;
+  errno = 0;
+  for (std::string line; std::getline(in, line);) {
+    if (!line.empty()) {
+      ids.push_back(line);
+    }
+  }
+  // A directory can be opened and not read.
+  if (in.bad() || errno != 0) {
+    return ErrnoStatus(errno != 0 ? errno : EIO, name, "read");
+  }
+  if (ids.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " has no ids; expected one per line"));
+  }
+  return ids;
+}
+
+const char* PhaseName(RedactPhase phase) {
+  switch (phase) {
+    case RedactPhase::kCompare:
+      return "comparing";
+    case RedactPhase::kRewrite:
+      return "rewriting";
+    case RedactPhase::kProve:
+      return "proving";
+  }
+  return "";
+}
+
+void PrintReport(const std::string& path, const RedactReport& report) {
+  const bool is_planned = !report.after.has_value();
+  std::cout << PrintableMessage(path) << ": "
+            << (is_planned ? "would remove " : "removed ")
+            << FormatCounted(report.document_count, "document", "documents")
+            << " with " << FormatByteSize(report.size_bytes) << " of text";
+  if (report.shared_size_bytes > 0) {
+    std::cout << "; " << FormatByteSize(report.shared_size_bytes)
+              << " of it stays in other documents that have it too";
+  }
+  std::cout << "\n  blocks: "
+            << FormatCounted(report.changed_block_count, "has", "have")
+            << " other text, "
+            << FormatCounted(report.reencoded_block_count, "more is",
+                             "more are")
+            << " encoded anew\n  segments: "
+            << FormatCount(report.segment_count) << " of "
+            << FormatCount(report.before.segment_count)
+            << (is_planned ? " would be new, with " : " are new, with ")
+            << FormatByteSize(report.stored_text_size_bytes)
+            << " of stored text\n";
+  if (report.before.dictionary_size_bytes > 0) {
+    std::cout << "  dictionary: "
+              << FormatCounted(report.dictionary_zeroed_bytes, "byte", "bytes")
+              << " of " << FormatByteSize(report.before.dictionary_size_bytes)
+              << (is_planned ? " would become zeros\n" : " became zeros\n");
+  }
+  if (!is_planned) {
+    std::cout << "  on disk " << FormatByteSize(report.after->stored_size_bytes)
+              << ", before " << FormatByteSize(report.before.stored_size_bytes)
+              << "\n  uuid " << report.after->uuid << ", before "
+              << report.before.uuid << "\n";
+  }
+}
+
+// Returns true if all is as it should be.
+bool PrintProof(const std::string& path, const RedactionProof& proof) {
+  std::cout << PrintableMessage(path) << ": "
+            << (proof.failures.empty() ? "proved" : "NOT PROVED") << ":\n  "
+            << FormatCounted(proof.document_count, "removed document has",
+                             "removed documents have")
+            << " neither id nor attributes, and "
+            << FormatByteSize(proof.size_bytes) << " of zeros\n  "
+            << FormatCounted(proof.window_count, "window", "windows")
+            << " of 32 bytes that only their text, ids and compressed members "
+               "had\n  searched: "
+            << FormatByteSize(proof.text_size_bytes) << " of text in "
+            << FormatCounted(proof.block_count, "block", "blocks")
+            << ", with members inflated\n  searched: "
+            << FormatByteSize(proof.dictionary_size_bytes)
+            << " of dictionary\n  searched: ids and media types of "
+            << FormatCounted(proof.id_count, "document", "documents") << "\n";
+  for (const std::string& failure : proof.failures) {
+    std::cout << "  FOUND: " << PrintableMessage(failure) << "\n";
+  }
+  if (proof.failures.empty()) {
+    std::cout << "  found: none\n";
+  }
+  return proof.failures.empty();
+}
+
+int RunRedact(RedactCommandOptions options) {
+  while (options.archive.size() > 1 && options.archive.back() == '/') {
+    options.archive.pop_back();
+  }
+  if (options.dry_run && options.prove) {
+    return ReportUsage("redact",
+                       "--prove examines the changed archive, and --dry-run "
+                       "changes none; give one of them");
+  }
+  const absl::StatusOr<std::vector<std::string>> ids = ReadIds(options.ids);
+  if (absl::IsInvalidArgument(ids.status())) {
+    return ReportUsage("redact", ids.status().message());
+  }
+  if (!ids.ok()) {
+    return ReportFailure(ids.status());
+  }
+  const InterruptFlag interrupt;
+  std::optional<ProgressMeter> meter;
+  if (!options.quiet && isatty(STDERR_FILENO) != 0) {
+    meter.emplace(std::cerr, &absl::Now, ProgressMeterOptions{});
+  }
+  RedactOptions redact = {.dry_run = options.dry_run,
+                          .prove = options.prove,
+                          .threads = options.threads,
+                          .cancel = interrupt.flag()};
+  redact.on_progress = [&meter](const RedactProgress& progress) {
+    if (meter.has_value()) {
+      meter->Update({.phase = PhaseName(progress.phase),
+                     .item_count = progress.done_bytes >> 20,
+                     .item_name = "MiB"});
+    }
+  };
+  const absl::StatusOr<RedactReport> report =
+      RedactArchive(options.archive, *ids, redact);
+  meter.reset();
+  if (!report.ok()) {
+    const int exit_code = ReportFailure(report.status());
+    interrupt.EndProcessIfSet();
+    return exit_code;
+  }
+  if (!options.quiet || options.dry_run) {
+    PrintReport(options.archive, *report);
+  }
+  bool is_good = true;
+  if (report->proof.has_value()) {
+    is_good = PrintProof(options.archive, *report->proof);
+  }
+  if (!report->old_files.ok()) {
+    return ReportFailure(absl::Status(
+        report->old_files.code(),
+        absl::StrCat(report->old_files.message(),
+                     "; the documents were removed, but files of the old "
+                     "archive may still have their text: remove what quired "
+                     "inspect does not list")));
+  }
+  return is_good ? kExitGood : kExitFailed;
+}
+
+}  // namespace
+
+void AddRedactCommand(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<RedactCommandOptions>();
+  CLI::App* const subcommand =
+      app.add_subcommand("redact", "Remove documents from an archive");
+  subcommand->footer(kRedactFooter);
+  subcommand
+      ->add_option("ARCHIVE", options->archive, "Directory of the archive")
+      ->type_name("")
+      ->required();
+  subcommand
+      ->add_option("IDS", options->ids,
+                   "File with the ids of the documents, one per line; - reads "
+                   "standard input")
+      ->type_name("")
+      ->required();
+  subcommand->add_flag("--dry-run", options->dry_run,
+                       "Print what would change; change nothing");
+  subcommand->add_flag("--prove", options->prove,
+                       "Examine the new archive, and print what was examined");
+  subcommand
+      ->add_option("--threads", options->threads,
+                   "Compression threads; the archive does not depend on them")
+      ->type_name("N")
+      ->check(CountInRange(1, 1024))
+      ->capture_default_str();
+  subcommand->add_flag("-q,--quiet", options->quiet,
+                       "No progress and no summary, only a proof and errors");
+  subcommand->callback(
+      [options, &exit_code] { exit_code = RunRedact(*options); });
+}
+
+}  // namespace quire

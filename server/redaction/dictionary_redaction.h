@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Removes from a dictionary what only removed text contains.
+#ifndef QUIRE_SERVER_REDACTION_DICTIONARY_REDACTION_H_
+#define QUIRE_SERVER_REDACTION_DICTIONARY_REDACTION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/bytes.h"
+#include "server/redaction/window_table.h"
+
+namespace quire {
+
+// Limit on the windows that are looked for in one pass over a text: 160 MB.
+inline constexpr size_t kWindowsPerPassMax = size_t{1} << 23;
+
+struct RedactedDictionary {
+  // Of the same size as the one before.
+  std::string text;
+  // Bytes that were not zero and are.
+  uint64_t zeroed_size_bytes = 0;
+  // Windows of the dictionary that only removed text has, and are zero.
+  uint64_t window_count = 0;
+};
+
+// Adds a whole text to a sink; called several times. Its errors are returned.
+using AddText = absl::FunctionRef<absl::Status(TextSink&)>;
+
+// Zeros the windows (window_table.h) of `dictionary` that the removed text has
+// and the kept text does not have. `add_removed` is called once for each
+// `windows_per_pass` windows of the dictionary, `add_kept` once for each of
+// those windows that the removed text has. The result does not depend on
+// `windows_per_pass`. Memory: WindowTable of so many windows, three bits for
+// each byte of the dictionary, and a copy of it.
+absl::StatusOr<RedactedDictionary> RedactDictionary(
+    ByteView dictionary, AddText add_removed, AddText add_kept,
+    size_t windows_per_pass = kWindowsPerPassMax);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_REDACTION_DICTIONARY_REDACTION_H_

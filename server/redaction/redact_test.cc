@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Removal from archives that a build made, in every encoding.
+#include "server/redaction/redact.h"
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+
+#include "codecs/base/status_matchers.h"
+#include "codecs/payload/test_codec.h"
+#include "server/archive/archive.h"
+#include "server/archive/archive_verifier.h"
+#include "server/archive/files/archive_change.h"
+#include "server/ingest/append.h"
+#include "server/ingest/build_pipeline.h"
+#include "server/ingest/testing/ingest_testing.h"
+#include "server/ingest/testing/memory_source.h"
+#include "server/redaction/segment_rewriter.h"
+#include "server/redaction/window_table.h"
+
+namespace quire {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Windows = absl::flat_hash_set<std::string>;
+
+void AddWindows(const std::string& text, Windows& windows) {
+  const absl::string_view view(text);
+  for (size_t i = 0; i + kWindowSizeBytes <= view.size(); ++i) {
+    windows.emplace(view.substr(i, kWindowSizeBytes));
+  }
+}
+
+// A document, and the texts that its compressed members inflate to.
+struct Page {
+  std::string id;
+  std::string text;
+  std::vector<std::string> inner;
+  bool is_removed = false;
+};
+
+using Pages = std::vector<Page>;
+
+std::string RandomLetters(size_t size, std::mt19937_64& random) {
+  std::string letters;
+  while (letters.size() < size) {
+    letters.push_back(static_cast<char>('!' + random() % 90));
+  }
+  return letters;
+}
+
+// Some pages share long parts, some are equal, some have the id of another.
+// Each has text of its own, once or repeated.
+Pages RandomPages(size_t count, bool has_members, std::mt19937_64& random) {
+  Pages pages;
+  std::vector<std::string> parts;
+  for (int i = 0; i < 4; ++i) {
+    parts.push_back(MakeTestText(6000 + random() % 9000, random()));
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (i > 0 && random() % 6 == 0) {
+      pages.push_back(pages[random() % i]);
+      pages.back().id = absl::StrCat("copy-", i);
+      continue;
+    }
+    Page page;
+    page.id = i > 0 && random() % 6 == 0
+                  ? pages[random() % i].id
+                  : absl::StrCat("http://example.org/", i, "/",
+                                 RandomLetters(random() % 60, random));
+    for (uint64_t n = random() % 4; n > 0; --n) {
+      const std::string own = RandomLetters(random() % 300, random);
+      for (uint64_t repeats = random() % 4 + 1; repeats > 0; --repeats) {
+        page.text += own + (random() % 2 == 0 ? parts[random() % 4]
+                                              : MakeTestText(99, random()));
+      }
+      if (has_members && random() % 2 == 0) {
+        std::string inner = RandomLetters(80, random);
+        inner += MakeTestText(3000, random() % 4) + inner + inner;
+        page.text += Gzip(inner);
+        page.inner.push_back(std::move(inner));
+      }
+    }
+    pages.push_back(std::move(page));
+  }
+  return pages;
+}
+
+IdsAndContents Contents(const Pages& pages) {
+  IdsAndContents contents;
+  for (const Page& page : pages) {
+    contents.emplace_back(page.id, page.text);
+  }
+  return contents;
+}
+
+// Marks all pages of some ids, which it returns.
+std::vector<std::string> RemoveSome(Pages& pages, std::mt19937_64& random) {
+  std::set<std::string> ids;
+  for (uint64_t n = random() % 3 + 1; n > 0; --n) {
+    const Page& page = pages[random() % pages.size()];
+    if (!page.is_removed) {
+      ids.insert(page.id);
+    }
+  }
+  for (Page& page : pages) {
+    page.is_removed |= ids.contains(page.id);
+  }
+  return {ids.begin(), ids.end()};
+}
+
+// Windows that only removed pages have.
+Windows SecretsOf(const Pages& pages) {
+  Windows secrets;
+  std::string kept_text;
+  Windows kept;
+  for (const Page& page : pages) {
+    if (page.is_removed) {
+      AddWindows(kept_text, kept);
+      kept_text.clear();
+    } else {
+      kept_text += page.text;
+    }
+    Windows& windows = page.is_removed ? secrets : kept;
+    AddWindows(page.text, windows);
+    AddWindows(page.id, windows);
+    for (const std::string& inner : page.inner) {
+      AddWindows(inner, windows);
+    }
+  }
+  AddWindows(kept_text, kept);
+  kept.insert(std::string(kWindowSizeBytes, '\0'));
+  for (const std::string& window : kept) {
+    secrets.erase(window);
+  }
+  return secrets;
+}
+
+// Returns everything that the files of an archive contain, encoded or not.
+std::map<std::string, std::string> AllTexts(const std::string& path,
+                                            const Archive& archive) {
+  std::map<std::string, std::string> texts = FilesOf(path);
+  texts["dictionary"] = std::string(AsText(archive.dictionary()));
+  texts["symbol table"] = std::string(AsText(archive.symbol_table()));
+  const auto scratch = archive.codec().NewScratch();
+  for (uint32_t s = 0; s < archive.info().segment_count; ++s) {
+    std::string& stored = texts[absl::StrCat("stored text ", s)];
+    std::string& inflated = texts[absl::StrCat("inflated text ", s)];
+    for (uint64_t i = 0; i < archive.SegmentBlockCount(s); ++i) {
+      std::vector<uint8_t> raw(archive.BlockSizeBytes({s, i}));
+      EXPECT_THAT(archive.ReadBlock({s, i}, raw, *scratch), IsOk());
+      stored += std::string(AsText(raw));
+      std::vector<uint8_t> frame;
+      Recipe recipe;
+      const auto payload = archive.ReadPayload({s, i}, frame);
+      EXPECT_THAT(payload, IsOk());
+      EXPECT_THAT(archive.codec().DecodeInflated(*payload, raw.size(), raw,
+                                                 recipe, *scratch),
+                  IsOk());
+      inflated += std::string(AsText(raw));
+    }
+  }
+  for (uint64_t i = 0; i < archive.info().document_count; ++i) {
+    const Document document = archive.GetDocument({i}).value();
+    texts["descriptions"] += absl::StrCat(
+        document.id, "\n", document.media_type, "\n", document.record_type);
+  }
+  return texts;
+}
+
+std::string ReadText(const Archive& archive, LogicalRange range) {
+  const auto scratch = archive.codec().NewScratch();
+  std::string text;
+  const std::vector<BlockSlice> slices = archive.Plan(range).value();
+  for (const BlockSlice& slice : slices) {
+    std::vector<uint8_t> raw(archive.BlockSizeBytes(slice.block));
+    EXPECT_THAT(archive.ReadBlock(slice.block, raw, *scratch), IsOk());
+    text += std::string(
+        AsText(raw).substr(slice.offset_in_block, slice.size_bytes));
+  }
+  return text;
+}
+
+class RedactTest : public ::testing::Test {
+ protected:
+  void Build(const Pages& pages, const BuildOptions& options) {
+    fs::remove_all(path_);
+    QUIRE_ASSERT_OK(
+        BuildArchive(path_, Sources(FixedSource(Contents(pages))), options)
+            .status());
+  }
+
+  // Fails unless the archive is whole, has the pages at their places, and
+  // nothing of those that were removed.
+  void Expect(const Pages& pages) {
+    const auto report = VerifyArchive(
+        path_, {}, [](const ArchiveDamage& d) { ADD_FAILURE() << d.status; });
+    QUIRE_ASSERT_OK(report.status());
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
+    ASSERT_EQ(archive->info().document_count, pages.size());
+    uint64_t offset = 0;
+    for (uint64_t i = 0; i < pages.size(); ++i) {
+      const Page& page = pages[i];
+      const Document document = archive->GetDocument({i}).value();
+      ASSERT_EQ(document.range.offset.value, offset);
+      ASSERT_EQ(document.range.size_bytes, page.text.size());
+      offset += page.text.size();
+      EXPECT_EQ(document.id, page.is_removed ? "" : page.id);
+      EXPECT_EQ(document.record_type,
+                page.is_removed ? kWithdrawnRecordType : "");
+      ASSERT_EQ(
+          ReadText(*archive, document.range),
+          page.is_removed ? std::string(page.text.size(), '\0') : page.text)
+          << i;
+    }
+    const Windows secrets = SecretsOf(pages);
+    for (const auto& [name, text] : AllTexts(path_, *archive)) {
+      const absl::string_view view(text);
+      for (size_t i = 0; i + kWindowSizeBytes <= view.size(); ++i) {
+        ASSERT_FALSE(secrets.contains(view.substr(i, kWindowSizeBytes)))
+            << name << " at " << i << ": " << view.substr(i, kWindowSizeBytes);
+      }
+    }
+    EXPECT_FALSE(fs::exists(path_ + ".partial"));
+  }
+
+  const TestDirectory directory_;
+  const std::string path_ = directory_ / "x.quire";
+};
+
+struct Encoding {
+  const char* codec;
+  ReorderMode reorder;
+};
+
+class RandomRedactTest : public RedactTest,
+                         public ::testing::WithParamInterface<Encoding> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Encodings, RandomRedactTest,
+    ::testing::Values(Encoding{"copy", ReorderMode::kOff},
+                      Encoding{"copy", ReorderMode::kFull},
+                      Encoding{"rlz:1", ReorderMode::kOff},
+                      Encoding{"rlz:2", ReorderMode::kDuplicates},
+                      Encoding{"rlz:2", ReorderMode::kFull},
+                      Encoding{"rlz:3/parts", ReorderMode::kDuplicates},
+                      Encoding{"rlz:2/inflate", ReorderMode::kOff},
+                      Encoding{"rlz:2/parts/inflate", ReorderMode::kFull},
+                      Encoding{"auto", ReorderMode::kDuplicates},
+                      Encoding{"auto/inflate", ReorderMode::kOff},
+                      Encoding{"auto/parts/inflate", ReorderMode::kDuplicates},
+                      Encoding{"zstd:3/inflate", ReorderMode::kDuplicates},
+                      Encoding{"rlz-zz", ReorderMode::kFull},
+                      Encoding{"rlz-zzz", ReorderMode::kOff},
+                      Encoding{"rlz-pv", ReorderMode::kDuplicates},
+                      Encoding{"zlib-primed", ReorderMode::kOff},
+                      Encoding{"zlib/parts", ReorderMode::kDuplicates},
+                      Encoding{"fsst", ReorderMode::kDuplicates},
+                      Encoding{"xz", ReorderMode::kFull}));
+
+TEST_P(RandomRedactTest, RemovesDocumentsAndLeavesTheRest) {
+  const TestCodec codec = ParseTestCodec(GetParam().codec);
+  BuildOptions options;
+  options.archive.codec = codec.spec;
+  options.inflate = codec.inflated_text_size_max != 0;
+  options.reorder = GetParam().reorder;
+  options.archive.block_size_bytes =
+      codec.spec.partition_size_bytes == 0 ? 4096 : 16384;
+  uint64_t window_count = 0;
+  uint64_t zeroed_bytes = 0;
+  for (uint64_t seed = 0; seed < 3; ++seed) {
+    SCOPED_TRACE(absl::StrCat(GetParam().codec, " seed ", seed));
+    std::mt19937_64 random(seed);
+    Pages pages = RandomPages(12, options.inflate, random);
+    options.dictionary_size_bytes = 4096 << random() % 5;
+    options.dictionary_method = random() % 2 == 0 ? DictionaryMethod::kUniform
+                                                  : DictionaryMethod::kCoverage;
+    options.segment_size_bytes = random() % 2 == 0 ? 1 << 30 : 30000;
+    ASSERT_NO_FATAL_FAILURE(Build(pages, options));
+    // Twice, so that an archive with removed documents is one too.
+    for (int round = 0; round < 2; ++round) {
+      SCOPED_TRACE(round);
+      const std::vector<std::string> ids = RemoveSome(pages, random);
+      if (ids.empty()) {
+        continue;
+      }
+      const auto files = FilesOf(path_);
+      QUIRE_ASSERT_OK_AND_ASSIGN(const RedactReport planned,
+                                 RedactArchive(path_, ids, {.dry_run = true}));
+      EXPECT_EQ(FilesOf(path_), files);
+      EXPECT_FALSE(planned.after.has_value());
+      const std::string copy = directory_ / "copy.quire";
+      fs::copy(path_, copy);
+      QUIRE_ASSERT_OK_AND_ASSIGN(
+          const RedactReport report,
+          RedactArchive(path_, ids,
+                        {.prove = true, .windows_per_pass = 200000}));
+      ASSERT_NO_FATAL_FAILURE(Expect(pages));
+      EXPECT_THAT(report.old_files, IsOk());
+      EXPECT_THAT(report.proof->failures, IsEmpty());
+      window_count += report.proof->window_count;
+      zeroed_bytes += report.dictionary_zeroed_bytes;
+      EXPECT_THAT(report.after->history, IsEmpty());
+      EXPECT_EQ(planned.document_count, report.document_count);
+      EXPECT_EQ(planned.changed_block_count, report.changed_block_count);
+      EXPECT_EQ(planned.reencoded_block_count, report.reencoded_block_count);
+      EXPECT_EQ(planned.segment_count, report.segment_count);
+      EXPECT_EQ(planned.dictionary_zeroed_bytes,
+                report.dictionary_zeroed_bytes);
+      // A copy becomes the same archive.
+      QUIRE_ASSERT_OK(RedactArchive(copy, ids, {.threads = 3}).status());
+      EXPECT_EQ(FilesOf(copy), FilesOf(path_));
+      fs::remove_all(copy);
+      // Once more: nothing is there to remove.
+      const auto after = FilesOf(path_);
+      EXPECT_THAT(RedactArchive(path_, ids, {}),
+                  HasCode(absl::StatusCode::kNotFound));
+      EXPECT_EQ(FilesOf(path_), after);
+    }
+  }
+  EXPECT_GT(window_count, 1000u);
+  const CodecInfo& info = *FindCodec(codec.spec.id);
+  // Duplicates that are stored once are seldom in the dictionary.
+  if (!info.needs_dictionary || GetParam().reorder == ReorderMode::kOff) {
+    EXPECT_EQ(zeroed_bytes > 100, info.needs_dictionary);
+  }
+}
+
+// The dictionary holds all of the inflated text.
+TEST_F(RedactTest, RemovesTheTextOfMembersFromTheDictionary) {
+  for (const char* const name : {"rlz:2/inflate", "auto/parts/inflate"}) {
+    SCOPED_TRACE(name);
+    std::mt19937_64 random(1);
+    Pages pages;
+    for (int i = 0; i < 6; ++i) {
+      const std::string inner =
+          RandomLetters(2000, random) + MakeTestText(6000, 3);
+      pages.push_back({.id = absl::StrCat(i),
+                       .text = Gzip(inner) + RandomLetters(100, random),
+                       .inner = {inner}});
+    }
+    const TestCodec codec = ParseTestCodec(name);
+    BuildOptions options;
+    options.archive.codec = codec.spec;
+    options.inflate = true;
+    options.dictionary_size_bytes = 1 << 20;
+    options.dictionary_method = DictionaryMethod::kUniform;
+    ASSERT_NO_FATAL_FAILURE(Build(pages, options));
+    {
+      QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
+      EXPECT_TRUE(archive->info().has_recipes);
+      EXPECT_THAT(std::string(AsText(archive->dictionary())),
+                  HasSubstr(pages[2].inner[0].substr(100, 1000)));
+    }
+    pages[2].is_removed = true;
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const RedactReport report,
+        RedactArchive(path_, std::vector<std::string>{"2"}, {.prove = true}));
+    EXPECT_THAT(report.proof->failures, IsEmpty());
+    EXPECT_GT(report.dictionary_zeroed_bytes, 1900u);
+    EXPECT_LT(report.dictionary_zeroed_bytes, 4000u);
+    ASSERT_NO_FATAL_FAILURE(Expect(pages));
+  }
+}
+
+}  // namespace
+}  // namespace quire

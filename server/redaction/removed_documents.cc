@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/redaction/removed_documents.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include "codecs/base/printable_text.h"
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+namespace {
+
+constexpr size_t kNamedIdsMax = 10;
+
+absl::Status NotFound(const std::string& path,
+                      const std::vector<std::string>& missing) {
+  std::vector<std::string> named(
+      missing.begin(), missing.begin() + static_cast<ptrdiff_t>(std::min(
+                                             missing.size(), kNamedIdsMax)));
+  for (std::string& id : named) {
+    id = QuotedText(id);
+  }
+  return absl::NotFoundError(absl::StrCat(
+      path, ": no document has the id ", absl::StrJoin(named, " or "),
+      missing.size() > named.size()
+          ? absl::StrCat(" or one of ", missing.size() - named.size(), " more")
+          : "",
+      "; nothing was changed"));
+}
+
+// Adds an interval after the others.
+void AppendInterval(TextInterval interval,
+                    std::vector<TextInterval>& intervals) {
+  if (interval.begin == interval.end) {
+    return;
+  }
+  if (!intervals.empty() && intervals.back().end == interval.begin) {
+    intervals.back().end = interval.end;
+  } else {
+    intervals.push_back(interval);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<RemovedDocuments> RemovedDocuments::Find(
+    const Archive& archive, std::span<const std::string> ids) {
+  RemovedDocuments removed;
+  std::vector<std::string> missing;
+  for (const std::string& id : ids) {
+    const auto found = archive.FindDocuments(id);
+    if (absl::IsNotFound(found.status())) {
+      missing.push_back(id);
+      continue;
+    }
+    QUIRE_RETURN_IF_ERROR(found.status());
+    for (const DocumentOrdinal ordinal : *found) {
+      removed.ordinals_.push_back(ordinal.value);
+    }
+  }
+  if (!missing.empty()) {
+    return NotFound(archive.path(), missing);
+  }
+  std::ranges::sort(removed.ordinals_);
+  removed.ordinals_.erase(
+      std::unique(removed.ordinals_.begin(), removed.ordinals_.end()),
+      removed.ordinals_.end());
+  for (const uint64_t ordinal : removed.ordinals_) {
+    QUIRE_ASSIGN_OR_RETURN(const LogicalRange range,
+                           archive.GetDocumentRange({ordinal}));
+    removed.size_bytes_ += range.size_bytes;
+    AppendInterval({range.offset.value, range.offset.value + range.size_bytes},
+                   removed.ranges_);
+  }
+  return removed;
+}
+
+std::vector<TextInterval> RemovedDocuments::KeptRanges(
+    const Archive& archive) const {
+  std::vector<TextInterval> kept;
+  uint64_t at = 0;
+  for (const TextInterval& range : ranges_) {
+    AppendInterval({at, range.begin}, kept);
+    at = range.end;
+  }
+  AppendInterval({at, archive.info().size_bytes}, kept);
+  return kept;
+}
+
+std::span<const uint64_t> RemovedDocuments::OrdinalsIn(uint64_t begin,
+                                                       uint64_t end) const {
+  const auto first = std::ranges::lower_bound(ordinals_, begin);
+  return {first, std::ranges::lower_bound(ordinals_, end)};
+}
+
+SegmentRedaction RemovedDocuments::PlanFor(const Archive& archive,
+                                           uint32_t segment_index) const {
+  const uint64_t start = archive.SegmentStart(segment_index);
+  const uint64_t end = segment_index + 1 < archive.info().segment_count
+                           ? archive.SegmentStart(segment_index + 1)
+                           : archive.info().size_bytes;
+  std::vector<TextInterval> removed;
+  for (auto range =
+           std::ranges::upper_bound(ranges_, start, {}, &TextInterval::end);
+       range != ranges_.end() && range->begin < end; ++range) {
+    removed.push_back({std::max(range->begin, start) - start,
+                       std::min(range->end, end) - start});
+  }
+  uint64_t stored_text_size_bytes = 0;
+  for (uint64_t i = 0; i < archive.SegmentBlockCount(segment_index); ++i) {
+    stored_text_size_bytes += archive.BlockSizeBytes({segment_index, i});
+  }
+  return PlanSegmentRedaction(archive.SegmentLayoutOf(segment_index),
+                              end - start, stored_text_size_bytes, removed,
+                              archive.info().block_size_bytes);
+}
+
+absl::Status AddRemovedText(const Archive& archive,
+                            const RemovedDocuments& removed,
+                            const OnTextRead& on_read, TextSink& sink) {
+  QUIRE_RETURN_IF_ERROR(AddLogicalText(archive, removed.ranges(),
+                                       PartialMembers::kWhole, on_read, sink));
+  std::string last;
+  for (const uint64_t ordinal : removed.ordinals()) {
+    QUIRE_ASSIGN_OR_RETURN(const Document document,
+                           archive.GetDocument({ordinal}));
+    if (document.id != last) {
+      sink.Add(AsBytes(document.id));
+      sink.Break();
+      last = document.id;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace quire
