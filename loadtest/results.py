@@ -33,7 +33,7 @@ from bench_json import write_json
 from bench_setup import machine_load, make_parser
 
 FORMAT = 2
-TABLES_MAX = 11
+TABLES_MAX = 10
 STORED = HERE / "results"
 ABOUT = "about.json"
 
@@ -64,6 +64,8 @@ class Section:
     command: typing.Callable
     # Limit on the time of the command.
     seconds_max: int = 1800
+    # The section whose table gets the rows; empty: one of its own.
+    joins: str = ""
 
 
 def extraction_command(setting):
@@ -119,10 +121,10 @@ SECTIONS = {
         lambda setting: setting.script(
             "papers/paper_migration.py", [setting.corpora / "versions"])),
     "paper_cost": Section(
-        "Data Compression for Climate Data", "The paper measures scientific data on 24 cores, "
-        "these rows documents of webdocs.",
+        "Data Compression for Climate Data", "MB/s: the paper measures scientific data on 24 "
+        "cores, these rows documents of webdocs.",
         lambda setting: setting.script(
-            "papers/paper_cost.py", [setting.corpora / "webdocs256.raw"])),
+            "papers/paper_cost.py", [setting.corpora / "webdocs256.raw"]), joins="paper_migration"),
     "paper_fsst": Section(
         "FSST: Fast Random Access String Compression", "Columns of the paper, each repeated to "
         "8 MiB; one thread.",
@@ -240,11 +242,39 @@ def read_stored(path):
     return stored
 
 
-def section_lines(name, stored, is_of_one_commit):
-    section = SECTIONS[name]
-    origin = f"`{stored['command']}`" + ("" if is_of_one_commit else f" at {stored['commit']}")
-    return [f"## {section.title}", f"{section.text} {origin}; {stored['load']}.", "",
-            *stored["lines"], ""]
+def joined_lines(name, parts):
+    """Returns the lines of a section's figures; the rows of all parts are one table."""
+    lines = list(parts[name]["lines"])
+    header = next((line for line in lines if line.startswith("|")), None)
+    for other, part in parts.items():
+        if other == name:
+            continue
+        table = [line for line in part["lines"] if line.startswith("|")]
+        if not table or table[0] != header:
+            raise ResultsError(f"{other}.json: the table must begin as that of {name}: {header}")
+        lines += table[2:]
+    return lines
+
+
+def section_lines(parts, is_of_one_commit):
+    """Returns the lines of a section; `parts` has the stored figures, those of its table first."""
+    titles, texts = [], []
+    for name, stored in parts.items():
+        origin = f"`{stored['command']}`" + ("" if is_of_one_commit else f" at {stored['commit']}")
+        titles.append(SECTIONS[name].title)
+        texts.append(f"{SECTIONS[name].text} {origin}; {stored['load']}.")
+    first = next(iter(parts))
+    return [f"## {'; '.join(titles)}", *texts, "", *joined_lines(first, parts), ""]
+
+
+def sections_of(stored):
+    """Returns the figures of each section, in the order of the page."""
+    sections = {name: {name: stored[name]} for name, section in SECTIONS.items()
+                if name in stored and section.joins not in stored}
+    for name, section in SECTIONS.items():
+        if name in stored and section.joins in stored:
+            sections[section.joins][name] = stored[name]
+    return sections.values()
 
 
 def render(directory):
@@ -266,8 +296,8 @@ def render(directory):
               + (f"Commit {min(commits)}." if len(commits) == 1 else
                  "Commits differ; each table names its own.")]
     lines += [f"- {corpus}" for corpus in about["corpora"]] + [""]
-    for name, each in stored.items():
-        lines += section_lines(name, each, len(commits) == 1)
+    for parts in sections_of(stored):
+        lines += section_lines(parts, len(commits) == 1)
     missing = [name for name in SECTIONS if name not in stored]
     if missing:
         lines += [f"Not measured: {', '.join(missing)}.", ""]
