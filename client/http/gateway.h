@@ -5,24 +5,22 @@
 #define QUIRE_CLIENT_HTTP_GATEWAY_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
+#include "client/http/archive_states.h"
 #include "client/http/bodies/byte_store.h"
 #include "client/http/bodies/file_directory.h"
 #include "client/http/bodies/memory_budget.h"
 #include "client/http/bodies/page_spool.h"
 #include "client/http/request/http_answer.h"
 #include "client/quire/client.h"
-#include "codecs/base/mutex.h"
 
 namespace quire {
 
@@ -69,14 +67,6 @@ class Gateway {
   const MemoryBudget& spool_budget() const { return spool_.budget(); }
 
  private:
-  // Contents of an archive.
-  struct State {
-    std::string uuid = {};
-    uint64_t size_bytes = 0;
-    // Media type of the logical space; empty: unknown so far.
-    std::string space_type = {};
-  };
-
   // Bytes that an answer sends a part of.
   struct Representation {
     // Null if `known` has all bytes, or the conditions of the request keep them
@@ -97,31 +87,28 @@ class Gateway {
           const GatewayStorage& storage, MemoryBudget* budget,
           bool forwards_tokens);
 
-  absl::StatusOr<State> FetchState(const std::string& archive)
-      ABSL_LOCKS_EXCLUDED(mutex_);
-  // From memory if known, which may be outdated.
-  absl::StatusOr<State> StateOf(const RequestTarget& target)
-      ABSL_LOCKS_EXCLUDED(mutex_);
-  // Runs `run` with a state, again with a new one if the archive has other
-  // contents meanwhile. The state may come from memory: `run` must make a call
+  // Runs `run` with a state, again with a new one if it finds that the archive
+  // has other contents. The state may come from memory: `run` must make a call
   // that fails for clients without the right to read.
   absl::StatusOr<Answer> WithState(
       const RequestTarget& target,
-      absl::FunctionRef<absl::StatusOr<Answer>(const State& state)> run);
+      absl::FunctionRef<absl::StatusOr<Answer>(const KnownState& state)> run);
 
   absl::StatusOr<Answer> AnswerArchives(const HttpRequest& request);
   absl::StatusOr<Answer> AnswerArchive(const HttpRequest& request);
   absl::StatusOr<Answer> AnswerDocument(const HttpRequest& request,
-                                        const State& state,
+                                        const KnownState& state,
                                         MemoryCharge& charge);
   absl::StatusOr<Answer> AnswerPage(const HttpRequest& request,
-                                    const State& state, MemoryCharge& charge);
+                                    const KnownState& state,
+                                    MemoryCharge& charge);
   absl::StatusOr<Answer> AnswerSpace(const HttpRequest& request,
-                                     const State& state, MemoryCharge& charge);
+                                     const KnownState& state,
+                                     MemoryCharge& charge);
   absl::StatusOr<Answer> AnswerList(const HttpRequest& request,
-                                    const State& state);
+                                    const KnownState& state);
   absl::StatusOr<Answer> AnswerBrowse(const HttpRequest& request,
-                                      const State& state);
+                                      const KnownState& state);
   absl::StatusOr<Answer> AnswerBrowseArchives();
   absl::StatusOr<Answer> AnswerFile(const HttpRequest& request,
                                     MemoryCharge& charge);
@@ -138,18 +125,29 @@ class Gateway {
   // Size of the first piece of `size_bytes`, for which `charge` suffices then.
   size_t FirstPieceSize(uint64_t size_bytes, MemoryCharge& charge) const;
 
-  // Range of the document `ordinal`, or of the logical space, of an archive,
-  // read with the request's headers.
-  std::shared_ptr<ByteStore> ArchiveBytes(const HttpRequest& request,
-                                          const std::string& archive,
-                                          const State& state,
-                                          std::optional<uint64_t> ordinal,
-                                          const ByteSpan& span);
+  // Part of the document `ordinal` of an archive, read with the request's
+  // headers.
+  std::shared_ptr<ByteStore> DocumentBytes(const HttpRequest& request,
+                                           const KnownState& state,
+                                           uint64_t ordinal,
+                                           const ByteSpan& part);
+  // Returns the media type of the logical space.
+  absl::StatusOr<std::string> SpaceType(const std::string& archive,
+                                        const KnownState& state);
+  // The logical space, while its zeros have the hash `zeros_hash`.
+  std::shared_ptr<ByteStore> SpaceBytes(const HttpRequest& request,
+                                        const std::string& archive,
+                                        const KnownState& state,
+                                        uint64_t zeros_hash);
 
+  // Errors: Aborted  `state` is not named, and outdated.
   absl::StatusOr<ReadResult> Read(const std::string& archive,
-                                  const State& state, const ReadTarget& part);
+                                  const KnownState& state,
+                                  const ReadTarget& part);
   // Makes a call that only clients with the right to read succeed with.
-  absl::Status CheckAccess(const std::string& archive, const State& state);
+  // Errors: as Read().
+  absl::StatusOr<ReadResult> CheckAccess(const std::string& archive,
+                                         const KnownState& state);
 
   const std::unique_ptr<Client> client_;
   // Null: none.
@@ -157,9 +155,7 @@ class Gateway {
   PageSpool spool_;
   MemoryBudget* const budget_;
   const bool forwards_tokens_;
-  Mutex mutex_;
-  // By name; of a bounded number of archives.
-  std::map<std::string, State> states_ ABSL_GUARDED_BY(mutex_);
+  ArchiveStates states_;
 };
 
 }  // namespace quire

@@ -147,6 +147,13 @@ struct ReadResult {
   // Set if a document was requested.
   std::optional<v1::Document> document;
   std::string data;
+  // Uuid of the contents that were read, if ReadOptions named none. Empty for
+  // batches, and for what is over Limits.read_size_bytes_max.
+  std::string archive_uuid = {};
+  // With the same limits, if a range was read: the hash of the ranges of these
+  // contents that read as zeros because documents were withdrawn. Differs if
+  // the ranges do; 0 if there are none.
+  uint64_t zeros_hash = 0;
 };
 
 struct ReadOptions {
