@@ -105,6 +105,12 @@ class LogicalSpace final : public ByteStore {
   const uint64_t zeros_hash_;
 };
 
+// True if another call would not succeed.
+bool IsFinal(const absl::Status& status) {
+  return !absl::IsUnavailable(status) && !absl::IsOutOfRange(status) &&
+         !absl::IsAborted(status) && !IsOfOtherContents(status);
+}
+
 absl::Status OutdatedState() {
   return absl::AbortedError(
       "the archive was replaced or has grown meanwhile; try again");
@@ -119,14 +125,6 @@ std::string EntityTag(const std::string& uuid, const ByteSpan& span,
   }
   tag += '"';
   return tag;
-}
-
-// Part of a representation that a request reads first: empty unless it is known
-// before the entity tag is.
-SelectedPart FirstPart(const HttpRequest& request, uint64_t size_bytes) {
-  return request.method == Method::kGet && request.conditions.empty()
-             ? SelectPart(request.range, size_bytes, /*refuses_several=*/true)
-             : SelectedPart{};
 }
 
 }  // namespace
@@ -208,6 +206,70 @@ bool Gateway::IsReachable() {
          absl::IsPermissionDenied(status);
 }
 
+bool Gateway::Start(const HttpRequest& request, MemoryCharge& charge,
+                    Done done) {
+  const bool is_document = request.target.resource == Resource::kDocument;
+  if (!is_document && request.target.resource != Resource::kSpace) {
+    return false;
+  }
+  std::optional<KnownState> state = states_.Recall(request.target);
+  if (!state.has_value() || (!is_document && state->space_type.empty())) {
+    return false;
+  }
+  std::optional<ByteSpan> part;
+  ReadTarget target;
+  if (is_document) {
+    part = NamedPart(request, charge);
+    if (!part.has_value()) {
+      return false;
+    }
+    DocumentKey key = KeyOf(request.target);
+    key.part = part;
+    target = std::move(key);
+  } else {
+    part = SpacePart(request, state->size_bytes, charge);
+    if (part->size_bytes == 0) {
+      return false;
+    }
+    target = *part;
+  }
+  ReadOptions options;
+  if (state->is_named) {
+    options.archive_uuid = state->uuid;
+  }
+  const ScopedCallHeaders scope(request.headers);
+  client_->StartRead(
+      request.target.archive, std::move(target), options,
+      [this, &request, &charge, is_document, part = *part,
+       state = *std::move(state),
+       done = std::move(done)](absl::StatusOr<ReadResult> read) {
+        if (!read.ok() && IsFinal(read.status())) {
+          done(AnswerOfStatus(read.status()));
+          return;
+        }
+        if (!read.ok() ||
+            (!state.is_named && read->archive_uuid != state.uuid)) {
+          done(std::nullopt);
+          return;
+        }
+        done(Finished(
+            is_document
+                ? DocumentAnswer(request, state, part, *std::move(read), charge)
+                : SpaceAnswer(request, state, state.space_type, part,
+                              *std::move(read), charge),
+            charge));
+      });
+  return true;
+}
+
+Answer Gateway::Finished(absl::StatusOr<Answer> answer, MemoryCharge& charge) {
+  if (answer.ok() && answer->body.size() > charge.size_bytes() &&
+      !charge.TryResize(answer->body.size())) {
+    answer = MemoryExhausted();
+  }
+  return answer.ok() ? *std::move(answer) : AnswerOfStatus(answer.status());
+}
+
 Answer Gateway::Run(const HttpRequest& request, MemoryCharge& charge) {
   const ScopedCallHeaders scope(request.headers);
   const auto run = [&](const KnownState& state) -> absl::StatusOr<Answer> {
@@ -241,11 +303,7 @@ Answer Gateway::Run(const HttpRequest& request, MemoryCharge& charge) {
     default:
       answer = WithState(request.target, run);
   }
-  if (answer.ok() && answer->body.size() > charge.size_bytes() &&
-      !charge.TryResize(answer->body.size())) {
-    answer = MemoryExhausted();
-  }
-  return answer.ok() ? *std::move(answer) : AnswerOfStatus(answer.status());
+  return Finished(std::move(answer), charge);
 }
 
 absl::StatusOr<Answer> Gateway::WithState(
@@ -305,34 +363,45 @@ std::shared_ptr<ByteStore> Gateway::SpaceBytes(const HttpRequest& request,
       state.size_bytes, zeros_hash);
 }
 
+std::optional<ByteSpan> Gateway::NamedPart(const HttpRequest& request,
+                                           MemoryCharge& charge) const {
+  const RangeHeader& range = request.range;
+  if (request.method != Method::kGet ||
+      range.kind != RangeHeader::Kind::kSpan || !range.last.has_value() ||
+      !request.conditions.empty()) {
+    return std::nullopt;
+  }
+  // A range of 2^64 bytes has no size.
+  const uint64_t size_bytes = *range.last - range.first;
+  return ByteSpan{range.first,
+                  FirstPieceSize(std::max(size_bytes, size_bytes + 1), charge)};
+}
+
 absl::StatusOr<Answer> Gateway::AnswerDocument(const HttpRequest& request,
                                                const KnownState& state,
                                                MemoryCharge& charge) {
   const std::string& archive = request.target.archive;
   DocumentKey key = KeyOf(request.target);
-  key.part = ByteSpan{};
-  const bool names_span = request.method == Method::kGet &&
-                          request.range.kind == RangeHeader::Kind::kSpan &&
-                          request.range.last.has_value() &&
-                          request.conditions.empty();
-  if (names_span) {
-    // Usually within the document: one call is enough. A range of 2^64 bytes
-    // is not.
-    const uint64_t size_bytes = *request.range.last - request.range.first;
-    key.part =
-        ByteSpan{request.range.first,
-                 FirstPieceSize(std::max(size_bytes, size_bytes + 1), charge)};
-  }
+  // Usually within the document: one call is enough.
+  key.part = NamedPart(request, charge).value_or(ByteSpan{});
   absl::StatusOr<ReadResult> read = Read(archive, state, key);
-  if (names_span && absl::IsOutOfRange(read.status())) {
+  if (key.part->size_bytes > 0 && absl::IsOutOfRange(read.status())) {
     key.part = ByteSpan{};
     read = Read(archive, state, key);
   }
   QUIRE_RETURN_IF_ERROR(read.status());
-  if (!read->document.has_value()) {
+  return DocumentAnswer(request, state, *key.part, *std::move(read), charge);
+}
+
+absl::StatusOr<Answer> Gateway::DocumentAnswer(const HttpRequest& request,
+                                               const KnownState& state,
+                                               const ByteSpan& part,
+                                               ReadResult read,
+                                               MemoryCharge& charge) {
+  if (!read.document.has_value()) {
     return absl::InternalError("the server did not describe the document");
   }
-  const v1::Document& document = *read->document;
+  const v1::Document& document = *read.document;
   const ByteSpan span{document.range().offset(), document.range().size_bytes()};
   return AnswerPart(
       request,
@@ -342,9 +411,20 @@ absl::StatusOr<Answer> Gateway::AnswerDocument(const HttpRequest& request,
        .etag =
            EntityTag(state.EarliestWith(span, document.ordinal() + 1), span),
        .content_type = TypeOf(document),
-       .known_offset = key.part->offset,
-       .known = std::move(read->data)},
+       .known_offset = part.offset,
+       .known = std::move(read.data)},
       charge);
+}
+
+ByteSpan Gateway::SpacePart(const HttpRequest& request, uint64_t size_bytes,
+                            MemoryCharge& charge) const {
+  if (request.method != Method::kGet || !request.conditions.empty()) {
+    return {};
+  }
+  const SelectedPart part =
+      SelectPart(request.range, size_bytes, /*refuses_several=*/true);
+  return {part.offset,
+          part.size_bytes == 0 ? 0 : FirstPieceSize(part.size_bytes, charge)};
 }
 
 absl::StatusOr<std::string> Gateway::SpaceType(const std::string& archive,
@@ -376,25 +456,32 @@ absl::StatusOr<Answer> Gateway::AnswerSpace(const HttpRequest& request,
   if (type.empty()) {
     QUIRE_ASSIGN_OR_RETURN(type, SpaceType(archive, state));
   }
-  const SelectedPart first = FirstPart(request, state.size_bytes);
-  const ByteSpan part{
-      first.offset,
-      first.size_bytes == 0 ? 0 : FirstPieceSize(first.size_bytes, charge)};
+  const ByteSpan part = SpacePart(request, state.size_bytes, charge);
   absl::StatusOr<ReadResult> read = Read(archive, state, part);
   if (absl::IsOutOfRange(read.status())) {
     return OutdatedState();
   }
   QUIRE_RETURN_IF_ERROR(read.status());
+  return SpaceAnswer(request, state, type, part, *std::move(read), charge);
+}
+
+absl::StatusOr<Answer> Gateway::SpaceAnswer(const HttpRequest& request,
+                                            const KnownState& state,
+                                            const std::string& type,
+                                            const ByteSpan& part,
+                                            ReadResult read,
+                                            MemoryCharge& charge) {
   const ByteSpan span{0, state.size_bytes};
   return AnswerPart(
       request,
-      {.bytes = SpaceBytes(request, archive, state, read->zeros_hash),
+      {.bytes =
+           SpaceBytes(request, request.target.archive, state, read.zeros_hash),
        .size_bytes = state.size_bytes,
-       .etag = EntityTag(state.EarliestWith(span, 0), span, read->zeros_hash),
-       .content_type = std::move(type),
+       .etag = EntityTag(state.EarliestWith(span, 0), span, read.zeros_hash),
+       .content_type = type,
        .refuses_several_ranges = true,
-       .known_offset = first.offset,
-       .known = std::move(read->data)},
+       .known_offset = part.offset,
+       .known = std::move(read.data)},
       charge);
 }
 

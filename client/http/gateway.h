@@ -5,6 +5,7 @@
 #define QUIRE_CLIENT_HTTP_GATEWAY_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,6 +49,17 @@ class Gateway {
 
   Gateway(const Gateway&) = delete;
   Gateway& operator=(const Gateway&) = delete;
+
+  // Receives an answer; unset: Run() must make it. Called on any thread, which
+  // it must not block.
+  using Done = std::function<void(std::optional<Answer>)>;
+
+  // Starts the answer to a request if it takes one call to the server and
+  // nothing else, and does not wait. Returns false, without calling `done`, for
+  // other requests. `request`, `charge` (as in Run()) and the gateway must
+  // outlive the call of `done`, which may come before this returns. REQUIRES:
+  // request.method is kGet or kHead.
+  bool Start(const HttpRequest& request, MemoryCharge& charge, Done done);
 
   // Returns the answer to a request. Blocks. `charge` has kPieceSizeBytesMin
   // and grows with the body. The gateway must outlive the answer.
@@ -102,6 +114,16 @@ class Gateway {
   absl::StatusOr<Answer> AnswerPage(const HttpRequest& request,
                                     const KnownState& state,
                                     MemoryCharge& charge);
+  // Return the answer from what was read: `part` of the document or space.
+  absl::StatusOr<Answer> DocumentAnswer(const HttpRequest& request,
+                                        const KnownState& state,
+                                        const ByteSpan& part, ReadResult read,
+                                        MemoryCharge& charge);
+  absl::StatusOr<Answer> SpaceAnswer(const HttpRequest& request,
+                                     const KnownState& state,
+                                     const std::string& type,
+                                     const ByteSpan& part, ReadResult read,
+                                     MemoryCharge& charge);
   absl::StatusOr<Answer> AnswerSpace(const HttpRequest& request,
                                      const KnownState& state,
                                      MemoryCharge& charge);
@@ -116,6 +138,17 @@ class Gateway {
   absl::StatusOr<Answer> AnswerPieces(const HttpRequest& request,
                                       const std::string& description,
                                       MemoryCharge& charge);
+
+  // Part of the document that can be read before its size is known; unset if
+  // there is none.
+  std::optional<ByteSpan> NamedPart(const HttpRequest& request,
+                                    MemoryCharge& charge) const;
+  // First piece of the logical space that a request reads; empty if the answer
+  // depends on the entity tag.
+  ByteSpan SpacePart(const HttpRequest& request, uint64_t size_bytes,
+                     MemoryCharge& charge) const;
+  // Charges the body, and turns errors into answers.
+  static Answer Finished(absl::StatusOr<Answer> answer, MemoryCharge& charge);
 
   // An answer with the part of `representation` that the request selects.
   absl::StatusOr<Answer> AnswerPart(const HttpRequest& request,

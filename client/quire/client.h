@@ -282,6 +282,15 @@ class Client {
                                   const ReadTarget& target,
                                   const ReadOptions& options = {});
 
+  // Starts a Read() of at most Limits.read_size_bytes_max, in identity, and
+  // does not wait. `done` gets the result, once, on a thread that all such
+  // calls share, and must not block it; if the system gives no thread, before
+  // this returns. The call is not repeated: if it fails, Read() may succeed.
+  // The client must outlive the call of `done`.
+  using ReadDone = std::function<void(absl::StatusOr<ReadResult>)>;
+  void StartRead(absl::string_view archive, ReadTarget target,
+                 const ReadOptions& options, ReadDone done);
+
   // Read() of one document.
   absl::StatusOr<ReadResult> ReadDocument(absl::string_view archive,
                                           const DocumentKey& key,
