@@ -9,11 +9,11 @@
     loadtest/results.py --run --quick --from /tmp/quick --out /tmp/quick.md
         the same on small generated texts, as a test
 
---corpora has make_corpus.py's webdocs and versions, columns/, a directory of text
-columns, and plain/, made by plain_collections.py. A full run takes about 25 minutes on
-two cores, plain_build an hour and more, and needs an idle machine. wire_bench needs root,
-and archive_bench and device_bench need what `deploy/bootstrap.sh bench` installs. The
-earlier figures of a failed benchmark are kept.
+--only NAME,... runs some of them. --corpora has make_corpus.py's webdocs and versions,
+columns/, a directory of text columns, and plain/, made by plain_collections.py. A full run
+takes about 25 minutes on two cores, plain_build an hour and more, and needs an idle machine.
+wire_bench needs root, and archive_bench and device_bench need what `deploy/bootstrap.sh
+bench` installs. The earlier figures of a failed benchmark are kept.
 """
 import dataclasses
 import datetime
@@ -66,6 +66,8 @@ class Section:
     seconds_max: int = 1800
     # The section whose table gets the rows; empty: one of its own.
     joins: str = ""
+    # False: the command generates its texts.
+    needs_corpora: bool = True
 
 
 def extraction_command(setting):
@@ -94,6 +96,10 @@ SECTIONS = {
         lambda setting: setting.script(
             "bench/archive_check.py", ["--corpus", setting.corpora / "webdocs"],
             ["--memory", "256MiB", "--dictionary-size", "256KiB", "--requests", 500])),
+    "reach_bench": Section(
+        "HTTP and Python", "The gateway, the server and the clients share the cores.",
+        lambda setting: setting.script("bench/reach_bench.py", []), joins="archive_check",
+        needs_corpora=False),
     "plain_build": Section(
         "A plain build and the best of its options", "Sizes of whole archives in percent of the "
         "text; all off is `--reorder off --inflate off --dictionary-size 16MiB`, best that of "
@@ -132,7 +138,7 @@ SECTIONS = {
     "api_limit": Section(
         "Cached reads compared with an empty handler", "Ranges of 16 KiB; medians and quartiles "
         "of rounds. The client shares the cores, so CPU times say more than rates.",
-        lambda setting: setting.script("bench/api_limit.py", [])),
+        lambda setting: setting.script("bench/api_limit.py", []), needs_corpora=False),
     "device_bench": Section(
         "A cold server compared with its disk and with decoding", "Past the page cache; server "
         "and client share the cores. Shares are of the slower of disk and decoding.",
@@ -168,8 +174,9 @@ def parse_arguments(words=None):
     if arguments.run and arguments.quick and arguments.stored == STORED:
         parser.error("--quick: figures that mean nothing must not replace the stored ones; "
                      "give --from another directory")
-    if arguments.run and not arguments.quick and not arguments.corpora:
-        parser.error("--run needs --corpora, or --quick for generated texts")
+    needing = [name for name in arguments.only if SECTIONS[name].needs_corpora]
+    if arguments.run and not arguments.quick and not arguments.corpora and needing:
+        parser.error(f"--run of {needing[0]} needs --corpora, or --quick for generated texts")
     return arguments
 
 
@@ -224,10 +231,12 @@ def measure(arguments, work):
         except (OSError, subprocess.SubprocessError) as error:
             print(f"{name}: {error}", file=sys.stderr, flush=True)
             failed.append(name)
-    texts = [] if arguments.quick else sorted(arguments.corpora.glob("*.raw"))
-    write_json(arguments.stored / ABOUT, {
-        "format": FORMAT, "machine": describe_machine(),
-        "corpora": [f"`{path.stem}`: {path.stat().st_size:,} bytes" for path in texts]})
+    # Some benchmarks alone say nothing of what the others were run on.
+    if set(arguments.only) == set(SECTIONS) or not (arguments.stored / ABOUT).exists():
+        texts = [] if arguments.quick else sorted(setting.corpora.glob("*.raw"))
+        write_json(arguments.stored / ABOUT, {
+            "format": FORMAT, "machine": describe_machine(),
+            "corpora": [f"`{path.stem}`: {path.stat().st_size:,} bytes" for path in texts]})
     return failed
 
 

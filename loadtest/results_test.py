@@ -130,9 +130,12 @@ class RefusedTest(Sample):
 
     def test_command_lines(self):
         for words in (["--run", "--quick"], ["--run"],
+                      ["--run", "--only", "api_limit,paper_fsst"],
                       ["--run", "--corpora", "x", "--only", "none"]):
             with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):
                 results.parse_arguments(words)
+        self.assertEqual(results.parse_arguments(["--run", "--only", "api_limit"]).only,
+                         ["api_limit"])
 
 
 class CommandsTest(unittest.TestCase):
