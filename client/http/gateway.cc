@@ -30,12 +30,9 @@ constexpr const char* kUnknownType = "application/octet-stream";
 thread_local const CallHeaders* current_headers = nullptr;
 
 std::string TypeOf(const v1::Document& document) {
-  if (document.has_record_type()) {
-    return kWarcType;
-  }
-  return document.has_media_type() && IsContentType(document.media_type())
-             ? document.media_type()
-             : kUnknownType;
+  return document.has_record_type()
+             ? kWarcType
+             : DocumentMediaType(document.media_type(), document.id());
 }
 
 // Contents of an archive, and the headers of calls that read them.
@@ -199,11 +196,13 @@ bool Gateway::IsHeavy(const HttpRequest& request) {
   return true;
 }
 
-bool Gateway::IsReachable() {
+absl::Status Gateway::CheckServer() {
   const absl::Status status = client_->ListArchives().status();
   // A server that wants a token is there.
-  return status.ok() || absl::IsUnauthenticated(status) ||
-         absl::IsPermissionDenied(status);
+  return absl::IsPermissionDenied(status) || (absl::IsUnauthenticated(status) &&
+                                              !ErrorReasonOf(status).empty())
+             ? absl::OkStatus()
+             : status;
 }
 
 bool Gateway::Start(const HttpRequest& request, MemoryCharge& charge,

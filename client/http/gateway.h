@@ -66,8 +66,9 @@ class Gateway {
   // REQUIRES: request.method is kGet or kHead.
   Answer Run(const HttpRequest& request, MemoryCharge& charge);
 
-  // True if the server answers. Blocks.
-  bool IsReachable();
+  // OK if the server answers, whether or not it knows this client. Blocks.
+  // Errors: as Client::ListArchives().
+  absl::Status CheckServer();
 
   // True for requests that hold a thread for long, or much memory.
   static bool IsHeavy(const HttpRequest& request);

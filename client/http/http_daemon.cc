@@ -575,7 +575,7 @@ void HttpDaemonImpl::StartWork(const std::shared_ptr<Exchange>& exchange,
   exchange->Suspend();
   if (connection.is_admin) {
     pool_->Submit([this, exchange] {
-      exchange->Deliver(gateway_->IsReachable()
+      exchange->Deliver(gateway_->CheckServer().ok()
                             ? TextAnswer(200, "ready")
                             : TextAnswer(503, "the server does not answer"));
     });

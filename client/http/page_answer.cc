@@ -21,10 +21,14 @@ namespace {
 constexpr size_t kDecoderSizeBytes = size_t{16} << 20;
 
 std::string TypeOf(const PayloadOrigin& origin) {
+  const v1::Document& document = origin.document;
+  if (!document.has_record_type()) {
+    return DocumentMediaType(document.media_type(), document.id());
+  }
   const std::string& type =
       origin.http.has_value() && origin.http->status_code.has_value()
           ? origin.http->content_type
-          : origin.document.media_type();
+          : document.media_type();
   return IsContentType(type) ? type : "application/octet-stream";
 }
 

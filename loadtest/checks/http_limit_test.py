@@ -162,6 +162,11 @@ class LimitTest(GatewayCase):
         with RawConnection(("127.0.0.1", port)) as admin:
             self.assertEqual(admin.ask("/readyz").status, 503)
             self.assertEqual(admin.ask("/healthz").status, 200)
+        end = time.monotonic() + PATIENCE_S
+        while not any("the server 127.0.0.1:1 (--server) does not answer" in line
+                      for line in gateway.messages):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.01)
 
     def test_it_drains(self):
         gateway = LiveGateway(PROGRAMS.quire_http, self.server.address)

@@ -50,6 +50,14 @@ class ReadTest(GatewayCase):
         self.assertTrue(reply.headers["content-security-policy"].startswith("sandbox; "))
         self.assertNotIn("content-encoding", reply.headers)
 
+    def test_media_types(self):
+        types = {"site/0/page-000.html": "text/html", "empty.txt": "text/plain; charset=utf-8",
+                 LARGE: "application/octet-stream"}
+        for name, media_type in types.items():
+            for kind in "doc", "page":
+                reply = self.got(f"/v1/docs/{kind}/{name}")
+                self.assertEqual(reply.headers["content-type"], media_type, name)
+
     def test_ordinals(self):
         name = list(self.documents)[3]
         self.assertEqual(self.got("/v1/docs/ordinal/3").body, self.documents[name])
