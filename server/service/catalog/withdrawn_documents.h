@@ -113,7 +113,8 @@ class WithdrawnDocuments {
   }
 
   uint64_t memory_bytes() const {
-    return rules_bytes_ + runs_.capacity() * sizeof(Run);
+    return rules_bytes_ + runs_.capacity() * sizeof(Run) +
+           state_zeros_.capacity() * sizeof(StateZeros);
   }
 
  private:
