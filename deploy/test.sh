@@ -23,9 +23,9 @@
 #              TIDY_FILES if that is set (TIDY_FILES=. is the whole tree, 80
 #              minutes of CPU)
 #   ecosystem  tests of the release build that drive foreign programs at length
-#              (label `ecosystem`); ctest runs a shorter test of each, except
-#              of the examples and of the replay, which download compilers'
-#              packages or need Chromium (bootstrap.sh replay)
+#              (label `ecosystem`), which download packages of other languages
+#              or need Chromium (bootstrap.sh replay); ctest runs a shorter test
+#              of each, which does not
 #
 # JOBS sets the number of parallel jobs (default: one per core).
 set -euo pipefail

@@ -9,11 +9,11 @@
     loadtest/results.py --run --quick --from /tmp/quick --out /tmp/quick.md
         the same on small generated texts, as a test
 
---corpora has make_corpus.py's webdocs and versions, columns/, a directory of text
-columns, and plain/, made by plain_collections.py. A full run takes about 25 minutes on
-two cores, plain_build an hour and more, and needs an idle machine. wire_bench needs root,
-and archive_bench and device_bench need what `deploy/bootstrap.sh bench` installs. The
-earlier figures of a failed benchmark are kept.
+--only NAME,... runs some of them. --corpora has make_corpus.py's webdocs and versions,
+columns/, a directory of text columns, and plain/, made by plain_collections.py. A full run
+takes about 25 minutes on two cores, plain_build an hour and more, and needs an idle machine.
+wire_bench needs root, and archive_bench and device_bench need what `deploy/bootstrap.sh
+bench` installs. The earlier figures of a failed benchmark are kept.
 """
 import dataclasses
 import datetime
@@ -33,7 +33,7 @@ from bench_json import write_json
 from bench_setup import machine_load, make_parser
 
 FORMAT = 2
-TABLES_MAX = 11
+TABLES_MAX = 10
 STORED = HERE / "results"
 ABOUT = "about.json"
 
@@ -64,6 +64,10 @@ class Section:
     command: typing.Callable
     # Limit on the time of the command.
     seconds_max: int = 1800
+    # The section whose table gets the rows; empty: one of its own.
+    joins: str = ""
+    # False: the command generates its texts.
+    needs_corpora: bool = True
 
 
 def extraction_command(setting):
@@ -92,6 +96,10 @@ SECTIONS = {
         lambda setting: setting.script(
             "bench/archive_check.py", ["--corpus", setting.corpora / "webdocs"],
             ["--memory", "256MiB", "--dictionary-size", "256KiB", "--requests", 500])),
+    "reach_bench": Section(
+        "HTTP and Python", "The gateway, the server and the clients share the cores.",
+        lambda setting: setting.script("bench/reach_bench.py", []), joins="archive_check",
+        needs_corpora=False),
     "plain_build": Section(
         "A plain build and the best of its options", "Sizes of whole archives in percent of the "
         "text; all off is `--reorder off --inflate off --dictionary-size 16MiB`, best that of "
@@ -119,10 +127,10 @@ SECTIONS = {
         lambda setting: setting.script(
             "papers/paper_migration.py", [setting.corpora / "versions"])),
     "paper_cost": Section(
-        "Data Compression for Climate Data", "The paper measures scientific data on 24 cores, "
-        "these rows documents of webdocs.",
+        "Data Compression for Climate Data", "MB/s: the paper measures scientific data on 24 "
+        "cores, these rows documents of webdocs.",
         lambda setting: setting.script(
-            "papers/paper_cost.py", [setting.corpora / "webdocs256.raw"])),
+            "papers/paper_cost.py", [setting.corpora / "webdocs256.raw"]), joins="paper_migration"),
     "paper_fsst": Section(
         "FSST: Fast Random Access String Compression", "Columns of the paper, each repeated to "
         "8 MiB; one thread.",
@@ -130,7 +138,7 @@ SECTIONS = {
     "api_limit": Section(
         "Cached reads compared with an empty handler", "Ranges of 16 KiB; medians and quartiles "
         "of rounds. The client shares the cores, so CPU times say more than rates.",
-        lambda setting: setting.script("bench/api_limit.py", [])),
+        lambda setting: setting.script("bench/api_limit.py", []), needs_corpora=False),
     "device_bench": Section(
         "A cold server compared with its disk and with decoding", "Past the page cache; server "
         "and client share the cores. Shares are of the slower of disk and decoding.",
@@ -166,8 +174,9 @@ def parse_arguments(words=None):
     if arguments.run and arguments.quick and arguments.stored == STORED:
         parser.error("--quick: figures that mean nothing must not replace the stored ones; "
                      "give --from another directory")
-    if arguments.run and not arguments.quick and not arguments.corpora:
-        parser.error("--run needs --corpora, or --quick for generated texts")
+    needing = [name for name in arguments.only if SECTIONS[name].needs_corpora]
+    if arguments.run and not arguments.quick and not arguments.corpora and needing:
+        parser.error(f"--run of {needing[0]} needs --corpora, or --quick for generated texts")
     return arguments
 
 
@@ -222,10 +231,12 @@ def measure(arguments, work):
         except (OSError, subprocess.SubprocessError) as error:
             print(f"{name}: {error}", file=sys.stderr, flush=True)
             failed.append(name)
-    texts = [] if arguments.quick else sorted(arguments.corpora.glob("*.raw"))
-    write_json(arguments.stored / ABOUT, {
-        "format": FORMAT, "machine": describe_machine(),
-        "corpora": [f"`{path.stem}`: {path.stat().st_size:,} bytes" for path in texts]})
+    # Some benchmarks alone say nothing of what the others were run on.
+    if set(arguments.only) == set(SECTIONS) or not (arguments.stored / ABOUT).exists():
+        texts = [] if arguments.quick else sorted(setting.corpora.glob("*.raw"))
+        write_json(arguments.stored / ABOUT, {
+            "format": FORMAT, "machine": describe_machine(),
+            "corpora": [f"`{path.stem}`: {path.stat().st_size:,} bytes" for path in texts]})
     return failed
 
 
@@ -240,11 +251,39 @@ def read_stored(path):
     return stored
 
 
-def section_lines(name, stored, is_of_one_commit):
-    section = SECTIONS[name]
-    origin = f"`{stored['command']}`" + ("" if is_of_one_commit else f" at {stored['commit']}")
-    return [f"## {section.title}", f"{section.text} {origin}; {stored['load']}.", "",
-            *stored["lines"], ""]
+def joined_lines(name, parts):
+    """Returns the lines of a section's figures; the rows of all parts are one table."""
+    lines = list(parts[name]["lines"])
+    header = next((line for line in lines if line.startswith("|")), None)
+    for other, part in parts.items():
+        if other == name:
+            continue
+        table = [line for line in part["lines"] if line.startswith("|")]
+        if not table or table[0] != header:
+            raise ResultsError(f"{other}.json: the table must begin as that of {name}: {header}")
+        lines += table[2:]
+    return lines
+
+
+def section_lines(parts, is_of_one_commit):
+    """Returns the lines of a section; `parts` has the stored figures, those of its table first."""
+    titles, texts = [], []
+    for name, stored in parts.items():
+        origin = f"`{stored['command']}`" + ("" if is_of_one_commit else f" at {stored['commit']}")
+        titles.append(SECTIONS[name].title)
+        texts.append(f"{SECTIONS[name].text} {origin}; {stored['load']}.")
+    first = next(iter(parts))
+    return [f"## {'; '.join(titles)}", *texts, "", *joined_lines(first, parts), ""]
+
+
+def sections_of(stored):
+    """Returns the figures of each section, in the order of the page."""
+    sections = {name: {name: stored[name]} for name, section in SECTIONS.items()
+                if name in stored and section.joins not in stored}
+    for name, section in SECTIONS.items():
+        if name in stored and section.joins in stored:
+            sections[section.joins][name] = stored[name]
+    return sections.values()
 
 
 def render(directory):
@@ -266,8 +305,8 @@ def render(directory):
               + (f"Commit {min(commits)}." if len(commits) == 1 else
                  "Commits differ; each table names its own.")]
     lines += [f"- {corpus}" for corpus in about["corpora"]] + [""]
-    for name, each in stored.items():
-        lines += section_lines(name, each, len(commits) == 1)
+    for parts in sections_of(stored):
+        lines += section_lines(parts, len(commits) == 1)
     missing = [name for name in SECTIONS if name not in stored]
     if missing:
         lines += [f"Not measured: {', '.join(missing)}.", ""]

@@ -65,9 +65,27 @@ class PageTest(Sample):
 
     def test_a_section_for_each_benchmark(self):
         lines = results.render(self.directory)
-        self.assertEqual([line for line in lines if line.startswith("## ")],
-                         [f"## {section.title}" for section in results.SECTIONS.values()])
-        self.assertEqual(len(row_sizes(lines)), len(results.SECTIONS))
+        titles = "; ".join(line[3:] for line in lines if line.startswith("## ")).split("; ")
+        self.assertCountEqual(titles, [section.title for section in results.SECTIONS.values()])
+        self.assertLessEqual(len(row_sizes(lines)), results.TABLES_MAX)
+        for name in results.SECTIONS:
+            self.assertEqual(lines.count(f"| {name} | 1 |"), 1)
+
+    def test_rows_that_join_another_table(self):
+        page = self.page()
+        self.assertIn("| paper_migration | 1 |\n| paper_cost | 1 |\n", page)
+        self.assertIn("## Migratory Compression; Data Compression for Climate Data\n", page)
+        # Alone it has a table.
+        (self.directory / "paper_migration.json").unlink()
+        self.assertIn("## Data Compression for Climate Data\n", self.page())
+        (self.directory / "paper_fsst.json").unlink()
+        self.change("paper_cost", lines=["| other |", "|---|", "| 1 |"])
+        self.assertIn("| other |", self.page())
+
+    def test_rows_of_another_table_do_not_join(self):
+        self.change("paper_cost", lines=["| other |", "|---|", "| 1 |"])
+        with self.assertRaisesRegex(results.ResultsError, r"paper_cost\.json: .*paper_migration"):
+            self.page()
 
     def test_one_commit_is_named_once(self):
         self.assertEqual(self.page().count("0123abc"), 1)
@@ -87,7 +105,7 @@ class PageTest(Sample):
     def test_number_of_tables_is_limited(self):
         table = ["| a | b |", "|---|---|", "| 1 | 2 |"]
         self.change("api_limit", lines=[*table, "", *table])
-        with self.assertRaisesRegex(results.ResultsError, "12 tables; at most 11"):
+        with self.assertRaisesRegex(results.ResultsError, "11 tables; at most 10"):
             self.page()
 
 
@@ -112,9 +130,12 @@ class RefusedTest(Sample):
 
     def test_command_lines(self):
         for words in (["--run", "--quick"], ["--run"],
+                      ["--run", "--only", "api_limit,paper_fsst"],
                       ["--run", "--corpora", "x", "--only", "none"]):
             with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):
                 results.parse_arguments(words)
+        self.assertEqual(results.parse_arguments(["--run", "--only", "api_limit"]).only,
+                         ["api_limit"])
 
 
 class CommandsTest(unittest.TestCase):

@@ -25,10 +25,8 @@ bool Exchange::Charge(size_t head_size_bytes) {
          charge_.TryResize(kPieceSizeBytesMin);
 }
 
-void Exchange::Start(const Submit& submit, std::function<void()> work) {
-  // Before the pool can resume it.
+void Exchange::Suspend() {
   MHD_suspend_connection(connection_);
-  submit(std::move(work));
 }
 
 void Exchange::SetAnswer(Answer answer) {
@@ -125,7 +123,9 @@ ssize_t Exchange::Read(char* buffer, size_t size_bytes_max) {
   if (!fault_.ok()) {
     return MHD_CONTENT_READER_END_WITH_ERROR;
   }
-  Start(submit_, [exchange = shared_from_this()] { exchange->FetchPiece(); });
+  // Before the pool can resume it.
+  Suspend();
+  submit_([exchange = shared_from_this()] { exchange->FetchPiece(); });
   return 0;
 }
 

@@ -40,11 +40,11 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   // Returns false if there is no memory for it.
   bool Charge(size_t head_size_bytes);
 
-  // Suspends the connection and runs `work` in the pool, which must call
-  // Deliver().
-  void Start(const Submit& submit, std::function<void()> work);
+  // Suspends the connection until Deliver().
+  void Suspend();
 
-  // Sets the answer. From a pool: makes the HTTP thread continue.
+  // Sets the answer. Deliver() is called on another thread, and makes the HTTP
+  // thread continue.
   void SetAnswer(Answer answer);
   void Deliver(Answer answer);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/memory/memory.h"
@@ -22,8 +23,6 @@
 namespace quire {
 namespace {
 
-// Archives whose contents are remembered.
-constexpr size_t kStatesMax = 1024;
 // An archive that is replaced more often than this during one request fails it.
 constexpr int kStateAttemptsMax = 3;
 constexpr const char* kUnknownType = "application/octet-stream";
@@ -31,58 +30,99 @@ constexpr const char* kUnknownType = "application/octet-stream";
 thread_local const CallHeaders* current_headers = nullptr;
 
 std::string TypeOf(const v1::Document& document) {
-  if (document.has_record_type()) {
-    return kWarcType;
-  }
-  return document.has_media_type() && IsContentType(document.media_type())
-             ? document.media_type()
-             : kUnknownType;
+  return document.has_record_type()
+             ? kWarcType
+             : DocumentMediaType(document.media_type(), document.id());
 }
 
-// A range of a document, or of the logical space, of some contents.
-class ArchiveRange final : public ByteStore {
- public:
-  ArchiveRange(Client* client, std::string archive, std::string uuid,
-               CallHeaders headers, std::optional<uint64_t> ordinal,
-               const ByteSpan& span)
-      : client_(client),
-        archive_(std::move(archive)),
-        uuid_(std::move(uuid)),
-        headers_(std::move(headers)),
-        ordinal_(ordinal),
-        span_(span) {}
+// Contents of an archive, and the headers of calls that read them.
+struct Source {
+  Client* client = nullptr;
+  std::string archive = {};
+  std::string uuid = {};
+  CallHeaders headers = {};
 
-  uint64_t size_bytes() const override { return span_.size_bytes; }
+  absl::StatusOr<ReadResult> Read(const ReadTarget& target) const {
+    const ScopedCallHeaders scope(headers);
+    return client->Read(archive, target, {.archive_uuid = uuid});
+  }
+};
+
+// Part of a document.
+class DocumentPart final : public ByteStore {
+ public:
+  DocumentPart(Source source, uint64_t ordinal, const ByteSpan& part)
+      : source_(std::move(source)), ordinal_(ordinal), part_(part) {}
+
+  uint64_t size_bytes() const override { return part_.size_bytes; }
 
   absl::StatusOr<std::string> Read(uint64_t offset,
                                    size_t size_bytes) override {
-    const ScopedCallHeaders scope(headers_);
-    const ByteSpan part{
-        span_.offset + offset,
-        std::min<uint64_t>(span_.size_bytes - offset, size_bytes)};
-    ReadTarget target = part;
-    if (ordinal_.has_value()) {
-      // By its name: as a range, a document that is withdrawn meanwhile would
-      // continue with zeros.
-      DocumentKey key = DocumentKey::Ordinal(*ordinal_);
-      key.part = part;
-      target = std::move(key);
-    }
-    QUIRE_ASSIGN_OR_RETURN(
-        ReadResult result,
-        client_->Read(archive_, target, {.archive_uuid = uuid_}));
+    // By its name: as a range, a document that is withdrawn meanwhile would
+    // continue with zeros.
+    DocumentKey key = DocumentKey::Ordinal(ordinal_);
+    key.part =
+        ByteSpan{part_.offset + offset,
+                 std::min<uint64_t>(part_.size_bytes - offset, size_bytes)};
+    QUIRE_ASSIGN_OR_RETURN(ReadResult result, source_.Read(key));
     return std::move(result.data);
   }
 
  private:
-  Client* const client_;
-  const std::string archive_;
-  const std::string uuid_;
-  const CallHeaders headers_;
-  // Document that `span_` is a part of; unset: the logical space.
-  const std::optional<uint64_t> ordinal_;
-  const ByteSpan span_;
+  const Source source_;
+  const uint64_t ordinal_;
+  const ByteSpan part_;
 };
+
+class LogicalSpace final : public ByteStore {
+ public:
+  LogicalSpace(Source source, uint64_t size_bytes, uint64_t zeros_hash)
+      : source_(std::move(source)),
+        size_bytes_(size_bytes),
+        zeros_hash_(zeros_hash) {}
+
+  uint64_t size_bytes() const override { return size_bytes_; }
+
+  absl::StatusOr<std::string> Read(uint64_t offset,
+                                   size_t size_bytes) override {
+    QUIRE_ASSIGN_OR_RETURN(
+        ReadResult result,
+        source_.Read(ByteSpan{
+            offset, std::min<uint64_t>(size_bytes_ - offset, size_bytes)}));
+    if (result.zeros_hash != zeros_hash_) {
+      return absl::AbortedError(
+          "documents of the archive were withdrawn meanwhile; try again");
+    }
+    return std::move(result.data);
+  }
+
+ private:
+  const Source source_;
+  const uint64_t size_bytes_;
+  const uint64_t zeros_hash_;
+};
+
+// True if another call would not succeed.
+bool IsFinal(const absl::Status& status) {
+  return !absl::IsUnavailable(status) && !absl::IsOutOfRange(status) &&
+         !absl::IsAborted(status) && !IsOfOtherContents(status);
+}
+
+absl::Status OutdatedState() {
+  return absl::AbortedError(
+      "the archive was replaced or has grown meanwhile; try again");
+}
+
+std::string EntityTag(const std::string& uuid, const ByteSpan& span,
+                      uint64_t zeros_hash = 0) {
+  std::string tag =
+      absl::StrFormat("\"%s-%x-%x", uuid, span.offset, span.size_bytes);
+  if (zeros_hash != 0) {
+    absl::StrAppendFormat(&tag, "-z%016x", zeros_hash);
+  }
+  tag += '"';
+  return tag;
+}
 
 }  // namespace
 
@@ -136,7 +176,8 @@ Gateway::Gateway(std::unique_ptr<Client> client,
       files_(std::move(files)),
       spool_(storage.spool_directory, storage.spool_size_bytes),
       budget_(budget),
-      forwards_tokens_(forwards_tokens) {}
+      forwards_tokens_(forwards_tokens),
+      states_(client_.get()) {}
 
 bool Gateway::IsHeavy(const HttpRequest& request) {
   switch (request.target.resource) {
@@ -155,16 +196,82 @@ bool Gateway::IsHeavy(const HttpRequest& request) {
   return true;
 }
 
-bool Gateway::IsReachable() {
+absl::Status Gateway::CheckServer() {
   const absl::Status status = client_->ListArchives().status();
   // A server that wants a token is there.
-  return status.ok() || absl::IsUnauthenticated(status) ||
-         absl::IsPermissionDenied(status);
+  return absl::IsPermissionDenied(status) || (absl::IsUnauthenticated(status) &&
+                                              !ErrorReasonOf(status).empty())
+             ? absl::OkStatus()
+             : status;
+}
+
+bool Gateway::Start(const HttpRequest& request, MemoryCharge& charge,
+                    Done done) {
+  const bool is_document = request.target.resource == Resource::kDocument;
+  if (!is_document && request.target.resource != Resource::kSpace) {
+    return false;
+  }
+  std::optional<KnownState> state = states_.Recall(request.target);
+  if (!state.has_value() || (!is_document && state->space_type.empty())) {
+    return false;
+  }
+  std::optional<ByteSpan> part;
+  ReadTarget target;
+  if (is_document) {
+    part = NamedPart(request, charge);
+    if (!part.has_value()) {
+      return false;
+    }
+    DocumentKey key = KeyOf(request.target);
+    key.part = part;
+    target = std::move(key);
+  } else {
+    part = SpacePart(request, state->size_bytes, charge);
+    if (part->size_bytes == 0) {
+      return false;
+    }
+    target = *part;
+  }
+  ReadOptions options;
+  if (state->is_named) {
+    options.archive_uuid = state->uuid;
+  }
+  const ScopedCallHeaders scope(request.headers);
+  client_->StartRead(
+      request.target.archive, std::move(target), options,
+      [this, &request, &charge, is_document, part = *part,
+       state = *std::move(state),
+       done = std::move(done)](absl::StatusOr<ReadResult> read) {
+        if (!read.ok() && IsFinal(read.status())) {
+          done(AnswerOfStatus(read.status()));
+          return;
+        }
+        if (!read.ok() ||
+            (!state.is_named && read->archive_uuid != state.uuid)) {
+          done(std::nullopt);
+          return;
+        }
+        done(Finished(
+            is_document
+                ? DocumentAnswer(request, state, part, *std::move(read), charge)
+                : SpaceAnswer(request, state, state.space_type, part,
+                              *std::move(read), charge),
+            charge));
+      });
+  return true;
+}
+
+Answer Gateway::Finished(absl::StatusOr<Answer> answer, MemoryCharge& charge) {
+  if (answer.ok() && answer->body.size() > charge.size_bytes() &&
+      !charge.TryResize(answer->body.size())) {
+    answer = MemoryExhausted();
+  }
+  return answer.ok() ? *std::move(answer) : AnswerOfStatus(answer.status());
 }
 
 Answer Gateway::Run(const HttpRequest& request, MemoryCharge& charge) {
   const ScopedCallHeaders scope(request.headers);
-  const auto run = [&](const State& state) -> absl::StatusOr<Answer> {
+  const auto run = [&](const KnownState& state) -> absl::StatusOr<Answer> {
     switch (request.target.resource) {
       case Resource::kDocument:
         return AnswerDocument(request, state, charge);
@@ -195,163 +302,186 @@ Answer Gateway::Run(const HttpRequest& request, MemoryCharge& charge) {
     default:
       answer = WithState(request.target, run);
   }
-  if (answer.ok() && answer->body.size() > charge.size_bytes() &&
-      !charge.TryResize(answer->body.size())) {
-    answer = MemoryExhausted();
-  }
-  return answer.ok() ? *std::move(answer) : AnswerOfStatus(answer.status());
-}
-
-absl::StatusOr<Gateway::State> Gateway::FetchState(const std::string& archive) {
-  QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription description,
-                         client_->GetArchive(archive));
-  const State state{.uuid = description.uuid(),
-                    .size_bytes = description.size_bytes()};
-  MutexLock lock(&mutex_);
-  if (states_.size() >= kStatesMax) {
-    states_.clear();
-  }
-  State& known = states_[archive];
-  if (known.uuid != state.uuid) {
-    known = state;
-  }
-  return known;
-}
-
-absl::StatusOr<Gateway::State> Gateway::StateOf(const RequestTarget& target) {
-  {
-    MutexLock lock(&mutex_);
-    const auto found = states_.find(target.archive);
-    if (found != states_.end() &&
-        (target.uuid.empty() || target.uuid == found->second.uuid)) {
-      return found->second;
-    }
-  }
-  return FetchState(target.archive);
+  return Finished(std::move(answer), charge);
 }
 
 absl::StatusOr<Answer> Gateway::WithState(
     const RequestTarget& target,
-    absl::FunctionRef<absl::StatusOr<Answer>(const State& state)> run) {
-  QUIRE_ASSIGN_OR_RETURN(State state, StateOf(target));
+    absl::FunctionRef<absl::StatusOr<Answer>(const KnownState& state)> run) {
   for (int attempt = 1;; ++attempt) {
-    if (!target.uuid.empty() && target.uuid != state.uuid) {
-      return absl::NotFoundError(absl::StrCat(
-          "archive ", target.archive,
-          " has other contents than these; they have the uuid ", state.uuid));
-    }
+    QUIRE_ASSIGN_OR_RETURN(const KnownState state, states_.Find(target));
     absl::StatusOr<Answer> answer = run(state);
-    if (!IsOfOtherContents(answer.status()) || attempt == kStateAttemptsMax) {
+    const bool is_outdated =
+        IsOfOtherContents(answer.status()) || absl::IsAborted(answer.status());
+    if (!is_outdated || attempt == kStateAttemptsMax) {
       return answer;
     }
-    const std::string outdated = state.uuid;
-    QUIRE_ASSIGN_OR_RETURN(state, FetchState(target.archive));
+    QUIRE_ASSIGN_OR_RETURN(const KnownState present,
+                           states_.Fetch(target.archive));
     // A list's token may be of other contents, too.
-    if (state.uuid == outdated) {
+    if (IsOfOtherContents(answer.status()) && present.uuid == state.uuid) {
       return answer;
     }
   }
 }
 
 absl::StatusOr<ReadResult> Gateway::Read(const std::string& archive,
-                                         const State& state,
+                                         const KnownState& state,
                                          const ReadTarget& part) {
-  return client_->Read(archive, part, {.archive_uuid = state.uuid});
+  if (state.is_named) {
+    return client_->Read(archive, part, {.archive_uuid = state.uuid});
+  }
+  absl::StatusOr<ReadResult> result = client_->Read(archive, part);
+  if (result.ok() && result->archive_uuid != state.uuid) {
+    return OutdatedState();
+  }
+  return result;
 }
 
-absl::Status Gateway::CheckAccess(const std::string& archive,
-                                  const State& state) {
-  return Read(archive, state, ByteSpan{}).status();
+absl::StatusOr<ReadResult> Gateway::CheckAccess(const std::string& archive,
+                                                const KnownState& state) {
+  return Read(archive, state, ByteSpan{});
 }
 
-std::shared_ptr<ByteStore> Gateway::ArchiveBytes(
-    const HttpRequest& request, const std::string& archive, const State& state,
-    std::optional<uint64_t> ordinal, const ByteSpan& span) {
-  return std::make_shared<ArchiveRange>(client_.get(), archive, state.uuid,
-                                        request.headers, ordinal, span);
+std::shared_ptr<ByteStore> Gateway::DocumentBytes(const HttpRequest& request,
+                                                  const KnownState& state,
+                                                  uint64_t ordinal,
+                                                  const ByteSpan& part) {
+  return std::make_shared<DocumentPart>(
+      Source{client_.get(), request.target.archive, state.uuid,
+             request.headers},
+      ordinal, part);
+}
+
+std::shared_ptr<ByteStore> Gateway::SpaceBytes(const HttpRequest& request,
+                                               const std::string& archive,
+                                               const KnownState& state,
+                                               uint64_t zeros_hash) {
+  return std::make_shared<LogicalSpace>(
+      Source{client_.get(), archive, state.uuid, request.headers},
+      state.size_bytes, zeros_hash);
+}
+
+std::optional<ByteSpan> Gateway::NamedPart(const HttpRequest& request,
+                                           MemoryCharge& charge) const {
+  const RangeHeader& range = request.range;
+  if (request.method != Method::kGet ||
+      range.kind != RangeHeader::Kind::kSpan || !range.last.has_value() ||
+      !request.conditions.empty()) {
+    return std::nullopt;
+  }
+  // A range of 2^64 bytes has no size.
+  const uint64_t size_bytes = *range.last - range.first;
+  return ByteSpan{range.first,
+                  FirstPieceSize(std::max(size_bytes, size_bytes + 1), charge)};
 }
 
 absl::StatusOr<Answer> Gateway::AnswerDocument(const HttpRequest& request,
-                                               const State& state,
+                                               const KnownState& state,
                                                MemoryCharge& charge) {
   const std::string& archive = request.target.archive;
   DocumentKey key = KeyOf(request.target);
-  key.part = ByteSpan{};
-  const bool names_span = request.method == Method::kGet &&
-                          request.range.kind == RangeHeader::Kind::kSpan &&
-                          request.range.last.has_value() &&
-                          request.conditions.empty();
-  if (names_span) {
-    // Usually within the document: one call is enough. A range of 2^64 bytes
-    // is not.
-    const uint64_t size_bytes = *request.range.last - request.range.first;
-    key.part =
-        ByteSpan{request.range.first,
-                 FirstPieceSize(std::max(size_bytes, size_bytes + 1), charge)};
-  }
+  // Usually within the document: one call is enough.
+  key.part = NamedPart(request, charge).value_or(ByteSpan{});
   absl::StatusOr<ReadResult> read = Read(archive, state, key);
-  if (names_span && absl::IsOutOfRange(read.status())) {
+  if (key.part->size_bytes > 0 && absl::IsOutOfRange(read.status())) {
     key.part = ByteSpan{};
     read = Read(archive, state, key);
   }
   QUIRE_RETURN_IF_ERROR(read.status());
-  if (!read->document.has_value()) {
+  return DocumentAnswer(request, state, *key.part, *std::move(read), charge);
+}
+
+absl::StatusOr<Answer> Gateway::DocumentAnswer(const HttpRequest& request,
+                                               const KnownState& state,
+                                               const ByteSpan& part,
+                                               ReadResult read,
+                                               MemoryCharge& charge) {
+  if (!read.document.has_value()) {
     return absl::InternalError("the server did not describe the document");
   }
-  const v1::ByteRange& range = read->document->range();
+  const v1::Document& document = *read.document;
+  const ByteSpan span{document.range().offset(), document.range().size_bytes()};
   return AnswerPart(
       request,
-      {.bytes = ArchiveBytes(request, archive, state, read->document->ordinal(),
-                             {0, range.size_bytes()}),
-       .size_bytes = range.size_bytes(),
-       .etag = absl::StrFormat("\"%s-%x-%x\"", state.uuid, range.offset(),
-                               range.size_bytes()),
-       .content_type = TypeOf(*read->document),
-       .known_offset = key.part->offset,
-       .known = std::move(read->data)},
+      {.bytes = DocumentBytes(request, state, document.ordinal(),
+                              {0, span.size_bytes}),
+       .size_bytes = span.size_bytes,
+       .etag =
+           EntityTag(state.EarliestWith(span, document.ordinal() + 1), span),
+       .content_type = TypeOf(document),
+       .known_offset = part.offset,
+       .known = std::move(read.data)},
       charge);
 }
 
+ByteSpan Gateway::SpacePart(const HttpRequest& request, uint64_t size_bytes,
+                            MemoryCharge& charge) const {
+  if (request.method != Method::kGet || !request.conditions.empty()) {
+    return {};
+  }
+  const SelectedPart part =
+      SelectPart(request.range, size_bytes, /*refuses_several=*/true);
+  return {part.offset,
+          part.size_bytes == 0 ? 0 : FirstPieceSize(part.size_bytes, charge)};
+}
+
+absl::StatusOr<std::string> Gateway::SpaceType(const std::string& archive,
+                                               const KnownState& state) {
+  // The first document that is not withdrawn.
+  QUIRE_ASSIGN_OR_RETURN(
+      const ListPage page,
+      client_
+          ->ListDocuments(
+              archive,
+              {.first_ordinal = 0, .archive_uuid = state.uuid, .page_size = 1})
+          .NextPage());
+  const auto* const document =
+      page.entries.empty() ? nullptr
+                           : std::get_if<v1::Document>(&page.entries[0]);
+  if (document == nullptr) {
+    return kUnknownType;
+  }
+  std::string type = document->has_record_type() ? kWarcType : kUnknownType;
+  states_.SetSpaceType(archive, state.uuid, type);
+  return type;
+}
+
 absl::StatusOr<Answer> Gateway::AnswerSpace(const HttpRequest& request,
-                                            const State& state,
+                                            const KnownState& state,
                                             MemoryCharge& charge) {
   const std::string& archive = request.target.archive;
   std::string type = state.space_type;
   if (type.empty()) {
-    DocumentKey first = DocumentKey::Ordinal(0);
-    first.part = ByteSpan{};
-    const absl::StatusOr<ReadResult> read = Read(archive, state, first);
-    // An archive may be empty.
-    if (!read.ok() && !absl::IsNotFound(read.status())) {
-      return read.status();
-    }
-    type = read.ok() && read->document.has_value() &&
-                   read->document->has_record_type()
-               ? kWarcType
-               : kUnknownType;
-    MutexLock lock(&mutex_);
-    const auto found = states_.find(archive);
-    if (found != states_.end() && found->second.uuid == state.uuid) {
-      found->second.space_type = type;
-    }
+    QUIRE_ASSIGN_OR_RETURN(type, SpaceType(archive, state));
   }
-  QUIRE_ASSIGN_OR_RETURN(
-      Answer answer,
-      AnswerPart(
-          request,
-          {.bytes = ArchiveBytes(request, archive, state, std::nullopt,
-                                 {0, state.size_bytes}),
-           .size_bytes = state.size_bytes,
-           .etag = absl::StrFormat("\"%s-0-%x\"", state.uuid, state.size_bytes),
-           .content_type = std::move(type),
-           .refuses_several_ranges = true},
-          charge));
-  if (answer.rest.store == nullptr) {
-    // All of this came from memory: the size and the uuid, which not everybody
-    // may know.
-    QUIRE_RETURN_IF_ERROR(CheckAccess(archive, state));
+  const ByteSpan part = SpacePart(request, state.size_bytes, charge);
+  absl::StatusOr<ReadResult> read = Read(archive, state, part);
+  if (absl::IsOutOfRange(read.status())) {
+    return OutdatedState();
   }
-  return answer;
+  QUIRE_RETURN_IF_ERROR(read.status());
+  return SpaceAnswer(request, state, type, part, *std::move(read), charge);
+}
+
+absl::StatusOr<Answer> Gateway::SpaceAnswer(const HttpRequest& request,
+                                            const KnownState& state,
+                                            const std::string& type,
+                                            const ByteSpan& part,
+                                            ReadResult read,
+                                            MemoryCharge& charge) {
+  const ByteSpan span{0, state.size_bytes};
+  return AnswerPart(
+      request,
+      {.bytes =
+           SpaceBytes(request, request.target.archive, state, read.zeros_hash),
+       .size_bytes = state.size_bytes,
+       .etag = EntityTag(state.EarliestWith(span, 0), span, read.zeros_hash),
+       .content_type = type,
+       .refuses_several_ranges = true,
+       .known_offset = part.offset,
+       .known = std::move(read.data)},
+      charge);
 }
 
 absl::StatusOr<Answer> Gateway::AnswerFile(const HttpRequest& request,
@@ -396,46 +526,52 @@ absl::StatusOr<Answer> Gateway::AnswerPieces(const HttpRequest& request,
   RequestTarget target;
   target.archive = list.archive;
   target.uuid = list.uuid;
-  return WithState(target, [&](const State& state) -> absl::StatusOr<Answer> {
-    // The files have the index of the archive.
-    QUIRE_RETURN_IF_ERROR(CheckAccess(list.archive, state));
-    std::vector<std::shared_ptr<ByteStore>> parts;
-    std::string identity = description;
-    for (const Piece& piece : list.pieces) {
-      uint64_t size_bytes = state.size_bytes;
-      if (piece.file.empty()) {
-        parts.push_back(ArchiveBytes(request, list.archive, state, std::nullopt,
-                                     {0, state.size_bytes}));
-      } else {
-        absl::StatusOr<FileVersion> version = files_->Find(piece.file);
-        if (!version.ok()) {
-          return absl::DataLossError(version.status().message());
+  return WithState(
+      target, [&](const KnownState& state) -> absl::StatusOr<Answer> {
+        // The files have the index of the archive.
+        QUIRE_ASSIGN_OR_RETURN(const ReadResult read,
+                               CheckAccess(list.archive, state));
+        std::vector<std::shared_ptr<ByteStore>> parts;
+        // With the uuid.
+        std::string identity = description;
+        for (const Piece& piece : list.pieces) {
+          uint64_t size_bytes = state.size_bytes;
+          if (piece.file.empty()) {
+            parts.push_back(
+                SpaceBytes(request, list.archive, state, read.zeros_hash));
+            absl::StrAppend(&identity, " z", read.zeros_hash);
+          } else {
+            absl::StatusOr<FileVersion> version = files_->Find(piece.file);
+            if (!version.ok()) {
+              return absl::DataLossError(version.status().message());
+            }
+            size_bytes = version->size_bytes;
+            absl::StrAppend(&identity, " ", version->inode, " ",
+                            version->seconds, " ", version->nanoseconds);
+            parts.push_back(std::make_shared<FileBytes>(files_.get(),
+                                                        piece.file, *version));
+          }
+          if (size_bytes != piece.size_bytes) {
+            return absl::DataLossError(
+                absl::StrCat(piece.file.empty() ? "the logical space"
+                                                : QuotedText(piece.file),
+                             " has ", size_bytes,
+                             " bytes, the description of the pieces says ",
+                             piece.size_bytes));
+          }
         }
-        size_bytes = version->size_bytes;
-        absl::StrAppend(&identity, " ", version->inode, " ", version->seconds,
-                        " ", version->nanoseconds);
-        parts.push_back(
-            std::make_shared<FileBytes>(files_.get(), piece.file, *version));
-      }
-      if (size_bytes != piece.size_bytes) {
-        return absl::DataLossError(absl::StrCat(
-            piece.file.empty() ? "the logical space" : QuotedText(piece.file),
-            " has ", size_bytes, " bytes, the description of the pieces says ",
-            piece.size_bytes));
-      }
-    }
-    auto bytes = std::make_shared<JoinedBytes>(std::move(parts));
-    const uint64_t size_bytes = bytes->size_bytes();
-    return AnswerPart(
-        request,
-        {.bytes = std::move(bytes),
-         .size_bytes = size_bytes,
-         .etag = absl::StrFormat("\"p%016x-%x\"", Checksum64(AsBytes(identity)),
-                                 size_bytes),
-         .content_type = FileMediaType(request.target.id),
-         .refuses_several_ranges = true},
-        charge);
-  });
+        auto bytes = std::make_shared<JoinedBytes>(std::move(parts));
+        const uint64_t size_bytes = bytes->size_bytes();
+        return AnswerPart(
+            request,
+            {.bytes = std::move(bytes),
+             .size_bytes = size_bytes,
+             .etag = absl::StrFormat("\"p%016x-%x\"",
+                                     Checksum64(AsBytes(identity)), size_bytes),
+             .content_type = FileMediaType(request.target.id),
+             .refuses_several_ranges = true},
+            charge);
+      });
 }
 
 size_t Gateway::FirstPieceSize(uint64_t size_bytes,

@@ -5,24 +5,23 @@
 #define QUIRE_CLIENT_HTTP_GATEWAY_H_
 
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
+#include "client/http/archive_states.h"
 #include "client/http/bodies/byte_store.h"
 #include "client/http/bodies/file_directory.h"
 #include "client/http/bodies/memory_budget.h"
 #include "client/http/bodies/page_spool.h"
 #include "client/http/request/http_answer.h"
 #include "client/quire/client.h"
-#include "codecs/base/mutex.h"
 
 namespace quire {
 
@@ -51,13 +50,25 @@ class Gateway {
   Gateway(const Gateway&) = delete;
   Gateway& operator=(const Gateway&) = delete;
 
+  // Receives an answer; unset: Run() must make it. Called on any thread, which
+  // it must not block.
+  using Done = std::function<void(std::optional<Answer>)>;
+
+  // Starts the answer to a request if it takes one call to the server and
+  // nothing else, and does not wait. Returns false, without calling `done`, for
+  // other requests. `request`, `charge` (as in Run()) and the gateway must
+  // outlive the call of `done`, which may come before this returns. REQUIRES:
+  // request.method is kGet or kHead.
+  bool Start(const HttpRequest& request, MemoryCharge& charge, Done done);
+
   // Returns the answer to a request. Blocks. `charge` has kPieceSizeBytesMin
   // and grows with the body. The gateway must outlive the answer.
   // REQUIRES: request.method is kGet or kHead.
   Answer Run(const HttpRequest& request, MemoryCharge& charge);
 
-  // True if the server answers. Blocks.
-  bool IsReachable();
+  // OK if the server answers, whether or not it knows this client. Blocks.
+  // Errors: as Client::ListArchives().
+  absl::Status CheckServer();
 
   // True for requests that hold a thread for long, or much memory.
   static bool IsHeavy(const HttpRequest& request);
@@ -69,14 +80,6 @@ class Gateway {
   const MemoryBudget& spool_budget() const { return spool_.budget(); }
 
  private:
-  // Contents of an archive.
-  struct State {
-    std::string uuid = {};
-    uint64_t size_bytes = 0;
-    // Media type of the logical space; empty: unknown so far.
-    std::string space_type = {};
-  };
-
   // Bytes that an answer sends a part of.
   struct Representation {
     // Null if `known` has all bytes, or the conditions of the request keep them
@@ -97,31 +100,38 @@ class Gateway {
           const GatewayStorage& storage, MemoryBudget* budget,
           bool forwards_tokens);
 
-  absl::StatusOr<State> FetchState(const std::string& archive)
-      ABSL_LOCKS_EXCLUDED(mutex_);
-  // From memory if known, which may be outdated.
-  absl::StatusOr<State> StateOf(const RequestTarget& target)
-      ABSL_LOCKS_EXCLUDED(mutex_);
-  // Runs `run` with a state, again with a new one if the archive has other
-  // contents meanwhile. The state may come from memory: `run` must make a call
+  // Runs `run` with a state, again with a new one if it finds that the archive
+  // has other contents. The state may come from memory: `run` must make a call
   // that fails for clients without the right to read.
   absl::StatusOr<Answer> WithState(
       const RequestTarget& target,
-      absl::FunctionRef<absl::StatusOr<Answer>(const State& state)> run);
+      absl::FunctionRef<absl::StatusOr<Answer>(const KnownState& state)> run);
 
   absl::StatusOr<Answer> AnswerArchives(const HttpRequest& request);
   absl::StatusOr<Answer> AnswerArchive(const HttpRequest& request);
   absl::StatusOr<Answer> AnswerDocument(const HttpRequest& request,
-                                        const State& state,
+                                        const KnownState& state,
                                         MemoryCharge& charge);
   absl::StatusOr<Answer> AnswerPage(const HttpRequest& request,
-                                    const State& state, MemoryCharge& charge);
+                                    const KnownState& state,
+                                    MemoryCharge& charge);
+  // Return the answer from what was read: `part` of the document or space.
+  absl::StatusOr<Answer> DocumentAnswer(const HttpRequest& request,
+                                        const KnownState& state,
+                                        const ByteSpan& part, ReadResult read,
+                                        MemoryCharge& charge);
+  absl::StatusOr<Answer> SpaceAnswer(const HttpRequest& request,
+                                     const KnownState& state,
+                                     const std::string& type,
+                                     const ByteSpan& part, ReadResult read,
+                                     MemoryCharge& charge);
   absl::StatusOr<Answer> AnswerSpace(const HttpRequest& request,
-                                     const State& state, MemoryCharge& charge);
+                                     const KnownState& state,
+                                     MemoryCharge& charge);
   absl::StatusOr<Answer> AnswerList(const HttpRequest& request,
-                                    const State& state);
+                                    const KnownState& state);
   absl::StatusOr<Answer> AnswerBrowse(const HttpRequest& request,
-                                      const State& state);
+                                      const KnownState& state);
   absl::StatusOr<Answer> AnswerBrowseArchives();
   absl::StatusOr<Answer> AnswerFile(const HttpRequest& request,
                                     MemoryCharge& charge);
@@ -129,6 +139,17 @@ class Gateway {
   absl::StatusOr<Answer> AnswerPieces(const HttpRequest& request,
                                       const std::string& description,
                                       MemoryCharge& charge);
+
+  // Part of the document that can be read before its size is known; unset if
+  // there is none.
+  std::optional<ByteSpan> NamedPart(const HttpRequest& request,
+                                    MemoryCharge& charge) const;
+  // First piece of the logical space that a request reads; empty if the answer
+  // depends on the entity tag.
+  ByteSpan SpacePart(const HttpRequest& request, uint64_t size_bytes,
+                     MemoryCharge& charge) const;
+  // Charges the body, and turns errors into answers.
+  static Answer Finished(absl::StatusOr<Answer> answer, MemoryCharge& charge);
 
   // An answer with the part of `representation` that the request selects.
   absl::StatusOr<Answer> AnswerPart(const HttpRequest& request,
@@ -138,18 +159,29 @@ class Gateway {
   // Size of the first piece of `size_bytes`, for which `charge` suffices then.
   size_t FirstPieceSize(uint64_t size_bytes, MemoryCharge& charge) const;
 
-  // Range of the document `ordinal`, or of the logical space, of an archive,
-  // read with the request's headers.
-  std::shared_ptr<ByteStore> ArchiveBytes(const HttpRequest& request,
-                                          const std::string& archive,
-                                          const State& state,
-                                          std::optional<uint64_t> ordinal,
-                                          const ByteSpan& span);
+  // Part of the document `ordinal` of an archive, read with the request's
+  // headers.
+  std::shared_ptr<ByteStore> DocumentBytes(const HttpRequest& request,
+                                           const KnownState& state,
+                                           uint64_t ordinal,
+                                           const ByteSpan& part);
+  // Returns the media type of the logical space.
+  absl::StatusOr<std::string> SpaceType(const std::string& archive,
+                                        const KnownState& state);
+  // The logical space, while its zeros have the hash `zeros_hash`.
+  std::shared_ptr<ByteStore> SpaceBytes(const HttpRequest& request,
+                                        const std::string& archive,
+                                        const KnownState& state,
+                                        uint64_t zeros_hash);
 
+  // Errors: Aborted  `state` is not named, and outdated.
   absl::StatusOr<ReadResult> Read(const std::string& archive,
-                                  const State& state, const ReadTarget& part);
+                                  const KnownState& state,
+                                  const ReadTarget& part);
   // Makes a call that only clients with the right to read succeed with.
-  absl::Status CheckAccess(const std::string& archive, const State& state);
+  // Errors: as Read().
+  absl::StatusOr<ReadResult> CheckAccess(const std::string& archive,
+                                         const KnownState& state);
 
   const std::unique_ptr<Client> client_;
   // Null: none.
@@ -157,9 +189,7 @@ class Gateway {
   PageSpool spool_;
   MemoryBudget* const budget_;
   const bool forwards_tokens_;
-  Mutex mutex_;
-  // By name; of a bounded number of archives.
-  std::map<std::string, State> states_ ABSL_GUARDED_BY(mutex_);
+  ArchiveStates states_;
 };
 
 }  // namespace quire

@@ -139,6 +139,8 @@ class HttpDaemonImpl final : public HttpDaemon {
   void BeginAdmin(Exchange& exchange, const ClientConnection& connection);
   void StartWork(const std::shared_ptr<Exchange>& exchange,
                  const ClientConnection& connection);
+  void RunInPool(const std::shared_ptr<Exchange>& exchange);
+  void Deliver(Exchange& exchange, quire::Answer answer);
 
   Exchange::Submit SubmitTo(WorkerPool* pool) {
     return [pool](std::function<void()> job) { pool->Submit(std::move(job)); };
@@ -159,6 +161,8 @@ class HttpDaemonImpl final : public HttpDaemon {
   std::atomic<bool> stops_ = false;
   // From the header of a request to the end of its answer.
   std::atomic<int> in_flight_ = 0;
+  // Answers that Gateway::Start() makes.
+  std::atomic<int> started_count_ = 0;
   Mutex mutex_;
   std::map<int, std::unique_ptr<ClientConnection>> connections_
       ABSL_GUARDED_BY(mutex_);
@@ -175,6 +179,9 @@ HttpDaemonImpl::~HttpDaemonImpl() {
   }
   if (accept_thread_.joinable()) {
     accept_thread_.join();
+  }
+  while (started_count_ > 0) {
+    absl::SleepFor(absl::Milliseconds(1));
   }
   if (daemon_ != nullptr) {
     MHD_stop_daemon(daemon_);
@@ -564,23 +571,48 @@ void HttpDaemonImpl::BeginAdmin(Exchange& exchange,
 
 void HttpDaemonImpl::StartWork(const std::shared_ptr<Exchange>& exchange,
                                const ClientConnection& connection) {
+  // Before another thread can resume it.
+  exchange->Suspend();
   if (connection.is_admin) {
-    exchange->Start(SubmitTo(pool_.get()), [this, exchange] {
-      exchange->Deliver(gateway_->IsReachable()
+    pool_->Submit([this, exchange] {
+      exchange->Deliver(gateway_->CheckServer().ok()
                             ? TextAnswer(200, "ready")
                             : TextAnswer(503, "the server does not answer"));
     });
     return;
   }
+  // As many as threads of the pool, which have memory for their answers.
+  auto done = [this,
+               held = exchange](std::optional<quire::Answer> answer) mutable {
+    if (answer.has_value()) {
+      Deliver(*held, *std::move(answer));
+    } else {
+      RunInPool(held);
+    }
+    held.reset();
+    --started_count_;
+  };
+  if (started_count_.fetch_add(1) < options_.threads &&
+      gateway_->Start(exchange->request, exchange->charge(), std::move(done))) {
+    return;
+  }
+  --started_count_;
+  RunInPool(exchange);
+}
+
+void HttpDaemonImpl::RunInPool(const std::shared_ptr<Exchange>& exchange) {
   WorkerPool* const pool =
       Gateway::IsHeavy(exchange->request) ? heavy_pool_.get() : pool_.get();
-  exchange->Start(SubmitTo(pool), [this, exchange] {
-    quire::Answer answer = gateway_->Run(exchange->request, exchange->charge());
-    AddOriginHeaders({exchange->origin.data(), exchange->origin.size()},
-                     options_.rules, answer);
-    answer.closes = answer.closes || is_draining_;
-    exchange->Deliver(std::move(answer));
+  pool->Submit([this, exchange] {
+    Deliver(*exchange, gateway_->Run(exchange->request, exchange->charge()));
   });
+}
+
+void HttpDaemonImpl::Deliver(Exchange& exchange, quire::Answer answer) {
+  AddOriginHeaders({exchange.origin.data(), exchange.origin.size()},
+                   options_.rules, answer);
+  answer.closes = answer.closes || is_draining_;
+  exchange.Deliver(std::move(answer));
 }
 
 void HttpDaemonImpl::NoteCompleted(void* self, MHD_Connection* connection,

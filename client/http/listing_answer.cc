@@ -11,6 +11,7 @@
 #include "client/http/gateway.h"
 #include "client/http/request/content_headers.h"
 #include "client/http/request/html_text.h"
+#include "client/quire/archive_state.h"
 #include "codecs/base/byte_size.h"
 #include "codecs/base/json_text.h"
 #include "codecs/base/printable_text.h"
@@ -23,11 +24,13 @@ constexpr uint32_t kBrowseRowsMax = 1000;
 // Levels of a prefix that a page links.
 constexpr size_t kLevelsMax = 64;
 
-std::string JsonArchive(const v1::ArchiveDescription& archive) {
-  return absl::StrCat("{\"name\":", JsonString(archive.name()),
-                      ",\"uuid\":", JsonString(archive.uuid()),
-                      ",\"size_bytes\":", archive.size_bytes(),
-                      ",\"document_count\":", archive.document_count(), "}");
+// Describes an archive, or an earlier state of one.
+template <typename State>
+std::string JsonArchive(absl::string_view name, const State& state) {
+  return absl::StrCat("{\"name\":", JsonString(name),
+                      ",\"uuid\":", JsonString(state.uuid()),
+                      ",\"size_bytes\":", state.size_bytes(),
+                      ",\"document_count\":", state.document_count(), "}");
 }
 
 Answer ListAnswer(const HttpRequest& request, const char* type,
@@ -101,27 +104,35 @@ absl::StatusOr<Answer> Gateway::AnswerArchives(const HttpRequest& request) {
   std::string json = "{\"archives\":[";
   const char* comma = "\n";
   for (const v1::ArchiveDescription& archive : archives) {
-    absl::StrAppend(&json, comma, JsonArchive(archive));
+    absl::StrAppend(&json, comma, JsonArchive(archive.name(), archive));
     comma = ",\n";
   }
   return ListAnswer(request, "application/json", json + "]}\n");
 }
 
 absl::StatusOr<Answer> Gateway::AnswerArchive(const HttpRequest& request) {
+  const std::string& name = request.target.archive;
+  const std::string& uuid = request.target.uuid;
   QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription archive,
-                         client_->GetArchive(request.target.archive));
-  if (!request.target.uuid.empty() && request.target.uuid != archive.uuid()) {
+                         client_->GetArchive(name));
+  const std::optional<v1::EarlierState> state =
+      FindState(archive, uuid.empty() ? archive.uuid() : uuid);
+  if (!state.has_value()) {
     return absl::NotFoundError("the archive has other contents than these");
   }
-  return ListAnswer(request, "application/json", JsonArchive(archive) + "\n");
+  return ListAnswer(request, "application/json",
+                    JsonArchive(name, *state) + "\n");
 }
 
 absl::StatusOr<Answer> Gateway::AnswerList(const HttpRequest& request,
-                                           const State& state) {
+                                           const KnownState& state) {
   ListOptions options{.prefix = request.target.id,
-                      .archive_uuid = state.uuid,
                       .page_size = request.target.limit,
                       .page_token = request.target.token};
+  // Otherwise one call is of one state: the present one, or the token's.
+  if (state.is_named) {
+    options.archive_uuid = state.uuid;
+  }
   if (!request.target.delimiter.empty()) {
     options.delimiter = request.target.delimiter;
   }
@@ -161,17 +172,23 @@ absl::StatusOr<Answer> Gateway::AnswerBrowseArchives() {
 }
 
 absl::StatusOr<Answer> Gateway::AnswerBrowse(const HttpRequest& request,
-                                             const State& state) {
+                                             const KnownState& state) {
   const RequestTarget& target = request.target;
+  ListOptions options{.prefix = target.id,
+                      .delimiter = "/",
+                      .page_size = kBrowseRowsMax,
+                      .page_token = target.token};
+  // Links name the state.
+  if (!state.is_named) {
+    QUIRE_RETURN_IF_ERROR(CheckAccess(target.archive, state).status());
+  }
+  // A token may be of an earlier one, whose documents this has, too.
+  if (state.is_named || target.token.empty()) {
+    options.archive_uuid = state.uuid;
+  }
   QUIRE_ASSIGN_OR_RETURN(
       const ListPage listed,
-      client_
-          ->ListDocuments(target.archive, {.prefix = target.id,
-                                           .delimiter = "/",
-                                           .archive_uuid = state.uuid,
-                                           .page_size = kBrowseRowsMax,
-                                           .page_token = target.token})
-          .NextPage());
+      client_->ListDocuments(target.archive, options).NextPage());
   const std::string name = target.uuid.empty()
                                ? target.archive
                                : absl::StrCat(target.archive, "@", target.uuid);

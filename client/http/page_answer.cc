@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_format.h"
 
 #include "client/http/gateway.h"
@@ -20,27 +21,34 @@ namespace {
 constexpr size_t kDecoderSizeBytes = size_t{16} << 20;
 
 std::string TypeOf(const PayloadOrigin& origin) {
+  const v1::Document& document = origin.document;
+  if (!document.has_record_type()) {
+    return DocumentMediaType(document.media_type(), document.id());
+  }
   const std::string& type =
       origin.http.has_value() && origin.http->status_code.has_value()
           ? origin.http->content_type
-          : origin.document.media_type();
+          : document.media_type();
   return IsContentType(type) ? type : "application/octet-stream";
 }
 
 // Takes a page while it is decoded. Thread-compatible.
 class PageReader {
  public:
-  PageReader(const HttpRequest& request, std::string uuid, PageSpool* spool,
+  // Returns the entity tag of the page in a document.
+  using TagOf = absl::FunctionRef<std::string(const v1::Document& document)>;
+
+  PageReader(const HttpRequest& request, TagOf tag_of, PageSpool* spool,
              MemoryBudget* budget, MemoryCharge& charge)
       : request_(request),
-        uuid_(std::move(uuid)),
+        tag_of_(tag_of),
         spool_(spool),
         charge_(charge),
         decoder_charge_(budget) {}
 
   // Cancelled if nothing must be decoded.
   absl::Status Begin(const PayloadOrigin& origin) {
-    etag_ = absl::StrFormat("\"%s-p%x\"", uuid_, origin.document.ordinal());
+    etag_ = tag_of_(origin.document);
     content_type_ = TypeOf(origin);
     if (origin.plain.has_value()) {
       ordinal_ = origin.document.ordinal();
@@ -133,7 +141,7 @@ class PageReader {
   }
 
   const HttpRequest& request_;
-  const std::string uuid_;
+  const TagOf tag_of_;
   PageSpool* const spool_;
   MemoryCharge& charge_;
   MemoryCharge decoder_charge_;
@@ -152,10 +160,22 @@ class PageReader {
 }  // namespace
 
 absl::StatusOr<Answer> Gateway::AnswerPage(const HttpRequest& request,
-                                           const State& state,
+                                           const KnownState& state,
                                            MemoryCharge& charge) {
   const std::string& archive = request.target.archive;
-  PageReader reader(request, state.uuid, &spool_, budget_, charge);
+  // The calls below name the state.
+  if (!state.is_named) {
+    QUIRE_RETURN_IF_ERROR(CheckAccess(archive, state).status());
+  }
+  const auto tag_of = [&](const v1::Document& document) {
+    const v1::ByteRange& range = document.range();
+    return absl::StrFormat(
+        "\"%s-p%x\"",
+        state.EarliestWith({range.offset(), range.size_bytes()},
+                           document.ordinal() + 1),
+        document.ordinal());
+  };
+  PageReader reader(request, tag_of, &spool_, budget_, charge);
   const absl::Status status = ReadPayload(
       *client_, archive, KeyOf(request.target),
       {.read = {.archive_uuid = state.uuid}},
@@ -166,8 +186,8 @@ absl::StatusOr<Answer> Gateway::AnswerPage(const HttpRequest& request,
                                 .content_type = reader.content_type()};
   if (reader.plain().has_value()) {
     representation.size_bytes = reader.plain()->size_bytes;
-    representation.bytes = ArchiveBytes(request, archive, state,
-                                        reader.ordinal(), *reader.plain());
+    representation.bytes =
+        DocumentBytes(request, state, reader.ordinal(), *reader.plain());
   } else if (reader.page() != nullptr) {
     representation.size_bytes = reader.page()->size_bytes();
     representation.bytes = reader.page();

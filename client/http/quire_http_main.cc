@@ -21,6 +21,7 @@
 #include "client/http/gateway_metrics.h"
 #include "client/http/gateway_settings.h"
 #include "client/http/http_daemon.h"
+#include "client/http/worker_pool.h"
 #include "client/quire/process_settings.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/program_main.h"
@@ -73,8 +74,18 @@ void WaitForStop(AccessLog* log) {
   }
 }
 
+// Says why requests fail until the server answers.
+void SayIfUnreachable(Gateway& gateway, const std::string& address) {
+  const absl::Status status = gateway.CheckServer();
+  if (!status.ok()) {
+    Say(absl::StrCat("the server ", address, " (--server) does not answer: ",
+                     status.message(), "; requests fail until it does"));
+  }
+}
+
 absl::Status Serve(const GatewaySettings& settings) {
   QUIRE_ASSIGN_OR_RETURN(GatewayOptions options, MakeGatewayOptions(settings));
+  const std::string server = options.client.address;
   MemoryBudget budget(options.budget_size_bytes);
   GatewayMetrics metrics;
   std::unique_ptr<AccessLog> log;
@@ -94,6 +105,9 @@ absl::Status Serve(const GatewaySettings& settings) {
                      "/metrics"));
   }
   Say(absl::StrCat("listening on ", daemon->address()));
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<WorkerPool> checker,
+                         WorkerPool::Start(1));
+  checker->Submit([&] { SayIfUnreachable(*gateway, server); });
   WaitForStop(log.get());
   Say("draining");
   if (!daemon->Drain(options.drain_timeout)) {

@@ -10,6 +10,7 @@
 #include "client/quire/batch_reader.h"
 #include "client/quire/client_status.h"
 #include "client/quire/internal/answer_check.h"
+#include "client/quire/internal/call_queue.h"
 #include "client/quire/internal/connection.h"
 #include "codecs/base/status_macros.h"
 
@@ -36,6 +37,52 @@ Client::Client(std::shared_ptr<Connection> connection)
     : connection_(std::move(connection)) {}
 
 Client::~Client() = default;
+
+namespace {
+
+// A Read() that nobody waits for. The connection must outlive it.
+class StartedRead final : public QueuedCall {
+ public:
+  StartedRead(Connection* connection, absl::string_view archive,
+              ReadTarget target, const ReadOptions& options,
+              Client::ReadDone done)
+      : connection_(connection),
+        target_(std::move(target)),
+        call_(connection->StartCall(archive, EncodingChoice::kIdentity)),
+        done_(std::move(done)),
+        request_(MakeReadRequest(archive, options.archive_uuid, target_)) {
+    call_.FillIn(request_);
+    connection->Prepare(context_);
+  }
+
+  void Start(grpc::CompletionQueue* queue) {
+    reader_ = connection_->stub().AsyncRead(&context_, request_, queue);
+    reader_->Finish(&response_, &result_, static_cast<QueuedCall*>(this));
+  }
+
+  void End() override {
+    const absl::Status status = StatusFromGrpc(result_);
+    if (!status.ok()) {
+      done_(status);
+      return;
+    }
+    connection_->NoteAnswer();
+    done_(TakeAnswer(target_, call_, response_));
+  }
+
+ private:
+  Connection* const connection_;
+  const ReadTarget target_;
+  WireCall call_;
+  const Client::ReadDone done_;
+  grpc::ClientContext context_;
+  v1::ReadRequest request_;
+  v1::ReadResponse response_;
+  grpc::Status result_;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<v1::ReadResponse>> reader_;
+};
+
+}  // namespace
 
 absl::StatusOr<std::vector<v1::ArchiveDescription>> Client::ListArchives() {
   std::vector<v1::ArchiveDescription> archives;
@@ -102,6 +149,21 @@ absl::StatusOr<ReadResult> Client::Read(absl::string_view archive,
     }
     call.FallBack();
   }
+}
+
+void Client::StartRead(absl::string_view archive, ReadTarget target,
+                       const ReadOptions& options, ReadDone done) {
+  const absl::StatusOr<grpc::CompletionQueue*> queue =
+      connection_->GetCallQueue();
+  if (!queue.ok()) {
+    done(queue.status());
+    return;
+  }
+  auto started = std::make_unique<StartedRead>(
+      connection_.get(), archive, std::move(target), options, std::move(done));
+  started->Start(*queue);
+  // The thread of the queue deletes it.
+  static_cast<void>(started.release());
 }
 
 absl::StatusOr<ReadResult> Client::ReadDocument(absl::string_view archive,

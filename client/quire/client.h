@@ -147,6 +147,13 @@ struct ReadResult {
   // Set if a document was requested.
   std::optional<v1::Document> document;
   std::string data;
+  // Uuid of the contents that were read, if ReadOptions named none. Empty for
+  // batches, and for what is over Limits.read_size_bytes_max.
+  std::string archive_uuid = {};
+  // With the same limits, if a range was read: the hash of the ranges of these
+  // contents that read as zeros because documents were withdrawn. Differs if
+  // the ranges do; 0 if there are none.
+  uint64_t zeros_hash = 0;
 };
 
 struct ReadOptions {
@@ -274,6 +281,15 @@ class Client {
   absl::StatusOr<ReadResult> Read(absl::string_view archive,
                                   const ReadTarget& target,
                                   const ReadOptions& options = {});
+
+  // Starts a Read() of at most Limits.read_size_bytes_max, in identity, and
+  // does not wait. `done` gets the result, once, on a thread that all such
+  // calls share, and must not block it; if the system gives no thread, before
+  // this returns. The call is not repeated: if it fails, Read() may succeed.
+  // The client must outlive the call of `done`.
+  using ReadDone = std::function<void(absl::StatusOr<ReadResult>)>;
+  void StartRead(absl::string_view archive, ReadTarget target,
+                 const ReadOptions& options, ReadDone done);
 
   // Read() of one document.
   absl::StatusOr<ReadResult> ReadDocument(absl::string_view archive,

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <future>
 #include <map>
 #include <string>
 #include <variant>
@@ -206,6 +207,33 @@ TEST_F(ClientTest, StreamsWhatIsTooLargeForOneMessage) {
   EXPECT_EQ(large.document->id(), "large");
   EXPECT_EQ(large.offset, large.document->range().offset());
   EXPECT_EQ(server_->CallCount("ReadStream"), 2);
+}
+
+TEST_F(ClientTest, StartsReadsWithoutWaiting) {
+  const std::vector<ReadTarget> targets = {
+      DocumentKey::Id("doc/17"), ByteSpan{5, 200}, DocumentKey::Id("absent"),
+      ByteSpan{web_text_.size(), 1}};
+  std::vector<std::promise<absl::StatusOr<ReadResult>>> results(targets.size());
+  for (size_t i = 0; i < targets.size(); ++i) {
+    client_->StartRead("web", targets[i], {},
+                       [&results, i](absl::StatusOr<ReadResult> result) {
+                         results[i].set_value(std::move(result));
+                       });
+  }
+  QUIRE_ASSERT_OK_AND_ASSIGN(const ReadResult document,
+                             results[0].get_future().get());
+  EXPECT_EQ(document.document->id(), "doc/17");
+  EXPECT_EQ(document.data,
+            web_text_.substr(document.offset, document.data.size()));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const ReadResult range,
+                             results[1].get_future().get());
+  EXPECT_EQ(range.data, web_text_.substr(5, 200));
+  EXPECT_EQ(range.offset, 5u);
+  EXPECT_THAT(results[2].get_future().get(),
+              HasCode(absl::StatusCode::kNotFound));
+  EXPECT_THAT(results[3].get_future().get(),
+              HasCode(absl::StatusCode::kOutOfRange));
+  EXPECT_EQ(server_->CallCount("Read"), 4);
 }
 
 TEST_F(ClientTest, StreamsToASinkAndStopsWhenItSaysSo) {

@@ -3,6 +3,7 @@
 // Archives that grow while they are served: calls, tokens and batches of an
 // earlier state, and the memory of a reload.
 #include <algorithm>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -337,6 +338,63 @@ TEST_F(ServerGrowthTest, ReadsSeeTheStateThatTheyName) {
   v1::ReadResponse response;
   EXPECT_EQ(ReasonIn(stub().Read(&context, request, &response)),
             "RANGE_PAST_END");
+}
+
+TEST_F(ServerGrowthTest, ReadsTellTheStateAndItsZeros) {
+  WriteArchive(archive_path(),
+               {{.id = "a", .text = "first"}, {.id = "b", .text = "second"}});
+  const std::string rules_path = directory() + "/withdrawn";
+  std::ofstream(rules_path) << "";
+  ServerOptions options;
+  options.withdrawn_path = rules_path;
+  StartServer(options);
+  const std::string uuid = Describe().uuid();
+  const auto read = [this](const std::string& state, bool by_name = false) {
+    grpc::ClientContext context;
+    v1::ReadRequest request;
+    request.set_archive("docs");
+    if (by_name) {
+      request.mutable_document()->set_id("a");
+    } else {
+      request.mutable_range();
+    }
+    if (!state.empty()) {
+      request.set_archive_uuid(state);
+    }
+    v1::ReadResponse response;
+    EXPECT_TRUE(stub().Read(&context, request, &response).ok());
+    EXPECT_EQ(response.archive_uuid(),
+              state.empty() ? Describe().uuid() : std::string());
+    return response.zeros_hash();
+  };
+  EXPECT_EQ(read(""), 0u);
+  read("", /*by_name=*/true);
+  ASSERT_NO_FATAL_FAILURE(Append("c", "third"));
+  ASSERT_NO_FATAL_FAILURE(Append("d", "fourth"));
+  std::ofstream(rules_path) << "docs id c block\n";
+  Reload();
+  const std::string middle = Describe().history(1).uuid();
+  const uint64_t third = read("");
+  EXPECT_NE(third, 0u);
+  EXPECT_EQ(read(""), third);
+  EXPECT_EQ(read(middle), third);
+  EXPECT_EQ(read(uuid), 0u);
+  EXPECT_EQ(read("", /*by_name=*/true), 0u);
+  // Adjacent documents are one range, which ends with the state.
+  std::ofstream(rules_path) << "docs id b exclude\ndocs id c block\n";
+  Reload();
+  const uint64_t second = read(uuid);
+  EXPECT_NE(second, 0u);
+  EXPECT_NE(read(""), third);
+  EXPECT_NE(read(""), second);
+  EXPECT_EQ(read(middle), read(""));
+  std::ofstream(rules_path) << "docs id b block\n";
+  Reload();
+  EXPECT_EQ(read(uuid), second);
+  EXPECT_EQ(read(""), second);
+  std::ofstream(rules_path) << "";
+  Reload();
+  EXPECT_EQ(read(""), 0u);
 }
 
 // There is no memory for another such dictionary.

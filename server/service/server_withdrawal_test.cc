@@ -48,6 +48,11 @@ class Model {
                    ? std::string(document.text.size(), '\0')
                    : document.text;
       has_withdrawn_ |= ActionOf(document.id).has_value();
+      zeros_.insert(zeros_.end(), document.text.size(),
+                    ActionOf(document.id).has_value());
+    }
+    while (!zeros_.empty() && !zeros_.back()) {
+      zeros_.pop_back();
     }
   }
 
@@ -81,12 +86,16 @@ class Model {
 
   bool has_withdrawn() const { return has_withdrawn_; }
 
+  // For each byte of the text up to the last that is withdrawn: true if it is.
+  const std::vector<bool>& zeros() const { return zeros_; }
+
  private:
   std::vector<TestDocument> documents_;
   std::vector<Rule> rules_;
   std::vector<uint64_t> starts_;
   std::string text_;
   bool has_withdrawn_ = false;
+  std::vector<bool> zeros_;
 };
 
 // The expected answer to a request for a target.
@@ -183,6 +192,14 @@ class ServerWithdrawalTest : public ServerTest {
     v1::ReadResponse response;
     ExpectCode(stub().Read(&context, request, &response), expected);
     EXPECT_EQ(response.data() == expected.text, true);
+    // Of the whole archive, not of the range; documents have no zeros.
+    EXPECT_EQ(response.has_zeros_hash(),
+              request.has_range() && !model.zeros().empty());
+    if (response.has_zeros_hash()) {
+      const auto known =
+          hashes_.try_emplace(response.zeros_hash(), model.zeros()).first;
+      EXPECT_EQ(known->second == model.zeros(), true);
+    }
   }
 
   void TryReadStream(const Model& model) {
@@ -369,6 +386,8 @@ class ServerWithdrawalTest : public ServerTest {
 
  private:
   std::mt19937_64 random_;
+  // Zeros that each hash stands for.
+  std::map<uint64_t, std::vector<bool>> hashes_;
 };
 
 TEST_F(ServerWithdrawalTest, EveryAnswerIsThatOfTheModel) {

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace quire {
@@ -14,6 +16,26 @@ constexpr size_t kContentTypeSizeMax = 256;
 constexpr const char* kPageRules =
     "sandbox; default-src 'none'; style-src 'self' 'unsafe-inline'; img-src "
     "'self' data:; font-src 'self' data:; media-src 'self'";
+
+// Types that browsers show, by the suffix of a name.
+constexpr std::pair<absl::string_view, const char*> kMediaTypes[] = {
+    {"css", "text/css"},
+    {"csv", "text/csv; charset=utf-8"},
+    {"gif", "image/gif"},
+    {"htm", "text/html"},
+    {"html", "text/html"},
+    {"jpeg", "image/jpeg"},
+    {"jpg", "image/jpeg"},
+    {"js", "text/javascript"},
+    {"json", "application/json"},
+    {"log", "text/plain; charset=utf-8"},
+    {"md", "text/plain; charset=utf-8"},
+    {"pdf", "application/pdf"},
+    {"png", "image/png"},
+    {"svg", "image/svg+xml"},
+    {"txt", "text/plain; charset=utf-8"},
+    {"webp", "image/webp"},
+    {"xml", "application/xml"}};
 
 }  // namespace
 
@@ -35,6 +57,22 @@ bool IsContentType(absl::string_view text) {
          IsHttpToken(essence.substr(slash + 1)) &&
          std::all_of(text.begin(), text.end(),
                      [](char c) { return c >= ' ' && c <= '~'; });
+}
+
+std::string DocumentMediaType(absl::string_view media_type,
+                              absl::string_view id) {
+  if (IsContentType(media_type)) {
+    return std::string(media_type);
+  }
+  const size_t dot = id.rfind('.');
+  if (dot != absl::string_view::npos) {
+    for (const auto& [suffix, type] : kMediaTypes) {
+      if (absl::EqualsIgnoreCase(id.substr(dot + 1), suffix)) {
+        return type;
+      }
+    }
+  }
+  return "application/octet-stream";
 }
 
 void AddCaching(const HttpRequest& request, Answer& answer) {

@@ -5,6 +5,7 @@
 #define QUIRE_CLIENT_HTTP_REQUEST_CONTENT_HEADERS_H_
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -36,6 +37,12 @@ bool IsHttpToken(absl::string_view text);
 // characters, and parameters of printable ASCII; at most 256 bytes.
 // Thread-safe.
 bool IsContentType(absl::string_view text);
+
+// Returns the media type of a document: `media_type`, that of its source, if it
+// is one; otherwise what the suffix of its id stands for, as documents of
+// directories have none. Thread-safe.
+std::string DocumentMediaType(absl::string_view media_type,
+                              absl::string_view id);
 
 // Adds ETag, caching and the headers that keep archived pages from acting in
 // the gateway's origin. `etag` has its quotes.

@@ -38,9 +38,9 @@ int HexDigit(char c) {
 
 absl::Status NoSuchPath() {
   return absl::NotFoundError(
-      "no resource has this path; there are /v1/, /v1/A, /v1/A/doc/ID, "
-      "/v1/A/ordinal/N, /v1/A/page/ID, /v1/A/space, /v1/A/list, "
-      "/browse/A/PREFIX and /files/NAME");
+      "no resource has this path; there are /browse/ for people, /v1/, /v1/A, "
+      "/v1/A/doc/ID, /v1/A/ordinal/N, /v1/A/page/ID, /v1/A/space, /v1/A/list, "
+      "/browse/A/PREFIX and /files/NAME, where A is an archive");
 }
 
 bool IsNumber(absl::string_view text) {

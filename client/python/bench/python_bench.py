@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures the Python package against a real server on this machine.
 
-Prints rates next to their targets. The package with the extras stored, fsspec and web
-must be importable.
+The package with the extras stored, fsspec and web must be importable.
 
-usage: python_bench.py QUIRED
+usage: python_bench.py [--json FILE] [--documents N] QUIRED
 """
+import argparse
 import importlib.metadata
 import pathlib
 import random
@@ -18,6 +18,7 @@ import time
 LOADTEST = pathlib.Path(__file__).resolve().parents[3] / "loadtest"
 sys.path[:0] = [str(LOADTEST / "harness"), str(LOADTEST / "checks")]
 # pylint: disable=wrong-import-position
+from bench_json import add_json_option, print_figures
 from crawl_test import Crawl
 from live_server import LiveServer, write_corpus
 
@@ -25,32 +26,28 @@ import fsspec
 import quire_archive
 from quire_archive import captures, wacz
 
-DOCUMENTS = 30_000
-BATCH = 10_000
 SIZE = 2000
-ROUNDS = 3
+ROUNDS = 5
 
 
 def best(measure):
-    """Units per second of the best of some rounds; `measure` returns the units."""
-    rates = []
+    """(Units per second, microseconds of this process's CPU time per unit), each the best of
+    some rounds; `measure` returns the units."""
+    rates, times = [], []
     for _ in range(ROUNDS):
-        started = time.perf_counter()
+        started, before = time.perf_counter(), time.process_time()
         count = measure()
+        times.append((time.process_time() - before) / count * 1e6)
         rates.append(count / (time.perf_counter() - started))
-    return max(rates)
+    return max(rates), min(times)
 
 
-def show(what, rate, target, unit):
-    print(f"{what:44}{rate:>12,.0f} {unit:8} target {target:>11,} ratio {rate / target:.2f}")
-
-
-def make_crawl(quired, directory):
+def make_crawl(quired, directory, count):
     """A crawl with a capture for each document, and its request."""
     draw = random.Random(3)
     words = [draw.randbytes(4).hex().encode() for _ in range(2000)]
     crawl = Crawl()
-    for number in range(DOCUMENTS):
+    for number in range(count):
         crawl.add_response(
             f"https://www.site-{number % 50}.example/dir/{number % 300}/Page-{number}.html?b=1&a=2",
             f"2021-06-15T12:{number // 60 % 60:02}:{number % 60:02}Z",
@@ -63,54 +60,61 @@ def make_crawl(quired, directory):
     return f"{directory}/crawl.quire"
 
 
-def make_archive(quired, directory):
+def make_archive(quired, directory, count):
     draw = random.Random(1)
     words = [draw.randbytes(4).hex().encode() for _ in range(2000)]
     documents = [(f"page-{n:06}", b" ".join(draw.choices(words, k=SIZE // 9 + 1))[:SIZE])
-                 for n in range(DOCUMENTS)]
+                 for n in range(count)]
     write_corpus(documents, f"{directory}/pages")
     subprocess.run([quired, "build", "--quiet", "-o", f"{directory}/pages.quire",
                     f"{directory}/pages.tar"], check=True)
     return f"{directory}/pages.quire"
 
 
-def measure(server):
+def measure(server, count):
+    """Returns what best() does, by what is measured; bytes of scans, else documents."""
     draw = random.Random(2)
     client = quire_archive.connect(server.address)
     archive = client["pages"]
-    names = draw.sample([document.name for document in archive], BATCH)
-    many = best(lambda: sum(1 for answer in archive.get_many(names) if answer.data))
-    single = best(lambda: sum(1 for name in names[:2000] if archive.read(name)))
-    show("get_many, 10,000 documents of 2 KB", many, 100_000, "/s")
-    show("single reads of the same", single, int(many / 10), "/s")
-    print(f"  get_many is {many / single:.1f} times as fast as single reads; target 10")
+    names = draw.sample([document.name for document in archive], min(count, 10_000))
+    rates = {
+        "get_many": best(lambda: sum(1 for answer in archive.get_many(names) if answer.data)),
+        "read": best(lambda: sum(1 for name in names[:2000] if archive.read(name)))}
     fs = fsspec.filesystem("quire", server=server.address)
     paths = [f"pages/{name}" for name in names]
-    show("cat_ranges, 10,000 of 1 KB",
-         best(lambda: len(fs.cat_ranges(paths, 100, 1100, on_error="raise"))), 80_000, "/s")
+    rates["cat_ranges"] = best(
+        lambda: len(fs.cat_ranges(paths, 100, 1100, on_error="raise")))
     for encoding in ("stored", "identity"):
         with quire_archive.connect(server.address, encoding=encoding) as scanner:
-            rate = best(lambda scanner=scanner: sum(
-                map(len, scanner["pages"].stream_range()))) / 1e6
-        show(f"scan, {encoding}", rate, 800, "MB/s")
-    show("listing", best(lambda: sum(1 for _ in archive)), 1_000_000, "/s")
+            rates[f"scan_{encoding}"] = best(lambda scanner=scanner: sum(
+                map(len, scanner["pages"].stream_range())))
+    rates["list"] = best(lambda: sum(1 for _ in archive))
     crawl = client["crawl"].pinned()
-    show("quire-web cdxj, captures", best(lambda: captures.write_index(
-        captures.read_captures(crawl), "space", len)), 15_000, "/s")
+    rates["cdxj"] = best(lambda: captures.write_index(
+        captures.read_captures(crawl), "space", len))
     with tempfile.TemporaryDirectory() as directory:
-        show("quire-web wacz, captures", best(lambda: wacz.write_wacz(
-            crawl, directory, "crawl.wacz").capture_count), 15_000, "/s")
+        rates["wacz"] = best(lambda: wacz.write_wacz(crawl, directory, "crawl.wacz").capture_count)
+    return rates
 
 
 def main():
-    (quired,) = sys.argv[1:]
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("quired")
+    parser.add_argument("--documents", type=int, default=30_000, help="and captures")
+    add_json_option(parser)
+    arguments = parser.parse_args()
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}"
                          for name in ("grpcio", "protobuf", "xxhash", "zstandard", "fsspec", "surt"))
-    print(f"Python {sys.version.split()[0]}, {versions}; best of {ROUNDS} rounds")
     with tempfile.TemporaryDirectory() as directory:
-        archives = [make_archive(quired, directory), make_crawl(quired, directory)]
-        with LiveServer(quired, archives) as server:
-            measure(server)
+        archives = [make(arguments.quired, directory, arguments.documents)
+                    for make in (make_archive, make_crawl)]
+        with LiveServer(arguments.quired, archives) as server:
+            rates = measure(server, arguments.documents)
+    print_figures(arguments, {"versions": versions, "rates": rates}, [
+        f"Python {sys.version.split()[0]}, {versions}; best of {ROUNDS} rounds",
+        *(f"{what:20}{rate:>14,.0f} /s{cpu_us:>12.4f} us of CPU each"
+          for what, (rate, cpu_us) in rates.items())])
 
 
 if __name__ == "__main__":

@@ -2,14 +2,14 @@
 """Reads many documents in one BatchRead stream."""
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, Optional
+from typing import Any, Dict, Iterable, List, Optional, TypeVar
 
 from . import _messages as messages
 from ._steps import (ArchiveName, Close, Core, Decoding, Emit, Open, Pull, Receive, Retries, Send,
                      Sleep, Steps, check_answer)
 from .errors import (AnswerDamaged, CallCancelled, DictionaryNotFound, LimitExceeded, QuireError,
                      ServerFault, from_item)
-from .records import Answer, Key, Target, fill, resolve
+from .records import Answer, Key, Span, Target, fill, resolve
 
 # Size of one message of items, below what servers accept.
 _MESSAGE_SIZE_MAX = 1 << 20
@@ -19,6 +19,7 @@ _WINDOW_SIZE_BYTES = 64 << 20
 _FIRST_MEAN_SIZE_BYTES = 32 << 10
 _WINDOW_ITEMS_MIN = 16
 _UINT64_MAX = 2**64 - 1
+T = TypeVar("T")
 _LIMIT_EXCEEDED = messages.ERROR_REASONS["LIMIT_EXCEEDED"]
 
 
@@ -215,6 +216,13 @@ def encode_item(number: int, target: Target) -> bytes:
     item = messages.BatchItem(tag=number)
     fill(target, item)
     return messages.item_field(item.SerializeToString())
+
+
+def several(keys: T) -> T:
+    """`keys`. Raises TypeError for a single key: the characters of a str are none."""
+    if isinstance(keys, (str, bytes, bytearray, Key, Span)):
+        raise TypeError(f"get_many takes several keys; read() takes one, such as {keys!r}")
+    return keys
 
 
 def get_many(core: Core, archive: ArchiveName, ordered: bool) -> Steps[None]:

@@ -68,7 +68,12 @@ def replaced_file(path: str) -> Iterator[IO[bytes]]:
     """A new file that replaces `path` on a clean exit: written aside, synced, renamed."""
     directory, name = os.path.split(path)
     directory = directory or "."
-    descriptor, aside = tempfile.mkstemp(prefix=f".{name}.", dir=directory)
+    try:
+        descriptor, aside = tempfile.mkstemp(prefix=f".{name}.", dir=directory)
+    except OSError as error:
+        # Its own message names the file aside.
+        raise OSError(f"{path}: cannot write to the directory {directory}: "
+                      f"{error.strerror}") from None
     try:
         with open(descriptor, "wb") as file:
             yield file

@@ -295,7 +295,8 @@ class AsyncArchive:
 
     def get_many(self, keys: Keys, *, ordered: bool = True) -> AsyncIterator[Answer]:
         """As Archive.get_many(); the keys may come asynchronously."""
-        return self._iterate(_batch.get_many(self._core, self._target, ordered), keys)
+        return self._iterate(_batch.get_many(self._core, self._target, ordered),
+                             _batch.several(keys))
 
     def documents(self, prefix: Union[bytes, str, None] = None, *, first_ordinal: int = 0,
                   page_size: int = _steps.PAGE_SIZE) -> AsyncIterator[Document]:

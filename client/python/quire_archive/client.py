@@ -382,7 +382,7 @@ class Archive:
         Raises what fails all of it, such as ArchiveNotFound.
         """
         return self.client._iterate(  # pylint: disable=protected-access
-            _batch.get_many(self._core, self._target, ordered), keys)
+            _batch.get_many(self._core, self._target, ordered), _batch.several(keys))
 
     def documents(self, prefix: Union[bytes, str, None] = None, *, first_ordinal: int = 0,
                   page_size: int = _steps.PAGE_SIZE) -> Iterator[Document]:

@@ -276,6 +276,12 @@ def to_id(name: Union[bytes, str]) -> bytes:
     return name.encode("utf-8", "surrogateescape") if isinstance(name, str) else bytes(name)
 
 
+def _ordinal(number: int) -> int:
+    if not 0 <= number < 2**64:
+        raise ValueError(f"an ordinal must be 0 to 2^64 - 1, got {number}")
+    return number
+
+
 def resolve(key: AnyKey) -> Target:
     """Raises TypeError if `key` is none."""
     if isinstance(key, str):
@@ -283,12 +289,15 @@ def resolve(key: AnyKey) -> Target:
     if isinstance(key, (bytes, bytearray)):
         return Target(key, to_id(key), None)
     if isinstance(key, int):
-        return Target(key, key, None)
+        return Target(key, _ordinal(key), None)
     if isinstance(key, Span):
         return Target(key, None, key)
     if isinstance(key, Key):
-        name = key.name if isinstance(key.name, int) else to_id(key.name)
-        return Target(key, name, key.range)
+        name = _ordinal(key.name) if isinstance(key.name, int) else to_id(key.name)
+        part = key.range
+        if part is not None and not (isinstance(part, (tuple, list)) and len(part) == 2):
+            raise TypeError(f"a range must be (offset, size), got {part!r}")
+        return Target(key, name, part)
     raise TypeError(f"a key must be str, bytes, int, Key or Span, got {type(key).__name__}")
 
 

@@ -59,7 +59,8 @@ def _write_cdxj(arguments: argparse.Namespace) -> int:
         else:
             with replaced_file(arguments.output) as file:
                 count = write_index(read_captures(archive), arguments.filename, file.write)
-    say(_PROGRAM, f"{count} captures of {archive.name}@{archive.uuid}")
+    say(_PROGRAM, f"{count} captures of {archive.name}@{archive.uuid}"
+        + ("" if count else "; it has no records of a crawl with a time"))
     return 0
 
 

@@ -5,11 +5,10 @@
 With --ecosystem the modules that the package uses, and programs that use it, are those of
 PyPI (tests/ecosystem_modules.txt), installed into BUILD/python-ecosystem; without, they are
 those of Debian and of deploy/bootstrap.sh (tests/checker_modules.txt). With --replay only
-the replay of a crawl is tested, with the gateway QUIRE_HTTP, programs of PyPI
-(tests/replay_modules.txt), replayweb.page of npm, and Debian's Chromium
-(deploy/bootstrap.sh replay).
+the replay of a crawl is tested, with programs of PyPI (tests/replay_modules.txt),
+replayweb.page of npm, and Debian's Chromium (deploy/bootstrap.sh replay).
 
-usage: python_package_test.py QUIRED QUIRE [--ecosystem | --replay QUIRE_HTTP]
+usage: python_package_test.py QUIRED QUIRE QUIRE_HTTP [--ecosystem | --replay]
 """
 import os
 import pathlib
@@ -22,7 +21,7 @@ PACKAGE = TESTS.parent
 SOURCE = PACKAGE.parents[1]
 BUILD = pathlib.Path(os.environ["QUIRE_BINARY_DIR"])
 MODULES = ["faults_test", "reading_test", "payload_test", "processes_test", "security_test",
-           "filesystem_test", "web_test"]
+           "filesystem_test", "web_test", "index_ranges_test", "pack_output_test"]
 TEST_MODULES = {"": MODULES, "ecosystem": [*MODULES, "ecosystem_test", "pack_test"],
                 "replay": ["replay_test"]}
 REPLAY_PAGE = "replaywebpage@2.5.3"
@@ -73,13 +72,14 @@ def check_types(directory, environment):
 
 
 def main():
-    quired, quire, *options = sys.argv[1:]
+    quired, quire, quire_http, *options = sys.argv[1:]
     kind = options[0].removeprefix("--") if options else ""
     modules = modules_of(kind) if kind else SOURCE / "build" / "python"
     # The modules may be of another version than Debian's: they come after the wheel.
-    environment = {**os.environ, "QUIRED": quired, "QUIRE": quire, "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "QUIRED": quired, "QUIRE": quire, "QUIRE_HTTP": quire_http,
+                   "PYTHONDONTWRITEBYTECODE": "1"}
     if kind == "replay":
-        environment.update(QUIRE_HTTP=options[1], REPLAY_PAGE=replay_page())
+        environment["REPLAY_PAGE"] = replay_page()
     with tempfile.TemporaryDirectory() as directory:
         wheel = build_wheel(f"{directory}/one")
         if wheel.read_bytes() != build_wheel(f"{directory}/two").read_bytes():

@@ -133,6 +133,15 @@ class ReadingTest(unittest.TestCase):
             list(self.archive.get_many(["a", None]))
         with self.assertRaisesRegex(TypeError, "not both"):
             self.archive.read(quire.Key("a"), at="2022")
+        # One key is no sequence of keys, though a str is one of str.
+        for key in "page", b"page", quire.Key("page"), quire.Span(0, 1):
+            with self.assertRaisesRegex(TypeError, "several keys"):
+                self.archive.get_many(key)
+        with self.assertRaisesRegex(TypeError, r"\(offset, size\), got 5"):
+            self.archive.read("page", range=5)
+        for ordinal in -1, 2**64:
+            with self.assertRaisesRegex(ValueError, f"got {ordinal}"):
+                self.archive.read(ordinal)
 
     def test_descriptions(self):
         ordinal = 150

@@ -254,11 +254,15 @@ class WebTest(unittest.TestCase):
                 (("wacz", "web", "--dir", "/absent"), b"not a directory"),
                 (("wacz", "web", "--dir", ".", "--name", "../x"), b"--name"),
                 (("wacz", "files", "--dir", self.directory), b"no captures"),
-                (("cdxj", "web", "-o", "/absent/file"), b"/absent")):
+                (("cdxj", "web", "-o", "/absent/file"),
+                 b"/absent/file: cannot write to the directory /absent: No such file")):
             done = self.run_program(*arguments)
             self.assertEqual(done.returncode, 1, arguments)
             self.assertIn(message, done.stderr)
             self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        done = self.run_program("cdxj", "files")
+        self.assertEqual((done.returncode, done.stdout), (0, b""))
+        self.assertIn(b"no records of a crawl", done.stderr)
         self.assertEqual(self.run_program("cdxj").returncode, 2)
         self.assertEqual(list(self.directory.glob(".*")), [])
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -79,6 +80,10 @@ absl::StatusOr<ReadResult> TakeAnswer(const ReadTarget& target, WireCall& call,
                          call.Decode(SentBytesOf(answer), result.data));
   if (answer.has_document()) {
     result.document = std::move(*answer.mutable_document());
+  }
+  if constexpr (std::is_same_v<Answer, v1::ReadResponse>) {
+    result.archive_uuid = std::move(*answer.mutable_archive_uuid());
+    result.zeros_hash = answer.zeros_hash();
   }
   if (decoded.encoding == AnswerEncoding::kIdentity) {
     result.data = std::move(*answer.mutable_data());

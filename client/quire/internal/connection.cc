@@ -161,6 +161,21 @@ Connection::Connection(ClientOptions options,
              .dictionary_size_bytes_max = options_.dictionary_size_bytes_max},
             this) {}
 
+void Connection::Prepare(grpc::ClientContext& context) const {
+  if (options_.deadline != absl::InfiniteDuration()) {
+    context.set_deadline(absl::ToChronoTime(absl::Now() + options_.deadline));
+  }
+  AddCallHeaders(options_, context);
+}
+
+absl::StatusOr<grpc::CompletionQueue*> Connection::GetCallQueue() {
+  MutexLock lock(&mutex_);
+  if (call_queue_ == nullptr) {
+    QUIRE_ASSIGN_OR_RETURN(call_queue_, CallQueue::Start());
+  }
+  return call_queue_->queue();
+}
+
 absl::Status Connection::Call(
     absl::FunctionRef<grpc::Status(grpc::ClientContext&)> call) {
   const absl::Time end = absl::Now() + options_.deadline;

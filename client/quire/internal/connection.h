@@ -25,6 +25,7 @@
 #include "proto/quire/v1/archive.pb.h"
 
 #include "client/quire/client.h"
+#include "client/quire/internal/call_queue.h"
 #include "client/quire/internal/table_store.h"
 #include "client/quire/internal/wire_call.h"
 #include "codecs/base/mutex.h"
@@ -48,6 +49,14 @@ class Connection : private TableSource {
   // Errors: of the last attempt. DeadlineExceeded names the server and the time
   //         limit.
   absl::Status Call(absl::FunctionRef<grpc::Status(grpc::ClientContext&)> call);
+
+  // Sets the deadline and the headers of a call that is made now.
+  void Prepare(grpc::ClientContext& context) const;
+
+  // Returns the queue for QueuedCall; starts its thread if need be.
+  // Errors: as CallQueue::Start().
+  absl::StatusOr<grpc::CompletionQueue*> GetCallQueue()
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Records that the server has answered: it is then waited for while it is
   // away. A server that has never answered may not exist. Thread-safe.
@@ -89,6 +98,8 @@ class Connection : private TableSource {
   WireState wire_;
   Mutex mutex_;
   std::optional<v1::Limits> limits_ ABSL_GUARDED_BY(mutex_);
+  // The first to be destroyed: its calls use the rest.
+  std::unique_ptr<CallQueue> call_queue_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Adds the headers of ClientOptions::trace_parent and authorization to a call,

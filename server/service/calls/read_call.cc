@@ -80,6 +80,9 @@ class ReadCall : public grpc::ServerUnaryReactor {
     archive_ = std::move(found.archive);
     const Archive& archive = *archive_->archive;
     generation_ = archive_->withdrawal->generation();
+    if (!request.has_archive_uuid()) {
+      read_uuid_ = found.view.uuid;
+    }
     QUIRE_ASSIGN_OR_RETURN(
         target_, ResolveTarget({*archive_, found.view}, request,
                                core_.limits.document_id_size_bytes_max()));
@@ -92,10 +95,15 @@ class ReadCall : public grpc::ServerUnaryReactor {
                        "; use ReadStream, or ask for ranges"),
           {{"limit", "read_size_bytes_max"}});
     }
+    const std::shared_ptr<const WithdrawnDocuments> withdrawn =
+        archive_->withdrawal->Get();
     plan_ = PlanAnswer(*archive_, target_.range,
-                       ChooseEncoding(request.accepted_encodings(), *archive_));
+                       ChooseEncoding(request.accepted_encodings(), *archive_),
+                       withdrawn.get());
     if (target_.document.has_value()) {
       description_ = DescribeDocument(archive, *target_.document);
+    } else if (withdrawn != nullptr) {
+      zeros_hash_ = withdrawn->ZerosHash(found.view.size_bytes);
     }
     return Admit(buffer.Length() + description_.size());
   }
@@ -193,8 +201,15 @@ class ReadCall : public grpc::ServerUnaryReactor {
     head.mutable_range()->set_offset(target_.range.offset.value);
     head.mutable_range()->set_size_bytes(target_.range.size_bytes);
     DescribeData(answer, head);
+    if (zeros_hash_ != 0) {
+      head.set_zeros_hash(zeros_hash_);
+    }
     AnswerBytes bytes;
     bytes.AppendFields(head);
+    if (!read_uuid_.empty()) {
+      bytes.AppendField(
+          {v1::ReadResponse::kArchiveUuidFieldNumber, read_uuid_});
+    }
     if (!description_.empty()) {
       bytes.AppendField({v1::ReadResponse::kDocumentFieldNumber, description_});
       // Otherwise it would stay next to its copy until the answer is sent.
@@ -212,6 +227,10 @@ class ReadCall : public grpc::ServerUnaryReactor {
   ResolvedTarget target_;
   // Of the archive's rules of withdrawal, before the target was resolved.
   uint64_t generation_ = 0;
+  // Uuid of the contents, in `archive_`; empty if the request has it.
+  absl::string_view read_uuid_;
+  // Of the contents, if a range is read; 0 if it has no zeros.
+  uint64_t zeros_hash_ = 0;
   // Moved to the read when that starts.
   AnswerPlan plan_;
   // Description of the requested document; empty once it is in the answer.

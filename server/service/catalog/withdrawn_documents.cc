@@ -2,11 +2,15 @@
 #include "server/service/catalog/withdrawn_documents.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+
+#include "codecs/base/checksum.h"
+#include "codecs/base/endian.h"
 
 namespace quire {
 namespace {
@@ -15,6 +19,15 @@ namespace {
 bool IsAfter(absl::string_view id, const Archive::IdCursor& last) {
   return id > last.id &&
          !(last.is_common_prefix && absl::StartsWith(id, last.id));
+}
+
+// Appends a range of zeros to those that `hash` stands for.
+uint64_t ExtendHash(uint64_t hash, uint64_t begin, uint64_t end) {
+  std::array<uint8_t, 3 * sizeof(uint64_t)> bytes;
+  StoreLittleEndian(hash, bytes.data());
+  StoreLittleEndian(begin, bytes.data() + sizeof(uint64_t));
+  StoreLittleEndian(end, bytes.data() + 2 * sizeof(uint64_t));
+  return std::max<uint64_t>(Checksum64(bytes), 1);
 }
 
 }  // namespace
@@ -105,7 +118,36 @@ WithdrawnDocuments::Resolve(const Archive& archive,
     return nullptr;
   }
   found->FindIdRuns(archive, std::move(matched));
+  found->HashZeros(archive.info());
   return found;
+}
+
+void WithdrawnDocuments::HashZeros(const ArchiveInfo& info) {
+  for (const ArchiveState& state : info.history) {
+    state_zeros_.push_back({.state_size_bytes = state.size_bytes});
+  }
+  state_zeros_.push_back({.state_size_bytes = info.size_bytes});
+  const std::vector<AnswerRange> zeros = ZerosIn({{0}, info.size_bytes});
+  uint64_t hash = 0;
+  auto range = zeros.begin();
+  for (StateZeros& state : state_zeros_) {
+    for (; range != zeros.end() &&
+           range->offset + range->size_bytes <= state.state_size_bytes;
+         ++range) {
+      hash = ExtendHash(hash, range->offset, range->offset + range->size_bytes);
+    }
+    const bool ends_within =
+        range != zeros.end() && range->offset < state.state_size_bytes;
+    state.hash = ends_within
+                     ? ExtendHash(hash, range->offset, state.state_size_bytes)
+                     : hash;
+  }
+}
+
+uint64_t WithdrawnDocuments::ZerosHash(uint64_t state_size_bytes) const {
+  const auto found = std::ranges::lower_bound(
+      state_zeros_, state_size_bytes, {}, &StateZeros::state_size_bytes);
+  return found == state_zeros_.end() ? 0 : found->hash;
 }
 
 std::optional<Withdrawal> WithdrawnDocuments::Match(

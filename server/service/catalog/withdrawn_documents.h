@@ -85,6 +85,11 @@ class WithdrawnDocuments {
   // REQUIRES: a document with this id is withdrawn.
   Archive::IdCursor Pass(absl::string_view id) const;
 
+  // Returns a hash of ZerosIn() of a state of the archive, the same on all
+  // servers; 0 if there are none. REQUIRES: `state_size_bytes` is the size of
+  // the archive's logical space, or of one in its history.
+  uint64_t ZerosHash(uint64_t state_size_bytes) const;
+
   // Unset if some document whose id starts with `prefix` and that comes after
   // `after`, which may be null, is not withdrawn. Otherwise the position after
   // all of them; or a position among them, if the work reached `work_max`. Adds
@@ -108,7 +113,8 @@ class WithdrawnDocuments {
   }
 
   uint64_t memory_bytes() const {
-    return rules_bytes_ + runs_.capacity() * sizeof(Run);
+    return rules_bytes_ + runs_.capacity() * sizeof(Run) +
+           state_zeros_.capacity() * sizeof(StateZeros);
   }
 
  private:
@@ -134,6 +140,12 @@ class WithdrawnDocuments {
     Archive::IdCursor last;
   };
 
+  // Of one state.
+  struct StateZeros {
+    uint64_t state_size_bytes = 0;
+    uint64_t hash = 0;
+  };
+
   explicit WithdrawnDocuments(const std::vector<WithdrawalRule>& rules);
 
   // Returns the shortest prefix of a rule that `id` starts with.
@@ -144,6 +156,7 @@ class WithdrawnDocuments {
   // Sets `id_runs_` from the rules that match documents.
   void FindIdRuns(const Archive& archive,
                   std::vector<absl::string_view> matched);
+  void HashZeros(const ArchiveInfo& info);
 
   absl::flat_hash_map<std::string, Action> ids_;
   std::map<std::string, Action, std::less<>> prefixes_;
@@ -151,6 +164,8 @@ class WithdrawnDocuments {
   std::vector<size_t> prefix_sizes_;
   std::vector<Run> runs_;
   std::vector<IdRun> id_runs_;
+  // By size, ascending.
+  std::vector<StateZeros> state_zeros_;
   uint64_t document_count_ = 0;
   uint64_t rules_bytes_ = 0;
 };

@@ -215,9 +215,15 @@ AnswerPlan PlanAnswer(const ServedArchive& archive,
 
 AnswerPlan PlanAnswer(const ServedArchive& archive, LogicalRange range,
                       v1::WireEncoding encoding) {
+  return PlanAnswer(archive, range, encoding, archive.withdrawal->Get().get());
+}
+
+AnswerPlan PlanAnswer(const ServedArchive& archive, LogicalRange range,
+                      v1::WireEncoding encoding,
+                      const WithdrawnDocuments* withdrawn) {
   std::vector<AnswerRange> zeros;
   // It may have been withdrawn since the encoding was chosen.
-  if (const auto withdrawn = archive.withdrawal->Get(); withdrawn != nullptr) {
+  if (withdrawn != nullptr) {
     zeros = withdrawn->ZerosIn(range);
     encoding = v1::WIRE_ENCODING_IDENTITY;
   }

@@ -83,10 +83,14 @@ AnswerPlan PlanAnswer(const ServedArchive& archive,
                       std::span<const BlockSlice> slices,
                       v1::WireEncoding encoding,
                       std::vector<AnswerRange> zeros = {});
-// Plans the answer of a range, with zeros for withdrawn documents.
+// Plans the answer of a range, with zeros for withdrawn documents: by default
+// those in force, which are null if there are none.
 // REQUIRES: `range` lies within the archive.
 AnswerPlan PlanAnswer(const ServedArchive& archive, LogicalRange range,
                       v1::WireEncoding encoding);
+AnswerPlan PlanAnswer(const ServedArchive& archive, LogicalRange range,
+                      v1::WireEncoding encoding,
+                      const WithdrawnDocuments* withdrawn);
 // Plans an answer of at most `memory_bytes_max` that begins at the start of
 // `range`. It has at least one block. Unless it reaches the end of the range it
 // has whole blocks only, so that no block is needed twice.
