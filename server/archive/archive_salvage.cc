@@ -283,7 +283,7 @@ class Salvage {
     std::vector<absl::Status> damages;
     const auto segment =
         file.ok() ? SegmentReader::OpenDamaged(*file, directory_.manifest,
-                                               expected, damages)
+                                               expected, codec_.get(), damages)
                   : file.status();
     for (const absl::Status& damage : damages) {
       Damage(damage);

@@ -126,27 +126,33 @@ CompressionMethod GuessMethod(ByteView stored, uint64_t size_bytes) {
              : CompressionMethod::kXz;
 }
 
-// Returns the blocks of a segment whose spans are lost, if all blocks except
-// the last must have `block_size_bytes`.
-std::optional<BlockSpans> EqualBlocks(const ManifestSegment& expected,
-                                      uint32_t block_size_bytes) {
-  if (!expected.HasEqualBlocks(block_size_bytes)) {
-    return std::nullopt;
+// Returns the sizes that the blocks of a segment can have whose spans are lost.
+// A single span is certain; more are a guess that the blocks must prove.
+std::vector<BlockSpans> PossibleBlocks(const ManifestSegment& expected,
+                                       const Manifest& manifest) {
+  const uint64_t count = expected.block_count;
+  const uint64_t text_size_bytes = expected.stored_text_size_bytes;
+  const uint64_t full_size_bytes = manifest.block_size_bytes;
+  std::vector<BlockSpans> possible;
+  if (expected.span_count <= 1 && text_size_bytes % count == 0 &&
+      text_size_bytes / count <= manifest.block_size_bytes_max) {
+    possible.emplace_back(
+        std::vector<BlockSpan>{{count, text_size_bytes / count}});
   }
-  std::vector<BlockSpan> spans;
-  const uint64_t full_count =
-      expected.stored_text_size_bytes / block_size_bytes;
-  if (full_count > 0) {
-    spans.push_back({full_count, block_size_bytes});
+  const uint64_t rest_size_bytes = text_size_bytes % full_size_bytes;
+  if (expected.span_count != 1 && rest_size_bytes != 0 && count > 1 &&
+      count - 1 == text_size_bytes / full_size_bytes) {
+    const BlockSpan full = {count - 1, full_size_bytes};
+    const BlockSpan rest = {1, rest_size_bytes};
+    possible.emplace_back(std::vector<BlockSpan>{full, rest});
+    // Joined and inflated text can begin with a short block.
+    possible.emplace_back(std::vector<BlockSpan>{rest, full});
   }
-  if (expected.stored_text_size_bytes % block_size_bytes != 0) {
-    spans.push_back({1, expected.stored_text_size_bytes % block_size_bytes});
-  }
-  return BlockSpans(spans);
+  return possible;
 }
 
-// Returns the number of spans of a section, which does not state it. Any number
-// if they do not describe the segment.
+// Returns the number of spans of a section, which does not state it; 0 if they
+// do not describe the segment.
 uint64_t CountSpans(ByteView section, const ManifestSegment& segment) {
   // Two columns of equal length: their widths and their size give the length.
   if (section.size() < 2) {
@@ -322,60 +328,16 @@ absl::StatusOr<SegmentReader> SegmentReader::Open(
 
 absl::StatusOr<SegmentReader> SegmentReader::OpenDamaged(
     const SegmentFile& file, const Manifest& manifest,
-    const ManifestSegment& expected, std::vector<absl::Status>& damages) {
+    const ManifestSegment& expected, const PayloadCodec* codec,
+    std::vector<absl::Status>& damages) {
   SegmentReader segment;
-  segment.file_ = file.file.path;
-  segment.fd_ = file.file.fd.get();
-  const auto note = [&](const absl::Status& status) {
-    if (!status.ok()) {
-      damages.push_back(InFile(segment.file_, status));
-    }
-    return status.ok();
-  };
-  if (const absl::Status size =
-          CheckFileSize(file.file, expected.file_size_bytes);
-      !size.ok()) {
-    damages.push_back(size);
-  }
-  if (!note(segment.ReadHeader(manifest, expected))) {
-    // The seed of the checksums of blocks.
-    segment.header_.number = expected.number;
-  }
-  absl::Status footer = absl::DataLossError("it has no trailer");
-  if (expected.file_size_bytes >= kSegmentHeaderSizeBytes + kTrailerSizeBytes) {
-    footer = segment.ReadFooter(expected.file_size_bytes);
-  }
-  if (footer.ok()) {
-    footer = CompareWithManifest(segment.footer_, expected);
-  }
-  if (!note(footer)) {
-    std::vector<absl::Status> unproved;
-    QUIRE_RETURN_IF_ERROR(InFile(
-        segment.file_,
-        segment.RecoverFooter(expected, file.file.size_bytes(), unproved)));
-    for (const absl::Status& status : unproved) {
-      note(status);
-    }
-  }
-  const absl::Status spans =
-      segment.ReadBlockSpans(manifest, expected, nullptr);
-  if (!note(spans)) {
-    auto blocks = EqualBlocks(expected, manifest.block_size_bytes);
-    if (!blocks.has_value()) {
-      return InFile(segment.file_, spans);
-    }
-    segment.blocks_ = *std::move(blocks);
-  }
-  if (!note(segment.ReadBlockSizes(nullptr))) {
-    segment.frames_ = FrameSearch(segment.fd_, expected.number,
-                                  segment.footer_.blocks_end, segment.blocks_)
-                          .Run();
-  }
+  QUIRE_RETURN_IF_ERROR(
+      segment.RecoverBlocks(file, manifest, expected, codec, damages));
   std::vector<absl::Status> index_damages;
   QUIRE_RETURN_IF_ERROR(InFile(
       segment.file_, segment.ReadDocumentIndex(nullptr, &index_damages)));
   for (const absl::Status& status : index_damages) {
-    note(status);
+    damages.push_back(InFile(segment.file_, status));
   }
   if (expected.has_layout() !=
       (segment.footer_.Find(SectionType::kLayout) != nullptr)) {
@@ -384,6 +346,111 @@ absl::StatusOr<SegmentReader> SegmentReader::OpenDamaged(
   QUIRE_RETURN_IF_ERROR(
       InFile(segment.file_, segment.ReadLayout(expected, nullptr)));
   return segment;
+}
+
+absl::StatusOr<BlockSpans> SegmentReader::RecoverBlockSpans(
+    const SegmentFile& file, const Manifest& manifest,
+    const ManifestSegment& expected, const PayloadCodec* codec) {
+  SegmentReader segment;
+  std::vector<absl::Status> damages;
+  QUIRE_RETURN_IF_ERROR(
+      segment.RecoverBlocks(file, manifest, expected, codec, damages));
+  return std::move(segment.blocks_);
+}
+
+absl::Status SegmentReader::RecoverBlocks(const SegmentFile& file,
+                                          const Manifest& manifest,
+                                          const ManifestSegment& expected,
+                                          const PayloadCodec* codec,
+                                          std::vector<absl::Status>& damages) {
+  file_ = file.file.path;
+  fd_ = file.file.fd.get();
+  const auto note = [&](const absl::Status& status) {
+    if (!status.ok()) {
+      damages.push_back(InFile(file_, status));
+    }
+    return status.ok();
+  };
+  if (const absl::Status size =
+          CheckFileSize(file.file, expected.file_size_bytes);
+      !size.ok()) {
+    damages.push_back(size);
+  }
+  if (!note(ReadHeader(manifest, expected))) {
+    // The seed of the checksums of blocks.
+    header_.number = expected.number;
+  }
+  absl::Status footer = absl::DataLossError("it has no trailer");
+  if (expected.file_size_bytes >= kSegmentHeaderSizeBytes + kTrailerSizeBytes) {
+    footer = ReadFooter(expected.file_size_bytes);
+  }
+  if (footer.ok()) {
+    footer = CompareWithManifest(footer_, expected);
+  }
+  if (!note(footer)) {
+    std::vector<absl::Status> unproved;
+    QUIRE_RETURN_IF_ERROR(InFile(
+        file_, RecoverFooter(expected, file.file.size_bytes(), unproved)));
+    for (const absl::Status& status : unproved) {
+      note(status);
+    }
+  }
+  const absl::Status spans = ReadBlockSpans(manifest, expected, nullptr);
+  if (note(spans)) {
+    note(RecoverFrames());
+    return absl::OkStatus();
+  }
+  for (BlockSpans& possible : PossibleBlocks(expected, manifest)) {
+    blocks_ = std::move(possible);
+    const absl::Status frames = RecoverFrames();
+    if (expected.span_count == 1 ||
+        BlocksProveSizes(expected, manifest.block_size_bytes, codec)) {
+      note(frames);
+      return absl::OkStatus();
+    }
+  }
+  return InFile(file_, spans);
+}
+
+absl::Status SegmentReader::RecoverFrames() {
+  absl::Status status = ReadBlockSizes(nullptr);
+  if (!status.ok()) {
+    frames_ =
+        FrameSearch(fd_, header_.number, footer_.blocks_end, blocks_).Run();
+  }
+  return status;
+}
+
+bool SegmentReader::BlocksProveSizes(const ManifestSegment& expected,
+                                     uint32_t block_size_bytes,
+                                     const PayloadCodec* codec) const {
+  const auto scratch = codec == nullptr ? nullptr : codec->NewScratch();
+  std::vector<uint8_t> frame;
+  std::vector<uint8_t> raw;
+  uint64_t gap_count = 0;
+  bool was_proved = true;
+  for (uint64_t i = 0; i < block_count(); ++i) {
+    const uint32_t size_bytes = BlockSizeBytes(i);
+    bool is_proved = false;
+    if (ReadFrame(i, frame).ok()) {
+      raw.resize(size_bytes);
+      const auto payload = ParseFrame(frame, size_bytes);
+      is_proved = payload.ok() && (payload->is_raw || codec != nullptr);
+      if (!payload.ok() || (is_proved && !payload->is_raw &&
+                            !codec->Decode(*payload, raw, *scratch).ok())) {
+        return false;
+      }
+    }
+    gap_count += was_proved && !is_proved ? 1 : 0;
+    was_proved = is_proved;
+    // Two spans are known by the short block. Any number of spans allows other
+    // sizes in two gaps, which move the text between them.
+    if (!is_proved && (size_bytes != block_size_bytes ||
+                       (expected.span_count == 0 && gap_count > 1))) {
+      return false;
+    }
+  }
+  return true;
 }
 
 absl::StatusOr<ManifestSegment> SegmentReader::Describe(
@@ -434,11 +501,11 @@ absl::StatusOr<ManifestSegment> SegmentReader::Describe(
     found.stored_text_size_bytes = *size_bytes;
     found.run_count = *count;
   }
-  // Without spans OpenDamaged() decides whether the blocks can be equal.
-  found.span_count = std::min<uint64_t>(footer.block_count, 2);
+  // 0 if it is unknown: OpenDamaged() then decides by the blocks.
+  found.span_count = footer.block_count == 1 ? 1 : 0;
   if (const SectionEntry* const entry = footer.Find(SectionType::kBlockSpans)) {
     const auto section = segment.ReadSection(*entry, nullptr);
-    if (section.ok()) {
+    if (section.ok() && footer.block_count > 1) {
       found.span_count = CountSpans(AsBytes(*section), found);
     }
   }
