@@ -241,6 +241,11 @@ TEST_F(ArchiveSalvageTest, SavesAllDocumentsWithoutAnyOneStructure) {
          files_.erase("MANIFEST");
          Clear(kFirst, 0, 48);
        }},
+      {"MANIFEST and the end magic",
+       [&] {
+         files_.erase("MANIFEST");
+         files_.at(kFirst).back() ^= 1;
+       }},
       {"MANIFEST and block index",
        [&] {
          files_.erase("MANIFEST");

@@ -465,7 +465,8 @@ absl::StatusOr<ManifestSegment> SegmentReader::Describe(
                      " bytes long, which is too short for a segment"));
   }
   QUIRE_RETURN_IF_ERROR(
-      InFile(file.path, segment.ReadFooter(file.size_bytes())));
+      InFile(file.path, segment.ReadFooter(file.size_bytes(),
+                                           /*restores_magic=*/true)));
   const SegmentFooter& footer = segment.footer_;
   ManifestSegment found;
   found.number = header.number;
@@ -584,12 +585,16 @@ absl::Status SegmentReader::ReadHeader(const Manifest& manifest,
   return CompareWithManifest(header_, manifest, expected);
 }
 
-absl::Status SegmentReader::ReadFooter(uint64_t file_size_bytes) {
+absl::Status SegmentReader::ReadFooter(uint64_t file_size_bytes,
+                                       bool restores_magic) {
   const size_t tail_size_bytes = static_cast<size_t>(std::min<uint64_t>(
       kFooterSizeBytesMax, file_size_bytes - kSegmentHeaderSizeBytes));
   std::vector<uint8_t> tail(tail_size_bytes);
   QUIRE_RETURN_IF_ERROR(
       ReadExactly(fd_, file_size_bytes - tail_size_bytes, tail, "footer"));
+  if (restores_magic) {
+    RestoreEndMagic(tail);
+  }
   const ByteView bytes = tail;
   QUIRE_ASSIGN_OR_RETURN(const size_t footer_size_bytes,
                          SegmentFooterSizeBytes(bytes.last(kTrailerSizeBytes)));

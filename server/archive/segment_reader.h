@@ -120,7 +120,9 @@ class SegmentReader {
   SegmentReader() = default;
   absl::Status ReadHeader(const Manifest& manifest,
                           const ManifestSegment& expected);
-  absl::Status ReadFooter(uint64_t file_size_bytes);
+  // Tolerates a damaged end magic with `restores_magic`.
+  absl::Status ReadFooter(uint64_t file_size_bytes,
+                          bool restores_magic = false);
   // Makes a footer from `expected`, the sections themselves, and what is left
   // of the section table. The file has `found_size_bytes`. Adds sections that
   // are missing, or whose contents no checksum proves, to `damages`.
