@@ -297,6 +297,7 @@ class Salvage {
           " bytes from ", segment_start_)));
       return absl::OkStatus();
     }
+    report_.unproved_section_count += segment->unproved_section_count();
     SegmentText text(*segment, codec_.get(),
                      directory_.manifest.block_size_bytes_max);
     for (uint64_t i = 0; i < segment->documents().count(); ++i) {

@@ -57,6 +57,9 @@ struct SalvageReport {
   // Documents with bytes that cannot be decoded, and those of segments that
   // cannot be used at all.
   uint64_t lost_count = 0;
+  // Sections that were used although no checksum proves them: ids, times, types
+  // and text of saved documents of their segments can be wrong.
+  uint64_t unproved_section_count = 0;
   uint64_t damage_count = 0;
 };
 

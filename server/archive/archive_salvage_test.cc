@@ -280,13 +280,36 @@ TEST_F(ArchiveSalvageTest, ProvesTheSectionsOfALostTable) {
   const TestPart footer = parts_.at(kFirst).footer;
   Clear(kFirst, footer.offset, 100);
   EXPECT_THAT(RunWhole().damages, SizeIs(1));
-  // With a bit of a section, that section is not proved, and nothing is hidden.
+  // A bit in the counts of the trailer and one in a section: the table has the
+  // checksum that the section should have, so the ids are known to be wrong.
   Write();
-  Clear(kFirst, footer.offset, 100);
+  const TestPart& ids = Section(kFirst, "document ids");
+  const auto flip = [&](uint64_t offset) { files_.at(kFirst)[offset] ^= 1; };
+  flip(footer.offset + footer.size_bytes - 60);
+  flip(ids.offset + ids.size_bytes - 1);
+  const Salvaged salvaged = RunWhole();
+  EXPECT_THAT(salvaged.damages, Contains(HasSubstr("document ids checksum")));
+  EXPECT_EQ(salvaged.report->unproved_section_count, 0u);
+  for (const auto& [ordinal, saved] : salvaged.output.saved()) {
+    EXPECT_EQ(saved.has_id, ordinal >= 30);
+  }
+  // So they are if the checksum of another section is damaged.
+  Write();
+  flip(footer.offset + 39);
+  flip(ids.offset + ids.size_bytes - 1);
+  EXPECT_FALSE(RunWhole().output.saved().at(0).has_id);
+}
+
+TEST_F(ArchiveSalvageTest, SaysWhatNoChecksumProves) {
+  Write();
+  Clear(kFirst, parts_.at(kFirst).footer);
   const TestPart& ids = Section(kFirst, "document ids");
   files_.at(kFirst)[ids.offset + ids.size_bytes - 1] ^= 1;
-  EXPECT_THAT(Run().damages,
+  const Salvaged salvaged = Run();
+  QUIRE_ASSERT_OK(salvaged.report);
+  EXPECT_THAT(salvaged.damages,
               Contains(HasSubstr("document ids has no checksum that proves")));
+  EXPECT_GT(salvaged.report->unproved_section_count, 0u);
 }
 
 // Joined and inflated text can have its short block first, or two spans of

@@ -126,6 +126,59 @@ CompressionMethod GuessMethod(ByteView stored, uint64_t size_bytes) {
              : CompressionMethod::kXz;
 }
 
+// Decides which methods and checksums of sections the manifest's checksum of
+// table and trailer proves: those of `footer`, which are those of the sections
+// themselves, or those `stated` in the table. Each can be damaged alone. Sets
+// them in `footer`; returns false, and leaves it as it is, if none is proved.
+bool ProveTable(const std::vector<SectionEntry>& stated,
+                const ManifestSegment& expected, SegmentFooter& footer) {
+  constexpr size_t kChoicesMax = 12;
+  const std::vector<SectionEntry> found = footer.sections;
+
+  struct Choice {
+    size_t index;
+    bool is_method;
+  };
+
+  std::vector<Choice> choices;
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (found[i].checksum != stated[i].checksum) {
+      choices.push_back({i, false});
+    }
+    if (found[i].method != stated[i].method) {
+      choices.push_back({i, true});
+    }
+  }
+  // A table that is wholly damaged has no right entry.
+  const size_t count = choices.size() <= kChoicesMax ? choices.size() : 0;
+  for (uint32_t taken = 0; taken < uint32_t{1} << count; ++taken) {
+    footer.sections = found;
+    for (size_t i = 0; i < count; ++i) {
+      if ((taken >> i & 1) != 0) {
+        SectionEntry& entry = footer.sections[choices[i].index];
+        const SectionEntry& from = stated[choices[i].index];
+        if (choices[i].is_method) {
+          entry.method = from.method;
+        } else {
+          entry.checksum = from.checksum;
+        }
+      }
+    }
+    EncodeSegmentFooter(footer, expected.number);
+    if (footer.checksum == expected.footer_checksum) {
+      return true;
+    }
+  }
+  footer.sections = found;
+  return false;
+}
+
+// False for sections that only find blocks or verify text.
+bool IsAboutDocuments(uint32_t type) {
+  return type != static_cast<uint32_t>(SectionType::kBlockSizes) &&
+         type != static_cast<uint32_t>(SectionType::kTextChecksums);
+}
+
 // Returns the sizes that the blocks of a segment can have whose spans are lost.
 // A single span is certain; more are a guess that the blocks must prove.
 std::vector<BlockSpans> PossibleBlocks(const ManifestSegment& expected,
@@ -539,7 +592,7 @@ absl::Status SegmentReader::RecoverFooter(const ManifestSegment& expected,
                             kTrailerSizeBytes);
   ReadOrZero(fd_, expected.file_size_bytes - tail.size(), tail);
   FieldReader table{ByteView(tail)};
-  std::vector<absl::Status> unproved;
+  std::vector<SectionEntry> stated;
   uint64_t offset = footer_.blocks_end;
   for (const ManifestSection& section : expected.sections) {
     SectionEntry entry = {.type = section.type,
@@ -547,8 +600,10 @@ absl::Status SegmentReader::RecoverFooter(const ManifestSegment& expected,
                           .stored_size_bytes = section.stored_size_bytes,
                           .size_bytes = section.size_bytes};
     offset += section.stored_size_bytes;
-    table.Skip(kSectionEntrySizeBytes - sizeof(uint64_t));
-    const auto stated_checksum = table.Integer<uint64_t>();
+    table.Skip(sizeof(uint32_t));
+    const auto method = table.Integer<uint32_t>();
+    table.Skip(3 * sizeof(uint64_t));
+    const auto checksum = table.Integer<uint64_t>();
     if (offset > found_size_bytes) {
       damages.push_back(absl::DataLossError(absl::StrCat(
           SectionName(section.type), " is missing: the file is cut")));
@@ -558,22 +613,26 @@ absl::Status SegmentReader::RecoverFooter(const ManifestSegment& expected,
     ReadOrZero(fd_, entry.offset, AsMutableBytes(stored));
     entry.method = GuessMethod(AsBytes(stored), entry.size_bytes);
     entry.checksum = Checksum64(AsBytes(stored));
-    if (stated_checksum != entry.checksum) {
-      unproved.push_back(absl::DataLossError(
-          absl::StrCat(SectionName(section.type),
-                       " has no checksum that proves it: the section or its "
-                       "checksum is damaged; it is used if it is consistent")));
-    }
     footer_.sections.push_back(entry);
+    entry.method = ParseCompressionMethod(method, "").value_or(entry.method);
+    entry.checksum = checksum;
+    stated.push_back(entry);
   }
   // After the five counts and offsets of the trailer.
   table.Skip(5 * sizeof(uint64_t));
   footer_.block_chain = table.Integer<uint64_t>();
-  EncodeSegmentFooter(footer_, expected.number);
-  if (footer_.checksum == expected.footer_checksum) {
+  if (ProveTable(stated, expected, footer_)) {
     return absl::OkStatus();
   }
-  damages.insert(damages.end(), unproved.begin(), unproved.end());
+  for (size_t i = 0; i < stated.size(); ++i) {
+    if (stated[i].checksum != footer_.sections[i].checksum) {
+      unproved_section_count_ += IsAboutDocuments(stated[i].type) ? 1 : 0;
+      damages.push_back(absl::DataLossError(
+          absl::StrCat(SectionName(stated[i].type),
+                       " has no checksum that proves it: the section or its "
+                       "checksum is damaged; it is used if it is consistent")));
+    }
+  }
   return absl::OkStatus();
 }
 

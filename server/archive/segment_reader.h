@@ -65,6 +65,10 @@ class SegmentReader {
   static absl::StatusOr<ManifestSegment> Describe(const ReadableFile& file,
                                                   const SegmentHeader& header);
 
+  // Number of sections of OpenDamaged() that are used although no checksum
+  // proves them: ids, times, types and text of documents can be wrong.
+  uint64_t unproved_section_count() const { return unproved_section_count_; }
+
   // Path of the file, for messages.
   const std::string& file() const { return file_; }
 
@@ -125,7 +129,8 @@ class SegmentReader {
                           bool restores_magic = false);
   // Makes a footer from `expected`, the sections themselves, and what is left
   // of the section table. The file has `found_size_bytes`. Adds sections that
-  // are missing, or whose contents no checksum proves, to `damages`.
+  // are missing, or whose contents no checksum proves, to `damages`. If the
+  // manifest proves the table, sections that differ from it are damaged.
   absl::Status RecoverFooter(const ManifestSegment& expected,
                              uint64_t found_size_bytes,
                              std::vector<absl::Status>& damages);
@@ -171,6 +176,7 @@ class SegmentReader {
   BlockSpans blocks_;
   DocumentIndex documents_;
   SegmentLayout layout_;
+  uint64_t unproved_section_count_ = 0;
 };
 
 }  // namespace quire
