@@ -57,6 +57,10 @@ struct SalvageReport {
   // Documents with bytes that cannot be decoded, and those of segments that
   // cannot be used at all.
   uint64_t lost_count = 0;
+  // Without MANIFEST: files of segments that were left out, because they are
+  // unusable or of another archive. The number of their documents is unknown,
+  // and not in `lost_count`.
+  uint64_t left_out_segment_count = 0;
   // Sections that were used although no checksum proves them: ids, times, types
   // and text of saved documents of their segments can be wrong.
   uint64_t unproved_section_count = 0;

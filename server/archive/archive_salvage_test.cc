@@ -445,6 +445,19 @@ TEST_F(ArchiveSalvageTest, SaysWhatAMissingSegmentOrDictionaryTakesAlong) {
   EXPECT_EQ(salvaged.report->saved_count + salvaged.report->lost_count, 40u);
 }
 
+TEST_F(ArchiveSalvageTest, CountsSegmentsThatAreLeftOut) {
+  Write();
+  files_.erase("MANIFEST");
+  Clear(kFirst, parts_.at(kFirst).footer);
+  // Of another archive.
+  files_["segment-00000009"] = files_.at("segment-00000001");
+  const Salvaged salvaged = Run();
+  QUIRE_ASSERT_OK(salvaged.report);
+  EXPECT_THAT(salvaged.output.saved(), SizeIs(10));
+  EXPECT_EQ(salvaged.report->left_out_segment_count, 2u);
+  EXPECT_EQ(salvaged.report->lost_count, 0u);
+}
+
 TEST_F(ArchiveSalvageTest, RefusesADirectoryOfNothing) {
   EXPECT_THAT(SalvageToMemory(path_).report,
               HasCode(absl::StatusCode::kNotFound));

@@ -144,6 +144,14 @@ class RepairCommandTest(unittest.TestCase):
         self.assertEqual((self.directory / "again.tar").read_bytes(),
                          (self.directory / "saved.tar").read_bytes())
 
+    def test_salvage_counts_segments_that_are_left_out(self):
+        (self.directory / "x.quire/MANIFEST").unlink()
+        self.flip("x.quire", "segment-00000000", -40)
+        result = self.quired("salvage", "x.quire", "-o", "saved.tar")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"; 0 lost; 1 segment left out, with an unknown number of documents",
+                      result.stdout)
+
     def test_mistakes(self):
         for code, message, arguments in [
                 (2, b"--from", ["repair", "x.quire"]),
