@@ -152,6 +152,51 @@ TEST_F(ArchiveChangeTest, RefusesToJoinWithoutTheMemberOfABlock) {
   EXPECT_THAT(
       writer->JoinSegments(*codec, uint64_t{1} << 30, nullptr).status(),
       FailsWith(absl::StatusCode::kDataLoss, HasSubstr("MANIFEST: member")));
+  // That the segments were not joined does not keep the new one out.
+  QUIRE_ASSERT_OK_AND_ASSIGN(const ArchiveInfo info, writer->Commit());
+  EXPECT_EQ(info.segment_count, 3u);
+}
+
+// Joining is optional: old damage does not keep new documents out, but new
+// damage does.
+TEST_F(ArchiveChangeTest, AppendsToADamagedSegmentWithoutJoiningIt) {
+  const std::string good = ReadTestFile(path_ + "/segment-00000001");
+  const auto spoil = [](std::string bytes, const std::string& file) {
+    bytes[60] ^= 1;
+    WriteTestFile(file, bytes);
+  };
+  spoil(good, path_ + "/segment-00000001");
+  const auto codec = MakePayloadCodec(ParseCodecSpec("copy").value(), nullptr,
+                                      CodecUse::kEncodeAndDecode);
+  const auto start = [&] {
+    return ArchiveWriter::Append(ArchiveChange::Begin(path_).value(), "test");
+  };
+  {
+    const auto writer = start();
+    QUIRE_ASSERT_OK(
+        WriteTestSegment(Segment('c'), kSmallBlockSizeBytes, nullptr, *writer));
+    EXPECT_THAT(
+        writer->JoinSegments(**codec, uint64_t{1} << 30, nullptr).status(),
+        FailsWith(absl::StatusCode::kDataLoss, HasSubstr("segment-00000001")));
+    QUIRE_ASSERT_OK(writer->Commit());
+  }
+  EXPECT_THAT(Names(path_),
+              ElementsAre("MANIFEST", "segment-00000000", "segment-00000001",
+                          "segment-00000002"));
+  WriteTestFile(path_ + "/segment-00000001", good);
+  EXPECT_EQ(Letters(), "abc");
+  {
+    const auto writer = start();
+    QUIRE_ASSERT_OK(
+        WriteTestSegment(Segment('d'), kSmallBlockSizeBytes, nullptr, *writer));
+    const std::string file = path_ + ".partial/segment-00000003";
+    spoil(ReadTestFile(file), file);
+    EXPECT_THAT(
+        writer->JoinSegments(**codec, uint64_t{1} << 30, nullptr).status(),
+        FailsWith(absl::StatusCode::kDataLoss, HasSubstr("segment-00000003")));
+    EXPECT_THAT(writer->Commit(), HasCode(absl::StatusCode::kDataLoss));
+  }
+  EXPECT_EQ(Letters(), "abc");
 }
 
 TEST_F(ArchiveChangeTest, AppendsSegmentsWithTheNextNumbers) {

@@ -24,6 +24,7 @@ namespace quire {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Files = std::map<std::string, std::string>;
@@ -258,20 +259,31 @@ TEST_F(AppendTest, JoinsNoMoreThanTheSegmentSize) {
             archive->info().size_bytes - 2000);
 }
 
-// Damage in an earlier segment ends an append that would copy it.
+// An append does without joining a damaged segment, which stays as it is.
 TEST_F(AppendTest, DamageIsNotCopied) {
   ASSERT_NO_FATAL_FAILURE(
       Build({{"a", MakeTestText(3000, 1)}}, Options("zstd:1")));
   const std::string file = path_ + "/segment-00000000";
-  std::string bytes = ReadTestFile(file);
+  const std::string good = ReadTestFile(file);
+  std::string bytes = good;
   bytes[60] = static_cast<char>(bytes[60] ^ 1);
   std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
-  const Files before = FilesOf(path_);
-  EXPECT_THAT(Append(InMemory({{"b", MakeTestText(3000, 2)}}),
-                     ExistingMode::kAdd, AppendOptions(), /*merge=*/true),
-              HasCode(absl::StatusCode::kDataLoss));
-  EXPECT_TRUE(FilesOf(path_) == before);
-  QUIRE_EXPECT_OK(Append(InMemory({{"b", MakeTestText(3000, 2)}})));
+  const IdsAndContents more = {{"b", MakeTestText(3000, 2)}};
+  QUIRE_ASSERT_OK_AND_ASSIGN(AppendSummary summary,
+                             Append(InMemory(more), ExistingMode::kAdd,
+                                    AppendOptions(), /*merge=*/true));
+  EXPECT_EQ(summary.build.joined_segment_count, 0u);
+  EXPECT_THAT(summary.build.omissions,
+              ElementsAre(AllOf(HasSubstr("segment-00000000: block 0"),
+                                HasSubstr("quired verify"))));
+  EXPECT_TRUE(ReadTestFile(file) == bytes);
+  std::ofstream(file, std::ios::binary | std::ios::trunc) << good;
+  ASSERT_NO_FATAL_FAILURE(Expect(Joined(documents_, more)));
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      summary, Append(InMemory(more), ExistingMode::kAdd, AppendOptions(),
+                      /*merge=*/true));
+  EXPECT_EQ(summary.build.joined_segment_count, 3u);
+  EXPECT_THAT(summary.build.omissions, ElementsAre());
 }
 
 TEST_F(AppendTest, WithoutDocumentsNothingChanges) {
