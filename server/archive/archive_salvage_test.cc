@@ -418,6 +418,30 @@ TEST_F(ArchiveSalvageTest, NamesTheBytesOfDamagedBlocks) {
   }
 }
 
+// Without the block index, blocks past a hole are found by their checksums,
+// however many are missing.
+TEST_F(ArchiveSalvageTest, FindsBlocksPastAHoleOfAnySize) {
+  for (const std::string codec : {"copy", "zstd"}) {
+    for (const bool has_two : {false, true}) {
+      SCOPED_TRACE(absl::StrCat(codec, has_two));
+      WriteBlocks(codec, 100, 400 * 100);
+      for (size_t i = 10; i < 300; ++i) {
+        if (!has_two || i != 150) {
+          Clear(kFirst, parts_.at(kFirst).blocks[i]);
+        }
+      }
+      Clear(kFirst, Section(kFirst, "block index"));
+      const Salvaged salvaged = Run();
+      QUIRE_ASSERT_OK(salvaged.report);
+      // A document is a block.
+      EXPECT_EQ(salvaged.report->lost_count, has_two ? 289u : 290u);
+      for (const auto& [ordinal, saved] : salvaged.output.saved()) {
+        ExpectSalvaged(saved, documents_[ordinal]);
+      }
+    }
+  }
+}
+
 TEST_F(ArchiveSalvageTest, SaysWhatAMissingSegmentOrDictionaryTakesAlong) {
   Write();
   files_.erase(kFirst);

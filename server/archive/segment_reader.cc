@@ -10,12 +10,12 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/checksum.h"
-#include "codecs/base/endian.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/varint.h"
 #include "server/archive/format/block_frame.h"
 #include "server/archive/format/column.h"
 #include "server/archive/format/section_compression.h"
+#include "server/archive/index/frame_search.h"
 #include "server/archive/index/id_index.h"
 #include "server/archive/index/slice_counter.h"
 
@@ -227,115 +227,6 @@ uint64_t CountSpans(ByteView section, const ManifestSegment& segment) {
   return 0;
 }
 
-// Searches a damaged segment for its frames, whose checksums name the block.
-class FrameSearch {
- public:
-  FrameSearch(int fd, uint32_t segment_number, uint64_t blocks_end,
-              const BlockSpans& blocks)
-      : fd_(fd),
-        segment_number_(segment_number),
-        blocks_end_(blocks_end),
-        blocks_(blocks) {}
-
-  // Returns the start of each frame, and the end of the last. Frames that are
-  // not found share the bytes between their neighbours.
-  EliasFano Run() {
-    const uint64_t count = blocks_.block_count();
-    EliasFano::Builder frames(count + 1, blocks_end_);
-    uint64_t position = kSegmentHeaderSizeBytes;
-    for (uint64_t i = 0; i < count;) {
-      const uint64_t size_bytes = FrameSizeAt(i, position);
-      if (size_bytes > 0) {
-        frames.Add(position);
-        position += size_bytes;
-        ++i;
-        continue;
-      }
-      const Found next = FindNext(i, position);
-      for (uint64_t lost = i; lost < next.block_index; ++lost) {
-        frames.Add(position + (lost - i));
-      }
-      i = next.block_index;
-      position = next.offset;
-    }
-    frames.Add(blocks_end_);
-    return std::move(frames).Build();
-  }
-
- private:
-  struct Found {
-    uint64_t block_index = 0;
-    uint64_t offset = 0;
-  };
-
-  static constexpr uint64_t kFrameSizeBytesMin = kFrameOverheadSizeBytes + 1;
-  // Blocks that may be lost together before one that is found.
-  static constexpr uint64_t kLostMax = 64;
-  static constexpr size_t kWindowSizeBytes = size_t{4} << 20;
-
-  // Valid until the next call. REQUIRES: the bytes are before the sections.
-  ByteView BytesAt(uint64_t offset, size_t size_bytes) {
-    if (offset < window_start_ ||
-        offset + size_bytes > window_start_ + window_.size()) {
-      window_.resize(
-          std::min<uint64_t>(kWindowSizeBytes, blocks_end_ - offset));
-      window_start_ = offset;
-      ReadOrZero(fd_, offset, window_);
-    }
-    return ByteView(window_).subspan(offset - window_start_, size_bytes);
-  }
-
-  // Returns the size of the undamaged frame of a block at `offset`; 0 if there
-  // is none.
-  uint64_t FrameSizeAt(uint64_t block_index, uint64_t offset) {
-    if (blocks_end_ - offset < kFrameSizeBytesMin) {
-      return 0;
-    }
-    const auto word = ParseFrameWord(LoadLittleEndian<uint32_t>(
-        BytesAt(offset, kFrameWordSizeBytes).data()));
-    if (!word.ok() || word->payload_size_bytes > blocks_.SizeOf(block_index)) {
-      return 0;
-    }
-    const size_t size_bytes =
-        word->payload_size_bytes + kFrameOverheadSizeBytes;
-    // The frames after it must fit, too.
-    if (size_bytes > blocks_end_ - offset ||
-        (blocks_end_ - offset - size_bytes) / kFrameSizeBytesMin <
-            blocks_.block_count() - block_index - 1) {
-      return 0;
-    }
-    return CheckFrame({segment_number_, block_index},
-                      BytesAt(offset, size_bytes))
-                   .ok()
-               ? size_bytes
-               : 0;
-  }
-
-  // Returns the first undamaged frame past block `lost` at `offset`; the end of
-  // all blocks if none is found.
-  Found FindNext(uint64_t lost, uint64_t offset) {
-    const uint64_t count = blocks_.block_count();
-    for (uint64_t at = offset + kFrameSizeBytesMin; at < blocks_end_; ++at) {
-      const uint64_t last =
-          std::min({count - 1, lost + kLostMax,
-                    lost + (at - offset) / kFrameSizeBytesMin});
-      for (uint64_t i = lost + 1; i <= last; ++i) {
-        if (FrameSizeAt(i, at) > 0) {
-          return {.block_index = i, .offset = at};
-        }
-      }
-    }
-    return {.block_index = count, .offset = blocks_end_};
-  }
-
-  const int fd_;
-  const uint32_t segment_number_;
-  const uint64_t blocks_end_;
-  const BlockSpans& blocks_;
-  std::vector<uint8_t> window_;
-  uint64_t window_start_ = 0;
-};
-
 }  // namespace
 
 absl::StatusOr<SegmentReader> SegmentReader::Open(
@@ -468,8 +359,11 @@ absl::Status SegmentReader::RecoverBlocks(const SegmentFile& file,
 absl::Status SegmentReader::RecoverFrames() {
   absl::Status status = ReadBlockSizes(nullptr);
   if (!status.ok()) {
+    const auto read = [this](uint64_t offset, MutableByteView out) {
+      ReadOrZero(fd_, offset, out);
+    };
     frames_ =
-        FrameSearch(fd_, header_.number, footer_.blocks_end, blocks_).Run();
+        FrameSearch(read, header_.number, footer_.blocks_end, blocks_).Run();
   }
   return status;
 }
