@@ -294,6 +294,20 @@ TEST_F(AppendTest, WithoutDocumentsNothingChanges) {
   EXPECT_TRUE(FilesOf(path_) == before);
 }
 
+// No segment has the level.
+TEST_F(AppendTest, KeepsTheLevelOfAnEmptyArchive) {
+  for (const absl::string_view codec : {"zstd:7", "zstd", "rlz:2"}) {
+    SCOPED_TRACE(codec);
+    fs::remove_all(path_);
+    const BuildOptions options = Options(codec);
+    ASSERT_NO_FATAL_FAILURE(Build({}, options));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const AppendSummary summary,
+                               Append(InMemory({{"a", "text"}})));
+    EXPECT_EQ(summary.build.info.codec.level, options.archive.codec.level);
+    ASSERT_NO_FATAL_FAILURE(Expect({{"a", "text"}}));
+  }
+}
+
 TEST_F(AppendTest, SkipsDocumentsThatAreThere) {
   ASSERT_NO_FATAL_FAILURE(Build(Documents(12, 1), Options("zstd:1")));
   const Files before = FilesOf(path_);

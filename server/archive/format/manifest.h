@@ -84,7 +84,8 @@ struct ManifestState {
 
 // manifest.proto explains the fields.
 struct Manifest {
-  // The level is that of the last segment.
+  // The level is that of the last segment; without segments, the one that the
+  // first will have.
   CodecSpec codec;
   uint32_t block_size_bytes = 0;
   uint32_t block_size_bytes_max = 0;
