@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -16,7 +17,9 @@
 #include "server/archive/archive_verifier.h"
 #include "server/archive/files/archive_change.h"
 #include "server/ingest/append.h"
+#include "server/ingest/existing_documents.h"
 #include "server/ingest/sources/archive_source.h"
+#include "server/ingest/sources/archive_text.h"
 #include "server/ingest/testing/ingest_testing.h"
 #include "server/ingest/testing/memory_source.h"
 
@@ -329,6 +332,68 @@ TEST_F(AppendTest, SkipsDocumentsThatAreThere) {
   EXPECT_EQ(summary.document_count, 4u);
   ASSERT_NO_FATAL_FAILURE(Expect(
       Joined(documents_, {changed[3], changed[5], changed[7], changed[9]})));
+}
+
+// Documents that differ in their text only: each is compared with those of
+// equal text, not with all.
+TEST_F(AppendTest, SkipsDocumentsOfOneIdInLinearTime) {
+  IdsAndContents documents;
+  for (size_t i = 0; i < 300; ++i) {
+    // Three of each text.
+    documents.emplace_back("page", MakeTestText(2000, i / 3));
+  }
+  ASSERT_NO_FATAL_FAILURE(Build(documents, Options("zstd:1")));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
+  IdsAndContents input = documents;
+  std::ranges::reverse(input);
+  input[7].second.back() ^= 1;
+  const auto sources = InMemory(input);
+  const auto on_read = [](uint64_t) { return absl::OkStatus(); };
+  ExistingDocumentFinder finder(*archive, uint64_t{1} << 20, on_read);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const ExistingDocuments existing,
+                             finder.Find(*sources[0]));
+  EXPECT_EQ(existing.size(), input.size() - 1);
+  EXPECT_LE(finder.decoded_block_count(), 3 * input.size());
+  EXPECT_GE(finder.result_bytes(), existing.size() * sizeof(existing[0]));
+  ExistingDocumentFinder small(*archive, 1000, on_read);
+  EXPECT_THAT(small.Find(*sources[0]),
+              FailsWith(absl::StatusCode::kResourceExhausted,
+                        HasSubstr("--build-memory")));
+}
+
+TEST_F(AppendTest, ChargesTheListOfExistingDocuments) {
+  IdsAndContents documents;
+  for (size_t i = 0; i < 100; ++i) {
+    documents.emplace_back(absl::StrCat("page-", i), "text");
+  }
+  ASSERT_NO_FATAL_FAILURE(Build(documents, Options("zstd:1")));
+  BuildOptions options = AppendOptions();
+  options.build_memory_bytes = 1000;
+  EXPECT_THAT(Append(InMemory(documents), ExistingMode::kSkip, options),
+              FailsWith(absl::StatusCode::kResourceExhausted,
+                        HasSubstr("--build-memory")));
+  options.build_memory_bytes = 3000;
+  QUIRE_EXPECT_OK(Append(InMemory(documents), ExistingMode::kSkip, options));
+}
+
+// Texts that begin alike for more than a MiB.
+TEST_F(AppendTest, SkipsLargeDocumentsOnlyIfAllOfThemIsThere) {
+  const std::string start = MakeTestText(1'100'000, 1);
+  IdsAndContents documents;
+  for (size_t i = 0; i < 12; ++i) {
+    documents.emplace_back("page", start + std::string(i % 6 == 0, 'x') +
+                                       static_cast<char>('a' + i % 11));
+  }
+  BuildOptions options = Options("zstd:1");
+  options.segment_size_bytes = uint64_t{1} << 30;
+  ASSERT_NO_FATAL_FAILURE(Build(documents, options));
+  IdsAndContents input = documents;
+  input.emplace_back("page", start + "z");
+  input.emplace_back("page", start);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const AppendSummary summary,
+                             Append(InMemory(input), ExistingMode::kSkip));
+  EXPECT_EQ(summary.existing_count, documents.size());
+  EXPECT_EQ(summary.document_count, 2u);
 }
 
 std::string Record(absl::string_view type, int day, absl::string_view text) {
