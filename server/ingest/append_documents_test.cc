@@ -469,6 +469,61 @@ TEST_F(AppendTest, AnInputMayBeAnArchive) {
   EXPECT_STREQ(plain->kind(), "directory");
 }
 
+// Small gaps are passed over, large ones are not, and damage in them does not
+// matter.
+TEST_F(AppendTest, SkippedDocumentsOfAnArchiveCostLittle) {
+  IdsAndContents documents;
+  for (size_t i = 0; i < 200; ++i) {
+    documents.emplace_back(absl::StrCat("page-", i),
+                           MakeTestText(i == 50 ? 9'000'000 : 5000, i));
+  }
+  BuildOptions options = Options("zstd:1");
+  options.segment_size_bytes = uint64_t{1} << 30;
+  ASSERT_NO_FATAL_FAILURE(Build(documents, options));
+  const auto read_every_second = [&] {
+    const auto source = OpenSource(path_, {.decode_threads = 2}).value();
+    const auto reader = source->Open().value();
+    for (size_t i = 0; i < documents.size(); ++i) {
+      QUIRE_ASSERT_OK(reader->Next());
+      std::string text(documents[i].second.size(), '\0');
+      size_t size = 0;
+      while (i % 2 == 1 && size < text.size()) {
+        QUIRE_ASSERT_OK_AND_ASSIGN(
+            const size_t got, reader->Read(AsMutableBytes(text).subspan(size)));
+        ASSERT_GT(got, 0u);
+        size += got;
+      }
+      EXPECT_TRUE(size == 0 || text == documents[i].second);
+    }
+  };
+  uint64_t before = ArchiveText::created_count();
+  ASSERT_NO_FATAL_FAILURE(read_every_second());
+  EXPECT_EQ(ArchiveText::created_count() - before, 2u);
+  // The middle of the large document, which is skipped, and of a small one.
+  const std::string file = path_ + "/segment-00000000";
+  std::string bytes = ReadTestFile(file);
+  {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto slices,
+                               archive->Plan({{20 * 5000 + 1500}, 1}));
+    bytes[archive->BlockExtent(slices[0].block).offset.value + 20] ^= 1;
+  }
+  std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
+  before = ArchiveText::created_count();
+  const auto source = OpenSource(path_, {.decode_threads = 2}).value();
+  const auto reader = source->Open().value();
+  for (size_t i = 0; i < 25; ++i) {
+    QUIRE_ASSERT_OK(reader->Next());
+    std::string text(100, '\0');
+    // Documents around the damaged block, which is in the 20th.
+    if (i < 19 || i > 21) {
+      QUIRE_ASSERT_OK(reader->Read(AsMutableBytes(text)));
+      EXPECT_EQ(text, documents[i].second.substr(0, 100));
+    }
+  }
+  EXPECT_EQ(ArchiveText::created_count() - before, 2u);
+}
+
 TEST_F(AppendTest, FailuresLeaveTheArchiveUnchanged) {
   ASSERT_NO_FATAL_FAILURE(Build(Documents(9, 1), Options("rlz:2")));
   const Files before = FilesOf(path_);
