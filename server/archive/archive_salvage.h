@@ -50,7 +50,9 @@ struct LostDocument {
 
 struct SalvageReport {
   // False if MANIFEST is unusable: segments are then in the order of their
-  // numbers, and segments whose files are missing are unknown.
+  // numbers, and segments whose files are missing are unknown. Segments that an
+  // interrupted append had joined, but not yet removed, repeat documents of the
+  // joined one.
   bool has_manifest = true;
   uint64_t saved_count = 0;
   uint64_t saved_size_bytes = 0;

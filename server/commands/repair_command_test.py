@@ -127,6 +127,7 @@ class RepairCommandTest(unittest.TestCase):
         self.assertEqual(damaged.returncode, 1)
         self.assertRegex(damaged.stdout, rb"lost: document 0: .*: bytes 0 to \d+ of ")
         self.assertIn(b"without MANIFEST, missing segments are unknown", damaged.stdout)
+        self.assertIn(b"can be saved twice", damaged.stdout)
         lost = damaged.stdout.count(b"lost: document ")
         with tarfile.open(self.directory / "saved.tar") as tar:
             members = {member.name: tar.extractfile(member).read() for member in tar}

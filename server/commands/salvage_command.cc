@@ -113,7 +113,9 @@ class SalvagePrinter {
               << FormatCount(report.lost_count) << " lost" << Further(report)
               << (report.has_manifest
                       ? ""
-                      : "; without MANIFEST, missing segments are unknown")
+                      : "; without MANIFEST, missing segments are unknown, and "
+                        "if an append was interrupted, documents of segments "
+                        "that it joined can be saved twice")
               << "\n";
   }
 
