@@ -29,6 +29,7 @@
 #include "server/archive/archive_verifier.h"
 #include "server/archive/archive_writer.h"
 #include "server/archive/format/archive_format.h"
+#include "server/archive/format/manifest.h"
 #include "server/archive/segment_merger.h"
 #include "server/archive/testing/archive_testing.h"
 #include "server/archive/testing/system_call_hooks.h"
@@ -124,6 +125,79 @@ class ArchiveChangeTest : public ::testing::Test {
   const TemporaryDirectory directory_;
   const std::string path_ = directory_.File("a");
 };
+
+// A manifest with members that agree only in their sums.
+TEST_F(ArchiveChangeTest, RefusesToJoinWithoutTheMemberOfABlock) {
+  ArchiveWriterOptions options;
+  options.codec = ParseCodecSpec("auto").value();
+  options.block_size_bytes = kSmallBlockSizeBytes;
+  options.replace = true;
+  const auto context =
+      std::make_shared<CodecContext>(CodecContext{"dictionary", ""});
+  // Their blocks are joined, too.
+  const TestSegment small = {{.id = "s", .text = std::string(900, 's')}};
+  QUIRE_ASSERT_OK(WriteTestArchive(path_, options, {small, small}, context));
+  const std::string bytes = ReadTestFile(path_ + "/MANIFEST");
+  QUIRE_ASSERT_OK_AND_ASSIGN(Manifest manifest, ParseManifest(AsBytes(bytes)));
+  ASSERT_EQ(manifest.members.size(), 1u);
+  manifest.members[0].codec = CodecId::kAuto;
+  WriteTestFile(path_ + "/MANIFEST", EncodeManifest(manifest));
+  QUIRE_ASSERT_OK_AND_ASSIGN(auto change, ArchiveChange::Begin(path_));
+  const auto writer = ArchiveWriter::Append(std::move(change), "test");
+  QUIRE_ASSERT_OK(
+      WriteTestSegment(Segment('c'), kSmallBlockSizeBytes, nullptr, *writer));
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const auto codec,
+      MakePayloadCodec(options.codec, context, CodecUse::kEncodeAndDecode));
+  EXPECT_THAT(
+      writer->JoinSegments(*codec, uint64_t{1} << 30, nullptr).status(),
+      FailsWith(absl::StatusCode::kDataLoss, HasSubstr("MANIFEST: member")));
+  // That the segments were not joined does not keep the new one out.
+  QUIRE_ASSERT_OK_AND_ASSIGN(const ArchiveInfo info, writer->Commit());
+  EXPECT_EQ(info.segment_count, 3u);
+}
+
+// Joining is optional: old damage does not keep new documents out, but new
+// damage does.
+TEST_F(ArchiveChangeTest, AppendsToADamagedSegmentWithoutJoiningIt) {
+  const std::string good = ReadTestFile(path_ + "/segment-00000001");
+  const auto spoil = [](std::string bytes, const std::string& file) {
+    bytes[60] ^= 1;
+    WriteTestFile(file, bytes);
+  };
+  spoil(good, path_ + "/segment-00000001");
+  const auto codec = MakePayloadCodec(ParseCodecSpec("copy").value(), nullptr,
+                                      CodecUse::kEncodeAndDecode);
+  const auto start = [&] {
+    return ArchiveWriter::Append(ArchiveChange::Begin(path_).value(), "test");
+  };
+  {
+    const auto writer = start();
+    QUIRE_ASSERT_OK(
+        WriteTestSegment(Segment('c'), kSmallBlockSizeBytes, nullptr, *writer));
+    EXPECT_THAT(
+        writer->JoinSegments(**codec, uint64_t{1} << 30, nullptr).status(),
+        FailsWith(absl::StatusCode::kDataLoss, HasSubstr("segment-00000001")));
+    QUIRE_ASSERT_OK(writer->Commit());
+  }
+  EXPECT_THAT(Names(path_),
+              ElementsAre("MANIFEST", "segment-00000000", "segment-00000001",
+                          "segment-00000002"));
+  WriteTestFile(path_ + "/segment-00000001", good);
+  EXPECT_EQ(Letters(), "abc");
+  {
+    const auto writer = start();
+    QUIRE_ASSERT_OK(
+        WriteTestSegment(Segment('d'), kSmallBlockSizeBytes, nullptr, *writer));
+    const std::string file = path_ + ".partial/segment-00000003";
+    spoil(ReadTestFile(file), file);
+    EXPECT_THAT(
+        writer->JoinSegments(**codec, uint64_t{1} << 30, nullptr).status(),
+        FailsWith(absl::StatusCode::kDataLoss, HasSubstr("segment-00000003")));
+    EXPECT_THAT(writer->Commit(), HasCode(absl::StatusCode::kDataLoss));
+  }
+  EXPECT_EQ(Letters(), "abc");
+}
 
 TEST_F(ArchiveChangeTest, AppendsSegmentsWithTheNextNumbers) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto before, Archive::Open(path_));

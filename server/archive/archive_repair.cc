@@ -320,9 +320,7 @@ std::optional<SegmentFooter> RepairPlanner::PlanFooter(
     if (!copies.Read(i, offset, AsMutableBytes(bytes))) {
       continue;
     }
-    // The magic is outside the checksum.
-    bytes.replace(size_bytes - kSegmentEndMagic.size(), kSegmentEndMagic.size(),
-                  AsText(kSegmentEndMagic).data(), kSegmentEndMagic.size());
+    RestoreEndMagic(AsMutableBytes(bytes));
     const ByteView view = AsBytes(bytes);
     const auto found = SegmentFooterSizeBytes(view.last(kTrailerSizeBytes));
     if (!found.ok() || *found != size_bytes) {

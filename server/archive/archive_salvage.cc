@@ -57,8 +57,9 @@ class ManifestRecovery {
  public:
   using OnDamage = std::function<void(const absl::Status&)>;
 
-  ManifestRecovery(ArchiveDirectory& directory, OnDamage on_damage)
-      : directory_(directory), on_damage_(std::move(on_damage)) {}
+  // `on_left_out` is called for each file of a segment that is not used.
+  ManifestRecovery(ArchiveDirectory& directory, OnDamage on_left_out)
+      : directory_(directory), on_left_out_(std::move(on_left_out)) {}
 
   // Sets directory.manifest. Errors: as SalvageArchive().
   absl::Status Run() {
@@ -89,13 +90,13 @@ class ManifestRecovery {
       SegmentHeader header = *with_header->header;
       header.number = found.number;
       if (found.header.has_value() && *found.header != header) {
-        on_damage_(absl::DataLossError(
+        on_left_out_(absl::DataLossError(
             absl::StrCat(found.file.path, ": belongs to another archive")));
         continue;
       }
       auto described = SegmentReader::Describe(found.file, header);
       if (!described.ok()) {
-        on_damage_(absl::DataLossError(
+        on_left_out_(absl::DataLossError(
             absl::StrCat(described.status().message(),
                          "; without MANIFEST its documents cannot be found")));
         continue;
@@ -121,8 +122,9 @@ class ManifestRecovery {
         !absl::SimpleAtoi(absl::string_view(name).substr(kSegmentPrefix.size()),
                           &found.number) ||
         found.number > kSegmentNumberMax) {
-      on_damage_(file.ok() ? InFile(file->path, Damaged("no segment's number"))
-                           : file.status());
+      on_left_out_(file.ok()
+                       ? InFile(file->path, Damaged("no segment's number"))
+                       : file.status());
       return;
     }
     found.file = *std::move(file);
@@ -197,7 +199,7 @@ class ManifestRecovery {
   }
 
   ArchiveDirectory& directory_;
-  const OnDamage on_damage_;
+  const OnDamage on_left_out_;
 };
 
 class Salvage {
@@ -283,7 +285,7 @@ class Salvage {
     std::vector<absl::Status> damages;
     const auto segment =
         file.ok() ? SegmentReader::OpenDamaged(*file, directory_.manifest,
-                                               expected, damages)
+                                               expected, codec_.get(), damages)
                   : file.status();
     for (const absl::Status& damage : damages) {
       Damage(damage);
@@ -297,6 +299,7 @@ class Salvage {
           " bytes from ", segment_start_)));
       return absl::OkStatus();
     }
+    report_.unproved_section_count += segment->unproved_section_count();
     SegmentText text(*segment, codec_.get(),
                      directory_.manifest.block_size_bytes_max);
     for (uint64_t i = 0; i < segment->documents().count(); ++i) {
@@ -388,7 +391,11 @@ absl::StatusOr<SalvageReport> SalvageArchive(
       callbacks.on_damage(status);
     };
     on_damage(manifest);
-    QUIRE_RETURN_IF_ERROR(ManifestRecovery(directory, on_damage).Run());
+    const auto on_left_out = [&](const absl::Status& status) {
+      ++report.left_out_segment_count;
+      on_damage(status);
+    };
+    QUIRE_RETURN_IF_ERROR(ManifestRecovery(directory, on_left_out).Run());
   }
   QUIRE_RETURN_IF_ERROR(
       Salvage(std::move(directory), output, callbacks, report).Run());

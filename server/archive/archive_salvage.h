@@ -50,13 +50,22 @@ struct LostDocument {
 
 struct SalvageReport {
   // False if MANIFEST is unusable: segments are then in the order of their
-  // numbers, and segments whose files are missing are unknown.
+  // numbers, and segments whose files are missing are unknown. Segments that an
+  // interrupted append had joined, but not yet removed, repeat documents of the
+  // joined one.
   bool has_manifest = true;
   uint64_t saved_count = 0;
   uint64_t saved_size_bytes = 0;
   // Documents with bytes that cannot be decoded, and those of segments that
   // cannot be used at all.
   uint64_t lost_count = 0;
+  // Without MANIFEST: files of segments that were left out, because they are
+  // unusable or of another archive. The number of their documents is unknown,
+  // and not in `lost_count`.
+  uint64_t left_out_segment_count = 0;
+  // Sections that were used although no checksum proves them: ids, times, types
+  // and text of saved documents of their segments can be wrong.
+  uint64_t unproved_section_count = 0;
   uint64_t damage_count = 0;
 };
 

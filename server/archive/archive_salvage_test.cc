@@ -134,6 +134,37 @@ class ArchiveSalvageTest : public ::testing::Test {
     }
   }
 
+  // Writes one segment of documents of 100 bytes in such blocks.
+  void WriteBlocks(const std::string& codec, const TestBlockSizes& sizes_bytes,
+                   size_t text_size_bytes) {
+    std::mt19937_64 random(11);
+    std::filesystem::remove_all(path_);
+    documents_.clear();
+    while (text_size_bytes > 0) {
+      TestDocument document = {.id = absl::StrCat("d", documents_.size())};
+      document.text.resize(std::min<size_t>(text_size_bytes, 100));
+      for (char& c : document.text) {
+        c = static_cast<char>('a' + random() % 8);
+      }
+      text_size_bytes -= document.text.size();
+      documents_.push_back(std::move(document));
+    }
+    segments_ = {documents_};
+    ArchiveWriterOptions options;
+    options.codec = ParseCodecSpec(codec).value();
+    options.block_size_bytes = 4096;
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto encoder,
+                               MakePayloadCodec(options.codec, nullptr,
+                                                CodecUse::kEncodeAndDecode, 0));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto writer,
+                               ArchiveWriter::Create(path_, options, nullptr));
+    QUIRE_ASSERT_OK(
+        WriteTestSegment(documents_, sizes_bytes, encoder.get(), *writer));
+    QUIRE_ASSERT_OK(writer->Commit());
+    files_ = ReadTestFiles(path_);
+    parts_ = PartsOf(path_);
+  }
+
   const TestPart& Section(const std::string& file,
                           const std::string& name) const {
     for (const TestPart& section : parts_.at(file).sections) {
@@ -210,6 +241,11 @@ TEST_F(ArchiveSalvageTest, SavesAllDocumentsWithoutAnyOneStructure) {
          files_.erase("MANIFEST");
          Clear(kFirst, 0, 48);
        }},
+      {"MANIFEST and the end magic",
+       [&] {
+         files_.erase("MANIFEST");
+         files_.at(kFirst).back() ^= 1;
+       }},
       {"MANIFEST and block index",
        [&] {
          files_.erase("MANIFEST");
@@ -244,13 +280,105 @@ TEST_F(ArchiveSalvageTest, ProvesTheSectionsOfALostTable) {
   const TestPart footer = parts_.at(kFirst).footer;
   Clear(kFirst, footer.offset, 100);
   EXPECT_THAT(RunWhole().damages, SizeIs(1));
-  // With a bit of a section, that section is not proved, and nothing is hidden.
+  // A bit in the counts of the trailer and one in a section: the table has the
+  // checksum that the section should have, so the ids are known to be wrong.
   Write();
-  Clear(kFirst, footer.offset, 100);
+  const TestPart& ids = Section(kFirst, "document ids");
+  const auto flip = [&](uint64_t offset) { files_.at(kFirst)[offset] ^= 1; };
+  flip(footer.offset + footer.size_bytes - 60);
+  flip(ids.offset + ids.size_bytes - 1);
+  const Salvaged salvaged = RunWhole();
+  EXPECT_THAT(salvaged.damages, Contains(HasSubstr("document ids checksum")));
+  EXPECT_EQ(salvaged.report->unproved_section_count, 0u);
+  for (const auto& [ordinal, saved] : salvaged.output.saved()) {
+    EXPECT_EQ(saved.has_id, ordinal >= 30);
+  }
+  // So they are if the checksum of another section is damaged.
+  Write();
+  flip(footer.offset + 39);
+  flip(ids.offset + ids.size_bytes - 1);
+  EXPECT_FALSE(RunWhole().output.saved().at(0).has_id);
+}
+
+TEST_F(ArchiveSalvageTest, SaysWhatNoChecksumProves) {
+  Write();
+  Clear(kFirst, parts_.at(kFirst).footer);
   const TestPart& ids = Section(kFirst, "document ids");
   files_.at(kFirst)[ids.offset + ids.size_bytes - 1] ^= 1;
-  EXPECT_THAT(Run().damages,
+  const Salvaged salvaged = Run();
+  QUIRE_ASSERT_OK(salvaged.report);
+  EXPECT_THAT(salvaged.damages,
               Contains(HasSubstr("document ids has no checksum that proves")));
+  EXPECT_GT(salvaged.report->unproved_section_count, 0u);
+}
+
+// Joined and inflated text can have its short block first, or two spans of
+// other sizes: without the spans only blocks that decode prove their sizes.
+TEST_F(ArchiveSalvageTest, NeverGuessesTheSizesOfBlocks) {
+  struct Case {
+    TestBlockSizes sizes_bytes;
+    size_t text_size_bytes;
+    bool is_saved;
+  };
+
+  const std::vector<Case> cases = {
+      {4096, 4 * 4096 + 500, true},
+      {4096, 4 * 4096, true},
+      {{500, 4096}, 4 * 4096 + 500, true},
+      {{4096, 2500}, 4096 + 2 * 2500, false},
+      {3000, 4 * 3000, true},
+      {{500, 3000, 4096}, 500 + 3000 + 2 * 4096, false}};
+  for (const std::string codec : {"copy", "zstd"}) {
+    for (const bool has_manifest : {true, false}) {
+      for (const bool has_index : {true, false}) {
+        for (size_t i = 0; i < cases.size(); ++i) {
+          SCOPED_TRACE(absl::StrCat(codec, has_manifest, has_index, i));
+          WriteBlocks(codec, cases[i].sizes_bytes, cases[i].text_size_bytes);
+          Clear(kFirst, Section(kFirst, "block spans"));
+          if (!has_index) {
+            Clear(kFirst, Section(kFirst, "block index"));
+          }
+          if (!has_manifest) {
+            files_.erase("MANIFEST");
+          }
+          if (cases[i].is_saved) {
+            RunWhole();
+            continue;
+          }
+          const Salvaged salvaged = Run();
+          QUIRE_ASSERT_OK(salvaged.report);
+          EXPECT_EQ(salvaged.report->saved_count, 0u);
+          EXPECT_EQ(salvaged.report->lost_count, documents_.size());
+        }
+      }
+    }
+  }
+}
+
+// Without the short block, or with two gaps and any number of spans, the text
+// of other blocks has no certain place.
+TEST_F(ArchiveSalvageTest, LosesASegmentWhoseBlocksProveNothing) {
+  const auto saved = [&](const std::vector<size_t>& damaged,
+                         bool has_manifest) {
+    WriteBlocks("copy", {500, 4096}, 6 * 4096 + 500);
+    Clear(kFirst, Section(kFirst, "block spans"));
+    for (const size_t block : damaged) {
+      Clear(kFirst, parts_.at(kFirst).blocks[block]);
+    }
+    if (!has_manifest) {
+      files_.erase("MANIFEST");
+    }
+    const Salvaged salvaged = Run();
+    for (const auto& [ordinal, document] : salvaged.output.saved()) {
+      ExpectSalvaged(document, documents_[ordinal]);
+    }
+    return salvaged.report.value_or(SalvageReport{}).saved_count;
+  };
+  EXPECT_EQ(saved({0}, true), 0u);
+  EXPECT_EQ(saved({0}, false), 0u);
+  EXPECT_GT(saved({2, 4}, true), 0u);
+  EXPECT_EQ(saved({2, 4}, false), 0u);
+  EXPECT_GT(saved({2, 3}, false), 0u);
 }
 
 TEST_F(ArchiveSalvageTest, NamesTheBytesOfDamagedBlocks) {
@@ -290,6 +418,30 @@ TEST_F(ArchiveSalvageTest, NamesTheBytesOfDamagedBlocks) {
   }
 }
 
+// Without the block index, blocks past a hole are found by their checksums,
+// however many are missing.
+TEST_F(ArchiveSalvageTest, FindsBlocksPastAHoleOfAnySize) {
+  for (const std::string codec : {"copy", "zstd"}) {
+    for (const bool has_two : {false, true}) {
+      SCOPED_TRACE(absl::StrCat(codec, has_two));
+      WriteBlocks(codec, 100, 400 * 100);
+      for (size_t i = 10; i < 300; ++i) {
+        if (!has_two || i != 150) {
+          Clear(kFirst, parts_.at(kFirst).blocks[i]);
+        }
+      }
+      Clear(kFirst, Section(kFirst, "block index"));
+      const Salvaged salvaged = Run();
+      QUIRE_ASSERT_OK(salvaged.report);
+      // A document is a block.
+      EXPECT_EQ(salvaged.report->lost_count, has_two ? 289u : 290u);
+      for (const auto& [ordinal, saved] : salvaged.output.saved()) {
+        ExpectSalvaged(saved, documents_[ordinal]);
+      }
+    }
+  }
+}
+
 TEST_F(ArchiveSalvageTest, SaysWhatAMissingSegmentOrDictionaryTakesAlong) {
   Write();
   files_.erase(kFirst);
@@ -315,6 +467,19 @@ TEST_F(ArchiveSalvageTest, SaysWhatAMissingSegmentOrDictionaryTakesAlong) {
   EXPECT_GT(salvaged.report->saved_count, 0u);
   EXPECT_GT(salvaged.report->lost_count, 0u);
   EXPECT_EQ(salvaged.report->saved_count + salvaged.report->lost_count, 40u);
+}
+
+TEST_F(ArchiveSalvageTest, CountsSegmentsThatAreLeftOut) {
+  Write();
+  files_.erase("MANIFEST");
+  Clear(kFirst, parts_.at(kFirst).footer);
+  // Of another archive.
+  files_["segment-00000009"] = files_.at("segment-00000001");
+  const Salvaged salvaged = Run();
+  QUIRE_ASSERT_OK(salvaged.report);
+  EXPECT_THAT(salvaged.output.saved(), SizeIs(10));
+  EXPECT_EQ(salvaged.report->left_out_segment_count, 2u);
+  EXPECT_EQ(salvaged.report->lost_count, 0u);
 }
 
 TEST_F(ArchiveSalvageTest, RefusesADirectoryOfNothing) {

@@ -11,6 +11,7 @@
 #include "server/archive/archive.h"
 #include "server/archive/archive_verifier.h"
 #include "server/archive/testing/archive_testing.h"
+#include "server/archive/testing/damaged_archive.h"
 
 namespace quire {
 namespace {
@@ -78,6 +79,15 @@ class ArchiveVaryingBlocksTest : public ::testing::Test {
   }
 
   // Flips a bit of the segment at `offset`.
+  void SpoilSpans(const std::string& file) const {
+    const TestSegmentParts parts = PartsOf(path_).at(file);
+    for (const TestPart& section : parts.sections) {
+      if (section.name == "block spans") {
+        Spoil("/" + file, section.offset);
+      }
+    }
+  }
+
   void Spoil(const std::string& segment, uint64_t offset) const {
     std::string bytes = ReadTestFile(path_ + segment);
     bytes[offset] ^= 4;
@@ -150,12 +160,11 @@ TEST_F(ArchiveVaryingBlocksTest, VerifyNamesTheDocumentsOfADamagedBlock) {
 
 // Only the section records the size of each block's text.
 TEST_F(ArchiveVaryingBlocksTest, VerifySaysThatAllIsLostWithTheSizes) {
-  const uint64_t size = ReadTestFile(path_ + "/segment-00000001").size();
-  Spoil("/segment-00000001", size - 20);
+  SpoilSpans("segment-00000001");
   const std::vector<ArchiveDamage> damages = Verify();
   ASSERT_THAT(damages, SizeIs(1));
   EXPECT_THAT(std::string(damages[0].status.message()),
-              HasSubstr("segment-00000001: footer checksum is"));
+              HasSubstr("segment-00000001: block spans checksum is"));
   EXPECT_EQ(damages[0].lost, (LogicalRange{{138'500}, 132'000}));
   EXPECT_EQ(damages[0].document_count, 2u);
 }
@@ -163,13 +172,60 @@ TEST_F(ArchiveVaryingBlocksTest, VerifySaysThatAllIsLostWithTheSizes) {
 // Without the sizes, a damaged frame has no known offset in the text either.
 TEST_F(ArchiveVaryingBlocksTest, VerifyFindsDamagedFramesWithoutTheSizes) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
+  SpoilSpans("segment-00000001");
   Spoil("/segment-00000001", archive->BlockExtent({1, 1}).offset.value + 5);
-  const uint64_t size = ReadTestFile(path_ + "/segment-00000001").size();
-  Spoil("/segment-00000001", size - 20);
   const std::vector<ArchiveDamage> damages = Verify();
   ASSERT_THAT(damages, SizeIs(2));
   EXPECT_EQ(damages[1].block, (BlockAddress{1, 1}));
   EXPECT_EQ(damages[1].lost.size_bytes, 0u);
+}
+
+// The manifest proves the sizes if only the section table is lost.
+TEST_F(ArchiveVaryingBlocksTest, VerifyKnowsTheSizesWithoutTheTable) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
+  Spoil("/segment-00000001", archive->BlockExtent({1, 1}).offset.value + 5);
+  Spoil("/segment-00000001",
+        ReadTestFile(path_ + "/segment-00000001").size() - 20);
+  const std::vector<ArchiveDamage> damages = Verify();
+  ASSERT_THAT(damages, SizeIs(2));
+  EXPECT_THAT(std::string(damages[0].status.message()),
+              HasSubstr("segment-00000001: footer checksum is"));
+  EXPECT_EQ(damages[0].lost.size_bytes, 0u);
+  EXPECT_EQ(damages[1].lost, (LogicalRange{{138'500 + 70'000}, 3}));
+}
+
+// The short block of two spans can be the first.
+TEST(ArchiveShortBlockTest, VerifyDecodesEachBlockWithItsSize) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("a");
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto codec,
+                             MakePayloadCodec(SmallBlocks().codec, nullptr,
+                                              CodecUse::kEncodeAndDecode));
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const auto writer, ArchiveWriter::Create(path, SmallBlocks(), nullptr));
+  QUIRE_ASSERT_OK(
+      WriteTestSegment({{.id = "a", .text = HalfBytes(500 + 4 * 4096, 5)}},
+                       {500, 4096}, codec.get(), *writer));
+  QUIRE_ASSERT_OK(writer->Commit());
+  const TestSegmentParts parts = PartsOf(path).at("segment-00000000");
+  const std::string file = path + "/segment-00000000";
+  std::string bytes = ReadTestFile(file);
+  bytes[parts.blocks[1].offset + 30] ^= 1;
+  for (const TestPart& section : parts.sections) {
+    if (section.name == "block spans") {
+      bytes[section.offset] ^= 1;
+    }
+  }
+  WriteTestFile(file, bytes);
+  std::vector<ArchiveDamage> damages;
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const VerifyReport report,
+      VerifyArchive(path, {}, [&](const ArchiveDamage& damage) {
+        damages.push_back(damage);
+      }));
+  EXPECT_EQ(report.good_block_count, 4u);
+  ASSERT_THAT(damages, SizeIs(2));
+  EXPECT_EQ(damages[1].lost, (LogicalRange{{500}, 4096}));
 }
 
 TEST(ArchiveWriterVaryingBlocksTest, KeepsWhatTheBuildFound) {

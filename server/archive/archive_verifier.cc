@@ -128,10 +128,13 @@ class Verifier {
   void VerifyText(const SegmentReader& segment);
   // Reads the blocks of a segment with unusable indexes, from its start. `file`
   // is null if it cannot be opened.
-  void SalvageSegment(uint32_t segment_index, const ReadableFile* file,
+  void SalvageSegment(uint32_t segment_index, const SegmentFile* file,
                       const absl::Status& why);
   // Moves `position` past the block's frame if its size can be determined.
+  // `text_size_bytes` is the size of the block's text; unset if it is unknown,
+  // and the block is then not decoded.
   absl::Status SalvageBlock(const ReadableFile& opened, BlockAddress block,
+                            std::optional<uint32_t> text_size_bytes,
                             uint64_t& position) const;
 
   void Report(const ArchiveDamage& damage) {
@@ -157,8 +160,6 @@ class Verifier {
   uint64_t AddLostPart(const SegmentReader& segment, uint64_t offset,
                        uint64_t size_bytes, uint64_t first_document,
                        ArchiveDamage& damage) const;
-  // Returns the size of a block's text.
-  uint32_t BlockTextSizeBytes(BlockAddress block) const;
 
   const ArchiveDirectory directory_;
   ArchiveFiles files_;
@@ -307,7 +308,7 @@ void Verifier::VerifySegment(uint32_t segment_index, BlockRange range) {
     }
     VerifyBlocks(segment_index, *segment, range);
   } else {
-    SalvageSegment(segment_index, &file->file, segment.status());
+    SalvageSegment(segment_index, &*file, segment.status());
   }
 }
 
@@ -452,7 +453,7 @@ void Verifier::VerifyText(const SegmentReader& segment) {
   }
 }
 
-void Verifier::SalvageSegment(uint32_t segment_index, const ReadableFile* file,
+void Verifier::SalvageSegment(uint32_t segment_index, const SegmentFile* file,
                               const absl::Status& why) {
   const ManifestSegment& expected = directory_.manifest.segments[segment_index];
   ArchiveDamage damage;
@@ -466,11 +467,11 @@ void Verifier::SalvageSegment(uint32_t segment_index, const ReadableFile* file,
     AddProgress(expected.block_count);
     return;
   }
-  // Without the indexes the text of a block is known only if blocks have equal
-  // sizes and the text is stored in order.
-  const bool has_equal_blocks =
-      expected.HasEqualBlocks(directory_.manifest.block_size_bytes);
-  const bool has_place = !expected.has_layout() && has_equal_blocks;
+  // The place of a block's text is known only if the sizes of all blocks are,
+  // and the text is stored in order.
+  const auto blocks = SegmentReader::RecoverBlockSpans(
+      *file, directory_.manifest, expected, codec_.get());
+  const bool has_place = !expected.has_layout() && blocks.ok();
   damage.effect = kSegmentEffect;
   if (!has_place) {
     damage.lost = {{segment_start_}, expected.size_bytes};
@@ -482,11 +483,13 @@ void Verifier::SalvageSegment(uint32_t segment_index, const ReadableFile* file,
     const BlockAddress block = {segment_index, i};
     const uint64_t before = position;
     damage = {};
-    damage.status = SalvageBlock(*file, block, position);
+    const auto text_size_bytes =
+        blocks.ok() ? std::optional(blocks->SizeOf(i)) : std::nullopt;
+    damage.status = SalvageBlock(file->file, block, text_size_bytes, position);
     AddProgress(1);
     if (damage.status.ok()) {
-      if (has_equal_blocks) {
-        AddGood(BlockTextSizeBytes(block));
+      if (text_size_bytes.has_value()) {
+        AddGood(*text_size_bytes);
       }
       continue;
     }
@@ -494,9 +497,7 @@ void Verifier::SalvageSegment(uint32_t segment_index, const ReadableFile* file,
     if (has_place) {
       damage.document_count = expected.document_count;
       damage.is_document_count_exact = false;
-      damage.lost = {
-          {segment_start_ + i * directory_.manifest.block_size_bytes},
-          BlockTextSizeBytes(block)};
+      damage.lost = {{segment_start_ + blocks->StartOf(i)}, *text_size_bytes};
     }
     uint64_t lost_block_count = 1;
     if (position == before) {
@@ -521,6 +522,7 @@ void Verifier::SalvageSegment(uint32_t segment_index, const ReadableFile* file,
 
 absl::Status Verifier::SalvageBlock(const ReadableFile& opened,
                                     BlockAddress block,
+                                    std::optional<uint32_t> text_size_bytes,
                                     uint64_t& position) const {
   const ManifestSegment& expected =
       directory_.manifest.segments[block.segment_index];
@@ -531,7 +533,8 @@ absl::Status Verifier::SalvageBlock(const ReadableFile& opened,
   QUIRE_RETURN_IF_ERROR(ReadExactly(fd, position, word_bytes, file));
   const auto word = ParseFrameWord(LoadLittleEndian<uint32_t>(word_bytes));
   QUIRE_RETURN_IF_ERROR(InFile(file, word.status()));
-  std::vector<uint8_t> raw(BlockTextSizeBytes(block));
+  std::vector<uint8_t> raw(
+      text_size_bytes.value_or(directory_.manifest.block_size_bytes_max));
   const uint64_t frame_size_bytes =
       uint64_t{word->payload_size_bytes} + kFrameOverheadSizeBytes;
   if (word->payload_size_bytes > raw.size() ||
@@ -544,8 +547,7 @@ absl::Status Verifier::SalvageBlock(const ReadableFile& opened,
   position += frame_size_bytes;
   QUIRE_RETURN_IF_ERROR(InFile(
       file, CheckFrame({expected.number, block.block_index}, frame).status()));
-  if (codec_ == nullptr ||
-      !expected.HasEqualBlocks(directory_.manifest.block_size_bytes)) {
+  if (codec_ == nullptr || !text_size_bytes.has_value()) {
     return absl::OkStatus();
   }
   const auto scratch = codec_->NewScratch();
@@ -598,17 +600,6 @@ uint64_t Verifier::AddLostPart(const SegmentReader& segment, uint64_t offset,
     }
   }
   return i;
-}
-
-uint32_t Verifier::BlockTextSizeBytes(BlockAddress block) const {
-  const Manifest& manifest = directory_.manifest;
-  const ManifestSegment& segment = manifest.segments[block.segment_index];
-  if (!segment.HasEqualBlocks(manifest.block_size_bytes)) {
-    return manifest.block_size_bytes_max;
-  }
-  const uint64_t start = block.block_index * manifest.block_size_bytes;
-  return static_cast<uint32_t>(std::min<uint64_t>(
-      segment.stored_text_size_bytes - start, manifest.block_size_bytes));
 }
 
 }  // namespace

@@ -32,6 +32,16 @@ void AddFound(const FoundMembers& added, std::vector<FoundMembers>& all) {
   }
 }
 
+bool HasGoodFrames(const SegmentReader& segment) {
+  std::vector<uint8_t> frame;
+  for (uint64_t i = 0; i < segment.block_count(); ++i) {
+    if (!segment.ReadFrame(i, frame).ok()) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string DefaultWriter() {
@@ -330,8 +340,18 @@ absl::StatusOr<uint32_t> ArchiveWriter::JoinSegments(
   const std::vector<ManifestSegment> joined(
       manifest_.segments.begin() + static_cast<ptrdiff_t>(first),
       manifest_.segments.end());
-  absl::StatusOr<ManifestSegment> segment = Join(joined, codec, cancel);
+  MemberCount members = members_;
+  bool is_new_damaged = false;
+  absl::StatusOr<ManifestSegment> segment =
+      Join(joined, codec, cancel, members, is_new_damaged);
+  if (absl::IsDataLoss(segment.status()) && !is_new_damaged) {
+    // The new segments are whole, and all others stay as they are.
+    QUIRE_RETURN_IF_ERROR(Keep(
+        change_->RemoveNew(SegmentFileName(manifest_.next_segment_number))));
+    return segment.status();
+  }
   QUIRE_RETURN_IF_ERROR(Keep(segment.status()));
+  members_ = std::move(members);
   for (const ManifestSegment& old : joined) {
     if (old.number >= change_->manifest().next_segment_number) {
       QUIRE_RETURN_IF_ERROR(
@@ -346,20 +366,27 @@ absl::StatusOr<uint32_t> ArchiveWriter::JoinSegments(
 
 absl::StatusOr<ManifestSegment> ArchiveWriter::Join(
     std::span<const ManifestSegment> joined, const PayloadCodec& codec,
-    const std::atomic<bool>* cancel) {
+    const std::atomic<bool>* cancel, MemberCount& members,
+    bool& is_new_damaged) {
   QUIRE_ASSIGN_OR_RETURN(const uint32_t number, NextNumber());
   QUIRE_ASSIGN_OR_RETURN(SegmentWriter writer,
                          SegmentWriter::Create(directory_fd(), directory_name(),
                                                HeaderOf(number)));
   SegmentMerger merger(
       writer, codec, manifest_.block_size_bytes,
-      manifest_.codec.id == CodecId::kAuto ? &members_ : nullptr, cancel);
+      manifest_.codec.id == CodecId::kAuto ? &members : nullptr, cancel);
   for (const ManifestSegment& segment : joined) {
+    const bool is_new =
+        segment.number >= change_->manifest().next_segment_number;
     QUIRE_ASSIGN_OR_RETURN(const SegmentFile file, OpenSegmentFile(segment));
-    QUIRE_ASSIGN_OR_RETURN(
-        const SegmentReader reader,
-        SegmentReader::Open(file, manifest_, segment, cancel));
-    QUIRE_RETURN_IF_ERROR(merger.Add(reader));
+    const auto reader = SegmentReader::Open(file, manifest_, segment, cancel);
+    const absl::Status added =
+        reader.ok() ? merger.Add(*reader) : reader.status();
+    if (absl::IsDataLoss(added)) {
+      // Also the last block before can be damaged, or its count in MANIFEST.
+      is_new_damaged = is_new && !(reader.ok() && HasGoodFrames(*reader));
+    }
+    QUIRE_RETURN_IF_ERROR(added);
   }
   QUIRE_RETURN_IF_ERROR(merger.Finish());
   QUIRE_ASSIGN_OR_RETURN(ManifestSegment segment, writer.Finish());
@@ -422,9 +449,9 @@ absl::Status ArchiveWriter::Uncount(const ManifestSegment& segment,
     QUIRE_ASSIGN_OR_RETURN(const Payload payload,
                            ParseFrame(frame, size_bytes));
     if (manifest_.codec.id == CodecId::kAuto) {
-      members_.Remove(
+      QUIRE_RETURN_IF_ERROR(members_.Remove(
           MemberOf(payload, manifest_.codec.partition_size_bytes != 0),
-          size_bytes, payload.bytes.size());
+          size_bytes, payload.bytes.size()));
     }
     if (payload.has_recipe) {
       inflated.Add(payload.bytes);

@@ -167,7 +167,8 @@ class ArchiveWriter {
   // Returns the number of segments that were joined, 0 if none. `codec` encodes
   // and decodes the archive's blocks; `cancel` may be null.
   // REQUIRES: an appending writer.
-  // Errors: DataLoss  a block of the archive is damaged; Cancelled.
+  // Errors: DataLoss  an old segment is damaged: none is joined, and Commit()
+  //                   may still be called. Cancelled and others of files.
   absl::StatusOr<uint32_t> JoinSegments(const PayloadCodec& codec,
                                         uint64_t size_bytes_max,
                                         const std::atomic<bool>* cancel);
@@ -226,9 +227,13 @@ class ArchiveWriter {
                        const std::atomic<bool>* cancel);
   // Errors: FailedPrecondition  replaced documents are missing.
   absl::Status CheckReplaced() const;
+  // Counts the blocks in `members`. Sets `is_new_damaged` if it fails with
+  // DataLoss and a segment of this writer is damaged.
   absl::StatusOr<ManifestSegment> Join(std::span<const ManifestSegment> joined,
                                        const PayloadCodec& codec,
-                                       const std::atomic<bool>* cancel);
+                                       const std::atomic<bool>* cancel,
+                                       MemberCount& members,
+                                       bool& is_new_damaged);
   // Stores the first failure, after which no call may publish an archive.
   absl::Status Keep(const absl::Status& status);
 

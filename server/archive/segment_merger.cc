@@ -124,9 +124,9 @@ absl::StatusOr<bool> SegmentMerger::JoinPending(const Block& next) {
   if (members_ != nullptr) {
     const Block* const pending = &*pending_;
     for (const Block* const block : {pending, &next}) {
-      members_->Remove(
+      QUIRE_RETURN_IF_ERROR(members_->Remove(
           MemberOf(block->payload, codec_.partition_size_bytes() != 0),
-          block->size_bytes, block->payload.bytes.size());
+          block->size_bytes, block->payload.bytes.size()));
     }
     members_->Add(MemberOf(joined.payload, codec_.partition_size_bytes() != 0),
                   joined.size_bytes, joined.payload.bytes.size());

@@ -56,7 +56,8 @@ class SegmentMerger {
                 const std::atomic<bool>* cancel);
 
   // REQUIRES: a segment without a layout, of the archive's codec.
-  // Errors: DataLoss  a block is damaged; Cancelled; as SegmentWriter.
+  // Errors: DataLoss  a block is damaged, or `members` lacks it; Cancelled; as
+  //   SegmentWriter.
   absl::Status Add(const SegmentReader& segment);
 
   // Call once, after the last segment.

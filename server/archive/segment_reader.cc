@@ -10,12 +10,12 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/checksum.h"
-#include "codecs/base/endian.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/varint.h"
 #include "server/archive/format/block_frame.h"
 #include "server/archive/format/column.h"
 #include "server/archive/format/section_compression.h"
+#include "server/archive/index/frame_search.h"
 #include "server/archive/index/id_index.h"
 #include "server/archive/index/slice_counter.h"
 
@@ -126,27 +126,86 @@ CompressionMethod GuessMethod(ByteView stored, uint64_t size_bytes) {
              : CompressionMethod::kXz;
 }
 
-// Returns the blocks of a segment whose spans are lost, if all blocks except
-// the last must have `block_size_bytes`.
-std::optional<BlockSpans> EqualBlocks(const ManifestSegment& expected,
-                                      uint32_t block_size_bytes) {
-  if (!expected.HasEqualBlocks(block_size_bytes)) {
-    return std::nullopt;
+// Decides which methods and checksums of sections the manifest's checksum of
+// table and trailer proves: those of `footer`, which are those of the sections
+// themselves, or those `stated` in the table. Each can be damaged alone. Sets
+// them in `footer`; returns false, and leaves it as it is, if none is proved.
+bool ProveTable(const std::vector<SectionEntry>& stated,
+                const ManifestSegment& expected, SegmentFooter& footer) {
+  constexpr size_t kChoicesMax = 12;
+  const std::vector<SectionEntry> found = footer.sections;
+
+  struct Choice {
+    size_t index;
+    bool is_method;
+  };
+
+  std::vector<Choice> choices;
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (found[i].checksum != stated[i].checksum) {
+      choices.push_back({i, false});
+    }
+    if (found[i].method != stated[i].method) {
+      choices.push_back({i, true});
+    }
   }
-  std::vector<BlockSpan> spans;
-  const uint64_t full_count =
-      expected.stored_text_size_bytes / block_size_bytes;
-  if (full_count > 0) {
-    spans.push_back({full_count, block_size_bytes});
+  // A table that is wholly damaged has no right entry.
+  const size_t count = choices.size() <= kChoicesMax ? choices.size() : 0;
+  for (uint32_t taken = 0; taken < uint32_t{1} << count; ++taken) {
+    footer.sections = found;
+    for (size_t i = 0; i < count; ++i) {
+      if ((taken >> i & 1) != 0) {
+        SectionEntry& entry = footer.sections[choices[i].index];
+        const SectionEntry& from = stated[choices[i].index];
+        if (choices[i].is_method) {
+          entry.method = from.method;
+        } else {
+          entry.checksum = from.checksum;
+        }
+      }
+    }
+    EncodeSegmentFooter(footer, expected.number);
+    if (footer.checksum == expected.footer_checksum) {
+      return true;
+    }
   }
-  if (expected.stored_text_size_bytes % block_size_bytes != 0) {
-    spans.push_back({1, expected.stored_text_size_bytes % block_size_bytes});
-  }
-  return BlockSpans(spans);
+  footer.sections = found;
+  return false;
 }
 
-// Returns the number of spans of a section, which does not state it. Any number
-// if they do not describe the segment.
+// False for sections that only find blocks or verify text.
+bool IsAboutDocuments(uint32_t type) {
+  return type != static_cast<uint32_t>(SectionType::kBlockSizes) &&
+         type != static_cast<uint32_t>(SectionType::kTextChecksums);
+}
+
+// Returns the sizes that the blocks of a segment can have whose spans are lost.
+// A single span is certain; more are a guess that the blocks must prove.
+std::vector<BlockSpans> PossibleBlocks(const ManifestSegment& expected,
+                                       const Manifest& manifest) {
+  const uint64_t count = expected.block_count;
+  const uint64_t text_size_bytes = expected.stored_text_size_bytes;
+  const uint64_t full_size_bytes = manifest.block_size_bytes;
+  std::vector<BlockSpans> possible;
+  if (expected.span_count <= 1 && text_size_bytes % count == 0 &&
+      text_size_bytes / count <= manifest.block_size_bytes_max) {
+    possible.emplace_back(
+        std::vector<BlockSpan>{{count, text_size_bytes / count}});
+  }
+  const uint64_t rest_size_bytes = text_size_bytes % full_size_bytes;
+  if (expected.span_count != 1 && rest_size_bytes != 0 && count > 1 &&
+      count - 1 == text_size_bytes / full_size_bytes) {
+    const BlockSpan full = {count - 1, full_size_bytes};
+    const BlockSpan rest = {1, rest_size_bytes};
+    possible.emplace_back(std::vector<BlockSpan>{full, rest});
+    // Joined and inflated text can begin with a short block.
+    possible.emplace_back(std::vector<BlockSpan>{rest, full});
+  }
+  return possible;
+}
+
+// Returns the number of spans of a section, which does not state it; 0 if they
+// do not describe the segment.
 uint64_t CountSpans(ByteView section, const ManifestSegment& segment) {
   // Two columns of equal length: their widths and their size give the length.
   if (section.size() < 2) {
@@ -167,115 +226,6 @@ uint64_t CountSpans(ByteView section, const ManifestSegment& segment) {
   }
   return 0;
 }
-
-// Searches a damaged segment for its frames, whose checksums name the block.
-class FrameSearch {
- public:
-  FrameSearch(int fd, uint32_t segment_number, uint64_t blocks_end,
-              const BlockSpans& blocks)
-      : fd_(fd),
-        segment_number_(segment_number),
-        blocks_end_(blocks_end),
-        blocks_(blocks) {}
-
-  // Returns the start of each frame, and the end of the last. Frames that are
-  // not found share the bytes between their neighbours.
-  EliasFano Run() {
-    const uint64_t count = blocks_.block_count();
-    EliasFano::Builder frames(count + 1, blocks_end_);
-    uint64_t position = kSegmentHeaderSizeBytes;
-    for (uint64_t i = 0; i < count;) {
-      const uint64_t size_bytes = FrameSizeAt(i, position);
-      if (size_bytes > 0) {
-        frames.Add(position);
-        position += size_bytes;
-        ++i;
-        continue;
-      }
-      const Found next = FindNext(i, position);
-      for (uint64_t lost = i; lost < next.block_index; ++lost) {
-        frames.Add(position + (lost - i));
-      }
-      i = next.block_index;
-      position = next.offset;
-    }
-    frames.Add(blocks_end_);
-    return std::move(frames).Build();
-  }
-
- private:
-  struct Found {
-    uint64_t block_index = 0;
-    uint64_t offset = 0;
-  };
-
-  static constexpr uint64_t kFrameSizeBytesMin = kFrameOverheadSizeBytes + 1;
-  // Blocks that may be lost together before one that is found.
-  static constexpr uint64_t kLostMax = 64;
-  static constexpr size_t kWindowSizeBytes = size_t{4} << 20;
-
-  // Valid until the next call. REQUIRES: the bytes are before the sections.
-  ByteView BytesAt(uint64_t offset, size_t size_bytes) {
-    if (offset < window_start_ ||
-        offset + size_bytes > window_start_ + window_.size()) {
-      window_.resize(
-          std::min<uint64_t>(kWindowSizeBytes, blocks_end_ - offset));
-      window_start_ = offset;
-      ReadOrZero(fd_, offset, window_);
-    }
-    return ByteView(window_).subspan(offset - window_start_, size_bytes);
-  }
-
-  // Returns the size of the undamaged frame of a block at `offset`; 0 if there
-  // is none.
-  uint64_t FrameSizeAt(uint64_t block_index, uint64_t offset) {
-    if (blocks_end_ - offset < kFrameSizeBytesMin) {
-      return 0;
-    }
-    const auto word = ParseFrameWord(LoadLittleEndian<uint32_t>(
-        BytesAt(offset, kFrameWordSizeBytes).data()));
-    if (!word.ok() || word->payload_size_bytes > blocks_.SizeOf(block_index)) {
-      return 0;
-    }
-    const size_t size_bytes =
-        word->payload_size_bytes + kFrameOverheadSizeBytes;
-    // The frames after it must fit, too.
-    if (size_bytes > blocks_end_ - offset ||
-        (blocks_end_ - offset - size_bytes) / kFrameSizeBytesMin <
-            blocks_.block_count() - block_index - 1) {
-      return 0;
-    }
-    return CheckFrame({segment_number_, block_index},
-                      BytesAt(offset, size_bytes))
-                   .ok()
-               ? size_bytes
-               : 0;
-  }
-
-  // Returns the first undamaged frame past block `lost` at `offset`; the end of
-  // all blocks if none is found.
-  Found FindNext(uint64_t lost, uint64_t offset) {
-    const uint64_t count = blocks_.block_count();
-    for (uint64_t at = offset + kFrameSizeBytesMin; at < blocks_end_; ++at) {
-      const uint64_t last =
-          std::min({count - 1, lost + kLostMax,
-                    lost + (at - offset) / kFrameSizeBytesMin});
-      for (uint64_t i = lost + 1; i <= last; ++i) {
-        if (FrameSizeAt(i, at) > 0) {
-          return {.block_index = i, .offset = at};
-        }
-      }
-    }
-    return {.block_index = count, .offset = blocks_end_};
-  }
-
-  const int fd_;
-  const uint32_t segment_number_;
-  const uint64_t blocks_end_;
-  const BlockSpans& blocks_;
-  std::vector<uint8_t> window_;
-  uint64_t window_start_ = 0;
-};
 
 }  // namespace
 
@@ -322,60 +272,16 @@ absl::StatusOr<SegmentReader> SegmentReader::Open(
 
 absl::StatusOr<SegmentReader> SegmentReader::OpenDamaged(
     const SegmentFile& file, const Manifest& manifest,
-    const ManifestSegment& expected, std::vector<absl::Status>& damages) {
+    const ManifestSegment& expected, const PayloadCodec* codec,
+    std::vector<absl::Status>& damages) {
   SegmentReader segment;
-  segment.file_ = file.file.path;
-  segment.fd_ = file.file.fd.get();
-  const auto note = [&](const absl::Status& status) {
-    if (!status.ok()) {
-      damages.push_back(InFile(segment.file_, status));
-    }
-    return status.ok();
-  };
-  if (const absl::Status size =
-          CheckFileSize(file.file, expected.file_size_bytes);
-      !size.ok()) {
-    damages.push_back(size);
-  }
-  if (!note(segment.ReadHeader(manifest, expected))) {
-    // The seed of the checksums of blocks.
-    segment.header_.number = expected.number;
-  }
-  absl::Status footer = absl::DataLossError("it has no trailer");
-  if (expected.file_size_bytes >= kSegmentHeaderSizeBytes + kTrailerSizeBytes) {
-    footer = segment.ReadFooter(expected.file_size_bytes);
-  }
-  if (footer.ok()) {
-    footer = CompareWithManifest(segment.footer_, expected);
-  }
-  if (!note(footer)) {
-    std::vector<absl::Status> unproved;
-    QUIRE_RETURN_IF_ERROR(InFile(
-        segment.file_,
-        segment.RecoverFooter(expected, file.file.size_bytes(), unproved)));
-    for (const absl::Status& status : unproved) {
-      note(status);
-    }
-  }
-  const absl::Status spans =
-      segment.ReadBlockSpans(manifest, expected, nullptr);
-  if (!note(spans)) {
-    auto blocks = EqualBlocks(expected, manifest.block_size_bytes);
-    if (!blocks.has_value()) {
-      return InFile(segment.file_, spans);
-    }
-    segment.blocks_ = *std::move(blocks);
-  }
-  if (!note(segment.ReadBlockSizes(nullptr))) {
-    segment.frames_ = FrameSearch(segment.fd_, expected.number,
-                                  segment.footer_.blocks_end, segment.blocks_)
-                          .Run();
-  }
+  QUIRE_RETURN_IF_ERROR(
+      segment.RecoverBlocks(file, manifest, expected, codec, damages));
   std::vector<absl::Status> index_damages;
   QUIRE_RETURN_IF_ERROR(InFile(
       segment.file_, segment.ReadDocumentIndex(nullptr, &index_damages)));
   for (const absl::Status& status : index_damages) {
-    note(status);
+    damages.push_back(InFile(segment.file_, status));
   }
   if (expected.has_layout() !=
       (segment.footer_.Find(SectionType::kLayout) != nullptr)) {
@@ -384,6 +290,114 @@ absl::StatusOr<SegmentReader> SegmentReader::OpenDamaged(
   QUIRE_RETURN_IF_ERROR(
       InFile(segment.file_, segment.ReadLayout(expected, nullptr)));
   return segment;
+}
+
+absl::StatusOr<BlockSpans> SegmentReader::RecoverBlockSpans(
+    const SegmentFile& file, const Manifest& manifest,
+    const ManifestSegment& expected, const PayloadCodec* codec) {
+  SegmentReader segment;
+  std::vector<absl::Status> damages;
+  QUIRE_RETURN_IF_ERROR(
+      segment.RecoverBlocks(file, manifest, expected, codec, damages));
+  return std::move(segment.blocks_);
+}
+
+absl::Status SegmentReader::RecoverBlocks(const SegmentFile& file,
+                                          const Manifest& manifest,
+                                          const ManifestSegment& expected,
+                                          const PayloadCodec* codec,
+                                          std::vector<absl::Status>& damages) {
+  file_ = file.file.path;
+  fd_ = file.file.fd.get();
+  const auto note = [&](const absl::Status& status) {
+    if (!status.ok()) {
+      damages.push_back(InFile(file_, status));
+    }
+    return status.ok();
+  };
+  if (const absl::Status size =
+          CheckFileSize(file.file, expected.file_size_bytes);
+      !size.ok()) {
+    damages.push_back(size);
+  }
+  if (!note(ReadHeader(manifest, expected))) {
+    // The seed of the checksums of blocks.
+    header_.number = expected.number;
+  }
+  absl::Status footer = absl::DataLossError("it has no trailer");
+  if (expected.file_size_bytes >= kSegmentHeaderSizeBytes + kTrailerSizeBytes) {
+    footer = ReadFooter(expected.file_size_bytes);
+  }
+  if (footer.ok()) {
+    footer = CompareWithManifest(footer_, expected);
+  }
+  if (!note(footer)) {
+    std::vector<absl::Status> unproved;
+    QUIRE_RETURN_IF_ERROR(InFile(
+        file_, RecoverFooter(expected, file.file.size_bytes(), unproved)));
+    for (const absl::Status& status : unproved) {
+      note(status);
+    }
+  }
+  const absl::Status spans = ReadBlockSpans(manifest, expected, nullptr);
+  if (note(spans)) {
+    note(RecoverFrames());
+    return absl::OkStatus();
+  }
+  for (BlockSpans& possible : PossibleBlocks(expected, manifest)) {
+    blocks_ = std::move(possible);
+    const absl::Status frames = RecoverFrames();
+    if (expected.span_count == 1 ||
+        BlocksProveSizes(expected, manifest.block_size_bytes, codec)) {
+      note(frames);
+      return absl::OkStatus();
+    }
+  }
+  return InFile(file_, spans);
+}
+
+absl::Status SegmentReader::RecoverFrames() {
+  absl::Status status = ReadBlockSizes(nullptr);
+  if (!status.ok()) {
+    const auto read = [this](uint64_t offset, MutableByteView out) {
+      ReadOrZero(fd_, offset, out);
+    };
+    frames_ =
+        FrameSearch(read, header_.number, footer_.blocks_end, blocks_).Run();
+  }
+  return status;
+}
+
+bool SegmentReader::BlocksProveSizes(const ManifestSegment& expected,
+                                     uint32_t block_size_bytes,
+                                     const PayloadCodec* codec) const {
+  const auto scratch = codec == nullptr ? nullptr : codec->NewScratch();
+  std::vector<uint8_t> frame;
+  std::vector<uint8_t> raw;
+  uint64_t gap_count = 0;
+  bool was_proved = true;
+  for (uint64_t i = 0; i < block_count(); ++i) {
+    const uint32_t size_bytes = BlockSizeBytes(i);
+    bool is_proved = false;
+    if (ReadFrame(i, frame).ok()) {
+      raw.resize(size_bytes);
+      const auto payload = ParseFrame(frame, size_bytes);
+      is_proved = payload.ok() && (payload->is_raw || codec != nullptr);
+      if (!payload.ok() || (is_proved && !payload->is_raw &&
+                            !codec->Decode(*payload, raw, *scratch).ok())) {
+        return false;
+      }
+    }
+    gap_count += was_proved && !is_proved ? 1 : 0;
+    was_proved = is_proved;
+    // Two spans are known by the short block. Any number of spans allows other
+    // sizes in two gaps, which move the text between them.
+    if (!is_proved && (size_bytes != block_size_bytes ||
+                       (expected.span_count == 0 && gap_count > 1))) {
+      return false;
+    }
+  }
+  return true;
 }
 
 absl::StatusOr<ManifestSegment> SegmentReader::Describe(
@@ -398,7 +412,8 @@ absl::StatusOr<ManifestSegment> SegmentReader::Describe(
                      " bytes long, which is too short for a segment"));
   }
   QUIRE_RETURN_IF_ERROR(
-      InFile(file.path, segment.ReadFooter(file.size_bytes())));
+      InFile(file.path, segment.ReadFooter(file.size_bytes(),
+                                           /*restores_magic=*/true)));
   const SegmentFooter& footer = segment.footer_;
   ManifestSegment found;
   found.number = header.number;
@@ -434,11 +449,11 @@ absl::StatusOr<ManifestSegment> SegmentReader::Describe(
     found.stored_text_size_bytes = *size_bytes;
     found.run_count = *count;
   }
-  // Without spans OpenDamaged() decides whether the blocks can be equal.
-  found.span_count = std::min<uint64_t>(footer.block_count, 2);
+  // 0 if it is unknown: OpenDamaged() then decides by the blocks.
+  found.span_count = footer.block_count == 1 ? 1 : 0;
   if (const SectionEntry* const entry = footer.Find(SectionType::kBlockSpans)) {
     const auto section = segment.ReadSection(*entry, nullptr);
-    if (section.ok()) {
+    if (section.ok() && footer.block_count > 1) {
       found.span_count = CountSpans(AsBytes(*section), found);
     }
   }
@@ -471,7 +486,7 @@ absl::Status SegmentReader::RecoverFooter(const ManifestSegment& expected,
                             kTrailerSizeBytes);
   ReadOrZero(fd_, expected.file_size_bytes - tail.size(), tail);
   FieldReader table{ByteView(tail)};
-  std::vector<absl::Status> unproved;
+  std::vector<SectionEntry> stated;
   uint64_t offset = footer_.blocks_end;
   for (const ManifestSection& section : expected.sections) {
     SectionEntry entry = {.type = section.type,
@@ -479,8 +494,10 @@ absl::Status SegmentReader::RecoverFooter(const ManifestSegment& expected,
                           .stored_size_bytes = section.stored_size_bytes,
                           .size_bytes = section.size_bytes};
     offset += section.stored_size_bytes;
-    table.Skip(kSectionEntrySizeBytes - sizeof(uint64_t));
-    const auto stated_checksum = table.Integer<uint64_t>();
+    table.Skip(sizeof(uint32_t));
+    const auto method = table.Integer<uint32_t>();
+    table.Skip(3 * sizeof(uint64_t));
+    const auto checksum = table.Integer<uint64_t>();
     if (offset > found_size_bytes) {
       damages.push_back(absl::DataLossError(absl::StrCat(
           SectionName(section.type), " is missing: the file is cut")));
@@ -490,22 +507,26 @@ absl::Status SegmentReader::RecoverFooter(const ManifestSegment& expected,
     ReadOrZero(fd_, entry.offset, AsMutableBytes(stored));
     entry.method = GuessMethod(AsBytes(stored), entry.size_bytes);
     entry.checksum = Checksum64(AsBytes(stored));
-    if (stated_checksum != entry.checksum) {
-      unproved.push_back(absl::DataLossError(
-          absl::StrCat(SectionName(section.type),
-                       " has no checksum that proves it: the section or its "
-                       "checksum is damaged; it is used if it is consistent")));
-    }
     footer_.sections.push_back(entry);
+    entry.method = ParseCompressionMethod(method, "").value_or(entry.method);
+    entry.checksum = checksum;
+    stated.push_back(entry);
   }
   // After the five counts and offsets of the trailer.
   table.Skip(5 * sizeof(uint64_t));
   footer_.block_chain = table.Integer<uint64_t>();
-  EncodeSegmentFooter(footer_, expected.number);
-  if (footer_.checksum == expected.footer_checksum) {
+  if (ProveTable(stated, expected, footer_)) {
     return absl::OkStatus();
   }
-  damages.insert(damages.end(), unproved.begin(), unproved.end());
+  for (size_t i = 0; i < stated.size(); ++i) {
+    if (stated[i].checksum != footer_.sections[i].checksum) {
+      unproved_section_count_ += IsAboutDocuments(stated[i].type) ? 1 : 0;
+      damages.push_back(absl::DataLossError(
+          absl::StrCat(SectionName(stated[i].type),
+                       " has no checksum that proves it: the section or its "
+                       "checksum is damaged; it is used if it is consistent")));
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -517,12 +538,16 @@ absl::Status SegmentReader::ReadHeader(const Manifest& manifest,
   return CompareWithManifest(header_, manifest, expected);
 }
 
-absl::Status SegmentReader::ReadFooter(uint64_t file_size_bytes) {
+absl::Status SegmentReader::ReadFooter(uint64_t file_size_bytes,
+                                       bool restores_magic) {
   const size_t tail_size_bytes = static_cast<size_t>(std::min<uint64_t>(
       kFooterSizeBytesMax, file_size_bytes - kSegmentHeaderSizeBytes));
   std::vector<uint8_t> tail(tail_size_bytes);
   QUIRE_RETURN_IF_ERROR(
       ReadExactly(fd_, file_size_bytes - tail_size_bytes, tail, "footer"));
+  if (restores_magic) {
+    RestoreEndMagic(tail);
+  }
   const ByteView bytes = tail;
   QUIRE_ASSIGN_OR_RETURN(const size_t footer_size_bytes,
                          SegmentFooterSizeBytes(bytes.last(kTrailerSizeBytes)));

@@ -43,19 +43,31 @@ class SegmentReader {
   // Opens as much of a damaged segment as can be used, for offline use. Adds
   // the damage to `damages`. Without its header, section table and trailer it
   // uses what `expected` describes; without the offsets of its blocks it
-  // searches for them; without an index of ids or attributes documents have
-  // none. Blocks that are not found fail in ReadFrame(). Errors: as Open(), if
-  // no document can be read: sizes of blocks or documents
-  //   or the layout are unusable.
+  // searches for them; without the sizes of their text it decodes the blocks to
+  // prove a guess; without an index of ids or attributes documents have none.
+  // Blocks that are not found fail in ReadFrame(). `codec` is null if it cannot
+  // be made. Errors: as Open(), if no document can be read: sizes of blocks or
+  //   documents or the layout are unusable.
   static absl::StatusOr<SegmentReader> OpenDamaged(
       const SegmentFile& file, const Manifest& manifest,
-      const ManifestSegment& expected, std::vector<absl::Status>& damages);
+      const ManifestSegment& expected, const PayloadCodec* codec,
+      std::vector<absl::Status>& damages);
+
+  // Returns the sizes of the text of the blocks that OpenDamaged() would use.
+  // Errors: as Open(), if they are unusable.
+  static absl::StatusOr<BlockSpans> RecoverBlockSpans(
+      const SegmentFile& file, const Manifest& manifest,
+      const ManifestSegment& expected, const PayloadCodec* codec);
 
   // Describes a segment whose manifest is lost, from its trailer and sections.
-  // The result fits OpenDamaged(). Errors: DataLoss  the trailer or the layout
-  // is damaged.
+  // The result fits OpenDamaged(); its span_count is 0 if it is unknown.
+  // Errors: DataLoss  the trailer or the layout is damaged.
   static absl::StatusOr<ManifestSegment> Describe(const ReadableFile& file,
                                                   const SegmentHeader& header);
+
+  // Number of sections of OpenDamaged() that are used although no checksum
+  // proves them: ids, times, types and text of documents can be wrong.
+  uint64_t unproved_section_count() const { return unproved_section_count_; }
 
   // Path of the file, for messages.
   const std::string& file() const { return file_; }
@@ -118,13 +130,30 @@ class SegmentReader {
   SegmentReader() = default;
   absl::Status ReadHeader(const Manifest& manifest,
                           const ManifestSegment& expected);
-  absl::Status ReadFooter(uint64_t file_size_bytes);
+  // Tolerates a damaged end magic with `restores_magic`.
+  absl::Status ReadFooter(uint64_t file_size_bytes,
+                          bool restores_magic = false);
   // Makes a footer from `expected`, the sections themselves, and what is left
   // of the section table. The file has `found_size_bytes`. Adds sections that
-  // are missing, or whose contents no checksum proves, to `damages`.
+  // are missing, or whose contents no checksum proves, to `damages`. If the
+  // manifest proves the table, sections that differ from it are damaged.
   absl::Status RecoverFooter(const ManifestSegment& expected,
                              uint64_t found_size_bytes,
                              std::vector<absl::Status>& damages);
+  // The part of OpenDamaged() up to the blocks.
+  absl::Status RecoverBlocks(const SegmentFile& file, const Manifest& manifest,
+                             const ManifestSegment& expected,
+                             const PayloadCodec* codec,
+                             std::vector<absl::Status>& damages);
+  // Sets frames_ from the block index, or by a search if it is damaged; returns
+  // the damage.
+  absl::Status RecoverFrames();
+  // True if undamaged blocks decode to the sizes in blocks_, a block that has
+  // not `block_size_bytes` is among them, and the others can have no other
+  // sizes.
+  bool BlocksProveSizes(const ManifestSegment& expected,
+                        uint32_t block_size_bytes,
+                        const PayloadCodec* codec) const;
   absl::Status ReadBlockSpans(const Manifest& manifest,
                               const ManifestSegment& expected,
                               const std::atomic<bool>* cancel);
@@ -153,6 +182,7 @@ class SegmentReader {
   BlockSpans blocks_;
   DocumentIndex documents_;
   SegmentLayout layout_;
+  uint64_t unproved_section_count_ = 0;
 };
 
 }  // namespace quire

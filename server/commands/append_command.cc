@@ -215,7 +215,8 @@ void AddAppendCommand(CLI::App& app, int& exit_code) {
   subcommand
       ->add_option("--existing", options->existing,
                    "Documents that the archive has: add, as further ones of "
-                   "their ids; skip, leave them out")
+                   "their ids; skip, leave them out (16 bytes of "
+                   "--build-memory for each)")
       ->type_name("MODE")
       ->check(CLI::IsMember({"add", "skip"}))
       ->capture_default_str();

@@ -127,6 +127,7 @@ class RepairCommandTest(unittest.TestCase):
         self.assertEqual(damaged.returncode, 1)
         self.assertRegex(damaged.stdout, rb"lost: document 0: .*: bytes 0 to \d+ of ")
         self.assertIn(b"without MANIFEST, missing segments are unknown", damaged.stdout)
+        self.assertIn(b"can be saved twice", damaged.stdout)
         lost = damaged.stdout.count(b"lost: document ")
         with tarfile.open(self.directory / "saved.tar") as tar:
             members = {member.name: tar.extractfile(member).read() for member in tar}
@@ -143,6 +144,14 @@ class RepairCommandTest(unittest.TestCase):
         self.assertEqual(objects[-1]["summary"]["lost_count"], lost)
         self.assertEqual((self.directory / "again.tar").read_bytes(),
                          (self.directory / "saved.tar").read_bytes())
+
+    def test_salvage_counts_segments_that_are_left_out(self):
+        (self.directory / "x.quire/MANIFEST").unlink()
+        self.flip("x.quire", "segment-00000000", -40)
+        result = self.quired("salvage", "x.quire", "-o", "saved.tar")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"; 0 lost; 1 segment left out, with an unknown number of documents",
+                      result.stdout)
 
     def test_mistakes(self):
         for code, message, arguments in [

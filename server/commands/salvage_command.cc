@@ -33,7 +33,8 @@ file can have; a document whose id is lost is named %document-NUMBER. In a
 directory so is the second document of an id; a tar has all of them. If another
 copy of the archive exists, use quired repair instead.
 
-The exit code is 0 if no document is lost, and 1 otherwise.
+The exit code is 0 if no document is lost, and 1 otherwise; also 1 if a segment is
+left out, or if ids or text were saved that no checksum proves.
 
 Examples:
   quired salvage damaged.quire -o saved.tar > lost.txt
@@ -97,24 +98,46 @@ class SalvagePrinter {
 
   void Summary(const std::string& archive, const SalvageReport& report) {
     if (json_) {
-      Print("summary", Json{{"saved_count", report.saved_count},
-                            {"saved_size_bytes", report.saved_size_bytes},
-                            {"lost_count", report.lost_count},
-                            {"damage_count", report.damage_count},
-                            {"has_manifest", report.has_manifest}});
+      Print("summary",
+            Json{{"saved_count", report.saved_count},
+                 {"saved_size_bytes", report.saved_size_bytes},
+                 {"lost_count", report.lost_count},
+                 {"left_out_segment_count", report.left_out_segment_count},
+                 {"unproved_section_count", report.unproved_section_count},
+                 {"damage_count", report.damage_count},
+                 {"has_manifest", report.has_manifest}});
       return;
     }
     std::cout << PrintableMessage(archive) << ": "
               << FormatCounted(report.saved_count, "document", "documents")
               << " saved, " << FormatByteSize(report.saved_size_bytes) << "; "
-              << FormatCount(report.lost_count) << " lost"
+              << FormatCount(report.lost_count) << " lost" << Further(report)
               << (report.has_manifest
                       ? ""
-                      : "; without MANIFEST, missing segments are unknown")
+                      : "; without MANIFEST, missing segments are unknown, and "
+                        "if an append was interrupted, documents of segments "
+                        "that it joined can be saved twice")
               << "\n";
   }
 
  private:
+  static std::string Further(const SalvageReport& report) {
+    std::string text;
+    if (report.left_out_segment_count > 0) {
+      absl::StrAppend(
+          &text, "; ",
+          FormatCounted(report.left_out_segment_count, "segment", "segments"),
+          " left out, with an unknown number of documents");
+    }
+    if (report.unproved_section_count > 0) {
+      absl::StrAppend(
+          &text, "; names or text can be wrong: ",
+          FormatCounted(report.unproved_section_count, "section", "sections"),
+          " used without a checksum");
+    }
+    return text;
+  }
+
   static void Print(const char* kind, Json value) {
     std::cout << JsonText(Json{{kind, std::move(value)}}) << "\n";
   }
@@ -179,7 +202,10 @@ int RunSalvage(const SalvageCommandOptions& options) {
   if (!options.quiet) {
     printer.Summary(options.archive, *report);
   }
-  return report->lost_count == 0 ? kExitGood : kExitFailed;
+  return report->lost_count == 0 && report->left_out_segment_count == 0 &&
+                 report->unproved_section_count == 0
+             ? kExitGood
+             : kExitFailed;
 }
 
 }  // namespace

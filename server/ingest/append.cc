@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/ingest/append.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -18,21 +19,22 @@ namespace quire {
 namespace {
 
 // Replaces each source by one without the documents that `archive` has. Returns
-// their number.
+// their number, and takes the memory of their list from the options.
 absl::StatusOr<uint64_t> LeaveOutExisting(
-    const Archive& archive, const BuildOptions& options,
+    const Archive& archive, BuildOptions& options,
     std::vector<std::unique_ptr<Source>>& sources) {
   BuildProgress progress;
   progress.phase = BuildPhase::kCompare;
-  ExistingDocumentFinder finder(archive, [&](uint64_t size_bytes) {
-    progress.done_bytes += size_bytes;
-    if (options.on_progress) {
-      options.on_progress(progress);
-    }
-    return options.cancel != nullptr && *options.cancel
-               ? absl::CancelledError("the append was interrupted")
-               : absl::OkStatus();
-  });
+  ExistingDocumentFinder finder(
+      archive, options.build_memory_bytes, [&](uint64_t size_bytes) {
+        progress.done_bytes += size_bytes;
+        if (options.on_progress) {
+          options.on_progress(progress);
+        }
+        return options.cancel != nullptr && *options.cancel
+                   ? absl::CancelledError("the append was interrupted")
+                   : absl::OkStatus();
+      });
   uint64_t existing_count = 0;
   for (std::unique_ptr<Source>& source : sources) {
     QUIRE_ASSIGN_OR_RETURN(ExistingDocuments existing, finder.Find(*source));
@@ -40,6 +42,8 @@ absl::StatusOr<uint64_t> LeaveOutExisting(
     source = std::make_unique<NewDocumentSource>(std::move(source),
                                                  std::move(existing));
   }
+  options.build_memory_bytes -=
+      std::min(options.build_memory_bytes, finder.result_bytes());
   return existing_count;
 }
 

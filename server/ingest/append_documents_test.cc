@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -16,7 +17,9 @@
 #include "server/archive/archive_verifier.h"
 #include "server/archive/files/archive_change.h"
 #include "server/ingest/append.h"
+#include "server/ingest/existing_documents.h"
 #include "server/ingest/sources/archive_source.h"
+#include "server/ingest/sources/archive_text.h"
 #include "server/ingest/testing/ingest_testing.h"
 #include "server/ingest/testing/memory_source.h"
 
@@ -24,6 +27,7 @@ namespace quire {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Files = std::map<std::string, std::string>;
@@ -258,20 +262,31 @@ TEST_F(AppendTest, JoinsNoMoreThanTheSegmentSize) {
             archive->info().size_bytes - 2000);
 }
 
-// Damage in an earlier segment ends an append that would copy it.
+// An append does without joining a damaged segment, which stays as it is.
 TEST_F(AppendTest, DamageIsNotCopied) {
   ASSERT_NO_FATAL_FAILURE(
       Build({{"a", MakeTestText(3000, 1)}}, Options("zstd:1")));
   const std::string file = path_ + "/segment-00000000";
-  std::string bytes = ReadTestFile(file);
+  const std::string good = ReadTestFile(file);
+  std::string bytes = good;
   bytes[60] = static_cast<char>(bytes[60] ^ 1);
   std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
-  const Files before = FilesOf(path_);
-  EXPECT_THAT(Append(InMemory({{"b", MakeTestText(3000, 2)}}),
-                     ExistingMode::kAdd, AppendOptions(), /*merge=*/true),
-              HasCode(absl::StatusCode::kDataLoss));
-  EXPECT_TRUE(FilesOf(path_) == before);
-  QUIRE_EXPECT_OK(Append(InMemory({{"b", MakeTestText(3000, 2)}})));
+  const IdsAndContents more = {{"b", MakeTestText(3000, 2)}};
+  QUIRE_ASSERT_OK_AND_ASSIGN(AppendSummary summary,
+                             Append(InMemory(more), ExistingMode::kAdd,
+                                    AppendOptions(), /*merge=*/true));
+  EXPECT_EQ(summary.build.joined_segment_count, 0u);
+  EXPECT_THAT(summary.build.omissions,
+              ElementsAre(AllOf(HasSubstr("segment-00000000: block 0"),
+                                HasSubstr("quired verify"))));
+  EXPECT_TRUE(ReadTestFile(file) == bytes);
+  std::ofstream(file, std::ios::binary | std::ios::trunc) << good;
+  ASSERT_NO_FATAL_FAILURE(Expect(Joined(documents_, more)));
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      summary, Append(InMemory(more), ExistingMode::kAdd, AppendOptions(),
+                      /*merge=*/true));
+  EXPECT_EQ(summary.build.joined_segment_count, 3u);
+  EXPECT_THAT(summary.build.omissions, ElementsAre());
 }
 
 TEST_F(AppendTest, WithoutDocumentsNothingChanges) {
@@ -280,6 +295,20 @@ TEST_F(AppendTest, WithoutDocumentsNothingChanges) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const AppendSummary summary, Append(InMemory({})));
   EXPECT_EQ(summary.build.appended.segment_count, 0u);
   EXPECT_TRUE(FilesOf(path_) == before);
+}
+
+// No segment has the level.
+TEST_F(AppendTest, KeepsTheLevelOfAnEmptyArchive) {
+  for (const absl::string_view codec : {"zstd:7", "zstd", "rlz:2"}) {
+    SCOPED_TRACE(codec);
+    fs::remove_all(path_);
+    const BuildOptions options = Options(codec);
+    ASSERT_NO_FATAL_FAILURE(Build({}, options));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const AppendSummary summary,
+                               Append(InMemory({{"a", "text"}})));
+    EXPECT_EQ(summary.build.info.codec.level, options.archive.codec.level);
+    ASSERT_NO_FATAL_FAILURE(Expect({{"a", "text"}}));
+  }
 }
 
 TEST_F(AppendTest, SkipsDocumentsThatAreThere) {
@@ -303,6 +332,68 @@ TEST_F(AppendTest, SkipsDocumentsThatAreThere) {
   EXPECT_EQ(summary.document_count, 4u);
   ASSERT_NO_FATAL_FAILURE(Expect(
       Joined(documents_, {changed[3], changed[5], changed[7], changed[9]})));
+}
+
+// Documents that differ in their text only: each is compared with those of
+// equal text, not with all.
+TEST_F(AppendTest, SkipsDocumentsOfOneIdInLinearTime) {
+  IdsAndContents documents;
+  for (size_t i = 0; i < 300; ++i) {
+    // Three of each text.
+    documents.emplace_back("page", MakeTestText(2000, i / 3));
+  }
+  ASSERT_NO_FATAL_FAILURE(Build(documents, Options("zstd:1")));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
+  IdsAndContents input = documents;
+  std::ranges::reverse(input);
+  input[7].second.back() ^= 1;
+  const auto sources = InMemory(input);
+  const auto on_read = [](uint64_t) { return absl::OkStatus(); };
+  ExistingDocumentFinder finder(*archive, uint64_t{1} << 20, on_read);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const ExistingDocuments existing,
+                             finder.Find(*sources[0]));
+  EXPECT_EQ(existing.size(), input.size() - 1);
+  EXPECT_LE(finder.decoded_block_count(), 3 * input.size());
+  EXPECT_GE(finder.result_bytes(), existing.size() * sizeof(existing[0]));
+  ExistingDocumentFinder small(*archive, 1000, on_read);
+  EXPECT_THAT(small.Find(*sources[0]),
+              FailsWith(absl::StatusCode::kResourceExhausted,
+                        HasSubstr("--build-memory")));
+}
+
+TEST_F(AppendTest, ChargesTheListOfExistingDocuments) {
+  IdsAndContents documents;
+  for (size_t i = 0; i < 100; ++i) {
+    documents.emplace_back(absl::StrCat("page-", i), "text");
+  }
+  ASSERT_NO_FATAL_FAILURE(Build(documents, Options("zstd:1")));
+  BuildOptions options = AppendOptions();
+  options.build_memory_bytes = 1000;
+  EXPECT_THAT(Append(InMemory(documents), ExistingMode::kSkip, options),
+              FailsWith(absl::StatusCode::kResourceExhausted,
+                        HasSubstr("--build-memory")));
+  options.build_memory_bytes = 3000;
+  QUIRE_EXPECT_OK(Append(InMemory(documents), ExistingMode::kSkip, options));
+}
+
+// Texts that begin alike for more than a MiB.
+TEST_F(AppendTest, SkipsLargeDocumentsOnlyIfAllOfThemIsThere) {
+  const std::string start = MakeTestText(1'100'000, 1);
+  IdsAndContents documents;
+  for (size_t i = 0; i < 12; ++i) {
+    documents.emplace_back("page", start + std::string(i % 6 == 0, 'x') +
+                                       static_cast<char>('a' + i % 11));
+  }
+  BuildOptions options = Options("zstd:1");
+  options.segment_size_bytes = uint64_t{1} << 30;
+  ASSERT_NO_FATAL_FAILURE(Build(documents, options));
+  IdsAndContents input = documents;
+  input.emplace_back("page", start + "z");
+  input.emplace_back("page", start);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const AppendSummary summary,
+                             Append(InMemory(input), ExistingMode::kSkip));
+  EXPECT_EQ(summary.existing_count, documents.size());
+  EXPECT_EQ(summary.document_count, 2u);
 }
 
 std::string Record(absl::string_view type, int day, absl::string_view text) {
@@ -376,6 +467,61 @@ TEST_F(AppendTest, AnInputMayBeAnArchive) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto plain,
                              OpenSource(directory_ / "plain", {}));
   EXPECT_STREQ(plain->kind(), "directory");
+}
+
+// Small gaps are passed over, large ones are not, and damage in them does not
+// matter.
+TEST_F(AppendTest, SkippedDocumentsOfAnArchiveCostLittle) {
+  IdsAndContents documents;
+  for (size_t i = 0; i < 200; ++i) {
+    documents.emplace_back(absl::StrCat("page-", i),
+                           MakeTestText(i == 50 ? 9'000'000 : 5000, i));
+  }
+  BuildOptions options = Options("zstd:1");
+  options.segment_size_bytes = uint64_t{1} << 30;
+  ASSERT_NO_FATAL_FAILURE(Build(documents, options));
+  const auto read_every_second = [&] {
+    const auto source = OpenSource(path_, {.decode_threads = 2}).value();
+    const auto reader = source->Open().value();
+    for (size_t i = 0; i < documents.size(); ++i) {
+      QUIRE_ASSERT_OK(reader->Next());
+      std::string text(documents[i].second.size(), '\0');
+      size_t size = 0;
+      while (i % 2 == 1 && size < text.size()) {
+        QUIRE_ASSERT_OK_AND_ASSIGN(
+            const size_t got, reader->Read(AsMutableBytes(text).subspan(size)));
+        ASSERT_GT(got, 0u);
+        size += got;
+      }
+      EXPECT_TRUE(size == 0 || text == documents[i].second);
+    }
+  };
+  uint64_t before = ArchiveText::created_count();
+  ASSERT_NO_FATAL_FAILURE(read_every_second());
+  EXPECT_EQ(ArchiveText::created_count() - before, 2u);
+  // The middle of the large document, which is skipped, and of a small one.
+  const std::string file = path_ + "/segment-00000000";
+  std::string bytes = ReadTestFile(file);
+  {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto slices,
+                               archive->Plan({{20 * 5000 + 1500}, 1}));
+    bytes[archive->BlockExtent(slices[0].block).offset.value + 20] ^= 1;
+  }
+  std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
+  before = ArchiveText::created_count();
+  const auto source = OpenSource(path_, {.decode_threads = 2}).value();
+  const auto reader = source->Open().value();
+  for (size_t i = 0; i < 25; ++i) {
+    QUIRE_ASSERT_OK(reader->Next());
+    std::string text(100, '\0');
+    // Documents around the damaged block, which is in the 20th.
+    if (i < 19 || i > 21) {
+      QUIRE_ASSERT_OK(reader->Read(AsMutableBytes(text)));
+      EXPECT_EQ(text, documents[i].second.substr(0, 100));
+    }
+  }
+  EXPECT_EQ(ArchiveText::created_count() - before, 2u);
 }
 
 TEST_F(AppendTest, FailuresLeaveTheArchiveUnchanged) {

@@ -192,10 +192,17 @@ class ArchiveBuild {
       summary_.appended = writer_->appended();
     }
     if (keeps_encoding() && options_.append.merge) {
-      QUIRE_ASSIGN_OR_RETURN(
-          summary_.joined_segment_count,
-          writer_->JoinSegments(*codec_, options_.segment_size_bytes,
-                                options_.cancel));
+      const absl::StatusOr<uint32_t> joined = writer_->JoinSegments(
+          *codec_, options_.segment_size_bytes, options_.cancel);
+      // Commit() fails if this concerns the new segments.
+      if (absl::IsDataLoss(joined.status())) {
+        summary_.omissions.push_back(absl::StrCat(
+            joined.status().message(),
+            "; the documents were added, but segments were not joined: run "
+            "quired verify, and quired repair or salvage"));
+      } else {
+        QUIRE_ASSIGN_OR_RETURN(summary_.joined_segment_count, joined);
+      }
     }
     NoteUnreadInputs();
     summary_.skipped = walk_.skipped();

@@ -120,9 +120,9 @@ absl::Status SegmentRewriter::WriteBlock(BlockAddress block, uint64_t begin,
   QUIRE_RETURN_IF_ERROR(block_.Read(block));
   const Payload& payload = block_.payload();
   if (manifest_.codec.id == CodecId::kAuto) {
-    members_.Remove(
+    QUIRE_RETURN_IF_ERROR(members_.Remove(
         MemberOf(payload, manifest_.codec.partition_size_bytes != 0),
-        size_bytes, payload.bytes.size());
+        size_bytes, payload.bytes.size()));
   }
   if (payload.has_recipe) {
     inflated_before_.Add(payload.bytes);

@@ -23,19 +23,28 @@ uint64_t FrameChecksum(FramePlace place, ByteView word_and_payload) {
 
 }  // namespace
 
-absl::StatusOr<FrameWord> ParseFrameWord(uint32_t word) {
+std::optional<FrameWord> FindFrameWord(uint32_t word) {
   const uint32_t bits = word & ~kPayloadSizeBytesMax;
-  if (bits != 0 && bits != kRawBit && bits != kRecipeBit) {
+  const uint32_t payload_size_bytes = word & kPayloadSizeBytesMax;
+  if ((bits != 0 && bits != kRawBit && bits != kRecipeBit) ||
+      payload_size_bytes == 0) {
+    return std::nullopt;
+  }
+  return FrameWord{.payload_size_bytes = payload_size_bytes,
+                   .is_raw = bits == kRawBit,
+                   .has_recipe = bits == kRecipeBit};
+}
+
+absl::StatusOr<FrameWord> ParseFrameWord(uint32_t word) {
+  if (const auto found = FindFrameWord(word)) {
+    return *found;
+  }
+  if ((word & kPayloadSizeBytesMax) != 0) {
     return absl::DataLossError(
         absl::StrCat("reserved bits of the frame's word are set: ",
                      absl::Hex(word, absl::kZeroPad8)));
   }
-  if ((word & kPayloadSizeBytesMax) == 0) {
-    return absl::DataLossError("the frame has no payload");
-  }
-  return FrameWord{.payload_size_bytes = word & kPayloadSizeBytesMax,
-                   .is_raw = bits == kRawBit,
-                   .has_recipe = bits == kRecipeBit};
+  return absl::DataLossError("the frame has no payload");
 }
 
 uint64_t EncodeFrame(FramePlace place, ByteView raw, const Payload& payload,
@@ -53,6 +62,15 @@ uint64_t EncodeFrame(FramePlace place, ByteView raw, const Payload& payload,
       FrameChecksum(place, ByteView(frame).first(checked_size_bytes));
   StoreLittleEndian(checksum, frame.data() + checked_size_bytes);
   return checksum;
+}
+
+bool IsFrameOf(FramePlace place, ByteView frame) {
+  if (frame.size() <= kFrameOverheadSizeBytes) {
+    return false;
+  }
+  const size_t checked_size_bytes = frame.size() - sizeof(uint64_t);
+  return FrameChecksum(place, frame.first(checked_size_bytes)) ==
+         LoadLittleEndian<uint64_t>(frame.data() + checked_size_bytes);
 }
 
 absl::StatusOr<uint64_t> CheckFrame(FramePlace place, ByteView frame) {

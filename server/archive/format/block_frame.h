@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -32,6 +33,8 @@ struct FrameWord {
 // Errors: DataLoss  there is no payload, a reserved bit is set, or the bits
 //                   exclude each other.
 absl::StatusOr<FrameWord> ParseFrameWord(uint32_t word);
+// Same without a message, for searches; unset on an error.
+std::optional<FrameWord> FindFrameWord(uint32_t word);
 
 // The position of a block. It seeds the block's checksum, so that a block at a
 // wrong position is detected.
@@ -49,6 +52,8 @@ uint64_t EncodeFrame(FramePlace place, ByteView raw, const Payload& payload,
 // Checks a frame, which is untrusted, and returns its checksum.
 // Errors: DataLoss  not the frame of this block, or damaged.
 absl::StatusOr<uint64_t> CheckFrame(FramePlace place, ByteView frame);
+// True if CheckFrame() would succeed; makes no message.
+bool IsFrameOf(FramePlace place, ByteView frame);
 
 // Returns the payload of a frame; with `is_cut` the frame lacks its checksum.
 // Errors: DataLoss  its word and its size do not agree, or the payload cannot

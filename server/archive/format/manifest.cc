@@ -169,13 +169,16 @@ absl::Status CheckCodec(const Manifest& manifest) {
         absl::StrCat("codec ", static_cast<uint32_t>(manifest.codec.id),
                      " is not known to this program: use a newer one"));
   }
+  const auto check_level = [codec](int level) {
+    return level >= codec->level_min && level <= codec->level_max
+               ? absl::OkStatus()
+               : absl::FailedPreconditionError(absl::StrCat(
+                     "level ", level, " of codec ", codec->name,
+                     " is not known to this program: use a newer one"));
+  };
+  QUIRE_RETURN_IF_ERROR(check_level(manifest.codec.level));
   for (const ManifestSegment& segment : manifest.segments) {
-    if (segment.codec_level < codec->level_min ||
-        segment.codec_level > codec->level_max) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("level ", segment.codec_level, " of codec ", codec->name,
-                       " is not known to this program: use a newer one"));
-    }
+    QUIRE_RETURN_IF_ERROR(check_level(segment.codec_level));
   }
   if (codec->needs_dictionary != manifest.dictionary.has_value()) {
     return Damaged(absl::StrCat(
@@ -558,6 +561,11 @@ std::string EncodeManifest(const Manifest& manifest) {
   for (const ManifestSegment& segment : manifest.segments) {
     ToProto(segment, *message.add_segments());
   }
+  if (const CodecInfo* const codec = FindCodec(manifest.codec.id);
+      codec != nullptr && manifest.segments.empty() &&
+      manifest.codec.level != DefaultCodecSpec(*codec).level) {
+    message.set_codec_level(manifest.codec.level);
+  }
   message.set_unread_input_count(manifest.unread_input_count);
   for (const std::string& unread : manifest.unread_inputs) {
     if (message.unread_inputs_size() < static_cast<int>(kUnreadInputsMax)) {
@@ -626,7 +634,9 @@ absl::StatusOr<Manifest> ParseManifest(ByteView file) {
   if (!manifest.segments.empty()) {
     manifest.codec.level = manifest.segments.back().codec_level;
   } else if (const CodecInfo* const codec = FindCodec(manifest.codec.id)) {
-    manifest.codec.level = DefaultCodecSpec(*codec).level;
+    manifest.codec.level = message.has_codec_level()
+                               ? message.codec_level()
+                               : DefaultCodecSpec(*codec).level;
   }
   manifest.unread_input_count = message.unread_input_count();
   for (const std::string& unread : message.unread_inputs()) {

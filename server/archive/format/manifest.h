@@ -67,8 +67,9 @@ struct ManifestSegment {
 
   bool has_layout() const { return run_count > 1; }
 
-  // True if all blocks except the last can have `block_size_bytes`, and the
-  // last has no more.
+  // True if the counts allow that all blocks have `block_size_bytes`, except one
+  // with less. They prove neither the size nor which block that is: it can be
+  // the first, or two spans can have other sizes.
   bool HasEqualBlocks(uint32_t block_size_bytes) const;
 
   bool operator==(const ManifestSegment&) const = default;
@@ -83,7 +84,8 @@ struct ManifestState {
 
 // manifest.proto explains the fields.
 struct Manifest {
-  // The level is that of the last segment.
+  // The level is that of the last segment; without segments, the one that the
+  // first will have.
   CodecSpec codec;
   uint32_t block_size_bytes = 0;
   uint32_t block_size_bytes_max = 0;

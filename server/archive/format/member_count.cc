@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+
 namespace quire {
 
 uint8_t MemberOf(const Payload& payload, bool has_partitions) {
@@ -27,19 +29,26 @@ void MemberCount::Add(uint8_t member, uint64_t size_bytes,
   found->stored_size_bytes += stored_size_bytes;
 }
 
-void MemberCount::Remove(uint8_t member, uint64_t size_bytes,
-                         uint64_t stored_size_bytes) {
+absl::Status MemberCount::Remove(uint8_t member, uint64_t size_bytes,
+                                 uint64_t stored_size_bytes) {
   const auto found = std::ranges::find(members_, static_cast<CodecId>(member),
                                        &MemberBlocks::codec);
-  if (found == members_.end()) {
-    return;
+  // Counts of an untrusted manifest agree only in their sums.
+  if (found == members_.end() || found->block_count == 0 ||
+      found->size_bytes < size_bytes ||
+      found->stored_size_bytes < stored_size_bytes) {
+    return absl::DataLossError(absl::StrCat(
+        "MANIFEST: member ", member, " has ",
+        found == members_.end() ? 0 : found->block_count,
+        " blocks, but there is one more; it is damaged or of another archive: "
+        "run quired verify"));
   }
-  found->size_bytes -= std::min(found->size_bytes, size_bytes);
-  found->stored_size_bytes -=
-      std::min(found->stored_size_bytes, stored_size_bytes);
+  found->size_bytes -= size_bytes;
+  found->stored_size_bytes -= stored_size_bytes;
   if (--found->block_count == 0) {
     members_.erase(found);
   }
+  return absl::OkStatus();
 }
 
 }  // namespace quire

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+
 #include "server/archive/format/archive_description.h"
 #include "server/archive/format/block_frame.h"
 
@@ -32,9 +34,10 @@ class MemberCount {
   // Adds a block of `size_bytes` of text.
   void Add(uint8_t member, uint64_t size_bytes, uint64_t stored_size_bytes);
 
-  // Removes a block that was added. Counts never wrap, as those of a manifest
-  // may be wrong.
-  void Remove(uint8_t member, uint64_t size_bytes, uint64_t stored_size_bytes);
+  // Removes a block that was added. Errors: DataLoss  the counts that MANIFEST
+  // started with do not have it.
+  absl::Status Remove(uint8_t member, uint64_t size_bytes,
+                      uint64_t stored_size_bytes);
 
   // Members with blocks, in order of codec.
   const std::vector<MemberBlocks>& members() const { return members_; }

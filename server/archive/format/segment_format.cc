@@ -233,6 +233,11 @@ std::string EncodeSegmentFooter(SegmentFooter& footer,
   return writer.Take();
 }
 
+void RestoreEndMagic(MutableByteView footer) {
+  std::ranges::copy(kSegmentEndMagic,
+                    footer.last(kSegmentEndMagic.size()).begin());
+}
+
 absl::StatusOr<size_t> SegmentFooterSizeBytes(ByteView trailer) {
   if (!std::ranges::equal(trailer.last(kSegmentEndMagic.size()),
                           kSegmentEndMagic)) {

@@ -109,6 +109,11 @@ struct SegmentFooter {
 
 std::string EncodeSegmentFooter(SegmentFooter& footer, uint32_t segment_number);
 
+// Sets the magic at the end of table and trailer, for offline use: it is
+// outside their checksum, which proves them without it.
+// REQUIRES: footer.size() >= kTrailerSizeBytes.
+void RestoreEndMagic(MutableByteView footer);
+
 // Returns the size of table and trailer, from the trailer alone.
 // REQUIRES: trailer.size() == kTrailerSizeBytes.
 absl::StatusOr<size_t> SegmentFooterSizeBytes(ByteView trailer);

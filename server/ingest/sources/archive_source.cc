@@ -49,12 +49,7 @@ class ArchiveReader final : public SourceReader {
     if (offset_ == end_) {
       return size_t{0};
     }
-    // Skipped text is not worth decoding.
-    if (text_ == nullptr || text_offset_ != offset_) {
-      text_.reset();
-      QUIRE_ASSIGN_OR_RETURN(text_,
-                             ArchiveText::Create(archive_, threads_, offset_));
-    }
+    QUIRE_RETURN_IF_ERROR(MoveText());
     QUIRE_ASSIGN_OR_RETURN(const ByteView piece, text_->Peek());
     const auto size = static_cast<size_t>(
         std::min<uint64_t>(std::min(piece.size(), out.size()), end_ - offset_));
@@ -72,6 +67,31 @@ class ArchiveReader final : public SourceReader {
   }
 
  private:
+  // Moves text_ to offset_. Skipped text is not worth decoding, unless there is
+  // so little of it that it is decoded already.
+  absl::Status MoveText() {
+    const bool is_near = text_ != nullptr && text_offset_ <= offset_ &&
+                         offset_ - text_offset_ <= text_->ahead_size_bytes();
+    while (is_near && text_offset_ < offset_) {
+      const absl::StatusOr<ByteView> piece = text_->Peek();
+      if (!piece.ok() || piece->empty()) {
+        // Damage in skipped text does not matter.
+        break;
+      }
+      const auto size = static_cast<size_t>(
+          std::min<uint64_t>(piece->size(), offset_ - text_offset_));
+      text_->Take(size);
+      text_offset_ += size;
+    }
+    if (text_ == nullptr || text_offset_ != offset_) {
+      text_.reset();
+      QUIRE_ASSIGN_OR_RETURN(text_,
+                             ArchiveText::Create(archive_, threads_, offset_));
+      text_offset_ = offset_;
+    }
+    return absl::OkStatus();
+  }
+
   const std::shared_ptr<const Archive> archive_;
   const uint32_t threads_;
   uint64_t next_ordinal_;

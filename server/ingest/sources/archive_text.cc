@@ -2,6 +2,7 @@
 #include "server/ingest/sources/archive_text.h"
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <optional>
 #include <utility>
@@ -16,6 +17,8 @@ namespace {
 // Blocks at both ends of a part may be decoded twice.
 constexpr uint64_t kPartSizeBytes = 512 << 10;
 
+std::atomic<uint64_t> created_texts = 0;
+
 }  // namespace
 
 ArchiveText::ArchiveText(std::shared_ptr<const Archive> archive,
@@ -26,6 +29,7 @@ absl::StatusOr<std::unique_ptr<ArchiveText>> ArchiveText::Create(
     std::shared_ptr<const Archive> archive, uint32_t threads, uint64_t offset) {
   std::unique_ptr<ArchiveText> text(
       new ArchiveText(std::move(archive), offset));
+  ++created_texts;
   // Allocation and thread creation throw.
   try {
     text->slots_.resize(size_t{threads} + 2);
@@ -38,6 +42,14 @@ absl::StatusOr<std::unique_ptr<ArchiveText>> ArchiveText::Create(
                      "; try fewer (--threads)"));
   }
   return text;
+}
+
+uint64_t ArchiveText::created_count() {
+  return created_texts;
+}
+
+uint64_t ArchiveText::ahead_size_bytes() const {
+  return slots_.size() * kPartSizeBytes;
 }
 
 ArchiveText::~ArchiveText() {

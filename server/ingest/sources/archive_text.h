@@ -31,6 +31,9 @@ class ArchiveText {
       std::shared_ptr<const Archive> archive, uint32_t threads,
       uint64_t offset);
 
+  // Number of objects that the process has created. Thread-safe.
+  static uint64_t created_count();
+
   // Joins the threads.
   ~ArchiveText();
   ArchiveText(const ArchiveText&) = delete;
@@ -40,6 +43,10 @@ class ArchiveText {
   // end.
   // Errors: DataLoss  a block is damaged; names segment and block.
   absl::StatusOr<ByteView> Peek();
+
+  // Size of the text that is decoded ahead: passing over less of it costs less
+  // than another object at the new offset.
+  uint64_t ahead_size_bytes() const;
 
   // REQUIRES: size <= that of the last Peek() result.
   void Take(size_t size) { used_ += size; }

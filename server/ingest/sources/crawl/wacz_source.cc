@@ -80,7 +80,8 @@ absl::StatusOr<WaczListing> ListWacz(const ContainerInput& input) {
   return listing;
 }
 
-// The bytes of a member of a zip, which it stores or deflates. A seek back
+// The bytes of a member of a zip, which it stores or deflates. Holds the last
+// MiB, so that a seek back after damage costs nothing; a seek further back
 // reads the member again from its start.
 class ZipMemberStream final : public ByteStream {
  public:
@@ -88,9 +89,16 @@ class ZipMemberStream final : public ByteStream {
       : input_(std::move(input)), member_(std::move(member)) {}
 
   absl::StatusOr<size_t> Read(MutableByteView out) override {
+    if (target_ < position_ && position_ - target_ <= recent_.size()) {
+      const ByteView held =
+          ByteView(recent_).last(static_cast<size_t>(position_ - target_));
+      const size_t size = std::min(out.size(), held.size());
+      std::ranges::copy(held.first(size), out.begin());
+      target_ += size;
+      return size;
+    }
     QUIRE_RETURN_IF_ERROR(MoveToTarget());
-    QUIRE_ASSIGN_OR_RETURN(const size_t got, walker_->Read(out));
-    position_ += got;
+    QUIRE_ASSIGN_OR_RETURN(const size_t got, ReadOn(out));
     target_ = position_;
     return got;
   }
@@ -101,6 +109,23 @@ class ZipMemberStream final : public ByteStream {
   }
 
  private:
+  static constexpr size_t kRecentSizeBytes = size_t{1} << 20;
+
+  // Reads at position_.
+  absl::StatusOr<size_t> ReadOn(MutableByteView out) {
+    QUIRE_ASSIGN_OR_RETURN(const size_t got, walker_->Read(out));
+    position_ += got;
+    // Moved after each MiB.
+    if (recent_.size() + got > 2 * kRecentSizeBytes) {
+      recent_.erase(recent_.begin(),
+                    recent_.end() - static_cast<ptrdiff_t>(std::min(
+                                        recent_.size(), kRecentSizeBytes)));
+    }
+    recent_.insert(recent_.end(), out.begin(),
+                   out.begin() + static_cast<ptrdiff_t>(got));
+    return got;
+  }
+
   absl::Status MoveToTarget() {
     if (walker_ == nullptr || target_ < position_) {
       QUIRE_RETURN_IF_ERROR(Open());
@@ -109,18 +134,18 @@ class ZipMemberStream final : public ByteStream {
       scratch_.resize(size_t{64} << 10);
       QUIRE_ASSIGN_OR_RETURN(
           const size_t got,
-          walker_->Read(MutableByteView(scratch_).first(static_cast<size_t>(
+          ReadOn(MutableByteView(scratch_).first(static_cast<size_t>(
               std::min<uint64_t>(scratch_.size(), target_ - position_)))));
       if (got == 0) {
         break;
       }
-      position_ += got;
     }
     return absl::OkStatus();
   }
 
   absl::Status Open() {
     position_ = 0;
+    recent_.clear();
     QUIRE_ASSIGN_OR_RETURN(
         walker_, EntryWalker::Open(input_, LibarchiveInput::Format::kZip));
     for (uint64_t i = 0; i < member_.index; ++i) {
@@ -142,6 +167,8 @@ class ZipMemberStream final : public ByteStream {
   // Where the next Read() begins.
   uint64_t target_ = 0;
   std::vector<uint8_t> scratch_;
+  // The bytes before position_, at least the last kRecentSizeBytes of them.
+  std::vector<uint8_t> recent_;
 };
 
 class WaczReader final : public SourceReader {

@@ -152,14 +152,7 @@ TEST(WaczSourceTest, AMemberWithAWrongChecksumIsAnError) {
 }
 
 // Returns the ids read past all errors, and the number of errors.
-std::pair<std::vector<std::string>, int> ReadPastErrors(
-    const std::string& path) {
-  const absl::StatusOr<std::unique_ptr<Source>> source = OpenSource(
-      path, {.spool_directory = ::testing::TempDir(), .skip_damage = true});
-  const absl::StatusOr<std::unique_ptr<SourceReader>> opened =
-      (*source)->Open();
-  EXPECT_THAT(opened, IsOk());
-  SourceReader& reader = **opened;
+std::pair<std::vector<std::string>, int> ReadPastErrors(SourceReader& reader) {
   std::pair<std::vector<std::string>, int> result;
   while (true) {
     const auto document = reader.Next();
@@ -183,6 +176,16 @@ std::pair<std::vector<std::string>, int> ReadPastErrors(
   }
 }
 
+std::pair<std::vector<std::string>, int> ReadPastErrors(
+    const std::string& path) {
+  const absl::StatusOr<std::unique_ptr<Source>> source = OpenSource(
+      path, {.spool_directory = ::testing::TempDir(), .skip_damage = true});
+  const absl::StatusOr<std::unique_ptr<SourceReader>> opened =
+      (*source)->Open();
+  EXPECT_THAT(opened, IsOk());
+  return ReadPastErrors(**opened);
+}
+
 TEST(WaczSourceTest, GoesOnAfterDamage) {
   const TestDirectory directory;
   std::string damaged = Gzip(Record("u:b2"));
@@ -198,6 +201,38 @@ TEST(WaczSourceTest, GoesOnAfterDamage) {
   const auto [ids, failure_count] = ReadPastErrors(path);
   EXPECT_THAT(ids, ElementsAre("u:a", "u:b1", "u:b3", "u:d"));
   EXPECT_EQ(failure_count, 2);
+}
+
+// Records after damage are found without reading the member from its start.
+TEST(WaczSourceTest, DamageCostsNoPassOverTheMember) {
+  std::string warc;
+  for (int i = 0; i < 60; ++i) {
+    std::string member = Gzip(Record(absl::StrCat("u:", i)));
+    if (i % 2 == 0) {
+      char& byte = member[member.size() / 2];
+      byte = static_cast<char>(byte ^ 0x40);
+    }
+    warc += member;
+  }
+  const std::string wacz = Wacz({{"archive/a.warc.gz", warc}});
+  int opened_count = 0;
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const std::unique_ptr<Source> source,
+      MakeWaczSource(
+          {.name = "x.wacz",
+           .open = [&]() -> absl::StatusOr<std::unique_ptr<ByteStream>> {
+             ++opened_count;
+             return std::make_unique<MemoryStream>(AsBytes(wacz));
+           },
+           .file = nullptr,
+           .stored_size_bytes = wacz.size()},
+          WarcDamage::kSkip));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<SourceReader> reader,
+                             source->Open());
+  const auto [ids, failure_count] = ReadPastErrors(*reader);
+  EXPECT_EQ(ids.size(), 30u);
+  EXPECT_EQ(failure_count, 30);
+  EXPECT_LE(opened_count, 5);
 }
 
 TEST(WaczSourceTest, ABombIsBounded) {

@@ -174,8 +174,11 @@ class BoundedStream final : public ByteStream {
   }
 
   bool Seek(uint64_t offset) override {
+    if (!stream_->Seek(offset)) {
+      return false;
+    }
     read_bytes_ = offset;
-    return stream_->Seek(offset);
+    return true;
   }
 
  private:
