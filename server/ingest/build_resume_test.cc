@@ -47,10 +47,9 @@ BuildOptions ResumableOptions(absl::string_view codec) {
 class BuildResumeTest : public ::testing::Test {
  protected:
   BuildResumeTest() {
-    for (int i = 0; i < 8; ++i) {
-      directory_.Write(
-          absl::StrCat("docs/", i),
-          MakeTestText(static_cast<size_t>(3000 + 2500 * i), i / 2));
+    for (uint64_t i = 0; i < 8; ++i) {
+      directory_.Write(absl::StrCat("docs/", i),
+                       MakeTestText(3000 + 2500 * i, i / 2));
     }
     directory_.Write("docs/member.gz", Gzip(MakeTestText(5000, 77)));
     directory_.Write("one.txt", MakeTestText(7000, 5));
@@ -234,13 +233,13 @@ TEST_F(BuildResumeTest, FinishesAfterARefusal) {
 // A line per input, that stays the same while the input does.
 TEST_F(BuildResumeTest, ManyInputsAreDescribedAndTheDifferencesBounded) {
   inputs_.clear();
-  for (int i = 0; i < 300; ++i) {
+  for (uint64_t i = 0; i < 300; ++i) {
     directory_.Write(absl::StrCat("many/", i), MakeTestText(300, i));
     inputs_.push_back(absl::StrCat("many/", i));
   }
   const BuildOptions options = ResumableOptions("zstd:1");
   ASSERT_NO_FATAL_FAILURE(StopAtTheEnd(options));
-  for (int i = 0; i < 300; ++i) {
+  for (uint64_t i = 0; i < 300; ++i) {
     directory_.Write(absl::StrCat("many/", i), MakeTestText(301, i));
   }
   const absl::Status status = Resume(options).status();

@@ -181,6 +181,26 @@ TEST_F(CompactTest, AutoReordersWhereThatMakesTheArchiveSmaller) {
   }
 }
 
+// Duplicates that the archive's dictionary has cost nothing; the trial leaves
+// it in place.
+TEST_F(CompactTest, AutoLeavesDuplicatesToTheDictionary) {
+  const std::string known = MakeTestText(8000, 99);
+  ASSERT_NO_FATAL_FAILURE(Build({{"first", known}}, BuildOf("rlz:1")));
+  ASSERT_NO_FATAL_FAILURE(Append({{"a", MakeTestText(100000, 5) + known}}));
+  std::string text = MakeTestText(100000, 6);
+  for (int i = 0; i < 16; ++i) {
+    text += known;
+  }
+  ASSERT_NO_FATAL_FAILURE(Append({{"b", text}}));
+  BuildOptions options;
+  options.reorder = ReorderMode::kAuto;
+  QUIRE_ASSERT_OK_AND_ASSIGN(const CompactSummary summary,
+                             Compact(CompactedSegments::kSuffix, options));
+  EXPECT_THAT(summary.build.choice.reason, HasSubstr("by a trial"));
+  ASSERT_NO_FATAL_FAILURE(ExpectSame());
+  EXPECT_FALSE(Info().has_layout);
+}
+
 TEST_F(CompactTest, TakesTheSuffixOfTheRuleOfJoining) {
   ASSERT_NO_FATAL_FAILURE(
       Build({{"a", MakeTestText(30000, 1)}}, BuildOf("zstd:1")));
