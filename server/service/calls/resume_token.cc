@@ -151,7 +151,7 @@ absl::StatusOr<ScanToken> UnsealScan(ScanOrder order,
   ScanToken numbers;
   numbers.first = TakeVarint(rest).value_or(0);
   numbers.second = TakeVarint(rest).value_or(numbers.first);
-  if (const auto segments_id = TakeVarint(rest); segments_id.has_value()) {
+  if (const auto segments_id = TakeVarint(rest); segments_id.ok()) {
     numbers.segments_id = *segments_id;
   }
   return numbers;
