@@ -308,8 +308,8 @@ class Client {
   // resumes with the last token, so that `sink` sees each byte once.
   // Errors: NotFound, OutOfRange, DataLoss, InvalidArgument,
   //   FailedPrecondition (also: the archive has other contents than the resume
-  //   token; or, in stored order, no longer has this order (IsOfOtherContents())
-  //   or has withdrawn documents (IsWithdrawn()): scan again), and as above.
+  //   token, or no longer the stored order of it (IsOfOtherContents()), or has
+  //   withdrawn documents (IsWithdrawn()): scan again), and as above.
   absl::Status Scan(absl::string_view archive, const ScanOptions& options,
                     ScanSink sink);
 
