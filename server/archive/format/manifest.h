@@ -67,9 +67,9 @@ struct ManifestSegment {
 
   bool has_layout() const { return run_count > 1; }
 
-  // True if the counts allow that all blocks have `block_size_bytes`, except one
-  // with less. They prove neither the size nor which block that is: it can be
-  // the first, or two spans can have other sizes.
+  // True if the counts allow that all blocks have `block_size_bytes`, except
+  // one with less. They prove neither the size nor which block that is: it can
+  // be the first, or two spans can have other sizes.
   bool HasEqualBlocks(uint32_t block_size_bytes) const;
 
   bool operator==(const ManifestSegment&) const = default;
