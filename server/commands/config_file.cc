@@ -17,6 +17,7 @@
 #include "absl/strings/string_view.h"
 
 #include "codecs/base/printable_text.h"
+#include "server/storage/remote/store_address.h"
 
 #include "toml++/toml.h"
 
@@ -228,6 +229,9 @@ class ConfigReader {
 
   std::string AbsoluteArchive(const std::string& value) const {
     const size_t begin = PathBegin(value);
+    if (IsStoreUrl(value.substr(begin))) {
+      return value;
+    }
     return value.substr(0, begin) + Absolute(value.substr(begin));
   }
 
@@ -253,6 +257,9 @@ class ConfigReader {
 
   void CheckArchive(const std::string& value, const Setting& setting) {
     const std::string path = value.substr(PathBegin(value));
+    if (IsStoreUrl(path)) {
+      return;
+    }
     if (checks_ == PathChecks::kAll && access(path.c_str(), R_OK) != 0) {
       AddFault(setting.source,
                absl::StrCat("archive ", QuotedText(path), " cannot be read"));

@@ -65,8 +65,9 @@ uint64_t LendableCacheBytes(const MemoryPlan& plan) {
 
 absl::StatusOr<MemoryPlan> PlanMemory(std::optional<uint64_t> total_bytes,
                                       const std::vector<ArchiveNeed>& archives,
-                                      bool may_grow) {
+                                      bool may_grow, uint64_t store_bytes) {
   MemoryPlan plan;
+  plan.store_bytes = store_bytes;
   plan.base_bytes = kBaseBytes;
   plan.requests_bytes = kRequestsBytes;
   uint64_t largest_bytes = 0;
@@ -78,7 +79,7 @@ absl::StatusOr<MemoryPlan> PlanMemory(std::optional<uint64_t> total_bytes,
   const uint64_t reload_bytes =
       largest_bytes + std::max(largest_bytes / 4, kReloadGrowthBytesMin);
   const uint64_t fixed_bytes =
-      plan.base_bytes + plan.requests_bytes + plan.archives_bytes;
+      plan.base_bytes + plan.requests_bytes + plan.archives_bytes + store_bytes;
   const uint64_t needed_bytes = fixed_bytes + kInFlightBytesMin +
                                 kBuffersBytesMin + kWorkspacesBytesMin +
                                 kCacheBytesMin;
@@ -89,6 +90,9 @@ absl::StatusOr<MemoryPlan> PlanMemory(std::optional<uint64_t> total_bytes,
     for (const ArchiveNeed& archive : Largest(archives)) {
       absl::StrAppend(&parts, " + ", archive.name, " ",
                       FormatByteSize(archive.memory_bytes));
+    }
+    if (store_bytes > 0) {
+      absl::StrAppend(&parts, " + object stores ", FormatByteSize(store_bytes));
     }
     return absl::FailedPreconditionError(absl::StrCat(
         "--memory ", FormatByteSizeExact(plan.total_bytes),
@@ -154,6 +158,9 @@ std::string DescribePlan(const MemoryPlan& plan,
     text += Line(archive.name, archive.memory_bytes);
   }
   text += Line("space to reload or add archives", plan.reload_bytes);
+  if (plan.store_bytes > 0) {
+    text += Line("transfers from object stores", plan.store_bytes);
+  }
   text += Line("requests on their way, at most", plan.requests_bytes);
   text += Line("answers in flight, at most", plan.in_flight_bytes);
   text += Line("reads and decoding, at most", plan.buffers_bytes);
