@@ -282,6 +282,20 @@ class RemoteArchiveTest(unittest.TestCase):
         server.reader.join(PATIENCE_S)
         self.assertIn("give --store-cache more", server.said)
 
+    def test_refuses_file_systems_without_holes(self):
+        # As ext3, NFS before 4.2 and vfat answer.
+        program = ("import errno, os, seccomp, sys\n"
+                   "rules = seccomp.SyscallFilter(seccomp.ALLOW)\n"
+                   "rules.add_rule(seccomp.ERRNO(errno.EOPNOTSUPP), 'fallocate')\n"
+                   "rules.load()\n"
+                   "os.execv(sys.argv[1], sys.argv[1:])\n")
+        refused = run("/usr/bin/python3", "-c", program, QUIRED, "serve",
+                      f"docs={self.store.url}/bucket/docs.quire", "--listen", "127.0.0.1:0",
+                      "--store-cache", f"{self.scratch}/cache:64MiB", text=True)
+        self.assertEqual(refused.returncode, 1, refused.stderr)
+        self.assertIn("does not support holes in files", refused.stderr)
+        self.assertEqual(self.store.requests, [])
+
     def test_damaged_chunks_are_read_again(self):
         server = Server(self)
         self.check_all(server)

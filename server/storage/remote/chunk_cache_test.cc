@@ -262,9 +262,8 @@ TEST_F(ChunkCacheTest, IsOfOneProcess) {
   EXPECT_FALSE(std::filesystem::exists(trial_directory));
 }
 
-TEST_F(ChunkCacheTest, RefusesFileSystemsWithoutHoles) {
-  // /proc has neither files nor holes of ours; /dev/mqueue is not mounted
-  // everywhere. The check itself is what fails here.
+// remote_archive_test.py has a file system without holes.
+TEST_F(ChunkCacheTest, RefusesDirectoriesWithoutFiles) {
   const auto cache = ChunkCache::Open({.directory = "/proc/self/task",
                                        .size_bytes_max = 1 << 20,
                                        .chunk_size_bytes = kChunk});
