@@ -56,8 +56,9 @@ absl::Status CheckHoles(const std::string& directory) {
   }
   unlink(path.c_str());
   constexpr uint32_t kChunk = 16 * kPageSizeBytes;
-  ChunkMap map(3 * kChunk, kChunk, 3);
-  const std::vector<uint8_t> bytes(3 * kChunk, 1);
+  constexpr uint64_t kFileSizeBytes = uint64_t{3} * kChunk;
+  ChunkMap map(kFileSizeBytes, kChunk, 3);
+  const std::vector<uint8_t> bytes(kFileSizeBytes, 1);
   if (!WriteAll(fd.get(), 0, bytes).ok()) {
     return FileError(directory, "write to it");
   }
