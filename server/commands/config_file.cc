@@ -31,6 +31,11 @@ bool TakesFile(const CLI::Option& option) {
   return option.get_type_name() == "FILE" || option.get_type_name() == "DIR";
 }
 
+// A directory with a limit, such as that of --store-cache.
+bool TakesLimitedDirectory(const CLI::Option& option) {
+  return option.get_type_name() == "DIR:SIZE";
+}
+
 bool TakesArchive(const CLI::Option& option) {
   return option.get_type_name() == "[NAME=]PATH";
 }
@@ -201,6 +206,9 @@ class ConfigReader {
       if (TakesFile(option)) {
         value = Absolute(value);
         CheckFile(name, value, setting);
+      } else if (TakesLimitedDirectory(option)) {
+        // It is created.
+        value = Absolute(value);
       } else if (TakesArchive(option)) {
         value = AbsoluteArchive(value);
         CheckArchive(value, setting);

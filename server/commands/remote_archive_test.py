@@ -617,6 +617,11 @@ class RemoteArchiveTest(unittest.TestCase):
         self.assertEqual(second.process.wait(PATIENCE_S), 1)
         second.reader.join(PATIENCE_S)
         self.assertIn("another process uses this cache", second.said)
+        # Paths are relative to the file.
+        config.write_text(config.read_text().replace(f"{self.scratch}/cache:", "relative:"))
+        checked = run(QUIRED, "check-config", config)
+        self.assertEqual(checked.returncode, 0, checked.stderr)
+        self.assertEqual(list((self.scratch / "relative").iterdir()), [])
         shutil.rmtree(self.bucket / "docs.quire")
         checked = run(QUIRED, "check-config", config)
         self.assertEqual(checked.returncode, 2)

@@ -103,7 +103,7 @@ TEST(ChunkMapTest, DividesFiles) {
 
 TEST(ChunkMapTest, GivesEachChunkASecondChance) {
   ChunkMap map(200 * 16, 16, 199);
-  for (const uint64_t chunk : {0, 3, 70, 150, 199}) {
+  for (const uint64_t chunk : {0U, 3U, 70U, 150U, 199U}) {
     map.EndWrite({.first = chunk, .count = 1});
   }
   map.Pin({.first = 3, .count = 1});

@@ -53,8 +53,8 @@ uint64_t ChunkMap::SizeOf(ChunkRange range) const {
 }
 
 uint64_t ChunkMap::SpaceOf(ChunkRange range) const {
-  constexpr uint64_t kPageSizeBytes = 4096;
-  return DivideUp(SizeOf(range), kPageSizeBytes) * kPageSizeBytes;
+  constexpr uint64_t kSpaceUnitBytes = 4096;
+  return DivideUp(SizeOf(range), kSpaceUnitBytes) * kSpaceUnitBytes;
 }
 
 bool ChunkMap::AllPresent(ChunkRange range) const {
