@@ -129,11 +129,11 @@ void StoreDevice::Submit(std::span<const DeviceRead> reads) {
   }
 }
 
-DeviceRead StoreDevice::NoteLocal(LocalRead local) {
+DeviceRead StoreDevice::NoteLocal(const LocalRead& local) {
   DeviceRead read = local.read;
   MutexLock lock(&mutex_);
   read.id = next_local_id_++;
-  local_reads_.emplace(read.id, std::move(local));
+  local_reads_.emplace(read.id, local);
   return read;
 }
 

@@ -97,7 +97,7 @@ class StoreDevice : public Device {
                const absl::Status& status);
 
   // Records a local read of pinned chunks; the caller submits the result.
-  DeviceRead NoteLocal(LocalRead local) ABSL_LOCKS_EXCLUDED(mutex_);
+  DeviceRead NoteLocal(const LocalRead& local) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnLocalResults(std::span<DeviceResult> results)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends `count` reads, whose results were delivered.
