@@ -19,7 +19,7 @@ namespace quire {
 namespace {
 
 // One call of the receiver for so much of a body.
-constexpr long kBufferSizeBytes = 64 << 10;
+constexpr long kBufferSizeBytes = 64 << 10;  // NOLINT(google-runtime-int)
 constexpr int kWaitMsMax = 1000;
 
 // Returns the kind of a failed transfer.
@@ -81,6 +81,7 @@ absl::StatusOr<std::unique_ptr<TransferLoop>> TransferLoop::Start(
   }
   curl_multi_setopt(loop->multi_, CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
   curl_multi_setopt(loop->multi_, CURLMOPT_MAXCONNECTS,
+                    // NOLINTNEXTLINE(google-runtime-int): libcurl's type.
                     static_cast<long>(options.connections_max));
   try {
     loop->thread_ = std::thread([l = loop.get()] {
@@ -146,6 +147,7 @@ TransferLoop::TransferId TransferLoop::Begin(const TransferRequest& request,
     QUIRE_CHECK(code == CURLE_OK, "libcurl refuses option ",
                 static_cast<int>(option));
   };
+  // NOLINTBEGIN(google-runtime-int): libcurl's type.
   set(CURLOPT_URL, request.url.c_str());
   set(CURLOPT_PATH_AS_IS, 1L);
   set(CURLOPT_HTTPHEADER, transfer->headers);
@@ -161,6 +163,7 @@ TransferLoop::TransferId TransferLoop::Begin(const TransferRequest& request,
   set(CURLOPT_TIMEOUT_MS,
       static_cast<long>(std::max<int64_t>(request.time_max.count(), 1)));
   set(CURLOPT_FRESH_CONNECT, request.on_fresh_connection ? 1L : 0L);
+  // NOLINTEND(google-runtime-int)
   set(CURLOPT_HEADERFUNCTION, &OnHeaderLine);
   set(CURLOPT_HEADERDATA, transfer.get());
   set(CURLOPT_WRITEFUNCTION, &OnBodyPart);
