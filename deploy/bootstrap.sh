@@ -26,7 +26,7 @@ libraries=(
   libsdsl-dev libdivsufsort-dev
   zlib1g-dev libbrotli-dev liblz4-dev libzstd-dev liblzma-dev libxxhash-dev
   liburing-dev libarchive-dev libre2-dev libmicrohttpd-dev
-  libcli11-dev nlohmann-json3-dev prometheus-cpp-dev libssl-dev openssl
+  libcli11-dev nlohmann-json3-dev prometheus-cpp-dev libssl-dev openssl libcurl4-openssl-dev
   libsystemd-dev
   libspdlog-dev libtomlplusplus-dev
   libgtest-dev libgmock-dev libbenchmark-dev

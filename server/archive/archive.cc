@@ -181,13 +181,17 @@ absl::StatusOr<std::shared_ptr<const Archive>> Archive::Open(
 }
 
 absl::StatusOr<ArchiveOutline> Archive::ReadOutline(const std::string& path,
-                                                    const Archive* shared) {
+                                                    const Archive* shared,
+                                                    bool has_sparse_segments) {
   ArchiveOutline outline;
   const absl::Status status =
       WithArchiveDirectory(path, [&](const ArchiveDirectory& directory) {
         const Manifest& manifest = directory.manifest;
-        const ArchiveFiles files = OpenArchiveFiles(directory, DirectIo::kOff);
+        ArchiveFiles files = OpenArchiveFiles(directory, DirectIo::kOff);
         QUIRE_RETURN_IF_ERROR(files.FirstFault(manifest));
+        if (has_sparse_segments) {
+          files.IgnoreTimes();
+        }
         outline = {
             .info = manifest.Describe(directory.manifest_file.size_bytes),
             .files = files.Identify(directory),
@@ -225,6 +229,9 @@ absl::Status Archive::Load(const ArchiveDirectory& directory,
   const Manifest& manifest = directory.manifest;
   ArchiveFiles files = OpenArchiveFiles(directory, options.direct_io);
   QUIRE_RETURN_IF_ERROR(files.FirstFault(manifest));
+  if (options.has_sparse_segments) {
+    files.IgnoreTimes();
+  }
   files_ = files.Identify(directory);
   direct_io_note_ = std::move(files.direct_io_note);
   info_ = manifest.Describe(directory.manifest_file.size_bytes);

@@ -73,6 +73,9 @@ struct ArchiveOpenOptions {
   // segments, of the same number, contents and file, and an equal dictionary
   // are taken from it instead of being read. May be null.
   const Archive* shared = nullptr;
+  // Affects behaviour: segments are sparse copies, which change while they are
+  // open as holes are filled; their times are no part of their identities.
+  bool has_sparse_segments = false;
   // Checked periodically during the opening; may be null.
   const std::atomic<bool>* cancel = nullptr;
 };
@@ -118,10 +121,11 @@ class Archive {
       const std::string& path, const ArchiveOpenOptions& options = {});
 
   // Reads the manifest and looks up the files without reading them; fast for
-  // archives of any size. `shared` is as in ArchiveOpenOptions. Errors: as
-  // Open().
+  // archives of any size. `shared` and `has_sparse_segments` are as in
+  // ArchiveOpenOptions. Errors: as Open().
   static absl::StatusOr<ArchiveOutline> ReadOutline(
-      const std::string& path, const Archive* shared = nullptr);
+      const std::string& path, const Archive* shared = nullptr,
+      bool has_sparse_segments = false);
 
   // Reads only the attributes of MANIFEST: returns false if the file at the
   // path of `archive` is the one that was opened, and may be true otherwise.

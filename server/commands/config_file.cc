@@ -19,6 +19,7 @@
 #include "absl/strings/string_view.h"
 
 #include "codecs/base/printable_text.h"
+#include "server/storage/remote/store_address.h"
 
 #include "toml++/toml.h"
 
@@ -30,6 +31,11 @@ constexpr char kArchiveOption[] = "archive";
 
 bool TakesFile(const CLI::Option& option) {
   return option.get_type_name() == "FILE" || option.get_type_name() == "DIR";
+}
+
+// A directory with a limit, such as that of --store-cache.
+bool TakesLimitedDirectory(const CLI::Option& option) {
+  return option.get_type_name() == "DIR:SIZE";
 }
 
 bool TakesArchive(const CLI::Option& option) {
@@ -209,6 +215,9 @@ class ConfigReader {
       if (TakesFile(option)) {
         value = Absolute(value);
         CheckFile(name, value, setting);
+      } else if (TakesLimitedDirectory(option)) {
+        // It is created.
+        value = Absolute(value);
       } else if (TakesArchive(option)) {
         value = AbsoluteArchive(value);
         CheckArchive(value, setting);
@@ -237,6 +246,9 @@ class ConfigReader {
 
   std::string AbsoluteArchive(const std::string& value) const {
     const size_t begin = PathBegin(value);
+    if (IsStoreUrl(value.substr(begin))) {
+      return value;
+    }
     return value.substr(0, begin) + Absolute(value.substr(begin));
   }
 
@@ -262,6 +274,9 @@ class ConfigReader {
 
   void CheckArchive(const std::string& value, const Setting& setting) {
     const std::string path = value.substr(PathBegin(value));
+    if (IsStoreUrl(path)) {
+      return;
+    }
     if (checks_ == PathChecks::kAll && access(path.c_str(), R_OK) != 0) {
       const int fault = errno;
       const bool is_option =

@@ -68,6 +68,7 @@ struct PlanArguments {
   uint32_t cores = CoreCount();
   uint64_t memory_bytes = 0;
   double price_per_tb = 0;
+  double price_per_million_requests = 0;
   double budget = 0;
   uint64_t read_size_bytes = 16 * kKiB;
   std::string objective = "balanced";
@@ -129,6 +130,7 @@ absl::StatusOr<PlanOptions> CheckPlanOptions(const PlanArguments& arguments) {
   options.core_count = arguments.cores;
   options.memory_bytes = arguments.memory_bytes;
   options.price_per_tb = arguments.price_per_tb;
+  options.price_per_million_requests = arguments.price_per_million_requests;
   options.budget = arguments.budget;
   options.read_size_bytes = arguments.read_size_bytes;
   return options;
@@ -292,6 +294,12 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
                     "Limit of quired serve; 0: none");
   plan->add_option("--price-per-tb", arguments->price_per_tb,
                    "Euro per terabyte of disk")
+      ->type_name("EUR")
+      ->check(NumberInRange(1e-6, 1e9));
+  plan->add_option("--price-per-million-requests",
+                   arguments->price_per_million_requests,
+                   "Euro per million GETs from an object store: prints GETs "
+                   "and their price for a million cold reads and a full scan")
       ->type_name("EUR")
       ->check(NumberInRange(1e-6, 1e9));
   plan->add_option("--budget", arguments->budget,

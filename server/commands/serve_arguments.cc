@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/commands/serve_arguments.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -15,6 +18,7 @@
 #include "codecs/base/status_macros.h"
 #include "server/archive/format/archive_format.h"
 #include "server/commands/subcommand_support.h"
+#include "server/service/catalog/remote_archives.h"
 #include "server/service/limits/available_memory.h"
 #include "server/storage/model/drive_presets.h"
 
@@ -104,7 +108,8 @@ void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
       ->add_option("ARCHIVE,--archive", arguments->archives,
                    "Archives to serve, each as PATH or NAME=PATH; clients use "
                    "the name, which is by default the last part of the path "
-                   "without .quire")
+                   "without .quire. A path may be s3://BUCKET/PREFIX or "
+                   "https://HOST/PATH; see --store-cache")
       ->type_name("[NAME=]PATH");
   subcommand
       ->add_option(
@@ -295,12 +300,106 @@ void AddStorageOptions(CLI::App* subcommand, ServeArguments* arguments) {
       ->check(CLI::IsMember(DriveModelNames()));
 }
 
+// Adds options for archives in object stores.
+void AddStoreOptions(CLI::App& subcommand, ServeArguments& arguments) {
+  subcommand
+      .add_option("--store-cache", arguments.store_cache,
+                  "Directory for local copies of archives in object stores, "
+                  "and their limit; needed for such archives. Indexes stay "
+                  "there, blocks as they are read; a restart finds them again. "
+                  "One directory for each server, on ext4, xfs, btrfs or tmpfs")
+      ->type_name("DIR:SIZE");
+  subcommand
+      .add_option("--store-endpoint", arguments.store_endpoint,
+                  "URL of the store of s3:// archives, with the bucket in the "
+                  "path of requests. Default: Amazon's. Credentials are "
+                  "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the profile "
+                  "AWS_PROFILE of ~/.aws/credentials, read again on SIGHUP; "
+                  "without any, requests are not signed")
+      ->type_name("URL");
+  subcommand
+      .add_option("--store-region", arguments.store_region,
+                  "Region of s3:// archives. Default: AWS_REGION, "
+                  "AWS_DEFAULT_REGION or us-east-1")
+      ->type_name("REGION");
+  AddByteSizeOption(subcommand, "--store-chunk", arguments.store_chunk_bytes,
+                    "Least size of a request to an object store, a multiple "
+                    "of 4KiB, and unit of --store-cache");
+  subcommand
+      .add_option("--store-requests", arguments.store_requests,
+                  "Requests in flight to object stores")
+      ->type_name("N")
+      ->check(CountInRange(1, kStoreRequestsMax))
+      ->capture_default_str();
+}
+
+// Returns the first of the environment's regions.
+std::string DefaultRegion() {
+  for (const char* name : {"AWS_REGION", "AWS_DEFAULT_REGION"}) {
+    // The environment does not change.
+    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+    if (value != nullptr && *value != '\0') {
+      return value;
+    }
+  }
+  return RemoteStoreOptions().region;
+}
+
+// Sets the paths of archives in object stores.
+absl::Status SetStore(const ServeArguments& arguments, ServerOptions& options) {
+  const bool has_remote = std::any_of(
+      options.archives.begin(), options.archives.end(),
+      [](const ArchiveArgument& archive) { return !archive.url.empty(); });
+  if (arguments.store_cache.empty()) {
+    return has_remote ? absl::InvalidArgumentError(
+                            "archives in an object store need --store-cache "
+                            "DIR:SIZE for their local copies")
+                      : absl::OkStatus();
+  }
+  const size_t colon = arguments.store_cache.rfind(':');
+  if (colon == std::string::npos || colon == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--store-cache must be DIR:SIZE, such as "
+                     "/var/cache/quire:100GiB, got \"",
+                     arguments.store_cache, "\""));
+  }
+  RemoteStoreOptions store;
+  store.cache_directory = arguments.store_cache.substr(0, colon);
+  const absl::StatusOr<uint64_t> size_bytes =
+      ParseByteSize(arguments.store_cache.substr(colon + 1));
+  if (!size_bytes.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--store-cache DIR:SIZE: ", size_bytes.status().message()));
+  }
+  store.cache_size_bytes = *size_bytes;
+  store.endpoint = arguments.store_endpoint;
+  store.region =
+      arguments.store_region.empty() ? DefaultRegion() : arguments.store_region;
+  store.chunk_size_bytes = static_cast<uint32_t>(
+      std::min<uint64_t>(arguments.store_chunk_bytes, UINT32_MAX));
+  store.requests_max = arguments.store_requests;
+  std::set<std::string> paths;
+  for (ArchiveArgument& archive : options.archives) {
+    if (archive.url.empty()) {
+      continue;
+    }
+    QUIRE_RETURN_IF_ERROR(RemoteArchives::SetPath(store, archive));
+    if (!paths.insert(archive.path).second) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          archive.url, " is given twice as ", archive.name, "; serve it once"));
+    }
+  }
+  options.store = std::move(store);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void AddServeOptions(CLI::App* subcommand, ServeArguments* arguments) {
   AddServiceOptions(subcommand, arguments);
   AddLogOptions(*subcommand, *arguments);
   AddStorageOptions(subcommand, arguments);
+  AddStoreOptions(*subcommand, *arguments);
   subcommand
       ->add_option("--config", arguments->config,
                    "TOML file with any of these options by their long names, "
@@ -354,6 +453,7 @@ absl::StatusOr<ServerOptions> MakeServerOptions(
         "--archives-dir");
   }
   QUIRE_RETURN_IF_ERROR(CheckNamesDiffer(options.archives));
+  QUIRE_RETURN_IF_ERROR(SetStore(arguments, options));
   options.skip_broken = arguments.skip_broken;
   options.listen_address = arguments.listen;
   options.metrics_address = arguments.metrics;

@@ -41,6 +41,11 @@ struct ServeArguments {
   std::string direct_io = "off";
   std::string drive = "auto";
   std::string device_model;
+  std::string store_endpoint;
+  std::string store_region;
+  std::string store_cache;
+  uint64_t store_chunk_bytes = RemoteStoreOptions().chunk_size_bytes;
+  uint32_t store_requests = RemoteStoreOptions().requests_max;
   absl::Duration stall_timeout = absl::Seconds(60);
   // Infinite: only at SIGHUP.
   absl::Duration reload_interval = absl::InfiniteDuration();

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -10,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/printable_text.h"
+#include "server/archive/files/file_io.h"
 #include "server/commands/config_file.h"
 #include "server/commands/quired_commands.h"
 #include "server/commands/serve_arguments.h"
@@ -68,7 +73,19 @@ int Serve(const ServeArguments& arguments, ServeReload reload) {
                          "and send SIGHUP"));
   }
   PrepareServerProcess();
+  // Readable when an archive should be checked.
+  const UniqueFd check_wanted(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  options->check_archives = [&check_wanted] {
+    const uint64_t one = 1;
+    // The counter is never full.
+    (void)!write(check_wanted.get(), &one, sizeof(one));
+  };
+  options->is_stop_wanted = IsStopPending;
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Listen(*options);
+  if (absl::IsCancelled(server.status()) && IsStopPending()) {
+    log.Say(LogLevel::kInfo, "stopped");
+    return kExitGood;
+  }
   if (!server.ok()) {
     log.Say(LogLevel::kError, server.status().message());
     return server.status().code() == absl::StatusCode::kInvalidArgument
@@ -81,7 +98,8 @@ int Serve(const ServeArguments& arguments, ServeReload reload) {
   return RunServer(**server, arguments.drain,
                    {.reload = [&] { return reload.Run(**server, log); },
                     .check = [&] { return reload.Check(**server); },
-                    .check_interval = arguments.reload_interval},
+                    .check_interval = arguments.reload_interval,
+                    .check_wanted_fd = check_wanted.get()},
                    options->say);
 }
 

@@ -292,9 +292,11 @@ class ServeTest(unittest.TestCase):
         exported = {(name, types[name], frozenset(labels[name] - {"le"})) for name in types}
         rows = re.findall(r"^\| `(\w+)` \| (\w+) \|([^|]*)\|", METRICS.read_text(), re.MULTILINE)
         documented = {(name, kind, frozenset(re.findall(r"\w+", names)))
-                      for name, kind, names in rows}
+                      for name, kind, names in rows
+                      # remote_archive_test.py has the others.
+                      if not name.startswith("quire_store_")}
         self.assertEqual(documented, exported)
-        self.assertEqual(len(rows), len(documented))
+        self.assertEqual(len(rows), len({name for name, _, _ in rows}))
         of_process = {line.split()[2] for line in lines if line.startswith("# TYPE process_")}
         self.assertEqual(set(re.findall(r"`(process_\w+)`", METRICS.read_text())), of_process)
 

@@ -35,6 +35,7 @@ namespace {
 
 // Interval between two lines about the number of open archives.
 constexpr absl::Duration kProgressInterval = absl::Seconds(1);
+constexpr absl::Duration kCheckDelay = absl::Seconds(1);
 // Longer waits consist of several.
 constexpr int64_t kPollMsMax = 60'000;
 
@@ -113,8 +114,9 @@ class ServerRun {
     while (!exit_code_.has_value()) {
       pollfd events[] = {{signals_.get(), POLLIN, 0},
                          {work_ended_.get(), POLLIN, 0},
-                         {drain_ended_.get(), POLLIN, 0}};
-      const int ready = poll(events, 3, WaitMs());
+                         {drain_ended_.get(), POLLIN, 0},
+                         {reloads_.check_wanted_fd, POLLIN, 0}};
+      const int ready = poll(events, 4, WaitMs());
       TakeTimers();
       if (ready > 0 && events[2].revents != 0) {
         EndStop();
@@ -122,6 +124,8 @@ class ServerRun {
         EndWork();
       } else if (ready > 0 && events[0].revents != 0) {
         TakeSignal();
+      } else if (ready > 0 && events[3].revents != 0) {
+        TakeCheckWanted();
       }
     }
     return *exit_code_;
@@ -233,6 +237,15 @@ class ServerRun {
   void StartCheckTimer() {
     if (reloads_.check_interval != absl::InfiniteDuration() && !is_stopping_) {
       check_.Start(reloads_.check_interval);
+    }
+  }
+
+  // Many reads fail at the same time: one check is enough for them.
+  void TakeCheckWanted() {
+    uint64_t count = 0;
+    (void)!read(reloads_.check_wanted_fd, &count, sizeof(count));
+    if (is_open_ && !is_stopping_ && check_.wait() > kCheckDelay) {
+      check_.Start(kCheckDelay);
     }
   }
 
@@ -361,6 +374,12 @@ class ServerRun {
 };
 
 }  // namespace
+
+bool IsStopPending() {
+  sigset_t pending;
+  return sigpending(&pending) == 0 && (sigismember(&pending, SIGTERM) == 1 ||
+                                       sigismember(&pending, SIGINT) == 1);
+}
 
 void PrepareServerProcess() {
   const sigset_t signals = ServeSignals();

@@ -36,7 +36,13 @@ struct Reloads {
   // that is infinite.
   std::function<std::vector<LogLine>()> check;
   absl::Duration check_interval = absl::InfiniteDuration();
+  // An eventfd that is written to when archives should be checked soon; -1:
+  // none.
+  int check_wanted_fd = -1;
 };
+
+// True if a blocked signal to stop has arrived. Thread-safe.
+bool IsStopPending();
 
 // Opens the archives of a listening server, logs the progress and then the
 // contents of its memory, and serves until SIGTERM or SIGINT.

@@ -110,6 +110,48 @@ std::string Rows(const Plan& plan) {
   return text;
 }
 
+// Requests to an object store that holds the archive.
+struct StoreRequests {
+  double per_million_reads = 0;
+  double per_scan = 0;
+};
+
+// A read is one request, unless its blocks span more than the largest one; a
+// scan reads a mebibyte at a time.
+StoreRequests CountRequests(const PlanRequest& request, const Plan& plan,
+                            const PlanCell& cell) {
+  constexpr double kRequestBytesMax = 4 << 20;
+  constexpr double kScanRequestBytes = 1 << 20;
+  const double stored_share =
+      plan.text_size_bytes == 0
+          ? 1
+          : cell.size.size_bytes / static_cast<double>(plan.text_size_bytes);
+  const auto text_bytes = static_cast<double>(request.options.read_size_bytes +
+                                              cell.block_size_bytes);
+  return {.per_million_reads =
+              1e6 * std::max(1.0, std::ceil(text_bytes * stored_share /
+                                            kRequestBytesMax)),
+          .per_scan = std::ceil(cell.size.size_bytes / kScanRequestBytes)};
+}
+
+double PriceOf(const PlanRequest& request, double count) {
+  return count / 1e6 * request.options.price_per_million_requests;
+}
+
+std::string StoreLine(const PlanRequest& request, const Plan& plan,
+                      const PlanCell& cell) {
+  const StoreRequests requests = CountRequests(request, plan, cell);
+  const auto with_price = [&](double count) {
+    return request.options.price_per_million_requests > 0
+               ? absl::StrFormat("%.0f GETs (%.2f euro)", count,
+                                 PriceOf(request, count))
+               : absl::StrFormat("%.0f GETs", count);
+  };
+  return absl::StrFormat(
+      "In an object store, a million cold reads are %s, a full scan is %s.\n",
+      with_price(requests.per_million_reads), with_price(requests.per_scan));
+}
+
 std::string Explanation(const PlanRequest& request, const Plan& plan) {
   if (!plan.recommended.has_value()) {
     return "\nNone is fit: raise --memory or --budget.\n";
@@ -121,6 +163,9 @@ std::string Explanation(const PlanRequest& request, const Plan& plan) {
       cell.price.has_value() ? absl::StrFormat(" for %.2f euro", *cell.price)
                              : "",
       cell.bottleneck);
+  if (request.options.price_per_million_requests > 0) {
+    absl::StrAppend(&text, StoreLine(request, plan, cell), "\n");
+  }
   for (const std::string& command : CommandsFor(request, cell)) {
     absl::StrAppend(&text, "  ", command, "\n");
   }
@@ -253,6 +298,15 @@ std::string FormatPlanJson(const PlanRequest& request, const Plan& plan) {
       {"objective", ObjectiveName(request.options.objective)},
       {"cells", std::move(cells)}};
   if (plan.recommended.has_value()) {
+    const PlanCell& cell = plan.cells[*plan.recommended];
+    const StoreRequests requests = CountRequests(request, plan, cell);
+    json["store_requests_per_million_reads"] = requests.per_million_reads;
+    json["store_requests_per_scan"] = requests.per_scan;
+    if (request.options.price_per_million_requests > 0) {
+      json["store_price_per_million_reads"] =
+          PriceOf(request, requests.per_million_reads);
+      json["store_price_per_scan"] = PriceOf(request, requests.per_scan);
+    }
     json["recommended"] = *plan.recommended;
     json["commands"] = CommandsFor(request, plan.cells[*plan.recommended]);
   }

@@ -24,6 +24,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Documents that share much of their text.
 MemorySource::Documents SimilarDocuments(size_t count, size_t size) {
@@ -316,6 +317,31 @@ TEST(PlanReportTest, EveryFormHasEveryRow) {
   EXPECT_THAT(html, HasSubstr("a&lt;b"));
   EXPECT_THAT(html, HasSubstr("<svg"));
   EXPECT_THAT(table, HasSubstr("'it'\\''s'"));
+}
+
+TEST(PlanReportTest, CountsRequestsToAnObjectStore) {
+  PlanOptions options;
+  options.read_size_bytes = 64 << 10;
+  options.price_per_million_requests = 0.4;
+  Plan plan;
+  plan.text_size_bytes = uint64_t{10} << 40;
+  PlanCell cell;
+  cell.block_size_bytes = 64 << 10;
+  cell.size.size_bytes = static_cast<double>(uint64_t{1} << 40);
+  plan.cells.push_back(cell);
+  plan.recommended = 0;
+  EXPECT_THAT(FormatPlan({{"x"}, options}, plan),
+              HasSubstr("a million cold reads are 1000000 GETs (0.40 euro), a "
+                        "full scan is 1048576 GETs (0.42 euro)"));
+  // Reads that span more than one request.
+  options.read_size_bytes = 100 << 20;
+  const auto json =
+      nlohmann::json::parse(FormatPlanJson({{"x"}, options}, plan));
+  EXPECT_EQ(json["store_requests_per_million_reads"], 3e6);
+  EXPECT_NEAR(json["store_price_per_scan"].get<double>(), 0.419, 0.001);
+  options.price_per_million_requests = 0;
+  EXPECT_THAT(FormatPlan({{"x"}, options}, plan),
+              Not(HasSubstr("object store")));
 }
 
 TEST(PlanReportTest, CommandsSayEverything) {

@@ -20,6 +20,8 @@ namespace {
 
 // Limit on lines about unchanged archives in a reload's report.
 constexpr size_t kUnchangedLinesMax = 3;
+// A remote archive may be replaced while it is opened.
+constexpr int kRemoteOpeningsMax = 3;
 // A reload reads no blocks.
 constexpr char kBlocksNotChecked[] =
     "blocks were not checked: quired verify does that";
@@ -42,8 +44,8 @@ absl::Status JoinReasons(const std::vector<BrokenArchive>& broken,
 }
 
 absl::StatusOr<std::vector<PlannedArchive>> ReadOutlines(
-    const std::vector<ArchiveArgument>& arguments,
-    std::vector<BrokenArchive>& broken) {
+    const std::vector<ArchiveArgument>& arguments, RemoteArchives* remote,
+    const std::atomic<bool>* cancel, std::vector<BrokenArchive>& broken) {
   QUIRE_RETURN_IF_ERROR(CheckNamesDiffer(arguments));
   std::vector<absl::StatusOr<ArchiveOutline>> outlines(arguments.size());
   // On an idle drive each costs a few seeks.
@@ -51,7 +53,17 @@ absl::StatusOr<std::vector<PlannedArchive>> ReadOutlines(
   QUIRE_RETURN_IF_ERROR(OpenInParallel(
       std::vector<OpeningNeed>(arguments.size()),
       std::numeric_limits<uint64_t>::max(), never, [&](size_t i) {
-        outlines[i] = Archive::ReadOutline(arguments[i].path);
+        const bool is_remote = !arguments[i].url.empty();
+        if (is_remote) {
+          const absl::Status status =
+              remote->PrepareOutline(arguments[i], cancel);
+          if (!status.ok()) {
+            outlines[i] = status;
+            return absl::OkStatus();
+          }
+        }
+        outlines[i] =
+            Archive::ReadOutline(arguments[i].path, nullptr, is_remote);
         return absl::OkStatus();
       }));
   std::vector<PlannedArchive> planned;
@@ -81,27 +93,70 @@ ArchiveLoader::ArchiveLoader(const ServerOptions& options,
                              const MemoryPlan& plan,
                              std::vector<PlannedArchive> planned,
                              Catalog& catalog, BlockStore& store,
-                             WithdrawalFile* withdrawals)
+                             WithdrawalFile* withdrawals,
+                             RemoteArchives* remote)
     : options_(options),
       plan_(plan),
       planned_(std::move(planned)),
       workspaces_(std::make_shared<DecodeWorkspaces>(plan.workspaces_bytes)),
       catalog_(catalog),
       store_(store),
-      withdrawals_(withdrawals) {}
+      withdrawals_(withdrawals),
+      remote_(remote) {}
+
+absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenRemote(
+    const ArchiveArgument& argument, ArchiveOpenOptions options,
+    const ServedArchive* previous) {
+  options.direct_io = DirectIo::kOff;
+  options.has_sparse_segments = true;
+  const FilePlacer place_file = [this](int fd) {
+    return remote_->store().Place(fd).value_or(FilePlacement());
+  };
+  for (int attempt = 1;; ++attempt) {
+    const bool is_last = attempt == kRemoteOpeningsMax;
+    absl::Status status = remote_->PrepareIndexes(argument, options.cancel);
+    if (status.ok()) {
+      absl::StatusOr<std::shared_ptr<ServedArchive>> served = OpenServedArchive(
+          argument, workspaces_, options_.report_damage, options,
+          options_.range_decode, previous, place_file);
+      if (served.ok() || !absl::IsDataLoss(served.status()) || is_last) {
+        return served;
+      }
+      remote_->DropIndexes(argument);
+    } else if (is_last ||
+               !(absl::IsAborted(status) || absl::IsNotFound(status))) {
+      return status;
+    }
+    QUIRE_RETURN_IF_ERROR(remote_->PrepareOutline(argument, options.cancel));
+  }
+}
+
+absl::Status ArchiveLoader::AddDrives(const ServedArchive& served) {
+  for (const DriveInfo& drive : DrivesOf(served, options_.drive)) {
+    QUIRE_RETURN_IF_ERROR(drive.kind == DriveKind::kObjectStore
+                              ? store_.AddDrive(drive,
+                                                remote_->store().DeviceOpener(),
+                                                remote_->store().requests_max())
+                              : store_.AddDrive(drive));
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenOne(
     const ArchiveArgument& argument, const ServedArchive* previous) {
   if (options_.before_opening) {
     options_.before_opening(argument.name);
   }
+  const ArchiveOpenOptions open_options = {
+      .without_damaged_indexes = options_.skip_broken,
+      .direct_io = options_.direct_io,
+      .cancel = &stop_};
   QUIRE_ASSIGN_OR_RETURN(
       std::shared_ptr<ServedArchive> served,
-      OpenServedArchive(argument, workspaces_, options_.report_damage,
-                        {.without_damaged_indexes = options_.skip_broken,
-                         .direct_io = options_.direct_io,
-                         .cancel = &stop_},
-                        options_.range_decode, previous));
+      argument.url.empty()
+          ? OpenServedArchive(argument, workspaces_, options_.report_damage,
+                              open_options, options_.range_decode, previous)
+          : OpenRemote(argument, open_options, previous));
   for (const absl::Status& damage : served->archive->index_damages()) {
     if (options_.say) {
       options_.say(LogLevel::kError,
@@ -110,9 +165,7 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenOne(
                                 damage.message()));
     }
   }
-  for (const DriveInfo& drive : DrivesOf(*served, options_.drive)) {
-    QUIRE_RETURN_IF_ERROR(store_.AddDrive(drive));
-  }
+  QUIRE_RETURN_IF_ERROR(AddDrives(*served));
   return served;
 }
 
@@ -160,14 +213,20 @@ absl::Status ArchiveLoader::OpenPlanned(const PlannedArchive& planned) {
         "start: it takes ", FormatByteSize(memory_bytes), " of memory, ",
         FormatByteSize(outline.memory_bytes), " were planned; start again"));
   }
-  return Publish(std::move(served));
+  return Publish(argument, std::move(served));
 }
 
-absl::Status ArchiveLoader::Publish(std::shared_ptr<ServedArchive> served) {
+absl::Status ArchiveLoader::Publish(const ArchiveArgument& argument,
+                                    std::shared_ptr<ServedArchive> served) {
   if (withdrawals_ != nullptr) {
-    return withdrawals_->Publish(std::move(served), catalog_);
+    QUIRE_RETURN_IF_ERROR(withdrawals_->Publish(std::move(served), catalog_));
+  } else {
+    catalog_.Publish(std::move(served));
   }
-  catalog_.Publish(std::move(served));
+  if (!argument.url.empty()) {
+    // Text that was removed from the archive leaves the cache, too.
+    remote_->RemoveUnnamed(argument);
+  }
   return absl::OkStatus();
 }
 
@@ -205,7 +264,7 @@ std::vector<LogLine> ArchiveLoader::Reload(
       break;
     }
     const bool is_served = catalog_.Contains(argument.name);
-    if (manifests_only && is_served) {
+    if (manifests_only && is_served && argument.url.empty()) {
       const auto served = catalog_.Find(argument.name);
       if (served.ok() && (*served)->archive->path() == argument.path &&
           !Archive::MayHaveChanged(*(*served)->archive)) {
@@ -215,6 +274,9 @@ std::vector<LogLine> ArchiveLoader::Reload(
     const absl::StatusOr<std::string> outcome = ReloadOne(argument);
     const std::string archive = absl::StrCat("archive ", argument.name);
     if (outcome.ok() && outcome->empty()) {
+      if (manifests_only) {
+        continue;
+      }
       unchanged.push_back(
           absl::StrCat(archive, ": unchanged; its ", kBlocksNotChecked));
       continue;
@@ -230,6 +292,9 @@ std::vector<LogLine> ArchiveLoader::Reload(
       changed(argument.name, true);
       lines.push_back({LogLevel::kInfo, absl::StrCat(archive, ": ", *outcome)});
     }
+  }
+  if (remote_ != nullptr && kept.empty() && !stop_) {
+    remote_->RemoveOthers(wanted);
   }
   FitCache(HeldBytes());
   if (unchanged.size() > kUnchangedLinesMax) {
@@ -248,10 +313,21 @@ absl::StatusOr<std::string> ArchiveLoader::ReloadOne(
   // the other, with the memory for one more.
   const std::shared_ptr<const ServedArchive> served =
       catalog_.Find(argument.name).value_or(nullptr);
+  const bool is_remote = !argument.url.empty();
+  if (is_remote && remote_ == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        argument.url,
+        ": the server was started without archives in object stores; start it "
+        "again"));
+  }
+  if (is_remote) {
+    QUIRE_RETURN_IF_ERROR(remote_->PrepareOutline(argument, &stop_));
+  }
   QUIRE_ASSIGN_OR_RETURN(
       const ArchiveOutline outline,
-      Archive::ReadOutline(
-          argument.path, served == nullptr ? nullptr : served->archive.get()));
+      Archive::ReadOutline(argument.path,
+                           served == nullptr ? nullptr : served->archive.get(),
+                           is_remote));
   if (served != nullptr && outline.files == served->archive->files()) {
     return "";
   }
@@ -282,7 +358,7 @@ absl::StatusOr<std::string> ArchiveLoader::ReloadOne(
       FormatCounted(fresh->archive->info().document_count, "document",
                     "documents"),
       is_same_text ? "; its " : "", is_same_text ? kBlocksNotChecked : "");
-  QUIRE_RETURN_IF_ERROR(Publish(std::move(fresh)));
+  QUIRE_RETURN_IF_ERROR(Publish(argument, std::move(fresh)));
   if (served != nullptr) {
     replaced_.push_back(served->archive);
   }

@@ -18,6 +18,7 @@
 #include "server/archive/archive.h"
 #include "server/service/base/log_line.h"
 #include "server/service/catalog/catalog.h"
+#include "server/service/catalog/remote_archives.h"
 #include "server/service/limits/memory_plan.h"
 #include "server/service/server_options.h"
 #include "server/service/withdrawal_file.h"
@@ -44,12 +45,13 @@ absl::Status JoinReasons(const std::vector<BrokenArchive>& broken,
                          size_t good_count);
 
 // Returns the data of archives that is known before they are opened. Adds
-// unreadable ones to `broken`. Blocks on a little I/O for each.
+// unreadable ones to `broken`. Blocks on a little I/O for each, and on requests
+// to object stores until `cancel`. `remote` may be null without such archives.
 // Errors: InvalidArgument    two archives of one name.
 //         ResourceExhausted  no memory.
 absl::StatusOr<std::vector<PlannedArchive>> ReadOutlines(
-    const std::vector<ArchiveArgument>& arguments,
-    std::vector<BrokenArchive>& broken);
+    const std::vector<ArchiveArgument>& arguments, RemoteArchives* remote,
+    const std::atomic<bool>* cancel, std::vector<BrokenArchive>& broken);
 
 // Returns the descriptions for clients until the archives are open.
 Catalog::OpeningByName DescribeOpening(
@@ -58,10 +60,12 @@ Catalog::OpeningByName DescribeOpening(
 // Thread-compatible, except Stop().
 class ArchiveLoader {
  public:
-  // `catalog`, `store` and `withdrawals`, which may be null, must outlive it.
+  // `catalog`, `store`, and `withdrawals` and `remote`, which may be null, must
+  // outlive it.
   ArchiveLoader(const ServerOptions& options, const MemoryPlan& plan,
                 std::vector<PlannedArchive> planned, Catalog& catalog,
-                BlockStore& store, WithdrawalFile* withdrawals);
+                BlockStore& store, WithdrawalFile* withdrawals,
+                RemoteArchives* remote);
 
   // Called when an archive of that name begins or ceases to be served. May be
   // called on any thread.
@@ -96,11 +100,20 @@ class ArchiveLoader {
   void Stop() { stop_ = true; }
 
  private:
+  // Brings the indexes of an archive in an object store here, and opens it.
+  // Once more if they were damaged, or if the archive was replaced meanwhile.
+  absl::StatusOr<std::shared_ptr<ServedArchive>> OpenRemote(
+      const ArchiveArgument& argument, ArchiveOpenOptions options,
+      const ServedArchive* previous);
+  // Adds the drives of an archive to the store.
+  absl::Status AddDrives(const ServedArchive& served);
   // Opens an archive without publishing it.
   absl::StatusOr<std::shared_ptr<ServedArchive>> OpenOne(
       const ArchiveArgument& argument, const ServedArchive* previous);
-  // Publishes an archive, without its withdrawn documents.
-  absl::Status Publish(std::shared_ptr<ServedArchive> served);
+  // Publishes an archive, without its withdrawn documents, and removes local
+  // copies of files that it no longer has.
+  absl::Status Publish(const ArchiveArgument& argument,
+                       std::shared_ptr<ServedArchive> served);
   // Opens an archive that the catalog does not have yet; `outline` is its plan.
   absl::Status OpenPlanned(const PlannedArchive& planned);
   // Returns the change as the end of a sentence; empty if there is none.
@@ -122,6 +135,7 @@ class ArchiveLoader {
   Catalog& catalog_;
   BlockStore& store_;
   WithdrawalFile* const withdrawals_;
+  RemoteArchives* const remote_;
   std::atomic<bool> stop_ = false;
   // Memory of archives that turned out larger than planned.
   std::atomic<uint64_t> unplanned_bytes_ = 0;

@@ -3,17 +3,26 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
+#include "codecs/base/check.h"
 #include "server/service/listen_address.h"
 
 namespace quire {
 namespace {
+
+constexpr std::chrono::milliseconds kStopWatchInterval{20};
+constexpr absl::Duration kStoreReportInterval = absl::Seconds(1);
 
 // Returns the value, or null after adding a fault of `option`.
 template <typename T>
@@ -67,12 +76,92 @@ void WarnOfAccess(const ServerOptions& options, const AccessControl& access) {
   }
 }
 
+// Looks periodically whether the program is to end.
+class StopWatch {
+ public:
+  // `is_stop_wanted` may be empty.
+  explicit StopWatch(const std::function<bool()>& is_stop_wanted) {
+    if (is_stop_wanted) {
+      thread_ =
+          std::jthread([this, is_stop_wanted](const std::stop_token& token) {
+            while (!token.stop_requested() && !is_wanted_) {
+              is_wanted_ = is_stop_wanted();
+              std::this_thread::sleep_for(kStopWatchInterval);
+            }
+          });
+    }
+  }
+
+  const std::atomic<bool>& is_wanted() const { return is_wanted_; }
+
+ private:
+  std::atomic<bool> is_wanted_ = false;
+  std::jthread thread_;
+};
+
+// Logs failures of object stores, a line for all of a second, and lets archives
+// be checked that seem to have changed.
+RemoteStore::Report StoreReport(const ServerOptions& options) {
+  return [say = options.say, check = options.check_archives,
+          next = absl::InfinitePast()](const absl::Status& failure) mutable {
+    const absl::Time now = absl::Now();
+    if (say && now >= next) {
+      next = now + kStoreReportInterval;
+      say(LogLevel::kWarning,
+          absl::StrCat("a read from an object store failed: ",
+                       failure.message()));
+    }
+    if (check && (absl::IsAborted(failure) || absl::IsNotFound(failure))) {
+      check();
+    }
+  };
+}
+
+// Returns false if archives need an object store that cannot be used.
+bool OpenRemote(const ServerOptions& options, bool is_trial,
+                Groundwork& groundwork, std::vector<absl::Status>& faults) {
+  const bool has_remote = std::any_of(
+      options.archives.begin(), options.archives.end(),
+      [](const ArchiveArgument& archive) { return !archive.url.empty(); });
+  if (!has_remote) {
+    return true;
+  }
+  if (!options.store.has_value() || !options.device_model.empty()) {
+    faults.push_back(absl::InvalidArgumentError(
+        options.store.has_value()
+            ? "--device-model cannot slow down archives in an object store; "
+              "leave it out"
+            : "archives in an object store need --store-cache DIR:SIZE"));
+    return false;
+  }
+  RemoteStoreOptions store = *options.store;
+  store.is_trial = is_trial;
+  groundwork.remote = TakeOrNote(
+      RemoteArchives::Open(store, options.engine, StoreReport(options)),
+      faults);
+  return groundwork.remote != nullptr;
+}
+
 // Plans all archives before any is opened, so that a lack of memory is found
 // without filling the memory first.
 void PlanArchives(const ServerOptions& options, Groundwork& groundwork,
                   std::vector<absl::Status>& faults) {
-  absl::StatusOr<std::vector<PlannedArchive>> planned =
-      ReadOutlines(options.archives, groundwork.broken);
+  std::vector<ArchiveArgument> archives = options.archives;
+  if (groundwork.remote != nullptr) {
+    RemoteStoreOptions store = *options.store;
+    store.cache_directory = groundwork.remote->store().cache().directory();
+    for (ArchiveArgument& archive : archives) {
+      if (!archive.url.empty()) {
+        QUIRE_CHECK(RemoteArchives::SetPath(store, archive).ok(),
+                    "options with a malformed URL");
+      }
+    }
+  }
+  // Without a store nothing here takes long.
+  const StopWatch stop(groundwork.remote == nullptr ? std::function<bool()>()
+                                                    : options.is_stop_wanted);
+  absl::StatusOr<std::vector<PlannedArchive>> planned = ReadOutlines(
+      archives, groundwork.remote.get(), &stop.is_wanted(), groundwork.broken);
   if (!planned.ok()) {
     faults.push_back(planned.status());
     return;
@@ -92,11 +181,25 @@ void PlanArchives(const ServerOptions& options, Groundwork& groundwork,
   for (const ArchiveNeed& need : needs) {
     names.push_back(need.name);
   }
-  absl::StatusOr<MemoryPlan> plan = PlanMemory(
-      options.memory_bytes, needs, !options.archives_directory.empty(),
+  const uint64_t withdrawals_bytes =
       groundwork.withdrawals == nullptr
           ? 0
-          : groundwork.withdrawals->PlannedBytes(names));
+          : groundwork.withdrawals->PlannedBytes(names);
+  uint64_t store_bytes = 0;
+  if (groundwork.remote != nullptr) {
+    store_bytes = RemoteStore::MemoryBytes(*options.store);
+    for (const auto& [argument, outline] : groundwork.planned) {
+      // Twice: an archive and the one that replaces it.
+      store_bytes +=
+          argument.url.empty()
+              ? 0
+              : 2 * ChunkMap::MemoryBytes(outline.info.stored_size_bytes,
+                                          options.store->chunk_size_bytes);
+    }
+  }
+  absl::StatusOr<MemoryPlan> plan = PlanMemory(
+      options.memory_bytes, needs, !options.archives_directory.empty(),
+      withdrawals_bytes, store_bytes);
   if (plan.ok()) {
     groundwork.plan = *plan;
   } else {
@@ -106,7 +209,7 @@ void PlanArchives(const ServerOptions& options, Groundwork& groundwork,
 
 }  // namespace
 
-Groundwork LayGroundwork(const ServerOptions& options,
+Groundwork LayGroundwork(const ServerOptions& options, bool is_trial,
                          std::vector<absl::Status>& faults) {
   Groundwork groundwork;
   if (options.archives.empty() && options.archives_directory.empty()) {
@@ -139,7 +242,9 @@ Groundwork LayGroundwork(const ServerOptions& options,
       !status.ok()) {
     faults.push_back(status);
   }
-  PlanArchives(options, groundwork, faults);
+  if (OpenRemote(options, is_trial, groundwork, faults)) {
+    PlanArchives(options, groundwork, faults);
+  }
   return groundwork;
 }
 

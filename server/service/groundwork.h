@@ -25,6 +25,8 @@ struct Groundwork {
   std::unique_ptr<TlsCertificates> certificates;
   // Null without --withdrawn.
   std::unique_ptr<WithdrawalFile> withdrawals;
+  // Null without archives in object stores.
+  std::unique_ptr<RemoteArchives> remote;
   std::vector<PlannedArchive> planned;
   // Archives to be skipped.
   std::vector<BrokenArchive> broken;
@@ -34,8 +36,9 @@ struct Groundwork {
 // Checks `options` and reads the files that they name, but of archives only
 // their descriptions. Adds everything that keeps the server from starting to
 // `faults`, in order of detection; the result is unusable if there is any.
-// Warnings go to options.say. Blocks on I/O.
-Groundwork LayGroundwork(const ServerOptions& options,
+// Warnings go to options.say. Blocks on I/O. A trial leaves the cache of object
+// stores alone, which a running server may use.
+Groundwork LayGroundwork(const ServerOptions& options, bool is_trial,
                          std::vector<absl::Status>& faults);
 
 }  // namespace quire

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <iterator>
 #include <limits>
 #include <thread>
@@ -156,12 +157,13 @@ class ServerImpl final : public Server {
         call_log_(std::move(call_log)),
         access_control_(std::move(groundwork.access_control)),
         withdrawals_(std::move(groundwork.withdrawals)),
+        remote_(std::move(groundwork.remote)),
         plan_(groundwork.plan),
         limits_(MakeLimits(plan_)),
         catalog_({}, DescribeOpening(groundwork.planned)),
         store_(std::move(store)),
         loader_(options_, plan_, std::move(groundwork.planned), catalog_,
-                *store_, withdrawals_.get()),
+                *store_, withdrawals_.get(), remote_.get()),
         admission_(limits_.in_flight_size_bytes_max(),
                    limits_.client_in_flight_size_bytes_max()),
         registry_(std::make_shared<prometheus::Registry>()),
@@ -180,7 +182,8 @@ class ServerImpl final : public Server {
               return scrubber_ == nullptr ? std::vector<ScrubFigures>()
                                           : scrubber_->Figures();
             },
-            options_.scrub.interval})),
+            options_.scrub.interval,
+            remote_ == nullptr ? nullptr : &remote_->store()})),
         stall_guard_(options_.stall_limit),
         connections_(LimitConnections(options_.silence_limit)),
         default_quota_(options_.default_quota),
@@ -273,6 +276,9 @@ class ServerImpl final : public Server {
     health->SetServingStatus(kServiceName, true);
     health->SetServingStatus("", true);
     all_open_ = true;
+    if (remote_ != nullptr) {
+      remote_->RemoveOthers(options_.archives);
+    }
     metrics_.AllReloaded(absl::Now(), true);
     return absl::OkStatus();
   }
@@ -373,6 +379,13 @@ class ServerImpl final : public Server {
     is_shut_down_ = true;
     grpc_server_->GetHealthCheckService()->Shutdown();
     listener_->Stop();
+    if (remote_ != nullptr) {
+      remote_->store().SetStopTime(
+          std::chrono::steady_clock::now() +
+          absl::ToChronoNanoseconds(is_drain_ended()
+                                        ? absl::ZeroDuration()
+                                        : std::min(timeout, absl::Hours(24))));
+    }
     grpc_server_->Shutdown(absl::ToChronoTime(
         absl::Now() + (is_drain_ended() ? absl::ZeroDuration() : timeout)));
     grpc_server_->Wait();
@@ -388,6 +401,9 @@ class ServerImpl final : public Server {
     MutexLock lock(&drain_mutex_);
     if (!drain_ended_) {
       grpc_server_cancel_all_calls(grpc_server_->c_server());
+      if (remote_ != nullptr) {
+        remote_->store().SetStopTime(std::chrono::steady_clock::now());
+      }
     }
     drain_ended_ = true;
   }
@@ -450,6 +466,13 @@ class ServerImpl final : public Server {
       if (!outcome.ok()) {
         lines.back().level = LogLevel::kError;
       }
+    }
+    if (remote_ != nullptr) {
+      const absl::Status read = remote_->store().ReloadCredentials();
+      add("credentials for object stores",
+          read.ok() ? absl::StatusOr<std::string>(
+                          "credentials for object stores: read again")
+                    : read);
     }
     if (certificates_ != nullptr) {
       absl::StatusOr<std::string> outcome = certificates_->Check();
@@ -625,6 +648,9 @@ class ServerImpl final : public Server {
   const std::unique_ptr<AccessControl> access_control_;
   // Null without --withdrawn.
   const std::unique_ptr<WithdrawalFile> withdrawals_;
+  // Null without archives in object stores. Outlives `store_`, whose devices
+  // use it.
+  const std::unique_ptr<RemoteArchives> remote_;
   const MemoryPlan plan_;
   const v1::Limits limits_;
   // Calls are refused.
@@ -675,7 +701,7 @@ class ServerImpl final : public Server {
 absl::StatusOr<std::unique_ptr<Server>> Server::Listen(
     const ServerOptions& options) {
   std::vector<absl::Status> faults;
-  Groundwork groundwork = LayGroundwork(options, faults);
+  Groundwork groundwork = LayGroundwork(options, /*is_trial=*/false, faults);
   if (!faults.empty()) {
     return faults.front();
   }
@@ -713,7 +739,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Listen(
 
 std::vector<absl::Status> Server::Check(const ServerOptions& options) {
   std::vector<absl::Status> faults;
-  LayGroundwork(options, faults);
+  LayGroundwork(options, /*is_trial=*/true, faults);
   return faults;
 }
 

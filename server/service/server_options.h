@@ -20,6 +20,7 @@
 #include "server/service/scrub_state.h"
 #include "server/service/security/tls_files.h"
 #include "server/storage/block_store.h"
+#include "server/storage/remote/remote_store.h"
 
 namespace quire {
 
@@ -29,6 +30,9 @@ struct ServerOptions {
   // `archives`, which may then be empty. Memory is reserved for more. Empty: no
   // directory.
   std::string archives_directory;
+  // For archives with a URL: their object store and its local copies. Unset:
+  // such archives are refused.
+  std::optional<RemoteStoreOptions> store;
   // Skip archives that cannot be opened, with a line in the log, if at least
   // one can. Reload() retries them.
   bool skip_broken = false;
@@ -75,6 +79,13 @@ struct ServerOptions {
   std::optional<DriveKind> drive;
   // See BlockStoreOptions::device_model.
   std::string device_model;
+  // True if the program is to end, checked periodically while the server waits
+  // for an object store before it listens; may be empty.
+  std::function<bool()> is_stop_wanted;
+  // Called when an object of a remote archive is another one than at its
+  // opening: the archive should be checked soon. On a thread of the store,
+  // which it must not block; may be empty.
+  std::function<void()> check_archives;
   // Receives each damaged block found; may be empty.
   DamageReporter report_damage;
   // Receives lines for the log about events outside of calls; may be empty.

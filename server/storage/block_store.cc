@@ -360,6 +360,7 @@ void BlockStore::RunDecodeTask(DriveRead& read,
       BlockOutcome& outcome = task.outcomes()[i];
       if (outcome.is_damaged && !stopping_ && in_flight_.ReturnToQueue(block)) {
         // A bit may have been flipped in transit: read the block alone.
+        block.queue->Distrust(block.fetch);
         BlockRun run = {&block};
         Enqueue(now, run);
         continue;
@@ -404,6 +405,12 @@ void BlockStore::CountDecoded(const BlockFetch& fetch,
 }
 
 absl::Status BlockStore::AddDrive(const DriveInfo& drive) {
+  return AddDrive(drive, open_device_, options_.device_depth);
+}
+
+absl::Status BlockStore::AddDrive(const DriveInfo& drive,
+                                  const DeviceFactory& open_device,
+                                  uint32_t depth) {
   InFlightTable* in_flight = nullptr;
   ReadMemory* memory = nullptr;
   {
@@ -422,9 +429,9 @@ absl::Status BlockStore::AddDrive(const DriveInfo& drive) {
       std::unique_ptr<DriveQueue> queue,
       DriveQueue::Open(
           {.drive = drive,
-           .depth = options_.device_depth,
+           .depth = depth,
            .pending_max = options_.pending_fetches_max},
-          open_device_,
+          open_device,
           [this](DriveQueue& q, std::span<DeviceResult> results) {
             OnDeviceResults(q, results);
           },

@@ -214,6 +214,11 @@ class BlockStore {
   // Errors: as Create().
   absl::Status AddDrive(const DriveInfo& drive) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The same for a drive with a device and a depth of its own.
+  absl::Status AddDrive(const DriveInfo& drive,
+                        const DeviceFactory& open_device, uint32_t depth)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Returns "io_uring", "pread", or "model:NAME", of the first drive.
   std::string engine_name() const ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -210,6 +210,19 @@ absl::Status ArchiveFiles::FirstFault(const Manifest& manifest) const {
   return absl::OkStatus();
 }
 
+void ArchiveFiles::IgnoreTimes() {
+  const auto ignore = [](FileIdentity& identity) {
+    identity.seconds = 0;
+    identity.nanoseconds = 0;
+  };
+  if (dictionary.has_value()) {
+    ignore((*dictionary)->identity);
+  }
+  for (absl::StatusOr<SegmentFile>& segment : segments) {
+    ignore(segment->file.identity);
+  }
+}
+
 std::vector<FileIdentity> ArchiveFiles::Identify(
     const ArchiveDirectory& directory) const {
   std::vector<FileIdentity> identities = {directory.manifest_file};

@@ -77,6 +77,9 @@ struct ArchiveFiles {
   // Error of the first file that cannot be opened or has another size than in
   // the manifest.
   absl::Status FirstFault(const Manifest& manifest) const;
+  // Leaves times out of the identities of dictionary and segments, for sparse
+  // copies. REQUIRES: every file was opened.
+  void IgnoreTimes();
   // Identities of all files and the manifest. REQUIRES: every file was opened.
   std::vector<FileIdentity> Identify(const ArchiveDirectory& directory) const;
 };

@@ -23,6 +23,7 @@
 #include "codecs/base/status_macros.h"
 #include "server/archive/files/file_io.h"
 #include "server/service/base/service_error.h"
+#include "server/storage/remote/store_address.h"
 
 namespace quire {
 namespace {
@@ -38,7 +39,8 @@ uint64_t NextOpeningId() {
 
 // Those of segments that `previous` has, too, are taken from it.
 std::vector<std::shared_ptr<const FilePlacement>> PlaceSegments(
-    const Archive& archive, const ServedArchive* previous) {
+    const Archive& archive, const ServedArchive* previous,
+    const FilePlacer& place_file) {
   absl::flat_hash_map<uint64_t, std::shared_ptr<const FilePlacement>> known;
   if (previous != nullptr) {
     for (uint32_t i = 0; i < previous->placements.size(); ++i) {
@@ -56,7 +58,7 @@ std::vector<std::shared_ptr<const FilePlacement>> PlaceSegments(
     placements.push_back(archive.SegmentBlockCount(i) == 0
                              ? nullptr
                              : std::make_shared<const FilePlacement>(
-                                   PlaceFile(archive.BlockExtent({i, 0}).fd)));
+                                   place_file(archive.BlockExtent({i, 0}).fd)));
   }
   return placements;
 }
@@ -161,6 +163,10 @@ absl::StatusOr<ArchiveArgument> ParseArchiveArgument(absl::string_view text) {
         "\"", text, "\" names no archive; write PATH or ", "NAME=PATH"));
   }
   QUIRE_RETURN_IF_ERROR(CheckArchiveName(argument));
+  if (IsStoreUrl(argument.path)) {
+    argument.url = std::move(argument.path);
+    argument.path.clear();
+  }
   return argument;
 }
 
@@ -210,11 +216,13 @@ absl::StatusOr<DirectoryArchives> FindArchives(const std::string& directory) {
 absl::Status CheckNamesDiffer(const std::vector<ArchiveArgument>& arguments) {
   std::map<absl::string_view, absl::string_view> paths;
   for (const ArchiveArgument& argument : arguments) {
-    const auto [other, is_new] = paths.emplace(argument.name, argument.path);
+    const absl::string_view where =
+        argument.url.empty() ? argument.path : argument.url;
+    const auto [other, is_new] = paths.emplace(argument.name, where);
     if (!is_new) {
       return absl::InvalidArgumentError(absl::StrCat(
           "two archives are named \"", argument.name, "\", ", other->second,
-          " and ", argument.path, "; name them apart with NAME=PATH"));
+          " and ", where, "; name them apart with NAME=PATH"));
     }
   }
   return absl::OkStatus();
@@ -224,7 +232,7 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> OpenServedArchive(
     const ArchiveArgument& argument,
     std::shared_ptr<DecodeWorkspaces> workspaces, DamageReporter report_damage,
     ArchiveOpenOptions options, RangeDecode range_decode,
-    const ServedArchive* previous) {
+    const ServedArchive* previous, const FilePlacer& place_file) {
   if (previous != nullptr) {
     options.shared = previous->archive.get();
   }
@@ -252,7 +260,7 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> OpenServedArchive(
       MakeTextDecoder(*archive, log, std::move(workspaces), part_time_per_mib);
   served->range_decode = range_decode;
   served->stored_reader = MakeStoredReader(*archive, log);
-  served->placements = PlaceSegments(**archive, previous);
+  served->placements = PlaceSegments(**archive, previous, place_file);
   served->description = DescribeArchive(argument.name, (*archive)->info(),
                                         v1::ARCHIVE_STATE_OPEN);
   return served;

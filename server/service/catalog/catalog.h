@@ -6,6 +6,7 @@
 #define QUIRE_SERVER_SERVICE_CATALOG_CATALOG_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -95,8 +96,15 @@ inline constexpr size_t kArchiveNameSizeMax = 128;
 // of the path without ".quire".
 struct ArchiveArgument {
   std::string name;
+  // A directory; of an archive in an object store, that of its local copies.
   std::string path;
+  // Set for an archive in an object store: "s3://BUCKET/PREFIX" or
+  // "https://HOST/PATH". ParseArchiveArgument() then leaves `path` empty.
+  std::string url = {};
 };
+
+// Finds the placement of an open segment file. Blocks on I/O.
+using FilePlacer = std::function<FilePlacement(int fd)>;
 
 // Errors: InvalidArgument  empty path, or a name that is not 1 to 128 of
 //                          [A-Za-z0-9._-].
@@ -152,7 +160,8 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> OpenServedArchive(
     std::shared_ptr<DecodeWorkspaces> workspaces, DamageReporter report_damage,
     ArchiveOpenOptions options = {},
     RangeDecode range_decode = RangeDecode::kAuto,
-    const ServedArchive* previous = nullptr);
+    const ServedArchive* previous = nullptr,
+    const FilePlacer& place_file = PlaceFile);
 
 // Returns UNAVAILABLE (ARCHIVE_OPENING), with a RetryInfo.
 absl::Status StillOpening(const std::string& name);

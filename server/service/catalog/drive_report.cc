@@ -18,7 +18,9 @@ std::vector<DriveInfo> DrivesOf(const ServedArchive& served,
   for (const auto& placement : served.placements) {
     if (placement != nullptr) {
       drives.push_back(placement->place.drive);
-      drives.back().kind = kind.value_or(drives.back().kind);
+      if (drives.back().kind != DriveKind::kObjectStore) {
+        drives.back().kind = kind.value_or(drives.back().kind);
+      }
     }
   }
   return drives;

@@ -65,9 +65,10 @@ uint64_t LendableCacheBytes(const MemoryPlan& plan) {
 
 absl::StatusOr<MemoryPlan> PlanMemory(std::optional<uint64_t> total_bytes,
                                       const std::vector<ArchiveNeed>& archives,
-                                      bool may_grow,
-                                      uint64_t withdrawals_bytes) {
+                                      bool may_grow, uint64_t withdrawals_bytes,
+                                      uint64_t store_bytes) {
   MemoryPlan plan;
+  plan.store_bytes = store_bytes;
   plan.base_bytes = kBaseBytes;
   plan.requests_bytes = kRequestsBytes;
   plan.withdrawals_bytes = withdrawals_bytes;
@@ -80,7 +81,8 @@ absl::StatusOr<MemoryPlan> PlanMemory(std::optional<uint64_t> total_bytes,
   const uint64_t reload_bytes =
       largest_bytes + std::max(largest_bytes / 4, kReloadGrowthBytesMin);
   const uint64_t fixed_bytes = plan.base_bytes + plan.requests_bytes +
-                               plan.withdrawals_bytes + plan.archives_bytes;
+                               plan.withdrawals_bytes + plan.archives_bytes +
+                               plan.store_bytes;
   const uint64_t needed_bytes = fixed_bytes + kInFlightBytesMin +
                                 kBuffersBytesMin + kWorkspacesBytesMin +
                                 kCacheBytesMin;
@@ -95,6 +97,9 @@ absl::StatusOr<MemoryPlan> PlanMemory(std::optional<uint64_t> total_bytes,
     if (withdrawals_bytes > 0) {
       absl::StrAppend(&parts, " + rules of --withdrawn ",
                       FormatByteSize(withdrawals_bytes));
+    }
+    if (store_bytes > 0) {
+      absl::StrAppend(&parts, " + object stores ", FormatByteSize(store_bytes));
     }
     return absl::FailedPreconditionError(absl::StrCat(
         "--memory ", FormatByteSizeExact(plan.total_bytes),
@@ -163,6 +168,9 @@ std::string DescribePlan(const MemoryPlan& plan,
     text += Line("rules of --withdrawn", plan.withdrawals_bytes);
   }
   text += Line("space to reload or add archives", plan.reload_bytes);
+  if (plan.store_bytes > 0) {
+    text += Line("transfers from object stores", plan.store_bytes);
+  }
   text += Line("requests on their way, at most", plan.requests_bytes);
   text += Line("answers in flight, at most", plan.in_flight_bytes);
   text += Line("reads and decoding, at most", plan.buffers_bytes);

@@ -32,6 +32,8 @@ struct MemoryPlan {
   // Rules of `serve --withdrawn` (WithdrawalFile::PlannedBytes()).
   uint64_t withdrawals_bytes = 0;
   uint64_t archives_bytes = 0;
+  // Transfers from object stores, and what is known about local copies.
+  uint64_t store_bytes = 0;
   // Reserved for opening the largest archive again while the old one is held,
   // grown by up to a quarter or a mebibyte, whichever is more. 0 if the memory
   // is too small: reloading then needs a restart.
@@ -48,14 +50,15 @@ struct MemoryPlan {
 
 // Without `total_bytes`, returns a plan with a working cache. If the server
 // `may_grow` by archives added while it runs, reload_bytes is also at least a
-// quarter of the memory that the archives leave free. `withdrawals_bytes` is
-// MemoryPlan's.
+// quarter of the memory that the archives leave free. `withdrawals_bytes` and
+// `store_bytes` are MemoryPlan's.
 // Errors: FailedPrecondition  `total_bytes` is too small; the message states
 //                             the required sum and its parts.
 absl::StatusOr<MemoryPlan> PlanMemory(std::optional<uint64_t> total_bytes,
                                       const std::vector<ArchiveNeed>& archives,
                                       bool may_grow = false,
-                                      uint64_t withdrawals_bytes = 0);
+                                      uint64_t withdrawals_bytes = 0,
+                                      uint64_t store_bytes = 0);
 
 // Memory of archives while one of them is opened, in bytes.
 struct ReloadNeed {

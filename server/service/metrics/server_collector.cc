@@ -96,6 +96,73 @@ MetricFamily InfoFamily(const Catalog& catalog) {
   return family;
 }
 
+ClientMetric HistogramOf(const DurationHistogram& durations) {
+  constexpr double kUsPerSecond = 1e6;
+  ClientMetric metric;
+  uint64_t count = 0;
+  for (size_t i = 0; i < durations.counts.size(); ++i) {
+    count += durations.counts[i];
+    metric.histogram.bucket.push_back(
+        {.cumulative_count = count,
+         .upper_bound =
+             i < DurationHistogram::kBoundsUs.size()
+                 ? static_cast<double>(DurationHistogram::kBoundsUs[i]) /
+                       kUsPerSecond
+                 : std::numeric_limits<double>::infinity()});
+  }
+  metric.histogram.sample_count = count;
+  metric.histogram.sample_sum =
+      static_cast<double>(durations.sum_us) / kUsPerSecond;
+  return metric;
+}
+
+void AddRemoteStore(const RemoteStore::Stats& stats,
+                    std::vector<MetricFamily>& families) {
+  constexpr MetricType kCounter = MetricType::Counter;
+  MetricFamily requests{"quire_store_requests_total",
+                        "Requests to object stores, by outcome.",
+                        kCounter,
+                        {}};
+  for (size_t i = 0; i < kStoreOutcomeCount; ++i) {
+    requests.metric.push_back(
+        Sample(kCounter, static_cast<double>(stats.requests.requests[i]),
+               {{"outcome", StoreOutcomeName(static_cast<StoreOutcome>(i))}}));
+  }
+  families.push_back(std::move(requests));
+  families.push_back({"quire_store_request_duration_seconds",
+                      "From the start of a good request to its last byte.",
+                      MetricType::Histogram,
+                      {HistogramOf(stats.requests.durations)}});
+  const auto add = [&](MetricType type, const char* name, const char* help,
+                       uint64_t value) {
+    families.push_back(Single(type, name, help, value));
+  };
+  add(kCounter, "quire_store_received_bytes_total",
+      "Bytes of objects received from object stores.",
+      stats.requests.received_bytes);
+  add(kCounter, "quire_store_retries_total",
+      "Requests to object stores that were repeated.", stats.requests.retries);
+  add(kCounter, "quire_store_hedges_total", "Second requests for slow ones.",
+      stats.requests.hedges);
+  add(kCounter, "quire_store_cache_hits_total",
+      "Chunks that reads found in --store-cache.", stats.cache.hit_chunks);
+  add(kCounter, "quire_store_cache_misses_total",
+      "Chunks that reads did not find there.", stats.cache.missed_chunks);
+  add(kCounter, "quire_store_cache_evictions_total",
+      "Chunks evicted from there.", stats.cache.evicted_chunks);
+  add(kCounter, "quire_store_cache_damaged_total",
+      "Chunks dropped from there because a block in them was damaged.",
+      stats.cache.distrusted_chunks);
+  add(kCounter, "quire_store_cache_bypasses_total",
+      "Requests that were served without being cached, for lack of space or "
+      "after an error of the disk.",
+      stats.cache.uncached_gets);
+  add(MetricType::Gauge, "quire_store_cache_bytes", "Bytes in --store-cache.",
+      stats.cache.used_bytes);
+  add(MetricType::Gauge, "quire_store_cache_limit_bytes",
+      "Limit of quire_store_cache_bytes.", stats.cache.size_bytes_max);
+}
+
 void AddScrub(const std::vector<ScrubFigures>& figures, absl::Duration interval,
               std::vector<MetricFamily>& families) {
   families.push_back(
@@ -394,6 +461,9 @@ std::vector<MetricFamily> ServerCollector::Collect() const {
   };
   AddTraffic(sources_.catalog, families);
   AddScrub(sources_.scrub(), sources_.scrub_interval, families);
+  if (sources_.remote_store != nullptr) {
+    AddRemoteStore(sources_.remote_store->GetStats(), families);
+  }
   AddConnections(sources_.connections(), families);
   AddIdentities(sources_.calls, families);
   families.push_back(HandshakesFamily(sources_.handshake_failures()));

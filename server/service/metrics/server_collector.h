@@ -20,6 +20,7 @@
 #include "server/service/limits/memory_plan.h"
 #include "server/service/metrics/call_metrics.h"
 #include "server/storage/block_store.h"
+#include "server/storage/remote/remote_store.h"
 
 namespace quire {
 
@@ -71,6 +72,8 @@ class ServerCollector : public prometheus::Collectable {
     // None without scrubbing.
     std::function<std::vector<ScrubFigures>()> scrub;
     absl::Duration scrub_interval;
+    // Null without archives in object stores.
+    const RemoteStore* remote_store = nullptr;
   };
 
   explicit ServerCollector(Sources sources) : sources_(std::move(sources)) {}

@@ -49,6 +49,8 @@ struct DeviceResult {
   // Errors: DataLoss     the file ends before the read does.
   //         Unavailable  the operating system reports an error; named.
   absl::Status status;
+  // The device has tried all it can: do not repeat a failed read.
+  bool is_final = false;
 };
 
 // Thread-safe.
@@ -79,6 +81,11 @@ class Device {
   // interrupt then serve many reads. Called repeatedly on the device's thread;
   // must not block nor call the device.
   virtual void SetPatience(Patience /*patience*/) {}  // NOLINT(*-value-param)
+
+  // Records that bytes of a file, read earlier, are damaged: they are read
+  // again now. A device with a copy of them drops it. Must not block.
+  virtual void Distrust(int /*fd*/, FileOffset /*offset*/,
+                        uint64_t /*size_bytes*/) {}
 
   // True if the drive itself serves urgent reads first.
   virtual bool takes_priorities() const { return false; }

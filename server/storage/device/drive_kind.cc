@@ -36,7 +36,9 @@ bool IsVirtual(const std::filesystem::path& disk) {
 }  // namespace
 
 const char* DriveKindName(DriveKind kind) {
-  return kind == DriveKind::kRotational ? "rotational" : "solid-state";
+  return kind == DriveKind::kRotational    ? "rotational"
+         : kind == DriveKind::kObjectStore ? "object store"
+                                           : "solid-state";
 }
 
 DrivePlace DetectDrive(int fd, const std::string& sysfs) {

@@ -13,9 +13,11 @@ enum class DriveKind {
   kSolidState,
   // With an arm that moves.
   kRotational,
+  // A bucket of an object store, read by ranged GETs.
+  kObjectStore,
 };
 
-// "rotational" or "solid-state".
+// "rotational", "solid-state" or "object store".
 const char* DriveKindName(DriveKind kind);
 
 // Properties of a drive, from the kernel.

@@ -5,6 +5,7 @@
 #define QUIRE_SERVER_STORAGE_DEVICE_FILE_PLACEMENT_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "codecs/base/positions.h"
@@ -21,6 +22,8 @@ struct FilePlacement {
   // Empty if the file system reports none; `note` has the reason.
   ExtentMap extents;
   std::string note = {};
+  // Kept as long as the file is read, for its device; null for files on disks.
+  std::shared_ptr<const void> registration = nullptr;
 
   // Like ExtentMap::Find(), but counted from the drive's beginning.
   ExtentMap::Place Find(FileOffset offset) const {

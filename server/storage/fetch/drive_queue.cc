@@ -20,6 +20,8 @@ ElevatorScheduler::Options SchedulerOptions(const DriveQueue::Options& options,
   ElevatorScheduler::Options scheduler;
   if (options.drive.kind == DriveKind::kSolidState) {
     scheduler = ElevatorScheduler::Options::SolidState();
+  } else if (options.drive.kind == DriveKind::kObjectStore) {
+    scheduler = ElevatorScheduler::Options::ObjectStore();
   } else if (uses_priorities) {
     scheduler = ElevatorScheduler::Options::WithPriorities();
   }
@@ -70,6 +72,11 @@ void DriveQueue::SetPatience(Device::Patience patience) {
 
 void DriveQueue::Submit(std::span<const DeviceRead> operations) {
   device_->Submit(operations);
+}
+
+void DriveQueue::Distrust(const BlockFetch& fetch) {
+  device_->Distrust(fetch.extent.fd, fetch.extent.offset,
+                    fetch.extent.size_bytes);
 }
 
 void DriveQueue::CloseDevice() {

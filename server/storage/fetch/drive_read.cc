@@ -88,7 +88,7 @@ bool DriveRead::TakeResult(const DeviceResult& result, InFlightTable& in_flight,
     if (StartOf(fetch) - operation_start_ + fetch.extent.size_bytes >
         result.size_bytes) {
       // Not directly again: pages shared with neighbours are being decoded.
-      if (absl::IsUnavailable(result.status) &&
+      if (absl::IsUnavailable(result.status) && !result.is_final &&
           (is_joint || !block->repeated)) {
         in_flight.MarkRepeated(*block);
         direct_fd_ = -1;

@@ -82,6 +82,14 @@ class ElevatorScheduler : public Scheduler {
       return options;
     }
 
+    // Options for an object store: a GET costs what a mebibyte does.
+    static Options ObjectStore() {
+      Options options = SolidState();
+      options.gap_size_bytes_max = 1 << 20;
+      options.read_size_bytes_max = 4 << 20;
+      return options;
+    }
+
     // Options for a drive with an arm and priorities: depth 32 throughout.
     static Options WithPriorities() {
       Options options;

@@ -1,0 +1,649 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tests `quired serve` with archives in an object store, end to end: a server, a store that lies as
+asked, and every byte compared."""
+import hashlib
+import hmac
+import os
+import pathlib
+import pwd
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import urllib.parse
+import urllib.request
+
+try:
+    import botocore.auth
+    import botocore.awsrequest
+    import botocore.credentials
+    import botocore.utils
+except ImportError:
+    botocore = None
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "storage" / "remote" / "testing"))
+from object_server import ObjectServer  # noqa: E402
+
+METRICS = HERE.parent / "service" / "metrics" / "METRICS.md"
+PROGRAMS = pathlib.Path(os.environ["QUIRE_BINARY_DIR"]) / "bin"
+QUIRED = PROGRAMS / "quired"
+QUIRE = PROGRAMS / "quire"
+# Generous: only a hang takes this long.
+PATIENCE_S = 60
+CHUNK = 16 << 10
+KEY = "AKIDEXAMPLE"
+SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
+
+
+NGINX = """
+daemon off;
+pid {directory}/nginx.pid;
+error_log stderr;
+events {{}}
+http {{
+  access_log {directory}/access.log;
+  client_body_temp_path {directory}/body;
+  fastcgi_temp_path {directory}/fastcgi;
+  proxy_temp_path {directory}/proxy;
+  scgi_temp_path {directory}/scgi;
+  uwsgi_temp_path {directory}/uwsgi;
+  server {{
+    listen 127.0.0.1:{port};
+    root {root};
+  }}
+}}
+"""
+
+
+def signature_of(path, headers, region):
+    """Returns the signature of a GET by the documentation of Signature Version 4."""
+    signed = re.search(r"SignedHeaders=([^,]*)", headers["authorization"])[1].split(";")
+    date = headers["x-amz-date"]
+    lines = "".join(f"{name}:{headers[name]}\n" for name in signed)
+    canonical = "\n".join(("GET", path, "", lines, ";".join(signed),
+                           hashlib.sha256(b"").hexdigest()))
+    scope = f"{date[:8]}/{region}/s3/aws4_request"
+    text = "\n".join(("AWS4-HMAC-SHA256", date, scope,
+                      hashlib.sha256(canonical.encode()).hexdigest()))
+    key = b"AWS4" + SECRET.encode()
+    for part in scope.split("/"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    return hmac.digest(key, text.encode(), "sha256").hex()
+
+
+def botocore_signature_of(url, headers, region):
+    credentials = botocore.credentials.Credentials(KEY, SECRET, headers.get("x-amz-security-token"))
+    auth = botocore.auth.S3SigV4Auth(credentials, "s3", region)
+    signed = re.search(r"SignedHeaders=([^,]*)", headers["authorization"])[1].split(";")
+    request = botocore.awsrequest.AWSRequest(
+        "GET", url, headers={name: headers[name] for name in signed})
+    request.context["timestamp"] = headers["x-amz-date"]
+    text = auth.string_to_sign(request, auth.canonical_request(request))
+    return auth.signature(text, request)
+
+
+def run(*arguments, **options):
+    return subprocess.run(arguments, stdin=subprocess.DEVNULL, capture_output=True,
+                          timeout=PATIENCE_S, check=False, **options)
+
+
+class Server:
+    """A quired that serves archives of a store."""
+
+    def __init__(self, test, *arguments, cache="cache", size="64MiB", environment=None,
+                 archive=None, expect_start=True):
+        self.cache = test.scratch / cache
+        store = test.store
+        variables = {name: value for name, value in os.environ.items()
+                     if not name.startswith("AWS_")}
+        variables.update({"HOME": str(test.scratch), **(environment or {})})
+        self.process = subprocess.Popen(
+            [QUIRED, "serve", archive or f"docs={store.url}/bucket/docs.quire", "--listen",
+             "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--memory", "256MiB", "--store-cache",
+             f"{self.cache}:{size}", "--store-chunk", str(CHUNK), *arguments],
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=variables)
+        test.addCleanup(self.process.stderr.close)
+        test.addCleanup(self.process.wait, PATIENCE_S)
+        test.addCleanup(self.process.kill)
+        self.said = ""
+        self.lines = []
+        self.changed = threading.Condition()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+        if expect_start:
+            self.wait_for("listening on")
+            self.address = re.search(r"listening on (\S+)", self.said)[1]
+            self.metrics_url = re.search(r"metrics on (\S+)", self.said)[1]
+
+    def _read(self):
+        for line in self.process.stderr:
+            with self.changed:
+                self.said += line
+                self.changed.notify_all()
+        with self.changed:
+            self.changed.notify_all()
+
+    def wait_for(self, text, count=1):
+        end = time.monotonic() + PATIENCE_S
+        with self.changed:
+            while self.said.count(text) < count:
+                assert self.process.poll() is None or self.reader.is_alive(), self.said
+                assert time.monotonic() < end, f"no {text!r} in: {self.said}"
+                self.changed.wait(0.1)
+
+    def range(self, offset, size):
+        return run(QUIRE, "-s", self.address, "range", "docs", str(offset), str(size))
+
+    def scan(self):
+        return run(QUIRE, "-s", self.address, "-q", "scan", "docs")
+
+    def batch(self, ranges):
+        return subprocess.run(
+            [QUIRE, "-s", self.address, "-q", "batch", "docs", "--ranges"],
+            input="".join(f"{a} {b}\n" for a, b in ranges).encode(), capture_output=True,
+            timeout=PATIENCE_S, check=False)
+
+    def metric(self, name):
+        with urllib.request.urlopen(self.metrics_url, timeout=PATIENCE_S) as page:
+            text = page.read().decode()
+        found = re.findall(rf"^{re.escape(name)} (\S+)$", text, re.MULTILINE)
+        assert found, f"no {name} in {text}"
+        return float(found[0])
+
+    def resident_bytes(self):
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) << 10
+
+    def cache_bytes(self):
+        """Returns the bytes on disk of all files of the cache."""
+        return sum(path.stat().st_blocks * 512 for path in self.cache.rglob("*")
+                   if path.is_file())
+
+    def stop(self, sent=signal.SIGTERM):
+        self.process.send_signal(sent)
+        code = self.process.wait(PATIENCE_S)
+        self.reader.join(PATIENCE_S)
+        return code
+
+
+class RemoteArchiveTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.shared = tempfile.TemporaryDirectory(prefix="quire-remote-")
+        cls.directory = pathlib.Path(cls.shared.name)
+        draw = random.Random(1)
+        documents = cls.directory / "documents"
+        documents.mkdir()
+        for i in range(120):
+            # Half of it cannot be compressed.
+            text = b"".join(b"page %d line %d\n" % (i, k) + draw.randbytes(40)
+                            for k in range(1200))
+            (documents / f"page{i:03}").write_bytes(text)
+        cls.archive = cls.directory / "docs.quire"
+        built = run(QUIRED, "build", "--quiet", "-o", cls.archive, "--block-size", "16KiB",
+                    "--segment-size", "2MiB", "--codec", "zstd", documents)
+        assert built.returncode == 0, built.stderr
+        cls.text = b"".join(path.read_bytes() for path in sorted(documents.iterdir()))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.shared.cleanup()
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="quire-remote-")
+        self.addCleanup(scratch.cleanup)
+        self.scratch = pathlib.Path(scratch.name)
+        self.bucket = self.scratch / "store" / "bucket"
+        self.bucket.mkdir(parents=True)
+        shutil.copytree(self.archive, self.bucket / "docs.quire")
+        self.store = ObjectServer(self.scratch / "store")
+        self.addCleanup(self.store.stop)
+
+    def check_range(self, server, offset, size):
+        got = server.range(offset, size)
+        self.assertEqual(got.returncode, 0, got.stderr)
+        self.assertEqual(got.stdout, self.text[offset:offset + size])
+
+    def check_all(self, server):
+        got = server.scan()
+        self.assertEqual(got.returncode, 0, got.stderr)
+        self.assertEqual(got.stdout, self.text)
+
+    def test_reads_every_byte(self):
+        server = Server(self)
+        opening = len(self.store.requests)
+        # MANIFEST, dictionary and symbol table, then at most two for each segment.
+        segments = len(list(self.archive.glob("segment-*")))
+        self.assertGreater(segments, 2)
+        self.assertLessEqual(opening, 3 + 2 * segments)
+        self.check_range(server, 3_000_000, 5_000)
+        self.assertLessEqual(len(self.store.requests) - opening, 2)
+        self.check_all(server)
+        self.store.clear()
+        self.check_all(server)
+        self.assertEqual(self.store.requests, [])
+        self.assertLessEqual(server.resident_bytes(), 256 << 20)
+        self.assertGreater(server.metric("quire_store_cache_hits_total"), 0)
+        self.assertGreater(server.metric('quire_store_requests_total{outcome="good"}'), opening)
+        for request in self.store.requests:
+            self.assertRegex(request.headers.get("range", "bytes=0-1"), r"^bytes=\d+-\d+$")
+        with urllib.request.urlopen(server.metrics_url, timeout=PATIENCE_S) as page:
+            exported = set(re.findall(r"^# TYPE (quire_store_\w+) (\w+)$", page.read().decode(),
+                                      re.MULTILINE))
+        documented = re.findall(r"^\| `(quire_store_\w+)` \| (\w+) \|", METRICS.read_text(),
+                                re.MULTILINE)
+        self.assertEqual(set(documented), exported)
+        self.assertEqual(server.stop(), 0)
+
+    def test_restart_with_a_warm_cache_makes_one_conditional_get(self):
+        server = Server(self)
+        self.check_all(server)
+        self.assertEqual(server.stop(), 0)
+        self.store.clear()
+        server = Server(self)
+        self.assertEqual([(request.path, request.status) for request in self.store.requests],
+                         [("/bucket/docs.quire/MANIFEST", 304)])
+        self.check_all(server)
+        self.assertEqual(len(self.store.requests), 1)
+        # Also after a kill.
+        server.stop(signal.SIGKILL)
+        server = Server(self)
+        self.check_all(server)
+        self.assertEqual(len(self.store.requests), 2)
+
+    def test_cache_stays_below_its_size(self):
+        size = 2 << 20
+        server = Server(self, size=str(size))
+        for _ in range(2):
+            self.check_all(server)
+        draw = random.Random(2)
+        for _ in range(20):
+            self.check_range(server, draw.randrange(len(self.text) - 1000), 1000)
+            self.assertLessEqual(server.cache_bytes(), size + CHUNK)
+        self.assertLessEqual(server.metric("quire_store_cache_bytes"), size)
+        self.assertGreater(server.metric("quire_store_cache_evictions_total"), 0)
+        # The indexes stay.
+        self.assertEqual(server.stop(), 0)
+        self.store.clear()
+        Server(self, size=str(size))
+        self.assertEqual([request.status for request in self.store.requests], [304])
+
+    def test_refuses_a_cache_that_is_too_small_for_the_indexes(self):
+        server = Server(self, size="64KiB", expect_start=False)
+        self.assertEqual(server.process.wait(PATIENCE_S), 1)
+        server.reader.join(PATIENCE_S)
+        self.assertIn("give --store-cache more", server.said)
+
+    def test_refuses_file_systems_without_holes(self):
+        # As ext3, NFS before 4.2 and vfat answer.
+        program = ("import errno, os, seccomp, sys\n"
+                   "rules = seccomp.SyscallFilter(seccomp.ALLOW)\n"
+                   "rules.add_rule(seccomp.ERRNO(errno.EOPNOTSUPP), 'fallocate')\n"
+                   "rules.load()\n"
+                   "os.execv(sys.argv[1], sys.argv[1:])\n")
+        refused = run("/usr/bin/python3", "-c", program, QUIRED, "serve",
+                      f"docs={self.store.url}/bucket/docs.quire", "--listen", "127.0.0.1:0",
+                      "--store-cache", f"{self.scratch}/cache:64MiB", text=True)
+        self.assertEqual(refused.returncode, 1, refused.stderr)
+        self.assertIn("does not support holes in files", refused.stderr)
+        self.assertEqual(self.store.requests, [])
+
+    def test_damaged_chunks_are_read_again(self):
+        server = Server(self)
+        self.check_all(server)
+        self.assertEqual(server.stop(), 0)
+        for path in server.cache.rglob("segment-*"):
+            with path.open("r+b") as file:
+                file.seek(CHUNK + 5_000)
+                file.write(b"damage" * 100)
+        self.store.clear()
+        server = Server(self)
+        self.check_all(server)
+        self.assertGreater(server.metric("quire_store_cache_damaged_total"), 0)
+        self.assertEqual(server.metric("quire_block_failures_total"), 0)
+        self.assertEqual(server.stop(), 0)
+        # Their copies were corrected.
+        self.store.clear()
+        server = Server(self)
+        self.check_all(server)
+        self.assertEqual([request.status for request in self.store.requests], [304])
+
+    def test_damaged_indexes_are_read_again(self):
+        server = Server(self)
+        self.assertEqual(server.stop(), 0)
+        for path in server.cache.rglob("segment-*"):
+            with path.open("r+b") as file:
+                file.seek(-2_000, os.SEEK_END)
+                file.write(b"damage")
+        server = Server(self)
+        self.check_all(server)
+
+    def test_store_that_lies_gives_errors_and_never_wrong_bytes(self):
+        server = Server(self)
+        before = server.metric('quire_store_requests_total{outcome="refused"}')
+        for lie in "ignore_range", "shift_range", "wrong_length", "no_etag", "wrong_total":
+            with self.subTest(lie=lie):
+                self.store.lies.set(lie)
+                got = server.range(5_000_000, 10_000)
+                self.assertNotEqual(got.returncode, 0)
+                self.assertEqual(got.stdout, b"")
+                self.store.lies.clear()
+        self.assertGreater(server.metric('quire_store_requests_total{outcome="refused"}'), before)
+        self.check_all(server)
+
+    def test_short_failures_are_retried(self):
+        server = Server(self)
+        for i, lie in enumerate(("status_503", "status_429", "status_500", "truncate", "close")):
+            with self.subTest(lie=lie):
+                self.store.lies.set(lie, 3)
+                self.check_range(server, 1_000_000 * (i + 1), 3_000)
+                self.store.lies.clear()
+        self.assertGreaterEqual(server.metric("quire_store_retries_total"), 10)
+        self.check_all(server)
+
+    def test_long_failures_are_answered_with_an_error(self):
+        server = Server(self)
+        self.store.lies.set("status_503")
+        self.store.clear()
+        got = server.range(4_000_000, 100)
+        self.assertNotEqual(got.returncode, 0)
+        self.assertIn(b"could not be read", got.stderr)
+        self.assertIn("the store answered 503 (tried 4 times)", server.said)
+        self.assertEqual(len(self.store.gets("segment")) % 4, 0)
+        self.store.lies.clear()
+        self.check_all(server)
+
+    def test_signs_requests_and_reads_credentials_again(self):
+        seen = []
+
+        def check(method, path, headers):
+            seen.append(headers.get("authorization", ""))
+            return None if f"Credential={KEY}/" in seen[-1] else 403
+
+        self.store.check = check
+        credentials = self.scratch / ".aws" / "credentials"
+        credentials.parent.mkdir()
+        credentials.write_text(f"[default]\naws_access_key_id = OLDKEY\n"
+                               f"aws_secret_access_key = {SECRET}\n")
+        options = {"archive": "docs=s3://bucket/docs.quire"}
+        arguments = ("--store-endpoint", self.store.url, "--store-region", "eu-central-1")
+        server = Server(self, *arguments, expect_start=False, **options)
+        self.assertEqual(server.process.wait(PATIENCE_S), 1)
+        server.reader.join(PATIENCE_S)
+        self.assertIn("refuses access (403)", server.said)
+        self.assertNotIn(SECRET, server.said)
+        credentials.write_text(credentials.read_text().replace("OLDKEY", KEY))
+        server = Server(self, *arguments, **options)
+        self.assertIn("/eu-central-1/s3/aws4_request", seen[-1])
+        self.check_range(server, 0, 1000)
+        # Keys are rotated without a signal.
+        credentials.write_text(credentials.read_text().replace(KEY, "NEWKEY"))
+        self.store.check = lambda method, path, headers: (
+            None if "Credential=NEWKEY/" in headers.get("authorization", "") else 403)
+        self.check_all(server)
+
+    def test_signatures_of_odd_keys(self):
+        key = "a b+c:d/\u00e4~(1)&=,'/docs.quire"
+        shutil.copytree(self.archive, self.bucket / key)
+        environment = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET,
+                       "AWS_SESSION_TOKEN": "token/+="}
+        region = "eu-west-1"
+        server = Server(self, "--store-endpoint", self.store.url, archive=f"docs=s3://bucket/{key}",
+                        environment={**environment, "AWS_REGION": region})
+        self.check_range(server, 3_000_000, 1000)
+        self.assertGreater(len(self.store.requests), 5)
+        for request in self.store.requests:
+            found = re.search(r"Signature=(\w+)$", request.headers["authorization"])[1]
+            self.assertEqual(request.headers["x-amz-security-token"], "token/+=")
+            self.assertEqual(found, signature_of(request.path, request.headers, region))
+            if botocore is not None:
+                self.assertEqual(found, botocore_signature_of(
+                    self.store.url + request.path, request.headers, region))
+                self.assertEqual(request.path, botocore.utils.percent_encode(
+                    urllib.parse.unquote(request.path), safe="/~"))
+        self.assertNotIn(SECRET, server.said)
+
+    def test_reads_from_nginx(self):
+        nginx = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
+        assert nginx, "nginx: deploy/bootstrap.sh installs it"
+        directory = self.scratch / "nginx"
+        directory.mkdir()
+        # A port that was free a moment ago.
+        port = self.store.port
+        self.store.stop()
+        (directory / "nginx.conf").write_text(NGINX.format(
+            directory=directory, port=port, root=self.scratch / "store"))
+        process = subprocess.Popen(
+            [nginx, "-p", directory, "-e", "stderr", "-c", directory / "nginx.conf", "-g",
+             f"user {pwd.getpwuid(os.getuid()).pw_name};"], stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait, PATIENCE_S)
+        self.addCleanup(process.terminate)
+        end = time.monotonic() + PATIENCE_S
+        while not (directory / "nginx.pid").exists() and time.monotonic() < end:
+            time.sleep(0.01)
+        server = Server(self)
+        self.check_all(server)
+        self.assertEqual(server.stop(), 0)
+        server = Server(self)
+        self.check_all(server)
+        text = self.replace()
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for("docs: replaced")
+        self.assertEqual(server.scan().stdout, text)
+        statuses = set(re.findall(r'" (\d+) \d+ "', (directory / "access.log").read_text()))
+        self.assertLessEqual(statuses, {"200", "206", "304", "412"})
+
+    def test_shares_gets(self):
+        server = Server(self)
+        self.store.delay_s = 0.3
+        self.store.clear()
+        # Documents of one chunk, by several clients at once.
+        answers = []
+        threads = [threading.Thread(target=lambda i=i: answers.append(
+            server.range(3_000_000 + i, 50).stdout == self.text[3_000_000 + i:3_000_050 + i]))
+                   for i in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(answers, [True] * 6)
+        ranges = [request.headers["range"] for request in self.store.gets("segment")]
+        self.assertEqual(len(ranges), len(set(ranges)), ranges)
+
+    def test_batch_makes_one_get_a_missing_run(self):
+        server = Server(self)
+        self.store.clear()
+        draw = random.Random(5)
+        ranges = sorted((draw.randrange(len(self.text) - 500), 500) for _ in range(256))
+        got = server.batch(ranges)
+        self.assertEqual(got.returncode, 0, got.stderr)
+        self.assertEqual(got.stdout, b"".join(self.text[a:a + b] for a, b in ranges))
+        # No byte is read twice, and GETs are of at most 4 MiB.
+        chunks = []
+        for request in self.store.gets("segment"):
+            first, last = map(int, request.headers["range"][6:].split("-"))
+            self.assertLessEqual(last - first + 1, (4 << 20) + 2 * CHUNK)
+            chunks += [(request.path, chunk) for chunk in range(first // CHUNK, last // CHUNK + 1)]
+        self.assertEqual(len(chunks), len(set(chunks)))
+
+    def test_hedges_slow_requests(self):
+        server = Server(self)
+        self.store.delay_s = 0.01
+        draw = random.Random(6)
+        for _ in range(60):
+            self.check_range(server, draw.randrange(len(self.text) - 100), 100)
+        # One that would take until the silence is noticed.
+        self.store.lies.set("stall", 1, "segment")
+        begun = time.monotonic()
+        while self.store.lies.left["stall"]:
+            self.check_range(server, draw.randrange(len(self.text) - 100), 100)
+        self.assertLess(time.monotonic() - begun, 4)
+        self.assertEqual(server.metric("quire_store_retries_total"), 0)
+        self.assertGreaterEqual(server.metric("quire_store_hedges_total"), 1)
+
+    def test_full_disk_serves_without_caching(self):
+        # The limit on file sizes fails writes past it, as a full disk does.
+        limit = 700_000
+        server = Server(self)
+        subprocess.run(["prlimit", f"--pid={server.process.pid}", f"--fsize={limit}"], check=True)
+        self.check_all(server)
+        self.assertGreater(server.metric("quire_store_cache_bypasses_total"), 0)
+        self.assertEqual(server.stop(), 0)
+        self.store.clear()
+        server = Server(self)
+        self.check_all(server)
+        self.assertGreater(len(self.store.gets("segment")), 0)
+
+    def test_switches_to_a_new_archive(self):
+        server = Server(self)
+        self.check_range(server, 1_000_000, 100)
+        more = self.directory / "more"
+        if not more.exists():
+            more.mkdir()
+            (more / "last").write_bytes(random.Random(3).randbytes(100_000))
+        grown = self.scratch / "grown.quire"
+        shutil.copytree(self.archive, grown)
+        appended = run(QUIRED, "append", "--quiet", grown, more)
+        self.assertEqual(appended.returncode, 0, appended.stderr)
+        for path in sorted(grown.iterdir(), key=lambda path: path.name == "MANIFEST"):
+            if not (self.bucket / "docs.quire" / path.name).exists() or path.name == "MANIFEST":
+                shutil.copy(path, self.bucket / "docs.quire" / path.name)
+        self.store.clear()
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for("has grown")
+        # Only what is new.
+        self.assertLessEqual(len(self.store.requests), 4)
+        got = server.scan()
+        self.assertEqual(got.stdout, self.text + (more / "last").read_bytes())
+
+    def replace(self):
+        """Replaces the archive in the store by another one of the same file names."""
+        other = self.directory / "other.quire"
+        if not other.exists():
+            documents = self.directory / "others"
+            documents.mkdir()
+            for i in range(60):
+                (documents / f"other{i:03}").write_bytes(random.Random(i).randbytes(60_000))
+            built = run(QUIRED, "build", "--quiet", "-o", other, "--segment-size", "2MiB",
+                        "--block-size", "16KiB", "--codec", "zstd", documents)
+            assert built.returncode == 0, built.stderr
+        text = b"".join(random.Random(i).randbytes(60_000) for i in range(60))
+        for path in sorted(other.iterdir(), key=lambda path: path.name == "MANIFEST"):
+            shutil.copy(path, self.bucket / "docs.quire" / (path.name + ".new"))
+            os.rename(self.bucket / "docs.quire" / (path.name + ".new"),
+                      self.bucket / "docs.quire" / path.name)
+        return text
+
+    def test_finds_a_replaced_archive_by_itself(self):
+        for ignores in False, True:
+            with self.subTest(store_ignores_if_match=ignores):
+                shutil.rmtree(self.bucket / "docs.quire")
+                shutil.copytree(self.archive, self.bucket / "docs.quire")
+                self.store.lies.set("ignore_if_match", None if ignores else 0)
+                server = Server(self, cache=f"cache{ignores}")
+                text = self.replace()
+                # Its GETs are refused; the new MANIFEST is found.
+                got = server.range(4_000_000, 100)
+                self.assertNotEqual(got.returncode, 0)
+                self.assertIn(b"could not be read", got.stderr)
+                server.wait_for("docs: replaced")
+                self.assertEqual(server.scan().stdout, text)
+                # Files that the new manifest does not name are gone.
+                names = {path.name for path in (self.directory / "other.quire").iterdir()}
+                left = {path.name for path in server.cache.glob("docs-*/*")}
+                self.assertEqual(left, names | {"ETAGS"})
+                self.assertEqual(server.stop(), 0)
+
+    def test_objects_copied_again_are_found(self):
+        server = Server(self)
+        for path in (self.bucket / "docs.quire").glob("segment-*"):
+            os.utime(path)
+        got = server.range(4_000_000, 100)
+        self.assertNotEqual(got.returncode, 0)
+        server.wait_for("same contents in new files")
+        self.check_all(server)
+
+    def test_stops_while_the_store_is_silent(self):
+        server = Server(self, "--drain-timeout", "1s")
+        self.store.lies.set("stall")
+        reading = threading.Thread(target=server.range, args=(3_000_000, 100))
+        reading.start()
+        end = time.monotonic() + PATIENCE_S
+        while not [request for request in self.store.gets("segment")
+                   if request.status == 206] or time.monotonic() > end:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        begun = time.monotonic()
+        self.assertEqual(server.stop(), 0)
+        self.assertLess(time.monotonic() - begun, 1 + 2 + 5)
+        reading.join()
+
+    def test_stops_while_it_opens(self):
+        self.store.lies.set("stall", path="MANIFEST")
+        server = Server(self, expect_start=False)
+        end = time.monotonic() + PATIENCE_S
+        while not self.store.requests and time.monotonic() < end:
+            time.sleep(0.01)
+        begun = time.monotonic()
+        self.assertEqual(server.stop(), 0)
+        self.assertLess(time.monotonic() - begun, 4)
+
+    def test_stopped_store_fails_the_start(self):
+        self.store.stop()
+        server = Server(self, expect_start=False)
+        self.assertEqual(server.process.wait(PATIENCE_S), 1)
+        server.reader.join(PATIENCE_S)
+        self.assertIn("MANIFEST", server.said)
+        self.assertIn("(tried 4 times)", server.said)
+
+    def test_check_config(self):
+        config = self.scratch / "quired.toml"
+        config.write_text(f'store-cache = "{self.scratch}/cache:64MiB"\n[archives]\n'
+                          f'docs = "{self.store.url}/bucket/docs.quire"\n')
+        server = Server(self)
+        checked = run(QUIRED, "check-config", config)
+        self.assertEqual(checked.returncode, 0, checked.stderr)
+        self.assertEqual(list(server.cache.glob("trial-*")), [])
+        # A second server may not use the cache.
+        second = Server(self, expect_start=False)
+        self.assertEqual(second.process.wait(PATIENCE_S), 1)
+        second.reader.join(PATIENCE_S)
+        self.assertIn("another process uses this cache", second.said)
+        # Paths are relative to the file.
+        config.write_text(config.read_text().replace(f"{self.scratch}/cache:", "relative:"))
+        checked = run(QUIRED, "check-config", config)
+        self.assertEqual(checked.returncode, 0, checked.stderr)
+        self.assertEqual(list((self.scratch / "relative").iterdir()), [])
+        shutil.rmtree(self.bucket / "docs.quire")
+        checked = run(QUIRED, "check-config", config)
+        self.assertEqual(checked.returncode, 2)
+        self.assertIn(b"does not have it (404)", checked.stderr)
+
+    def test_usual_mistakes(self):
+        for arguments, message in (
+                (["docs=s3://bucket/docs.quire"], "need --store-cache DIR:SIZE"),
+                (["docs=s3://bucket/docs.quire", "--store-cache", "cache"],
+                 "--store-cache must be DIR:SIZE"),
+                (["docs=s3:///docs.quire", "--store-cache", f"{self.scratch}/c:1GiB"],
+                 "names no bucket"),
+                (["docs=https://user@host/x", "--store-cache", f"{self.scratch}/c:1GiB"],
+                 "credentials do not belong in a URL"),
+                (["docs=https://host/x", "--store-cache", f"{self.scratch}/c:1GiB",
+                  "--store-chunk", "1000"], "multiple of 4KiB"),
+        ):
+            with self.subTest(arguments=arguments):
+                refused = run(QUIRED, "serve", *arguments, text=True)
+                self.assertEqual(refused.returncode, 2, refused.stderr)
+                self.assertIn(message, refused.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

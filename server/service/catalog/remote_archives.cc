@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/catalog/remote_archives.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/base/checksum.h"
+#include "codecs/base/status_macros.h"
+#include "server/archive/files/file_io.h"
+#include "server/archive/files/small_file.h"
+#include "server/archive/format/archive_format.h"
+#include "server/archive/format/segment_format.h"
+
+namespace quire {
+namespace {
+
+constexpr char kTagsFileName[] = "ETAGS";
+constexpr uint64_t kTagsFileSizeBytesMax = uint64_t{256} << 20;
+// A serialised symbol table has a few kilobytes.
+constexpr uint64_t kSymbolTableFileSizeBytesMax = 1 << 20;
+constexpr size_t kShownNameSizeMax = 40;
+
+std::string Join(absl::string_view directory, absl::string_view name) {
+  return absl::StrCat(directory, "/", name);
+}
+
+// Writes a file aside, syncs it and renames it.
+absl::Status ReplaceFile(const std::string& directory, const std::string& name,
+                         absl::string_view text) {
+  const UniqueFd fd(
+      open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.is_open()) {
+    return ErrnoStatus(errno, directory, "open");
+  }
+  const std::string aside = absl::StrCat(name, ".new");
+  const std::string path = Join(directory, aside);
+  unlinkat(fd.get(), aside.c_str(), 0);
+  QUIRE_ASSIGN_OR_RETURN(FileWriter writer,
+                         FileWriter::Create(fd.get(), aside, path));
+  QUIRE_RETURN_IF_ERROR(writer.Append(AsBytes(text)));
+  QUIRE_RETURN_IF_ERROR(writer.Finish());
+  if (renameat(fd.get(), aside.c_str(), fd.get(), name.c_str()) != 0) {
+    return ErrnoStatus(errno, path, "rename");
+  }
+  return SyncDirectory(fd.get(), directory);
+}
+
+// Offset of the sections of a segment.
+uint64_t SectionsStart(const ManifestSegment& segment) {
+  uint64_t size_bytes = kTrailerSizeBytes;
+  for (const ManifestSection& section : segment.sections) {
+    size_bytes += kSectionEntrySizeBytes + section.stored_size_bytes;
+  }
+  return segment.file_size_bytes -
+         std::min(segment.file_size_bytes, size_bytes);
+}
+
+ChunkRange HeaderChunk() {
+  return {.first = 0, .count = 1};
+}
+
+// The chunks at the end of a file that are kept.
+ChunkRange KeptEnd(const CachedFile& file) {
+  const uint64_t first = std::min(file.map.kept_first(), file.map.count());
+  return {.first = first, .count = file.map.count() - first};
+}
+
+// True if the end of a copy is that of the segment.
+bool HasFooter(const CachedFile& file, const ManifestSegment& segment) {
+  const uint64_t footer_size_bytes =
+      kTrailerSizeBytes + segment.sections.size() * kSectionEntrySizeBytes;
+  if (footer_size_bytes > segment.file_size_bytes) {
+    return false;
+  }
+  std::string bytes(footer_size_bytes, '\0');
+  if (!ReadExactly(file.fd.get(), segment.file_size_bytes - footer_size_bytes,
+                   AsMutableBytes(bytes), file.path)
+           .ok()) {
+    return false;
+  }
+  const auto footer = ParseSegmentFooter(
+      AsBytes(bytes), segment.file_size_bytes, segment.number);
+  return footer.ok() && footer->checksum == segment.footer_checksum;
+}
+
+// Space of a file on the disk; 0 if there is none.
+uint64_t FileSpaceBytes(const std::string& path) {
+  constexpr uint64_t kPageSizeBytes = 4096;
+  std::error_code error;
+  const uintmax_t size_bytes = std::filesystem::file_size(path, error);
+  return error ? 0
+               : (size_bytes + kPageSizeBytes - 1) / kPageSizeBytes *
+                     kPageSizeBytes;
+}
+
+}  // namespace
+
+std::string FormatObjectTags(const ObjectTags& tags) {
+  std::string text;
+  for (const auto& [name, tag] : tags) {
+    absl::StrAppend(&text, name, " ", tag, "\n");
+  }
+  return text;
+}
+
+ObjectTags ParseObjectTags(absl::string_view text) {
+  ObjectTags tags;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    const size_t space = line.find(' ');
+    if (space == absl::string_view::npos) {
+      continue;
+    }
+    const absl::string_view name = line.substr(0, space);
+    const absl::string_view tag = line.substr(space + 1);
+    const bool is_printable =
+        !tag.empty() && std::all_of(tag.begin(), tag.end(), [](char c) {
+          return c == ' ' || absl::ascii_isgraph(static_cast<unsigned char>(c));
+        });
+    if (is_printable && IsArchiveFileName(name)) {
+      tags[std::string(name)] = std::string(tag);
+    }
+  }
+  return tags;
+}
+
+absl::StatusOr<std::unique_ptr<RemoteArchives>> RemoteArchives::Open(
+    const RemoteStoreOptions& options, DeviceEngine engine,
+    RemoteStore::Report report) {
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<RemoteStore> store,
+                         RemoteStore::Open(options, engine, std::move(report)));
+  return std::unique_ptr<RemoteArchives>(new RemoteArchives(std::move(store)));
+}
+
+absl::Status RemoteArchives::SetPath(const RemoteStoreOptions& options,
+                                     ArchiveArgument& argument) {
+  QUIRE_ASSIGN_OR_RETURN(
+      const StoreAddress address,
+      ParseStoreAddress(argument.url, options.endpoint, options.region));
+  // The endpoint is part of the identity, the archive's name here is not.
+  const std::string origin = absl::StrCat(address.origin, address.base_path);
+  argument.path = Join(
+      options.cache_directory,
+      absl::StrFormat("%s-%016x", argument.name.substr(0, kShownNameSizeMax),
+                      Checksum64(AsBytes(origin))));
+  return absl::OkStatus();
+}
+
+RemoteArchives::State& RemoteArchives::StateOf(
+    const ArchiveArgument& argument) {
+  MutexLock lock(&mutex_);
+  std::unique_ptr<State>& state = states_[argument.path];
+  if (state == nullptr) {
+    state = std::make_unique<State>();
+  }
+  return *state;
+}
+
+absl::StatusOr<std::string> RemoteArchives::ReadNewManifest(
+    const ArchiveArgument& argument, State& state,
+    const std::atomic<bool>* cancel) {
+  const std::string path = Join(argument.path, kManifestFileName);
+  const auto local = ReadSmallFile(path, kManifestFileSizeBytesMax);
+  auto parsed = local.ok() ? ParseManifest(AsBytes(*local))
+                           : absl::StatusOr<Manifest>(local.status());
+  QUIRE_ASSIGN_OR_RETURN(
+      const std::optional<RemoteStore::Object> object,
+      store_->ReadObject(state.address, kManifestFileName,
+                         parsed.ok() ? state.tags[kManifestFileName] : "",
+                         kManifestFileSizeBytesMax, cancel));
+  if (!object.has_value()) {
+    state.manifest = *std::move(parsed);
+    return "";
+  }
+  state.tags[kManifestFileName] = object->etag;
+  const bool is_same = parsed.ok() && object->bytes == *local;
+  if (!is_same) {
+    parsed = ParseManifest(AsBytes(object->bytes));
+    QUIRE_RETURN_IF_ERROR(
+        InFile(Join(argument.url, kManifestFileName), parsed.status()));
+  }
+  state.manifest = *std::move(parsed);
+  return is_same ? "" : object->bytes;
+}
+
+absl::StatusOr<CachedFilePtr> RemoteArchives::OpenCopy(
+    const ArchiveArgument& argument, const State& state,
+    const std::string& name, uint64_t size_bytes, uint64_t kept_from) {
+  const std::string path = Join(argument.path, name);
+  QUIRE_ASSIGN_OR_RETURN(CachedFilePtr file,
+                         store_->cache().OpenFile(path, size_bytes, kept_from));
+  if (file->is_stale) {
+    return ReplaceCopy(file, state, kept_from);
+  }
+  if (file->address == nullptr) {
+    file->address = state.address;
+    file->object = name;
+    if (const auto tag = state.tags.find(name); tag != state.tags.end()) {
+      file->etag = tag->second;
+    }
+  }
+  return file;
+}
+
+absl::StatusOr<CachedFilePtr> RemoteArchives::ReplaceCopy(
+    const CachedFilePtr& old, const State& state, uint64_t kept_from) {
+  // An archive that is served may still read it: RemoveUnnamed() retires it.
+  if (unlink(old->path.c_str()) != 0 && errno != ENOENT) {
+    return ErrnoStatus(errno, old->path, "remove");
+  }
+  QUIRE_ASSIGN_OR_RETURN(
+      CachedFilePtr file,
+      store_->cache().OpenFile(old->path, old->map.size_bytes(), kept_from));
+  file->address = state.address;
+  file->object = old->object;
+  return file;
+}
+
+absl::StatusOr<CachedFilePtr> RemoteArchives::OpenSegment(
+    const ArchiveArgument& argument, const State& state,
+    const ManifestSegment& segment) {
+  const std::string name = SegmentFileName(segment.number);
+  const uint64_t kept_from = SectionsStart(segment);
+  QUIRE_ASSIGN_OR_RETURN(
+      CachedFilePtr file,
+      OpenCopy(argument, state, name, segment.file_size_bytes, kept_from));
+  const ChunkCache& cache = store_->cache();
+  const bool is_known = std::find(state.files.begin(), state.files.end(),
+                                  file) != state.files.end();
+  const bool is_whole = cache.AllPresent(*file, HeaderChunk()) &&
+                        cache.AllPresent(*file, KeptEnd(*file));
+  if (is_whole ? HasFooter(*file, segment) : is_known) {
+    return file;
+  }
+  // Another segment's, or an opening was interrupted: nothing tells what it is.
+  return ReplaceCopy(file, state, kept_from);
+}
+
+absl::Status RemoteArchives::ReadSymbolTable(const ArchiveArgument& argument,
+                                             State& state,
+                                             const std::atomic<bool>* cancel) {
+  if (!state.manifest.symbol_table.has_value()) {
+    return absl::OkStatus();
+  }
+  const std::string name =
+      SymbolTableFileName(state.manifest.symbol_table->hash);
+  if (FileSpaceBytes(Join(argument.path, name)) > 0) {
+    return absl::OkStatus();
+  }
+  QUIRE_ASSIGN_OR_RETURN(
+      const std::optional<RemoteStore::Object> object,
+      store_->ReadObject(state.address, name, "", kSymbolTableFileSizeBytesMax,
+                         cancel));
+  // There was no condition.
+  return ReplaceFile(argument.path, name,
+                     object.has_value() ? object->bytes : "");
+}
+
+absl::Status RemoteArchives::FillKept(const std::vector<CachedFilePtr>& files,
+                                      State& state,
+                                      const std::atomic<bool>* cancel) {
+  std::vector<RemoteStore::Part> parts;
+  for (const CachedFilePtr& file : files) {
+    const ChunkRange end = KeptEnd(*file);
+    // One range where header and end are neighbours.
+    if (end.first <= 1) {
+      parts.push_back(
+          {.file = file, .range = {.first = 0, .count = file->map.count()}});
+      continue;
+    }
+    parts.push_back({.file = file, .range = HeaderChunk()});
+    parts.push_back({.file = file, .range = end});
+  }
+  const absl::Status status = store_->FillChunks(parts, cancel);
+  if (absl::IsResourceExhausted(status)) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        state.address->url, ": ", status.message(),
+        " for its indexes, which are never evicted; give --store-cache more, "
+        "or free space on its disk"));
+  }
+  QUIRE_RETURN_IF_ERROR(status);
+  for (const CachedFilePtr& file : files) {
+    state.tags[file->object] = file->etag;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RemoteArchives::WriteTags(const ArchiveArgument& argument,
+                                       const State& state) {
+  const std::string text = FormatObjectTags(state.tags);
+  const auto written =
+      ReadSmallFile(Join(argument.path, kTagsFileName), kTagsFileSizeBytesMax);
+  if (written.ok() && *written == text) {
+    return absl::OkStatus();
+  }
+  return ReplaceFile(argument.path, kTagsFileName, text);
+}
+
+absl::Status RemoteArchives::PrepareOutline(const ArchiveArgument& argument,
+                                            const std::atomic<bool>* cancel) {
+  std::error_code error;
+  std::filesystem::create_directories(argument.path, error);
+  if (error) {
+    return absl::UnavailableError(
+        absl::StrCat(argument.path, ": cannot be created: ", error.message()));
+  }
+  State& state = StateOf(argument);
+  if (state.address == nullptr) {
+    QUIRE_ASSIGN_OR_RETURN(const StoreAddress address,
+                           store_->ParseAddress(argument.url));
+    state.address = std::make_shared<const StoreAddress>(address);
+    const auto tags = ReadSmallFile(Join(argument.path, kTagsFileName),
+                                    kTagsFileSizeBytesMax);
+    state.tags = ParseObjectTags(tags.ok() ? *tags : "");
+  }
+  QUIRE_ASSIGN_OR_RETURN(const std::string new_manifest,
+                         ReadNewManifest(argument, state, cancel));
+  const Manifest& manifest = state.manifest;
+  std::vector<CachedFilePtr> files;
+  if (manifest.dictionary.has_value()) {
+    QUIRE_ASSIGN_OR_RETURN(
+        CachedFilePtr file,
+        OpenCopy(argument, state, DictionaryFileName(manifest.dictionary->hash),
+                 manifest.dictionary->file_size_bytes, 0));
+    QUIRE_RETURN_IF_ERROR(FillKept({file}, state, cancel));
+    files.push_back(std::move(file));
+  }
+  QUIRE_RETURN_IF_ERROR(ReadSymbolTable(argument, state, cancel));
+  for (const ManifestSegment& segment : manifest.segments) {
+    QUIRE_ASSIGN_OR_RETURN(CachedFilePtr file,
+                           OpenSegment(argument, state, segment));
+    files.push_back(std::move(file));
+  }
+  state.files = std::move(files);
+  // Last, as on publishing: what it names is there.
+  if (!new_manifest.empty()) {
+    QUIRE_RETURN_IF_ERROR(
+        ReplaceFile(argument.path, kManifestFileName, new_manifest));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RemoteArchives::PrepareIndexes(const ArchiveArgument& argument,
+                                            const std::atomic<bool>* cancel) {
+  State& state = StateOf(argument);
+  QUIRE_RETURN_IF_ERROR(FillKept(state.files, state, cancel));
+  QUIRE_RETURN_IF_ERROR(WriteTags(argument, state));
+  uint64_t other_bytes = 0;
+  for (const std::string& name :
+       {std::string(kManifestFileName), std::string(kTagsFileName),
+        state.manifest.symbol_table.has_value()
+            ? SymbolTableFileName(state.manifest.symbol_table->hash)
+            : ""}) {
+    other_bytes += name.empty() ? 0 : FileSpaceBytes(Join(argument.path, name));
+  }
+  store_->cache().AddOtherBytes(static_cast<int64_t>(other_bytes) -
+                                static_cast<int64_t>(state.other_bytes));
+  state.other_bytes = other_bytes;
+  return absl::OkStatus();
+}
+
+void RemoteArchives::DropIndexes(const ArchiveArgument& argument) {
+  State& state = StateOf(argument);
+  for (const CachedFilePtr& file : state.files) {
+    store_->cache().Distrust(*file, HeaderChunk());
+    store_->cache().Distrust(*file, KeptEnd(*file));
+  }
+  if (state.manifest.symbol_table.has_value()) {
+    unlink(Join(argument.path,
+                SymbolTableFileName(state.manifest.symbol_table->hash))
+               .c_str());
+  }
+}
+
+void RemoteArchives::RemoveUnnamed(const ArchiveArgument& argument) {
+  State& state = StateOf(argument);
+  std::set<std::string> names = {kManifestFileName, kTagsFileName};
+  for (const CachedFilePtr& file : state.files) {
+    names.insert(file->object);
+  }
+  if (state.manifest.symbol_table.has_value()) {
+    names.insert(SymbolTableFileName(state.manifest.symbol_table->hash));
+  }
+  for (const CachedFilePtr& file : store_->cache().FilesBelow(argument.path)) {
+    if (std::find(state.files.begin(), state.files.end(), file) ==
+        state.files.end()) {
+      store_->cache().Retire(file);
+    }
+  }
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(argument.path, error);
+       !error && entry != std::filesystem::directory_iterator();
+       entry.increment(error)) {
+    if (!names.contains(entry->path().filename().string())) {
+      unlink(entry->path().c_str());
+    }
+  }
+  std::erase_if(state.tags,
+                [&](const auto& tag) { return !names.contains(tag.first); });
+  // Tags of files that are gone cost nothing until the next opening.
+  (void)WriteTags(argument, state);
+}
+
+void RemoteArchives::RemoveOthers(const std::vector<ArchiveArgument>& wanted) {
+  const std::string& directory = store_->cache().directory();
+  std::set<std::string> paths;
+  for (const ArchiveArgument& argument : wanted) {
+    paths.insert(argument.path);
+  }
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(directory, error);
+       !error && entry != std::filesystem::directory_iterator();
+       entry.increment(error)) {
+    const std::string path = entry->path().string();
+    // Only directories that this class wrote.
+    std::error_code ignored;
+    if (paths.contains(path) || !entry->is_directory(ignored) ||
+        !std::filesystem::exists(entry->path() / kTagsFileName, ignored)) {
+      continue;
+    }
+    for (const CachedFilePtr& file : store_->cache().FilesBelow(path)) {
+      store_->cache().Retire(file);
+    }
+    {
+      MutexLock lock(&mutex_);
+      const auto state = states_.find(path);
+      if (state != states_.end()) {
+        store_->cache().AddOtherBytes(
+            -static_cast<int64_t>(state->second->other_bytes));
+        states_.erase(state);
+      }
+    }
+    std::filesystem::remove_all(entry->path(), ignored);
+  }
+}
+
+}  // namespace quire

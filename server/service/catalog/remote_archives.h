@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Archives in object stores, as local directories of sparse copies.
+#ifndef QUIRE_SERVER_SERVICE_CATALOG_REMOTE_ARCHIVES_H_
+#define QUIRE_SERVER_SERVICE_CATALOG_REMOTE_ARCHIVES_H_
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "codecs/base/mutex.h"
+#include "server/archive/format/manifest.h"
+#include "server/service/catalog/catalog.h"
+#include "server/storage/remote/remote_store.h"
+
+namespace quire {
+
+// ETags of the objects of one archive, by name. A file keeps them over
+// restarts, a line each: NAME ETAG.
+using ObjectTags = std::map<std::string, std::string>;
+
+std::string FormatObjectTags(const ObjectTags& tags);
+
+// Skips malformed lines: a tag that is lost is learned again.
+ObjectTags ParseObjectTags(absl::string_view text);
+
+// Brings the files of an archive that it is opened from into a local directory:
+// MANIFEST, dictionary and symbol table, and of each segment the header and the
+// indexes at its end. The rest of a segment is a hole until it is read. The
+// archive is then opened like any other.
+//
+// A segment's copy belongs to its manifest if its end has the footer's
+// checksum. The copy of another segment is replaced, never changed.
+// Thread-safe, but no two calls at a time about one archive.
+class RemoteArchives {
+ public:
+  // Errors: those of RemoteStore::Open().
+  static absl::StatusOr<std::unique_ptr<RemoteArchives>> Open(
+      const RemoteStoreOptions& options, DeviceEngine engine,
+      RemoteStore::Report report);
+
+  // Sets the path of an archive with a URL: a directory in the cache.
+  // Errors: InvalidArgument  the URL is malformed.
+  static absl::Status SetPath(const RemoteStoreOptions& options,
+                              ArchiveArgument& argument);
+
+  // Makes the local MANIFEST that of the store, by one conditional GET, with
+  // dictionary, symbol table, and segments of the right size. Enough for
+  // Archive::ReadOutline(). Blocks on I/O. `cancel` may be null.
+  // Errors: NotFound, PermissionDenied, Unavailable, Aborted  from the store.
+  //         DataLoss, FailedPrecondition  as Archive::Open().
+  //         ResourceExhausted             the cache is too small.
+  //         Cancelled.
+  absl::Status PrepareOutline(const ArchiveArgument& argument,
+                              const std::atomic<bool>* cancel);
+
+  // The same for header and indexes of all segments: enough for
+  // Archive::Open(). REQUIRES: PrepareOutline() has succeeded.
+  absl::Status PrepareIndexes(const ArchiveArgument& argument,
+                              const std::atomic<bool>* cancel);
+
+  // Drops the indexes of an archive that were found damaged, so that they are
+  // read from the store again.
+  void DropIndexes(const ArchiveArgument& argument);
+
+  // Removes files in the archive's directory that its manifest does not name.
+  void RemoveUnnamed(const ArchiveArgument& argument);
+
+  // Removes the directories of all other archives.
+  void RemoveOthers(const std::vector<ArchiveArgument>& wanted);
+
+  RemoteStore& store() { return *store_; }
+
+ private:
+  struct State {
+    std::shared_ptr<const StoreAddress> address;
+    Manifest manifest;
+    ObjectTags tags;
+    // Of dictionary and segments.
+    std::vector<CachedFilePtr> files;
+    uint64_t other_bytes = 0;
+  };
+
+  explicit RemoteArchives(std::unique_ptr<RemoteStore> store)
+      : store_(std::move(store)) {}
+
+  State& StateOf(const ArchiveArgument& argument) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns the new MANIFEST; empty if it is unchanged and whole.
+  absl::StatusOr<std::string> ReadNewManifest(const ArchiveArgument& argument,
+                                              State& state,
+                                              const std::atomic<bool>* cancel);
+  absl::StatusOr<CachedFilePtr> OpenCopy(const ArchiveArgument& argument,
+                                         const State& state,
+                                         const std::string& name,
+                                         uint64_t size_bytes,
+                                         uint64_t kept_from);
+  // Puts an empty copy in the place of another object's.
+  absl::StatusOr<CachedFilePtr> ReplaceCopy(const CachedFilePtr& old,
+                                            const State& state,
+                                            uint64_t kept_from);
+  absl::StatusOr<CachedFilePtr> OpenSegment(const ArchiveArgument& argument,
+                                            const State& state,
+                                            const ManifestSegment& segment);
+  absl::Status ReadSymbolTable(const ArchiveArgument& argument, State& state,
+                               const std::atomic<bool>* cancel);
+  // Reads the kept chunks of the files and notes their ETags.
+  absl::Status FillKept(const std::vector<CachedFilePtr>& files, State& state,
+                        const std::atomic<bool>* cancel);
+  absl::Status WriteTags(const ArchiveArgument& argument, const State& state);
+
+  const std::unique_ptr<RemoteStore> store_;
+  Mutex mutex_;
+  // By path; addresses do not change.
+  std::map<std::string, std::unique_ptr<State>> states_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_SERVICE_CATALOG_REMOTE_ARCHIVES_H_

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Sparse local copies of remote files, bounded in bytes.
+#ifndef QUIRE_SERVER_STORAGE_REMOTE_CHUNK_CACHE_H_
+#define QUIRE_SERVER_STORAGE_REMOTE_CHUNK_CACHE_H_
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/base/mutex.h"
+#include "server/storage/remote/chunk_map.h"
+#include "server/storage/remote/owned_fd.h"
+#include "server/storage/remote/store_address.h"
+
+namespace quire {
+
+// A sparse copy of one object. The cache owns its chunks.
+struct CachedFile {
+  CachedFile(std::string local_path, OwnedFd open_fd, ChunkMap chunk_map)
+      : path(std::move(local_path)),
+        fd(std::move(open_fd)),
+        map(std::move(chunk_map)) {}
+
+  const std::string path;
+  // Open for reading and writing.
+  const OwnedFd fd;
+  // Identity of the local file.
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  // Guarded by ChunkCache::mutex_; its sizes never change.
+  ChunkMap map;
+  // Guarded by the same: no manifest names the file any more.
+  bool is_retired = false;
+  // Set before the first GET.
+  std::shared_ptr<const StoreAddress> address;
+  std::string object;
+  // ETag that all answers must have; learned from the first if empty. Of the
+  // thread of the transfers, and of the opening while no GET is in flight.
+  std::string etag;
+  // The object is another one than at the opening, or is gone.
+  std::atomic<bool> is_stale = false;
+};
+
+using CachedFilePtr = std::shared_ptr<CachedFile>;
+
+// Chunks are written by one thread, that of the transfers. Others pin present
+// chunks while they read them. Bytes written and not evicted never exceed the
+// limit. Eviction is by CLOCK over all files and leaves kept chunks.
+// Thread-safe, except as stated. The mutex is never held across I/O.
+class ChunkCache {
+ public:
+  struct Options {
+    std::string directory;
+    uint64_t size_bytes_max = 0;
+    // A multiple of 4096.
+    uint32_t chunk_size_bytes = 256 << 10;
+    // Only look: do not lock the directory, and use another one inside it that
+    // the destructor removes.
+    bool is_trial = false;
+  };
+
+  struct Stats {
+    // Chunks that reads found present, and that they did not.
+    uint64_t hit_chunks = 0;
+    uint64_t missed_chunks = 0;
+    uint64_t evicted_chunks = 0;
+    // Chunks dropped because a block in them was damaged.
+    uint64_t distrusted_chunks = 0;
+    // GETs that were served without caching: no space, or an error of the disk.
+    uint64_t uncached_gets = 0;
+    uint64_t used_bytes = 0;
+    uint64_t size_bytes_max = 0;
+  };
+
+  // Creates the directory, checks that its file system supports holes, and
+  // locks it against other processes. Errors: FailedPrecondition  no holes
+  // there, or another process uses it.
+  //         InvalidArgument     an option is out of range.
+  //         Unavailable         from the system.
+  static absl::StatusOr<std::unique_ptr<ChunkCache>> Open(
+      const Options& options);
+  ~ChunkCache();
+  ChunkCache(const ChunkCache&) = delete;
+  ChunkCache& operator=(const ChunkCache&) = delete;
+
+  // The directory for files.
+  const std::string& directory() const { return directory_; }
+
+  uint32_t chunk_size_bytes() const { return options_.chunk_size_bytes; }
+
+  // Opens the copy at `path`, or creates an empty one, which replaces a file of
+  // another size. Chunks that are there count as present. Chunk 0 and those
+  // that end after byte `kept_from` are kept. Blocks on I/O. Errors:
+  // ResourceExhausted  kept chunks exceed the limit.
+  //         Unavailable        from the system.
+  absl::StatusOr<CachedFilePtr> OpenFile(const std::string& path,
+                                         uint64_t size_bytes,
+                                         uint64_t kept_from)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Returns the copy that an open descriptor reads; null if there is none.
+  CachedFilePtr FindFile(int fd) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Forgets a file that no manifest names, and drops its chunks. Its name is
+  // removed by the caller. Reads of it continue uncached.
+  void Retire(const CachedFilePtr& file) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Returns all files below a directory.
+  std::vector<CachedFilePtr> FilesBelow(const std::string& directory) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Counts bytes of files that are no sparse copies; may be negative.
+  void AddOtherBytes(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Pins all chunks of the range if all are present.
+  bool PinAll(CachedFile& file, ChunkRange range) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Divides the range, and pins the chunks of its present runs.
+  std::vector<ChunkRun> PinRuns(CachedFile& file, ChunkRange range)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  void Unpin(CachedFile& file, ChunkRange range) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Marks the chunks of a block that is damaged as missing.
+  void Distrust(CachedFile& file, ChunkRange range) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  bool AllPresent(CachedFile& file, ChunkRange range) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Makes space for missing chunks, by eviction, and reserves it. False if
+  // there is none now: the chunks are then not cached. One thread at a time
+  // calls these four.
+  bool Reserve(CachedFile& file, ChunkRange range) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Writes bytes of reserved chunks. Errors: Unavailable  no space on the disk,
+  // or an error; nothing is cached for some seconds then.
+  absl::Status Write(CachedFile& file, uint64_t offset, ByteView bytes)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Makes reserved chunks, wholly written, present; or drops them.
+  void Commit(CachedFile& file, ChunkRange range) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Abandon(CachedFile& file, ChunkRange range) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  Stats GetStats() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  explicit ChunkCache(const Options& options) : options_(options) {}
+
+  struct Victim {
+    CachedFilePtr file;
+    uint64_t chunk = 0;
+  };
+
+  // Selects a chunk and marks it as missing and being written. Unset if no
+  // chunk can be evicted.
+  std::optional<Victim> TakeVictim() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropChunks(CachedFile& file, ChunkRange range)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Options options_;
+  std::string directory_;
+  OwnedFd lock_;
+  mutable Mutex mutex_;
+  std::vector<CachedFilePtr> files_ ABSL_GUARDED_BY(mutex_);
+  // The hand of the clock.
+  size_t hand_file_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t hand_chunk_ ABSL_GUARDED_BY(mutex_) = 0;
+  Stats stats_ ABSL_GUARDED_BY(mutex_);
+  // No chunk is cached before this, after an error of the disk.
+  std::chrono::steady_clock::time_point retry_at_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_STORAGE_REMOTE_CHUNK_CACHE_H_

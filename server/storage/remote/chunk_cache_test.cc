@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/storage/remote/chunk_cache.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codecs/base/status_matchers.h"
+#include "server/storage/remote/chunk_map.h"
+
+namespace quire {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr uint32_t kChunk = 16 << 10;
+
+class ChunkCacheTest : public ::testing::Test {
+ protected:
+  ChunkCacheTest() {
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "quire_test_XXXXXX").string();
+    directory_ = mkdtemp(pattern.data());
+  }
+
+  ~ChunkCacheTest() override { std::filesystem::remove_all(directory_); }
+
+  std::unique_ptr<ChunkCache> OpenCache(uint64_t size_bytes_max) {
+    auto cache = ChunkCache::Open({.directory = directory_,
+                                   .size_bytes_max = size_bytes_max,
+                                   .chunk_size_bytes = kChunk});
+    QUIRE_EXPECT_OK(cache.status());
+    return *std::move(cache);
+  }
+
+  // A file of `count` chunks of which the first and the last are kept.
+  CachedFilePtr OpenCopy(ChunkCache& cache, const std::string& name,
+                         uint64_t count) {
+    auto file = cache.OpenFile(directory_ + "/" + name, count * kChunk,
+                               (count - 1) * kChunk);
+    QUIRE_EXPECT_OK(file.status());
+    return *std::move(file);
+  }
+
+  static bool Fill(ChunkCache& cache, CachedFile& file, uint64_t chunk) {
+    const ChunkRange range = {.first = chunk, .count = 1};
+    if (!cache.Reserve(file, range)) {
+      return false;
+    }
+    const std::vector<uint8_t> bytes(file.map.SizeOf(range),
+                                     static_cast<uint8_t>(chunk + 1));
+    QUIRE_EXPECT_OK(cache.Write(file, file.map.StartOf(chunk), bytes));
+    cache.Commit(file, range);
+    return true;
+  }
+
+  static bool Has(ChunkCache& cache, CachedFile& file, uint64_t chunk) {
+    return cache.AllPresent(file, {.first = chunk, .count = 1});
+  }
+
+  uint64_t AllocatedBytes(const std::string& name) const {
+    struct stat status {};
+
+    EXPECT_EQ(stat((directory_ + "/" + name).c_str(), &status), 0);
+    return static_cast<uint64_t>(status.st_blocks) * 512;
+  }
+
+  std::string directory_;
+};
+
+TEST(ChunkMapTest, DividesFiles) {
+  ChunkMap map(100, 16, 5);
+  EXPECT_EQ(map.count(), 7U);
+  EXPECT_EQ(map.Covering(0, 1), (ChunkRange{.first = 0, .count = 1}));
+  EXPECT_EQ(map.Covering(15, 2), (ChunkRange{.first = 0, .count = 2}));
+  EXPECT_EQ(map.Covering(16, 16), (ChunkRange{.first = 1, .count = 1}));
+  EXPECT_EQ(map.Covering(90, 10), (ChunkRange{.first = 5, .count = 2}));
+  EXPECT_EQ(map.SizeOf({.first = 5, .count = 2}), 20U);
+  EXPECT_TRUE(map.IsKept(0));
+  EXPECT_FALSE(map.IsKept(4));
+  EXPECT_TRUE(map.IsKept(5));
+  map.EndWrite({.first = 1, .count = 2});
+  map.EndWrite({.first = 4, .count = 1});
+  EXPECT_THAT(
+      map.Runs({.first = 0, .count = 6}),
+      ElementsAre(
+          ChunkRun{.range = {.first = 0, .count = 1}},
+          ChunkRun{.range = {.first = 1, .count = 2}, .is_present = true},
+          ChunkRun{.range = {.first = 3, .count = 1}},
+          ChunkRun{.range = {.first = 4, .count = 1}, .is_present = true},
+          ChunkRun{.range = {.first = 5, .count = 1}}));
+}
+
+TEST(ChunkMapTest, GivesEachChunkASecondChance) {
+  ChunkMap map(200 * 16, 16, 199);
+  for (const uint64_t chunk : {0U, 3U, 70U, 150U, 199U}) {
+    map.EndWrite({.first = chunk, .count = 1});
+  }
+  map.Pin({.first = 3, .count = 1});
+  map.Unpin({.first = 3, .count = 1});
+  EXPECT_EQ(map.NextVictim(0), 70U);
+  EXPECT_EQ(map.NextVictim(71), 150U);
+  EXPECT_EQ(map.NextVictim(151), std::nullopt);
+  // Its mark of use is gone.
+  EXPECT_EQ(map.NextVictim(0), 3U);
+  map.Pin({.first = 3, .count = 1});
+  EXPECT_EQ(map.NextVictim(0), 70U);
+  EXPECT_EQ(map.NextVictim(0), 70U);
+}
+
+TEST_F(ChunkCacheTest, FindsChunksAgain) {
+  {
+    const auto cache = OpenCache(1 << 20);
+    const CachedFilePtr file = OpenCopy(*cache, "a", 10);
+    EXPECT_TRUE(Fill(*cache, *file, 0));
+    EXPECT_TRUE(Fill(*cache, *file, 5));
+    EXPECT_TRUE(Fill(*cache, *file, 9));
+    EXPECT_EQ(cache->GetStats().used_bytes, 3U * kChunk);
+    // As after a crash: a part of a chunk.
+    const std::vector<uint8_t> page(4096, 1);
+    EXPECT_EQ(pwrite(file->fd.get(), page.data(), page.size(), 7 * kChunk),
+              4096);
+  }
+  const auto cache = OpenCache(1 << 20);
+  const CachedFilePtr file = OpenCopy(*cache, "a", 10);
+  for (uint64_t chunk = 0; chunk < 10; ++chunk) {
+    EXPECT_EQ(Has(*cache, *file, chunk),
+              chunk == 0 || chunk == 5 || chunk == 9);
+  }
+  EXPECT_EQ(cache->GetStats().used_bytes, 3U * kChunk);
+  EXPECT_EQ(AllocatedBytes("a"), 3U * kChunk);
+  EXPECT_EQ(cache->FindFile(file->fd.get()), file);
+}
+
+TEST_F(ChunkCacheTest, ReplacesAFileOfAnotherSize) {
+  const auto cache = OpenCache(1 << 20);
+  const CachedFilePtr file = OpenCopy(*cache, "a", 10);
+  EXPECT_TRUE(Fill(*cache, *file, 3));
+  EXPECT_EQ(OpenCopy(*cache, "a", 10), file);
+  const CachedFilePtr other = OpenCopy(*cache, "a", 11);
+  EXPECT_NE(other, file);
+  EXPECT_FALSE(Has(*cache, *other, 3));
+}
+
+TEST_F(ChunkCacheTest, EvictsButNeverKeptOrPinnedChunks) {
+  const auto cache = OpenCache(5 * kChunk);
+  const CachedFilePtr a = OpenCopy(*cache, "a", 10);
+  const CachedFilePtr b = OpenCopy(*cache, "b", 10);
+  EXPECT_TRUE(Fill(*cache, *a, 0));
+  EXPECT_TRUE(Fill(*cache, *a, 9));
+  EXPECT_TRUE(Fill(*cache, *a, 4));
+  ASSERT_TRUE(cache->PinAll(*a, {.first = 4, .count = 1}));
+  EXPECT_TRUE(Fill(*cache, *a, 5));
+  EXPECT_TRUE(Fill(*cache, *b, 3));
+  EXPECT_TRUE(Fill(*cache, *b, 4));
+  EXPECT_TRUE(Fill(*cache, *b, 5));
+  EXPECT_TRUE(Has(*cache, *a, 0));
+  EXPECT_TRUE(Has(*cache, *a, 9));
+  EXPECT_TRUE(Has(*cache, *a, 4));
+  EXPECT_FALSE(Has(*cache, *a, 5));
+  EXPECT_LE(AllocatedBytes("a") + AllocatedBytes("b"), 5U * kChunk);
+  // Nothing can be evicted for more than there is.
+  EXPECT_FALSE(cache->Reserve(*b, {.first = 1, .count = 3}));
+  cache->Unpin(*a, {.first = 4, .count = 1});
+  EXPECT_TRUE(cache->Reserve(*b, {.first = 1, .count = 3}));
+  cache->Abandon(*b, {.first = 1, .count = 3});
+  EXPECT_EQ(cache->GetStats().used_bytes, 2U * kChunk);
+}
+
+TEST_F(ChunkCacheTest, DistrustedChunksAreWrittenAgain) {
+  const auto cache = OpenCache(3 * kChunk);
+  const CachedFilePtr a = OpenCopy(*cache, "a", 10);
+  EXPECT_TRUE(Fill(*cache, *a, 4));
+  cache->Distrust(*a, {.first = 3, .count = 3});
+  EXPECT_FALSE(Has(*cache, *a, 4));
+  EXPECT_EQ(cache->GetStats().distrusted_chunks, 1U);
+  EXPECT_EQ(cache->GetStats().used_bytes, kChunk);
+  EXPECT_TRUE(Fill(*cache, *a, 4));
+  EXPECT_EQ(cache->GetStats().used_bytes, kChunk);
+}
+
+TEST_F(ChunkCacheTest, RetiredFilesLeaveNothing) {
+  const auto cache = OpenCache(1 << 20);
+  const CachedFilePtr a = OpenCopy(*cache, "a", 10);
+  EXPECT_TRUE(Fill(*cache, *a, 0));
+  EXPECT_TRUE(Fill(*cache, *a, 4));
+  EXPECT_THAT(cache->FilesBelow(directory_), ElementsAre(a));
+  cache->Retire(a);
+  cache->Retire(a);
+  EXPECT_EQ(AllocatedBytes("a"), 0U);
+  EXPECT_EQ(cache->GetStats().used_bytes, 0U);
+  EXPECT_FALSE(cache->Reserve(*a, {.first = 1, .count = 1}));
+  EXPECT_THAT(cache->FilesBelow(directory_), ElementsAre());
+}
+
+TEST_F(ChunkCacheTest, CountsUsedBytesUnderRandomUse) {
+  std::mt19937 random(20261126);
+  const auto cache = OpenCache(20 * kChunk);
+  std::vector<CachedFilePtr> files = {OpenCopy(*cache, "a", 30),
+                                      OpenCopy(*cache, "b", 200)};
+  std::vector<std::pair<CachedFilePtr, ChunkRange>> pins;
+  for (int i = 0; i < 5000; ++i) {
+    const CachedFilePtr& file = files[random() % files.size()];
+    const uint64_t first = random() % (file->map.count() - 3);
+    const ChunkRange range = {.first = first, .count = 1 + random() % 3};
+    switch (random() % 5) {
+      case 0:
+        if (pins.size() < 4 && cache->PinAll(*file, range)) {
+          pins.emplace_back(file, range);
+        }
+        break;
+      case 1:
+        if (!pins.empty()) {
+          cache->Unpin(*pins.back().first, pins.back().second);
+          pins.pop_back();
+        }
+        break;
+      case 2:
+        cache->Distrust(*file, range);
+        break;
+      default:
+        if (!cache->AllPresent(*file, range) && cache->Reserve(*file, range)) {
+          const std::vector<uint8_t> bytes(file->map.SizeOf(range), 1);
+          QUIRE_EXPECT_OK(
+              cache->Write(*file, file->map.StartOf(range.first), bytes));
+          random() % 4 == 0 ? cache->Abandon(*file, range)
+                            : cache->Commit(*file, range);
+        }
+    }
+    ASSERT_LE(cache->GetStats().used_bytes, 20U * kChunk);
+  }
+  EXPECT_EQ(AllocatedBytes("a") + AllocatedBytes("b"),
+            cache->GetStats().used_bytes);
+}
+
+TEST_F(ChunkCacheTest, IsOfOneProcess) {
+  const auto cache = OpenCache(1 << 20);
+  const auto second = ChunkCache::Open({.directory = directory_,
+                                        .size_bytes_max = 1 << 20,
+                                        .chunk_size_bytes = kChunk});
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
+  std::string trial_directory;
+  {
+    const auto trial = ChunkCache::Open({.directory = directory_,
+                                         .size_bytes_max = 1 << 20,
+                                         .chunk_size_bytes = kChunk,
+                                         .is_trial = true});
+    QUIRE_ASSERT_OK(trial.status());
+    trial_directory = (*trial)->directory();
+    EXPECT_NE(trial_directory, directory_);
+  }
+  EXPECT_FALSE(std::filesystem::exists(trial_directory));
+}
+
+// remote_archive_test.py has a file system without holes.
+TEST_F(ChunkCacheTest, RefusesDirectoriesWithoutFiles) {
+  const auto cache = ChunkCache::Open({.directory = "/proc/self/task",
+                                       .size_bytes_max = 1 << 20,
+                                       .chunk_size_bytes = kChunk});
+  EXPECT_FALSE(cache.ok());
+}
+
+TEST_F(ChunkCacheTest, RefusesOddChunks) {
+  for (const uint32_t size_bytes : {0U, 1000U, 4097U, 32U << 20}) {
+    const auto cache = ChunkCache::Open({.directory = directory_,
+                                         .size_bytes_max = 1 << 20,
+                                         .chunk_size_bytes = size_bytes});
+    EXPECT_EQ(cache.status().code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Object stores as the rest of the server sees them: objects read as a whole,
+// local copies, and devices for their blocks.
+#ifndef QUIRE_SERVER_STORAGE_REMOTE_REMOTE_STORE_H_
+#define QUIRE_SERVER_STORAGE_REMOTE_REMOTE_STORE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/mutex.h"
+#include "server/storage/device/device.h"
+#include "server/storage/device/file_placement.h"
+#include "server/storage/remote/chunk_cache.h"
+#include "server/storage/remote/chunk_fetcher.h"
+#include "server/storage/remote/object_reader.h"
+#include "server/storage/remote/store_address.h"
+#include "server/storage/remote/store_device.h"
+#include "server/storage/remote/transfer_loop.h"
+
+namespace quire {
+
+struct RemoteStoreOptions {
+  // Affects behaviour. Of s3:// only: URL of a store other than Amazon's; and
+  // the region that requests are signed for.
+  std::string endpoint;
+  std::string region = "us-east-1";
+  // Directory of the local copies, and their limit.
+  std::string cache_directory;
+  uint64_t cache_size_bytes = 0;
+  // Only look: see ChunkCache::Options.
+  bool is_trial = false;
+
+  // Affects performance. Unit of GETs and of eviction, and GETs at a time.
+  uint32_t chunk_size_bytes = 256 << 10;
+  uint32_t requests_max = 64;
+};
+
+inline constexpr uint32_t kStoreRequestsMax = 1024;
+
+// Thread-safe, except for the destructor.
+class RemoteStore {
+ public:
+  struct Stats {
+    ObjectReaderStats requests;
+    ChunkCache::Stats cache;
+  };
+
+  // Called on the thread of the transfers, which it must not block.
+  using Report = ChunkFetcher::Report;
+
+  // `engine` reads the local copies. Reads credentials; starts a thread.
+  // Errors: those of ChunkCache::Open(), TransferLoop::Start() and
+  //         FindStoreCredentials().
+  static absl::StatusOr<std::unique_ptr<RemoteStore>> Open(
+      const RemoteStoreOptions& options, DeviceEngine engine, Report report);
+
+  // REQUIRES: all devices are closed, and no other call runs.
+  ~RemoteStore();
+  RemoteStore(const RemoteStore&) = delete;
+  RemoteStore& operator=(const RemoteStore&) = delete;
+
+  // Memory of transfers at a time, in bytes, without the bits of chunks
+  // (ChunkMap::MemoryBytes()).
+  static uint64_t MemoryBytes(const RemoteStoreOptions& options);
+
+  absl::StatusOr<StoreAddress> ParseAddress(absl::string_view url) const {
+    return ParseStoreAddress(url, options_.endpoint, options_.region);
+  }
+
+  ChunkCache& cache() { return *cache_; }
+
+  struct Object {
+    std::string bytes;
+    std::string etag;
+  };
+
+  // Reads an object of at most `size_bytes_max`. Unset if it still has the ETag
+  // `none_match`, unless that is empty. Blocks until the answer, the last retry
+  // or `cancel`, which may be null.
+  // Errors: those of ObjectGet::End; Cancelled.
+  absl::StatusOr<std::optional<Object>> ReadObject(
+      const std::shared_ptr<const StoreAddress>& address,
+      const std::string& object, const std::string& none_match,
+      uint64_t size_bytes_max, const std::atomic<bool>* cancel);
+
+  // Chunks of a local copy.
+  struct Part {
+    CachedFilePtr file;
+    ChunkRange range;
+  };
+
+  // Brings all missing chunks of the parts into the cache. Blocks, as above.
+  // Errors: those of ObjectGet::End; Cancelled; ResourceExhausted  the cache
+  // has
+  //         no space.
+  absl::Status FillChunks(const std::vector<Part>& parts,
+                          const std::atomic<bool>* cancel);
+
+  // Placement of an open local copy, for the reads of its blocks; unknown if
+  // `fd` is none.
+  std::optional<FilePlacement> Place(int fd);
+
+  // Opens the device of a bucket.
+  DeviceFactory DeviceOpener();
+
+  uint32_t requests_max() const { return options_.requests_max; }
+
+  // See ObjectReader.
+  void SetStopTime(LoopTime time) { reader_->SetStopTime(time); }
+
+  absl::Status ReloadCredentials() { return reader_->ReloadCredentials(); }
+
+  Stats GetStats() const;
+
+ private:
+  explicit RemoteStore(const RemoteStoreOptions& options, DeviceEngine engine)
+      : options_(options), engine_(engine) {}
+
+  const RemoteStoreOptions options_;
+  const DeviceEngine engine_;
+  const std::shared_ptr<RemoteFileTable> files_ =
+      std::make_shared<RemoteFileTable>();
+  std::unique_ptr<ChunkCache> cache_;
+  // Its tasks use what follows: it is stopped first.
+  std::unique_ptr<TransferLoop> loop_;
+  std::unique_ptr<ObjectReader> reader_;
+  std::unique_ptr<ChunkFetcher> fetcher_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_STORAGE_REMOTE_REMOTE_STORE_H_
