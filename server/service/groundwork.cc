@@ -137,6 +137,7 @@ bool OpenRemote(const ServerOptions& options, bool is_trial,
   RemoteStoreOptions store = *options.store;
   store.is_trial = is_trial;
   groundwork.remote = TakeOrNote(
+      "--store-cache",
       RemoteArchives::Open(store, options.engine, StoreReport(options)),
       faults);
   return groundwork.remote != nullptr;
