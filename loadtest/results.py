@@ -100,6 +100,10 @@ SECTIONS = {
         "HTTP and Python", "The gateway, the server and the clients share the cores.",
         lambda setting: setting.script("bench/reach_bench.py", []), joins="archive_check",
         needs_corpora=False),
+    "growth_bench": Section(
+        "Archives that grow", "The last rows are of a generated site.",
+        lambda setting: setting.script("bench/growth_bench.py", []), seconds_max=7200,
+        joins="archive_check", needs_corpora=False),
     "plain_build": Section(
         "A plain build and the best of its options", "Sizes of whole archives in percent of the "
         "text; all off is `--reorder off --inflate off --dictionary-size 16MiB`, best that of "
