@@ -72,11 +72,9 @@ def measure_joining(quired, directory, documents_per_part, codec, rounds):
 
 def rows_of(figures):
     rows = []
-    base = figures["lookups"]["1"][1]
     for segments, (microseconds, bits) in figures["lookups"].items():
         rows.append((f"look-up by id, 150,000 documents in {segments} segments",
-                     f"{microseconds:.1f} µs; {bits:.1f} bits of ids per document, "
-                     f"{bits / base - 1:+.1%}"))
+                     f"{microseconds:.1f} µs; {bits:.1f} bits of ids per document"))
     for codec, (encoding, joining) in figures["joining"].items():
         rows.append((f"{codec}: encoding / joining segments, one thread",
                      f"{format_number(encoding)} / {format_number(joining)} MB/s"))
