@@ -189,7 +189,9 @@ bool DocumentFilter::is_set() const {
 }
 
 bool DocumentFilter::Passes(const v1::Document& document) const {
-  if (!record_types_.empty() &&
+  const bool is_passed_by_default =
+      record_types_.empty() && document.record_type() != kWithdrawnRecordType;
+  if (!is_passed_by_default &&
       std::find(record_types_.begin(), record_types_.end(),
                 document.record_type()) == record_types_.end()) {
     return false;

@@ -21,6 +21,10 @@
 
 namespace quire {
 
+// The record type of documents that `quired redact` removed: they have neither
+// id nor attributes, and zeros in place of their text.
+inline constexpr absl::string_view kWithdrawnRecordType = "withdrawn";
+
 // Values of the options, unparsed.
 struct FilterSettings {
   std::vector<std::string> record_types = {};
@@ -42,13 +46,13 @@ absl::StatusOr<std::vector<std::string>> ParseRecordTypes(
 // Thread-compatible; a const filter is thread-safe.
 class DocumentFilter {
  public:
-  // Passes every document.
+  // Passes every document that was not removed.
   DocumentFilter() = default;
 
   // Errors: InvalidArgument  names the option and the bad value.
   static absl::StatusOr<DocumentFilter> Make(const FilterSettings& settings);
 
-  // True if some documents may be left out.
+  // True if some documents may be left out that were not removed.
   bool is_set() const;
 
   bool has_record_types() const { return !record_types_.empty(); }
@@ -61,7 +65,8 @@ class DocumentFilter {
     record_types_ = std::move(types);
   }
 
-  // True if the document passes all options except --status.
+  // True if the document passes all options except --status. Removed documents
+  // pass only if their record type is selected.
   bool Passes(const v1::Document& document) const;
 
   // Unset: the document has no HTTP status.

@@ -141,6 +141,18 @@ class RandomFilters {
   std::mt19937_64 random_;
 };
 
+TEST(DocumentFilterTest, RemovedDocumentsPassOnlyIfTheirTypeIsSelected) {
+  v1::Document document;
+  document.set_record_type("withdrawn");
+  EXPECT_FALSE(DocumentFilter().Passes(document));
+  EXPECT_FALSE(DocumentFilter().is_set());
+  for (const char* const type : {"withdrawn", "response"}) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const DocumentFilter filter,
+                               DocumentFilter::Make({.record_types = {type}}));
+    EXPECT_EQ(filter.Passes(document), type == std::string("withdrawn"));
+  }
+}
+
 TEST(DocumentFilterTest, PassesWhatAReaderOfTheOptionsExpects) {
   constexpr uint64_t kSeed = 11;
   RandomFilters random(kSeed);

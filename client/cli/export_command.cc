@@ -244,8 +244,15 @@ class ExportRun {
     return absl::OkStatus();
   }
 
+  // Removed from the archive: only zeros are left of it.
+  bool is_withdrawn() const {
+    return document_->record_type() == kWithdrawnRecordType;
+  }
+
   // Nothing of the document is written, nor will be.
-  bool is_left_out() const { return is_held_ && is_damaged_; }
+  bool is_left_out() const {
+    return is_held_ && (is_damaged_ || is_withdrawn());
+  }
 
   // Begins the next document that has bytes; those without are written whole.
   absl::Status BeginNext() {
@@ -268,7 +275,7 @@ class ExportRun {
       rest_size_bytes_ = range.size_bytes();
       is_held_ = true;
       is_damaged_ = false;
-      if (!run_.settings().keep_going) {
+      if (!run_.settings().keep_going && !is_withdrawn()) {
         QUIRE_RETURN_IF_ERROR(LetGo());
       }
       if (rest_size_bytes_ > 0) {
@@ -303,7 +310,7 @@ class ExportRun {
       ending_with_zeros_.push_back(document_->ordinal());
     }
     if (is_left_out()) {
-      ++left_out_count_;
+      (is_damaged_ ? left_out_count_ : withdrawn_count_) += 1;
       return absl::OkStatus();
     }
     QUIRE_RETURN_IF_ERROR(LetGo());

@@ -173,6 +173,12 @@ TEST_F(ArchiveDamageTest, NamesMissingFiles) {
     WriteTestFile(name, good);
   }
   std::filesystem::remove(path_ + "/MANIFEST");
+  EXPECT_THAT(Archive::Open(path_),
+              FailsWith(absl::StatusCode::kDataLoss,
+                        HasSubstr("MANIFEST: the file is missing")));
+  // Without segments it is no archive.
+  std::filesystem::remove(path_ + "/segment-00000000");
+  std::filesystem::remove(path_ + "/segment-00000001");
   EXPECT_THAT(Archive::Open(path_), HasCode(absl::StatusCode::kNotFound));
 }
 

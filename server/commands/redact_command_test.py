@@ -13,6 +13,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import unittest
@@ -21,6 +22,7 @@ from pathlib import Path
 from killed_command import kill_after
 
 QUIRED = Path(os.environ["QUIRE_BINARY_DIR"]) / "bin" / "quired"
+QUIRE = QUIRED.parent / "quire"
 SECRET = "the password of the administrator is 4711, tell nobody"
 KILL_COUNT = 24
 
@@ -83,6 +85,37 @@ class RedactCommandTest(unittest.TestCase):
         replica = self.quired("redact", "replica.quire/", "ids", "--quiet", "--threads", 1)
         self.assertEqual((replica.returncode, replica.stdout, replica.stderr), (0, "", ""))
         self.assertEqual(self.contents("replica.quire"), self.contents("x.quire"))
+
+    def serve(self, archive):
+        """Returns the address of a server."""
+        server = subprocess.Popen([QUIRED, "serve", archive, "--listen", "127.0.0.1:0"],
+                                  cwd=self.directory, text=True, stderr=subprocess.PIPE)
+        self.addCleanup(server.stderr.close)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        for line in server.stderr:
+            if "listening on " in line:
+                return line.split("listening on ")[1].split()[0]
+        self.fail("the server did not start")
+
+    def test_lists_and_exports_leave_removed_documents_out(self):
+        result = self.quired("redact", "x.quire", "-", text="d/07.txt\nd/08.txt\n")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        address = self.serve("x.quire")
+
+        def quire(*arguments):
+            return subprocess.run([QUIRE, *arguments, "--server", address], cwd=self.directory,
+                                  check=True, stdout=subprocess.PIPE).stdout
+
+        kept = [f"d/{i:02}.txt" for i in range(40) if i not in (7, 8)]
+        self.assertEqual(quire("ls", "x").decode().split(), kept)
+        self.assertEqual(quire("ls", "x", "--record-type", "withdrawn").count(b"\n"), 2)
+        quire("export", "x", "--tar", "out.tar")
+        with tarfile.open(self.directory / "out.tar") as tar:
+            self.assertEqual(tar.getnames(), kept)
+        warc = quire("export", "x", "--warc", "-")
+        self.assertEqual(warc.count(b"WARC-Type: resource"), len(kept))
+        self.assertNotIn(bytes(32), warc)
 
     def test_refuses_mistakes(self):
         (self.directory / "ids").write_text("d/07.txt\nd/7.txt\n")

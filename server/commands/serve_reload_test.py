@@ -130,7 +130,7 @@ class ServeReloadTest(unittest.TestCase):
         self.assertEqual(self.metric('quire_scrub_damaged_blocks{archive="docs"}'), 0)
         self.assertGreater(self.metric(completed), 1.6e9)
         self.assertEqual(self.metric("quire_scrub_interval_seconds"), 336 * 3600)
-        self.assertIn("quire-scrub 1\n", (self.directory / "scrub").read_text())
+        self.assertIn("quire-scrub 2\n", (self.directory / "scrub").read_text())
         for arguments, message in [
                 (["--scrub-rate", "0"], "--scrub-rate must be at least 1 byte"),
                 (["--scrub-interval", "1h", "--state-dir", self.directory / "none"],

@@ -88,9 +88,10 @@ absl::Status ReadManifest(ArchiveDirectory& directory, std::string* bytes) {
       OpenReadableFile(directory.fd.get(), kManifestFileName, path);
   if (absl::IsNotFound(opened.status())) {
     if (HasSegments(directory.path)) {
-      return InFile(path, Damaged("the file is missing, but segments are "
-                                  "there; quired repair takes it from a copy, "
-                                  "quired salvage saves documents without it"));
+      return absl::DataLossError(absl::StrCat(
+          path,
+          ": the file is missing, but segments are there; quired repair takes "
+          "it from a copy, quired salvage saves documents without it"));
     }
     return absl::NotFoundError(
         absl::StrCat(directory.path, ": is no archive: this directory has no ",
