@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/http/gateway_settings.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <system_error>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -206,6 +210,12 @@ absl::StatusOr<GatewayOptions> MakeGatewayOptions(
                                    kSpoolSizeMin, size_t{1} << 40));
   options.storage.spool_directory =
       settings.spool_directory.empty() ? "/tmp" : settings.spool_directory;
+  if (access(options.storage.spool_directory.c_str(), W_OK | X_OK) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--spool-dir ", options.storage.spool_directory,
+                     ": no files can be created there: ",
+                     std::generic_category().message(errno)));
+  }
   options.storage.files_directory = settings.files_directory;
   QUIRE_ASSIGN_OR_RETURN(
       const size_t memory,

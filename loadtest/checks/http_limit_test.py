@@ -127,6 +127,12 @@ class LimitTest(GatewayCase):
         gateway.wait_for("quire_http_connections", 1)
         self.assertEqual(self.read(gateway, "/v1/docs").status, 200)
 
+    def test_a_spool_directory_that_is_missing(self):
+        run = subprocess.run([PROGRAMS.quire_http, "--spool-dir", self.directory / "absent"],
+                             capture_output=True, check=False, timeout=60)
+        self.assertEqual(run.returncode, 2, run.stderr)
+        self.assertIn(b"absent: no files can be created there: No such file", run.stderr)
+
     def test_a_page_larger_than_the_spool(self):
         directory = self.directory / "large"
         directory.mkdir()

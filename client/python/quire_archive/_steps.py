@@ -565,17 +565,20 @@ class Lister:
 
     def next_page(self) -> Steps[Any]:
         """None at the end."""
-        if self._has_ended:
-            return None
-        page = yield from self._receive()
-        if not page.HasField("next_page_token"):
-            self._has_ended = True
-            return page
-        if not page.documents and not page.common_prefixes:
-            raise ServerFault("the server's list of documents does not end")
-        self._request.page_token = page.next_page_token
-        self._started = yield Start("ListDocuments", self._request, self._core.options.deadline)
-        return page
+        while not self._has_ended:
+            page = yield from self._receive()
+            if not page.HasField("next_page_token"):
+                self._has_ended = True
+                return page
+            if page.next_page_token == self._request.page_token:
+                raise ServerFault("the server's list of documents does not end")
+            self._request.page_token = page.next_page_token
+            self._started = yield Start("ListDocuments", self._request,
+                                        self._core.options.deadline)
+            # A page of withdrawn documents only is empty.
+            if page.documents or page.common_prefixes:
+                return page
+        return None
 
     def _receive(self) -> Steps[Any]:
         started, self._started = self._started, None

@@ -12,7 +12,7 @@ import grpc
 from . import _batch, _messages, _options, _payload, _steps, _stored
 from ._steps import ArchiveName, Steps
 from .client import make_key
-from .errors import DeadlinePassed, QuireError, from_rpc
+from .errors import CallCancelled, DeadlinePassed, QuireError, from_rpc
 from .records import Answer, AnyKey, ArchiveInfo, Document, Payload, Prefix, Span, Time, to_id
 
 T = TypeVar("T")
@@ -51,7 +51,7 @@ class AsyncClient:
         await self.close()
 
     async def close(self) -> None:
-        """Ends all calls. The next call connects again, in its event loop."""
+        """Ends all calls, with CallCancelled. The next call connects again, in its event loop."""
         channel, self._channel = self._channel, None
         self._calls = {}
         if channel is not None:
@@ -194,10 +194,22 @@ class _Run:
         return await asyncio.sleep(step.seconds)
 
     async def _answer(self, call: Any) -> Any:
+        channel = self._client._channel
         try:
             return await call
+        except asyncio.CancelledError:
+            self._raise_if_closed(channel)
+            raise
         except grpc.RpcError as error:
             raise from_rpc(error, self._client._options.server) from None
+
+    def _raise_if_closed(self, channel: Any) -> None:
+        """grpc reports the end of a closed channel as a cancellation of the task."""
+        task = asyncio.current_task()
+        # Before Python 3.11 a task does not say whether it is cancelled itself.
+        is_cancelled = getattr(task, "cancelling", lambda: 0)() > 0
+        if self._client._channel is not channel and not is_cancelled:
+            raise CallCancelled("the client was closed during the call") from None
 
     async def _pull(self, count: int) -> List[AnyKey]:
         if not self._is_async:
@@ -225,11 +237,15 @@ class _Run:
     async def _receive(self, stream: _Stream) -> Any:
         # pylint: disable=protected-access
         options = self._client._options
+        channel = self._client._channel
         try:
             message = await asyncio.wait_for(stream.call.read(), options.idle_max)
         except asyncio.TimeoutError:
             raise DeadlinePassed(f"{options.server} sent nothing for {options.idle_max:g} "
                                  "seconds") from None
+        except asyncio.CancelledError:
+            self._raise_if_closed(channel)
+            raise
         except grpc.RpcError as error:
             raise from_rpc(error, options.server) from None
         if message is not grpc.aio.EOF:

@@ -286,6 +286,40 @@ class FaultsTest(unittest.TestCase):
                         pass
         asyncio.run(run())
 
+    def test_closing_an_asyncio_client_does_not_cancel_tasks(self):
+        began, release = threading.Event(), threading.Event()
+        self.addCleanup(release.set)
+
+        def silent(_requests, _context):
+            began.set()
+            release.wait(30)
+            return iter(())
+
+        server = self.serve(Read=silent, Scan=silent)
+
+        async def take(stream):
+            return [piece async for piece in stream]
+
+        async def run():
+            for call in (lambda archive: archive.read(0),
+                         lambda archive: take(archive.stream_range())):
+                began.clear()
+                client = quire.connect_async(server.address, deadline=30)
+                running = asyncio.ensure_future(call(client["a"]))
+                await asyncio.get_running_loop().run_in_executor(None, began.wait, 20)
+                await client.close()
+                with self.assertRaises(quire.CallCancelled):
+                    await running
+                # A task that is cancelled itself stays so.
+                began.clear()
+                running = asyncio.ensure_future(call(client["a"]))
+                await asyncio.get_running_loop().run_in_executor(None, began.wait, 20)
+                running.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await running
+                await client.close()
+        asyncio.run(run())
+
     def test_no_server(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))

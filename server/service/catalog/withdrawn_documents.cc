@@ -253,8 +253,10 @@ void WithdrawnDocuments::FindIdRuns(const Archive& archive,
           },
           [](absl::string_view) { return true; });
     }
+    id_runs_bytes_ += run.begin.size() + run.last.id.size();
     id_runs_.push_back(std::move(run));
   }
+  id_runs_bytes_ += id_runs_.capacity() * sizeof(IdRun);
 }
 
 Archive::IdCursor WithdrawnDocuments::LastOfRule(absl::string_view id) const {

@@ -113,7 +113,7 @@ class WithdrawnDocuments {
   }
 
   uint64_t memory_bytes() const {
-    return rules_bytes_ + runs_.capacity() * sizeof(Run) +
+    return rules_bytes_ + runs_.capacity() * sizeof(Run) + id_runs_bytes_ +
            state_zeros_.capacity() * sizeof(StateZeros);
   }
 
@@ -164,6 +164,7 @@ class WithdrawnDocuments {
   std::vector<size_t> prefix_sizes_;
   std::vector<Run> runs_;
   std::vector<IdRun> id_runs_;
+  uint64_t id_runs_bytes_ = 0;
   // By size, ascending.
   std::vector<StateZeros> state_zeros_;
   uint64_t document_count_ = 0;

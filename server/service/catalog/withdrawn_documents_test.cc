@@ -181,6 +181,30 @@ TEST(WithdrawnDocumentsTest, PassesNeighboursAtOnce) {
   EXPECT_LT(work, 20u);
 }
 
+TEST(WithdrawnDocumentsTest, ChargesARunForEachIdWithoutNeighbours) {
+  constexpr uint64_t kCount = 100;
+  TestSegment documents;
+  std::vector<WithdrawalRule> rules;
+  uint64_t rules_bytes = 0;
+  for (uint64_t i = 0; i < 2 * kCount; ++i) {
+    documents.push_back(
+        {.id = std::string(1000, 'a') + absl::StrCat(1000 + i)});
+    if (i % 2 == 0) {
+      rules.push_back({.value = documents.back().id});
+      rules_bytes += WithdrawnDocuments::RuleBytes(rules.back());
+    }
+  }
+  const TemporaryDirectory directory;
+  QUIRE_ASSERT_OK(
+      WriteTestArchive(directory.File("a"), Options(), {documents}));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
+                             Archive::Open(directory.File("a")));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto found,
+                             WithdrawnDocuments::Resolve(*archive, rules));
+  // Each run has its first and its last id.
+  EXPECT_GT(found->memory_bytes(), rules_bytes + kCount * 2 * 1000);
+}
+
 // In an earlier state the documents between the withdrawn ones may be absent.
 TEST(WithdrawnDocumentsTest, LimitsItsWorkInAnEarlierState) {
   constexpr uint64_t kCount = 1000;
