@@ -174,6 +174,19 @@ class LimitTest(GatewayCase):
             self.assertLess(time.monotonic(), end)
             time.sleep(0.01)
 
+    def test_a_server_that_has_gone_holds_no_threads_for_long(self):
+        server = LiveServer(PROGRAMS.quired, [f"docs={self.directory}/docs.quire"])
+        gateway = self.enterContext(LiveGateway(PROGRAMS.quire_http, server.address,
+                                                "--timeout", "10m"))
+        self.assertEqual(self.read(gateway, "/v1/docs").status, 200)
+        server.process.kill()
+        server.process.wait()
+        # With --timeout as the limit, these would wait longer than the client does.
+        self.assertEqual(self.read(gateway, "/v1/docs/doc/a").status, 503)
+        port = int(gateway.metrics_url.split(":")[2].split("/")[0])
+        with RawConnection(("127.0.0.1", port)) as admin:
+            self.assertEqual(admin.ask("/readyz").status, 503)
+
     def test_it_drains(self):
         gateway = LiveGateway(PROGRAMS.quire_http, self.server.address)
         with gateway:

@@ -314,7 +314,8 @@ void AddCallHeaders(const ClientOptions& options,
 }
 
 RetryGovernor::RetryGovernor(Connection& connection, absl::Duration patience)
-    : connection_(connection), patience_(patience) {}
+    : connection_(connection),
+      patience_(std::min(patience, connection.options().outage_max)) {}
 
 RetryGovernor::RetryGovernor(Connection& connection)
     : RetryGovernor(connection, connection.options().stream_idle_max) {}
