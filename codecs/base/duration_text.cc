@@ -28,7 +28,8 @@ std::string Describe(const DurationRange& range) {
 
 bool StartsWithNumber(absl::string_view text) {
   return !text.empty() &&
-         (absl::ascii_isdigit(text.front()) != 0 || text.front() == '.');
+         (absl::ascii_isdigit(static_cast<unsigned char>(text.front())) ||
+          text.front() == '.');
 }
 
 // absl::ParseDuration() with days before the other units.
