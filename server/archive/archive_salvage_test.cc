@@ -283,7 +283,7 @@ TEST_F(ArchiveSalvageTest, ProvesTheSectionsOfALostTable) {
   // A bit in the counts of the trailer and one in a section: the table has the
   // checksum that the section should have, so the ids are known to be wrong.
   Write();
-  const TestPart& ids = Section(kFirst, "document ids");
+  const TestPart ids = Section(kFirst, "document ids");
   const auto flip = [&](uint64_t offset) { files_.at(kFirst)[offset] ^= 1; };
   flip(footer.offset + footer.size_bytes - 60);
   flip(ids.offset + ids.size_bytes - 1);
@@ -303,7 +303,7 @@ TEST_F(ArchiveSalvageTest, ProvesTheSectionsOfALostTable) {
 TEST_F(ArchiveSalvageTest, SaysWhatNoChecksumProves) {
   Write();
   Clear(kFirst, parts_.at(kFirst).footer);
-  const TestPart& ids = Section(kFirst, "document ids");
+  const TestPart ids = Section(kFirst, "document ids");
   files_.at(kFirst)[ids.offset + ids.size_bytes - 1] ^= 1;
   const Salvaged salvaged = Run();
   QUIRE_ASSERT_OK(salvaged.report);
