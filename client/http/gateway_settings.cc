@@ -27,9 +27,6 @@ constexpr size_t kThreadSizeBytes = size_t{1} << 20;
 // Windows of decoders, or a page of a list as message and text.
 constexpr size_t kHeavyThreadSizeBytes = size_t{16} << 20;
 constexpr size_t kMemoryMin = size_t{80} << 20;
-// Requests that wait for a server that is gone hold threads, which probes and
-// files need too; HTTP clients try again after a 503.
-constexpr absl::Duration kOutageMax = absl::Seconds(1);
 constexpr size_t kMemoryPerHeavyThread = size_t{64} << 20;
 constexpr size_t kHeavyThreadsMax = 8;
 constexpr size_t kSpoolSizeMin = size_t{16} << 20;
@@ -246,7 +243,9 @@ absl::StatusOr<GatewayOptions> MakeGatewayOptions(
   options.client.security = settings.security;
   options.client.deadline = call_timeout;
   options.client.stream_idle_max = call_timeout;
-  options.client.outage_max = kOutageMax;
+  // HTTP clients try again after a 503. Requests that wait here for a server
+  // that is gone would hold threads, which probes and files need too.
+  options.client.attempts_max = 1;
   return options;
 }
 

@@ -98,11 +98,8 @@ struct ClientOptions {
   // often in a row the stream may break without a message in between. If this
   // is over 1, a server that has answered this client before may take longer to
   // return: `deadline` for calls with one answer, `stream_idle_max` for
-  // streams, but at most `outage_max`.
+  // streams.
   int attempts_max = 4;
-
-  // Limit on that time, for clients that report a failure soon instead.
-  absl::Duration outage_max = absl::InfiniteDuration();
 
   // Delay before the second attempt; doubles with each further attempt, up to
   // 20 times, with random jitter. At least a millisecond.

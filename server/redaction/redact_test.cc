@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 
+#include "codecs/base/sanitized.h"
 #include "codecs/base/status_matchers.h"
 #include "codecs/payload/test_codec.h"
 #include "server/archive/archive.h"
@@ -282,9 +283,9 @@ TEST_P(RandomRedactTest, RemovesDocumentsAndLeavesTheRest) {
       codec.spec.partition_size_bytes == 0 ? 4096 : 16384;
   uint64_t window_count = 0;
   uint64_t zeroed_bytes = 0;
-  for (uint64_t seed = 0; seed < 3; ++seed) {
+  for (int seed = 0; seed < Fewer(3); ++seed) {
     SCOPED_TRACE(absl::StrCat(GetParam().codec, " seed ", seed));
-    std::mt19937_64 random(seed);
+    std::mt19937_64 random(static_cast<uint64_t>(seed));
     Pages pages = RandomPages(12, options.inflate, random);
     options.dictionary_size_bytes = 4096 << random() % 5;
     options.dictionary_method = random() % 2 == 0 ? DictionaryMethod::kUniform
@@ -332,11 +333,9 @@ TEST_P(RandomRedactTest, RemovesDocumentsAndLeavesTheRest) {
       EXPECT_EQ(FilesOf(path_), after);
     }
   }
-  EXPECT_GT(window_count, 1000u);
-  const CodecInfo& info = *FindCodec(codec.spec.id);
-  // Duplicates that are stored once are seldom in the dictionary.
-  if (!info.needs_dictionary || GetParam().reorder == ReorderMode::kOff) {
-    EXPECT_EQ(zeroed_bytes > 100, info.needs_dictionary);
+  EXPECT_GT(window_count, 1000u / 3);
+  if (!FindCodec(codec.spec.id)->needs_dictionary) {
+    EXPECT_EQ(zeroed_bytes, 0u);
   }
 }
 

@@ -314,8 +314,7 @@ void AddCallHeaders(const ClientOptions& options,
 }
 
 RetryGovernor::RetryGovernor(Connection& connection, absl::Duration patience)
-    : connection_(connection),
-      patience_(std::min(patience, connection.options().outage_max)) {}
+    : connection_(connection), patience_(patience) {}
 
 RetryGovernor::RetryGovernor(Connection& connection)
     : RetryGovernor(connection, connection.options().stream_idle_max) {}
