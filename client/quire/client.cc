@@ -55,9 +55,9 @@ class StartedRead final : public QueuedCall {
     connection->Prepare(context_);
   }
 
-  void Start(grpc::CompletionQueue* queue) {
-    reader_ = connection_->stub().AsyncRead(&context_, request_, queue);
-    reader_->Finish(&response_, &result_, static_cast<QueuedCall*>(this));
+  void Start(CallQueue& queue) {
+    reader_ = connection_->stub().AsyncRead(&context_, request_, queue.queue());
+    reader_->Finish(&response_, &result_, queue.TagOf(this));
   }
 
   void End() override {
@@ -153,15 +153,14 @@ absl::StatusOr<ReadResult> Client::Read(absl::string_view archive,
 
 void Client::StartRead(absl::string_view archive, ReadTarget target,
                        const ReadOptions& options, ReadDone done) {
-  const absl::StatusOr<grpc::CompletionQueue*> queue =
-      connection_->GetCallQueue();
+  const absl::StatusOr<CallQueue*> queue = connection_->GetCallQueue();
   if (!queue.ok()) {
     done(queue.status());
     return;
   }
   auto started = std::make_unique<StartedRead>(
       connection_.get(), archive, std::move(target), options, std::move(done));
-  started->Start(*queue);
+  started->Start(**queue);
   // The thread of the queue deletes it.
   static_cast<void>(started.release());
 }

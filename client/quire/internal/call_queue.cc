@@ -26,6 +26,7 @@ void CallQueue::Run() {
   void* tag = nullptr;
   bool is_ok = false;
   while (queue_.Next(&tag, &is_ok)) {
+    (void)handed_over_count_.load(std::memory_order_acquire);
     const std::unique_ptr<QueuedCall> call(static_cast<QueuedCall*>(tag));
     call->End();
   }

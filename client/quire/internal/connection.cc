@@ -168,12 +168,12 @@ void Connection::Prepare(grpc::ClientContext& context) const {
   AddCallHeaders(options_, context);
 }
 
-absl::StatusOr<grpc::CompletionQueue*> Connection::GetCallQueue() {
+absl::StatusOr<CallQueue*> Connection::GetCallQueue() {
   MutexLock lock(&mutex_);
   if (call_queue_ == nullptr) {
     QUIRE_ASSIGN_OR_RETURN(call_queue_, CallQueue::Start());
   }
-  return call_queue_->queue();
+  return call_queue_.get();
 }
 
 absl::Status Connection::Call(

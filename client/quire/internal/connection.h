@@ -55,8 +55,7 @@ class Connection : private TableSource {
 
   // Returns the queue for QueuedCall; starts its thread if need be.
   // Errors: as CallQueue::Start().
-  absl::StatusOr<grpc::CompletionQueue*> GetCallQueue()
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<CallQueue*> GetCallQueue() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Records that the server has answered: it is then waited for while it is
   // away. A server that has never answered may not exist. Thread-safe.
