@@ -40,7 +40,7 @@ Client::~Client() = default;
 
 namespace {
 
-// A Read() that nobody waits for. The connection must outlive it.
+// An asynchronous Read(). The connection must outlive it.
 class StartedRead final : public QueuedCall {
  public:
   StartedRead(Connection* connection, absl::string_view archive,

@@ -359,7 +359,7 @@ absl::Status Archive::CheckIndexes(const BeforeRead& before_read,
       -> absl::Status {
     const std::string path = absl::StrCat(path_, "/", name);
     const auto file = OpenReadableFile(AT_FDCWD, path, path);
-    // Of another archive at the same path; that one has its own check.
+    // Another archive at the same path has a check of its own.
     if (!file.ok() || file->identity != identity) {
       return absl::OkStatus();
     }

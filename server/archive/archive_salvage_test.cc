@@ -473,7 +473,7 @@ TEST_F(ArchiveSalvageTest, CountsSegmentsThatAreLeftOut) {
   Write();
   files_.erase("MANIFEST");
   Clear(kFirst, parts_.at(kFirst).footer);
-  // Of another archive.
+  // A segment of another archive.
   files_["segment-00000009"] = files_.at("segment-00000001");
   const Salvaged salvaged = Run();
   QUIRE_ASSERT_OK(salvaged.report);

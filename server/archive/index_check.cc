@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Checks the stored bytes of an opened segment that are not blocks: nobody
-// reads them before the next opening.
+// Checks the stored bytes of an opened segment that are not blocks:
+// only the next opening would read them.
 #include <string>
 #include <vector>
 

@@ -292,7 +292,7 @@ absl::StatusOr<SizeEstimate> EstimateSize(
     const std::shared_ptr<const CodecContext>& context,
     uint64_t text_size_bytes, TrialBlocks trial_blocks, const TextPass& pass) {
   // On another thread, or in get() if none is available.
-  // That of an archive is no cost of its new text.
+  // An append takes the dictionary of its archive, at no cost.
   std::future<absl::StatusOr<uint64_t>> dictionary = std::async(
       &CompressedDictionarySize,
       options.append.archive != nullptr ? ByteView()

@@ -91,7 +91,7 @@ TEST(OrderChoiceTest, ATrialOfAllBlocksHasNoError) {
   options.archive.codec = *ParseCodecSpec("zstd");
   options.archive.block_size_bytes = 16 << 10;
   const auto estimate = [&](TrialBlocks blocks) {
-    // Of four times the size from which a part of the blocks is enough.
+    // The size claims a text of which every fourth block is tried.
     return EstimateSize(options, std::make_shared<CodecContext>(),
                         4 * kTrialTextSizeBytes, blocks,
                         [&](const std::function<absl::Status(ByteView)>& add) {

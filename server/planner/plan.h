@@ -42,7 +42,7 @@ struct PlanOptions {
   uint64_t memory_bytes = 0;
   // In euro; 0: unknown.
   double price_per_tb = 0;
-  // Of GETs from an object store, in euro; 0: unknown.
+  // Price of GETs from an object store, in euro; 0: unknown.
   double price_per_million_requests = 0;
   // In euro; 0: no limit.
   double budget = 0;

@@ -21,9 +21,9 @@ namespace quire {
 inline constexpr size_t kWindowsPerPassMax = size_t{1} << 23;
 
 struct RedactedDictionary {
-  // Of the same size as the one before.
+  // The new dictionary, as large as the old one.
   std::string text;
-  // Bytes that were not zero and are.
+  // Number of bytes that became zero.
   uint64_t zeroed_size_bytes = 0;
   // Windows of the dictionary that only removed text has, and are zero.
   uint64_t window_count = 0;

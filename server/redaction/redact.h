@@ -49,7 +49,7 @@ struct RedactOptions {
   size_t windows_per_pass = kWindowsPerPassMax;
   // Called on the calling thread, for each block; may be empty.
   std::function<void(const RedactProgress&)> on_progress = {};
-  // When it becomes true, the call ends with Cancelled, and nothing changes.
+  // Cancels the call once true: it fails with Cancelled, and nothing changes.
   // Has no effect once the new archive is published. May be null.
   const std::atomic<bool>* cancel = nullptr;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What the removal of documents does to the stored text of a segment, and to
+// Plans the removal of documents from the stored text of a segment, and from
 // the layout that maps it to the documents.
 #ifndef QUIRE_SERVER_REDACTION_SEGMENT_REDACTION_H_
 #define QUIRE_SERVER_REDACTION_SEGMENT_REDACTION_H_

@@ -38,7 +38,7 @@ struct RewrittenBlocks {
   uint64_t reencoded_count = 0;
 };
 
-// What the segments are rewritten with. All must outlive the rewriter.
+// Everything that is referenced must outlive the rewriter.
 struct SegmentRewriterOptions {
   // The archive before the change.
   const Archive& archive;

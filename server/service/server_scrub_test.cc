@@ -337,7 +337,7 @@ TEST_F(ServerScrubGrowthTest, ContinuesAPassInTheSegmentsThatStayed) {
   in_second.next_block = first_count + 1;
   in_second.segment_number = 1;
   in_second.segment_next_block = 1;
-  // Of a server of an earlier version.
+  // State file of an earlier version.
   ScrubProgress unknown = in_first;
   unknown.segment_number.reset();
   Append("third", /*joins=*/true);

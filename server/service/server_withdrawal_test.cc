@@ -192,7 +192,7 @@ class ServerWithdrawalTest : public ServerTest {
     v1::ReadResponse response;
     ExpectCode(stub().Read(&context, request, &response), expected);
     EXPECT_EQ(response.data() == expected.text, true);
-    // Of the whole archive, not of the range; documents have no zeros.
+    // The hash is that of the archive, not of the range; documents have none.
     EXPECT_EQ(response.has_zeros_hash(),
               request.has_range() && !model.zeros().empty());
     if (response.has_zeros_hash()) {

@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "client/http/bodies/file_reads.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 
@@ -80,7 +81,7 @@ const char* FileMediaType(absl::string_view name) {
 
 absl::StatusOr<std::unique_ptr<FileDirectory>> FileDirectory::Open(
     const std::string& path) {
-  FileHandle directory(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  UniqueFd directory(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory.is_open()) {
     return absl::FailedPreconditionError(
         absl::StrCat("--files ", path, ": cannot open the directory: ",
@@ -89,10 +90,10 @@ absl::StatusOr<std::unique_ptr<FileDirectory>> FileDirectory::Open(
   return absl::WrapUnique(new FileDirectory(std::move(directory)));
 }
 
-absl::StatusOr<FileHandle> FileDirectory::OpenFile(const std::string& name,
-                                                   FileVersion& version) const {
+absl::StatusOr<UniqueFd> FileDirectory::OpenFile(const std::string& name,
+                                                 FileVersion& version) const {
   // O_NONBLOCK: a pipe would wait for a writer.
-  FileHandle file(
+  UniqueFd file(
       openat(directory_.get(), name.c_str(),
              O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
   if (!file.is_open()) {
@@ -122,7 +123,7 @@ absl::StatusOr<std::string> FileDirectory::Read(const std::string& name,
                                                 uint64_t offset,
                                                 size_t size_bytes) const {
   FileVersion current;
-  absl::StatusOr<FileHandle> file = OpenFile(name, current);
+  absl::StatusOr<UniqueFd> file = OpenFile(name, current);
   if (absl::IsNotFound(file.status()) || (file.ok() && current != version)) {
     return absl::DataLossError(
         absl::StrCat("file ", QuotedText({name.data(), name.size()}),

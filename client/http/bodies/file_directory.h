@@ -13,7 +13,7 @@
 #include "absl/strings/string_view.h"
 
 #include "client/http/bodies/byte_store.h"
-#include "client/http/bodies/file_handle.h"
+#include "codecs/base/unique_fd.h"
 
 namespace quire {
 
@@ -62,13 +62,13 @@ class FileDirectory {
                                    size_t size_bytes) const;
 
  private:
-  explicit FileDirectory(FileHandle directory)
+  explicit FileDirectory(UniqueFd directory)
       : directory_(std::move(directory)) {}
 
-  absl::StatusOr<FileHandle> OpenFile(const std::string& name,
-                                      FileVersion& version) const;
+  absl::StatusOr<UniqueFd> OpenFile(const std::string& name,
+                                    FileVersion& version) const;
 
-  const FileHandle directory_;
+  const UniqueFd directory_;
 };
 
 // A version of a file. Holds no descriptor between reads.

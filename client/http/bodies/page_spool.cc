@@ -11,6 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "client/http/bodies/file_reads.h"
+
 namespace quire {
 namespace {
 
@@ -41,7 +43,7 @@ absl::StatusOr<std::string> SpooledPage::Read(uint64_t offset,
 
 absl::StatusOr<std::shared_ptr<SpooledPage>> PageSpool::Create() {
   std::string path = absl::StrCat(directory_, "/quire-page-XXXXXX");
-  FileHandle file(mkostemp(path.data(), O_CLOEXEC));
+  UniqueFd file(mkostemp(path.data(), O_CLOEXEC));
   if (!file.is_open()) {
     return SpoolFault("create a file", errno);
   }

@@ -18,10 +18,10 @@
 #include "absl/strings/string_view.h"
 
 #include "client/http/bodies/byte_store.h"
-#include "client/http/bodies/file_handle.h"
 #include "client/http/bodies/memory_budget.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/mutex.h"
+#include "codecs/base/unique_fd.h"
 
 namespace quire {
 
@@ -29,7 +29,7 @@ namespace quire {
 // byte was appended.
 class SpooledPage final : public ByteStore {
  public:
-  SpooledPage(FileHandle file, MemoryBudget* budget)
+  SpooledPage(UniqueFd file, MemoryBudget* budget)
       : file_(std::move(file)), charge_(budget) {}
 
   uint64_t size_bytes() const override { return size_bytes_; }
@@ -40,7 +40,7 @@ class SpooledPage final : public ByteStore {
  private:
   friend class PageSpool;
 
-  const FileHandle file_;
+  const UniqueFd file_;
   // Bytes on disk.
   MemoryCharge charge_;
   uint64_t size_bytes_ = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One thread for calls that nobody waits for. gRPC's own threads for them hand
-// the connection to each other with every answer, which costs more than the
-// answer does. Internal to the client library.
+// One thread for asynchronous calls. gRPC's own callback threads hand the
+// connection to each other with every answer, which costs more than the answer
+// does. Internal to the client library.
 #ifndef QUIRE_CLIENT_QUIRE_INTERNAL_CALL_QUEUE_H_
 #define QUIRE_CLIENT_QUIRE_INTERNAL_CALL_QUEUE_H_
 

@@ -64,12 +64,6 @@ int64_t ModificationTimeNs(const struct stat& status) {
          status.st_mtim.tv_nsec;
 }
 
-UniqueFd::~UniqueFd() {
-  if (fd_ >= 0) {
-    close(fd_);
-  }
-}
-
 absl::Status ErrnoStatus(int error_number, absl::string_view file,
                          absl::string_view action) {
   return absl::Status(

@@ -8,41 +8,17 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 #include "codecs/base/bytes.h"
+#include "codecs/base/unique_fd.h"
 
 struct stat;
 
 namespace quire {
-
-// Owns a file descriptor. Movable, not copyable.
-class UniqueFd {
- public:
-  UniqueFd() = default;
-
-  explicit UniqueFd(int fd) : fd_(fd) {}
-
-  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-
-  UniqueFd& operator=(UniqueFd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-
-  ~UniqueFd();
-
-  int get() const { return fd_; }
-
-  bool is_open() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 // "FILE: cannot ACTION: REASON" for the value of errno. NotFound, AlreadyExists
 // and PermissionDenied follow the system; everything else, such as a full disk,

@@ -29,7 +29,7 @@ namespace quire {
 struct WaitingItem {
   uint64_t tag = 0;
   ResolvedTarget target = {};
-  // Of the archive's rules of withdrawal, before the target was resolved.
+  // Generation of the rules of withdrawal before the target was resolved.
   uint64_t generation = 0;
   // Upper bound on the memory of its answer, including the description.
   uint64_t answer_bytes_max = 0;

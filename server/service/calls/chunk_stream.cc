@@ -101,7 +101,7 @@ class ChunkStream
   struct Task {
     FoundContents contents;
     ResolvedTarget target;
-    // Of the archive's rules of withdrawal, before the target was resolved.
+    // Generation of the rules of withdrawal before the target was resolved.
     uint64_t generation = 0;
     v1::WireEncoding encoding = v1::WIRE_ENCODING_IDENTITY;
     // Description of the requested document, for the first message.

@@ -225,11 +225,11 @@ class ReadCall : public grpc::ServerUnaryReactor {
   CallBooking booking_;
   std::shared_ptr<const ServedArchive> archive_;
   ResolvedTarget target_;
-  // Of the archive's rules of withdrawal, before the target was resolved.
+  // Generation of the rules of withdrawal before the target was resolved.
   uint64_t generation_ = 0;
   // Uuid of the contents, in `archive_`; empty if the request has it.
   absl::string_view read_uuid_;
-  // Of the contents, if a range is read; 0 if it has no zeros.
+  // Hash of the withdrawn ranges of the contents; 0: none, or no range is read.
   uint64_t zeros_hash_ = 0;
   // Moved to the read when that starts.
   AnswerPlan plan_;

@@ -84,7 +84,7 @@ class RemoteArchives {
     std::shared_ptr<const StoreAddress> address;
     Manifest manifest;
     ObjectTags tags;
-    // Of dictionary and segments.
+    // Files of dictionary and segments.
     std::vector<CachedFilePtr> files;
     uint64_t other_bytes = 0;
   };

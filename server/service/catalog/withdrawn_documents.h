@@ -140,7 +140,7 @@ class WithdrawnDocuments {
     Archive::IdCursor last;
   };
 
-  // Of one state.
+  // Hash of the withdrawn ranges of one state.
   struct StateZeros {
     uint64_t state_size_bytes = 0;
     uint64_t hash = 0;

@@ -41,7 +41,7 @@ struct AnswerHead {
   void AddLine(absl::string_view line);
 };
 
-// What a request asked for.
+// The answer that a request asks for.
 struct WantedAnswer {
   // Unset: the whole object.
   std::optional<ContentRange> range = std::nullopt;

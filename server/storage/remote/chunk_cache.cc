@@ -50,7 +50,7 @@ absl::Status WriteAll(int fd, uint64_t offset, ByteView bytes) {
 // reported as missing.
 absl::Status CheckHoles(const std::string& directory) {
   std::string path = absl::StrCat(directory, "/holes-XXXXXX");
-  const OwnedFd fd(mkostemp(path.data(), O_CLOEXEC));
+  const UniqueFd fd(mkostemp(path.data(), O_CLOEXEC));
   if (!fd.is_open()) {
     return FileError(directory, "create a file in it");
   }
@@ -107,7 +107,7 @@ absl::StatusOr<std::unique_ptr<ChunkCache>> ChunkCache::Open(
   } else {
     const std::string path = absl::StrCat(options.directory, "/LOCK");
     cache->lock_ =
-        OwnedFd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+        UniqueFd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (!cache->lock_.is_open()) {
       return FileError(path, "open");
     }
@@ -133,7 +133,7 @@ ChunkCache::~ChunkCache() {
 absl::StatusOr<CachedFilePtr> ChunkCache::OpenFile(const std::string& path,
                                                    uint64_t size_bytes,
                                                    uint64_t kept_from) {
-  OwnedFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
 
   struct stat status {};
 
@@ -142,7 +142,7 @@ absl::StatusOr<CachedFilePtr> ChunkCache::OpenFile(const std::string& path,
   }
   if (!fd.is_open() || static_cast<uint64_t>(status.st_size) != size_bytes) {
     const std::string aside = absl::StrCat(path, ".new");
-    fd = OwnedFd(
+    fd = UniqueFd(
         open(aside.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     if (!fd.is_open() ||
         ftruncate(fd.get(), static_cast<off_t>(size_bytes)) != 0 ||

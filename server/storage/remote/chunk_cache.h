@@ -19,22 +19,22 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/mutex.h"
+#include "codecs/base/unique_fd.h"
 #include "server/storage/remote/chunk_map.h"
-#include "server/storage/remote/owned_fd.h"
 #include "server/storage/remote/store_address.h"
 
 namespace quire {
 
 // A sparse copy of one object. The cache owns its chunks.
 struct CachedFile {
-  CachedFile(std::string local_path, OwnedFd open_fd, ChunkMap chunk_map)
+  CachedFile(std::string local_path, UniqueFd open_fd, ChunkMap chunk_map)
       : path(std::move(local_path)),
         fd(std::move(open_fd)),
         map(std::move(chunk_map)) {}
 
   const std::string path;
   // Open for reading and writing.
-  const OwnedFd fd;
+  const UniqueFd fd;
   // Identity of the local file.
   uint64_t device = 0;
   uint64_t inode = 0;
@@ -170,7 +170,7 @@ class ChunkCache {
 
   const Options options_;
   std::string directory_;
-  OwnedFd lock_;
+  UniqueFd lock_;
   mutable Mutex mutex_;
   std::vector<CachedFilePtr> files_ ABSL_GUARDED_BY(mutex_);
   // The hand of the clock.

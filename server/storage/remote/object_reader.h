@@ -63,7 +63,7 @@ struct ObjectReaderStats {
   // Requests after the first of their GET.
   uint64_t retries = 0;
   uint64_t hedges = 0;
-  // Of good requests.
+  // Durations of successful requests.
   DurationHistogram durations;
 };
 

@@ -58,7 +58,7 @@ void RemoteFileTable::Remove(int fd, const CachedFile* file) {
 struct StoreDevice::Gather {
   DeviceRead read;
   CachedFilePtr file;
-  // Of the loop's thread from here on. Parts without an end, and one more while
+  // The loop's thread alone uses the rest. Parts in flight, and one more while
   // parts are being started.
   size_t open_part_count = 1;
   // The first failed part, as an offset in the file; the end of the read if

@@ -181,7 +181,7 @@ TEST_F(StoreDeviceTest, ReportsAnotherObject) {
   EXPECT_EQ(result.size_bytes, 0U);
   EXPECT_TRUE(file_->is_stale);
   EXPECT_EQ(failures_, 1);
-  // What is here stays readable, and so does the front of a longer read.
+  // Cached text stays readable, and so does the front of a longer read.
   QUIRE_EXPECT_OK(Read(0, 10).status);
   EXPECT_EQ(Read(0, 2 * kDeviceChunk).size_bytes, kDeviceChunk);
 }

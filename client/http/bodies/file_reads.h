@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file descriptor with an owner, and reads at an offset.
-#ifndef QUIRE_CLIENT_HTTP_BODIES_FILE_HANDLE_H_
-#define QUIRE_CLIENT_HTTP_BODIES_FILE_HANDLE_H_
+// Reads of a file at an offset.
+#ifndef QUIRE_CLIENT_HTTP_BODIES_FILE_READS_H_
+#define QUIRE_CLIENT_HTTP_BODIES_FILE_READS_H_
 
 #include <unistd.h>
 
@@ -10,38 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
 
 namespace quire {
-
-// Owns the descriptor and closes it. Moving leaves -1 or the other one.
-// Thread-compatible; several threads may read the descriptor.
-class FileHandle {
- public:
-  FileHandle() = default;
-
-  explicit FileHandle(int fd) : fd_(fd) {}
-
-  FileHandle(FileHandle&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-
-  FileHandle& operator=(FileHandle&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-
-  ~FileHandle() {
-    if (fd_ >= 0) {
-      close(fd_);
-    }
-  }
-
-  int get() const { return fd_; }
-
-  bool is_open() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 // Appends up to `size_bytes` bytes from `offset` on to `bytes`; fewer only at
 // the end of the file. Returns 0 or errno. Thread-safe.
@@ -72,4 +42,4 @@ inline int ReadFileAt(int fd, uint64_t offset, size_t size_bytes,
 
 }  // namespace quire
 
-#endif  // QUIRE_CLIENT_HTTP_BODIES_FILE_HANDLE_H_
+#endif  // QUIRE_CLIENT_HTTP_BODIES_FILE_READS_H_
