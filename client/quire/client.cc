@@ -179,13 +179,16 @@ absl::StatusOr<ReadResult> Client::ReadLarge(absl::string_view archive,
   RetryGovernor governor(*connection_);
   for (;;) {
     ReadResult result;
+    bool has_begun = false;
     const absl::Status status = ReadStream(
         archive, target,
         [&](const v1::Document& document) {
+          has_begun = true;
           result.document = document;
           return absl::OkStatus();
         },
         [&](uint64_t offset, ByteView data) {
+          has_begun = true;
           result.offset = offset - result.data.size();
           result.data.append(AsText(data).data(), data.size());
           return absl::OkStatus();
@@ -194,7 +197,10 @@ absl::StatusOr<ReadResult> Client::ReadLarge(absl::string_view archive,
     if (status.ok()) {
       return result;
     }
-    const std::optional<absl::Duration> delay = governor.DelayAfter(status);
+    // ReadStream() has repeated a stream that did not begin.
+    const std::optional<absl::Duration> delay =
+        absl::IsUnavailable(status) && !has_begun ? std::nullopt
+                                                  : governor.DelayAfter(status);
     if (!delay.has_value()) {
       return status;
     }

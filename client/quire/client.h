@@ -13,10 +13,10 @@
 //   - Answers are requested in ClientOptions::encoding and decoded; the tables
 //     for this are fetched once per client.
 //   - A call that fails with Unavailable before its first answer is retried
-//     (ClientOptions::attempts_max) by gRPC's retry policy. Scans and batches
-//     resume at their position, and also retry while the server is busy
-//     (SERVER_BUSY), after the delay that it requests. Other calls return that
-//     error, with RetryDelayOf() of client_status.h.
+//     (ClientOptions::attempts_max). Scans and batches resume at their
+//     position, and also retry while the server is busy (SERVER_BUSY), after
+//     the delay that it requests. Other calls return that error, with
+//     RetryDelayOf() of client_status.h.
 //   - Errors are absl::Status with the server's code (archive.proto documents
 //     the meaning and retries) and message; ErrorReasonOf() of client_status.h
 //     returns the machine-readable reason. Errors of the client:
@@ -94,11 +94,10 @@ struct ClientOptions {
   // their size. The time of the caller's sink does not count.
   absl::Duration stream_idle_max = absl::Seconds(30);
 
-  // Attempts per call, 1 to 5 (a limit of gRPC). For scans and batches, how
-  // often in a row the stream may break without a message in between. If this
-  // is over 1, a server that has answered this client before may take longer to
-  // return: `deadline` for calls with one answer, `stream_idle_max` for
-  // streams.
+  // Attempts per call, 1 to 100. For scans and batches, how often in a row the
+  // stream may break without a message in between. If this is over 1, a server
+  // that has answered this client before may take longer to return: `deadline`
+  // for calls with one answer, `stream_idle_max` for streams.
   int attempts_max = 4;
 
   // Delay before the second attempt; doubles with each further attempt, up to

@@ -307,16 +307,27 @@ absl::Status Client::ReadStream(absl::string_view archive,
   }
   v1::ReadRequest request =
       MakeReadRequest(archive, options.archive_uuid, target);
-  call.FillIn(request);
-  bool has_begun = false;
-  const absl::Status status =
-      StreamOnce(call, request, target, on_document, sink, has_begun);
-  if (has_begun || !call.MayFallBack(status)) {
-    return status;
+  RetryGovernor governor(*connection_);
+  for (;;) {
+    call.FillIn(request);
+    bool has_begun = false;
+    const absl::Status status =
+        StreamOnce(call, request, target, on_document, sink, has_begun);
+    if (status.ok() || has_begun) {
+      return status;
+    }
+    if (call.MayFallBack(status)) {
+      call.FallBack();
+      continue;
+    }
+    const std::optional<absl::Duration> delay =
+        absl::IsUnavailable(status) ? governor.DelayAfter(status)
+                                    : std::nullopt;
+    if (!delay.has_value()) {
+      return status;
+    }
+    absl::SleepFor(*delay);
   }
-  call.FallBack();
-  call.FillIn(request);
-  return StreamOnce(call, request, target, on_document, sink, has_begun);
 }
 
 absl::Status Client::Scan(absl::string_view archive, const ScanOptions& options,

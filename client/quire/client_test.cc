@@ -63,7 +63,7 @@ TEST_F(ClientTest, RefusesOptionsOutOfRange) {
         << address;
   }
   ClientOptions options;
-  options.attempts_max = 6;
+  options.attempts_max = 101;
   EXPECT_THAT(Client::Connect(options),
               HasCode(absl::StatusCode::kInvalidArgument));
   options = {};

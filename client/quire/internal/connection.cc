@@ -44,8 +44,8 @@ absl::Status CheckOptions(const ClientOptions& options) {
         "forwarded tokens need TLS, a unix socket or a server on this machine, "
         "and no token file");
   }
-  if (options.attempts_max < 1 || options.attempts_max > 5) {
-    return absl::InvalidArgumentError("attempts_max must be 1 to 5");
+  if (options.attempts_max < 1 || options.attempts_max > 100) {
+    return absl::InvalidArgumentError("attempts_max must be 1 to 100");
   }
   if (options.retry_backoff < absl::Milliseconds(1) ||
       options.retry_backoff > absl::Hours(1)) {
@@ -68,28 +68,9 @@ absl::Status CheckOptions(const ClientOptions& options) {
   return absl::OkStatus();
 }
 
-// Spreads calls over all addresses of the name. Calls that the library itself
-// resumes are not listed for retries: their attempts would multiply with
-// gRPC's.
-std::string ServiceConfig(const ClientOptions& options) {
-  const std::string spread = R"("loadBalancingConfig":[{"round_robin":{}}])";
-  if (options.attempts_max == 1) {
-    return absl::StrCat("{", spread, "}");
-  }
-  const double backoff_seconds = absl::ToDoubleSeconds(options.retry_backoff);
-  return absl::StrFormat(
-      R"({%s,"methodConfig":[{"name":[)"
-      R"({"service":"quire.v1.Archive","method":"ListArchives"},)"
-      R"({"service":"quire.v1.Archive","method":"GetArchive"},)"
-      R"({"service":"quire.v1.Archive","method":"Read"},)"
-      R"({"service":"quire.v1.Archive","method":"ReadStream"},)"
-      R"({"service":"quire.v1.Archive","method":"ListDocuments"}],)"
-      R"("retryPolicy":{"maxAttempts":%d,"initialBackoff":"%.3fs",)"
-      R"("maxBackoff":"%.3fs","backoffMultiplier":2,)"
-      R"("retryableStatusCodes":["UNAVAILABLE"]}}]})",
-      spread, options.attempts_max, backoff_seconds,
-      backoff_seconds * kBackoffGrowthMax);
-}
+// Spreads calls over all addresses of the name.
+constexpr char kServiceConfig[] =
+    R"({"loadBalancingConfig":[{"round_robin":{}}]})";
 
 int ToMilliseconds(absl::Duration duration) {
   return static_cast<int>(std::clamp<int64_t>(
@@ -106,7 +87,10 @@ constexpr int kFrameSizeBytesMax = 256 << 10;
 
 grpc::ChannelArguments Arguments(const ClientOptions& options) {
   grpc::ChannelArguments arguments;
-  arguments.SetServiceConfigJSON(ServiceConfig(options));
+  arguments.SetServiceConfigJSON(kServiceConfig);
+  // RetryGovernor decides about retries. gRPC 1.51 uses a freed connection when
+  // one of its own attempts fails after the connection.
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetUserAgentPrefix("quire-cpp/0.1.0");
   arguments.SetMaxReceiveMessageSize(
       static_cast<int>(options.message_size_bytes_max));
@@ -191,11 +175,9 @@ absl::Status Connection::Call(
       NoteAnswer();
       return status;
     }
-    // gRPC has made some attempts already.
     const std::optional<absl::Duration> delay =
-        absl::IsUnavailable(status) && has_answered()
-            ? governor.DelayAfter(status)
-            : std::nullopt;
+        absl::IsUnavailable(status) ? governor.DelayAfter(status)
+                                    : std::nullopt;
     if (!delay.has_value() || absl::Now() + *delay >= end) {
       return NameServer(status);
     }
