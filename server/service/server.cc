@@ -14,7 +14,6 @@
 #include "absl/strings/strip.h"
 #include "absl/synchronization/notification.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
-#include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/impl/server_builder_option.h"
 #include "grpcpp/impl/server_builder_plugin.h"
@@ -28,6 +27,7 @@
 #include "codecs/base/mutex.h"
 #include "codecs/base/status_macros.h"
 #include "server/service/admin_server.h"
+#include "server/service/alive_checks.h"
 #include "server/service/archive_loader.h"
 #include "server/service/calls/archive_service.h"
 #include "server/service/calls/call_context.h"
@@ -65,9 +65,8 @@ constexpr int kKeepaliveMs = 60 * 1000;
 constexpr int kKeepaliveTimeoutMs = 20 * 1000;
 // From accepting a connection to the end of TLS and HTTP/2's first frames.
 constexpr int kHandshakeMsMax = 20 * 1000;
-// Time limit of the server's call to itself.
-constexpr absl::Duration kAliveCheckMax = absl::Minutes(1);
-// The same for a probe, whose thread checks for a shutdown at this interval.
+// A probe waits this long for the server's answer to itself, and checks for a
+// shutdown at this interval.
 constexpr absl::Duration kReadyCheckMax = absl::Seconds(5);
 constexpr absl::Duration kReadyCheckStep = absl::Milliseconds(5);
 
@@ -112,22 +111,6 @@ class WithoutReflection final : public grpc::ServerBuilderOption {
       return plugin->name() == "proto_server_reflection";
     });
   }
-};
-
-// Requests the health of the whole server, by an empty message.
-struct AliveCall {
-  explicit AliveCall(std::unique_ptr<OwnConnection> own)
-      : connection(std::move(own)), stub(connection->channel()) {
-    context.set_deadline(absl::ToChronoTime(absl::Now() + kAliveCheckMax));
-    const grpc::Slice empty;
-    request = grpc::ByteBuffer(&empty, 1);
-  }
-
-  const std::unique_ptr<OwnConnection> connection;
-  grpc::GenericStub stub;
-  grpc::ClientContext context;
-  grpc::ByteBuffer request;
-  grpc::ByteBuffer response;
 };
 
 std::string HealthName(const std::string& archive) {
@@ -350,15 +333,7 @@ class ServerImpl final : public Server {
     if (!connection.ok()) {
       return;
     }
-    const auto call = std::make_shared<AliveCall>(*std::move(connection));
-    call->stub.UnaryCall(
-        &call->context, "/grpc.health.v1.Health/Check", {}, &call->request,
-        &call->response,
-        [call, answered = std::move(answered)](const grpc::Status& status) {
-          if (status.ok()) {
-            answered();
-          }
-        });
+    alive_checks_.Start(*std::move(connection), std::move(answered));
   }
 
   void Withdraw() override {
@@ -690,6 +665,8 @@ class ServerImpl final : public Server {
   std::unique_ptr<grpc::Server> grpc_server_;
   // Set during the start, and kept until the end.
   std::unique_ptr<ConnectionListener> listener_;
+  // The server outlives its calls to itself.
+  AliveChecks alive_checks_;
   // Null without an address.
   std::unique_ptr<AdminServer> admin_server_;
   // Null without --scrub-interval.

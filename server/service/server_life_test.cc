@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <deque>
 #include <filesystem>
 #include <fstream>
@@ -455,6 +456,30 @@ TEST_F(ServerLifeTest, IsWithdrawnWhileAndAfterItIsShutDown) {
   server().EndDrain();
   server().CheckAlive([] { ADD_FAILURE() << "a server that is gone answers"; });
   EXPECT_TRUE(Reload().empty());
+}
+
+// The last call would close its connection, and end gRPC's threads, on one of
+// them.
+TEST_F(ServerLifeTest, EndsItsCallsToItselfBeforeItIsGone) {
+  WriteArchive(archive_path(), MakeDocuments(2, 1));
+  ServerOptions options;
+  options.archives = {{"docs", archive_path()}};
+  options.listen_address = "127.0.0.1:0";
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<int> answer_count = 0;
+    {
+      const auto own = Server::Start(options);
+      QUIRE_ASSERT_OK(own);
+      for (int i = 0; i < 8; ++i) {
+        (*own)->CheckAlive([&answer_count] { ++answer_count; });
+      }
+      if (round % 2 == 0) {
+        (*own)->Shutdown(absl::ZeroDuration());
+      }
+    }
+    // Nothing is written to it afterwards.
+    EXPECT_LE(answer_count, 8);
+  }
 }
 
 TEST_F(ServerLifeTest, ServesOnAUnixSocketAndKeepsItsPlace) {
