@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Dict, Iterable, List, Optional, TypeVar
 
 from . import _messages as messages
-from ._steps import (ArchiveName, Close, Core, Decoding, Emit, Open, Pull, Receive, Retries, Send,
-                     Sleep, Steps, check_answer)
+from ._steps import (KEYS, ArchiveName, Close, Core, Decoding, Emit, Open, Pull, Receive, Retries,
+                     Send, Sleep, Steps, check_answer)
 from .errors import (AnswerDamaged, CallCancelled, DictionaryNotFound, LimitExceeded, QuireError,
                      ServerFault, from_item)
 from .records import Answer, Key, Span, Target, fill, resolve
@@ -40,6 +40,7 @@ class Batch:
         self._next_number = 0
         self._next_emitted = 0
         self._has_all_keys = False
+        self._wants_keys = True
         self._answer_count = 1
         self._answer_size_bytes = _FIRST_MEAN_SIZE_BYTES
         self._retries = Retries(core, core.options.idle_max)
@@ -56,7 +57,9 @@ class Batch:
                 yield from self._send_more(limits, decoding)
                 if not self._pending:
                     break
-                message = yield Receive(self._stream)
+                message = yield Receive(self._stream, self._wants_keys)
+                if message is KEYS:
+                    continue
                 if message is None:
                     raise AnswerDamaged("the server ended the batch without an answer to "
                                         f"{len(self._pending)} items")
@@ -87,9 +90,11 @@ class Batch:
             _WINDOW_SIZE_BYTES * self._answer_count // max(1, self._answer_size_bytes)))
         room = window - len(self._pending) - len(self._ready)
         # Few messages with many items each.
-        if not self._has_all_keys and room * 4 >= window:
-            keys = yield Pull(room)
-            self._has_all_keys = len(keys) < room
+        self._wants_keys = not self._has_all_keys and room * 4 >= window
+        if self._wants_keys:
+            # Further keys may depend on the answers to these.
+            keys, self._has_all_keys = yield Pull(room, may_wait=not self._pending)
+            self._wants_keys = not self._has_all_keys and len(keys) < room
             first = self._next_number
             self._next_number += len(keys)
             items = list(enumerate(map(resolve, keys), first))

@@ -77,9 +77,14 @@ class Open:
 
 @dataclasses.dataclass
 class Receive:
-    """Waits for the next message of a stream; None at its end."""
+    """Waits for the next message of a stream; None at its end.
+
+    With `or_keys` the result is KEYS as soon as the caller has further keys, if
+    these come asynchronously.
+    """
 
     stream: Any
+    or_keys: bool = False
 
 
 @dataclasses.dataclass
@@ -106,9 +111,15 @@ class Sleep:
 
 @dataclasses.dataclass
 class Pull:
-    """Takes up to `count` of the caller's keys; fewer at their end."""
+    """Takes up to `count` of the caller's keys; the result is these and whether they
+    were the last.
+
+    Keys that come asynchronously are waited for only with `may_wait`, and only for the
+    first. What the caller's iterator raises ends the steps.
+    """
 
     count: int
+    may_wait: bool
 
 
 @dataclasses.dataclass
@@ -117,6 +128,9 @@ class Emit:
 
     values: Sequence[Any]
 
+
+# Result of Receive.
+KEYS = object()
 
 Step = Union[Call, Start, Compute, Finish, Open, Receive, Send, Close, Sleep, Pull, Emit]
 Steps = Generator[Step, Any, T]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import itertools
-from typing import (Any, AsyncIterable, AsyncIterator, Dict, Iterable, List, Optional, Sequence,
-                    Tuple, TypeVar, Union)
+from typing import (Any, AsyncIterable, AsyncIterator, Deque, Dict, Iterable, List, Optional,
+                    Sequence, Tuple, TypeVar, Union)
 
 import grpc
 
@@ -107,6 +108,64 @@ class _Stream:
     def __init__(self, call: Any, requests: Optional["asyncio.Queue[Any]"]) -> None:
         self.call = call
         self.requests = requests
+        # A read that is waited for again after keys came first.
+        self.reading: Any = None
+
+
+class _KeyPump:
+    """Takes keys from an asynchronous iterator, in a task of its own, so that answers
+    are received while the iterator waits."""
+
+    def __init__(self, keys: AsyncIterable[AnyKey]) -> None:
+        self._keys = keys
+        self._ready: Deque[AnyKey] = collections.deque()
+        self._wanted = 0
+        self._error: Optional[Exception] = None
+        self._has_ended = False
+        self._room = asyncio.Event()
+        self._task: Any = None
+        # Set if keys, or their end, can be pulled.
+        self.came = asyncio.Event()
+
+    async def pull(self, count: int, may_wait: bool) -> Tuple[List[AnyKey], bool]:
+        """See _steps.Pull."""
+        self._wanted = count
+        self._room.set()
+        if self._task is None:
+            self._task = asyncio.ensure_future(self._run())
+        # Keys that are there already come now.
+        await asyncio.sleep(0)
+        if may_wait:
+            await self.came.wait()
+        keys = [self._ready.popleft() for _ in range(min(count, len(self._ready)))]
+        if self._ready:
+            return keys, False
+        if self._error is not None and not keys:
+            raise self._error
+        has_ended = self._has_ended and self._error is None
+        if not self._has_ended:
+            self.came.clear()
+        self._room.set()
+        return keys, has_ended
+
+    def stop(self) -> None:
+        """Ends the task."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        try:
+            async for key in self._keys:
+                self._ready.append(key)
+                self.came.set()
+                while len(self._ready) >= self._wanted:
+                    self._room.clear()
+                    await self._room.wait()
+        except Exception as error:  # pylint: disable=broad-exception-caught
+            self._error = error
+        finally:
+            self._has_ended = True
+            self.came.set()
 
 
 async def _requests_of(requests: "asyncio.Queue[Any]") -> AsyncIterator[Any]:
@@ -123,8 +182,8 @@ class _Run:
     def __init__(self, client: AsyncClient, steps: Steps[Any], keys: Keys = ()) -> None:
         self._client = client
         self._steps = steps
-        self._is_async = isinstance(keys, AsyncIterable)
-        self._keys: Any = keys.__aiter__() if isinstance(keys, AsyncIterable) else iter(keys)
+        self._pump = _KeyPump(keys) if isinstance(keys, AsyncIterable) else None
+        self._keys: Any = iter(()) if isinstance(keys, AsyncIterable) else iter(keys)
         self._streams: List[_Stream] = []
         self._started: List[Any] = []
 
@@ -140,6 +199,8 @@ class _Run:
                 try:
                     reply = await self._perform(step)
                 except QuireError as error:
+                    if isinstance(step, _steps.Pull):
+                        raise
                     step = steps.throw(error)
                 else:
                     step = steps.send(reply)
@@ -152,6 +213,8 @@ class _Run:
         """Cancels what the steps left open."""
         if _options.is_forked():
             return
+        if self._pump is not None:
+            self._pump.stop()
         for stream in self._streams:
             stream.call.cancel()
         for started in self._started:
@@ -162,7 +225,7 @@ class _Run:
         # pylint: disable=protected-access
         client = self._client
         if isinstance(step, _steps.Receive):
-            return await self._receive(step.stream)
+            return await self._receive(step.stream, step.or_keys)
         if isinstance(step, _steps.Call):
             call = client._call(step.method)
             return await self._answer(
@@ -171,7 +234,10 @@ class _Run:
             step.stream.requests.put_nowait(step.message)
             return None
         if isinstance(step, _steps.Pull):
-            return await self._pull(step.count)
+            if self._pump is not None:
+                return await self._pump.pull(step.count, step.may_wait)
+            keys = list(itertools.islice(self._keys, step.count))
+            return keys, len(keys) < step.count
         if isinstance(step, _steps.Open):
             return self._open(step)
         if isinstance(step, _steps.Close):
@@ -211,17 +277,6 @@ class _Run:
         if self._client._channel is not channel and not is_cancelled:
             raise CallCancelled("the client was closed during the call") from None
 
-    async def _pull(self, count: int) -> List[AnyKey]:
-        if not self._is_async:
-            return list(itertools.islice(self._keys, count))
-        keys: List[AnyKey] = []
-        while len(keys) < count:
-            try:
-                keys.append(await self._keys.__anext__())
-            except StopAsyncIteration:
-                break
-        return keys
-
     def _open(self, step: _steps.Open) -> _Stream:
         # pylint: disable=protected-access
         client = self._client
@@ -234,12 +289,38 @@ class _Run:
         self._streams.append(stream)
         return stream
 
-    async def _receive(self, stream: _Stream) -> Any:
+    async def _next_message(self, stream: _Stream, or_keys: bool) -> Any:
+        """The next message, grpc.aio.EOF, or KEYS. Raises TimeoutError."""
+        idle_max = self._client._options.idle_max  # pylint: disable=protected-access
+        if stream.reading is None:
+            if self._pump is None or not or_keys:
+                return await asyncio.wait_for(stream.call.read(), idle_max)
+            stream.reading = asyncio.ensure_future(stream.call.read())
+            # asyncio reports errors that are never retrieved.
+            stream.reading.add_done_callback(
+                lambda reading: reading.cancelled() or reading.exception())
+        awaited = [stream.reading]
+        if self._pump is not None and or_keys:
+            awaited.append(asyncio.ensure_future(self._pump.came.wait()))
+        try:
+            done, _ = await asyncio.wait(awaited, timeout=idle_max,
+                                         return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for other in awaited[1:]:
+                other.cancel()
+        if not done:
+            raise asyncio.TimeoutError
+        if not stream.reading.done():
+            return _steps.KEYS
+        reading, stream.reading = stream.reading, None
+        return reading.result()
+
+    async def _receive(self, stream: _Stream, or_keys: bool) -> Any:
         # pylint: disable=protected-access
         options = self._client._options
         channel = self._client._channel
         try:
-            message = await asyncio.wait_for(stream.call.read(), options.idle_max)
+            message = await self._next_message(stream, or_keys)
         except asyncio.TimeoutError:
             raise DeadlinePassed(f"{options.server} sent nothing for {options.idle_max:g} "
                                  "seconds") from None

@@ -218,6 +218,8 @@ class _Run:
                 try:
                     reply = self._perform(step)
                 except QuireError as error:
+                    if isinstance(step, _steps.Pull):
+                        raise
                     step = steps.throw(error)
                 else:
                     step = steps.send(reply)
@@ -253,7 +255,8 @@ class _Run:
             step.stream.requests.put(step.message)
             return None
         if isinstance(step, _steps.Pull):
-            return list(itertools.islice(self._keys, step.count))
+            keys = list(itertools.islice(self._keys, step.count))
+            return keys, len(keys) < step.count
         if isinstance(step, _steps.Open):
             return self._open(step)
         if isinstance(step, _steps.Close):

@@ -290,6 +290,46 @@ class ReadingTest(unittest.TestCase):
             self.expect(answer.key, lambda answer=answer: answer.data)
 
 
+    def test_asyncio_takes_keys_that_depend_on_answers(self):
+        async def run(ordered):
+            answered = asyncio.Queue()
+
+            async def following_keys():
+                yield 0
+                for _ in range(20):
+                    yield int(await answered.get()) + 1
+
+            async with quire.connect_async(self.server.address, idle_max=60) as client:
+                numbers = []
+                async for answer in client["rlz"].get_many(following_keys(), ordered=ordered):
+                    numbers.append(answer.key)
+                    self.assertEqual(answer.data, self.documents[answer.key][1])
+                    answered.put_nowait(answer.key)
+                return numbers
+
+        for ordered in (True, False):
+            self.assertEqual(asyncio.run(run(ordered)), list(range(21)))
+
+    def test_errors_of_the_keys_reach_the_caller(self):
+        # The client repeats calls that fail with such an error, not the caller's code.
+        def keys():
+            yield 0
+            raise quire.ServerUnreachable("another server")
+
+        async def async_keys():
+            for key in keys():
+                yield key
+
+        async def run():
+            async with quire.connect_async(self.server.address) as client:
+                await as_sync(client["rlz"].get_many(async_keys()))
+
+        with self.assertRaisesRegex(quire.ServerUnreachable, "another server"):
+            list(self.archive.get_many(keys()))
+        with self.assertRaisesRegex(quire.ServerUnreachable, "another server"):
+            asyncio.run(run())
+
+
 class ReplacedArchiveTest(unittest.TestCase):
     """Contents change while a client reads."""
 
