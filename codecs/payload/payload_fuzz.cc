@@ -3,8 +3,8 @@
 // Decodes any bytes as a payload of partitions, with or without a recipe:
 // decoding the whole block accepts it exactly if decoding each partition alone
 // does, and gives the same text. With a recipe, parts may be accepted if the
-// whole is not. The first four bytes choose codec, form and block size; the
-// rest is the payload.
+// whole is not. The text with members inflated is decoded, too. The first four
+// bytes choose codec, form and block size; the rest is the payload.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -16,6 +16,7 @@
 #include "codecs/block_codec.h"
 #include "codecs/codec_test_inputs.h"
 #include "codecs/payload/payload_codec.h"
+#include "codecs/payload/recipe.h"
 
 namespace quire {
 namespace {
@@ -73,6 +74,18 @@ void Compare(ByteView input) {
         std::ranges::equal(part, ByteView(raw).subspan(begin, part.size())));
   }
   QUIRE_CHECK(whole_ok == parts_ok || (payload.has_recipe && parts_ok));
+  // Reproducing members can fail where inflating does not.
+  std::vector<uint8_t> text;
+  Recipe recipe;
+  const bool inflated_ok =
+      subject.codec
+          ->DecodeInflated(payload, raw_size, text, recipe, *subject.scratch)
+          .ok();
+  QUIRE_CHECK(inflated_ok || !whole_ok);
+  if (inflated_ok && !payload.has_recipe) {
+    QUIRE_CHECK(recipe.members.empty() && text.size() == raw_size);
+    QUIRE_CHECK(subject.id == CodecId::kLz4 || text == raw);
+  }
 }
 
 }  // namespace
