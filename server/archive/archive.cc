@@ -350,6 +350,7 @@ const PayloadCodec& Archive::codec() const {
 
 absl::Status Archive::CheckIndexes(const BeforeRead& before_read,
                                    std::vector<absl::Status>& damages) const {
+  QUIRE_RETURN_IF_ERROR(CheckManifest(before_read, damages));
   for (const Segment& segment : segments_) {
     QUIRE_RETURN_IF_ERROR(segment.reader().CheckIndexes(before_read, damages));
   }
@@ -385,6 +386,25 @@ absl::Status Archive::CheckIndexes(const BeforeRead& before_read,
                                               info_.symbol_table_size_bytes)})
             .status();
       });
+}
+
+absl::Status Archive::CheckManifest(const BeforeRead& before_read,
+                                    std::vector<absl::Status>& damages) const {
+  auto directory = OpenDirectoryOnly(path_);
+  if (!directory.ok()) {
+    // The archive was removed.
+    return absl::OkStatus();
+  }
+  const std::string path = absl::StrCat(path_, "/", kManifestFileName);
+  const auto file =
+      OpenReadableFile(directory->fd.get(), kManifestFileName, path);
+  if (absl::IsNotFound(file.status())) {
+    return NoteDamage(InFile(path, Damaged("it is missing")), damages);
+  }
+  QUIRE_RETURN_IF_ERROR(file.status());
+  QUIRE_RETURN_IF_ERROR(before_read(file->fd.get(), 0, file->size_bytes()));
+  // That of a later state is as good.
+  return NoteDamage(ReadManifest(*directory), damages);
 }
 
 std::shared_ptr<const Archive::OpenedSegment> Archive::FindOpened(

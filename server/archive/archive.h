@@ -193,9 +193,9 @@ class Archive {
     return index_damages_;
   }
 
-  // Reads all files except blocks and MANIFEST again, in small pieces, and adds
-  // what differs from when they were opened to `damages`. Files that were
-  // replaced meanwhile are left out. Blocks on I/O.
+  // Reads everything except blocks again, in small pieces, and adds what is not
+  // as it was when it was opened to `damages`. Files that were replaced
+  // meanwhile are left out. Blocks on I/O.
   // Errors: those of `before_read`, or not DataLoss: retry later.
   absl::Status CheckIndexes(const BeforeRead& before_read,
                             std::vector<absl::Status>& damages) const;
@@ -353,6 +353,8 @@ class Archive {
                     const ArchiveOpenOptions& options);
 
   // Takes the codec and its context from `shared`, or reads them.
+  absl::Status CheckManifest(const BeforeRead& before_read,
+                             std::vector<absl::Status>& damages) const;
   absl::Status LoadCodec(const Manifest& manifest, const ArchiveFiles& files,
                          const ArchiveOpenOptions& options);
   static absl::StatusOr<std::shared_ptr<const OpenedSegment>> OpenSegment(

@@ -125,13 +125,11 @@ class ServerScrubTest : public ServerTest {
                                      20));
   }
 
-  // Size of all files except MANIFEST.
   uint64_t FilesSizeBytes() {
     uint64_t size_bytes = 0;
     for (const auto& entry :
          std::filesystem::directory_iterator(archive_path())) {
-      size_bytes +=
-          entry.path().filename() == "MANIFEST" ? 0 : entry.file_size();
+      size_bytes += entry.file_size();
     }
     return size_bytes;
   }
@@ -373,7 +371,8 @@ TEST_F(ServerScrubTest, FindsDamageOfIndexesDictionaryAndSymbolTable) {
   Start({.interval = absl::Milliseconds(1)}, {});
   EXPECT_EQ(WaitForPass(),
             "archive docs: scrubbed: 0 damaged blocks or indexes");
-  for (const char* const name : {"segment-", "dictionary-", "symbols-"}) {
+  for (const char* const name :
+       {"MANIFEST", "segment-", "dictionary-", "symbols-"}) {
     SCOPED_TRACE(name);
     std::string path;
     for (const auto& entry :
