@@ -1,11 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Measures archives that grow: look-ups among many segments, joining segments compared with
-encoding them, and a year of nightly appends (soak/growing_archive.py).
+encoding them, reads beside a scrub, and a year of nightly appends (soak/growing_archive.py).
 
 Look-ups are those of document_index_benchmark, medians of rounds. Joining is the processor time that
 `quired append --merge auto` takes more than `--merge off`, with all parts of a generated
 text in segments of their own; encoding is that append without joining, on one thread.
+
+Reads beside a scrub are ranges of 16 KiB at 20 a second from a modelled hard disk, without and
+with `--scrub-interval`, in turns; latencies count from the time that a request is due.
 """
 import json
 import pathlib
@@ -20,6 +23,7 @@ sys.path += [str(HERE.parent / "harness"), str(HERE.parent / "soak")]
 # pylint: disable=wrong-import-position
 from bench_json import add_json_option, print_figures
 from bench_setup import AS_IT_IS, build_archive, find_programs, make_parser
+from disk_runs import Loader, cold_server, metric_sums
 from growing_archive import table_rows
 from live_server import make_documents, run_measured, write_corpus
 from markdown_table import format_number, markdown
@@ -70,6 +74,31 @@ def measure_joining(quired, directory, documents_per_part, codec, rounds):
     return sizes[-1] / encoding / 1e6, sum(sizes) / joining / 1e6
 
 
+def measure_scrubbing(build, quired, directory, document_count, seconds):
+    """Returns {"off": p99 in ms, "on": p99 in ms, "mb_per_second": of the scrub}: medians."""
+    write_corpus(make_documents(document_count, seed=5), directory / "scrubbed")
+    archive = directory / "scrubbed.quire"
+    build_archive(quired, archive, [directory / "scrubbed.tar"], ["--codec", "copy", *AS_IT_IS])
+    loader = Loader(build)
+    p99 = {"off": [], "on": []}
+    rates = []
+    for turn in range(4):
+        mode = ("off", "on")[turn % 2]
+        options = ["--scrub-interval", "1s"] if mode == "on" else []
+        with cold_server(quired, "web", archive, "--device-model", "wd-red",
+                         *options) as server:
+            report = loader.report([
+                "web", "--server", server.address, "--source", directory / "scrubbed.raw",
+                "--range-size", "16KiB", "--seed", turn // 2, "--rate", 20, "--duration", seconds,
+                "--json", "-"])
+            p99[mode].append(report["latency_ms"]["p99"])
+            if mode == "on":
+                scrubbed = metric_sums(server.metrics())["quire_scrubbed_bytes_total"]
+                rates.append(scrubbed / report["seconds"] / 1e6)
+    return {**{mode: statistics.median(found) for mode, found in p99.items()},
+            "mb_per_second": statistics.median(rates)}
+
+
 def rows_of(figures):
     rows = []
     for segments, (microseconds, bits) in figures["lookups"].items():
@@ -78,6 +107,9 @@ def rows_of(figures):
     for codec, (encoding, joining) in figures["joining"].items():
         rows.append((f"{codec}: encoding / joining segments, one thread",
                      f"{format_number(encoding)} / {format_number(joining)} MB/s"))
+    scrub = figures["scrubbing"]
+    rows.append((f"p99 of reads from a modelled disk, without / beside a scrub of "
+                 f"{scrub['mb_per_second']:.1f} MB/s", f"{scrub['off']:.1f} / {scrub['on']:.1f} ms"))
     return rows + table_rows(figures["year"])
 
 
@@ -106,6 +138,9 @@ def main():
         figures["joining"] = {
             codec: measure_joining(quired, directory, 40 if arguments.smoke else 400, codec, rounds)
             for codec in ("rlz", "zstd")}
+        figures["scrubbing"] = measure_scrubbing(
+            arguments.build, quired, directory, 20 if arguments.smoke else 6_000,
+            0.5 if arguments.smoke else 60)
         year = arguments.year or directory / "year.json"
         if arguments.year is None:
             subprocess.run(
