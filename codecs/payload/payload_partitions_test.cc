@@ -320,6 +320,16 @@ TEST_F(PayloadPartitionsTest, TextThatDoesNotShrinkStaysAsItIs) {
     EXPECT_EQ(Encode(text), text);
     EXPECT_TRUE(is_raw_);
   }
+  // Their coded forms are a few bytes larger.
+  for (const char* const name : {"zlib", "zstd", "lz4", "rlz", "xz"}) {
+    Use(name, /*partition_size=*/0);
+    for (const size_t size : {1, 20, 100, 1000}) {
+      SCOPED_TRACE(::testing::Message() << name << " " << size);
+      const std::string text = RandomBytes(random_, size);
+      EXPECT_EQ(Encode(text), text);
+      EXPECT_TRUE(is_raw_);
+    }
+  }
 }
 
 }  // namespace

@@ -12,7 +12,9 @@ store it, under xz -9e. Build and read speeds are for one core's CPU time, in me
 from the page cache; every byte is compared with the text first.
 
 Omits peers that are not installed: deploy/bootstrap.sh bench installs bgzip,
-libdeflate and RocksDB.
+libdeflate and RocksDB. --modules DIR names a directory with libzim, indexed_gzip and
+rapidgzip of PyPI, `pip install --target DIR -r python_peers.txt`; --cargo builds DwarFS's
+crates, which takes Rust 1.87 and minutes.
 """
 import json
 import pathlib
@@ -29,6 +31,14 @@ from live_server import make_documents, parse_size, run_measured, write_corpus
 from markdown_table import format_number, format_size, markdown
 
 PEERS = pathlib.Path(__file__).with_name("archive_peers.cc")
+PYTHON_PEERS = pathlib.Path(__file__).with_name("python_peers.py")
+DWARFS_PEER = pathlib.Path(__file__).with_name("dwarfs_peer")
+# Row and what it reads.
+PYTHON_FORMS = {"zim": ("ZIM (libzim), zstd in clusters of 2 MiB", "documents"),
+                "indexed_gzip": ("gzip -9, indexed_gzip", "ranges"),
+                "rapidgzip": ("gzip -9, rapidgzip", "ranges")}
+# Block sizes in MiB.
+DWARFS_FORMS = {16: "DwarFS, zstd -22, 16 MiB blocks", 1: "DwarFS, zstd -22, 1 MiB blocks"}
 PEER_HEADERS = ("libdeflate.h", "rocksdb/db.h")
 BLOCK_SIZE = 64 << 10
 # Row of each codec.
@@ -43,6 +53,9 @@ def parse_arguments():
     parser.add_argument("--corpus", metavar="STEM", help="path without .raw")
     parser.add_argument("--slice", metavar="N", default="", help="measure STEMN.raw, of N MiB")
     parser.add_argument("--dictionary-size", default="16MiB", metavar="SIZE")
+    parser.add_argument("--modules", type=pathlib.Path, metavar="DIR",
+                        help="Python modules of further peers")
+    parser.add_argument("--cargo", action="store_true", help="measure DwarFS, too")
     parser.add_argument("--seconds", type=float, default=0.5, help="of each timed round")
     parser.add_argument("--smoke", action="store_true", help="a small generated text, briefly")
     add_json_option(parser)
@@ -124,8 +137,31 @@ class Bench:
             self.run_peer(program, "rocksdb", self.documents, self.index,
                           self.directory / "rocksdb", BLOCK_SIZE))
 
+    def python_peers(self):
+        if self.arguments.modules is None:
+            return
+        environment = f"PYTHONPATH={self.arguments.modules.resolve()}"
+        for peer, (form, read) in PYTHON_FORMS.items():
+            text = self.documents if read == "documents" else self.text
+            out = self.directory / f"{peer}.zim"
+            yield self.peer_row(form, text, read, self.run_peer(
+                "env", environment, "/usr/bin/python3", PYTHON_PEERS, peer, text, self.index, out))
+
+    def dwarfs_peers(self):
+        if not self.arguments.cargo:
+            return
+        target = self.directory / "cargo"
+        subprocess.run(["cargo", "build", "--quiet", "--release", "--manifest-path",
+                        DWARFS_PEER / "Cargo.toml", "--target-dir", target], check=True)
+        for mebibytes, form in DWARFS_FORMS.items():
+            yield self.peer_row(form, self.documents, "documents", self.run_peer(
+                target / "release/dwarfs_peer", self.documents, self.index,
+                self.directory / "image.dwarfs", mebibytes << 20, 22))
+
     def run_peer(self, program, *words):
-        return json.loads(run_measured([program, *words, self.arguments.seconds])[3])
+        # Libraries print to standard output as well; the last line is ours.
+        printed = run_measured([program, *words, self.arguments.seconds])[3]
+        return json.loads(printed.splitlines()[-1])
 
     @staticmethod
     def peer_row(form, text, read, found):
@@ -141,7 +177,7 @@ class Bench:
                 dictionary=format_size(parse_size(self.arguments.dictionary_size)))
         store, = self.codec_rows(self.documents, ["rlz"], "documents", "--index", self.index)
         rows.insert(1, {**store, "form": STORE_FORM})
-        return rows + list(self.peers())
+        return rows + [*self.peers(), *self.python_peers(), *self.dwarfs_peers()]
 
 
 def table(rows):

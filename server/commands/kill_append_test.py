@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""SIGKILLs `quired append` and `quired compact` in turn, at random times and as soon as the
+"""SIGKILLs `quired append`, `compact` and `redact` in turn, at random times and as soon as the
 new manifest is written. Afterwards the archive is the old or the new one, and whole;
 only ARCHIVE.partial may remain, and the next append removes it and what the killed one
 left in ARCHIVE. A reader verifies the archive all the time. Fails if none was killed.
 
-archive_change_test and compact_test kill at every system call of a writer in turn.
+archive_change_test, compact_test and redact_test kill at every system call of a writer in turn.
 
-Usage: kill_append_test.py [SEED]; QUIRE_BINARY_DIR names the build directory.
+Usage: kill_append_test.py [SEED [KILLS]]; QUIRE_BINARY_DIR names the build directory.
 """
 import json
 import os
@@ -71,6 +71,7 @@ class Reader:
 
 def main():
     seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(1 << 32)
+    kill_count = int(sys.argv[2]) if len(sys.argv) > 2 else KILL_COUNT
     print(f"seed {seed}")
     generator = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="quire-kill-append-") as scratch:
@@ -83,9 +84,12 @@ def main():
         command = [QUIRED, "append", "--quiet", "--segment-size", "50KiB", archive,
                    directory / "more"]
         compact = [QUIRED, "compact", "--all", "--quiet", "--reorder", "dedup", archive]
+        ids = directory / "ids"
+        ids.write_text(f"{sorted((directory / 'more').iterdir())[0].name}\n")
+        redact = [QUIRED, "redact", "--quiet", archive, ids]
         # Each command, its number of new documents, and its time.
         writers = []
-        for words, document_count in ((command, 6), (compact, 0)):
+        for words, document_count in ((command, 6), (compact, 0), (redact, 0)):
             start = time.monotonic()
             subprocess.run(words, check=True)
             writers.append((words, document_count, time.monotonic() - start))
@@ -94,15 +98,19 @@ def main():
         killed_count = 0
         grown_count = 0
         try:
-            for i in range(KILL_COUNT):
+            for i in range(kill_count):
                 words, document_count, duration = writers[i % len(writers)]
+                if words is redact:
+                    # The document to be removed may be gone.
+                    subprocess.run(command, check=True)
+                    info = whole_info(archive)
                 seconds = (None if i < KILLED_AT_THE_END_COUNT
                            else generator.random() * duration * 1.05)
                 was_killed = kill_after(words, seconds,
                                         directory / "x.quire.partial" / "MANIFEST")
                 killed_count += was_killed
                 left = set(os.listdir(directory))
-                if not left <= {"in", "more", "x.quire", "x.quire.partial"}:
+                if not left <= {"in", "more", "ids", "x.quire", "x.quire.partial"}:
                     sys.exit(f"kill {i}: the killed writer left {sorted(left)}")
                 found = whole_info(archive)
                 if found["uuid"] == info["uuid"]:
@@ -110,8 +118,10 @@ def main():
                         sys.exit(f"writer {i}: succeeded and changed nothing")
                     continue
                 grown_count += was_killed
+                # Earlier states have the removed document.
+                history = [] if words is redact else [info["uuid"]]
                 if (found["document_count"] != info["document_count"] + document_count or
-                        found["history"][-1]["uuid"] != info["uuid"]):
+                        [state["uuid"] for state in found["history"][-1:]] != history):
                     sys.exit(f"kill {i}: neither the old nor the new archive: {found}")
                 info = found
         finally:
@@ -119,16 +129,16 @@ def main():
         subprocess.run(command, check=True)
         info = whole_info(archive)
         left = sorted(os.listdir(directory))
-        if left != ["in", "more", "x.quire"]:
+        if left != ["ids", "in", "more", "x.quire"]:
             sys.exit(f"the last append left {left}")
         files = sum(path.stat().st_size for path in archive.iterdir())
         if files != info["stored_size_bytes"]:
             sys.exit(f"{files} bytes of files, {info['stored_size_bytes']} of the archive: "
                      "something was left")
-        print(f"{killed_count} of {KILL_COUNT} writers of about {duration:.2f} s were killed, "
+        print(f"{killed_count} of {kill_count} writers of about {duration:.2f} s were killed, "
               f"{grown_count} of these after their last step; readers found {reader.count} "
               "whole archives")
-        if killed_count < KILL_COUNT // 4:
+        if killed_count < kill_count // 4:
             sys.exit("the writers were over before they could be killed")
 
 
