@@ -213,6 +213,7 @@ TEST(BlockCacheTest, TheFirstBlockOfAKeyStays) {
   Put(cache, 1);
   EXPECT_EQ(cache.Find(Key(1), BlockCache::Use::kDemand), first);
   EXPECT_EQ(cache.GetStats().blocks, 1);
+  EXPECT_EQ(cache.GetStats().size_bytes, kChargeBytes);
   EXPECT_EQ(cache.GetStats().hits, 2);
 }
 

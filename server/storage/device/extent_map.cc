@@ -75,8 +75,8 @@ ExtentMap::ExtentMap(const std::vector<Run>& runs) {
 }
 
 void ExtentMap::Append(const Run& run) {
+  // The last piece is a run.
   if (!pieces_.empty() && run.start.value == end_ &&
-      pieces_.back().physical != kUnknown &&
       run.physical == pieces_.back().physical + (end_ - pieces_.back().start)) {
     end_ += run.size_bytes;
     return;
