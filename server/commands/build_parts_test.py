@@ -208,6 +208,25 @@ class PartsTest(unittest.TestCase):
         self.assertIn("File too large", said)
         self.assertEqual(sorted(os.listdir(self.directory)), before)
 
+    def test_joins_across_file_systems(self):
+        shared = pathlib.Path("/dev/shm")
+        if not shared.is_dir() or shared.stat().st_dev == self.directory.stat().st_dev:
+            self.skipTest("there is one file system")
+        other = pathlib.Path(self.enterContext(
+            tempfile.TemporaryDirectory(prefix="quire-parts-", dir=shared)))
+        self.make_dictionary()
+        for part in 0, 1:
+            self.quired(*self.part_command(part)[1:])
+        said = self.quired("join", "-o", other / "all", "part-0", "part-1", code=1,
+                           preexec_fn=lambda: resource.setrlimit(
+                               resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY)))
+        self.assertIn("File too large", said)
+        self.assertEqual(os.listdir(other), [])
+        self.quired("join", "-o", other / "all", "part-0", "part-1")
+        self.quired("join", "-o", "all", "part-0", "part-1")
+        self.assertEqual(files_of(other / "all"), files_of(self.directory / "all"))
+        self.assertIn("whole", self.quired("verify", other / "all"))
+
     def test_an_empty_part_joins(self):
         self.make_dictionary()
         (self.directory / "empty").mkdir()

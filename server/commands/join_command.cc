@@ -33,9 +33,9 @@ not 1, 2, ... 10, if a shell sorts them. Duplicates in different parts are not f
 Nothing is encoded again: OUT has hard links to the files of the parts, or copies where
 the file system refuses links, and a MANIFEST. The first part may be an archive that
 grows: OUT then has its history, and clients that began to read it continue. The parts
-stay, and take no space next to OUT where its files are links: remove them. What a part
-lost by quired redact stays lost; redact OUT, not parts that were joined, as links and
-copies keep the text.
+stay; remove them when OUT is there, which keeps its files. Documents that quired redact
+removed from a part stay removed. Redact OUT rather than parts that were joined: files
+of the others keep the text.
 
 Everything except the blocks is read before OUT appears, whole or not at all, also if
 the command is killed. quired verify reads the blocks, too.
