@@ -59,6 +59,8 @@ int main(int argc, char** argv) {
         quire::AddBuildCommand(app, exit_code);
         quire::AddAppendCommand(app, exit_code);
         quire::AddCompactCommand(app, exit_code);
+        quire::AddDictionaryCommand(app, exit_code);
+        quire::AddJoinCommand(app, exit_code);
         quire::AddPlanCommand(app, exit_code);
         quire::AddRecompressCommand(app, exit_code);
         quire::AddRedactCommand(app, exit_code);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Part of mutation_list.py: archives that are compacted, builds that are resumed, and
-what a server charges and scrubs."""
+"""Part of mutation_list.py: archives that are compacted, builds that are resumed or made
+in parts, and what a server charges and scrubs."""
 from mutation import Mutation
 
 COMPACTION = [
@@ -45,4 +45,34 @@ COMPACTION = [
              "                               plan.withdrawals_bytes + plan.archives_bytes +",
              "                               plan.archives_bytes +",
              "limits_test", "rules of withdrawal are not charged"),
+]
+
+# Archives that are built in parts.
+PARTS = [
+    Mutation("server/archive/files/archive_change.cc",
+             "      QUIRE_RETURN_IF_ERROR(SyncDirectory(file.fd.get(), file.path));\n", "",
+             "archive_join_test", "parts that nobody synced are lost in a crash"),
+    Mutation("server/archive/files/archive_change.cc",
+             "    if (manifest.uuid != manifest_.uuid) {", "    if (!manifest_.segments.empty()) {",
+             "archive_join_test", "a join of one part has its own state as an earlier one"),
+    Mutation("server/archive/archive_join.cc", "    members.Add(added);", "    (void)added;",
+             "archive_join_test", "blocks of later parts are not counted"),
+    Mutation("server/archive/archive_join.cc", "      if (!is_new) {\n",
+             "      if (!is_new && owner->second != &parts.front()) {\n",
+             "archive_join_test", "a number in two parts is refused as damage"),
+    Mutation("server/archive/archive_join.cc",
+             "        Archive::OpenAs(part.path, part.manifest, {.cancel = cancel}).status());",
+             "        Archive::OpenAs(directories[0].path, directories[0].manifest).status());",
+             "archive_join_test", "a damaged part is published"),
+    Mutation("server/archive/archive_join.cc",
+             "  manifest.has_recipes |= part.has_recipes;\n", "",
+             "build_parts_test", "inflated members of later parts cannot be read"),
+    Mutation("server/archive/archive_writer.cc",
+             "if (!HasNewSegments() && !change_->is_copy()) {", "if (!HasNewSegments()) {",
+             "build_parts_test", "a part without documents is missing"),
+    Mutation("server/ingest/build_pipeline.cc", "(is_resumable() || !encodes_text_)",
+             "is_resumable()", "build_parts_test", "parts have no symbol table"),
+    Mutation("server/ingest/append.cc",
+             "  directory.manifest = directory.manifest.WithoutDocuments();\n", "",
+             "build_parts_test", "a part has the documents of the archive that it is like"),
 ]

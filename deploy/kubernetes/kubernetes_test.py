@@ -91,6 +91,10 @@ class SchemaTest(unittest.TestCase):
                     with self.subTest(manifest["kind"], directory=directory, version=version):
                         self.validate(manifest, version)
 
+    def test_kubernetes_takes_the_job_that_builds_parts(self):
+        for version in VERSIONS:
+            self.validate(load(HERE.parent / "parallel" / "indexed-job.yaml"), version)
+
     def test_faults_are_found(self):
         import kubernetes_validate  # pylint: disable=import-outside-toplevel,import-error
         for kind, change in (

@@ -180,6 +180,18 @@ absl::StatusOr<std::shared_ptr<const Archive>> Archive::Open(
   return opened;
 }
 
+absl::StatusOr<std::shared_ptr<const Archive>> Archive::OpenAs(
+    const std::string& path, const Manifest& manifest,
+    const ArchiveOpenOptions& options) {
+  QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<const Archive> archive,
+                         Open(path, options));
+  if (archive->info().uuid != manifest.Describe(0).uuid) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": was replaced while it was opened; try again"));
+  }
+  return archive;
+}
+
 absl::StatusOr<ArchiveOutline> Archive::ReadOutline(const std::string& path,
                                                     const Archive* shared,
                                                     bool has_sparse_segments) {

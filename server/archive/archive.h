@@ -120,6 +120,12 @@ class Archive {
   static absl::StatusOr<std::shared_ptr<const Archive>> Open(
       const std::string& path, const ArchiveOpenOptions& options = {});
 
+  // Opens the archive that has `manifest`, which was read before.
+  // Errors: as Open(); FailedPrecondition also if it was replaced since.
+  static absl::StatusOr<std::shared_ptr<const Archive>> OpenAs(
+      const std::string& path, const Manifest& manifest,
+      const ArchiveOpenOptions& options = {});
+
   // Reads the manifest and looks up the files without reading them; fast for
   // archives of any size. `shared` and `has_sparse_segments` are as in
   // ArchiveOpenOptions. Errors: as Open().

@@ -21,17 +21,6 @@
 namespace quire {
 namespace {
 
-// Adds counts of one container to those of all, in order of container.
-void AddFound(const FoundMembers& added, std::vector<FoundMembers>& all) {
-  auto found = std::ranges::lower_bound(all, added.container, {},
-                                        &FoundMembers::container);
-  if (found == all.end() || found->container != added.container) {
-    all.insert(found, added);
-  } else {
-    *found += added;
-  }
-}
-
 bool HasGoodFrames(const SegmentReader& segment) {
   std::vector<uint8_t> frame;
   for (uint64_t i = 0; i < segment.block_count(); ++i) {
@@ -278,7 +267,7 @@ absl::StatusOr<ArchiveInfo> ArchiveWriter::Commit() {
     found.inflated = inflated_.of(found.container);
   }
   for (const FoundMembers& before : found_before_) {
-    AddFound(before, manifest_.found_members);
+    AddFoundMembers(before, manifest_.found_members);
   }
   absl::StatusOr<ArchiveInfo> published = Publish();
   Keep(published.ok()
@@ -293,7 +282,7 @@ absl::StatusOr<ArchiveInfo> ArchiveWriter::Publish() {
     if (is_replacing_) {
       QUIRE_RETURN_IF_ERROR(CheckReplaced());
     }
-    if (!HasNewSegments()) {
+    if (!HasNewSegments() && !change_->is_copy()) {
       return change_->manifest().Describe(
           EncodeManifest(change_->manifest()).size());
     }
@@ -306,7 +295,8 @@ absl::StatusOr<ArchiveInfo> ArchiveWriter::Publish() {
   const std::string file = EncodeManifest(manifest_);
   // Never publish a manifest that readers reject.
   QUIRE_RETURN_IF_ERROR(ParseManifest(AsBytes(file)).status());
-  QUIRE_RETURN_IF_ERROR(directory_->Publish(AsBytes(file)));
+  QUIRE_RETURN_IF_ERROR(directory_->WriteManifest(AsBytes(file)));
+  QUIRE_RETURN_IF_ERROR(directory_->Publish());
   return manifest_.Describe(file.size());
 }
 

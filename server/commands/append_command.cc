@@ -1,29 +1,22 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <unistd.h>
-
 #include <chrono>
-#include <filesystem>
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/clock.h"
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
-#include "codecs/base/progress_meter.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/archive.h"
 #include "server/commands/build_inputs.h"
+#include "server/commands/build_run.h"
 #include "server/commands/build_summary.h"
 #include "server/commands/encoding_options.h"
-#include "server/commands/interrupt_flag.h"
 #include "server/commands/quired_commands.h"
 #include "server/commands/subcommand_support.h"
 #include "server/ingest/append.h"
@@ -72,7 +65,7 @@ struct AppendCommandOptions {
 // Errors: InvalidArgument  for the usage error.
 absl::StatusOr<BuildOptions> MakeAppendOptions(
     const AppendCommandOptions& options) {
-  QUIRE_RETURN_IF_ERROR(CheckKeptEncoding(options.kept));
+  QUIRE_RETURN_IF_ERROR(CheckKeptEncoding(options.kept.options, kKeptEncoding));
   EncodingOptions encoding = options.encoding;
   if (encoding.reorder.empty()) {
     encoding.reorder = "off";
@@ -122,68 +115,47 @@ void PrintAppended(const std::string& path, const AppendSummary& summary,
 }
 
 int RunAppend(AppendCommandOptions options) {
-  while (options.archive.size() > 1 && options.archive.back() == '/') {
-    options.archive.pop_back();
-  }
+  options.archive = TrimSlashes(std::move(options.archive));
   absl::StatusOr<BuildOptions> build = MakeAppendOptions(options);
   if (!build.ok()) {
     return ReportUsage("append", build.status().message());
   }
-  const absl::StatusOr<ArchiveOutline> outline =
-      Archive::ReadOutline(options.archive);
-  if (!outline.ok()) {
-    return ReportFailure(outline.status());
+  const absl::StatusOr<std::string> path =
+      PrepareChange(options.archive, options.encoding, *build);
+  if (!path.ok()) {
+    return ReportFailure(path.status());
   }
-  std::error_code error;
-  const std::string path = std::filesystem::canonical(options.archive, error);
-  const std::string directory = OutputDirectory(path);
+  const std::string directory = OutputDirectory(*path);
   const absl::StatusOr<SourceOptions> source_options =
       MakeSourceOptions(options.input, directory);
   if (!source_options.ok()) {
     return ReportUsage("append", source_options.status().message());
   }
   const absl::Status outside =
-      CheckOutsideInputs("ARCHIVE", path, directory, options.input);
+      CheckOutsideInputs("ARCHIVE", *path, directory, options.input);
   if (!outside.ok()) {
     return ReportUsage("append", outside.message());
   }
-  build->seek_cost_bytes = SeekCostBytes(directory);
-  if (options.encoding.inflate.empty()) {
-    build->inflate = outline->info.has_recipes;
-  }
   const auto start = std::chrono::steady_clock::now();
-  // Until here no file has a name, so a signal may end the process at once.
   InputReport report(options.input);
   absl::StatusOr<std::vector<std::unique_ptr<Source>>> sources =
       OpenInputs(options.input.inputs, *source_options, report.failures());
   if (!sources.ok()) {
     return ReportFailure(sources.status());
   }
-  const InterruptFlag interrupt;
-  std::optional<ProgressMeter> meter;
-  if (!options.quiet && !options.input.verbose && isatty(STDERR_FILENO) != 0) {
-    meter.emplace(std::cerr, &absl::Now, ProgressMeterOptions{});
-    build->on_progress = [&meter](const BuildProgress& progress) {
-      meter->Update(ToProgress(progress));
-    };
-  }
+  BuildRun run(*build, !options.quiet && !options.input.verbose);
   build->input_size_bytes_max = options.input.input_size_bytes_max;
   build->failures = report.failures();
   build->on_note = report.listener();
-  build->cancel = interrupt.flag();
   const absl::StatusOr<AppendSummary> summary = AppendToArchive(
-      path, *std::move(sources),
+      *path, *std::move(sources),
       options.existing == "skip" ? ExistingMode::kSkip : ExistingMode::kAdd,
       *std::move(build), options.merge == "auto");
-  meter.reset();
   if (!summary.ok()) {
-    const int exit_code = ReportFailure(summary.status());
-    interrupt.EndProcessIfSet();
-    return exit_code;
+    return run.Fail(summary.status());
   }
-  // Reads everything except the blocks back.
   const absl::StatusOr<std::shared_ptr<const Archive>> archive =
-      Archive::Open(path);
+      run.ReadBack(*path);
   if (!archive.ok()) {
     return ReportFailure(archive.status());
   }

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <iostream>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 
+#include "codecs/base/number_range.h"
 #include "codecs/base/printable_text.h"
-#include "codecs/base/progress_meter.h"
 #include "server/archive/archive.h"
+#include "server/archive/format/archive_format.h"
 #include "server/commands/build_inputs.h"
+#include "server/commands/build_run.h"
 #include "server/commands/build_summary.h"
 #include "server/commands/encoding_options.h"
-#include "server/commands/interrupt_flag.h"
 #include "server/commands/quired_commands.h"
 #include "server/commands/subcommand_support.h"
+#include "server/ingest/append.h"
 #include "server/ingest/build_pipeline.h"
 #include "server/ingest/resume_parameters.h"
 #include "server/ingest/sources/source.h"
@@ -72,10 +72,40 @@ With --resume, OUT.partial stays if the build is stopped, killed or fails, and t
 same command resumes it. It keeps the dictionary and all whole blocks; it repeats the
 passes that count, reorder and train, and checks the blocks. The archive equals that
 of an uninterrupted build, byte for byte. Other options are refused, and so are inputs
-whose documents, sizes or times changed, until --restart discards OUT.partial.)";
+whose documents, sizes or times changed, until --restart discards OUT.partial.
+
+With --like, OUT is one of several parts of an archive, built on any machine. Its codec,
+level, block size, dictionary and symbol table are those of LIKE, and its segments are
+numbered from --first-segment. quired join makes one archive of the parts if no two have
+segments of one number: leave room, as each --segment-size of text is a segment. A part
+that is killed is built again; the others stay. --reorder and --inflate apply to the
+text of each part alone.
+
+  quired dictionary -o like.quire crawls/
+  quired build --like like.quire --first-segment 0 -o part-0.quire crawls/0
+  quired build --like like.quire --first-segment 100 -o part-1.quire crawls/1
+  quired join -o all.quire part-0.quire part-1.quire)";
+
+constexpr char kDictionaryFooter[] =
+    R"(OUT is an archive without documents, with the codec, level, block size, dictionary and
+symbol table that quired build would choose for the inputs. quired build --like OUT
+builds parts of one archive with it, on any number of machines, and quired join joins
+them: see quired build --help. Their text need not be that of the inputs. A dictionary
+of text unlike theirs makes them larger, and nothing else.
+
+All inputs are read several times. For a collection that is too large for that, give a
+sample of it, and --dictionary-size, as its default follows the size of the inputs.
+
+Examples:
+  quired dictionary -o like.quire crawls/
+  quired dictionary -o like.quire --dictionary-size 64MiB crawl-*7.warc.gz)";
 
 struct BuildCommandOptions {
+  const char* subcommand = "build";
   std::string output;
+  // Archive whose encoding is used; empty: one is chosen.
+  std::string like;
+  std::optional<uint32_t> first_segment;
   BuildInputOptions input;
   EncodingOptions encoding;
   bool force = false;
@@ -117,24 +147,59 @@ absl::Status SetResume(const BuildCommandOptions& options,
   return absl::OkStatus();
 }
 
+// Errors: InvalidArgument  for the usage error.
+absl::Status CheckLike(const BuildCommandOptions& options) {
+  if (options.like.empty()) {
+    return options.first_segment.has_value()
+               ? absl::InvalidArgumentError(
+                     "--first-segment is an option of --like; without it, "
+                     "segments are numbered from 0")
+               : absl::OkStatus();
+  }
+  if (options.resume) {
+    return absl::InvalidArgumentError(
+        "--resume must not be given with --like: a killed part starts over; "
+        "build more and smaller parts");
+  }
+  return CheckKeptEncoding(options.encoding.kept(),
+                           "the encoding is that of the archive of --like");
+}
+
+bool IsForDictionary(const BuildCommandOptions& options) {
+  return options.subcommand != absl::string_view("build");
+}
+
+absl::StatusOr<BuildSummary> Build(const BuildCommandOptions& options,
+                                   const Sources& sources,
+                                   const BuildOptions& build) {
+  if (IsForDictionary(options)) {
+    return BuildEmptyArchive(options.output, sources, build);
+  }
+  return options.like.empty() ? BuildArchive(options.output, sources, build)
+                              : BuildLike(options.like, options.first_segment,
+                                          options.output, sources, build);
+}
+
 int RunBuild(BuildCommandOptions options) {
-  while (options.output.size() > 1 && options.output.back() == '/') {
-    options.output.pop_back();
+  options.output = TrimSlashes(std::move(options.output));
+  const absl::Status like = CheckLike(options);
+  if (!like.ok()) {
+    return ReportUsage(options.subcommand, like.message());
   }
   absl::StatusOr<BuildOptions> build = MakeBuildOptions(options.encoding);
   if (!build.ok()) {
-    return ReportUsage("build", build.status().message());
+    return ReportUsage(options.subcommand, build.status().message());
   }
   const std::string output_directory = OutputDirectory(options.output);
   const absl::StatusOr<SourceOptions> source_options =
       MakeSourceOptions(options.input, output_directory);
   if (!source_options.ok()) {
-    return ReportUsage("build", source_options.status().message());
+    return ReportUsage(options.subcommand, source_options.status().message());
   }
   const absl::Status outside = CheckOutsideInputs(
       "--output", options.output, output_directory, options.input);
   if (!outside.ok()) {
-    return ReportUsage("build", outside.message());
+    return ReportUsage(options.subcommand, outside.message());
   }
   const absl::Status output =
       CheckOutput(options.output, options.force, "--force");
@@ -144,47 +209,27 @@ int RunBuild(BuildCommandOptions options) {
   build->seek_cost_bytes = SeekCostBytes(output_directory);
   const absl::Status resume = SetResume(options, *build);
   if (!resume.ok()) {
-    return ReportUsage("build", resume.message());
+    return ReportUsage(options.subcommand, resume.message());
   }
   const auto start = std::chrono::steady_clock::now();
-  // Until here no file has a name, not even a spool of standard input, so a
-  // signal may end the process at once.
   InputReport report(options.input);
   const absl::StatusOr<Sources> sources =
       OpenInputs(options.input.inputs, *source_options, report.failures());
   if (!sources.ok()) {
     return ReportFailure(sources.status());
   }
-  const InterruptFlag interrupt;
-  std::optional<ProgressMeter> meter;
-  if (!options.quiet && !options.input.verbose && isatty(STDERR_FILENO) != 0) {
-    meter.emplace(std::cerr, &absl::Now, ProgressMeterOptions{});
-  }
+  BuildRun run(*build, !options.quiet && !options.input.verbose);
   build->archive.replace = options.force;
   build->input_size_bytes_max = options.input.input_size_bytes_max;
   build->failures = report.failures();
   build->on_note = report.listener();
-  build->cancel = interrupt.flag();
-  if (meter.has_value()) {
-    build->on_progress = [&meter](const BuildProgress& progress) {
-      meter->Update(ToProgress(progress));
-    };
-  }
-  const absl::StatusOr<BuildSummary> summary =
-      BuildArchive(options.output, *sources, *build);
-  meter.reset();
+  const absl::StatusOr<BuildSummary> summary = Build(options, *sources, *build);
   if (!summary.ok()) {
-    const int exit_code = ReportFailure(summary.status());
-    if (options.resume) {
-      PrintResumeHint(options.output);
-    }
-    interrupt.EndProcessIfSet();
-    return exit_code;
+    return run.Fail(summary.status(), options.resume ? options.output : "");
   }
-  // Reads everything except the blocks back, so that the summary describes the
-  // actual archive.
+  // The summary describes the actual archive.
   const absl::StatusOr<std::shared_ptr<const Archive>> archive =
-      Archive::Open(options.output);
+      run.ReadBack(options.output);
   if (!archive.ok()) {
     return ReportFailure(archive.status());
   }
@@ -193,12 +238,30 @@ int RunBuild(BuildCommandOptions options) {
   if (!options.quiet) {
     const std::chrono::duration<double> elapsed =
         std::chrono::steady_clock::now() - start;
-    PrintSummary(options.output, *build, *summary, **archive, elapsed.count());
+    if (IsForDictionary(options)) {
+      PrintDictionary(options.output, *summary, **archive, elapsed.count());
+    } else {
+      PrintSummary(options.output, *build, *summary, **archive,
+                   elapsed.count());
+    }
     report.PrintHints(summary->skipped);
   }
   const bool is_whole =
       report.failures() == nullptr || report.failures()->count() == 0;
   return is_whole ? kExitGood : kExitFailed;
+}
+
+void AddCommonOptions(CLI::App& subcommand, BuildCommandOptions& options) {
+  subcommand
+      .add_option("-o,--output", options.output,
+                  "Directory of the archive, such as OUT.quire")
+      ->type_name("OUT")
+      ->required();
+  AddInputOptions(subcommand, options.input);
+  AddEncodingOptions(subcommand, options.encoding);
+  subcommand.add_flag("--force", options.force, "Replace the archive at OUT");
+  subcommand.add_flag("-q,--quiet", options.quiet,
+                      "No progress and no summary, only warnings and errors");
 }
 
 }  // namespace
@@ -208,22 +271,36 @@ void AddBuildCommand(CLI::App& app, int& exit_code) {
   CLI::App* const subcommand =
       app.add_subcommand("build", "Build an archive from documents");
   subcommand->footer(kBuildFooter);
+  AddCommonOptions(*subcommand, *options);
   subcommand
-      ->add_option("-o,--output", options->output,
-                   "Directory of the archive, such as OUT.quire")
-      ->type_name("OUT")
-      ->required();
-  AddInputOptions(*subcommand, options->input);
-  AddEncodingOptions(*subcommand, options->encoding);
-  subcommand->add_flag("--force", options->force, "Replace the archive at OUT");
+      ->add_option("--like", options->like,
+                   "Build a part of an archive, with the codec, level, sizes, "
+                   "dictionary and symbol table of this archive")
+      ->type_name("LIKE");
+  subcommand
+      ->add_option("--first-segment", options->first_segment,
+                   "With --like: number of the first segment; unless given, "
+                   "the next one of LIKE")
+      ->type_name("N")
+      ->check(CountInRange(0, kSegmentNumberMax));
   subcommand->add_flag("--resume", options->resume,
                        "Keep OUT.partial if the build does not end, and resume "
                        "that of an earlier run with the same options and "
                        "unchanged inputs; takes one more pass over these");
   subcommand->add_flag("--restart", options->restart,
                        "With --resume: discard OUT.partial of an earlier run");
-  subcommand->add_flag("-q,--quiet", options->quiet,
-                       "No progress and no summary, only warnings and errors");
+  subcommand->callback(
+      [options, &exit_code] { exit_code = RunBuild(*options); });
+}
+
+void AddDictionaryCommand(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<BuildCommandOptions>();
+  options->subcommand = "dictionary";
+  CLI::App* const subcommand = app.add_subcommand(
+      options->subcommand,
+      "Choose the encoding of an archive that is built in parts");
+  subcommand->footer(kDictionaryFooter);
+  AddCommonOptions(*subcommand, *options);
   subcommand->callback(
       [options, &exit_code] { exit_code = RunBuild(*options); });
 }

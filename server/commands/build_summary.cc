@@ -88,7 +88,7 @@ void PrintWarnings(const BuildSummary& summary, const Archive& archive) {
               << " over the limits of an archive and left out; the first: "
               << PrintableMessage(dropped.first) << "\n";
   }
-  if (archive.info().document_count == 0) {
+  if (archive.info().document_count == 0 && summary.text_size_bytes == 0) {
     std::cerr << "warning: the inputs hold no documents\n";
   }
 }
@@ -144,6 +144,25 @@ void PrintDroppedWarning(const std::string& output) {
   std::cerr << "warning: " << PrintableMessage(output)
             << ".partial is from another version of quired or from a build "
                "without --resume, or its JOURNAL is damaged; starting over\n";
+}
+
+void PrintDictionary(const std::string& output, const BuildSummary& summary,
+                     const Archive& archive, double seconds) {
+  const ArchiveInfo& info = archive.info();
+  std::cerr << PrintableMessage(output) << ": no documents yet, codec "
+            << FormatCodecSpec(info.codec) << ", blocks of "
+            << FormatByteSize(info.block_size_bytes);
+  if (info.dictionary_size_bytes > 0) {
+    std::cerr << ", dictionary of "
+              << FormatByteSize(info.dictionary_size_bytes) << " ("
+              << FormatByteSize(info.dictionary_stored_size_bytes)
+              << " on disk)";
+  }
+  std::cerr << "\n  " << summary.choice.reason << "\n  chosen in "
+            << FormatDuration(seconds) << " from "
+            << FormatByteSize(summary.text_size_bytes)
+            << " of text; build parts with quired build --like "
+            << PrintableMessage(output) << "\n";
 }
 
 void PrintSummary(const std::string& output, const BuildOptions& options,

@@ -27,6 +27,11 @@ void PrintResumeHint(const std::string& output);
 // (ResumeOptions::on_dropped).
 void PrintDroppedWarning(const std::string& output);
 
+// Prints the encoding of `archive`, which BuildEmptyArchive() wrote to
+// `output`.
+void PrintDictionary(const std::string& output, const BuildSummary& summary,
+                     const Archive& archive, double seconds);
+
 // Prints counts, sizes, the elapsed time, and the memory for serving. `output`
 // is the directory as the user gave it, `archive` the archive opened there,
 // built with `options`.

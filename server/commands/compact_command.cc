@@ -1,26 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <unistd.h>
-
 #include <chrono>
-#include <filesystem>
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <string>
-#include <system_error>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/clock.h"
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
-#include "codecs/base/progress_meter.h"
-#include "codecs/base/status_macros.h"
 #include "server/archive/archive.h"
+#include "server/commands/build_run.h"
 #include "server/commands/build_summary.h"
 #include "server/commands/encoding_options.h"
-#include "server/commands/interrupt_flag.h"
 #include "server/commands/quired_commands.h"
 #include "server/commands/subcommand_support.h"
 #include "server/ingest/append.h"
@@ -93,10 +86,9 @@ void PrintCompacted(const std::string& path, const CompactSummary& summary,
 }
 
 int RunCompact(CompactCommandOptions options) {
-  while (options.archive.size() > 1 && options.archive.back() == '/') {
-    options.archive.pop_back();
-  }
-  const absl::Status kept = CheckKeptEncoding(options.kept);
+  options.archive = TrimSlashes(std::move(options.archive));
+  const absl::Status kept =
+      CheckKeptEncoding(options.kept.options, kKeptEncoding);
   if (!kept.ok()) {
     return ReportUsage("compact", kept.message());
   }
@@ -104,40 +96,21 @@ int RunCompact(CompactCommandOptions options) {
   if (!build.ok()) {
     return ReportUsage("compact", build.status().message());
   }
-  const absl::StatusOr<ArchiveOutline> outline =
-      Archive::ReadOutline(options.archive);
-  if (!outline.ok()) {
-    return ReportFailure(outline.status());
-  }
-  std::error_code error;
-  const std::string path =
-      std::filesystem::canonical(options.archive, error).string();
-  build->seek_cost_bytes = SeekCostBytes(OutputDirectory(path));
-  if (options.encoding.inflate.empty()) {
-    build->inflate = outline->info.has_recipes;
+  const absl::StatusOr<std::string> path =
+      PrepareChange(options.archive, options.encoding, *build);
+  if (!path.ok()) {
+    return ReportFailure(path.status());
   }
   const auto start = std::chrono::steady_clock::now();
-  const InterruptFlag interrupt;
-  std::optional<ProgressMeter> meter;
-  if (!options.quiet && isatty(STDERR_FILENO) != 0) {
-    meter.emplace(std::cerr, &absl::Now, ProgressMeterOptions{});
-    build->on_progress = [&meter](const BuildProgress& progress) {
-      meter->Update(ToProgress(progress));
-    };
-  }
-  build->cancel = interrupt.flag();
+  BuildRun run(*build, !options.quiet);
   const absl::StatusOr<CompactSummary> summary = CompactArchive(
-      path, options.all ? CompactedSegments::kAll : CompactedSegments::kSuffix,
+      *path, options.all ? CompactedSegments::kAll : CompactedSegments::kSuffix,
       *std::move(build));
-  meter.reset();
   if (!summary.ok()) {
-    const int exit_code = ReportFailure(summary.status());
-    interrupt.EndProcessIfSet();
-    return exit_code;
+    return run.Fail(summary.status());
   }
-  // Reads everything except the blocks back.
   const absl::StatusOr<std::shared_ptr<const Archive>> archive =
-      Archive::Open(path);
+      run.ReadBack(*path);
   if (!archive.ok()) {
     return ReportFailure(archive.status());
   }

@@ -279,8 +279,9 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
                       "text; uniform, samples at regular intervals")
           ->type_name("METHOD")
           ->capture_default_str();
-  subcommand.add_flag("--no-symbol-table", options.no_symbol_table,
-                      "Omit the symbol table for FSST answers (2 KB)");
+  options.no_symbol_table_option =
+      subcommand.add_flag("--no-symbol-table", options.no_symbol_table,
+                          "Omit the symbol table for FSST answers (2 KB)");
   AddTextOptions(subcommand, options);
 }
 
@@ -334,13 +335,12 @@ void AddKeptEncodingOptions(CLI::App& subcommand, KeptEncodingOptions& kept) {
   kept.options.push_back(subcommand.add_flag("--no-symbol-table")->group(""));
 }
 
-absl::Status CheckKeptEncoding(const KeptEncodingOptions& kept) {
-  for (const CLI::Option* const option : kept.options) {
+absl::Status CheckKeptEncoding(absl::Span<const CLI::Option* const> options,
+                               const char* reason) {
+  for (const CLI::Option* const option : options) {
     if (option->count() > 0) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "--", option->get_lnames().front(),
-          " must not be given: the encoding of ARCHIVE stays; quired "
-          "recompress changes it"));
+          "--", option->get_lnames().front(), " must not be given: ", reason));
     }
   }
   return absl::OkStatus();

@@ -12,6 +12,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 
 #include "codecs/base/byte_size.h"
 #include "codecs/block_codec.h"
@@ -43,6 +44,15 @@ struct EncodingOptions {
   const CLI::Option* partition_size_option = nullptr;
   const CLI::Option* dictionary_size_option = nullptr;
   const CLI::Option* dictionary_method_option = nullptr;
+  const CLI::Option* no_symbol_table_option = nullptr;
+
+  // Options that change what all segments of an archive have in common.
+  std::vector<const CLI::Option*> kept() const {
+    return {codec_option,           objective_option,
+            block_size_option,      partition_size_option,
+            dictionary_size_option, dictionary_method_option,
+            no_symbol_table_option};
+  }
 };
 
 // `options` must outlive `subcommand`. `is_codec_required` affects only the
@@ -54,9 +64,8 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
 // order, inflating, segments and threads. AddEncodingOptions() includes them.
 void AddTextOptions(CLI::App& subcommand, EncodingOptions& options);
 
-// The options of AddEncodingOptions() that change what all segments of an
-// archive have in common, for subcommands that keep it: hidden, they exist for
-// their message.
+// Those of EncodingOptions::kept(), for subcommands that never take them:
+// hidden, they exist for their message.
 struct KeptEncodingOptions {
   std::string value;
   std::vector<const CLI::Option*> options;
@@ -65,8 +74,14 @@ struct KeptEncodingOptions {
 // `kept` must outlive `subcommand`.
 void AddKeptEncodingOptions(CLI::App& subcommand, KeptEncodingOptions& kept);
 
-// Errors: InvalidArgument  one was given; for the usage error.
-absl::Status CheckKeptEncoding(const KeptEncodingOptions& kept);
+// Why these options are refused, for subcommands that change ARCHIVE.
+inline constexpr char kKeptEncoding[] =
+    "the encoding of ARCHIVE stays; quired recompress changes it";
+
+// Errors: InvalidArgument  one was given; for the usage error, which says
+//                          `reason`.
+absl::Status CheckKeptEncoding(absl::Span<const CLI::Option* const> options,
+                               const char* reason);
 
 // Checks the options before anything is read.
 // Errors: InvalidArgument  invalid options; for the usage error.

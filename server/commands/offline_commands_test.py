@@ -503,7 +503,7 @@ class OfflineCommandsTest(unittest.TestCase):
         cases = [
             # Exit code, part of the message, arguments.
             (2, "Usage: quired", []),
-            (2, 'must be one of build, append, compact, plan, recompress, redact, verify, repair, salvage, inspect, serve, check-config, token, got "biuld"', ["biuld", "in"]),
+            (2, 'must be one of build, append, compact, dictionary, join, plan, recompress, redact, verify, repair, salvage, inspect, serve, check-config, token, got "biuld"', ["biuld", "in"]),
             (2, "--output", ["build", "in"]),
             (2, "INPUT", good),
             (2, 'unknown option "--blok-size"', ["build", "--blok-size", "4KiB", "in"]),

@@ -66,6 +66,7 @@ struct PlanArguments {
   std::string disk = "ssd";
   std::string network = "10Gbit";
   uint32_t cores = CoreCount();
+  uint32_t machines = 1;
   uint64_t memory_bytes = 0;
   double price_per_tb = 0;
   double price_per_million_requests = 0;
@@ -128,6 +129,7 @@ absl::StatusOr<PlanOptions> CheckPlanOptions(const PlanArguments& arguments) {
   }
   options.text_size_bytes = arguments.text_size_bytes;
   options.core_count = arguments.cores;
+  options.machine_count = arguments.machines;
   options.memory_bytes = arguments.memory_bytes;
   options.price_per_tb = arguments.price_per_tb;
   options.price_per_million_requests = arguments.price_per_million_requests;
@@ -289,6 +291,12 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
                    "Cores of the server, and threads of the builds")
       ->type_name("N")
       ->check(CountInRange(1, 1024))
+      ->capture_default_str();
+  plan->add_option("--machines", arguments->machines,
+                   "Machines that build parts of the archive: prints how many "
+                   "parts to build, and how long that takes")
+      ->type_name("N")
+      ->check(CountInRange(1, 10'000))
       ->capture_default_str();
   AddByteSizeOption(*plan, "--memory", arguments->memory_bytes,
                     "Limit of quired serve; 0: none");

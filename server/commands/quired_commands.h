@@ -22,8 +22,14 @@ void AddCheckConfigCommand(CLI::App& app, int& exit_code);
 // compact: encodes the last segments of an archive again.
 void AddCompactCommand(CLI::App& app, int& exit_code);
 
+// dictionary: creates an archive without documents, for build --like.
+void AddDictionaryCommand(CLI::App& app, int& exit_code);
+
 // inspect: prints the contents of an archive and the cost of serving it.
 void AddInspectCommand(CLI::App& app, int& exit_code);
+
+// join: makes one archive of parts with one encoding.
+void AddJoinCommand(CLI::App& app, int& exit_code);
 
 // plan: predicts archives of some inputs, and recommends one.
 void AddPlanCommand(CLI::App& app, int& exit_code);

@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <unistd.h>
-
 #include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 
-#include "codecs/base/progress_meter.h"
 #include "codecs/block_codec.h"
 #include "server/archive/archive.h"
+#include "server/commands/build_run.h"
 #include "server/commands/build_summary.h"
 #include "server/commands/encoding_options.h"
-#include "server/commands/interrupt_flag.h"
 #include "server/commands/quired_commands.h"
 #include "server/commands/subcommand_support.h"
 #include "server/ingest/build_pipeline.h"
@@ -91,9 +87,7 @@ int RunRecompress(RecompressCommandOptions options) {
       options.encoding.objective_option->count() == 0) {
     return ReportUsage("recompress", "--codec or --objective is required");
   }
-  while (options.output.size() > 1 && options.output.back() == '/') {
-    options.output.pop_back();
-  }
+  options.output = TrimSlashes(std::move(options.output));
   absl::StatusOr<BuildOptions> build = MakeBuildOptions(options.encoding);
   if (!build.ok()) {
     return ReportUsage("recompress", build.status().message());
@@ -117,33 +111,20 @@ int RunRecompress(RecompressCommandOptions options) {
   if (!options.quiet) {
     PrintHints(**input, *build);
   }
-  const InterruptFlag interrupt;
-  std::optional<ProgressMeter> meter;
-  if (!options.quiet && isatty(STDERR_FILENO) != 0) {
-    meter.emplace(std::cerr, &absl::Now, ProgressMeterOptions{});
-    build->on_progress = [&meter](const BuildProgress& progress) {
-      meter->Update(ToProgress(progress));
-    };
-  }
+  BuildRun run(*build, !options.quiet);
   build->resume.on_dropped = [&options] {
     PrintDroppedWarning(options.output);
   };
   build->archive.replace = options.replace;
   build->resume.restart = options.restart;
-  build->cancel = interrupt.flag();
   const absl::StatusOr<BuildSummary> summary =
       RecompressArchive(options.output, *input, *build);
-  meter.reset();
   if (!summary.ok()) {
-    const int exit_code = ReportFailure(summary.status());
-    PrintResumeHint(options.output);
-    interrupt.EndProcessIfSet();
-    return exit_code;
+    return run.Fail(summary.status(), options.output);
   }
-  // Reads everything except the blocks back, so that the summary describes the
-  // actual archive.
+  // The summary describes the actual archive.
   const absl::StatusOr<std::shared_ptr<const Archive>> archive =
-      Archive::Open(options.output);
+      run.ReadBack(options.output);
   if (!archive.ok()) {
     return ReportFailure(archive.status());
   }

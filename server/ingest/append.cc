@@ -11,6 +11,7 @@
 
 #include "codecs/base/status_macros.h"
 #include "server/archive/files/archive_change.h"
+#include "server/archive/files/archive_directory.h"
 #include "server/archive/segment_merger.h"
 #include "server/ingest/existing_documents.h"
 #include "server/ingest/sources/archive_source.h"
@@ -47,18 +48,6 @@ absl::StatusOr<uint64_t> LeaveOutExisting(
   return existing_count;
 }
 
-// Opens the archive that `change`, at the user's `path`, is a change of.
-absl::StatusOr<std::shared_ptr<const Archive>> OpenChanged(
-    const ArchiveChange& change, const std::string& path) {
-  QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<const Archive> archive,
-                         Archive::Open(change.path()));
-  if (archive->info().uuid != change.manifest().Describe(0).uuid) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, ": was replaced while it was opened; try again"));
-  }
-  return archive;
-}
-
 // Sets what new segments must have in common with those of the archive.
 void KeepEncoding(const ArchiveInfo& info, BuildOptions& options) {
   options.archive.codec = info.codec;
@@ -73,7 +62,7 @@ absl::StatusOr<AppendSummary> AppendToArchive(
     ExistingMode existing, BuildOptions options, bool merge) {
   QUIRE_ASSIGN_OR_RETURN(ArchiveChange change, ArchiveChange::Begin(path));
   QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<const Archive> archive,
-                         OpenChanged(change, path));
+                         Archive::OpenAs(change.path(), change.manifest()));
   const ArchiveInfo before = archive->info();
   AppendSummary summary;
   if (!change.manifest().segments.empty()) {
@@ -96,12 +85,32 @@ absl::StatusOr<AppendSummary> AppendToArchive(
   return summary;
 }
 
+absl::StatusOr<BuildSummary> BuildLike(
+    const std::string& like, std::optional<uint32_t> first_segment_number,
+    const std::string& path, std::span<const std::unique_ptr<Source>> sources,
+    BuildOptions options) {
+  QUIRE_ASSIGN_OR_RETURN(ArchiveDirectory directory, OpenKnownArchive(like));
+  QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<const Archive> archive,
+                         Archive::OpenAs(like, directory.manifest));
+  directory.manifest = directory.manifest.WithoutDocuments();
+  directory.manifest.next_segment_number =
+      first_segment_number.value_or(directory.manifest.next_segment_number);
+  QUIRE_ASSIGN_OR_RETURN(
+      ArchiveChange change,
+      ArchiveChange::BeginCopy(directory, path, options.archive.replace,
+                               options.cancel));
+  KeepEncoding(archive->info(), options);
+  options.append = {
+      .archive = archive.get(), .change = &change, .merge = false};
+  return BuildArchive(path, sources, options);
+}
+
 absl::StatusOr<CompactSummary> CompactArchive(const std::string& path,
                                               CompactedSegments compacted,
                                               BuildOptions options) {
   QUIRE_ASSIGN_OR_RETURN(ArchiveChange change, ArchiveChange::Begin(path));
   QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<const Archive> archive,
-                         OpenChanged(change, path));
+                         Archive::OpenAs(change.path(), change.manifest()));
   const std::span<const ManifestSegment> segments = change.manifest().segments;
   const bool takes_all = compacted == CompactedSegments::kAll;
   const size_t first = takes_all

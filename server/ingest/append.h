@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Changes an archive in place by new segments, then a new manifest: adds
-// documents, or encodes the last ones again.
+// documents, or encodes the last ones again. Or adds documents to a copy of its
+// encoding, to build parts of an archive in parallel.
 #ifndef QUIRE_SERVER_INGEST_APPEND_H_
 #define QUIRE_SERVER_INGEST_APPEND_H_
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,6 +53,17 @@ struct AppendSummary {
 absl::StatusOr<AppendSummary> AppendToArchive(
     const std::string& path, std::vector<std::unique_ptr<Source>> sources,
     ExistingMode existing, BuildOptions options, bool merge = true);
+
+// Builds the archive at `path` as AppendToArchive() would add to an archive
+// without documents that has the encoding of the one at `like`. The first
+// segment has the given number, or the next one of `like`: archives of such
+// parts whose numbers differ can be joined (archive_join.h). Without documents
+// the archive is empty. Blocks. Errors: as AppendToArchive() and
+// BuildArchive().
+absl::StatusOr<BuildSummary> BuildLike(
+    const std::string& like, std::optional<uint32_t> first_segment_number,
+    const std::string& path, std::span<const std::unique_ptr<Source>> sources,
+    BuildOptions options);
 
 // Segments that are encoded again.
 enum class CompactedSegments {

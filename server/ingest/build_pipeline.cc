@@ -55,6 +55,17 @@ class ArchiveBuild {
     return summary_;
   }
 
+  absl::StatusOr<BuildSummary> WriteEmpty() {
+    encodes_text_ = false;
+    for (const Pass pass :
+         {&ArchiveBuild::CountText, &ArchiveBuild::PrepareStoredText,
+          &ArchiveBuild::PrepareSymbolTable, &ArchiveBuild::StartArchive,
+          &ArchiveBuild::FinishEmpty}) {
+      QUIRE_RETURN_IF_ERROR((this->*pass)());
+    }
+    return summary_;
+  }
+
   absl::StatusOr<BuildChoice> Choose() {
     for (const Pass pass :
          {&ArchiveBuild::CountText, &ArchiveBuild::PrepareStoredText}) {
@@ -125,9 +136,9 @@ class ArchiveBuild {
       context_->symbol_table = options_.resume.symbol_table;
     } else if (codec != nullptr && codec->needs_symbol_table) {
       QUIRE_ASSIGN_OR_RETURN(context_->symbol_table, ChooseSymbolTable());
-    } else if (is_resumable() && options_.symbol_table) {
-      // A resumed build does not encode all text that a table would be trained
-      // on: the text with members as they are.
+    } else if ((is_resumable() || !encodes_text_) && options_.symbol_table) {
+      // Such a build does not encode all text that a table would be trained on:
+      // the text with members as they are.
       std::optional<InflatedText> inflated = std::exchange(inflated_, {});
       progress_.total_bytes = stored_text_bytes_;
       QUIRE_ASSIGN_OR_RETURN(context_->symbol_table, ChooseSymbolTable());
@@ -205,10 +216,15 @@ class ArchiveBuild {
       }
     }
     NoteUnreadInputs();
-    summary_.skipped = walk_.skipped();
-    summary_.dropped_attributes = walk_.dropped();
-    QUIRE_ASSIGN_OR_RETURN(summary_.info, writer_->Commit());
-    return absl::OkStatus();
+    return Commit();
+  }
+
+  // Records nothing of the inputs except the choice: they are no part of the
+  // archive.
+  absl::Status FinishEmpty() {
+    QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kFinish));
+    writer_->SetChoice(summary_.choice.reason);
+    return Commit();
   }
 
   // --- Parts of passes ---
@@ -217,6 +233,14 @@ class ArchiveBuild {
   bool keeps_encoding() const { return options_.append.archive != nullptr; }
 
   bool is_resumable() const { return !options_.resume.parameters.empty(); }
+
+  absl::Status Commit() {
+    summary_.text_size_bytes = text_bytes_;
+    summary_.skipped = walk_.skipped();
+    summary_.dropped_attributes = walk_.dropped();
+    QUIRE_ASSIGN_OR_RETURN(summary_.info, writer_->Commit());
+    return absl::OkStatus();
+  }
 
   void NoteUnreadInputs() {
     uint64_t count = options_.resume.unread_input_count;
@@ -790,6 +814,8 @@ class ArchiveBuild {
   std::optional<InflatedText> inflated_;
   // Compressed members are stored as their text.
   bool inflates_ = false;
+  // False if only the encoding is chosen.
+  bool encodes_text_ = true;
   // Size of the text of all documents, as counted.
   uint64_t text_bytes_ = 0;
   // 0 without a dictionary.
@@ -814,17 +840,7 @@ class ArchiveBuild {
   std::unique_ptr<BlockStage> stage_;
 };
 
-}  // namespace
-
-absl::StatusOr<BuildChoice> ChooseBuild(
-    const std::string& path, std::span<const std::unique_ptr<Source>> sources,
-    const BuildOptions& options) {
-  return ArchiveBuild(path, sources, options).Choose();
-}
-
-absl::StatusOr<BuildSummary> BuildArchive(
-    const std::string& path, std::span<const std::unique_ptr<Source>> sources,
-    const BuildOptions& options) {
+absl::Status CheckBuildOptions(const BuildOptions& options) {
   if (options.threads == 0 || options.segment_size_bytes == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("threads and segment size must be at least 1, got ",
@@ -837,7 +853,29 @@ absl::StatusOr<BuildSummary> BuildArchive(
                      " needs a symbol table, which --no-symbol-table omits; "
                      "remove that option, or choose another codec"));
   }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<BuildChoice> ChooseBuild(
+    const std::string& path, std::span<const std::unique_ptr<Source>> sources,
+    const BuildOptions& options) {
+  return ArchiveBuild(path, sources, options).Choose();
+}
+
+absl::StatusOr<BuildSummary> BuildArchive(
+    const std::string& path, std::span<const std::unique_ptr<Source>> sources,
+    const BuildOptions& options) {
+  QUIRE_RETURN_IF_ERROR(CheckBuildOptions(options));
   return ArchiveBuild(path, sources, options).Run();
+}
+
+absl::StatusOr<BuildSummary> BuildEmptyArchive(
+    const std::string& path, std::span<const std::unique_ptr<Source>> sources,
+    const BuildOptions& options) {
+  QUIRE_RETURN_IF_ERROR(CheckBuildOptions(options));
+  return ArchiveBuild(path, sources, options).WriteEmpty();
 }
 
 }  // namespace quire

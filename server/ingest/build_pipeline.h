@@ -181,6 +181,8 @@ struct BuildOptions {
 
 struct BuildSummary {
   ArchiveInfo info;
+  // Size of the text of the inputs, as counted in the first pass.
+  uint64_t text_size_bytes = 0;
   BuildChoice choice;
   // Requested steps that were omitted for lack of space or memory; for people.
   std::vector<std::string> omissions;
@@ -227,6 +229,16 @@ absl::StatusOr<BuildChoice> ChooseBuild(
 //         InvalidArgument and ResourceExhausted, already in the first pass
 //         unless the inputs change meanwhile.
 absl::StatusOr<BuildSummary> BuildArchive(
+    const std::string& path, std::span<const std::unique_ptr<Source>> sources,
+    const BuildOptions& options);
+
+// Writes an archive without documents that has the encoding that BuildArchive()
+// would choose: codec, level, sizes, dictionary and symbol table. Archives like
+// it can be joined (BuildLike() of append.h). Takes the passes of
+// BuildArchive() except the last, and one for the symbol table.
+// REQUIRES: options.append and options.resume have their defaults.
+// Blocks. Errors: as BuildArchive().
+absl::StatusOr<BuildSummary> BuildEmptyArchive(
     const std::string& path, std::span<const std::unique_ptr<Source>> sources,
     const BuildOptions& options);
 

@@ -34,6 +34,7 @@ constexpr double kDoublingsMax = 4;
 // forecast.
 constexpr double kBuiltError = 0.01;
 constexpr double kForecastError = 0.05;
+constexpr double kPartSecondsMax = 3600;
 
 class Planner {
  public:
@@ -133,6 +134,7 @@ class Planner {
     }
     const double scale = text_bytes_ / all.text_bytes;
     cell.build_seconds = all.build_seconds * scale;
+    cell.preparation_seconds = all.preparation_seconds * scale;
     cell.dictionary_size_bytes = static_cast<uint64_t>(
         std::min(all.dictionary_bytes * scale,
                  static_cast<double>(DictionaryLimitOf(candidate.build))));
@@ -249,6 +251,14 @@ SizeForecast ForecastSize(const BuiltSample& all,
           dictionary_file * (1 - kForecastError),
       .size_bytes_max = std::max(by_constant, by_part) + error +
                         dictionary_file * (1 + kForecastError)};
+}
+
+PartsForecast ForecastParts(const PlanCell& cell, uint32_t machine_count) {
+  const double seconds = cell.build_seconds / machine_count;
+  const double rounds = std::max(1.0, std::ceil(seconds / kPartSecondsMax));
+  return {.part_count = machine_count * static_cast<uint64_t>(rounds),
+          .part_seconds = seconds / rounds,
+          .seconds = cell.preparation_seconds + seconds};
 }
 
 absl::StatusOr<Plan> MakePlan(const CollectionSample& sample,

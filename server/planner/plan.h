@@ -38,6 +38,8 @@ struct PlanOptions {
   PlannedDrive drive;
   double network_bytes_per_second = 1.25e9;
   uint32_t core_count = 1;
+  // Machines with so many cores that build parts of the archive.
+  uint32_t machine_count = 1;
   // Limit on `quired serve --memory`; 0: none.
   uint64_t memory_bytes = 0;
   // In euro; 0: unknown.
@@ -72,6 +74,8 @@ struct PlanCell {
   // In euro; unset without PlanOptions::price_per_tb.
   std::optional<double> price;
   double build_seconds = 0;
+  // The part of it that chooses the encoding: order, dictionary.
+  double preparation_seconds = 0;
   // Minimum memory to serve the archive.
   double memory_bytes = 0;
   // Upper bound on reads of one range per second, from a cold cache, and the
@@ -83,6 +87,18 @@ struct PlanCell {
   // The reason why it cannot be recommended; empty if it can.
   std::string unfit;
 };
+
+// A build in parts, on several machines (docs/building.md).
+struct PartsForecast {
+  uint64_t part_count = 0;
+  // Upper bounds: of one part, and of all with the dictionary.
+  double part_seconds = 0;
+  double seconds = 0;
+};
+
+// Returns the fewest equal parts that keep all machines busy and take at most
+// an hour each, so that a part that is killed costs little.
+PartsForecast ForecastParts(const PlanCell& cell, uint32_t machine_count);
 
 struct Plan {
   uint64_t text_size_bytes = 0;

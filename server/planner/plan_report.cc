@@ -152,6 +152,20 @@ std::string StoreLine(const PlanRequest& request, const Plan& plan,
       with_price(requests.per_million_reads), with_price(requests.per_scan));
 }
 
+std::string PartsLine(const PlanRequest& request, const Plan& plan,
+                      const PlanCell& cell) {
+  const PartsForecast parts =
+      ForecastParts(cell, request.options.machine_count);
+  return absl::StrFormat(
+      "On %d machines of %d cores: %s for quired dictionary, then %d parts of "
+      "%s with quired build --like,\nat most %s each, and quired join: at most "
+      "%s in all. Run quired dictionary on a sample to save time.\n",
+      request.options.machine_count, request.options.core_count,
+      Time(cell.preparation_seconds), parts.part_count,
+      FormatByteSize(plan.text_size_bytes / parts.part_count),
+      Time(parts.part_seconds), Time(parts.seconds));
+}
+
 std::string Explanation(const PlanRequest& request, const Plan& plan) {
   if (!plan.recommended.has_value()) {
     return "\nNone is fit: raise --memory or --budget.\n";
@@ -165,6 +179,9 @@ std::string Explanation(const PlanRequest& request, const Plan& plan) {
       cell.bottleneck);
   if (request.options.price_per_million_requests > 0) {
     absl::StrAppend(&text, StoreLine(request, plan, cell), "\n");
+  }
+  if (request.options.machine_count > 1) {
+    absl::StrAppend(&text, PartsLine(request, plan, cell), "\n");
   }
   for (const std::string& command : CommandsFor(request, cell)) {
     absl::StrAppend(&text, "  ", command, "\n");
@@ -181,6 +198,7 @@ nlohmann::json ToJson(const PlanCell& cell) {
       {"size_bytes_min", std::round(cell.size.size_bytes_min)},
       {"size_bytes_max", std::round(cell.size.size_bytes_max)},
       {"build_seconds", cell.build_seconds},
+      {"preparation_seconds", cell.preparation_seconds},
       {"memory_bytes", std::round(cell.memory_bytes)},
       {"reads_per_second", cell.reads_per_second},
       {"bottleneck", cell.bottleneck},
@@ -307,6 +325,11 @@ std::string FormatPlanJson(const PlanRequest& request, const Plan& plan) {
           PriceOf(request, requests.per_million_reads);
       json["store_price_per_scan"] = PriceOf(request, requests.per_scan);
     }
+    const PartsForecast parts =
+        ForecastParts(cell, request.options.machine_count);
+    json["part_count"] = parts.part_count;
+    json["part_seconds"] = parts.part_seconds;
+    json["parallel_build_seconds"] = parts.seconds;
     json["recommended"] = *plan.recommended;
     json["commands"] = CommandsFor(request, plan.cells[*plan.recommended]);
   }

@@ -218,6 +218,8 @@ TEST(PlanTest, GivesTheSizeOfWhatItBuilt) {
     ExpectHolds(cell->size, cell->size.size_bytes);
     EXPECT_GT(cell->reads_per_second, 0);
     EXPECT_GT(cell->build_seconds, 0);
+    EXPECT_GT(cell->preparation_seconds, 0);
+    EXPECT_LT(cell->preparation_seconds, cell->build_seconds);
     EXPECT_FALSE(cell->price.has_value());
   }
   EXPECT_TRUE(std::ranges::is_sorted(plan.cells, {}, [](const PlanCell& cell) {
@@ -342,6 +344,37 @@ TEST(PlanReportTest, CountsRequestsToAnObjectStore) {
   options.price_per_million_requests = 0;
   EXPECT_THAT(FormatPlan({{"x"}, options}, plan),
               Not(HasSubstr("object store")));
+}
+
+TEST(PlanReportTest, SplitsTheBuild) {
+  PlanCell cell;
+  cell.build_seconds = 80 * 3600;
+  cell.preparation_seconds = 2 * 3600;
+  const PartsForecast parts = ForecastParts(cell, 32);
+  // Two and a half hours of each machine, in parts of at most one.
+  EXPECT_EQ(parts.part_count, 96U);
+  EXPECT_NEAR(parts.part_seconds, 3000, 1);
+  EXPECT_NEAR(parts.seconds, 4.5 * 3600, 1);
+  cell.build_seconds = 10;
+  EXPECT_EQ(ForecastParts(cell, 32).part_count, 32U);
+  EXPECT_EQ(ForecastParts(cell, 1).part_count, 1U);
+
+  cell.build_seconds = 80 * 3600;
+  PlanOptions options;
+  options.machine_count = 32;
+  options.core_count = 16;
+  Plan plan;
+  plan.text_size_bytes = uint64_t{96} << 30;
+  plan.cells.push_back(cell);
+  plan.recommended = 0;
+  EXPECT_THAT(FormatPlan({{"x"}, options}, plan),
+              HasSubstr("On 32 machines of 16 cores: 2.0 h for quired "
+                        "dictionary, then 96 parts of 1 GiB"));
+  const auto json =
+      nlohmann::json::parse(FormatPlanJson({{"x"}, options}, plan));
+  EXPECT_EQ(json["part_count"], 96);
+  options.machine_count = 1;
+  EXPECT_THAT(FormatPlan({{"x"}, options}, plan), Not(HasSubstr("machines")));
 }
 
 TEST(PlanReportTest, CommandsSayEverything) {

@@ -86,6 +86,12 @@ absl::StatusOr<BuiltSample> BuildSample(const CollectionSample& sample,
   BuildOptions build = options;
   build.archive.replace = true;
   const auto started = std::chrono::steady_clock::now();
+  std::chrono::duration<double> prepared{};
+  build.on_progress = [&](const BuildProgress& progress) {
+    if (progress.phase == BuildPhase::kIndex) {
+      prepared = std::chrono::steady_clock::now() - started;
+    }
+  };
   QUIRE_RETURN_IF_ERROR(
       BuildArchive(ArchiveIn(directory), sources, build).status());
   const std::chrono::duration<double> elapsed =
@@ -103,7 +109,8 @@ absl::StatusOr<BuiltSample> BuildSample(const CollectionSample& sample,
       .memory_bytes = static_cast<double>(
           outline.memory_bytes -
           std::min(outline.memory_bytes, info.dictionary_size_bytes)),
-      .build_seconds = elapsed.count()};
+      .build_seconds = elapsed.count(),
+      .preparation_seconds = prepared.count()};
 }
 
 absl::StatusOr<RangeCost> MeasureRanges(const std::string& directory,

@@ -44,6 +44,8 @@ struct BuiltSample {
   // Memory that a server holds for it, without the dictionary.
   double memory_bytes = 0;
   double build_seconds = 0;
+  // The part of it before the first block is encoded.
+  double preparation_seconds = 0;
 };
 
 // Builds an archive of `part` in `directory` by BuildArchive().

@@ -222,34 +222,12 @@ absl::StatusOr<Manifest> Redactor::Write(const ArchiveChange& change) {
   return manifest;
 }
 
-absl::StatusOr<std::shared_ptr<const Archive>> OpenAs(
-    const std::string& path, const Manifest& manifest) {
-  QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<const Archive> archive,
-                         Archive::Open(path));
-  const ArchiveInfo info = manifest.Describe(0);
-  if (archive->info().uuid != info.uuid) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, ": was replaced while it was opened; try again"));
-  }
-  return archive;
-}
-
 absl::StatusOr<RedactReport> DryRun(const std::string& path,
                                     std::span<const std::string> ids,
                                     const RedactOptions& options) {
-  Manifest manifest;
-  QUIRE_RETURN_IF_ERROR(
-      WithArchiveDirectory(path, [&](ArchiveDirectory& directory) {
-        manifest = std::move(directory.manifest);
-        return absl::OkStatus();
-      }));
-  const std::string unknown = manifest.Describe(0).unknown_part;
-  if (!unknown.empty()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        path, ": ", unknown,
-        " that this program does not know and would drop: use a newer one"));
-  }
-  QUIRE_ASSIGN_OR_RETURN(const auto archive, OpenAs(path, manifest));
+  QUIRE_ASSIGN_OR_RETURN(ArchiveDirectory directory, OpenKnownArchive(path));
+  Manifest& manifest = directory.manifest;
+  QUIRE_ASSIGN_OR_RETURN(const auto archive, Archive::OpenAs(path, manifest));
   QUIRE_ASSIGN_OR_RETURN(RemovedDocuments removed,
                          RemovedDocuments::Find(*archive, ids));
   Redactor redactor(*archive, std::move(manifest), std::move(removed), options);
@@ -271,7 +249,7 @@ absl::StatusOr<RedactReport> RedactArchive(const std::string& path,
   }
   QUIRE_ASSIGN_OR_RETURN(ArchiveChange change, ArchiveChange::Begin(path));
   QUIRE_ASSIGN_OR_RETURN(const auto archive,
-                         OpenAs(change.path(), change.manifest()));
+                         Archive::OpenAs(change.path(), change.manifest()));
   QUIRE_ASSIGN_OR_RETURN(RemovedDocuments removed,
                          RemovedDocuments::Find(*archive, ids));
   Redactor redactor(*archive, change.manifest(), std::move(removed), options);
@@ -286,7 +264,7 @@ absl::StatusOr<RedactReport> RedactArchive(const std::string& path,
   if (options.prove) {
     // As others see it.
     absl::StatusOr<std::shared_ptr<const Archive>> after =
-        OpenAs(change.path(), committed.manifest);
+        Archive::OpenAs(change.path(), committed.manifest);
     absl::StatusOr<RedactionProof> proof =
         after.ok() ? ProveRedaction(*archive, **after, redactor.removed(),
                                     options.windows_per_pass,

@@ -77,20 +77,22 @@ absl::StatusOr<ArchiveChange> ArchiveChange::Begin(const std::string& path) {
   return change;
 }
 
+absl::StatusOr<ArchiveChange> ArchiveChange::BeginCopy(
+    const ArchiveDirectory& from, const std::string& path, bool replace,
+    const std::atomic<bool>* cancel) {
+  QUIRE_ASSIGN_OR_RETURN(PartialDirectory partial,
+                         PartialDirectory::Create(path, replace));
+  ArchiveChange change(std::move(partial), path);
+  change.manifest_ = from.manifest;
+  QUIRE_RETURN_IF_ERROR(change.AddFiles(from, cancel));
+  return change;
+}
+
 absl::Status ArchiveChange::OpenArchive() {
-  QUIRE_RETURN_IF_ERROR(
-      WithArchiveDirectory(path_, [this](ArchiveDirectory& directory) {
-        archive_ = std::move(directory.fd);
-        manifest_ = std::move(directory.manifest);
-        manifest_file_ = directory.manifest_file;
-        return absl::OkStatus();
-      }));
-  const std::string unknown = manifest_.Describe(0).unknown_part;
-  if (!unknown.empty()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        path_, ": ", unknown,
-        " that this program does not know and would drop: use a newer one"));
-  }
+  QUIRE_ASSIGN_OR_RETURN(ArchiveDirectory directory, OpenKnownArchive(path_));
+  archive_ = std::move(directory.fd);
+  manifest_ = std::move(directory.manifest);
+  manifest_file_ = directory.manifest_file;
   QUIRE_ASSIGN_OR_RETURN(const dev_t device, DeviceOf(archive_.get(), path_));
   QUIRE_ASSIGN_OR_RETURN(const dev_t partial_device,
                          DeviceOf(partial_.fd(), partial_.name()));
@@ -133,6 +135,30 @@ absl::Status ArchiveChange::RemoveUnnamed(const Manifest& manifest) const {
   return is_changed ? SyncDirectory(archive_.get(), path_) : absl::OkStatus();
 }
 
+absl::Status ArchiveChange::AddFiles(const ArchiveDirectory& from,
+                                     const std::atomic<bool>* cancel) {
+  for (const std::string& name : FileNames(from.manifest)) {
+    if (name == kManifestFileName ||
+        faccessat(partial_.fd(), name.c_str(), F_OK, 0) == 0) {
+      continue;
+    }
+    QUIRE_ASSIGN_OR_RETURN(
+        const ReadableFile file,
+        OpenReadableFile(from.fd.get(), name,
+                         absl::StrCat(from.path, "/", name)));
+    if (linkat(from.fd.get(), name.c_str(), partial_.fd(), name.c_str(),
+               AT_SYMLINK_FOLLOW) == 0) {
+      // A program that copied the archive may not have synced it.
+      QUIRE_RETURN_IF_ERROR(SyncDirectory(file.fd.get(), file.path));
+    } else {
+      QUIRE_RETURN_IF_ERROR(CopyFile(file, partial_.fd(), name,
+                                     absl::StrCat(partial_.name(), "/", name),
+                                     cancel));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ArchiveChange::RemoveNew(const std::string& name) {
   return unlinkat(partial_.fd(), name.c_str(), 0) == 0
              ? absl::OkStatus()
@@ -142,19 +168,28 @@ absl::Status ArchiveChange::RemoveNew(const std::string& name) {
 
 absl::StatusOr<ArchiveChange::Committed> ArchiveChange::Commit(
     Manifest manifest, EarlierStates earlier) {
+  manifest.uuid = manifest.DeriveUuid();
   manifest.history.clear();
   if (earlier == EarlierStates::kKeep) {
     manifest.history = manifest_.history;
-    manifest.history.push_back(StateOf(manifest_));
+    // A copy may add nothing.
+    if (manifest.uuid != manifest_.uuid) {
+      manifest.history.push_back(StateOf(manifest_));
+    }
     if (manifest.history.size() > kHistoryCountMax) {
       manifest.history.erase(manifest.history.begin());
     }
   }
-  manifest.uuid = manifest.DeriveUuid();
   const std::string file = EncodeManifest(manifest);
   // Never publish a manifest that readers reject.
   QUIRE_RETURN_IF_ERROR(InFile(path_, ParseManifest(AsBytes(file)).status()));
   QUIRE_RETURN_IF_ERROR(partial_.WriteManifest(AsBytes(file)));
+  if (is_copy()) {
+    QUIRE_RETURN_IF_ERROR(partial_.Publish());
+    return Committed{.manifest = std::move(manifest),
+                     .file_size_bytes = file.size(),
+                     .old_files = {}};
+  }
   QUIRE_RETURN_IF_ERROR(CheckUnchanged());
   QUIRE_RETURN_IF_ERROR(partial_.MoveFilesInto(archive_.get(), path_));
   // Failures after this rename leave the new archive.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// A change of an existing archive: new files, then a manifest that names them.
+// A change of an existing archive, or of a copy of one: new files, then a
+// manifest that names them.
 //
 // New files are written to PATH.partial, which keeps other writers away
 // (partial_directory.h), and synced. Commit() renames them into PATH and syncs
@@ -9,9 +10,13 @@
 // If the writer is killed before the last rename, PATH also has files that its
 // manifest does not name: readers ignore them, and the next writer removes
 // them.
+//
+// A copy is a new archive. Its files are hard links, or copies where the file
+// system refuses links; Commit() renames PATH.partial to PATH.
 #ifndef QUIRE_SERVER_ARCHIVE_FILES_ARCHIVE_CHANGE_H_
 #define QUIRE_SERVER_ARCHIVE_FILES_ARCHIVE_CHANGE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -19,6 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "server/archive/files/archive_directory.h"
 #include "server/archive/files/file_io.h"
 #include "server/archive/files/partial_directory.h"
 #include "server/archive/format/manifest.h"
@@ -50,13 +56,22 @@ class ArchiveChange {
   //         PermissionDenied, Unavailable.
   static absl::StatusOr<ArchiveChange> Begin(const std::string& path);
 
+  // Begins a change of a copy of `from`, which will be a new archive at `path`.
+  // Blocks on I/O. Errors: as PartialDirectory::Create() and AddFiles().
+  static absl::StatusOr<ArchiveChange> BeginCopy(
+      const ArchiveDirectory& from, const std::string& path, bool replace,
+      const std::atomic<bool>* cancel);
+
   ArchiveChange(ArchiveChange&&) noexcept = default;
   ArchiveChange& operator=(ArchiveChange&&) = delete;
   // Removes all new files unless Commit() succeeded.
   ~ArchiveChange() = default;
 
-  // Path of the archive, without symbolic links.
+  // Path of the archive; without symbolic links, unless it is a copy.
   const std::string& path() const { return path_; }
+
+  // True if BeginCopy() made this: Commit() publishes an archive in any case.
+  bool is_copy() const { return !archive_.is_open(); }
 
   // The manifest before the change.
   const Manifest& manifest() const { return manifest_; }
@@ -75,8 +90,15 @@ class ArchiveChange {
     absl::Status old_files;
   };
 
-  // Directory of the archive.
+  // Directory of the archive. REQUIRES: !is_copy().
   int archive_fd() const { return archive_.get(); }
+
+  // Adds those files that the manifest of `from` names and fd() lacks, synced:
+  // hard links, or copies where that fails. `cancel` may be null. Blocks.
+  // Errors: NotFound, Unavailable, PermissionDenied; DataLoss  the device
+  //         cannot read one; Cancelled.
+  absl::Status AddFiles(const ArchiveDirectory& from,
+                        const std::atomic<bool>* cancel);
 
   // Removes a new file that is not needed. Errors: as ErrnoStatus().
   absl::Status RemoveNew(const std::string& name);

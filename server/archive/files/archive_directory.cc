@@ -67,6 +67,22 @@ bool HasSegments(const std::string& path) {
 
 }  // namespace
 
+absl::StatusOr<ArchiveDirectory> OpenKnownArchive(const std::string& path) {
+  ArchiveDirectory known;
+  QUIRE_RETURN_IF_ERROR(
+      WithArchiveDirectory(path, [&known](ArchiveDirectory& directory) {
+        known = std::move(directory);
+        return absl::OkStatus();
+      }));
+  const std::string unknown = known.manifest.Describe(0).unknown_part;
+  if (!unknown.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        path, ": ", unknown,
+        " that this program does not know and would drop: use a newer one"));
+  }
+  return known;
+}
+
 absl::StatusOr<ArchiveDirectory> OpenDirectoryOnly(const std::string& path) {
   ArchiveDirectory directory;
   directory.path = path;

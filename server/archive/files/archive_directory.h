@@ -48,6 +48,12 @@ absl::Status WithArchiveDirectory(
     const std::string& path,
     const std::function<absl::Status(ArchiveDirectory&)>& open);
 
+// Opens the archive in the directory `path` for a writer that publishes its
+// contents again.
+// Errors: as WithArchiveDirectory(); FailedPrecondition also if the archive has
+//         parts that this program does not know, and would drop.
+absl::StatusOr<ArchiveDirectory> OpenKnownArchive(const std::string& path);
+
 // Opens the directory `path` without its manifest, for damaged archives.
 // Errors: NotFound  no such directory; as ErrnoStatus().
 absl::StatusOr<ArchiveDirectory> OpenDirectoryOnly(const std::string& path);

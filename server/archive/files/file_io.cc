@@ -212,6 +212,27 @@ absl::Status FileWriter::Finish() {
   return status_;
 }
 
+absl::Status CopyFile(const ReadableFile& from, int directory_fd,
+                      const std::string& name, std::string file,
+                      const std::atomic<bool>* cancel) {
+  QUIRE_ASSIGN_OR_RETURN(
+      FileWriter writer,
+      FileWriter::Create(directory_fd, name, std::move(file)));
+  std::vector<uint8_t> piece;
+  while (writer.size_bytes() < from.size_bytes()) {
+    if (cancel != nullptr && *cancel) {
+      return absl::CancelledError(
+          absl::StrCat(from.path, ": copying it was interrupted"));
+    }
+    piece.resize(std::min<uint64_t>(kBufferSizeBytes,
+                                    from.size_bytes() - writer.size_bytes()));
+    QUIRE_RETURN_IF_ERROR(
+        ReadExactly(from.fd.get(), writer.size_bytes(), piece, from.path));
+    QUIRE_RETURN_IF_ERROR(writer.Append(piece));
+  }
+  return writer.Finish();
+}
+
 absl::Status SyncDirectory(int directory_fd, absl::string_view directory) {
   if (fsync(directory_fd) != 0) {
     return ErrnoStatus(errno, directory, "sync");

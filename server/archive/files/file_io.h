@@ -4,6 +4,7 @@
 #ifndef QUIRE_SERVER_ARCHIVE_FILES_FILE_IO_H_
 #define QUIRE_SERVER_ARCHIVE_FILES_FILE_IO_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -119,7 +120,16 @@ class FileWriter {
   absl::Status status_;
 };
 
-// fsync() of a directory, so that its entries survive a crash.
+// Writes the contents of `from` to `name`, which must not exist, in the
+// directory `directory_fd`, and syncs it. `file` is its path for messages;
+// `cancel` may be null. Blocks. Errors: as ReadExactly() and FileWriter;
+// Cancelled.
+absl::Status CopyFile(const ReadableFile& from, int directory_fd,
+                      const std::string& name, std::string file,
+                      const std::atomic<bool>* cancel);
+
+// fsync() of a directory, so that its entries survive a crash, or of a file
+// that another program wrote.
 absl::Status SyncDirectory(int directory_fd, absl::string_view directory);
 
 // Asks the kernel to back randomly read memory, such as a dictionary, with huge

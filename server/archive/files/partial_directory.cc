@@ -407,8 +407,7 @@ absl::Status PartialDirectory::MoveFilesInto(int archive_fd,
   return status;
 }
 
-absl::Status PartialDirectory::Publish(ByteView manifest) {
-  QUIRE_RETURN_IF_ERROR(WriteManifest(manifest));
+absl::Status PartialDirectory::Publish() {
   QUIRE_ASSIGN_OR_RETURN(
       const bool is_replacement,
       CheckPlace(parent_.get(), base_name_, path_, replace_));

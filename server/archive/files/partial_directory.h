@@ -97,11 +97,11 @@ class PartialDirectory {
   // Errors: as Create(). The directory is then unchanged.
   absl::Status MoveFilesInto(int archive_fd, const std::string& path);
 
-  // Writes MANIFEST, syncs it and the directory, renames the directory to PATH,
-  // and syncs the parent directory. REQUIRES: all other files are written and
-  // synced. Errors: as Create(). If syncing the parent directory fails, the
-  // archive stays published.
-  absl::Status Publish(ByteView manifest);
+  // Renames the directory to PATH, and syncs the parent directory.
+  // REQUIRES: Create() made this; all files are written and synced, MANIFEST by
+  // WriteManifest(). Errors: as Create(). If syncing the parent directory
+  // fails, the archive stays published.
+  absl::Status Publish();
 
   // Renames a file of this directory into PATH, where it replaces the file of
   // that name, and syncs PATH. REQUIRES: CreateForFiles() made this; the file

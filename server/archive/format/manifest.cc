@@ -474,6 +474,20 @@ Manifest::Uuid Manifest::DeriveUuid() const {
   return result;
 }
 
+Manifest Manifest::WithoutDocuments() const {
+  Manifest empty;
+  empty.codec = codec;
+  empty.block_size_bytes = block_size_bytes;
+  empty.block_size_bytes_max = block_size_bytes;
+  empty.next_segment_number = next_segment_number;
+  empty.writer = writer;
+  empty.choice = choice;
+  empty.dictionary = dictionary;
+  empty.symbol_table = symbol_table;
+  empty.uuid = empty.DeriveUuid();
+  return empty;
+}
+
 ArchiveInfo Manifest::Describe(uint64_t manifest_file_size_bytes) const {
   ArchiveInfo info;
   info.uuid = FormatUuid(uuid);

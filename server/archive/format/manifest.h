@@ -116,6 +116,11 @@ struct Manifest {
 
   // The uuid that FORMAT.md derives from the other fields.
   Uuid DeriveUuid() const;
+  // Returns the manifest of an archive without documents that has the encoding
+  // of this one: codec, level, sizes, dictionary and symbol table. Keeps what
+  // people may read on how they were chosen, and the next segment's number.
+  Manifest WithoutDocuments() const;
+
   // Sums over the segments. The stored size includes
   // `manifest_file_size_bytes`.
   ArchiveInfo Describe(uint64_t manifest_file_size_bytes) const;

@@ -16,17 +16,27 @@ uint8_t MemberOf(const Payload& payload, bool has_partitions) {
              : payload.bytes[0];
 }
 
-void MemberCount::Add(uint8_t member, uint64_t size_bytes,
-                      uint64_t stored_size_bytes) {
-  const auto codec = static_cast<CodecId>(member);
-  auto found =
-      std::ranges::lower_bound(members_, codec, {}, &MemberBlocks::codec);
-  if (found == members_.end() || found->codec != codec) {
-    found = members_.insert(found, {.codec = codec});
+void AddFoundMembers(const FoundMembers& added,
+                     std::vector<FoundMembers>& all) {
+  auto found = std::ranges::lower_bound(all, added.container, {},
+                                        &FoundMembers::container);
+  if (found == all.end() || found->container != added.container) {
+    all.insert(found, added);
+  } else {
+    *found += added;
   }
-  ++found->block_count;
-  found->size_bytes += size_bytes;
-  found->stored_size_bytes += stored_size_bytes;
+}
+
+void MemberCount::Add(const MemberBlocks& added) {
+  auto found =
+      std::ranges::lower_bound(members_, added.codec, {}, &MemberBlocks::codec);
+  if (found == members_.end() || found->codec != added.codec) {
+    members_.insert(found, added);
+    return;
+  }
+  found->block_count += added.block_count;
+  found->size_bytes += added.size_bytes;
+  found->stored_size_bytes += added.stored_size_bytes;
 }
 
 absl::Status MemberCount::Remove(uint8_t member, uint64_t size_bytes,

@@ -22,6 +22,9 @@ namespace quire {
 // is not checked.
 uint8_t MemberOf(const Payload& payload, bool has_partitions);
 
+// Adds counts of one container to those of all, in order of container.
+void AddFoundMembers(const FoundMembers& added, std::vector<FoundMembers>& all);
+
 // Thread-compatible.
 class MemberCount {
  public:
@@ -32,7 +35,14 @@ class MemberCount {
       : members_(std::move(members)) {}
 
   // Adds a block of `size_bytes` of text.
-  void Add(uint8_t member, uint64_t size_bytes, uint64_t stored_size_bytes);
+  void Add(uint8_t member, uint64_t size_bytes, uint64_t stored_size_bytes) {
+    Add({.codec = static_cast<CodecId>(member),
+         .block_count = 1,
+         .size_bytes = size_bytes,
+         .stored_size_bytes = stored_size_bytes});
+  }
+
+  void Add(const MemberBlocks& added);
 
   // Removes a block that was added. Errors: DataLoss  the counts that MANIFEST
   // started with do not have it.

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -30,6 +31,11 @@ void Tell(Hook SystemCallHooks::*hook, const Arguments&... arguments) {
   is_in_hook = true;
   (hooks->*hook)(arguments...);
   is_in_hook = false;
+}
+
+int LinkError(const std::string& name) {
+  const SystemCallHooks* const hooks = installed;
+  return hooks != nullptr && hooks->fail_linkat ? hooks->fail_linkat(name) : 0;
 }
 
 }  // namespace
@@ -88,6 +94,14 @@ int renameat(int from_fd, const char* from, int to_fd,
 int unlinkat(int directory_fd, const char* name, int flags) noexcept {
   quire::Tell(&quire::SystemCallHooks::before_unlinkat, std::string(name));
   return static_cast<int>(syscall(SYS_unlinkat, directory_fd, name, flags));
+}
+
+int linkat(int from_fd, const char* from, int to_fd, const char* to,
+           int flags) noexcept {
+  errno = quire::LinkError(to);
+  return errno != 0 ? -1
+                    : static_cast<int>(
+                          syscall(SYS_linkat, from_fd, from, to_fd, to, flags));
 }
 
 // NOLINTEND(cert-dcl50-cpp,

@@ -21,6 +21,8 @@ struct SystemCallHooks {
   std::function<void(const std::string& from, const std::string& to)>
       before_rename = {};
   std::function<void(const std::string& name)> before_unlinkat = {};
+  // Returns 0, or the error with which linkat() fails.
+  std::function<int(const std::string& name)> fail_linkat = {};
 };
 
 // Installs hooks while it lives. At most one at a time, installed and removed

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/printable_text.h"
+#include "server/archive/archive_join.h"
+#include "server/commands/build_run.h"
+#include "server/commands/encoding_options.h"
+#include "server/commands/interrupt_flag.h"
+#include "server/commands/quired_commands.h"
+#include "server/commands/subcommand_support.h"
+
+namespace quire {
+namespace {
+
+constexpr char kJoinFooter[] =
+    R"(The parts are archives that quired build --like built, or any with one codec, level,
+block size, dictionary and symbol table, and with segments of different numbers. Their
+documents follow each other in the order of the arguments: name parts 01, 02, ... 10,
+not 1, 2, ... 10, if a shell sorts them. Duplicates in different parts are not found.
+
+Nothing is encoded again: OUT has hard links to the files of the parts, or copies where
+the file system refuses links, and a MANIFEST. The first part may be an archive that
+grows: OUT then has its history, and clients that began to read it continue. The parts
+stay; remove them when OUT is there, which keeps its files. Documents that quired redact
+removed from a part stay removed. Redact OUT rather than parts that were joined: files
+of the others keep the text.
+
+Everything except the blocks is read before OUT appears, whole or not at all, also if
+the command is killed. quired verify reads the blocks, too.
+
+Examples:
+  quired join -o all.quire part-*.quire
+  quired join --force -o all.quire all.quire night-01.quire night-02.quire)";
+
+struct JoinCommandOptions {
+  std::string output;
+  std::vector<std::string> parts;
+  bool force = false;
+  bool quiet = false;
+};
+
+// Errors: InvalidArgument  for the usage error.
+absl::Status CheckOutsideParts(const JoinCommandOptions& options) {
+  for (const std::string& part : options.parts) {
+    std::error_code error;
+    if (std::filesystem::equivalent(part, OutputDirectory(options.output),
+                                    error)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--output must be outside the parts, and ", options.output,
+          " is inside ", part, "; give another path"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void PrintJoined(const JoinCommandOptions& options, const ArchiveInfo& info,
+                 double seconds) {
+  std::cerr << PrintableMessage(options.output) << ": "
+            << FormatCounted(options.parts.size(), "part", "parts")
+            << " joined; the archive has "
+            << FormatCounted(info.document_count, "document", "documents")
+            << ", " << FormatByteSize(info.size_bytes) << " in "
+            << FormatCounted(info.segment_count, "segment", "segments")
+            << "\n  on disk " << FormatByteSize(info.stored_size_bytes) << ", "
+            << FormatPercent(info.stored_size_bytes, info.size_bytes)
+            << " of the text\n  joined in " << FormatDuration(seconds)
+            << "\n  uuid " << info.uuid << "\n";
+}
+
+int RunJoin(JoinCommandOptions options) {
+  options.output = TrimSlashes(std::move(options.output));
+  for (std::string& part : options.parts) {
+    part = TrimSlashes(std::move(part));
+  }
+  const absl::Status outside = CheckOutsideParts(options);
+  if (!outside.ok()) {
+    return ReportUsage("join", outside.message());
+  }
+  const absl::Status output =
+      CheckOutput(options.output, options.force, "--force");
+  if (!output.ok()) {
+    return ReportFailure(output);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const InterruptFlag interrupt;
+  const absl::StatusOr<JoinSummary> summary = JoinArchives(
+      options.output, options.parts, options.force, interrupt.flag());
+  if (!summary.ok()) {
+    const int exit_code = ReportFailure(summary.status());
+    interrupt.EndProcessIfSet();
+    return exit_code;
+  }
+  if (!summary->out_of_order.empty()) {
+    std::cerr << "warning: the segments of "
+              << PrintableMessage(summary->out_of_order)
+              << " are numbered below those of a part before it; documents are "
+                 "in the order of the arguments\n";
+  }
+  if (!options.quiet) {
+    const std::chrono::duration<double> elapsed =
+        std::chrono::steady_clock::now() - start;
+    PrintJoined(options, summary->info, elapsed.count());
+  }
+  return kExitGood;
+}
+
+}  // namespace
+
+void AddJoinCommand(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<JoinCommandOptions>();
+  CLI::App* const subcommand = app.add_subcommand(
+      "join", "Make one archive of parts that were built in parallel");
+  subcommand->footer(kJoinFooter);
+  subcommand
+      ->add_option("-o,--output", options->output,
+                   "Directory of the archive, such as OUT.quire")
+      ->type_name("OUT")
+      ->required();
+  subcommand
+      ->add_option("PART", options->parts,
+                   "Directories of the parts, in the order of the documents")
+      ->type_name("")
+      ->required();
+  subcommand->add_flag("--force", options->force,
+                       "Replace the archive at OUT, which may be a part");
+  subcommand->add_flag("-q,--quiet", options->quiet,
+                       "No summary, only warnings and errors");
+  subcommand->callback(
+      [options, &exit_code] { exit_code = RunJoin(*options); });
+}
+
+}  // namespace quire
