@@ -12,7 +12,8 @@ import re
 
 from source_tree import read_text, run_check
 
-SHARED_NAMES = {"README.md", "NOTES.md", "CMakeLists.txt", ".clang-tidy", "kustomization.yaml"}
+SHARED_NAMES = {"README.md", "NOTES.md", "CMakeLists.txt", "Cargo.toml", "main.rs", ".clang-tidy",
+                "kustomization.yaml"}
 SOURCE_SUFFIXES = (".cc", ".h", ".c", ".py", ".sh", ".proto", ".cmake")
 PROSE_SUFFIXES = (".md", ".txt", ".toml", ".yaml")
 NOTE_TO_SELF = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
