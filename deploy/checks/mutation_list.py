@@ -7,6 +7,7 @@ may need its entry changed; an entry is removed with its code.
 """
 from growth_mutations import COMPACTION
 from mutation import Mutation
+from routing_mutations import ROUTING
 
 # Bugs that no test caught in the first such run (18 of 83).
 SURVIVORS = [
@@ -756,4 +757,4 @@ REDACTION = [
 ]
 
 MUTATIONS = [*SURVIVORS, *CODECS, *ARCHIVE, *STORAGE, *SERVICE, *INGEST, *CLIENT, *STREAMS,
-             *BUILDS, *GROWTH, *UPKEEP, *COMPACTION, *REDACTION]
+             *BUILDS, *GROWTH, *UPKEEP, *COMPACTION, *REDACTION, *ROUTING]
