@@ -34,8 +34,8 @@ libraries=(
 
 # The second compiler with its sanitizers and checkers, and the Python modules
 # of the reference reader and of the end-to-end tests; iproute2 creates the slow
-# links of loadtest/bench/wire_bench.py. Only tests run Prometheus, Alertmanager and
-# nginx; systemd and python3-seccomp check the unit of deploy/systemd.
+# links of loadtest/bench/wire_bench.py. Only tests run Prometheus, Alertmanager, nginx and
+# HAProxy; systemd and python3-seccomp check the unit of deploy/systemd.
 checkers=(
   clang-14 clang-tidy-14 clang-format-14 lld-14 llvm-14 libclang-rt-14-dev
   shellcheck git unzip
@@ -43,7 +43,7 @@ checkers=(
   python3-lz4 python3-yaml iproute2
   prometheus prometheus-alertmanager
   systemd python3-seccomp python3-pip python3-setuptools python3-wheel
-  curl wget nginx zstd xz-utils
+  curl wget nginx haproxy zstd xz-utils
 )
 
 # Not libhts-dev: it would replace libcurl4-openssl-dev, which prometheus-cpp-dev needs.
@@ -170,7 +170,7 @@ allow_services() {
 }
 forbid_services() {
   local service unit is_missing=
-  local services=(prometheus prometheus-alertmanager nginx)
+  local services=(prometheus prometheus-alertmanager nginx haproxy)
   for service in "${services[@]}"; do
     unit=/etc/systemd/system/$service.service
     [[ " ${missing[*]} " == *" $service "* ]] || continue

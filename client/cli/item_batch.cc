@@ -139,7 +139,8 @@ absl::StatusOr<std::unique_ptr<ItemBatch>> ItemBatch::Start(
     const ItemBatchOptions& options) {
   uint64_t payload_size_bytes_max = 0;
   if (options.payload) {
-    QUIRE_ASSIGN_OR_RETURN(const v1::Limits limits, run.client().GetLimits());
+    QUIRE_ASSIGN_OR_RETURN(const v1::Limits limits,
+                           run.client().GetLimits(run.settings().archive));
     payload_size_bytes_max =
         std::min(limits.read_size_bytes_max(), kPayloadSizeBytesMaxInMemory);
   }

@@ -56,7 +56,7 @@ class SyntaxTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         broken = subprocess.run([*command, truncated], check=False, capture_output=True)
         self.assertNotEqual(broken.returncode, 0)
-        for name in names:
+        for name in [*names, "quire-archive"]:
             self.assertRegex(text, rf"\b(get|set|has|add)?{name}\b", f"{source}: {name}")
 
     def test_the_protos_have_the_names(self):

@@ -84,15 +84,18 @@ def build_javascript():
 def make_faulty_server(stubs, address):
     """A server that passes calls on to `address`, and fails each method at first.
 
-    Returns (server, its address, counts of calls by method).
+    Returns (server, its address, counts of calls by method, the metadata quire-archive of
+    all calls).
     """
     channel = grpc.insecure_channel(address, options=MESSAGE_SIZE_OPTIONS)
     real = stubs.rpc.ArchiveStub(channel)
     calls = {"Read": 0, "ReadStream": 0, "BatchRead": 0, "GetArchive": 0}
+    routes = set()
     lock = threading.Lock()
 
-    def count(method):
+    def count(method, context):
         with lock:
+            routes.add(dict(context.invocation_metadata()).get("quire-archive"))
             calls[method] += 1
             return calls[method]
 
@@ -117,24 +120,24 @@ def make_faulty_server(stubs, address):
 
     class Faulty(stubs.rpc.ArchiveServicer):
         def GetArchive(self, request, context):
-            if count("GetArchive") == 1:
+            if count("GetArchive", context) == 1:
                 fail(context, grpc.StatusCode.UNAVAILABLE, "ARCHIVE_OPENING")
             return forward(real.GetArchive, request, context)
 
         def Read(self, request, context):
-            if count("Read") <= 2:
+            if count("Read", context) <= 2:
                 fail(context, grpc.StatusCode.UNAVAILABLE, "DRAINING")
             return forward(real.Read, request, context)
 
         def ReadStream(self, request, context):
-            number = count("ReadStream")
+            number = count("ReadStream", context)
             for message in real.ReadStream(request):
                 yield message
                 if number == 1:
                     fail(context, grpc.StatusCode.UNAVAILABLE, "DRAINING")
 
         def BatchRead(self, request_iterator, context):
-            number = count("BatchRead")
+            number = count("BatchRead", context)
             if number == 1:
                 fail(context, grpc.StatusCode.RESOURCE_EXHAUSTED, "SERVER_BUSY")
             for message in real.BatchRead(request_iterator):
@@ -148,7 +151,7 @@ def make_faulty_server(stubs, address):
     stubs.rpc.add_ArchiveServicer_to_server(Faulty(), server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
-    return server, f"127.0.0.1:{port}", calls
+    return server, f"127.0.0.1:{port}", calls, routes
 
 
 class ExamplesTest(unittest.TestCase):
@@ -191,12 +194,13 @@ class ExamplesTest(unittest.TestCase):
         self.check(command, self.server.address, [*many, "absent", many[0], ""])
         self.check(command, self.server.address, ["large", "page-001"])
         self.check(command, self.server.address, ["absent"])
-        server, address, calls = make_faulty_server(self.stubs, self.server.address)
+        server, address, calls, routes = make_faulty_server(self.stubs, self.server.address)
         try:
             self.check(command, address, ["page-002", "large", "absent", *many[:20]])
         finally:
             server.stop(None).wait()
         self.assertEqual(calls, {"Read": 3, "ReadStream": 2, "BatchRead": 3, "GetArchive": 2})
+        self.assertEqual(routes, {"pages"})
         # An error that ends the program is named.
         done = self.run_example(command, self.server.address, "other", ["page-001"])
         self.assertEqual(done.stdout, "read page-001 error ARCHIVE_NOT_FOUND\n")

@@ -146,7 +146,7 @@ void BatchReader::Serve() {
   while (WaitForWork()) {
     absl::Status status;
     bool answered = false;
-    absl::StatusOr<v1::Limits> limits = connection_->GetLimits();
+    absl::StatusOr<v1::Limits> limits = connection_->GetLimits(archive_);
     if (limits.ok()) {
       Stream stream(*this, *limits);
       if (description.has_value()) {

@@ -52,7 +52,7 @@ class StartedRead final : public QueuedCall {
         done_(std::move(done)),
         request_(MakeReadRequest(archive, options.archive_uuid, target_)) {
     call_.FillIn(request_);
-    connection->Prepare(context_);
+    connection->Prepare(archive, context_);
   }
 
   void Start(CallQueue& queue) {
@@ -89,9 +89,10 @@ absl::StatusOr<std::vector<v1::ArchiveDescription>> Client::ListArchives() {
   v1::ListArchivesRequest request;
   for (;;) {
     v1::ListArchivesResponse response;
-    QUIRE_RETURN_IF_ERROR(connection_->Call([&](grpc::ClientContext& context) {
-      return connection_->stub().ListArchives(&context, request, &response);
-    }));
+    QUIRE_RETURN_IF_ERROR(
+        connection_->Call(/*archive=*/"", [&](grpc::ClientContext& context) {
+          return connection_->stub().ListArchives(&context, request, &response);
+        }));
     QUIRE_RETURN_IF_ERROR(connection_->StoreLimits(response.limits()));
     for (v1::ArchiveDescription& archive : *response.mutable_archives()) {
       archives.push_back(std::move(archive));
@@ -111,22 +112,24 @@ absl::StatusOr<v1::ArchiveDescription> Client::GetArchive(
   return connection_->GetArchive(archive);
 }
 
-absl::StatusOr<v1::Limits> Client::GetLimits() {
-  return connection_->GetLimits();
+absl::StatusOr<v1::Limits> Client::GetLimits(absl::string_view archive) {
+  return connection_->GetLimits(archive);
 }
 
 absl::StatusOr<ReadResult> Client::Read(absl::string_view archive,
                                         const ReadTarget& target,
                                         const ReadOptions& options) {
   if (const auto* span = std::get_if<ByteSpan>(&target)) {
-    QUIRE_ASSIGN_OR_RETURN(const v1::Limits limits, connection_->GetLimits());
+    QUIRE_ASSIGN_OR_RETURN(const v1::Limits limits,
+                           connection_->GetLimits(archive));
     if (span->size_bytes > limits.read_size_bytes_max()) {
       return ReadLarge(archive, target, options);
     }
   }
   WireCall call = connection_->StartCall(archive, options.encoding);
   if (call.may_be_encoded()) {
-    QUIRE_ASSIGN_OR_RETURN(const v1::Limits limits, connection_->GetLimits());
+    QUIRE_ASSIGN_OR_RETURN(const v1::Limits limits,
+                           connection_->GetLimits(archive));
     call.SetAnswerSizeMax(limits.read_size_bytes_max());
   }
   v1::ReadRequest request =
@@ -135,7 +138,7 @@ absl::StatusOr<ReadResult> Client::Read(absl::string_view archive,
     call.FillIn(request);
     v1::ReadResponse response;
     const absl::Status status =
-        connection_->Call([&](grpc::ClientContext& context) {
+        connection_->Call(archive, [&](grpc::ClientContext& context) {
           return connection_->stub().Read(&context, request, &response);
         });
     // Only the server knows the size of a document in advance.
@@ -369,9 +372,10 @@ absl::Status DocumentLister::FetchPage() {
   next_document_ = 0;
   next_prefix_ = 0;
   page_.Clear();
-  QUIRE_RETURN_IF_ERROR(connection_->Call([&](grpc::ClientContext& context) {
-    return connection_->stub().ListDocuments(&context, request_, &page_);
-  }));
+  QUIRE_RETURN_IF_ERROR(
+      connection_->Call(request_.archive(), [&](grpc::ClientContext& context) {
+        return connection_->stub().ListDocuments(&context, request_, &page_);
+      }));
   if (!page_.has_next_page_token()) {
     last_page_ = true;
     return absl::OkStatus();

@@ -248,7 +248,10 @@ using ScanSink = absl::FunctionRef<absl::Status(const ScanPiece&)>;
 // Receives a document's description, before its first byte.
 using DocumentSink = absl::FunctionRef<absl::Status(const v1::Document&)>;
 
-// A connection to one server, or to several behind one gRPC target.
+// A connection to one server, or to several behind one gRPC target or proxy.
+// Calls for an archive carry its name in the metadata `quire-archive`, by which
+// a proxy selects a server; ListArchives() has none. Servers behind one proxy
+// must have the same limits.
 // Thread-safe: any number of calls may run at once. All calls block the calling
 // thread until they complete. Batches and listers keep the connection open if
 // the client is destroyed.
@@ -270,8 +273,9 @@ class Client {
   // Errors: NotFound.
   absl::StatusOr<v1::ArchiveDescription> GetArchive(absl::string_view archive);
 
-  // Returns the server's limits. Asks it once, then answers from memory.
-  absl::StatusOr<v1::Limits> GetLimits();
+  // Returns the server's limits. Asks it once, then answers from memory. Behind
+  // a proxy the server of `archive` is asked, if one is given.
+  absl::StatusOr<v1::Limits> GetLimits(absl::string_view archive = {});
 
   // Reads one range or document into memory. A range over
   // Limits.read_size_bytes_max is streamed internally.
@@ -329,9 +333,10 @@ class Client {
                                const ListOptions& options = {});
 
   // Reads a dictionary's text, by the hash of an ArchiveDescription; resumes
-  // after Unavailable. `sink` receives it in order.
-  // Errors: NotFound, and as above.
-  absl::Status GetDictionary(absl::string_view hash, ByteSink sink);
+  // after Unavailable. `sink` receives it in order. Behind a proxy the server
+  // of `archive` is asked, if one is given. Errors: NotFound, and as above.
+  absl::Status GetDictionary(absl::string_view hash, ByteSink sink,
+                             absl::string_view archive = {});
 
   // Returns the traffic so far, by encoding. Does not block.
   WireStats GetWireStats() const;

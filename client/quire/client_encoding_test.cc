@@ -185,6 +185,14 @@ TEST_P(EncodedTest, FetchesATableOnceForAllThreads) {
             1);
 }
 
+TEST_P(EncodedTest, AsksTheServerOfTheArchiveForTables) {
+  QUIRE_EXPECT_OK(client_->ReadDocument("web", DocumentKey::Id("doc/38")));
+  EXPECT_THAT(server_->ArchiveHeaders(),
+              ::testing::Contains(encoding() == AnswerEncoding::kFsst
+                                      ? "GetSymbolTable web"
+                                      : "GetDictionary web"));
+}
+
 TEST_P(EncodedTest, KeepsTablesInADirectory) {
   const std::string directory =
       absl::StrCat(::testing::TempDir(), "wire_encoding_test_", getpid());

@@ -2,7 +2,9 @@
 #include "client/quire/client_status.h"
 
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 
 #include "client/quire/internal/server_address.h"
 
@@ -20,6 +22,15 @@ absl::StatusCode CodeFromNumber(int code) {
   return static_cast<absl::StatusCode>(code);
 }
 
+// True if a proxy ended the call because it has lost the server. gRPC has no
+// code for that; errors of servers have details.
+bool IsCutOff(const grpc::Status& status) {
+  const std::string text = status.error_message();
+  return (status.error_code() == grpc::INTERNAL &&
+          absl::StartsWith(text, "Received RST_STREAM")) ||
+         (status.error_code() == grpc::UNKNOWN && text == "Stream removed");
+}
+
 }  // namespace
 
 absl::Status StatusFromGrpc(const grpc::Status& status) {
@@ -29,6 +40,10 @@ absl::Status StatusFromGrpc(const grpc::Status& status) {
   const absl::StatusCode code = CodeFromNumber(status.error_code());
   if (status.error_details().empty()) {
     const std::string& text = status.error_message();
+    if (IsCutOff(status)) {
+      return absl::UnavailableError(
+          absl::StrCat("a proxy ended the call (", text, ")"));
+    }
     return {
         IsCertificateFault(text) ? absl::StatusCode::kUnauthenticated : code,
         PlainConnectionText(text)};

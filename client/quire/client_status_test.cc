@@ -39,6 +39,23 @@ TEST(ClientStatusTest, TakesStrangeCodesForUnknown) {
   }
 }
 
+TEST(ClientStatusTest, TakesACallThatAProxyCutForUnavailable) {
+  const grpc::Status reset = {grpc::INTERNAL,
+                              "Received RST_STREAM with error code 2"};
+  EXPECT_THAT(StatusFromGrpc(reset),
+              FailsWith(absl::StatusCode::kUnavailable,
+                        ::testing::HasSubstr("(Received RST_STREAM")));
+  EXPECT_THAT(StatusFromGrpc({grpc::UNKNOWN, "Stream removed"}),
+              HasCode(absl::StatusCode::kUnavailable));
+  // Errors of a server, and others.
+  EXPECT_THAT(StatusFromGrpc({grpc::INTERNAL, reset.error_message(), "\x08"}),
+              HasCode(absl::StatusCode::kInternal));
+  EXPECT_THAT(StatusFromGrpc({grpc::INTERNAL, "a bug"}),
+              HasCode(absl::StatusCode::kInternal));
+  EXPECT_THAT(StatusFromGrpc({grpc::UNKNOWN, reset.error_message()}),
+              HasCode(absl::StatusCode::kUnknown));
+}
+
 TEST(ClientStatusTest, NamesTheReasonOfAnItem) {
   v1::ItemStatus item;
   item.set_code(15);

@@ -284,7 +284,7 @@ absl::Status Client::StreamOnce(WireCall& call, const v1::ReadRequest& request,
                         : sink(message.range().offset(), AsBytes(text));
   };
   const StreamOutcome outcome = RunAnswerStream<v1::ReadStreamResponse>(
-      connection_->options(),
+      connection_->options(), request.archive(),
       [&](grpc::ClientContext* context) {
         return connection_->stub().ReadStream(context, request);
       },
@@ -302,7 +302,8 @@ absl::Status Client::ReadStream(absl::string_view archive,
                                 const ReadOptions& options) {
   WireCall call = connection_->StartCall(archive, options.encoding);
   if (call.may_be_encoded()) {
-    QUIRE_ASSIGN_OR_RETURN(const v1::Limits limits, connection_->GetLimits());
+    QUIRE_ASSIGN_OR_RETURN(const v1::Limits limits,
+                           connection_->GetLimits(archive));
     call.SetAnswerSizeMax(limits.chunk_size_bytes_max());
   }
   v1::ReadRequest request =
@@ -349,7 +350,8 @@ absl::Status Client::Scan(absl::string_view archive, const ScanOptions& options,
   WireCall call = connection_->StartCall(archive, options.encoding);
   call.Expect(before, options.size_bytes.value_or(end));
   if (call.may_be_encoded()) {
-    QUIRE_ASSIGN_OR_RETURN(const v1::Limits limits, connection_->GetLimits());
+    QUIRE_ASSIGN_OR_RETURN(const v1::Limits limits,
+                           connection_->GetLimits(archive));
     call.SetAnswerSizeMax(limits.chunk_size_bytes_max());
   }
   ScanState state(archive, options);
@@ -367,7 +369,7 @@ absl::Status Client::Scan(absl::string_view archive, const ScanOptions& options,
       return changes_encoding ? absl::CancelledError() : absl::OkStatus();
     };
     const StreamOutcome outcome = RunAnswerStream<v1::ScanResponse>(
-        connection_->options(),
+        connection_->options(), archive,
         [&](grpc::ClientContext* context) {
           return connection_->stub().Scan(context, state.Start(call));
         },
@@ -416,8 +418,9 @@ absl::Status Client::Scan(absl::string_view archive, const ScanOptions& options,
                            : state.Incomplete(after.size_bytes());
 }
 
-absl::Status Client::GetDictionary(absl::string_view hash, ByteSink sink) {
-  return ReceiveDictionary(*connection_, hash, sink);
+absl::Status Client::GetDictionary(absl::string_view hash, ByteSink sink,
+                                   absl::string_view archive) {
+  return ReceiveDictionary(*connection_, archive, hash, sink);
 }
 
 }  // namespace quire

@@ -491,6 +491,68 @@ TEST_F(ClientTest, SendsTheTraceOfEachCall) {
   EXPECT_EQ(server_->TraceParents(), sent);
 }
 
+TEST_F(ClientTest, NamesTheArchiveForProxies) {
+  QUIRE_EXPECT_OK(client_->ListArchives());
+  QUIRE_EXPECT_OK(client_->GetArchive("tiny"));
+  QUIRE_EXPECT_OK(ReadText(DocumentKey::Id("doc/17")));
+  QUIRE_EXPECT_OK(client_->ListDocuments("tiny").Next());
+  QUIRE_EXPECT_OK(ScanText("tiny", {}));
+  std::string text;
+  QUIRE_EXPECT_OK(Stream(DocumentKey::Id("large"), text));
+  QUIRE_EXPECT_OK(
+      client_->ReadBatch("web", {DocumentKey::Id("doc/17")},
+                         [](const BatchAnswer&) { return absl::OkStatus(); }));
+  const auto drop = [](uint64_t, ByteView) { return absl::OkStatus(); };
+  QUIRE_EXPECT_OK(client_->GetDictionary("hash-of-web", drop, "web"));
+  QUIRE_EXPECT_OK(client_->GetDictionary("hash-of-web", drop));
+  std::promise<absl::Status> done;
+  client_->StartRead("web", DocumentKey::Id("doc/18"), {},
+                     [&](const absl::StatusOr<ReadResult>& result) {
+                       done.set_value(result.status());
+                     });
+  QUIRE_EXPECT_OK(done.get_future().get());
+  // Scans ask for the size first.
+  EXPECT_THAT(server_->ArchiveHeaders(),
+              ElementsAre("ListArchives", "GetArchive tiny", "Read web",
+                          "ListDocuments tiny", "GetArchive tiny", "Scan tiny",
+                          "ReadStream web", "BatchRead web",
+                          "GetDictionary web", "GetDictionary", "Read web"));
+}
+
+TEST_F(ClientTest, AsksTheServerOfTheArchiveForLimits) {
+  QUIRE_EXPECT_OK(
+      client_->ReadBatch("web", {DocumentKey::Id("doc/17")},
+                         [](const BatchAnswer&) { return absl::OkStatus(); }));
+  Connect();
+  QUIRE_EXPECT_OK(client_->Read("tiny", ByteSpan{0, 3}));
+  Connect();
+  QUIRE_EXPECT_OK(client_->GetLimits("empty"));
+  Connect();
+  QUIRE_EXPECT_OK(client_->GetLimits());
+  EXPECT_THAT(
+      server_->ArchiveHeaders(),
+      ElementsAre("ListArchives web", "BatchRead web", "ListArchives tiny",
+                  "Read tiny", "ListArchives empty", "ListArchives"));
+}
+
+// The default server answers that there is no such archive.
+TEST_F(ClientTest, SendsNoHeaderForNamesThatNoArchiveHas) {
+  const std::string names[] = {"",          "a b", "a\nb: c",
+                               "d\xC3\xB6", "a/b", std::string(129, 'a')};
+  for (const std::string& name : names) {
+    EXPECT_THAT(client_->GetArchive(name),
+                HasCode(absl::StatusCode::kNotFound));
+  }
+  EXPECT_THAT(client_->GetArchive(std::string(128, 'a')),
+              HasCode(absl::StatusCode::kNotFound));
+  EXPECT_THAT(client_->GetArchive("A-b_c.9"),
+              HasCode(absl::StatusCode::kNotFound));
+  std::vector<std::string> headers(std::size(names), "GetArchive");
+  headers.push_back("GetArchive " + std::string(128, 'a'));
+  headers.emplace_back("GetArchive A-b_c.9");
+  EXPECT_EQ(server_->ArchiveHeaders(), headers);
+}
+
 TEST_F(ClientTest, SendsNoTraceThatIsNone) {
   for (const char* header :
        {"", "00-malformed",

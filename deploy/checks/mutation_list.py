@@ -7,6 +7,7 @@ may need its entry changed; an entry is removed with its code.
 """
 from growth_mutations import COMPACTION, PARTS
 from mutation import Mutation
+from routing_mutations import ROUTING
 
 # Bugs that no test caught in the first such run (18 of 83).
 SURVIVORS = [
@@ -651,8 +652,8 @@ GROWTH = [
              "            return range.size_bytes >= offset;",
              "append_documents_test", "--existing skip drops the beginning of a document"),
     Mutation("server/archive/archive.cc",
-             "return opened.description == segment && opened.file.file.identity == file",
-             "return opened.description == segment",
+             "return opened->description == segment && opened->file.file.identity == file",
+             "return opened->description == segment",
              "archive_state_test", "a restored segment file is not opened by a reload"),
     Mutation("server/archive/archive.cc", "uint64_t count = CountBelow(end);\n  if (count == 0)",
              "uint64_t count = reader().documents().count();\n  if (count == 0)",
@@ -755,4 +756,4 @@ REDACTION = [
 ]
 
 MUTATIONS = [*SURVIVORS, *CODECS, *ARCHIVE, *STORAGE, *SERVICE, *INGEST, *CLIENT, *STREAMS,
-             *BUILDS, *GROWTH, *UPKEEP, *COMPACTION, *PARTS, *REDACTION]
+             *BUILDS, *GROWTH, *UPKEEP, *COMPACTION, *PARTS, *REDACTION, *ROUTING]

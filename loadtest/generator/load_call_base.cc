@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "grpcpp/alarm.h"
 
+#include "client/quire/internal/connection.h"
+
 namespace quire {
 
 void OpenCalls::Add(OpenCall* call) {
@@ -111,6 +113,7 @@ CallAttempt::CallAttempt(LoadContext& load, bool is_unary)
                            load.options.deadline);
   }
   WaitForMessage();
+  AddArchiveHeader(load_.options.archive, context());
   load_.open_calls.Add(&call_);
 }
 

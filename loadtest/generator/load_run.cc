@@ -16,6 +16,7 @@
 #include "proto/quire/v1/archive.grpc.pb.h"
 
 #include "client/quire/client_status.h"
+#include "client/quire/internal/connection.h"
 #include "codecs/base/byte_size.h"
 #include "codecs/base/mutex.h"
 #include "codecs/base/status_macros.h"
@@ -331,6 +332,7 @@ absl::Status CheckLimits(const v1::Limits& limits) {
 absl::StatusOr<v1::GetArchiveResponse> Describe(const LoadInputs& inputs,
                                                 const LoadOptions& options) {
   grpc::ClientContext context;
+  AddArchiveHeader(options.archive, context);
   context.set_deadline(std::chrono::system_clock::now() + kDescribeTimeMax);
   v1::GetArchiveRequest request;
   request.set_archive(options.archive);

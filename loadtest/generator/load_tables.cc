@@ -61,19 +61,20 @@ absl::Status LoadTables::FetchAll(bool with_dictionary) {
   const std::optional<uint64_t> dictionary =
       ParseHash(archive_.has_dictionary_hash(), archive_.dictionary_hash());
   if (choice_ != EncodingChoice::kStored && symbols.has_value()) {
-    QUIRE_RETURN_IF_ERROR(wire_->tables().GetFsstDecoder(*symbols).status());
+    QUIRE_RETURN_IF_ERROR(
+        wire_->tables().GetFsstDecoder(archive_.name(), *symbols).status());
   } else if (choice_ == EncodingChoice::kFsst) {
     return absl::FailedPreconditionError(
         absl::StrCat("archive '", archive_.name(), "' has no symbol table"));
   }
   const CodecInfo* codec = FindCodec(archive_.codec());
   if (with_dictionary && codec != nullptr) {
-    QUIRE_RETURN_IF_ERROR(wire_->tables()
-                              .GetStoredCodec(*codec, 0, dictionary,
-                                              codec->id == CodecId::kFsst
-                                                  ? symbols
-                                                  : std::nullopt)
-                              .status());
+    QUIRE_RETURN_IF_ERROR(
+        wire_->tables()
+            .GetStoredCodec(
+                archive_.name(), *codec, 0, dictionary,
+                codec->id == CodecId::kFsst ? symbols : std::nullopt)
+            .status());
   } else if (choice_ == EncodingChoice::kStored) {
     return absl::FailedPreconditionError(absl::StrCat(
         "there is no decoder of the codec '", archive_.codec(), "'"));
@@ -98,11 +99,12 @@ std::optional<AnswerEncoding> LoadTables::EndedAt() {
 }
 
 absl::StatusOr<std::string> LoadTables::FetchSymbolTable(
-    uint64_t hash, size_t /*size_bytes_max*/) {
+    absl::string_view archive, uint64_t hash, size_t /*size_bytes_max*/) {
   if (is_complete_) {
     return absl::InternalError("an answer names another symbol table");
   }
   grpc::ClientContext context;
+  AddArchiveHeader(archive, context);
   context.set_deadline(std::chrono::system_clock::now() + deadline_);
   v1::GetSymbolTableRequest request;
   request.set_hash(FormatTableHash(hash));
@@ -113,11 +115,12 @@ absl::StatusOr<std::string> LoadTables::FetchSymbolTable(
 }
 
 absl::StatusOr<std::string> LoadTables::FetchDictionary(
-    uint64_t hash, size_t /*size_bytes_max*/) {
+    absl::string_view archive, uint64_t hash, size_t /*size_bytes_max*/) {
   if (is_complete_) {
     return absl::InternalError("an answer names another dictionary");
   }
   grpc::ClientContext context;
+  AddArchiveHeader(archive, context);
   v1::GetDictionaryRequest request;
   request.set_hash(FormatTableHash(hash));
   StreamWatchdog watchdog(context, absl::FromChrono(deadline_));

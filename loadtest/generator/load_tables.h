@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "grpcpp/channel.h"
 
 #include "proto/quire/v1/archive.grpc.pb.h"
@@ -55,9 +56,11 @@ class LoadTables : private TableSource {
         deadline_(options.deadline) {}
 
   absl::Status FetchAll(bool with_dictionary);
-  absl::StatusOr<std::string> FetchSymbolTable(uint64_t hash,
+  absl::StatusOr<std::string> FetchSymbolTable(absl::string_view archive,
+                                               uint64_t hash,
                                                size_t size_bytes_max) override;
-  absl::StatusOr<std::string> FetchDictionary(uint64_t hash,
+  absl::StatusOr<std::string> FetchDictionary(absl::string_view archive,
+                                              uint64_t hash,
                                               size_t size_bytes_max) override;
 
   const std::unique_ptr<v1::Archive::Stub> stub_;

@@ -110,12 +110,13 @@ def raise_file_limit(wanted):
 class LiveServer(LiveProcess):
     """A quired that serves archives on a free port of the loopback or another address."""
 
-    def __init__(self, quired, archives, *flags, host="127.0.0.1", port=0, command=()):
+    def __init__(self, quired, archives, *flags, host="127.0.0.1", port=0, metrics_port=0,
+                 command=()):
         """`command` precedes quired's own, such as one that changes to a network
         namespace, where `host` is an address."""
         super().__init__(
             "quired", [*command, quired, "serve", *archives, "--listen", f"{host}:{port}",
-                       "--metrics", "127.0.0.1:0", *flags], r"listening on (\S+:\d+)")
+                       "--metrics", f"127.0.0.1:{metrics_port}", *flags], r"listening on (\S+:\d+)")
 
     def channel(self):
         return grpc.insecure_channel(

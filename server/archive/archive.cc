@@ -20,6 +20,7 @@
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/files/dictionary_file.h"
 #include "server/archive/files/file_io.h"
+#include "server/archive/files/ordered_openings.h"
 #include "server/archive/files/symbol_table_file.h"
 #include "server/archive/format/archive_format.h"
 #include "server/archive/format/manifest.h"
@@ -146,13 +147,6 @@ struct Archive::Segment {
                            absl::string_view id,
                            absl::FunctionRef<void(const Segment&)> visit);
 
-  // Gives each segment a filter, if there are many. Takes those that `shared`,
-  // which may be null, has.
-  // Errors: Cancelled.
-  static absl::Status MakeFilters(const std::vector<Segment>* shared,
-                                  const std::atomic<bool>* cancel,
-                                  std::vector<Segment>& segments);
-
   // Number of its documents below the ordinal `end`.
   uint64_t CountBelow(uint64_t end) const {
     return end <= first_ordinal
@@ -254,42 +248,82 @@ absl::Status Archive::Load(const ArchiveDirectory& directory,
   });
   memory_bytes_max_ = PlannedMemoryBytes(manifest);
   QUIRE_RETURN_IF_ERROR(LoadCodec(manifest, files, options));
+  QUIRE_RETURN_IF_ERROR(OpenSegments(manifest, files, options));
   uint64_t start = 0;
   uint64_t first_ordinal = 0;
-  segments_.reserve(manifest.segments.size());
-  for (size_t i = 0; i < manifest.segments.size(); ++i) {
-    if (options.cancel != nullptr && *options.cancel) {
-      return absl::CancelledError(
-          absl::StrCat(path_, ": opening it was cancelled"));
-    }
-    const ManifestSegment& expected = manifest.segments[i];
-    SegmentFile file = *std::move(files.segments[i]);
-    std::shared_ptr<const OpenedSegment> opened =
-        options.shared == nullptr ? nullptr
-                                  : options.shared->FindOpened(
-                                        manifest, expected, file.file.identity);
-    if (opened == nullptr) {
-      QUIRE_ASSIGN_OR_RETURN(
-          opened, OpenSegment(std::move(file), manifest, expected, options));
-    }
-    opened->reader.AddMemory(memory_);
-    std::ranges::copy(opened->index_damages,
+  for (uint32_t i = 0; i < segments_.size(); ++i) {
+    Segment& segment = segments_[i];
+    index_of_number_.emplace(segment.opened->description.number, i);
+    segment.start = start;
+    segment.first_ordinal = first_ordinal;
+    start += segment.opened->description.size_bytes;
+    first_ordinal += segment.opened->description.document_count;
+    segment.reader().AddMemory(memory_);
+    memory_.document_ids_bytes +=
+        segment.filter == nullptr ? 0 : segment.filter->MemoryBytes();
+    std::ranges::copy(segment.opened->index_damages,
                       std::back_inserter(index_damages_));
     description_size_bytes_max_ =
         std::max(description_size_bytes_max_,
-                 opened->reader.documents().DescriptionSizeBytesMax());
-    segments_.push_back({std::move(opened), nullptr, start, first_ordinal});
-    start += expected.size_bytes;
-    first_ordinal += expected.document_count;
-  }
-  QUIRE_RETURN_IF_ERROR(Segment::MakeFilters(
-      options.shared == nullptr ? nullptr : &options.shared->segments_,
-      options.cancel, segments_));
-  for (const Segment& segment : segments_) {
-    memory_.document_ids_bytes +=
-        segment.filter == nullptr ? 0 : segment.filter->MemoryBytes();
+                 segment.reader().documents().DescriptionSizeBytesMax());
   }
   return absl::OkStatus();
+}
+
+absl::Status Archive::OpenSegments(const Manifest& manifest,
+                                   ArchiveFiles& files,
+                                   const ArchiveOpenOptions& options) {
+  const size_t count = manifest.segments.size();
+  const bool has_filters = count > kUnfilteredSegmentsMax;
+  absl::flat_hash_map<uint64_t, std::shared_ptr<const IdFilter>> filters;
+  if (options.shared != nullptr) {
+    for (const Segment& segment : options.shared->segments_) {
+      filters.emplace(segment.opened->id, segment.filter);
+    }
+  }
+  segments_.resize(count);
+  // Indices of segments with something to do, and the memory for it.
+  std::vector<size_t> left;
+  std::vector<uint64_t> working_bytes;
+  for (size_t i = 0; i < count; ++i) {
+    Segment& segment = segments_[i];
+    const ManifestSegment& expected = manifest.segments[i];
+    if (options.shared != nullptr) {
+      segment.opened = options.shared->FindOpened(
+          manifest, expected, files.segments[i]->file.identity);
+    }
+    if (segment.opened != nullptr && has_filters) {
+      segment.filter = filters[segment.opened->id];
+    }
+    if (segment.opened == nullptr ||
+        (has_filters && segment.filter == nullptr)) {
+      left.push_back(i);
+      working_bytes.push_back(
+          segment.opened != nullptr
+              ? 0
+              : SegmentReader::EstimateOpeningBytes(manifest, expected));
+    }
+  }
+  return OpenInOrder(
+      working_bytes, options.helpers, [&](size_t task) -> absl::Status {
+        if (options.cancel != nullptr && *options.cancel) {
+          return absl::CancelledError(
+              absl::StrCat(path_, ": opening it was cancelled"));
+        }
+        const size_t i = left[task];
+        Segment& segment = segments_[i];
+        if (segment.opened == nullptr) {
+          QUIRE_ASSIGN_OR_RETURN(
+              segment.opened,
+              OpenSegment(*std::move(files.segments[i]), manifest,
+                          manifest.segments[i], options));
+        }
+        if (has_filters) {
+          segment.filter = std::make_shared<const IdFilter>(
+              segment.reader().documents().ids());
+        }
+        return absl::OkStatus();
+      });
 }
 
 absl::StatusOr<std::shared_ptr<const Archive::OpenedSegment>>
@@ -432,15 +466,15 @@ std::shared_ptr<const Archive::OpenedSegment> Archive::FindOpened(
           codec_->origin.dictionary_hash) {
     return nullptr;
   }
-  for (const Segment& candidate : segments_) {
-    const OpenedSegment& opened = *candidate.opened;
-    if (opened.description.number == segment.number) {
-      return opened.description == segment && opened.file.file.identity == file
-                 ? candidate.opened
-                 : nullptr;
-    }
+  const auto index = index_of_number_.find(segment.number);
+  if (index == index_of_number_.end()) {
+    return nullptr;
   }
-  return nullptr;
+  const std::shared_ptr<const OpenedSegment>& opened =
+      segments_[index->second].opened;
+  return opened->description == segment && opened->file.file.identity == file
+             ? opened
+             : nullptr;
 }
 
 uint64_t Archive::SharedBytes(const Manifest& manifest,
@@ -593,31 +627,6 @@ void Archive::Segment::VisitMayHave(
       visit(segments[i]);
     }
   }
-}
-
-absl::Status Archive::Segment::MakeFilters(const std::vector<Segment>* shared,
-                                           const std::atomic<bool>* cancel,
-                                           std::vector<Segment>& segments) {
-  if (segments.size() <= kUnfilteredSegmentsMax) {
-    return absl::OkStatus();
-  }
-  absl::flat_hash_map<uint64_t, std::shared_ptr<const IdFilter>> known;
-  if (shared != nullptr) {
-    for (const Segment& segment : *shared) {
-      known.emplace(segment.opened->id, segment.filter);
-    }
-  }
-  for (Segment& segment : segments) {
-    if (cancel != nullptr && *cancel) {
-      return absl::CancelledError("opening the archive was cancelled");
-    }
-    segment.filter = known[segment.opened->id];
-    if (segment.filter == nullptr) {
-      segment.filter =
-          std::make_shared<const IdFilter>(segment.reader().documents().ids());
-    }
-  }
-  return absl::OkStatus();
 }
 
 IdIndex::Ranks Archive::Segment::Find(absl::string_view id,

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -33,6 +34,7 @@
 namespace quire {
 
 class Archive;
+class OpeningHelpers;
 class SegmentLayout;
 class SegmentReader;
 struct ArchiveDirectory;
@@ -78,6 +80,9 @@ struct ArchiveOpenOptions {
   bool has_sparse_segments = false;
   // Checked periodically during the opening; may be null.
   const std::atomic<bool>* cancel = nullptr;
+  // Affects performance: lets other threads open some of the segments. Null:
+  // the calling thread opens all.
+  OpeningHelpers* helpers = nullptr;
 };
 
 // An archive in its present or an earlier state: its first documents. Views the
@@ -363,6 +368,9 @@ class Archive {
                              std::vector<absl::Status>& damages) const;
   absl::Status LoadCodec(const Manifest& manifest, const ArchiveFiles& files,
                          const ArchiveOpenOptions& options);
+  // Sets the segments and their filters, but not their starts.
+  absl::Status OpenSegments(const Manifest& manifest, ArchiveFiles& files,
+                            const ArchiveOpenOptions& options);
   static absl::StatusOr<std::shared_ptr<const OpenedSegment>> OpenSegment(
       SegmentFile file, const Manifest& manifest,
       const ManifestSegment& description, const ArchiveOpenOptions& options);
@@ -389,6 +397,8 @@ class Archive {
   uint64_t memory_bytes_max_ = 0;
   std::shared_ptr<const Codec> codec_;
   std::vector<Segment> segments_;
+  // Indices in it, by SegmentNumber().
+  absl::flat_hash_map<uint32_t, uint32_t> index_of_number_;
   uint64_t description_size_bytes_max_ = 0;
   // Indexes in info_.history, by uuid.
   std::vector<uint32_t> states_;

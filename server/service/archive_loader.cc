@@ -52,7 +52,8 @@ absl::StatusOr<std::vector<PlannedArchive>> ReadOutlines(
   const std::atomic<bool> never = false;
   QUIRE_RETURN_IF_ERROR(OpenInParallel(
       std::vector<OpeningNeed>(arguments.size()),
-      std::numeric_limits<uint64_t>::max(), never, [&](size_t i) {
+      std::numeric_limits<uint64_t>::max(), never,
+      [&](size_t i, OpeningHelpers* /*helpers*/) {
         const bool is_remote = !arguments[i].url.empty();
         if (is_remote) {
           const absl::Status status =
@@ -143,14 +144,16 @@ absl::Status ArchiveLoader::AddDrives(const ServedArchive& served) {
 }
 
 absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenOne(
-    const ArchiveArgument& argument, const ServedArchive* previous) {
+    const ArchiveArgument& argument, const ServedArchive* previous,
+    OpeningHelpers* helpers) {
   if (options_.before_opening) {
     options_.before_opening(argument.name);
   }
   const ArchiveOpenOptions open_options = {
       .without_damaged_indexes = options_.skip_broken,
       .direct_io = options_.direct_io,
-      .cancel = &stop_};
+      .cancel = &stop_,
+      .helpers = helpers};
   QUIRE_ASSIGN_OR_RETURN(
       std::shared_ptr<ServedArchive> served,
       argument.url.empty()
@@ -179,8 +182,8 @@ absl::Status ArchiveLoader::OpenAll(const ServingChanged& changed,
   std::vector<absl::Status> outcomes(planned_.size());
   const absl::Status status = OpenInParallel(
       needs, plan_.archives_bytes + plan_.reload_bytes, stop_,
-      [&](size_t i) -> absl::Status {
-        outcomes[i] = OpenPlanned(planned_[i]);
+      [&](size_t i, OpeningHelpers* helpers) -> absl::Status {
+        outcomes[i] = OpenPlanned(planned_[i], helpers);
         if (outcomes[i].ok()) {
           changed(planned_[i].argument.name, true);
         }
@@ -197,10 +200,11 @@ absl::Status ArchiveLoader::OpenAll(const ServingChanged& changed,
   return status;
 }
 
-absl::Status ArchiveLoader::OpenPlanned(const PlannedArchive& planned) {
+absl::Status ArchiveLoader::OpenPlanned(const PlannedArchive& planned,
+                                        OpeningHelpers* helpers) {
   const auto& [argument, outline] = planned;
   QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<ServedArchive> served,
-                         OpenOne(argument, /*previous=*/nullptr));
+                         OpenOne(argument, /*previous=*/nullptr, helpers));
   // It may have been replaced by a larger one, which uses memory reserved for
   // reloading.
   const uint64_t memory_bytes = served->archive->memory_bytes_max();
@@ -337,8 +341,17 @@ absl::StatusOr<std::string> ArchiveLoader::ReloadOne(
   need.fresh_bytes = outline.new_memory_bytes;
   QUIRE_RETURN_IF_ERROR(CheckReload(plan_, need));
   FitCache(need);
-  QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<ServedArchive> fresh,
-                         OpenOne(argument, served.get()));
+  // Helpers get what the plan leaves for archives.
+  const uint64_t space_bytes = plan_.archives_bytes + plan_.reload_bytes;
+  const uint64_t used_bytes = need.served_bytes + need.replaced_bytes +
+                              need.fresh_bytes + outline.opening_bytes;
+  std::shared_ptr<ServedArchive> fresh;
+  QUIRE_RETURN_IF_ERROR(OpenInParallel(
+      {OpeningNeed()}, space_bytes - std::min(space_bytes, used_bytes), stop_,
+      [&](size_t /*index*/, OpeningHelpers* helpers) -> absl::Status {
+        QUIRE_ASSIGN_OR_RETURN(fresh, OpenOne(argument, served.get(), helpers));
+        return absl::OkStatus();
+      }));
   // Check again with the actual size: the path may name another archive by now.
   need = HeldBytes(fresh->archive.get());
   QUIRE_RETURN_IF_ERROR(CheckReload(plan_, need));

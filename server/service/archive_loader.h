@@ -107,15 +107,18 @@ class ArchiveLoader {
       const ServedArchive* previous);
   // Adds the drives of an archive to the store.
   absl::Status AddDrives(const ServedArchive& served);
-  // Opens an archive without publishing it.
+  // Opens an archive without publishing it. `helpers` is as in
+  // ArchiveOpenOptions.
   absl::StatusOr<std::shared_ptr<ServedArchive>> OpenOne(
-      const ArchiveArgument& argument, const ServedArchive* previous);
+      const ArchiveArgument& argument, const ServedArchive* previous,
+      OpeningHelpers* helpers);
   // Publishes an archive, without its withdrawn documents, and removes local
   // copies of files that it no longer has.
   absl::Status Publish(const ArchiveArgument& argument,
                        std::shared_ptr<ServedArchive> served);
   // Opens an archive that the catalog does not have yet; `outline` is its plan.
-  absl::Status OpenPlanned(const PlannedArchive& planned);
+  absl::Status OpenPlanned(const PlannedArchive& planned,
+                           OpeningHelpers* helpers);
   // Returns the change as the end of a sentence; empty if there is none.
   absl::StatusOr<std::string> ReloadOne(const ArchiveArgument& argument);
   // Removes all archives that should not be served; returns a line for each.

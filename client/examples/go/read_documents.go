@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"quire.example/read_documents/quirev1"
@@ -238,6 +239,8 @@ func run(server, archive string, ids []string) error {
 	defer connection.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	defer cancel()
+	// A proxy in front of several servers routes calls by it.
+	ctx = metadata.AppendToOutgoingContext(ctx, "quire-archive", archive)
 	r := &reader{quirev1.NewArchiveClient(connection), archive}
 	found, err := r.read(ctx, ids[0])
 	if err != nil {

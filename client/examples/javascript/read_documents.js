@@ -83,6 +83,9 @@ class Reader {
     this.client = new quire.v1.Archive(server, grpc.credentials.createInsecure(),
       { "grpc.enable_retries": 0 });
     this.archive = archive;
+    // A proxy in front of several servers routes calls by it.
+    this.metadata = new grpc.Metadata();
+    this.metadata.set("quire-archive", archive);
   }
 
   request(id) {
@@ -95,7 +98,7 @@ class Reader {
 
   unary(method, request) {
     return withRetries(() => new Promise((resolve, reject) => {
-      this.client[method](request, this.options(),
+      this.client[method](request, this.metadata, this.options(),
         (error, response) => (error ? reject(error) : resolve(response)));
     }));
   }
@@ -118,7 +121,8 @@ class Reader {
   readLarge(id) {
     return withRetries(async () => {
       const parts = [];
-      for await (const message of this.client.ReadStream(this.request(id), this.options())) {
+      const stream = this.client.ReadStream(this.request(id), this.metadata, this.options());
+      for await (const message of stream) {
         parts.push(message.data);
       }
       return { data: Buffer.concat(parts) };
@@ -142,7 +146,7 @@ class Reader {
 
   // Asks for the pending documents; removes those that are answered.
   async batchOnce(ids, itemsMax, pending, answers) {
-    const stream = this.client.BatchRead(this.options());
+    const stream = this.client.BatchRead(this.metadata, this.options());
     try {
       const items = [...pending].map((tag) => ({ tag, document: { id: Buffer.from(ids[tag]) } }));
       // The server takes more items as its answers are read: write() only queues them.

@@ -8,6 +8,7 @@
 
 #include "client/http/bodies/file_directory.h"
 #include "client/http/request/request_target.h"
+#include "codecs/base/archive_name.h"
 #include "codecs/base/json_text.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"

@@ -7,6 +7,7 @@
 #include "client/http/bodies/file_directory.h"
 #include "client/http/request/piece_list.h"
 #include "client/http/request/request_target.h"
+#include "codecs/base/archive_name.h"
 #include "codecs/base/check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

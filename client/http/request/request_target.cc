@@ -15,6 +15,7 @@
 #include "absl/strings/strip.h"
 
 #include "client/quire/capture_time.h"
+#include "codecs/base/archive_name.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 
@@ -22,7 +23,6 @@ namespace quire {
 namespace {
 
 // Limits of the API.
-constexpr size_t kArchiveNameSizeMax = 128;
 constexpr size_t kRecordTypesMax = 16;
 constexpr size_t kRecordTypeSizeMax = 256;
 constexpr size_t kDelimiterSizeMax = 256;
@@ -246,14 +246,6 @@ absl::StatusOr<RequestTarget> ParseRequestTarget(absl::string_view raw) {
   QUIRE_RETURN_IF_ERROR(
       ParseQuery(raw.substr(std::min(question + 1, raw.size())), target));
   return target;
-}
-
-bool IsArchiveName(absl::string_view name) {
-  return !name.empty() && name.size() <= kArchiveNameSizeMax &&
-         std::all_of(name.begin(), name.end(), [](char c) {
-           return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
-                  c == '.' || c == '_' || c == '-';
-         });
 }
 
 bool IsArchiveUuid(absl::string_view text) {

@@ -59,9 +59,7 @@ struct RequestTarget {
 //                          unknown parameter.
 absl::StatusOr<RequestTarget> ParseRequestTarget(absl::string_view raw);
 
-// True for names that archives may have, and for texts that may be their
-// uuids. Thread-safe.
-bool IsArchiveName(absl::string_view name);
+// True for texts that may be uuids of archives. Thread-safe.
 bool IsArchiveUuid(absl::string_view text);
 
 // Returns `text` with each %XX as its byte.

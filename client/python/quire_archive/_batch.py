@@ -50,7 +50,7 @@ class Batch:
 
     def run(self) -> Steps[None]:
         """Emits an Answer for each key. Raises what fails the batch as a whole."""
-        limits = yield from self._core.limits()
+        limits = yield from self._core.limits(self._archive)
         decoding = yield from self._core.decoding(self._archive, wants_stored=False)
         while True:
             try:
@@ -109,7 +109,7 @@ class Batch:
             return
         parts: List[bytes] = []
         if self._stream is None:
-            self._stream = yield Open("BatchRead")
+            self._stream = yield Open("BatchRead", self._archive.name)
             self._has_closed_sending = False
             request = self._archive.set(messages.BatchReadRequest())
             decoding.set(request)

@@ -17,6 +17,8 @@ from .errors import ForkedError
 DEFAULT_SERVER = "127.0.0.1:7420"
 _SCHEMES = ("unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:", "xds:")
 _SECRET_SIZE_MAX = 1 << 20
+# Names that archives can have.
+_ARCHIVE_NAME = re.compile(r"[A-Za-z0-9._-]{1,128}", re.ASCII)
 _TOKEN = re.compile(r"[!-~]{1,1024}", re.ASCII)
 # Option -> environment variable, as for the program quire.
 _ENVIRONMENT = {"server": "QUIRE_SERVER", "ca_file": "QUIRE_CA", "cert_file": "QUIRE_CERT",
@@ -191,6 +193,17 @@ def call_metadata(options: Options) -> Optional[List[Tuple[str, str]]]:
         raise ValueError("a token must look like ID.SECRET, as quired token new prints it, "
                          f"and that of {options.token_file or 'the option token'} does not")
     return [("authorization", f"Bearer {token}")]
+
+
+def with_archive(metadata: Optional[List[Tuple[str, str]]],
+                 archive: str) -> Optional[List[Tuple[str, str]]]:
+    """`metadata` of a call with the archive's name, by which proxies route.
+
+    Without it for a name that no archive has: the default server says so.
+    """
+    if not _ARCHIVE_NAME.fullmatch(archive):
+        return metadata
+    return [*(metadata or ()), ("quire-archive", archive)]
 
 
 def _arguments(options: Options) -> List[Tuple[str, Any]]:

@@ -37,9 +37,13 @@ PAGE_SIZE = 1000
 
 @dataclasses.dataclass
 class Call:
-    """Makes a call with one answer, which is the result."""
+    """Makes a call with one answer, which is the result.
+
+    `archive`: whose server is asked, where a proxy routes calls; empty: the default one.
+    """
 
     method: str
+    archive: str
     request: Any
     timeout: float
 
@@ -49,6 +53,7 @@ class Start:
     """Starts such a call; the result is for Finish."""
 
     method: str
+    archive: str
     request: Any
     timeout: float
 
@@ -72,6 +77,7 @@ class Open:
     """Opens a stream, the result. Without a request, requests are sent by Send."""
 
     method: str
+    archive: str
     request: Any = None
 
 
@@ -163,13 +169,14 @@ class Core:
 
     # --- Calls with one answer.
 
-    def call(self, method: str, request: Any) -> Steps[Any]:
+    def call(self, method: str, archive: str, request: Any) -> Steps[Any]:
         """Repeats the call as archive.proto says, within the deadline."""
         end = time.monotonic() + self.options.deadline
         retries = Retries(self, self.options.deadline)
         while True:
             try:
-                answer = yield Call(method, request, max(0.001, end - time.monotonic()))
+                answer = yield Call(method, archive, request,
+                                    max(0.001, end - time.monotonic()))
                 self.has_answered = True
                 return answer
             except QuireError as error:
@@ -178,10 +185,10 @@ class Core:
                     raise
             yield Sleep(delay)
 
-    def limits(self) -> Steps[Any]:
-        """Limits of the server; asks once."""
+    def limits(self, archive: ArchiveName) -> Steps[Any]:
+        """Limits of the server; asks once, that of the archive."""
         if self._limits is None:
-            answer = yield from self.call("ListArchives",
+            answer = yield from self.call("ListArchives", archive.name,
                                           messages.ListArchivesRequest(page_size=1))
             self._store_limits(answer.limits)
         return self._limits
@@ -197,7 +204,7 @@ class Core:
         found: List[ArchiveInfo] = []
         request = messages.ListArchivesRequest()
         while True:
-            answer = yield from self.call("ListArchives", request)
+            answer = yield from self.call("ListArchives", "", request)
             self._store_limits(answer.limits)
             found += [make_info(archive) for archive in answer.archives]
             if not answer.HasField("next_page_token"):
@@ -210,7 +217,7 @@ class Core:
         """Description of an archive, in the state of the uuid. Raises ArchiveStateUnknown
         if it has no such state."""
         answer = yield from self.call(
-            "GetArchive", messages.GetArchiveRequest(archive=archive.name))
+            "GetArchive", archive.name, messages.GetArchiveRequest(archive=archive.name))
         self._store_limits(answer.limits)
         info = make_info(answer.archive)
         if archive.uuid in (None, info.uuid):
@@ -229,7 +236,7 @@ class Core:
         """Reads one document or span, of any size."""
         target = resolve(key)
         if target.name is None and target.part is not None:
-            limits = yield from self.limits()
+            limits = yield from self.limits(archive)
             if target.part[1] > limits.read_size_bytes_max:
                 return (yield from self.read_large(archive, target))
         request = archive.set(messages.ReadRequest())
@@ -238,7 +245,7 @@ class Core:
         while True:
             decoding.set(request)
             try:
-                answer = yield from self.call("Read", request)
+                answer = yield from self.call("Read", archive.name, request)
             except LimitExceeded:
                 return (yield from self.read_large(archive, target))
             try:
@@ -260,7 +267,7 @@ class Core:
         retries = Retries(self, self.options.idle_max)
         while True:
             decoding.set(request)
-            stream = yield Open("ReadStream", request)
+            stream = yield Open("ReadStream", archive.name, request)
             try:
                 return (yield from self._receive_large(stream, target, decoding, retries))
             except DictionaryNotFound:
@@ -311,17 +318,17 @@ class Core:
             return Decoding(self, False)
         if info is None:
             info = yield from self.info(archive)
-        return Decoding(self, _stored.can_decode(info, self.dictionaries.size_max))
+        return Decoding(self, _stored.can_decode(info, self.dictionaries.size_max), archive.name)
 
-    def fetch_dictionary(self, table_hash: int) -> Steps[bytes]:
-        """Reads a dictionary; resumes after an error."""
+    def fetch_dictionary(self, archive: str, table_hash: int) -> Steps[bytes]:
+        """Reads a dictionary of an archive; resumes after an error."""
         request = messages.GetDictionaryRequest(hash=f"{table_hash:016x}")
         data = bytearray()
         size: Optional[int] = None
         retries = Retries(self, self.options.idle_max)
         while True:
             request.offset = len(data)
-            stream = yield Open("GetDictionary", request)
+            stream = yield Open("GetDictionary", archive, request)
             try:
                 while True:
                     message = yield Receive(stream)
@@ -481,8 +488,10 @@ class Retries:
 class Decoding:
     """Encoding of the answers of one call, and their decoder."""
 
-    def __init__(self, core: Core, is_stored: bool) -> None:
+    def __init__(self, core: Core, is_stored: bool, archive: str = "") -> None:
         self._core = core
+        # For stored answers.
+        self._archive = archive
         self._decoder = _stored.Decoder() if is_stored else None
         # Dictionary of the answer that was prepared last.
         self.dictionary: Any = None
@@ -503,7 +512,7 @@ class Decoding:
             dictionaries = self._core.dictionaries
             self.dictionary = dictionaries.get(needed)
             if self.dictionary is None:
-                data = yield from self._core.fetch_dictionary(needed)
+                data = yield from self._core.fetch_dictionary(self._archive, needed)
                 self.dictionary = dictionaries.add(needed, data)
 
     def text(self, message: Any, dictionary: Any) -> bytes:
@@ -565,6 +574,7 @@ class Lister:
                  delimiter: Optional[bytes], first_ordinal: int,
                  page_size: int = PAGE_SIZE) -> None:
         self._core = core
+        self._archive = archive.name
         self._request = archive.set(messages.ListDocumentsRequest(page_size=page_size))
         self._prefix = prefix
         self._next_ordinal = first_ordinal
@@ -587,7 +597,7 @@ class Lister:
             if page.next_page_token == self._request.page_token:
                 raise ServerFault("the server's list of documents does not end")
             self._request.page_token = page.next_page_token
-            self._started = yield Start("ListDocuments", self._request,
+            self._started = yield Start("ListDocuments", self._archive, self._request,
                                         self._core.options.deadline)
             # A page of withdrawn documents only is empty.
             if page.documents or page.common_prefixes:
@@ -602,7 +612,7 @@ class Lister:
             except QuireError as error:
                 if Retries(self._core, 0).delay_after(error) is None:
                     raise
-        return (yield from self._core.call("ListDocuments", self._request))
+        return (yield from self._core.call("ListDocuments", self._archive, self._request))
 
     def documents_of(self, page: Any) -> List[Document]:
         """The documents of a page, checked."""
@@ -648,7 +658,7 @@ class ScanReader:
                and len(self._decoded) <= _stored.thread_count()):
             try:
                 if self._stream is None:
-                    self._stream = yield Open("Scan", self._request())
+                    self._stream = yield Open("Scan", self._archive.name, self._request())
                 message = yield Receive(self._stream)
                 if message is None:
                     raise AnswerDamaged(f"the stream ended early: the scan stopped at offset "

@@ -229,7 +229,8 @@ class _Run:
         if isinstance(step, _steps.Call):
             call = client._call(step.method)
             return await self._answer(
-                call(step.request, timeout=step.timeout, metadata=client._metadata))
+                call(step.request, timeout=step.timeout,
+                     metadata=_options.with_archive(client._metadata, step.archive)))
         if isinstance(step, _steps.Send):
             step.stream.requests.put_nowait(step.message)
             return None
@@ -245,8 +246,9 @@ class _Run:
             self._streams.remove(step.stream)
             return None
         if isinstance(step, _steps.Start):
-            started = client._call(step.method)(step.request, timeout=step.timeout,
-                                                metadata=client._metadata)
+            started = client._call(step.method)(
+                step.request, timeout=step.timeout,
+                metadata=_options.with_archive(client._metadata, step.archive))
             self._started = [started]
             return started
         if isinstance(step, _steps.Compute):
@@ -281,11 +283,12 @@ class _Run:
         # pylint: disable=protected-access
         client = self._client
         call = client._call(step.method)
+        metadata = _options.with_archive(client._metadata, step.archive)
         if step.request is not None:
-            stream = _Stream(call(step.request, metadata=client._metadata), None)
+            stream = _Stream(call(step.request, metadata=metadata), None)
         else:
             requests: "asyncio.Queue[Any]" = asyncio.Queue()
-            stream = _Stream(call(_requests_of(requests), metadata=client._metadata), requests)
+            stream = _Stream(call(_requests_of(requests), metadata=metadata), requests)
         self._streams.append(stream)
         return stream
 

@@ -248,7 +248,8 @@ class _Run:
         if isinstance(step, _steps.Call):
             call = client._call(step.method)
             try:
-                return call(step.request, timeout=step.timeout, metadata=client._metadata)
+                return call(step.request, timeout=step.timeout,
+                            metadata=_options.with_archive(client._metadata, step.archive))
             except grpc.RpcError as error:
                 raise from_rpc(error, client._options.server) from None
         if isinstance(step, _steps.Send):
@@ -263,7 +264,8 @@ class _Run:
             return self._close(step.stream)
         if isinstance(step, _steps.Start):
             started = client._call(step.method).future(
-                step.request, timeout=step.timeout, metadata=client._metadata)
+                step.request, timeout=step.timeout,
+                metadata=_options.with_archive(client._metadata, step.archive))
             self._started = [started]
             return started
         if isinstance(step, _steps.Compute):
@@ -280,11 +282,12 @@ class _Run:
         # pylint: disable=protected-access
         client = self._client
         call = client._call(step.method)
+        metadata = _options.with_archive(client._metadata, step.archive)
         if step.request is not None:
-            stream = _Stream(call(step.request, metadata=client._metadata), None)
+            stream = _Stream(call(step.request, metadata=metadata), None)
         else:
             requests: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
-            stream = _Stream(call(iter(requests.get, None), metadata=client._metadata), requests)
+            stream = _Stream(call(iter(requests.get, None), metadata=metadata), requests)
         self._streams.append(stream)
         client._watchdog.add(stream)
         return stream

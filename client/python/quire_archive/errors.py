@@ -255,6 +255,10 @@ def from_rpc(error: Any, address: str) -> QuireError:
     if not reason and any(fault in message for fault in _CERTIFICATE_FAULTS):
         code = "UNAUTHENTICATED"
         message = f"the certificate of {address} is not accepted: {message}"
+    elif not reason and ((code == "INTERNAL" and message.startswith("Received RST_STREAM"))
+                         or (code, message) == ("UNKNOWN", "Stream removed")):
+        # gRPC has no code for it; errors of servers have a reason.
+        code, message = "UNAVAILABLE", f"a proxy at {address} ended the call: {message}"
     elif not reason and code == "UNAVAILABLE":
         message = f"no connection to {address}: {message}"
     elif not reason and code == "DEADLINE_EXCEEDED":

@@ -96,6 +96,28 @@ class FaultsTest(unittest.TestCase):
                              (code.name, delay))
             self.assertEqual(server.calls.count("Read"), 4)
 
+    def test_repeats_calls_that_a_proxy_ended(self):
+        def cut(code, message):
+            left = [2]
+
+            def handle(_request, context):
+                if left[0]:
+                    left[0] -= 1
+                    context.abort(code, message)
+                return answer()
+            return handle
+
+        reset = "Received RST_STREAM with error code 2"
+        for code, message in [(CODE.INTERNAL, reset), (CODE.UNKNOWN, "Stream removed")]:
+            server = self.serve(Read=cut(code, message))
+            self.assertEqual(server.client["a"].read(0), DATA)
+            self.assertEqual(server.calls.count("Read"), 3)
+        for code, message in [(CODE.INTERNAL, "a bug"), (CODE.UNKNOWN, reset)]:
+            server = self.serve(Read=cut(code, message))
+            with self.assertRaises(quire.QuireError):
+                server.client["a"].read(0)
+            self.assertEqual(server.calls.count("Read"), 1)
+
     def test_does_not_repeat_what_cannot_succeed(self):
         for code, reason in [(CODE.NOT_FOUND, "DOCUMENT_NOT_FOUND"), (CODE.INTERNAL, ""),
                              (CODE.DATA_LOSS, "BLOCK_DAMAGED"),

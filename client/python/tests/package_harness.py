@@ -59,6 +59,8 @@ class FakeServer:
         self.handlers = {"ListArchives": self.list_archives, "GetArchive": self.get_archive,
                          **handlers}
         self.calls = []
+        # The method of each call and its metadata quire-archive, if any.
+        self.archives_of_calls = []
         self.limits = {"read_size_bytes_max": 1 << 20, "chunk_size_bytes_max": 1 << 20,
                        "batch_message_items_max": 100, "batch_pending_items_max": 1000}
         self.description = {"name": "a", "uuid": "u", "size_bytes": 1000, "document_count": 10,
@@ -81,6 +83,8 @@ class FakeServer:
 
         def answer(request, context):
             self.calls.append(name)
+            self.archives_of_calls.append((name, *(
+                value for key, value in context.invocation_metadata() if key == "quire-archive")))
             found = self.handlers[name](request, context)
             if not method.kind.endswith("stream"):
                 return found if not isinstance(found, dict) else method.response(**found)

@@ -21,7 +21,8 @@ PACKAGE = TESTS.parent
 SOURCE = PACKAGE.parents[1]
 BUILD = pathlib.Path(os.environ["QUIRE_BINARY_DIR"])
 MODULES = ["faults_test", "reading_test", "payload_test", "processes_test", "security_test",
-           "filesystem_test", "web_test", "index_ranges_test", "pack_output_test"]
+           "filesystem_test", "web_test", "archive_metadata_test", "index_ranges_test",
+           "pack_output_test"]
 TEST_MODULES = {"": MODULES, "ecosystem": [*MODULES, "ecosystem_test", "pack_test"],
                 "replay": ["replay_test"]}
 REPLAY_PAGE = "replaywebpage@2.5.3"

@@ -157,8 +157,9 @@ absl::StatusOr<absl::string_view> AnswerDecoder::DecodeFsst(
   if (!details.has_table_hash()) {
     return BadDetails("fsst", "without the hash of its symbol table");
   }
-  QUIRE_ASSIGN_OR_RETURN(const auto decoder,
-                         tables_->GetFsstDecoder(details.table_hash()));
+  QUIRE_ASSIGN_OR_RETURN(
+      const auto decoder,
+      tables_->GetFsstDecoder(sent.archive, details.table_hash()));
   if (buffer.size() < size_bytes) {
     buffer.resize(size_bytes);
   }
@@ -190,7 +191,7 @@ absl::StatusOr<absl::string_view> AnswerDecoder::DecodeStored(
   QUIRE_ASSIGN_OR_RETURN(
       const auto codec,
       tables_->GetStoredCodec(
-          *info, partition_size,
+          sent.archive, *info, partition_size,
           hash_if(details.has_table_hash(), details.table_hash()),
           hash_if(details.has_symbol_table_hash() && info->id == CodecId::kFsst,
                   details.symbol_table_hash())));

@@ -30,6 +30,8 @@ struct SentBytes {
   // Decoded size of the answer's range, which the caller has checked against
   // the request.
   uint64_t size_bytes = 0;
+  // Archive of the answer, whose server has the tables that it needs.
+  absl::string_view archive = {};
 };
 
 // `answer` is any message with the fields of a ReadResponse.

@@ -23,11 +23,13 @@ using ::testing::HasSubstr;
 // Returns the given bytes for every request.
 class OneTableSource : public TableSource {
  public:
-  absl::StatusOr<std::string> FetchSymbolTable(uint64_t, size_t) override {
+  absl::StatusOr<std::string> FetchSymbolTable(absl::string_view, uint64_t,
+                                               size_t) override {
     return symbol_table;
   }
 
-  absl::StatusOr<std::string> FetchDictionary(uint64_t, size_t) override {
+  absl::StatusOr<std::string> FetchDictionary(absl::string_view, uint64_t,
+                                              size_t) override {
     return dictionary;
   }
 

@@ -132,7 +132,7 @@ class BatchReader::Stream {
       grpc::ClientReaderWriter<v1::BatchReadRequest, v1::BatchReadResponse>;
 
   std::unique_ptr<BatchCall> Start(Connection& connection) {
-    AddCallHeaders(connection.options(), context_);
+    AddCallHeaders(connection.options(), batch_.archive_, context_);
     return connection.stub().BatchRead(&context_);
   }
 

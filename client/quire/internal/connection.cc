@@ -17,6 +17,7 @@
 #include "client/quire/internal/secure_channel.h"
 #include "client/quire/internal/server_address.h"
 #include "client/quire/internal/started_thread.h"
+#include "codecs/base/archive_name.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/trace_parent.h"
 
@@ -145,11 +146,12 @@ Connection::Connection(ClientOptions options,
              .dictionary_size_bytes_max = options_.dictionary_size_bytes_max},
             this) {}
 
-void Connection::Prepare(grpc::ClientContext& context) const {
+void Connection::Prepare(absl::string_view archive,
+                         grpc::ClientContext& context) const {
   if (options_.deadline != absl::InfiniteDuration()) {
     context.set_deadline(absl::ToChronoTime(absl::Now() + options_.deadline));
   }
-  AddCallHeaders(options_, context);
+  AddCallHeaders(options_, archive, context);
 }
 
 absl::StatusOr<CallQueue*> Connection::GetCallQueue() {
@@ -161,6 +163,7 @@ absl::StatusOr<CallQueue*> Connection::GetCallQueue() {
 }
 
 absl::Status Connection::Call(
+    absl::string_view archive,
     absl::FunctionRef<grpc::Status(grpc::ClientContext&)> call) {
   const absl::Time end = absl::Now() + options_.deadline;
   RetryGovernor governor(*this, options_.deadline);
@@ -169,7 +172,7 @@ absl::Status Connection::Call(
     if (options_.deadline != absl::InfiniteDuration()) {
       context.set_deadline(absl::ToChronoTime(end));
     }
-    AddCallHeaders(options_, context);
+    AddCallHeaders(options_, archive, context);
     const absl::Status status = StatusFromGrpc(call(context));
     if (status.ok()) {
       NoteAnswer();
@@ -200,7 +203,7 @@ absl::Status Connection::NameServer(const absl::Status& status) const {
   return named;
 }
 
-absl::StatusOr<v1::Limits> Connection::GetLimits() {
+absl::StatusOr<v1::Limits> Connection::GetLimits(absl::string_view archive) {
   {
     MutexLock lock(&mutex_);
     if (limits_.has_value()) {
@@ -210,7 +213,7 @@ absl::StatusOr<v1::Limits> Connection::GetLimits() {
   v1::ListArchivesRequest request;
   request.set_page_size(1);
   v1::ListArchivesResponse response;
-  QUIRE_RETURN_IF_ERROR(Call([&](grpc::ClientContext& context) {
+  QUIRE_RETURN_IF_ERROR(Call(archive, [&](grpc::ClientContext& context) {
     return stub_->ListArchives(&context, request, &response);
   }));
   QUIRE_RETURN_IF_ERROR(StoreLimits(response.limits()));
@@ -232,7 +235,7 @@ absl::StatusOr<v1::ArchiveDescription> Connection::GetArchive(
   v1::GetArchiveRequest request;
   request.set_archive(std::string(archive));
   v1::GetArchiveResponse response;
-  QUIRE_RETURN_IF_ERROR(Call([&](grpc::ClientContext& context) {
+  QUIRE_RETURN_IF_ERROR(Call(archive, [&](grpc::ClientContext& context) {
     return stub_->GetArchive(&context, request, &response);
   }));
   QUIRE_RETURN_IF_ERROR(StoreLimits(response.limits()));
@@ -247,11 +250,11 @@ WireCall Connection::StartCall(absl::string_view archive,
 }
 
 absl::StatusOr<std::string> Connection::FetchSymbolTable(
-    uint64_t hash, size_t size_bytes_max) {
+    absl::string_view archive, uint64_t hash, size_t size_bytes_max) {
   v1::GetSymbolTableRequest request;
   request.set_hash(FormatTableHash(hash));
   v1::GetSymbolTableResponse response;
-  QUIRE_RETURN_IF_ERROR(Call([&](grpc::ClientContext& context) {
+  QUIRE_RETURN_IF_ERROR(Call(archive, [&](grpc::ClientContext& context) {
     return stub_->GetSymbolTable(&context, request, &response);
   }));
   if (response.table().size() > size_bytes_max) {
@@ -262,11 +265,11 @@ absl::StatusOr<std::string> Connection::FetchSymbolTable(
   return std::move(*response.mutable_table());
 }
 
-absl::StatusOr<std::string> Connection::FetchDictionary(uint64_t hash,
-                                                        size_t size_bytes_max) {
+absl::StatusOr<std::string> Connection::FetchDictionary(
+    absl::string_view archive, uint64_t hash, size_t size_bytes_max) {
   std::string text;
   QUIRE_RETURN_IF_ERROR(ReceiveDictionary(
-      *this, FormatTableHash(hash),
+      *this, archive, FormatTableHash(hash),
       [&](uint64_t /*offset*/, ByteView data) -> absl::Status {
         if (data.size() > size_bytes_max - text.size()) {
           return absl::ResourceExhaustedError(absl::StrCat(
@@ -279,8 +282,15 @@ absl::StatusOr<std::string> Connection::FetchDictionary(uint64_t hash,
   return text;
 }
 
-void AddCallHeaders(const ClientOptions& options,
+void AddArchiveHeader(absl::string_view archive, grpc::ClientContext& context) {
+  if (IsArchiveName(archive)) {
+    context.AddMetadata(kArchiveMetadataKey, std::string(archive));
+  }
+}
+
+void AddCallHeaders(const ClientOptions& options, absl::string_view archive,
                     grpc::ClientContext& context) {
+  AddArchiveHeader(archive, context);
   if (options.trace_parent != nullptr) {
     const std::string header = options.trace_parent();
     if (IsTraceParent(header)) {

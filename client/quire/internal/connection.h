@@ -17,6 +17,7 @@
 #include "absl/random/random.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
@@ -45,13 +46,15 @@ class Connection : private TableSource {
 
   // Makes a call with one answer. Repeats it, each time with a context of its
   // own, until it is answered, while a server that is away returns in time. All
-  // attempts together have the deadline of the options.
+  // attempts together have the deadline of the options. `archive` is as in
+  // AddCallHeaders().
   // Errors: of the last attempt. DeadlineExceeded names the server and the time
   //         limit.
-  absl::Status Call(absl::FunctionRef<grpc::Status(grpc::ClientContext&)> call);
+  absl::Status Call(absl::string_view archive,
+                    absl::FunctionRef<grpc::Status(grpc::ClientContext&)> call);
 
   // Sets the deadline and the headers of a call that is made now.
-  void Prepare(grpc::ClientContext& context) const;
+  void Prepare(absl::string_view archive, grpc::ClientContext& context) const;
 
   // Returns the queue for QueuedCall; starts its thread if need be.
   // Errors: as CallQueue::Start().
@@ -63,8 +66,9 @@ class Connection : private TableSource {
 
   bool has_answered() const { return has_answered_; }
 
-  // Requests the limits once. If two threads both do, they get the same answer.
-  absl::StatusOr<v1::Limits> GetLimits();
+  // Requests the limits once, from the server of `archive`, or of no certain
+  // archive if it is empty. If two threads both do, they get the same answer.
+  absl::StatusOr<v1::Limits> GetLimits(absl::string_view archive);
 
   // Stores limits that came with another answer.
   // Errors: Internal  a limit of zero.
@@ -86,9 +90,11 @@ class Connection : private TableSource {
   // Returns the error for a server that did not answer in time.
   absl::Status NameServer(const absl::Status& status) const;
 
-  absl::StatusOr<std::string> FetchSymbolTable(uint64_t hash,
+  absl::StatusOr<std::string> FetchSymbolTable(absl::string_view archive,
+                                               uint64_t hash,
                                                size_t size_bytes_max) override;
-  absl::StatusOr<std::string> FetchDictionary(uint64_t hash,
+  absl::StatusOr<std::string> FetchDictionary(absl::string_view archive,
+                                              uint64_t hash,
                                               size_t size_bytes_max) override;
 
   const ClientOptions options_;
@@ -101,14 +107,22 @@ class Connection : private TableSource {
   std::unique_ptr<CallQueue> call_queue_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Adds the headers of ClientOptions::trace_parent and authorization to a call,
-// if they are valid. Thread-safe.
-void AddCallHeaders(const ClientOptions& options, grpc::ClientContext& context);
+// Adds kArchiveMetadataKey to a call, by which proxies route it, unless
+// `archive` is empty or a name that no archive has. Thread-safe.
+void AddArchiveHeader(absl::string_view archive, grpc::ClientContext& context);
 
-// Reads the dictionary with this hash, in order, in pieces; resumes after
-// Unavailable. Errors: as Client::GetDictionary().
-absl::Status ReceiveDictionary(Connection& connection, absl::string_view hash,
-                               ByteSink sink);
+// Adds the headers of a call: that of its archive, and those of
+// ClientOptions::trace_parent and authorization, if they are valid.
+// Thread-safe.
+void AddCallHeaders(const ClientOptions& options, absl::string_view archive,
+                    grpc::ClientContext& context);
+
+// Reads the dictionary with this hash, in order, in pieces, from the server of
+// `archive`, as in Connection::GetLimits(); resumes after Unavailable.
+// Errors: as Client::GetDictionary().
+absl::Status ReceiveDictionary(Connection& connection,
+                               absl::string_view archive,
+                               absl::string_view hash, ByteSink sink);
 
 // Decides whether a failed call is repeated, and after which delay. It allows
 // attempts_max attempts in a row; a server that has answered before, on this

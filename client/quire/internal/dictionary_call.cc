@@ -13,8 +13,9 @@
 #include "codecs/base/status_macros.h"
 
 namespace quire {
-absl::Status ReceiveDictionary(Connection& connection, absl::string_view hash,
-                               ByteSink sink) {
+absl::Status ReceiveDictionary(Connection& connection,
+                               absl::string_view archive,
+                               absl::string_view hash, ByteSink sink) {
   v1::GetDictionaryRequest request;
   request.set_hash(std::string(hash));
   uint64_t next_offset = 0;
@@ -45,7 +46,7 @@ absl::Status ReceiveDictionary(Connection& connection, absl::string_view hash,
   for (;;) {
     request.set_offset(next_offset);
     const StreamOutcome outcome = RunStreamCall<v1::GetDictionaryResponse>(
-        connection.options(),
+        connection.options(), archive,
         [&](grpc::ClientContext* context) {
           return connection.stub().GetDictionary(context, request);
         },

@@ -42,9 +42,11 @@ class WatchedStream {
   using Reader = std::unique_ptr<grpc::ClientReader<Message>>;
   using Start = absl::FunctionRef<Reader(grpc::ClientContext*)>;
 
-  WatchedStream(const ClientOptions& options, Start start)
+  // `archive` is as in AddCallHeaders().
+  WatchedStream(const ClientOptions& options, absl::string_view archive,
+                Start start)
       : watchdog_(context_, options.stream_idle_max),
-        reader_(StartTraced(options, start)) {}
+        reader_(StartWithHeaders(options, archive, start)) {}
 
   // Blocks. Returns false at the end; Finish() returns the reason.
   bool Read(Message& message) {
@@ -74,8 +76,9 @@ class WatchedStream {
   }
 
  private:
-  Reader StartTraced(const ClientOptions& options, Start start) {
-    AddCallHeaders(options, context_);
+  Reader StartWithHeaders(const ClientOptions& options,
+                          absl::string_view archive, Start start) {
+    AddCallHeaders(options, archive, context_);
     return start(&context_);
   }
 
@@ -88,9 +91,10 @@ class WatchedStream {
 // stream has ended. An error of `on_message` ends it.
 template <typename Message>
 StreamOutcome RunStreamCall(
-    const ClientOptions& options, typename WatchedStream<Message>::Start start,
+    const ClientOptions& options, absl::string_view archive,
+    typename WatchedStream<Message>::Start start,
     absl::FunctionRef<absl::Status(Message&)> on_message) {
-  WatchedStream<Message> stream(options, start);
+  WatchedStream<Message> stream(options, archive, start);
   Message message;
   while (stream.Read(message)) {
     absl::Status taken = on_message(message);
@@ -106,9 +110,10 @@ StreamOutcome RunStreamCall(
 // start no threads.
 template <typename Message>
 StreamOutcome RunAnswerStream(const ClientOptions& options,
+                              absl::string_view archive,
                               typename WatchedStream<Message>::Start start,
                               const DecodeSteps<Message>& steps) {
-  WatchedStream<Message> stream(options, start);
+  WatchedStream<Message> stream(options, archive, start);
   Message message;
   std::string buffer;
   bool is_encoded = false;

@@ -88,7 +88,8 @@ TableStore::TableStore(const TableStoreOptions& options, TableSource* source)
       decoders_(kDecodersMax),
       codecs_(options.dictionary_size_bytes_max) {}
 
-absl::StatusOr<std::string> TableStore::GetSymbolTableBytes(uint64_t hash) {
+absl::StatusOr<std::string> TableStore::GetSymbolTableBytes(
+    absl::string_view archive, uint64_t hash) {
   std::optional<std::string> held =
       directory_.Load(kSymbols, hash, kSerialisedSymbolTableSizeMax);
   if (held.has_value()) {
@@ -96,22 +97,24 @@ absl::StatusOr<std::string> TableStore::GetSymbolTableBytes(uint64_t hash) {
   }
   QUIRE_ASSIGN_OR_RETURN(std::string bytes,
                          MarkIfWithheld(source_->FetchSymbolTable(
-                             hash, kSerialisedSymbolTableSizeMax)));
+                             archive, hash, kSerialisedSymbolTableSizeMax)));
   QUIRE_RETURN_IF_ERROR(CheckHash("symbol table", hash, bytes));
   fetched_size_bytes_ += bytes.size();
   directory_.Store(kSymbols, hash, bytes);
   return bytes;
 }
 
-absl::StatusOr<std::string> TableStore::GetDictionaryBytes(uint64_t hash) {
+absl::StatusOr<std::string> TableStore::GetDictionaryBytes(
+    absl::string_view archive, uint64_t hash) {
   std::optional<std::string> held =
       directory_.Load(kDictionary, hash, options_.dictionary_size_bytes_max);
   if (held.has_value()) {
     return *std::move(held);
   }
-  QUIRE_ASSIGN_OR_RETURN(std::string bytes,
-                         MarkIfWithheld(source_->FetchDictionary(
-                             hash, options_.dictionary_size_bytes_max)));
+  QUIRE_ASSIGN_OR_RETURN(
+      std::string bytes,
+      MarkIfWithheld(source_->FetchDictionary(
+          archive, hash, options_.dictionary_size_bytes_max)));
   QUIRE_RETURN_IF_ERROR(CheckHash("dictionary", hash, bytes));
   fetched_size_bytes_ += bytes.size();
   directory_.Store(kDictionary, hash, bytes);
@@ -119,12 +122,12 @@ absl::StatusOr<std::string> TableStore::GetDictionaryBytes(uint64_t hash) {
 }
 
 absl::StatusOr<std::shared_ptr<const FsstDecoder>> TableStore::GetFsstDecoder(
-    uint64_t hash) {
+    absl::string_view archive, uint64_t hash) {
   return decoders_.Get(
       hash,
       [&]() -> absl::StatusOr<std::shared_ptr<const FsstDecoder>> {
         QUIRE_ASSIGN_OR_RETURN(const std::string bytes,
-                               GetSymbolTableBytes(hash));
+                               GetSymbolTableBytes(archive, hash));
         const absl::StatusOr<SymbolTable> table =
             SymbolTable::Parse(AsBytes(bytes));
         if (!table.ok()) {
@@ -138,8 +141,8 @@ absl::StatusOr<std::shared_ptr<const FsstDecoder>> TableStore::GetFsstDecoder(
 }
 
 absl::StatusOr<std::shared_ptr<const StoredCodec>> TableStore::GetStoredCodec(
-    const CodecInfo& info, uint32_t partition_size_bytes,
-    std::optional<uint64_t> dictionary_hash,
+    absl::string_view archive, const CodecInfo& info,
+    uint32_t partition_size_bytes, std::optional<uint64_t> dictionary_hash,
     std::optional<uint64_t> symbol_table_hash) {
   if (info.needs_dictionary != dictionary_hash.has_value()) {
     return absl::DataLossError(absl::StrCat(
@@ -153,11 +156,12 @@ absl::StatusOr<std::shared_ptr<const StoredCodec>> TableStore::GetStoredCodec(
         const auto context = std::make_shared<CodecContext>();
         if (dictionary_hash.has_value()) {
           QUIRE_ASSIGN_OR_RETURN(context->dictionary,
-                                 GetDictionaryBytes(*dictionary_hash));
+                                 GetDictionaryBytes(archive, *dictionary_hash));
         }
         if (symbol_table_hash.has_value()) {
-          QUIRE_ASSIGN_OR_RETURN(context->symbol_table,
-                                 GetSymbolTableBytes(*symbol_table_hash));
+          QUIRE_ASSIGN_OR_RETURN(
+              context->symbol_table,
+              GetSymbolTableBytes(archive, *symbol_table_hash));
         }
         absl::StatusOr<std::shared_ptr<const StoredCodec>> codec =
             StoredCodec::Make(info, partition_size_bytes, context);

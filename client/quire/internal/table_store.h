@@ -33,7 +33,8 @@ namespace quire {
 inline constexpr absl::string_view kTableWithheldPayloadUrl =
     "quire/table-withheld";
 
-// Source of missing tables; in a client, its server.
+// Source of missing tables; in a client, the server of the archive of an
+// answer.
 class TableSource {
  public:
   virtual ~TableSource() = default;
@@ -44,9 +45,9 @@ class TableSource {
   // more).
   //         PermissionDenied  withheld (IsWithdrawn()).
   virtual absl::StatusOr<std::string> FetchSymbolTable(
-      uint64_t hash, size_t size_bytes_max) = 0;
+      absl::string_view archive, uint64_t hash, size_t size_bytes_max) = 0;
   virtual absl::StatusOr<std::string> FetchDictionary(
-      uint64_t hash, size_t size_bytes_max) = 0;
+      absl::string_view archive, uint64_t hash, size_t size_bytes_max) = 0;
 };
 
 // A payload codec with its dictionary, and working memory for each thread that
@@ -91,20 +92,21 @@ class TableStore {
   // `source` must outlive the store.
   TableStore(const TableStoreOptions& options, TableSource* source);
 
+  // `archive` is one of those with the table.
   // Errors: DataLoss the server's bytes do not have this hash, or are not a
   // symbol table; and those of the source.
   absl::StatusOr<std::shared_ptr<const FsstDecoder>> GetFsstDecoder(
-      uint64_t hash);
+      absl::string_view archive, uint64_t hash);
 
   // Returns the decoder of blocks of `info`, with partitions of that size or 0,
-  // and with the tables that an answer names.
+  // and with the tables that an answer of `archive` names.
   // Errors: DataLoss           as above, or a hash is missing that the codec
   //                            needs.
   //         ResourceExhausted  the dictionary is over the limit; and those of
   //                            the source.
   absl::StatusOr<std::shared_ptr<const StoredCodec>> GetStoredCodec(
-      const CodecInfo& info, uint32_t partition_size_bytes,
-      std::optional<uint64_t> dictionary_hash,
+      absl::string_view archive, const CodecInfo& info,
+      uint32_t partition_size_bytes, std::optional<uint64_t> dictionary_hash,
       std::optional<uint64_t> symbol_table_hash);
 
   // True if blocks can be decoded without fetching the dictionary: it is in
@@ -119,8 +121,10 @@ class TableStore {
   using CodecKey = std::tuple<CodecId, uint32_t, std::optional<uint64_t>,
                               std::optional<uint64_t>>;
 
-  absl::StatusOr<std::string> GetSymbolTableBytes(uint64_t hash);
-  absl::StatusOr<std::string> GetDictionaryBytes(uint64_t hash);
+  absl::StatusOr<std::string> GetSymbolTableBytes(absl::string_view archive,
+                                                  uint64_t hash);
+  absl::StatusOr<std::string> GetDictionaryBytes(absl::string_view archive,
+                                                 uint64_t hash);
 
   const TableStoreOptions options_;
   const TableDirectory directory_;

@@ -28,12 +28,14 @@ using ::testing::HasSubstr;
 
 class CountingSource : public TableSource {
  public:
-  absl::StatusOr<std::string> FetchSymbolTable(uint64_t, size_t) override {
+  absl::StatusOr<std::string> FetchSymbolTable(absl::string_view, uint64_t,
+                                               size_t) override {
     ++count;
     return table;
   }
 
-  absl::StatusOr<std::string> FetchDictionary(uint64_t, size_t) override {
+  absl::StatusOr<std::string> FetchDictionary(absl::string_view, uint64_t,
+                                              size_t) override {
     ++count;
     return dictionary;
   }
@@ -123,8 +125,8 @@ TEST(FetchOnceTest, KeepsWhatWasUsedLastAndNoFailures) {
 TEST_F(TableStoreTest, KeepsTablesInMemory) {
   TableStore store({}, &source_);
   for (int i = 0; i < 3; ++i) {
-    QUIRE_EXPECT_OK(store.GetFsstDecoder(table_hash_));
-    QUIRE_EXPECT_OK(store.GetStoredCodec(rlz_, 0, dictionary_hash_, {}));
+    QUIRE_EXPECT_OK(store.GetFsstDecoder("web", table_hash_));
+    QUIRE_EXPECT_OK(store.GetStoredCodec("web", rlz_, 0, dictionary_hash_, {}));
   }
   EXPECT_EQ(source_.count, 2);
   EXPECT_TRUE(store.HoldsDictionary(rlz_, dictionary_hash_));
@@ -139,32 +141,33 @@ TEST_F(TableStoreTest, KeepsTablesInMemory) {
 
 TEST_F(TableStoreTest, RefusesWhatIsNotWhatItsHashSays) {
   TableStore store({}, &source_);
-  EXPECT_THAT(store.GetFsstDecoder(1),
+  EXPECT_THAT(store.GetFsstDecoder("web", 1),
               FailsWith(absl::StatusCode::kDataLoss,
                         HasSubstr("symbol table 0000000000000001")));
-  EXPECT_THAT(store.GetStoredCodec(rlz_, 0, 1, {}),
+  EXPECT_THAT(store.GetStoredCodec("web", rlz_, 0, 1, {}),
               FailsWith(absl::StatusCode::kDataLoss, HasSubstr("dictionary")));
-  EXPECT_THAT(store.GetStoredCodec(rlz_, 0, {}, {}),
+  EXPECT_THAT(store.GetStoredCodec("web", rlz_, 0, {}, {}),
               HasCode(absl::StatusCode::kDataLoss));
   source_.table = "no table";
-  EXPECT_THAT(store.GetFsstDecoder(HashOf("no table")),
+  EXPECT_THAT(store.GetFsstDecoder("web", HashOf("no table")),
               FailsWith(absl::StatusCode::kDataLoss, HasSubstr("damaged")));
   source_.table = absl::NotFoundError("gone");
-  EXPECT_THAT(store.GetFsstDecoder(2), HasCode(absl::StatusCode::kNotFound));
+  EXPECT_THAT(store.GetFsstDecoder("web", 2),
+              HasCode(absl::StatusCode::kNotFound));
 }
 
 TEST_F(TableStoreTest, KeepsTablesOnDisk) {
   const TableStoreOptions options{.directory = directory_ + "/quire"};
   {
     TableStore store(options, &source_);
-    QUIRE_EXPECT_OK(store.GetFsstDecoder(table_hash_));
-    QUIRE_EXPECT_OK(store.GetStoredCodec(rlz_, 0, dictionary_hash_, {}));
+    QUIRE_EXPECT_OK(store.GetFsstDecoder("web", table_hash_));
+    QUIRE_EXPECT_OK(store.GetStoredCodec("web", rlz_, 0, dictionary_hash_, {}));
   }
   EXPECT_EQ(source_.count, 2);
   TableStore store(options, &source_);
   EXPECT_TRUE(store.HoldsDictionary(rlz_, dictionary_hash_));
-  QUIRE_EXPECT_OK(store.GetFsstDecoder(table_hash_));
-  QUIRE_EXPECT_OK(store.GetStoredCodec(rlz_, 0, dictionary_hash_, {}));
+  QUIRE_EXPECT_OK(store.GetFsstDecoder("web", table_hash_));
+  QUIRE_EXPECT_OK(store.GetStoredCodec("web", rlz_, 0, dictionary_hash_, {}));
   EXPECT_EQ(source_.count, 2);
 }
 
@@ -176,12 +179,12 @@ TEST_F(TableStoreTest, FetchesAgainWhatTheDirectoryHasWrong) {
   const TableStoreOptions options{.directory = directory_};
   {
     TableStore store(options, &source_);
-    QUIRE_EXPECT_OK(store.GetFsstDecoder(table_hash_));
+    QUIRE_EXPECT_OK(store.GetFsstDecoder("web", table_hash_));
     EXPECT_EQ(source_.count, 1);
   }
   // The first store repaired the file.
   TableStore store(options, &source_);
-  QUIRE_EXPECT_OK(store.GetFsstDecoder(table_hash_));
+  QUIRE_EXPECT_OK(store.GetFsstDecoder("web", table_hash_));
   EXPECT_EQ(source_.count, 1);
 }
 
@@ -190,7 +193,7 @@ TEST_F(TableStoreTest, DoesWithoutADirectory) {
   file << "a file where the directory should be";
   file.close();
   TableStore store({.directory = directory_}, &source_);
-  QUIRE_EXPECT_OK(store.GetFsstDecoder(table_hash_));
+  QUIRE_EXPECT_OK(store.GetFsstDecoder("web", table_hash_));
   EXPECT_EQ(source_.count, 1);
 }
 

@@ -71,7 +71,9 @@ WireStats WireState::Stats() const {
 WireCall::WireCall(WireState* state, absl::string_view archive,
                    EncodingChoice choice, uint64_t message_size_bytes_max,
                    Describe describe)
-    : state_(state), answer_size_bytes_max_(message_size_bytes_max) {
+    : state_(state),
+      archive_(archive),
+      answer_size_bytes_max_(message_size_bytes_max) {
   switch (choice) {
     case EncodingChoice::kIdentity:
       return;
@@ -104,9 +106,11 @@ WireCall::~WireCall() {
 
 absl::StatusOr<DecodedAnswer> WireCall::Decode(const SentBytes& sent,
                                                std::string& buffer) {
-  QUIRE_ASSIGN_OR_RETURN(
-      const DecodedAnswer answer,
-      state_->decoder().Decode(sent, asked(), answer_size_bytes_max_, buffer));
+  SentBytes routed = sent;
+  routed.archive = archive_;
+  QUIRE_ASSIGN_OR_RETURN(const DecodedAnswer answer,
+                         state_->decoder().Decode(
+                             routed, asked(), answer_size_bytes_max_, buffer));
   const WireTraffic traffic{.answer_count = 1,
                             .wire_size_bytes = sent.data.size(),
                             .decoded_size_bytes = sent.size_bytes,

@@ -140,6 +140,7 @@ class WireCall {
 
  private:
   WireState* const state_;
+  const std::string archive_;
   uint64_t answer_size_bytes_max_;
   std::shared_ptr<WireMeter> meter_;
   WireMeter::Call call_;

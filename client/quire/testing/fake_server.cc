@@ -68,4 +68,8 @@ std::vector<std::string> FakeServer::TraceParents() const {
   return service_->TraceParents();
 }
 
+std::vector<std::string> FakeServer::ArchiveHeaders() const {
+  return service_->ArchiveHeaders();
+}
+
 }  // namespace quire

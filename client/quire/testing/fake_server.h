@@ -139,6 +139,10 @@ class FakeServer {
   // had none.
   std::vector<std::string> TraceParents() const;
 
+  // The `quire-archive` header of each received call, after the method's name:
+  // "Read web"; only the name if a call had none. In order.
+  std::vector<std::string> ArchiveHeaders() const;
+
  private:
   class Service;
 

@@ -159,6 +159,11 @@ std::vector<std::string> FakeServer::Service::TraceParents() const {
   return trace_parents_;
 }
 
+std::vector<std::string> FakeServer::Service::ArchiveHeaders() const {
+  MutexLock lock(&mutex_);
+  return archive_headers_;
+}
+
 grpc::Status FakeServer::Service::Enter(const char* method,
                                         const grpc::ServerContext& context) {
   absl::Duration busy_retry_delay;
@@ -171,6 +176,15 @@ grpc::Status FakeServer::Service::Enter(const char* method,
         header == context.client_metadata().end()
             ? ""
             : std::string(header->second.data(), header->second.size()));
+    // Several would be a fault, too.
+    std::string archive_header = method;
+    const auto range = context.client_metadata().equal_range("quire-archive");
+    for (auto value = range.first; value != range.second; ++value) {
+      absl::StrAppend(
+          &archive_header, " ",
+          absl::string_view(value->second.data(), value->second.size()));
+    }
+    archive_headers_.push_back(std::move(archive_header));
     if (absl::string_view(method) == "ListArchives" && !faults_.with_listing) {
       return grpc::Status::OK;
     }

@@ -50,6 +50,7 @@ class FakeServer::Service final : public v1::Archive::Service {
   int CallCount(const std::string& method) const;
   int LargestBatchMessage() const;
   std::vector<std::string> TraceParents() const;
+  std::vector<std::string> ArchiveHeaders() const;
 
   // The calls, with the errors that the proto lists for each.
   grpc::Status ListArchives(grpc::ServerContext* context,
@@ -163,6 +164,7 @@ class FakeServer::Service final : public v1::Archive::Service {
   std::map<std::string, int> call_counts_ ABSL_GUARDED_BY(mutex_);
   int largest_batch_message_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::string> trace_parents_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> archive_headers_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace quire

@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
+#include "codecs/base/archive_name.h"
 #include "codecs/base/status_macros.h"
 #include "server/service/base/service_error.h"
 

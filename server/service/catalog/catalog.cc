@@ -12,13 +12,13 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 
+#include "codecs/base/archive_name.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/files/file_io.h"
@@ -61,19 +61,6 @@ std::vector<std::shared_ptr<const FilePlacement>> PlaceSegments(
                                    place_file(archive.BlockExtent({i, 0}).fd)));
   }
   return placements;
-}
-
-bool IsArchiveName(absl::string_view name) {
-  if (name.empty() || name.size() > kArchiveNameSizeMax) {
-    return false;
-  }
-  for (const char c : name) {
-    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '.' &&
-        c != '_' && c != '-') {
-      return false;
-    }
-  }
-  return true;
 }
 
 // Returns ", but docs, web and others"; empty if there are no names.

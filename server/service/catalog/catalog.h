@@ -90,8 +90,6 @@ struct ServedArchive {
   std::shared_ptr<ArchiveTraffic> traffic;
 };
 
-inline constexpr size_t kArchiveNameSizeMax = 128;
-
 // An archive to serve: "NAME=PATH", or "PATH", whose name is then the last part
 // of the path without ".quire".
 struct ArchiveArgument {

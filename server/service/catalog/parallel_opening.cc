@@ -16,13 +16,12 @@ namespace {
 
 // Each opening alternates between reading and decompressing: two per core keep
 // both the drive and the cores busy.
-size_t ThreadCount(size_t openings) {
-  return std::min<size_t>(
-      openings, 2 * std::max(1U, std::thread::hardware_concurrency()));
+size_t ThreadsMax() {
+  return 2 * std::max<size_t>(1, std::thread::hardware_concurrency());
 }
 
 // Selects the next opening once there is memory for it. Thread-safe.
-class OpeningQueue {
+class OpeningQueue final : public OpeningHelpers {
  public:
   OpeningQueue(const std::vector<OpeningNeed>& needs, uint64_t memory_bytes,
                const std::atomic<bool>& cancel)
@@ -30,6 +29,7 @@ class OpeningQueue {
         memory_bytes_(memory_bytes),
         cancel_(cancel),
         order_(needs.size()),
+        thread_count_(archive_thread_count()),
         outcomes_(needs.size()) {
     std::iota(order_.begin(), order_.end(), size_t{0});
     std::stable_sort(order_.begin(), order_.end(), [&](size_t a, size_t b) {
@@ -37,12 +37,18 @@ class OpeningQueue {
     });
   }
 
+  // Threads that open archives, including the caller's.
+  size_t archive_thread_count() const {
+    return std::min(needs_.size(), ThreadsMax());
+  }
+
   // Waits until there is memory; returns nullopt if no other opening should
-  // begin.
+  // begin, and the thread ends.
   std::optional<size_t> Next() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     while (true) {
       if (next_ == order_.size() || failed_count_ > 0 || cancel_) {
+        --thread_count_;
         return std::nullopt;
       }
       const OpeningNeed& need = needs_[order_[next_]];
@@ -52,12 +58,35 @@ class OpeningQueue {
         ++running_count_;
         return order_[next_++];
       }
-      // Every wait ends with End().
+      // Every wait ends with an End().
+      ++waiting_count_;
       ended_.Wait(&mutex_);
+      --waiting_count_;
     }
   }
 
-  void End(size_t index, absl::Status outcome) ABSL_LOCKS_EXCLUDED(mutex_) {
+  // Archives that wait for memory come first.
+  bool Begin(uint64_t working_bytes) override ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    if (thread_count_ >= ThreadsMax() || waiting_count_ > 0 ||
+        held_bytes_ > memory_bytes_ ||
+        working_bytes > memory_bytes_ - held_bytes_) {
+      return false;
+    }
+    held_bytes_ += working_bytes;
+    ++thread_count_;
+    return true;
+  }
+
+  void End(uint64_t working_bytes) override ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    held_bytes_ -= working_bytes;
+    --thread_count_;
+    ended_.NotifyAll();
+  }
+
+  void EndArchive(size_t index, absl::Status outcome)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     held_bytes_ -= needs_[index].working_bytes;
     --running_count_;
@@ -99,6 +128,10 @@ class OpeningQueue {
   size_t next_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t running_count_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t failed_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Threads that wait for memory for an archive.
+  size_t waiting_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Threads that open archives or help.
+  size_t thread_count_ ABSL_GUARDED_BY(mutex_);
   uint64_t held_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<absl::Status> outcomes_ ABSL_GUARDED_BY(mutex_);
 };
@@ -108,17 +141,17 @@ class OpeningQueue {
 absl::Status OpenInParallel(const std::vector<OpeningNeed>& needs,
                             uint64_t memory_bytes,
                             const std::atomic<bool>& cancel,
-                            const std::function<absl::Status(size_t)>& open) {
+                            const OpenWithHelpers& open) {
   OpeningQueue queue(needs, memory_bytes, cancel);
   const auto work = [&] {
     while (const std::optional<size_t> index = queue.Next()) {
-      queue.End(*index, open(*index));
+      queue.EndArchive(*index, open(*index, &queue));
     }
   };
   {
     std::vector<std::jthread> helpers;
     try {
-      while (helpers.size() + 1 < ThreadCount(needs.size())) {
+      while (helpers.size() + 1 < queue.archive_thread_count()) {
         helpers.emplace_back(work);
       }
     } catch (const std::system_error&) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Opens many archives concurrently within their planned memory.
+// Opens many archives, and many segments of one, concurrently within their
+// planned memory.
 #ifndef QUIRE_SERVER_SERVICE_CATALOG_PARALLEL_OPENING_H_
 #define QUIRE_SERVER_SERVICE_CATALOG_PARALLEL_OPENING_H_
 
@@ -12,6 +13,8 @@
 
 #include "absl/status/status.h"
 
+#include "server/archive/files/ordered_openings.h"
+
 namespace quire {
 
 // Memory for opening one archive, in bytes.
@@ -22,7 +25,12 @@ struct OpeningNeed {
   uint64_t working_bytes = 0;
 };
 
-// Calls open(i) once for each of `needs`, from this thread and others, those
+// Opens number `index` of the archives. The helpers are for its segments: they
+// get the threads and the memory that other openings leave.
+using OpenWithHelpers =
+    std::function<absl::Status(size_t index, OpeningHelpers* helpers)>;
+
+// Calls `open` once for each of `needs`, from this thread and others, those
 // that keep most first. Opened archives and openings in progress take at most
 // `memory_bytes`, unless a single opening takes more: that one runs alone.
 // Starts no opening after a failure, or once `cancel` is true.
@@ -32,7 +40,7 @@ struct OpeningNeed {
 absl::Status OpenInParallel(const std::vector<OpeningNeed>& needs,
                             uint64_t memory_bytes,
                             const std::atomic<bool>& cancel,
-                            const std::function<absl::Status(size_t)>& open);
+                            const OpenWithHelpers& open);
 
 }  // namespace quire
 

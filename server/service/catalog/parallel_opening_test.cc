@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 
@@ -63,15 +64,16 @@ TEST(ParallelOpeningTest, OpensEachOnceAndSeveralAtATime) {
   Mutex mutex;
   std::multiset<size_t> opened;
   Ledger ledger;
-  QUIRE_EXPECT_OK(OpenInParallel(needs, 1000, kNever, [&](size_t i) {
-    ledger.Begin(needs[i]);
-    // Hangs if they run one by one.
-    ledger.AwaitRunning(2);
-    ledger.End(needs[i]);
-    MutexLock lock(&mutex);
-    opened.insert(i);
-    return absl::OkStatus();
-  }));
+  QUIRE_EXPECT_OK(
+      OpenInParallel(needs, 1000, kNever, [&](size_t i, OpeningHelpers*) {
+        ledger.Begin(needs[i]);
+        // Hangs if they run one by one.
+        ledger.AwaitRunning(2);
+        ledger.End(needs[i]);
+        MutexLock lock(&mutex);
+        opened.insert(i);
+        return absl::OkStatus();
+      }));
   EXPECT_EQ(opened.size(), 40u);
   EXPECT_EQ(std::set<size_t>(opened.begin(), opened.end()).size(), 40u);
 }
@@ -85,13 +87,13 @@ TEST(ParallelOpeningTest, StaysWithinTheMemory) {
   }
   for (const uint64_t spare_bytes : {0u, 22u, 1000u}) {
     Ledger ledger;
-    QUIRE_EXPECT_OK(
-        OpenInParallel(needs, kept_bytes + spare_bytes, kNever, [&](size_t i) {
-          ledger.Begin(needs[i]);
-          std::this_thread::yield();
-          ledger.End(needs[i]);
-          return absl::OkStatus();
-        }));
+    QUIRE_EXPECT_OK(OpenInParallel(needs, kept_bytes + spare_bytes, kNever,
+                                   [&](size_t i, OpeningHelpers*) {
+                                     ledger.Begin(needs[i]);
+                                     std::this_thread::yield();
+                                     ledger.End(needs[i]);
+                                     return absl::OkStatus();
+                                   }));
     // If the last one's working memory does not fit, it runs alone.
     EXPECT_LE(ledger.held_bytes_max(),
               kept_bytes + std::max(spare_bytes, uint64_t{22}));
@@ -102,12 +104,13 @@ TEST(ParallelOpeningTest, OpensWhatDoesNotFitAlone) {
   const std::vector<OpeningNeed> needs(
       10, {.kept_bytes = 10, .working_bytes = 1000});
   Ledger ledger;
-  QUIRE_EXPECT_OK(OpenInParallel(needs, 100, kNever, [&](size_t i) {
-    ledger.Begin(needs[i]);
-    std::this_thread::yield();
-    ledger.End(needs[i]);
-    return absl::OkStatus();
-  }));
+  QUIRE_EXPECT_OK(
+      OpenInParallel(needs, 100, kNever, [&](size_t i, OpeningHelpers*) {
+        ledger.Begin(needs[i]);
+        std::this_thread::yield();
+        ledger.End(needs[i]);
+        return absl::OkStatus();
+      }));
   EXPECT_EQ(ledger.running_max(), 1);
 }
 
@@ -116,10 +119,11 @@ TEST(ParallelOpeningTest, BeginsWithTheLargest) {
       {.kept_bytes = 5}, {.kept_bytes = 9}, {.kept_bytes = 7}};
   std::vector<size_t> order;
   // No two fit.
-  QUIRE_EXPECT_OK(OpenInParallel(needs, 0, kNever, [&](size_t i) {
-    order.push_back(i);
-    return absl::OkStatus();
-  }));
+  QUIRE_EXPECT_OK(
+      OpenInParallel(needs, 0, kNever, [&](size_t i, OpeningHelpers*) {
+        order.push_back(i);
+        return absl::OkStatus();
+      }));
   EXPECT_THAT(order, ::testing::ElementsAre(1, 2, 0));
 }
 
@@ -127,7 +131,7 @@ TEST(ParallelOpeningTest, ReturnsAFailureAndBeginsNoOther) {
   const std::vector<OpeningNeed> needs(100, {.kept_bytes = 1});
   std::atomic<int> begun = 0;
   EXPECT_THAT(OpenInParallel(needs, 0, kNever,
-                             [&](size_t i) -> absl::Status {
+                             [&](size_t i, OpeningHelpers*) -> absl::Status {
                                ++begun;
                                return i < 3 ? absl::OkStatus()
                                             : absl::DataLossError(
@@ -142,7 +146,7 @@ TEST(ParallelOpeningTest, CountsFailuresOfOthers) {
   Ledger ledger;
   EXPECT_THAT(
       OpenInParallel(needs, 100, kNever,
-                     [&](size_t i) -> absl::Status {
+                     [&](size_t i, OpeningHelpers*) -> absl::Status {
                        ledger.Begin(needs[i]);
                        ledger.AwaitRunning(2);
                        return absl::NotFoundError(absl::StrCat("no ", i));
@@ -151,12 +155,72 @@ TEST(ParallelOpeningTest, CountsFailuresOfOthers) {
                 ::testing::Eq("no 0 (and 1 more could not be opened)")));
 }
 
+TEST(ParallelOpeningTest, LendsHelpersTheMemoryThatIsLeft) {
+  const std::vector<OpeningNeed> needs = {
+      {.kept_bytes = 10, .working_bytes = 5}};
+  QUIRE_EXPECT_OK(
+      OpenInParallel(needs, 20, kNever, [](size_t, OpeningHelpers* helpers) {
+        EXPECT_FALSE(helpers->Begin(6));
+        EXPECT_TRUE(helpers->Begin(5));
+        EXPECT_FALSE(helpers->Begin(1));
+        helpers->End(5);
+        EXPECT_TRUE(helpers->Begin(4));
+        helpers->End(4);
+        return absl::OkStatus();
+      }));
+  // One that takes more than there is runs alone.
+  QUIRE_EXPECT_OK(
+      OpenInParallel(needs, 14, kNever, [](size_t, OpeningHelpers* helpers) {
+        EXPECT_FALSE(helpers->Begin(0));
+        return absl::OkStatus();
+      }));
+}
+
+TEST(ParallelOpeningTest, BoundsTheThreadsOfHelpers) {
+  const size_t threads_max =
+      2 * std::max<size_t>(1, std::thread::hardware_concurrency());
+  for (const size_t count : {size_t{1}, threads_max - 1, threads_max}) {
+    Ledger ledger;
+    std::atomic<size_t> allowed = 0;
+    const std::vector<OpeningNeed> needs(count, OpeningNeed());
+    QUIRE_EXPECT_OK(OpenInParallel(
+        needs, 100, kNever, [&](size_t i, OpeningHelpers* helpers) {
+          while (helpers->Begin(0)) {
+            ++allowed;
+          }
+          // No thread has ended yet.
+          ledger.Begin(needs[i]);
+          ledger.AwaitRunning(static_cast<int>(count));
+          return absl::OkStatus();
+        }));
+    EXPECT_EQ(allowed, threads_max - count);
+  }
+}
+
+TEST(ParallelOpeningTest, LendsNothingWhileAnArchiveWaitsForMemory) {
+  const std::vector<OpeningNeed> needs(2, {.kept_bytes = 10});
+  QUIRE_EXPECT_OK(
+      OpenInParallel(needs, 15, kNever, [](size_t i, OpeningHelpers* helpers) {
+        bool is_lent = i == 0;
+        // Until the other one waits.
+        for (int turn = 0; is_lent && turn < 1'000'000; ++turn) {
+          is_lent = helpers->Begin(1);
+          if (is_lent) {
+            helpers->End(1);
+            std::this_thread::yield();
+          }
+        }
+        EXPECT_FALSE(is_lent);
+        return absl::OkStatus();
+      }));
+}
+
 TEST(ParallelOpeningTest, EndsWhenItIsCancelled) {
   const std::vector<OpeningNeed> needs(100, {.kept_bytes = 1});
   std::atomic<bool> cancel = false;
   std::atomic<int> begun = 0;
   EXPECT_THAT(OpenInParallel(needs, 0, cancel,
-                             [&](size_t) {
+                             [&](size_t, OpeningHelpers*) {
                                ++begun;
                                cancel = true;
                                return absl::CancelledError("in the middle");

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Code, Status};
+use tonic::{Code, Request, Status};
 use tonic_types::StatusExt;
 
 mod quire {
@@ -87,9 +87,21 @@ impl Reader {
         }
     }
 
+    /// A request with the name by which a proxy in front of several servers routes calls.
+    fn routed<T>(&self, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        if let Ok(name) = self.archive.parse() {
+            request.metadata_mut().insert("quire-archive", name);
+        }
+        request
+    }
+
     /// Reads one document in one message, or as a stream if it does not fit in one.
     async fn read(&self, id: &str) -> Result<Answer, Status> {
-        let read = with_retries(async || self.client.clone().read(self.request(id)).await).await;
+        let read = with_retries(async || {
+            self.client.clone().read(self.routed(self.request(id))).await
+        })
+        .await;
         match read {
             Ok(response) => Ok(Ok(response.into_inner().data)),
             Err(status) if reason_of(&status) == LIMIT_EXCEEDED => self.read_large(id).await,
@@ -102,7 +114,7 @@ impl Reader {
         with_retries(async || {
             let mut data = Vec::new();
             let mut client = self.client.clone();
-            let mut stream = client.read_stream(self.request(id)).await?.into_inner();
+            let mut stream = client.read_stream(self.routed(self.request(id))).await?.into_inner();
             while let Some(message) = stream.message().await? {
                 data.extend_from_slice(&message.data);
             }
@@ -114,8 +126,10 @@ impl Reader {
     /// Reads many documents in the order that is fastest for the server.
     async fn read_batch(&self, ids: &[String]) -> Result<Vec<Answer>, Status> {
         let request = GetArchiveRequest { archive: self.archive.clone() };
-        let described =
-            with_retries(async || self.client.clone().get_archive(request.clone()).await).await?;
+        let described = with_retries(async || {
+            self.client.clone().get_archive(self.routed(request.clone())).await
+        })
+        .await?;
         let limits = described.into_inner().limits.unwrap_or_default();
         let mut answers: Vec<Answer> = vec![Ok(Vec::new()); ids.len()];
         let mut pending: BTreeSet<u64> = (0..ids.len() as u64).collect();
@@ -157,7 +171,8 @@ impl Reader {
             .collect();
         // The server takes more items as its answers are read: tonic sends and receives at once.
         let mut client = self.client.clone();
-        let mut stream = client.batch_read(tokio_stream::iter(requests)).await?.into_inner();
+        let requests = self.routed(tokio_stream::iter(requests));
+        let mut stream = client.batch_read(requests).await?.into_inner();
         while let Some(message) = stream.message().await? {
             for result in message.results {
                 if !pending.remove(&result.tag) {

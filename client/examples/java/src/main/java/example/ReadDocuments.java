@@ -7,12 +7,16 @@ import com.google.protobuf.Duration;
 import com.google.protobuf.InvalidProtocolBufferException;
 import com.google.rpc.ErrorInfo;
 import com.google.rpc.RetryInfo;
+import io.grpc.Channel;
+import io.grpc.ClientInterceptors;
 import io.grpc.Grpc;
 import io.grpc.InsecureChannelCredentials;
 import io.grpc.ManagedChannel;
+import io.grpc.Metadata;
 import io.grpc.Status;
 import io.grpc.StatusRuntimeException;
 import io.grpc.protobuf.StatusProto;
+import io.grpc.stub.MetadataUtils;
 import io.grpc.stub.StreamObserver;
 import java.security.MessageDigest;
 import java.util.ArrayList;
@@ -51,11 +55,18 @@ public final class ReadDocuments {
   /** The bytes of a document, or the reason why there are none. */
   private record Answer(ByteString data, String reason) {}
 
-  private final ManagedChannel channel;
+  /** A proxy in front of several servers routes calls by it. */
+  private static final Metadata.Key<String> ARCHIVE_KEY =
+      Metadata.Key.of("quire-archive", Metadata.ASCII_STRING_MARSHALLER);
+
+  private final Channel channel;
   private final String archive;
 
   private ReadDocuments(ManagedChannel channel, String archive) {
-    this.channel = channel;
+    Metadata headers = new Metadata();
+    headers.put(ARCHIVE_KEY, archive);
+    this.channel =
+        ClientInterceptors.intercept(channel, MetadataUtils.newAttachHeadersInterceptor(headers));
     this.archive = archive;
   }
 
