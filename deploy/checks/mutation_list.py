@@ -439,7 +439,7 @@ SERVICE = [
              "if (--it->second.pin_count <= 1) {", "service_read_test",
              "a block is let go of while an answer needs it"),
     Mutation("server/service/limits/stall_guard.cc", "now > armed_at_tick + kTicksPerLimit - 1",
-             "now > armed_at_tick + 1000 * kTicksPerLimit", "limits_test",
+             "now > armed_at_tick + 1000 * kTicksPerLimit", "server_test",
              "stalled clients are never given up"),
     Mutation("server/service/limits/retry_pacer.cc", "past >= absl::ZeroDuration() && past < kMeasurementMin",
              "past < kMeasurementMin", "limits_test", "a clock set back stops the measuring"),
@@ -530,9 +530,6 @@ CLIENT = [
              "items twice as long as the limit"),
     Mutation("client/cli/batch_items.cc", "if (!item.empty() || null_separated_) {",
              "if (!item.empty()) {", "cli_parts_test", "an empty id is passed over"),
-    Mutation("client/cli/answer_order.cc", "if (read_separately_.erase(number) != 0) {",
-             "if (read_alone_numbers_.contains(number)) {", "batch_parts_test",
-             "numbers of answers read alone are kept for ever"),
 ]
 
 STREAMS = [

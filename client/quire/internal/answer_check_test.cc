@@ -39,6 +39,8 @@ TEST(AnswerCheckTest, FollowsPieces) {
               HasCode(absl::StatusCode::kInternal));
   EXPECT_THAT(follower.Take(Range(104, 7)),
               HasCode(absl::StatusCode::kInternal));
+  EXPECT_THAT(follower.Take(Range(105, 5)),
+              HasCode(absl::StatusCode::kInternal));
   EXPECT_THAT(follower.Finish(), HasCode(absl::StatusCode::kDataLoss));
   QUIRE_EXPECT_OK(follower.Take(Range(104, 6)));
   QUIRE_EXPECT_OK(follower.Finish());

@@ -79,6 +79,14 @@ TEST(RetryPacerTest, KnowsNothingAtFirstAndAfterARest) {
               IsAbout(kMin));
 }
 
+TEST(RetryPacerTest, MeasuresAnewWhenTheClockWasSetBack) {
+  Measured state(10);
+  state.now -= absl::Hours(1);
+  // A half of all bytes, not of 10 MiB, as nothing was measured by this clock.
+  EXPECT_THAT(state.Refuse("a", kMiB),
+              IsAbout(kMin + absl::Seconds(2.0 * kMiB / kTotalBytes)));
+}
+
 TEST(RetryPacerTest, StaysWithinBoundsWhereNothingIsSetFree) {
   Measured state(0);
   std::set<absl::Duration> waits;
