@@ -318,6 +318,12 @@ void AddStoreOptions(CLI::App& subcommand, ServeArguments& arguments) {
                   "without any, requests are not signed")
       ->type_name("URL");
   subcommand
+      .add_option("--store-ca", arguments.store_ca,
+                  "Certificates that sign those of object stores, a PEM file, "
+                  "in place of the system's. Default: AWS_CA_BUNDLE, or the "
+                  "system's")
+      ->type_name("FILE");
+  subcommand
       .add_option("--store-region", arguments.store_region,
                   "Region of s3:// archives. Default: AWS_REGION, "
                   "AWS_DEFAULT_REGION or us-east-1")
@@ -378,6 +384,7 @@ absl::Status SetStore(const ServeArguments& arguments, ServerOptions& options) {
   store.chunk_size_bytes = static_cast<uint32_t>(
       std::min<uint64_t>(arguments.store_chunk_bytes, UINT32_MAX));
   store.requests_max = arguments.store_requests;
+  store.ca_file = arguments.store_ca;
   std::set<std::string> paths;
   for (ArchiveArgument& archive : options.archives) {
     if (archive.url.empty()) {

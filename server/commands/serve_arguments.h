@@ -44,6 +44,7 @@ struct ServeArguments {
   std::string store_endpoint;
   std::string store_region;
   std::string store_cache;
+  std::string store_ca;
   uint64_t store_chunk_bytes = RemoteStoreOptions().chunk_size_bytes;
   uint32_t store_requests = RemoteStoreOptions().requests_max;
   absl::Duration stall_timeout = absl::Seconds(60);
