@@ -99,6 +99,8 @@ struct ArchiveArgument {
   // Set for an archive in an object store: "s3://BUCKET/PREFIX" or
   // "https://HOST/PATH". ParseArchiveArgument() then leaves `path` empty.
   std::string url = {};
+  // Opened on first use; otherwise at the start.
+  bool is_listed = false;
 };
 
 // Finds the placement of an open segment file. Blocks on I/O.
