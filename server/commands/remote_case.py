@@ -18,6 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "storage" / "remote" / "testing"))
 from object_server import ObjectServer  # noqa: E402
 
+OBJECT_SERVER = HERE.parent / "storage" / "remote" / "testing" / "object_server.py"
 PROGRAMS = pathlib.Path(os.environ["QUIRE_BINARY_DIR"]) / "bin"
 QUIRED = PROGRAMS / "quired"
 QUIRE = PROGRAMS / "quire"
