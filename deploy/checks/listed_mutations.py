@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Part of mutation_list.py: archives that are opened on first use."""
+"""Part of mutation_list.py: archives that are opened on first use, and object stores."""
 from mutation import Mutation
 
 LISTED = [
@@ -30,4 +30,12 @@ LISTED = [
              "           return entry.second->may_withdraw() &&",
              "           return false && entry.second->may_withdraw() &&",
              "server_test", "a dictionary with withdrawn text is given away before the opening"),
+    Mutation("server/storage/scheduler/elevator_scheduler.h",
+             "      options.gap_size_bytes_max = 256 << 10;",
+             "      options.gap_size_bytes_max = 1 << 20;",
+             "remote_archive_test", "gaps that cost more than a request are read from stores"),
+    Mutation("server/storage/remote/transfer_loop.cc",
+             "  loop->ca_file_ = !options.ca_file.empty() ? options.ca_file",
+             "  loop->ca_file_ = false ? options.ca_file",
+             "remote_archive_test", "--store-ca has no effect"),
 ]

@@ -370,6 +370,15 @@ class RemoteArchiveTest(RemoteCase):
             chunks += [(request.path, chunk) for chunk in range(first // CHUNK, last // CHUNK + 1)]
         self.assertEqual(len(chunks), len(set(chunks)))
 
+    def test_batch_reads_no_wide_gaps(self):
+        server = Server(self)
+        self.store.clear()
+        # In one segment, some 700 KB of the file apart.
+        ranges = [(2_300_000, 100), (3_300_000, 100)]
+        self.assertEqual(server.batch(ranges).stdout,
+                         b"".join(self.text[a:a + b] for a, b in ranges))
+        self.assertLess(sum(request.sent for request in self.store.gets("segment")), 200_000)
+
     def test_hedges_slow_requests(self):
         server = Server(self)
         self.store.delay_s = 0.01
