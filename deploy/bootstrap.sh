@@ -33,14 +33,15 @@ libraries=(
 )
 
 # The second compiler with its sanitizers and checkers, and the Python modules
-# of the reference reader and of the end-to-end tests; iproute2 creates the slow
-# links of loadtest/bench/wire_bench.py. Only tests run Prometheus, Alertmanager, nginx and
+# of the reference reader and of the end-to-end tests; python3-botocore (5 MB) signs
+# requests to object stores, for comparison; iproute2 creates the slow links of
+# loadtest/bench/wire_bench.py. Only tests run Prometheus, Alertmanager, nginx and
 # HAProxy; systemd and python3-seccomp check the unit of deploy/systemd.
 checkers=(
   clang-14 clang-tidy-14 clang-format-14 lld-14 llvm-14 libclang-rt-14-dev
   shellcheck git unzip
   python3 python3-grpcio python3-protobuf python3-xxhash python3-zstandard
-  python3-lz4 python3-yaml iproute2
+  python3-lz4 python3-yaml python3-botocore iproute2
   prometheus prometheus-alertmanager
   systemd python3-seccomp python3-pip python3-setuptools python3-wheel
   curl wget nginx haproxy zstd xz-utils

@@ -187,13 +187,23 @@ absl::Status RunArchives(CliRun& run) {
       absl::StrFormat("%-*s  %12s  %10s  %10s  %s\n", static_cast<int>(width),
                       "NAME", "DOCUMENTS", "SIZE", "STORED", "CODEC");
   for (const v1::ArchiveDescription& archive : archives) {
+    if (archive.uuid().empty()) {
+      absl::StrAppendFormat(&table, "%-*s  %12s  %10s  %10s  %s\n",
+                            static_cast<int>(width),
+                            PrintableText(archive.name()), "-", "-", "-",
+                            "-  (opened on first use)");
+      continue;
+    }
     absl::StrAppendFormat(
         &table, "%-*s  %12s  %10s  %10s  %s%s\n", static_cast<int>(width),
         PrintableText(archive.name()), FormatCount(archive.document_count()),
         FormatByteSize(archive.size_bytes()),
         FormatByteSize(archive.stored_size_bytes()),
         PrintableText(archive.codec()),
-        archive.state() == v1::ARCHIVE_STATE_OPENING ? "  (not open yet)" : "");
+        archive.state() == v1::ARCHIVE_STATE_OPENING ? "  (not open yet)"
+        : archive.state() == v1::ARCHIVE_STATE_CLOSED
+            ? "  (opened on first use)"
+            : "");
   }
   return run.output().Write(table);
 }

@@ -6,6 +6,7 @@ Each entry is a file, a text that occurs in it exactly once, its replacement, th
 may need its entry changed; an entry is removed with its code.
 """
 from growth_mutations import COMPACTION, PARTS
+from listed_mutations import LISTED
 from mutation import Mutation
 from routing_mutations import ROUTING
 
@@ -362,7 +363,7 @@ STORAGE = [
     Mutation("server/storage/cache/block_cache_shard.cc",
              "while (size_bytes_ > capacity_size_bytes_) {", "while (size_bytes_ > 2 * capacity_size_bytes_) {",
              "block_cache_test", "a cache that shrinks keeps more than it may"),
-    Mutation("server/service/archive_loader.cc", "  FitCache(HeldBytes());\n", "",
+    Mutation("server/service/archive_loader.cc", "  space_.Fit();\n", "",
              "server_test", "the cache stays small when the archives that needed its memory are gone"),
     Mutation("server/service/archive_loader.cc",
              "std::set<absl::string_view> names(kept.begin(), kept.end());",
@@ -661,7 +662,7 @@ GROWTH = [
              "  absl::StrAppend(&result, view.uuid, body);",
              "  absl::StrAppend(&result, view.archive->info().uuid, body);",
              "server_growth_test", "the second token of a list names a later state than the first"),
-    Mutation("server/service/archive_loader.cc", "sum += parts.insert(part).second ? bytes_max : 0;",
+    Mutation("server/service/archive_space.cc", "sum += parts.insert(part).second ? bytes_max : 0;",
              "sum += parts.insert(part).second || sum == 0 ? bytes_max : bytes_max;",
              "server_growth_test", "memory of shared parts counts twice"),
     Mutation("server/archive/index/id_filter.cc",
@@ -753,4 +754,4 @@ REDACTION = [
 ]
 
 MUTATIONS = [*SURVIVORS, *CODECS, *ARCHIVE, *STORAGE, *SERVICE, *INGEST, *CLIENT, *STREAMS,
-             *BUILDS, *GROWTH, *UPKEEP, *COMPACTION, *PARTS, *REDACTION, *ROUTING]
+             *BUILDS, *GROWTH, *UPKEEP, *COMPACTION, *PARTS, *REDACTION, *ROUTING, *LISTED]

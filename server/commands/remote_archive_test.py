@@ -13,32 +13,23 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import unittest
 import urllib.parse
 import urllib.request
 
-try:
-    import botocore.auth
-    import botocore.awsrequest
-    import botocore.credentials
-    import botocore.utils
-except ImportError:
-    botocore = None
+# deploy/bootstrap.sh installs python3-botocore.
+import botocore.auth
+import botocore.awsrequest
+import botocore.credentials
+import botocore.utils
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "storage" / "remote" / "testing"))
-from object_server import ObjectServer  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "loadtest" / "harness"))
+from certificates import Authority  # noqa: E402
+from remote_case import CHUNK, PATIENCE_S, QUIRED, RemoteCase, Server, run
 
-METRICS = HERE.parent / "service" / "metrics" / "METRICS.md"
-PROGRAMS = pathlib.Path(os.environ["QUIRE_BINARY_DIR"]) / "bin"
-QUIRED = PROGRAMS / "quired"
-QUIRE = PROGRAMS / "quire"
-# Generous: only a hang takes this long.
-PATIENCE_S = 60
-CHUNK = 16 << 10
+METRICS = pathlib.Path(__file__).resolve().parents[1] / "service" / "metrics" / "METRICS.md"
 KEY = "AKIDEXAMPLE"
 SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 
@@ -56,8 +47,9 @@ http {{
   scgi_temp_path {directory}/scgi;
   uwsgi_temp_path {directory}/uwsgi;
   server {{
-    listen 127.0.0.1:{port};
+    listen 127.0.0.1:{port} {options};
     root {root};
+    {settings}
   }}
 }}
 """
@@ -90,133 +82,7 @@ def botocore_signature_of(url, headers, region):
     return auth.signature(text, request)
 
 
-def run(*arguments, **options):
-    return subprocess.run(arguments, stdin=subprocess.DEVNULL, capture_output=True,
-                          timeout=PATIENCE_S, check=False, **options)
-
-
-class Server:
-    """A quired that serves archives of a store."""
-
-    def __init__(self, test, *arguments, cache="cache", size="64MiB", environment=None,
-                 archive=None, expect_start=True):
-        self.cache = test.scratch / cache
-        store = test.store
-        variables = {name: value for name, value in os.environ.items()
-                     if not name.startswith("AWS_")}
-        variables.update({"HOME": str(test.scratch), **(environment or {})})
-        self.process = subprocess.Popen(
-            [QUIRED, "serve", archive or f"docs={store.url}/bucket/docs.quire", "--listen",
-             "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--memory", "256MiB", "--store-cache",
-             f"{self.cache}:{size}", "--store-chunk", str(CHUNK), *arguments],
-            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=variables)
-        test.addCleanup(self.process.stderr.close)
-        test.addCleanup(self.process.wait, PATIENCE_S)
-        test.addCleanup(self.process.kill)
-        self.said = ""
-        self.lines = []
-        self.changed = threading.Condition()
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
-        if expect_start:
-            self.wait_for("listening on")
-            self.address = re.search(r"listening on (\S+)", self.said)[1]
-            self.metrics_url = re.search(r"metrics on (\S+)", self.said)[1]
-
-    def _read(self):
-        for line in self.process.stderr:
-            with self.changed:
-                self.said += line
-                self.changed.notify_all()
-        with self.changed:
-            self.changed.notify_all()
-
-    def wait_for(self, text, count=1):
-        end = time.monotonic() + PATIENCE_S
-        with self.changed:
-            while self.said.count(text) < count:
-                assert self.process.poll() is None or self.reader.is_alive(), self.said
-                assert time.monotonic() < end, f"no {text!r} in: {self.said}"
-                self.changed.wait(0.1)
-
-    def range(self, offset, size):
-        return run(QUIRE, "-s", self.address, "range", "docs", str(offset), str(size))
-
-    def scan(self):
-        return run(QUIRE, "-s", self.address, "-q", "scan", "docs")
-
-    def batch(self, ranges):
-        return subprocess.run(
-            [QUIRE, "-s", self.address, "-q", "batch", "docs", "--ranges"],
-            input="".join(f"{a} {b}\n" for a, b in ranges).encode(), capture_output=True,
-            timeout=PATIENCE_S, check=False)
-
-    def metric(self, name):
-        with urllib.request.urlopen(self.metrics_url, timeout=PATIENCE_S) as page:
-            text = page.read().decode()
-        found = re.findall(rf"^{re.escape(name)} (\S+)$", text, re.MULTILINE)
-        assert found, f"no {name} in {text}"
-        return float(found[0])
-
-    def resident_bytes(self):
-        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) << 10
-
-    def cache_bytes(self):
-        """Returns the bytes on disk of all files of the cache."""
-        return sum(path.stat().st_blocks * 512 for path in self.cache.rglob("*")
-                   if path.is_file())
-
-    def stop(self, sent=signal.SIGTERM):
-        self.process.send_signal(sent)
-        code = self.process.wait(PATIENCE_S)
-        self.reader.join(PATIENCE_S)
-        return code
-
-
-class RemoteArchiveTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.shared = tempfile.TemporaryDirectory(prefix="quire-remote-")
-        cls.directory = pathlib.Path(cls.shared.name)
-        draw = random.Random(1)
-        documents = cls.directory / "documents"
-        documents.mkdir()
-        for i in range(120):
-            # Half of it cannot be compressed.
-            text = b"".join(b"page %d line %d\n" % (i, k) + draw.randbytes(40)
-                            for k in range(1200))
-            (documents / f"page{i:03}").write_bytes(text)
-        cls.archive = cls.directory / "docs.quire"
-        built = run(QUIRED, "build", "--quiet", "-o", cls.archive, "--block-size", "16KiB",
-                    "--segment-size", "2MiB", "--codec", "zstd", documents)
-        assert built.returncode == 0, built.stderr
-        cls.text = b"".join(path.read_bytes() for path in sorted(documents.iterdir()))
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.shared.cleanup()
-
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory(prefix="quire-remote-")
-        self.addCleanup(scratch.cleanup)
-        self.scratch = pathlib.Path(scratch.name)
-        self.bucket = self.scratch / "store" / "bucket"
-        self.bucket.mkdir(parents=True)
-        shutil.copytree(self.archive, self.bucket / "docs.quire")
-        self.store = ObjectServer(self.scratch / "store")
-        self.addCleanup(self.store.stop)
-
-    def check_range(self, server, offset, size):
-        got = server.range(offset, size)
-        self.assertEqual(got.returncode, 0, got.stderr)
-        self.assertEqual(got.stdout, self.text[offset:offset + size])
-
-    def check_all(self, server):
-        got = server.scan()
-        self.assertEqual(got.returncode, 0, got.stderr)
-        self.assertEqual(got.stdout, self.text)
-
+class RemoteArchiveTest(RemoteCase):
     def test_reads_every_byte(self):
         server = Server(self)
         opening = len(self.store.requests)
@@ -404,14 +270,14 @@ class RemoteArchiveTest(unittest.TestCase):
             found = re.search(r"Signature=(\w+)$", request.headers["authorization"])[1]
             self.assertEqual(request.headers["x-amz-security-token"], "token/+=")
             self.assertEqual(found, signature_of(request.path, request.headers, region))
-            if botocore is not None:
-                self.assertEqual(found, botocore_signature_of(
-                    self.store.url + request.path, request.headers, region))
-                self.assertEqual(request.path, botocore.utils.percent_encode(
-                    urllib.parse.unquote(request.path), safe="/~"))
+            self.assertEqual(found, botocore_signature_of(
+                self.store.url + request.path, request.headers, region))
+            self.assertEqual(request.path, botocore.utils.percent_encode(
+                urllib.parse.unquote(request.path), safe="/~"))
         self.assertNotIn(SECRET, server.said)
 
-    def test_reads_from_nginx(self):
+    def start_nginx(self, options="", settings=""):
+        """Serves the bucket on the port of the store, which stops. Returns nginx's directory."""
         nginx = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
         assert nginx, "nginx: deploy/bootstrap.sh installs it"
         directory = self.scratch / "nginx"
@@ -420,7 +286,8 @@ class RemoteArchiveTest(unittest.TestCase):
         port = self.store.port
         self.store.stop()
         (directory / "nginx.conf").write_text(NGINX.format(
-            directory=directory, port=port, root=self.scratch / "store"))
+            directory=directory, port=port, root=self.scratch / "store", options=options,
+            settings=settings))
         process = subprocess.Popen(
             [nginx, "-p", directory, "-e", "stderr", "-c", directory / "nginx.conf", "-g",
              f"user {pwd.getpwuid(os.getuid()).pw_name};"], stderr=subprocess.DEVNULL)
@@ -429,6 +296,35 @@ class RemoteArchiveTest(unittest.TestCase):
         end = time.monotonic() + PATIENCE_S
         while not (directory / "nginx.pid").exists() and time.monotonic() < end:
             time.sleep(0.01)
+        return directory
+
+    def test_reads_over_tls_with_a_private_authority(self):
+        authority = Authority(self.scratch, "authority")
+        other = Authority(self.scratch, "other")
+        certificate, key = authority.sign("store")
+        self.start_nginx("ssl", f"ssl_certificate {certificate}; ssl_certificate_key {key};")
+        archive = f"docs=https://127.0.0.1:{self.store.port}/bucket/docs.quire"
+        # The system does not know it, nor does another authority's file.
+        for options in {}, {"arguments": ("--store-ca", str(other.pem))}:
+            server = Server(self, *options.get("arguments", ()), archive=archive,
+                            expect_start=False)
+            self.assertEqual(server.process.wait(PATIENCE_S), 1)
+            server.reader.join(PATIENCE_S)
+            self.assertIn("certificate", server.said)
+        for options in ({"arguments": ("--store-ca", str(authority.pem))},
+                        {"environment": {"AWS_CA_BUNDLE": str(authority.pem)}}):
+            server = Server(self, *options.get("arguments", ()), archive=archive,
+                            environment=options.get("environment"))
+            self.check_all(server)
+            self.assertEqual(server.stop(), 0)
+        for path in "missing.pem", self.archive / "MANIFEST":
+            refused = run(QUIRED, "serve", archive, "--store-cache", f"{self.scratch}/c:1GiB",
+                          "--store-ca", path, text=True)
+            self.assertEqual(refused.returncode, 2, refused.stderr)
+            self.assertIn("expected a PEM file of certificates", refused.stderr)
+
+    def test_reads_from_nginx(self):
+        directory = self.start_nginx()
         server = Server(self)
         self.check_all(server)
         self.assertEqual(server.stop(), 0)
@@ -473,6 +369,15 @@ class RemoteArchiveTest(unittest.TestCase):
             self.assertLessEqual(last - first + 1, (4 << 20) + 2 * CHUNK)
             chunks += [(request.path, chunk) for chunk in range(first // CHUNK, last // CHUNK + 1)]
         self.assertEqual(len(chunks), len(set(chunks)))
+
+    def test_batch_reads_no_wide_gaps(self):
+        server = Server(self)
+        self.store.clear()
+        # In one segment, some 700 KB of the file apart.
+        ranges = [(2_300_000, 100), (3_300_000, 100)]
+        self.assertEqual(server.batch(ranges).stdout,
+                         b"".join(self.text[a:a + b] for a, b in ranges))
+        self.assertLess(sum(request.sent for request in self.store.gets("segment")), 200_000)
 
     def test_hedges_slow_requests(self):
         server = Server(self)
@@ -523,24 +428,6 @@ class RemoteArchiveTest(unittest.TestCase):
         self.assertLessEqual(len(self.store.requests), 4)
         got = server.scan()
         self.assertEqual(got.stdout, self.text + (more / "last").read_bytes())
-
-    def replace(self):
-        """Replaces the archive in the store by another one of the same file names."""
-        other = self.directory / "other.quire"
-        if not other.exists():
-            documents = self.directory / "others"
-            documents.mkdir()
-            for i in range(60):
-                (documents / f"other{i:03}").write_bytes(random.Random(i).randbytes(60_000))
-            built = run(QUIRED, "build", "--quiet", "-o", other, "--segment-size", "2MiB",
-                        "--block-size", "16KiB", "--codec", "zstd", documents)
-            assert built.returncode == 0, built.stderr
-        text = b"".join(random.Random(i).randbytes(60_000) for i in range(60))
-        for path in sorted(other.iterdir(), key=lambda path: path.name == "MANIFEST"):
-            shutil.copy(path, self.bucket / "docs.quire" / (path.name + ".new"))
-            os.rename(self.bucket / "docs.quire" / (path.name + ".new"),
-                      self.bucket / "docs.quire" / path.name)
-        return text
 
     def test_finds_a_replaced_archive_by_itself(self):
         for ignores in False, True:

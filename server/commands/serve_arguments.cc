@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <system_error>
@@ -18,6 +19,7 @@
 #include "codecs/base/status_macros.h"
 #include "server/archive/format/archive_format.h"
 #include "server/commands/subcommand_support.h"
+#include "server/service/catalog/archives_list.h"
 #include "server/service/catalog/remote_archives.h"
 #include "server/service/limits/available_memory.h"
 #include "server/storage/model/drive_presets.h"
@@ -102,8 +104,8 @@ void AddDrainOptions(CLI::App& subcommand, ServeArguments& arguments) {
       "Then let calls in flight end for this time; new ones are refused");
 }
 
-// Adds options for archives, addresses, memory and times.
-void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
+// Adds options for archives.
+void AddArchiveOptions(CLI::App* subcommand, ServeArguments* arguments) {
   subcommand
       ->add_option("ARCHIVE,--archive", arguments->archives,
                    "Archives to serve, each as PATH or NAME=PATH; clients use "
@@ -118,6 +120,15 @@ void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
           "new archives and remove missing ones. Write archives elsewhere and "
           "move them there, or build them in place")
       ->type_name("DIR");
+  subcommand
+      ->add_option(
+          "--archives-list", arguments->archives_list,
+          "Serve the archives of this file, one on each line as for --archive; "
+          "paths are relative to the file. Each is opened on first use, while "
+          "calls for it are told to retry, and closed when others need its "
+          "memory: all need not fit into --memory at a time. Read again on "
+          "SIGHUP")
+      ->type_name("FILE");
   subcommand->add_flag(
       "--allow-fewer-archives", arguments->allow_fewer_archives,
       "On SIGHUP, accept that the directory of --archives-dir is missing, "
@@ -129,6 +140,10 @@ void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
       "quire_archives, state broken) and retried on SIGHUP. Serve archives "
       "with damaged document ids or attributes without these. Otherwise the "
       "server does not start");
+}
+
+// Adds options for addresses, clients, memory and times.
+void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
   subcommand
       ->add_option(
           "--listen", arguments->listen,
@@ -318,6 +333,12 @@ void AddStoreOptions(CLI::App& subcommand, ServeArguments& arguments) {
                   "without any, requests are not signed")
       ->type_name("URL");
   subcommand
+      .add_option("--store-ca", arguments.store_ca,
+                  "Certificates that sign those of object stores, a PEM file, "
+                  "in place of the system's. Default: AWS_CA_BUNDLE, or the "
+                  "system's")
+      ->type_name("FILE");
+  subcommand
       .add_option("--store-region", arguments.store_region,
                   "Region of s3:// archives. Default: AWS_REGION, "
                   "AWS_DEFAULT_REGION or us-east-1")
@@ -378,6 +399,7 @@ absl::Status SetStore(const ServeArguments& arguments, ServerOptions& options) {
   store.chunk_size_bytes = static_cast<uint32_t>(
       std::min<uint64_t>(arguments.store_chunk_bytes, UINT32_MAX));
   store.requests_max = arguments.store_requests;
+  store.ca_file = arguments.store_ca;
   std::set<std::string> paths;
   for (ArchiveArgument& archive : options.archives) {
     if (archive.url.empty()) {
@@ -396,6 +418,7 @@ absl::Status SetStore(const ServeArguments& arguments, ServerOptions& options) {
 }  // namespace
 
 void AddServeOptions(CLI::App* subcommand, ServeArguments* arguments) {
+  AddArchiveOptions(subcommand, arguments);
   AddServiceOptions(subcommand, arguments);
   AddLogOptions(*subcommand, *arguments);
   AddStorageOptions(subcommand, arguments);
@@ -447,10 +470,17 @@ absl::StatusOr<ServerOptions> MakeServerOptions(
   options.archives.insert(options.archives.end(), in_directory.archives.begin(),
                           in_directory.archives.end());
   options.archives_directory = arguments.archives_directory;
-  if (options.archives.empty() && options.archives_directory.empty()) {
+  options.archives_list = arguments.archives_list;
+  if (!options.archives_list.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(std::vector<ArchiveArgument> listed,
+                           ReadArchivesList(options.archives_list));
+    std::ranges::move(listed, std::back_inserter(options.archives));
+  }
+  if (options.archives.empty() && options.archives_directory.empty() &&
+      options.archives_list.empty()) {
     return absl::InvalidArgumentError(
-        "at least one archive must be given: quired serve ARCHIVE, or "
-        "--archives-dir");
+        "at least one archive must be given: quired serve ARCHIVE, "
+        "--archives-dir or --archives-list");
   }
   QUIRE_RETURN_IF_ERROR(CheckNamesDiffer(options.archives));
   QUIRE_RETURN_IF_ERROR(SetStore(arguments, options));

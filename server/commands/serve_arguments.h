@@ -22,6 +22,7 @@ namespace quire {
 struct ServeArguments {
   std::vector<std::string> archives;
   std::string archives_directory;
+  std::string archives_list;
   bool allow_fewer_archives = false;
   bool skip_broken = false;
   std::string listen = ServerOptions().listen_address;
@@ -44,6 +45,7 @@ struct ServeArguments {
   std::string store_endpoint;
   std::string store_region;
   std::string store_cache;
+  std::string store_ca;
   uint64_t store_chunk_bytes = RemoteStoreOptions().chunk_size_bytes;
   uint32_t store_requests = RemoteStoreOptions().requests_max;
   absl::Duration stall_timeout = absl::Seconds(60);
@@ -67,10 +69,10 @@ void AddServeOptions(CLI::App* subcommand, ServeArguments* arguments);
 absl::StatusOr<DirectoryArchives> FindDirectoryArchives(
     const ServeArguments& arguments);
 
-// `in_directory` is the result of FindDirectoryArchives(). `note` gets the
-// values chosen for "auto", for the log. Leaves `say` and `report_damage`
-// empty.
-// Errors: InvalidArgument  invalid options.
+// Reads the file of --archives-list. `in_directory` is the result of
+// FindDirectoryArchives(). `note` gets the values chosen for "auto", for the
+// log. Leaves `say` and `report_damage` empty. Blocks on I/O. Errors:
+// InvalidArgument  invalid options, or an invalid list.
 absl::StatusOr<ServerOptions> MakeServerOptions(
     const ServeArguments& arguments, const DirectoryArchives& in_directory,
     std::string& note);

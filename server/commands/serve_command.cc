@@ -67,8 +67,11 @@ int Serve(const ServeArguments& arguments, ServeReload reload) {
     log.Say(LogLevel::kInfo, note);
   }
   if (options->archives.empty()) {
+    const bool has_directory = !arguments.archives_directory.empty();
     log.Say(LogLevel::kWarning,
-            absl::StrCat("--archives-dir ", arguments.archives_directory,
+            absl::StrCat(has_directory ? "--archives-dir " : "--archives-list ",
+                         has_directory ? arguments.archives_directory
+                                       : arguments.archives_list,
                          " holds no archives: nothing is served; add some "
                          "and send SIGHUP"));
   }
@@ -159,8 +162,9 @@ void AddServeCommand(CLI::App& app, int& exit_code) {
   subcommand->footer(
       "Signals: SIGTERM and SIGINT drain and stop, a second one at once; "
       "SIGHUP "
-      "reads\nthe configuration file and the directory of archives again, and "
-      "switches to\nadded, changed and removed archives, and to a changed "
+      "reads\nthe configuration file, the directory and the list of archives "
+      "again, "
+      "and switches to\nadded, changed and removed archives, and to a changed "
       "certificate and rules of\naccess, without dropping calls; blocks are "
       "checked when they are read, or by\nquired verify.\n"
       "A TIME is a number of seconds, or has units: 500ms, 10s, 2m, "

@@ -17,8 +17,8 @@ namespace {
 // True for options that a reload applies, or that matter only at the start.
 bool MayChange(const std::string& option) {
   return option == "archive" || option == "archives-dir" ||
-         option == "allow-fewer-archives" || option == "skip-broken" ||
-         option == "quota" || option == "log-level";
+         option == "archives-list" || option == "allow-fewer-archives" ||
+         option == "skip-broken" || option == "quota" || option == "log-level";
 }
 
 std::string Shown(const OptionValues& values, const std::string& option) {

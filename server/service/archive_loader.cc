@@ -6,7 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -20,11 +19,29 @@ namespace {
 
 // Limit on lines about unchanged archives in a reload's report.
 constexpr size_t kUnchangedLinesMax = 3;
+// Local copies of archives that are in the list and not open.
+constexpr size_t kClosedCopiesMax = 1000;
+// Upper bound on openings of listed archives at a time.
+constexpr uint64_t kListedOpeningsMax = 16;
 // A remote archive may be replaced while it is opened.
 constexpr int kRemoteOpeningsMax = 3;
 // A reload reads no blocks.
 constexpr char kBlocksNotChecked[] =
     "blocks were not checked: quired verify does that";
+
+// Adds a line for each of a few names, or one for many.
+void AddSummary(const std::vector<std::string>& names, absl::string_view what,
+                std::vector<LogLine>& lines) {
+  if (names.size() > kUnchangedLinesMax) {
+    lines.push_back(
+        {LogLevel::kInfo, absl::StrCat(names.size(), " archives: ", what)});
+    return;
+  }
+  for (const std::string& name : names) {
+    lines.push_back(
+        {LogLevel::kInfo, absl::StrCat("archive ", name, ": ", what)});
+  }
+}
 
 }  // namespace
 
@@ -80,6 +97,35 @@ absl::StatusOr<std::vector<PlannedArchive>> ReadOutlines(
   return planned;
 }
 
+absl::StatusOr<std::vector<PlannedListed>> ReadListedOutlines(
+    const std::vector<ArchiveArgument>& arguments, RemoteArchives* remote,
+    std::vector<BrokenArchive>& broken) {
+  std::vector<absl::StatusOr<ArchiveOutline>> outlines(arguments.size());
+  const std::atomic<bool> never = false;
+  QUIRE_RETURN_IF_ERROR(OpenInParallel(
+      std::vector<OpeningNeed>(arguments.size()),
+      std::numeric_limits<uint64_t>::max(), never,
+      [&](size_t i, OpeningHelpers* /*helpers*/) {
+        const bool is_remote = !arguments[i].url.empty();
+        if (!is_remote || remote->AdoptCopy(arguments[i])) {
+          outlines[i] =
+              Archive::ReadOutline(arguments[i].path, nullptr, is_remote);
+        }
+        return absl::OkStatus();
+      }));
+  std::vector<PlannedListed> planned;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    planned.push_back({.argument = arguments[i], .outline = std::nullopt});
+    if (outlines[i].ok()) {
+      planned.back().outline = *std::move(outlines[i]);
+    } else if (arguments[i].url.empty()) {
+      broken.push_back(
+          {.name = arguments[i].name, .reason = outlines[i].status()});
+    }
+  }
+  return planned;
+}
+
 Catalog::OpeningByName DescribeOpening(
     const std::vector<PlannedArchive>& planned) {
   Catalog::OpeningByName opening;
@@ -93,6 +139,7 @@ Catalog::OpeningByName DescribeOpening(
 ArchiveLoader::ArchiveLoader(const ServerOptions& options,
                              const MemoryPlan& plan,
                              std::vector<PlannedArchive> planned,
+                             const std::vector<PlannedListed>& listed,
                              Catalog& catalog, BlockStore& store,
                              WithdrawalFile* withdrawals,
                              RemoteArchives* remote)
@@ -103,7 +150,17 @@ ArchiveLoader::ArchiveLoader(const ServerOptions& options,
       catalog_(catalog),
       store_(store),
       withdrawals_(withdrawals),
-      remote_(remote) {}
+      remote_(remote),
+      space_(plan_, catalog, store, withdrawals) {
+  Catalog::ListedByName entries;
+  for (const PlannedListed& one : listed) {
+    entries.emplace(
+        one.argument.name,
+        NewListed(one.argument,
+                  one.outline.has_value() ? &*one.outline : nullptr));
+  }
+  catalog_.SetListed(std::move(entries));
+}
 
 absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenRemote(
     const ArchiveArgument& argument, ArchiveOpenOptions options,
@@ -239,14 +296,17 @@ std::vector<LogLine> ArchiveLoader::RemoveOthers(
     const std::vector<std::string>& kept, const ServingChanged& changed) {
   std::set<absl::string_view> names(kept.begin(), kept.end());
   for (const ArchiveArgument& argument : wanted) {
-    names.insert(argument.name);
+    if (!argument.is_listed) {
+      names.insert(argument.name);
+    }
   }
   std::vector<LogLine> lines;
   const std::shared_ptr<const Catalog::ByName> before = catalog_.Get();
   for (const auto& [name, served] : *before) {
-    if (!names.contains(name)) {
+    // ReloadList() removes the others.
+    if (served->listed == nullptr && !names.contains(name)) {
       changed(name, false);
-      replaced_.push_back(served->archive);
+      space_.Retired(served->archive);
       catalog_.Remove(name);
       lines.push_back({LogLevel::kInfo,
                        absl::StrCat("archive ", name,
@@ -262,18 +322,26 @@ std::vector<LogLine> ArchiveLoader::Reload(
     const std::function<void(bool)>& ended, bool manifests_only) {
   // Remove first: new archives may use the memory.
   std::vector<LogLine> lines = RemoveOthers(wanted, kept, changed);
+  if (!manifests_only) {
+    for (LogLine& line : ReloadList(wanted, changed)) {
+      lines.push_back(std::move(line));
+    }
+  }
   std::vector<std::string> unchanged;
   for (const ArchiveArgument& argument : wanted) {
     if (stop_) {
       break;
     }
-    const bool is_served = catalog_.Contains(argument.name);
-    if (manifests_only && is_served && argument.url.empty()) {
-      const auto served = catalog_.Find(argument.name);
-      if (served.ok() && (*served)->archive->path() == argument.path &&
-          !Archive::MayHaveChanged(*(*served)->archive)) {
-        continue;
-      }
+    const auto served = catalog_.FindOpen(argument.name);
+    if (argument.is_listed && served == nullptr) {
+      // Its files are read when it is opened.
+      continue;
+    }
+    const bool is_served = served != nullptr;
+    if (manifests_only && is_served && argument.url.empty() &&
+        served->archive->path() == argument.path &&
+        !Archive::MayHaveChanged(*served->archive)) {
+      continue;
     }
     const absl::StatusOr<std::string> outcome = ReloadOne(argument);
     const std::string archive = absl::StrCat("archive ", argument.name);
@@ -300,7 +368,7 @@ std::vector<LogLine> ArchiveLoader::Reload(
   if (remote_ != nullptr && kept.empty() && !stop_) {
     remote_->RemoveOthers(wanted);
   }
-  FitCache(HeldBytes());
+  space_.Fit();
   if (unchanged.size() > kUnchangedLinesMax) {
     unchanged = {absl::StrCat(unchanged.size(), " archives: unchanged; their ",
                               kBlocksNotChecked)};
@@ -313,18 +381,21 @@ std::vector<LogLine> ArchiveLoader::Reload(
 
 absl::StatusOr<std::string> ArchiveLoader::ReloadOne(
     const ArchiveArgument& argument) {
+  std::unique_ptr<Claim> claim;
+  if (argument.is_listed) {
+    claim = std::make_unique<Claim>(*this, argument.name);
+  }
   // Kept only until the end of this function: many may be replaced, one after
   // the other, with the memory for one more.
   const std::shared_ptr<const ServedArchive> served =
-      catalog_.Find(argument.name).value_or(nullptr);
-  const bool is_remote = !argument.url.empty();
-  if (is_remote && remote_ == nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        argument.url,
-        ": the server was started without archives in object stores; start it "
-        "again"));
+      catalog_.FindOpen(argument.name);
+  if (argument.is_listed && served == nullptr) {
+    // It was closed in between.
+    return "";
   }
+  const bool is_remote = !argument.url.empty();
   if (is_remote) {
+    QUIRE_RETURN_IF_ERROR(CheckHasStore(argument));
     QUIRE_RETURN_IF_ERROR(remote_->PrepareOutline(argument, &stop_));
   }
   QUIRE_ASSIGN_OR_RETURN(
@@ -337,25 +408,17 @@ absl::StatusOr<std::string> ArchiveLoader::ReloadOne(
   }
   // The old archive is freed after the last call that reads it, so both must
   // fit, along with earlier replaced ones still being read.
-  ReloadNeed need = HeldBytes();
-  need.fresh_bytes = outline.new_memory_bytes;
-  QUIRE_RETURN_IF_ERROR(CheckReload(plan_, need));
-  FitCache(need);
+  QUIRE_ASSIGN_OR_RETURN(ArchiveSpace::Reservation reservation,
+                         space_.Reserve(outline.new_memory_bytes));
   // Helpers get what the plan leaves for archives.
-  const uint64_t space_bytes = plan_.archives_bytes + plan_.reload_bytes;
-  const uint64_t used_bytes = need.served_bytes + need.replaced_bytes +
-                              need.fresh_bytes + outline.opening_bytes;
-  std::shared_ptr<ServedArchive> fresh;
-  QUIRE_RETURN_IF_ERROR(OpenInParallel(
-      {OpeningNeed()}, space_bytes - std::min(space_bytes, used_bytes), stop_,
-      [&](size_t /*index*/, OpeningHelpers* helpers) -> absl::Status {
-        QUIRE_ASSIGN_OR_RETURN(fresh, OpenOne(argument, served.get(), helpers));
-        return absl::OkStatus();
-      }));
+  const uint64_t free_bytes = space_.FreeBytes();
+  QUIRE_ASSIGN_OR_RETURN(
+      std::shared_ptr<ServedArchive> fresh,
+      OpenWithHelpers(
+          argument, served.get(),
+          free_bytes - std::min(free_bytes, outline.opening_bytes)));
   // Check again with the actual size: the path may name another archive by now.
-  need = HeldBytes(fresh->archive.get());
-  QUIRE_RETURN_IF_ERROR(CheckReload(plan_, need));
-  FitCache(need);
+  QUIRE_RETURN_IF_ERROR(space_.Resize(reservation, *fresh->archive));
   // The same text in other files: a copy that replaces damaged files.
   const bool is_same_text =
       served != nullptr &&
@@ -371,49 +434,241 @@ absl::StatusOr<std::string> ArchiveLoader::ReloadOne(
       FormatCounted(fresh->archive->info().document_count, "document",
                     "documents"),
       is_same_text ? "; its " : "", is_same_text ? kBlocksNotChecked : "");
+  if (argument.is_listed) {
+    fresh->listed = served->listed;
+    fresh->listed->Opened(fresh, ListedArchive::Clock::now());
+  }
   QUIRE_RETURN_IF_ERROR(Publish(argument, std::move(fresh)));
   if (served != nullptr) {
-    replaced_.push_back(served->archive);
+    space_.Retired(served->archive);
   }
   return line;
 }
 
-ReloadNeed ArchiveLoader::HeldBytes(const Archive* fresh) {
-  absl::flat_hash_set<const void*> parts;
-  const auto add = [&](const Archive& archive, uint64_t& sum) {
-    archive.VisitMemoryParts([&](const void* part, uint64_t bytes_max) {
-      sum += parts.insert(part).second ? bytes_max : 0;
-    });
-  };
-  ReloadNeed need;
-  const std::shared_ptr<const Catalog::ByName> archives = catalog_.Get();
-  for (const auto& [name, served] : *archives) {
-    add(*served->archive, need.served_bytes);
-  }
-  // Kept until the end, so that no two parts have one address.
-  std::vector<std::shared_ptr<const Archive>> replaced_archives;
-  std::erase_if(replaced_, [&](const std::weak_ptr<const Archive>& replaced) {
-    replaced_archives.push_back(replaced.lock());
-    if (replaced_archives.back() == nullptr) {
-      return true;
-    }
-    add(*replaced_archives.back(), need.replaced_bytes);
-    return false;
-  });
-  if (fresh != nullptr) {
-    add(*fresh, need.fresh_bytes);
-  }
-  return need;
+absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenWithHelpers(
+    const ArchiveArgument& argument, const ServedArchive* previous,
+    uint64_t helper_bytes) {
+  std::shared_ptr<ServedArchive> fresh;
+  QUIRE_RETURN_IF_ERROR(OpenInParallel(
+      {OpeningNeed()}, helper_bytes, stop_,
+      [&](size_t /*index*/, OpeningHelpers* helpers) -> absl::Status {
+        QUIRE_ASSIGN_OR_RETURN(fresh, OpenOne(argument, previous, helpers));
+        return absl::OkStatus();
+      }));
+  return fresh;
 }
 
-void ArchiveLoader::FitCache(const ReloadNeed& need) {
-  // Rules that were added since the start.
-  const uint64_t withdrawals_bytes =
-      withdrawals_ == nullptr ? 0 : withdrawals_->HeldBytes();
-  store_.ResizeCache(CacheBytesBeside(
-      plan_, need.served_bytes + need.replaced_bytes + need.fresh_bytes +
-                 withdrawals_bytes -
-                 std::min(withdrawals_bytes, plan_.withdrawals_bytes)));
+absl::Status ArchiveLoader::CheckHasStore(
+    const ArchiveArgument& argument) const {
+  return remote_ != nullptr
+             ? absl::OkStatus()
+             : absl::FailedPreconditionError(absl::StrCat(
+                   argument.url,
+                   ": the server was started without archives in object "
+                   "stores; start it again"));
+}
+
+ArchiveLoader::Claim::Claim(ArchiveLoader& loader, std::string name)
+    : loader_(loader), name_(std::move(name)) {
+  MutexLock lock(&loader_.claims_mutex_);
+  while (!loader_.claims_.insert(name_).second) {
+    loader_.claim_ended_.Wait(&loader_.claims_mutex_);
+  }
+}
+
+std::unique_ptr<ArchiveLoader::Claim> ArchiveLoader::Claim::Try(
+    ArchiveLoader& loader, std::string name) {
+  MutexLock lock(&loader.claims_mutex_);
+  return loader.claims_.insert(name).second
+             ? std::unique_ptr<Claim>(
+                   new Claim(loader, std::move(name), IsHeld()))
+             : nullptr;
+}
+
+ArchiveLoader::Claim::~Claim() {
+  {
+    MutexLock lock(&loader_.claims_mutex_);
+    loader_.claims_.erase(name_);
+  }
+  loader_.claim_ended_.NotifyAll();
+}
+
+std::shared_ptr<ListedArchive> ArchiveLoader::NewListed(
+    const ArchiveArgument& argument, const ArchiveOutline* outline) {
+  v1::ArchiveDescription description;
+  description.set_name(argument.name);
+  if (outline != nullptr) {
+    description =
+        DescribeArchive(argument.name, outline->info, v1::ARCHIVE_STATE_CLOSED);
+  }
+  auto listed =
+      std::make_shared<ListedArchive>(argument, std::move(description));
+  listed->SetMayWithdraw(withdrawals_ != nullptr &&
+                         withdrawals_->HasRulesFor(argument.name));
+  return listed;
+}
+
+void ArchiveLoader::MarkWithdrawals() {
+  const std::shared_ptr<const Catalog::ListedByName> all = catalog_.GetListed();
+  for (const auto& [name, listed] : *all) {
+    listed->SetMayWithdraw(withdrawals_ != nullptr &&
+                           withdrawals_->HasRulesFor(name));
+  }
+}
+
+std::vector<LogLine> ArchiveLoader::ReloadList(
+    const std::vector<ArchiveArgument>& wanted, const ServingChanged& changed) {
+  const std::shared_ptr<const Catalog::ListedByName> before =
+      catalog_.GetListed();
+  Catalog::ListedByName entries;
+  std::vector<LogLine> lines;
+  std::vector<std::string> added;
+  for (const ArchiveArgument& argument : wanted) {
+    if (!argument.is_listed) {
+      continue;
+    }
+    const auto known = before->find(argument.name);
+    if (known != before->end() &&
+        known->second->argument().path == argument.path &&
+        known->second->argument().url == argument.url) {
+      known->second->Forgive();
+      entries.emplace(argument.name, known->second);
+      continue;
+    }
+    std::optional<ArchiveOutline> outline;
+    if (argument.url.empty()) {
+      absl::StatusOr<ArchiveOutline> read =
+          Archive::ReadOutline(argument.path, nullptr, false);
+      const absl::Status usable =
+          read.ok() ? CheckFitsAlone(plan_, read->memory_bytes) : read.status();
+      if (!usable.ok()) {
+        lines.push_back({LogLevel::kWarning,
+                         absl::StrCat("archive ", argument.name,
+                                      " cannot be opened now, and is tried "
+                                      "again on first use: ",
+                                      usable.message())});
+      }
+      if (read.ok()) {
+        outline = *std::move(read);
+      }
+    }
+    entries.emplace(
+        argument.name,
+        NewListed(argument, outline.has_value() ? &*outline : nullptr));
+    added.push_back(argument.name);
+  }
+  const Catalog::ListedByName now = entries;
+  catalog_.SetListed(std::move(entries));
+  std::vector<std::string> removed;
+  for (const auto& [name, listed] : *before) {
+    const auto found = now.find(name);
+    if (found != now.end() && found->second == listed) {
+      continue;
+    }
+    // After an opening in progress. There are no new ones.
+    const Claim claim(*this, name);
+    if (const auto served = catalog_.FindOpen(name);
+        served != nullptr && served->listed == listed) {
+      space_.Retired(served->archive);
+      catalog_.Close(name);
+    }
+    if (found == now.end()) {
+      changed(name, false);
+      catalog_.Remove(name);
+      removed.push_back(name);
+    }
+  }
+  for (const std::string& name : added) {
+    changed(name, true);
+  }
+  AddSummary(added, "added, opened on first use", lines);
+  AddSummary(removed, "removed; calls that read it continue", lines);
+  return lines;
+}
+
+bool ArchiveLoader::RemoveOldCopy(const ArchiveArgument& wanted) {
+  const std::shared_ptr<const Catalog::ListedByName> all = catalog_.GetListed();
+  std::vector<const ListedArchive*> closed;
+  for (const auto& [name, listed] : *all) {
+    if (!listed->argument().url.empty() && name != wanted.name &&
+        remote_->HasCopy(listed->argument()) &&
+        catalog_.FindOpen(name) == nullptr) {
+      closed.push_back(listed.get());
+    }
+  }
+  std::sort(closed.begin(), closed.end(),
+            [](const ListedArchive* a, const ListedArchive* b) {
+              return a->used_at() < b->used_at();
+            });
+  for (const ListedArchive* listed : closed) {
+    const std::unique_ptr<Claim> claim =
+        Claim::Try(*this, listed->argument().name);
+    if (claim != nullptr &&
+        catalog_.FindOpen(listed->argument().name) == nullptr) {
+      remote_->RemoveCopy(listed->argument());
+      return true;
+    }
+  }
+  return false;
+}
+
+absl::Status ArchiveLoader::PrepareListedCopy(const ArchiveArgument& argument) {
+  while (remote_->copy_count() > kClosedCopiesMax && RemoveOldCopy(argument)) {
+  }
+  while (true) {
+    absl::Status status = remote_->PrepareOutline(argument, &stop_);
+    if (status.ok()) {
+      status = remote_->PrepareIndexes(argument, &stop_);
+    }
+    if (!absl::IsResourceExhausted(status) ||
+        !(RemoveOldCopy(argument) ||
+          (space_.CloseRemote() && RemoveOldCopy(argument)))) {
+      return status;
+    }
+  }
+}
+
+absl::StatusOr<ArchiveLoader::ListedOutcome> ArchiveLoader::OpenListed(
+    const std::shared_ptr<ListedArchive>& listed) {
+  const ArchiveArgument& argument = listed->argument();
+  const Claim claim(*this, argument.name);
+  {
+    const std::shared_ptr<const Catalog::ListedByName> all =
+        catalog_.GetListed();
+    const auto found = all->find(argument.name);
+    if (found == all->end() || found->second != listed ||
+        catalog_.FindOpen(argument.name) != nullptr) {
+      return ListedOutcome::kNothingToDo;
+    }
+  }
+  const bool is_remote = !argument.url.empty();
+  if (is_remote) {
+    QUIRE_RETURN_IF_ERROR(CheckHasStore(argument));
+    QUIRE_RETURN_IF_ERROR(PrepareListedCopy(argument));
+  }
+  // Calls may still read the archive since it was closed.
+  const std::shared_ptr<const ServedArchive> previous = listed->last();
+  QUIRE_ASSIGN_OR_RETURN(
+      const ArchiveOutline outline,
+      Archive::ReadOutline(
+          argument.path,
+          previous == nullptr ? nullptr : previous->archive.get(), is_remote));
+  QUIRE_ASSIGN_OR_RETURN(std::optional<ArchiveSpace::Reservation> reservation,
+                         space_.ReserveListed(outline));
+  if (!reservation.has_value()) {
+    return ListedOutcome::kLater;
+  }
+  // Other openings may have the same free memory.
+  QUIRE_ASSIGN_OR_RETURN(
+      std::shared_ptr<ServedArchive> served,
+      OpenWithHelpers(argument, previous.get(),
+                      space_.FreeBytes() / kListedOpeningsMax));
+  // It may have been replaced by a larger one.
+  QUIRE_RETURN_IF_ERROR(space_.Resize(*reservation, *served->archive));
+  served->listed = listed;
+  listed->Opened(served, ListedArchive::Clock::now());
+  QUIRE_RETURN_IF_ERROR(Publish(argument, std::move(served)));
+  return ListedOutcome::kOpened;
 }
 
 }  // namespace quire

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Opens archives into the catalog: all of them after the start, changed ones on
-// a reload.
+// a reload, listed ones on first use.
 #ifndef QUIRE_SERVER_SERVICE_ARCHIVE_LOADER_H_
 #define QUIRE_SERVER_SERVICE_ARCHIVE_LOADER_H_
 
@@ -9,13 +9,18 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "codecs/base/mutex.h"
 #include "server/archive/archive.h"
+#include "server/service/archive_space.h"
 #include "server/service/base/log_line.h"
 #include "server/service/catalog/catalog.h"
 #include "server/service/catalog/remote_archives.h"
@@ -30,6 +35,13 @@ namespace quire {
 struct PlannedArchive {
   ArchiveArgument argument;
   ArchiveOutline outline;
+};
+
+// An archive to be opened on first use.
+struct PlannedListed {
+  ArchiveArgument argument;
+  // Unset if its manifest cannot be read before.
+  std::optional<ArchiveOutline> outline;
 };
 
 // An archive that cannot be opened.
@@ -53,17 +65,24 @@ absl::StatusOr<std::vector<PlannedArchive>> ReadOutlines(
     const std::vector<ArchiveArgument>& arguments, RemoteArchives* remote,
     const std::atomic<bool>* cancel, std::vector<BrokenArchive>& broken);
 
+// The same for archives of a list, without requests to object stores: of an
+// archive there, the outline of its local copy, if there is one.
+absl::StatusOr<std::vector<PlannedListed>> ReadListedOutlines(
+    const std::vector<ArchiveArgument>& arguments, RemoteArchives* remote,
+    std::vector<BrokenArchive>& broken);
+
 // Returns the descriptions for clients until the archives are open.
 Catalog::OpeningByName DescribeOpening(
     const std::vector<PlannedArchive>& planned);
 
-// Thread-compatible, except Stop().
+// Thread-compatible, except Stop() and OpenListed().
 class ArchiveLoader {
  public:
   // `catalog`, `store`, and `withdrawals` and `remote`, which may be null, must
   // outlive it.
   ArchiveLoader(const ServerOptions& options, const MemoryPlan& plan,
-                std::vector<PlannedArchive> planned, Catalog& catalog,
+                std::vector<PlannedArchive> planned,
+                const std::vector<PlannedListed>& listed, Catalog& catalog,
                 BlockStore& store, WithdrawalFile* withdrawals,
                 RemoteArchives* remote);
 
@@ -96,6 +115,31 @@ class ArchiveLoader {
                               const std::function<void(bool)>& ended,
                               bool manifests_only = false);
 
+  enum class ListedOutcome {
+    kOpened,
+    // It is open already, or no longer in the list.
+    kNothingToDo,
+    // Its memory is free when calls that read other archives have ended.
+    kLater,
+  };
+
+  // Opens an archive that is in the catalog's list, and publishes it. Others
+  // are closed if it needs their memory. Blocks on I/O. Thread-safe, also
+  // during a reload. REQUIRES: OpenAll() has returned; no two at a time for one
+  // archive.
+  // Errors: those of Archive::Open(), RemoteArchives::PrepareIndexes() and
+  //         ArchiveSpace::ReserveListed().
+  absl::StatusOr<ListedOutcome> OpenListed(
+      const std::shared_ptr<ListedArchive>& listed)
+      ABSL_LOCKS_EXCLUDED(claims_mutex_);
+
+  // Sets which closed archives of the list may have withdrawn documents: to be
+  // called when the rules were read again. Thread-safe.
+  void MarkWithdrawals();
+
+  // Listed archives that were closed. Thread-safe.
+  uint64_t closed_count() const { return space_.closed_count(); }
+
   // Makes the above end soon, now and in future. Thread-safe.
   void Stop() { stop_ = true; }
 
@@ -125,11 +169,47 @@ class ArchiveLoader {
   std::vector<LogLine> RemoveOthers(const std::vector<ArchiveArgument>& wanted,
                                     const std::vector<std::string>& kept,
                                     const ServingChanged& changed);
-  // Returns the memory of served archives and of replaced ones that calls keep,
-  // and of `fresh`, unless it is null. Parts that several have count once.
-  ReloadNeed HeldBytes(const Archive* fresh = nullptr);
-  // Gives the cache the memory that archives leave.
-  void FitCache(const ReloadNeed& need);
+  // Makes the list that of `wanted`, and removes archives that are no longer in
+  // it. Archives that stay keep their entries, and are not examined.
+  std::vector<LogLine> ReloadList(const std::vector<ArchiveArgument>& wanted,
+                                  const ServingChanged& changed);
+  // Returns an entry for an archive that becomes listed.
+  std::shared_ptr<ListedArchive> NewListed(const ArchiveArgument& argument,
+                                           const ArchiveOutline* outline);
+  // OpenOne() with helpers for segments, which take at most `helper_bytes`.
+  absl::StatusOr<std::shared_ptr<ServedArchive>> OpenWithHelpers(
+      const ArchiveArgument& argument, const ServedArchive* previous,
+      uint64_t helper_bytes);
+  // Errors: FailedPrecondition  there is no object store.
+  absl::Status CheckHasStore(const ArchiveArgument& argument) const;
+  // Brings a listed archive in an object store here. If the cache has no space
+  // for its indexes, the copies of closed archives are removed.
+  absl::Status PrepareListedCopy(const ArchiveArgument& argument);
+  // Removes the copies of the closed archive in an object store that was used
+  // least recently. False if there is none.
+  bool RemoveOldCopy(const ArchiveArgument& wanted);
+
+  // Held by the thread that changes a listed archive: it is opened or reloaded
+  // by one at a time.
+  class Claim {
+   public:
+    // Waits until no other thread holds it.
+    Claim(ArchiveLoader& loader, std::string name);
+    // Null if another thread holds it.
+    static std::unique_ptr<Claim> Try(ArchiveLoader& loader, std::string name);
+    ~Claim();
+    Claim(const Claim&) = delete;
+    Claim& operator=(const Claim&) = delete;
+
+   private:
+    struct IsHeld {};
+
+    Claim(ArchiveLoader& loader, std::string name, IsHeld /*held*/)
+        : loader_(loader), name_(std::move(name)) {}
+
+    ArchiveLoader& loader_;
+    const std::string name_;
+  };
 
   const ServerOptions options_;
   const MemoryPlan plan_;
@@ -142,8 +222,11 @@ class ArchiveLoader {
   std::atomic<bool> stop_ = false;
   // Memory of archives that turned out larger than planned.
   std::atomic<uint64_t> unplanned_bytes_ = 0;
-  // In the order of their replacement or removal. Expired after the last call.
-  std::vector<std::weak_ptr<const Archive>> replaced_;
+  ArchiveSpace space_;
+  Mutex claims_mutex_;
+  CondVar claim_ended_;
+  // Names of archives.
+  std::set<std::string> claims_ ABSL_GUARDED_BY(claims_mutex_);
 };
 
 }  // namespace quire

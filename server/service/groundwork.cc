@@ -143,6 +143,21 @@ bool OpenRemote(const ServerOptions& options, bool is_trial,
   return groundwork.remote != nullptr;
 }
 
+ListedNeed NeedOf(const std::vector<PlannedListed>& listed) {
+  ListedNeed need = {.count = listed.size()};
+  for (const auto& [argument, outline] : listed) {
+    if (!outline.has_value()) {
+      need.has_unknown = true;
+      continue;
+    }
+    need.sum_bytes += outline->memory_bytes;
+    if (outline->memory_bytes >= need.largest.memory_bytes) {
+      need.largest = {argument.name, outline->memory_bytes};
+    }
+  }
+  return need;
+}
+
 // Plans all archives before any is opened, so that a lack of memory is found
 // without filling the memory first.
 void PlanArchives(const ServerOptions& options, Groundwork& groundwork,
@@ -161,16 +176,40 @@ void PlanArchives(const ServerOptions& options, Groundwork& groundwork,
   // Without a store nothing here takes long.
   const StopWatch stop(groundwork.remote == nullptr ? std::function<bool()>()
                                                     : options.is_stop_wanted);
+  const auto first_listed = std::stable_partition(
+      archives.begin(), archives.end(),
+      [](const ArchiveArgument& archive) { return !archive.is_listed; });
+  const std::vector<ArchiveArgument> listed(first_listed, archives.end());
+  absl::Status names_differ = CheckNamesDiffer(archives);
+  archives.erase(first_listed, archives.end());
   absl::StatusOr<std::vector<PlannedArchive>> planned = ReadOutlines(
       archives, groundwork.remote.get(), &stop.is_wanted(), groundwork.broken);
-  if (!planned.ok()) {
-    faults.push_back(planned.status());
-    return;
+  std::vector<BrokenArchive> listed_broken;
+  absl::StatusOr<std::vector<PlannedListed>> planned_listed =
+      ReadListedOutlines(listed, groundwork.remote.get(), listed_broken);
+  for (const absl::Status& status :
+       {names_differ, planned.status(), planned_listed.status()}) {
+    if (!status.ok()) {
+      faults.push_back(status);
+      return;
+    }
   }
   groundwork.planned = *std::move(planned);
-  if (!groundwork.broken.empty() &&
-      (!options.skip_broken || groundwork.planned.empty())) {
-    faults.push_back(JoinReasons(groundwork.broken, groundwork.planned.size()));
+  groundwork.listed = *std::move(planned_listed);
+  std::vector<BrokenArchive> broken = groundwork.broken;
+  broken.insert(broken.end(), listed_broken.begin(), listed_broken.end());
+  const size_t good_count = options.archives.size() - broken.size();
+  if (!broken.empty() && (!options.skip_broken || good_count == 0)) {
+    faults.push_back(JoinReasons(broken, good_count));
+  }
+  for (const BrokenArchive& archive : listed_broken) {
+    if (options.say) {
+      options.say(LogLevel::kError,
+                  absl::StrCat("archive ", archive.name,
+                               " cannot be opened now, and is tried again on "
+                               "first use: ",
+                               archive.reason.message()));
+    }
   }
   std::vector<ArchiveNeed> needs;
   needs.reserve(groundwork.planned.size());
@@ -186,6 +225,7 @@ void PlanArchives(const ServerOptions& options, Groundwork& groundwork,
       groundwork.withdrawals == nullptr
           ? 0
           : groundwork.withdrawals->PlannedBytes(names);
+  const ListedNeed listed_need = NeedOf(groundwork.listed);
   uint64_t store_bytes = 0;
   if (groundwork.remote != nullptr) {
     store_bytes = RemoteStore::MemoryBytes(*options.store);
@@ -200,7 +240,7 @@ void PlanArchives(const ServerOptions& options, Groundwork& groundwork,
   }
   absl::StatusOr<MemoryPlan> plan = PlanMemory(
       options.memory_bytes, needs, !options.archives_directory.empty(),
-      withdrawals_bytes, store_bytes);
+      withdrawals_bytes, store_bytes, listed_need);
   if (plan.ok()) {
     groundwork.plan = *plan;
   } else {
@@ -213,7 +253,8 @@ void PlanArchives(const ServerOptions& options, Groundwork& groundwork,
 Groundwork LayGroundwork(const ServerOptions& options, bool is_trial,
                          std::vector<absl::Status>& faults) {
   Groundwork groundwork;
-  if (options.archives.empty() && options.archives_directory.empty()) {
+  if (options.archives.empty() && options.archives_directory.empty() &&
+      options.archives_list.empty()) {
     faults.push_back(
         absl::InvalidArgumentError("no archive to serve; name at least one"));
   }

@@ -28,6 +28,8 @@ struct Groundwork {
   // Null without archives in object stores.
   std::unique_ptr<RemoteArchives> remote;
   std::vector<PlannedArchive> planned;
+  // To be opened on first use.
+  std::vector<PlannedListed> listed;
   // Archives to be skipped.
   std::vector<BrokenArchive> broken;
   MemoryPlan plan;

@@ -29,6 +29,7 @@
 #include "server/service/admin_server.h"
 #include "server/service/alive_checks.h"
 #include "server/service/archive_loader.h"
+#include "server/service/archive_opener.h"
 #include "server/service/calls/archive_service.h"
 #include "server/service/calls/call_context.h"
 #include "server/service/catalog/drive_report.h"
@@ -145,8 +146,10 @@ class ServerImpl final : public Server {
         limits_(MakeLimits(plan_)),
         catalog_({}, DescribeOpening(groundwork.planned)),
         store_(std::move(store)),
-        loader_(options_, plan_, std::move(groundwork.planned), catalog_,
-                *store_, withdrawals_.get(), remote_.get()),
+        loader_(options_, plan_, std::move(groundwork.planned),
+                groundwork.listed, catalog_, *store_, withdrawals_.get(),
+                remote_.get()),
+        opener_(loader_, options_.say),
         admission_(limits_.in_flight_size_bytes_max(),
                    limits_.client_in_flight_size_bytes_max()),
         registry_(std::make_shared<prometheus::Registry>()),
@@ -159,6 +162,7 @@ class ServerImpl final : public Server {
               return call_log_ == nullptr ? 0 : call_log_->dropped_count();
             },
             [this] { return broken_count_.load(); },
+            [this] { return DescribeListed(); },
             [this] { return DescribeConnections(); }, metrics_,
             [] { return HandshakeFailures::OfProcess().counts(); },
             [this] {
@@ -186,6 +190,9 @@ class ServerImpl final : public Server {
         service_(MakeArchiveService(core_)),
         certificates_(std::move(groundwork.certificates)) {
     admission_.StartTimer();
+    catalog_.SetDemand([this](std::shared_ptr<ListedArchive> archive) {
+      opener_.Open(std::move(archive));
+    });
   }
 
   ~ServerImpl() override {
@@ -229,12 +236,18 @@ class ServerImpl final : public Server {
     for (const auto& [name, served] : *archives) {
       needs.push_back({name, served->archive->memory_bytes_max()});
     }
-    return absl::StrCat(DescribePlan(plan_, needs),
-                        options_.direct_io == DirectIo::kOff
-                            ? ""
-                            : "reads past the page cache (O_DIRECT)\n",
-                        DescribeDrives(*store_, *archives),
-                        DirectIoNotes(*archives));
+    const size_t listed_count = catalog_.GetListed()->size();
+    return absl::StrCat(
+        DescribePlan(plan_, needs),
+        options_.archives_list.empty()
+            ? ""
+            : absl::StrCat(
+                  FormatCounted(listed_count, "archive of ", "archives of "),
+                  options_.archives_list, ": opened on first use\n"),
+        options_.direct_io == DirectIo::kOff
+            ? ""
+            : "reads past the page cache (O_DIRECT)\n",
+        DescribeDrives(*store_, *archives), DirectIoNotes(*archives));
   }
 
   absl::Status OpenArchives() override ABSL_LOCKS_EXCLUDED(loader_mutex_) {
@@ -254,6 +267,8 @@ class ServerImpl final : public Server {
         options_.say(line.level, line.text);
       }
     }
+    // Now the archives above have their memory.
+    QUIRE_RETURN_IF_ERROR(StartOpener());
     grpc::HealthCheckServiceInterface* health =
         grpc_server_->GetHealthCheckService();
     health->SetServingStatus(kServiceName, true);
@@ -292,6 +307,9 @@ class ServerImpl final : public Server {
           succeeded = succeeded && ok;
         });
     std::ranges::move(archive_lines, std::back_inserter(lines));
+    if (const absl::Status started = StartOpener(); !started.ok()) {
+      lines.push_back({LogLevel::kError, std::string(started.message())});
+    }
     std::ranges::move(DescribeWithdrawals(), std::back_inserter(lines));
     broken_count_ = static_cast<uint64_t>(
         std::count_if(changes.archives.begin(), changes.archives.end(),
@@ -344,6 +362,7 @@ class ServerImpl final : public Server {
   void Shutdown(absl::Duration timeout) override
       ABSL_LOCKS_EXCLUDED(loader_mutex_, drain_mutex_) {
     loader_.Stop();
+    opener_.Stop();
     withdrawn_ = true;
     draining_ = true;
     MutexLock lock(&loader_mutex_);
@@ -389,7 +408,8 @@ class ServerImpl final : public Server {
     if (broken.empty()) {
       return absl::OkStatus();
     }
-    if (!options_.skip_broken || catalog_.size() == 0) {
+    if (!options_.skip_broken ||
+        catalog_.size() + catalog_.GetListed()->size() == 0) {
       return JoinReasons(broken, catalog_.Get()->size());
     }
     for (const BrokenArchive& archive : broken) {
@@ -410,8 +430,26 @@ class ServerImpl final : public Server {
   }
 
   std::vector<LogLine> DescribeWithdrawals() const {
-    return withdrawals_ == nullptr ? std::vector<LogLine>()
-                                   : withdrawals_->Describe(*catalog_.Get());
+    return withdrawals_ == nullptr
+               ? std::vector<LogLine>()
+               : withdrawals_->Describe(*catalog_.Get(), *catalog_.GetListed());
+  }
+
+  // Listed archives are opened from now on, if there are any.
+  absl::Status StartOpener() {
+    const std::shared_ptr<const Catalog::ListedByName> listed =
+        catalog_.GetListed();
+    for (const auto& [name, archive] : *listed) {
+      SetArchiveHealth(name, true);
+    }
+    return listed->empty() ? absl::OkStatus() : opener_.Start();
+  }
+
+  ListedFigures DescribeListed() const {
+    const ArchiveOpener::Figures figures = opener_.figures();
+    return {.opened_count = figures.opened_count,
+            .failed_count = figures.failed_count,
+            .closed_count = loader_.closed_count()};
   }
 
   // Reloads rules of access, certificate and access log; adds a line about each
@@ -437,6 +475,7 @@ class ServerImpl final : public Server {
     }
     if (withdrawals_ != nullptr) {
       const absl::StatusOr<std::string> outcome = withdrawals_->Reload();
+      loader_.MarkWithdrawals();
       add("the file of withdrawn documents", outcome);
       if (!outcome.ok()) {
         lines.back().level = LogLevel::kError;
@@ -646,6 +685,8 @@ class ServerImpl final : public Server {
   bool drain_ended_ ABSL_GUARDED_BY(drain_mutex_) = false;
   // Stop() needs no lock.
   ArchiveLoader loader_;
+  // Thread-safe.
+  ArchiveOpener opener_;
   Admission admission_;
   const std::shared_ptr<prometheus::Registry> registry_;
   CallMetrics metrics_;
@@ -695,8 +736,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Listen(
         DriveOfDirectory(options.archives_directory, options.drive));
   }
   for (const ArchiveArgument& argument : options.archives) {
-    store_options.drives.push_back(
-        DriveOfDirectory(argument.path, options.drive));
+    // Drives of the list's archives are added when they are opened.
+    if (!argument.is_listed) {
+      store_options.drives.push_back(
+          DriveOfDirectory(argument.path, options.drive));
+    }
   }
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<BlockStore> store,
                          BlockStore::Create(store_options));

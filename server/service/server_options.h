@@ -30,11 +30,14 @@ struct ServerOptions {
   // `archives`, which may then be empty. Memory is reserved for more. Empty: no
   // directory.
   std::string archives_directory;
+  // File whose archives are in `archives` with `is_listed`, for messages; it
+  // may have none. Empty: no such file.
+  std::string archives_list;
   // For archives with a URL: their object store and its local copies. Unset:
   // such archives are refused.
   std::optional<RemoteStoreOptions> store;
   // Skip archives that cannot be opened, with a line in the log, if at least
-  // one can. Reload() retries them.
+  // one can. Reload() retries them. Listed ones are retried on use.
   bool skip_broken = false;
   // "HOST:PORT" or "unix:PATH"; port 0 selects a free port. Not encrypted
   // without `tls`.

@@ -147,6 +147,14 @@ uint64_t WithdrawalFile::PlannedBytes(
   return 2 * size_bytes;
 }
 
+bool WithdrawalFile::HasRulesFor(absl::string_view archive_name) const {
+  MutexLock lock(&mutex_);
+  return std::any_of(lines_.begin(), lines_.end(),
+                     [&](const WithdrawalLine& line) {
+                       return MatchesGlob(line.archive_glob, archive_name);
+                     });
+}
+
 uint64_t WithdrawalFile::HeldBytes() const {
   MutexLock lock(&mutex_);
   uint64_t size_bytes = 0;
@@ -196,7 +204,8 @@ absl::StatusOr<std::string> WithdrawalFile::Reload() {
 }
 
 std::vector<LogLine> WithdrawalFile::Describe(
-    const Catalog::ByName& archives) const {
+    const Catalog::ByName& archives,
+    const Catalog::ListedByName& listed) const {
   MutexLock lock(&mutex_);
   uint64_t document_count = 0;
   for (const auto& [name, archive] : archives) {
@@ -220,6 +229,13 @@ std::vector<LogLine> WithdrawalFile::Describe(
       has_documents =
           has_documents || (matches && archive->withdrawal->Get() != nullptr);
     }
+    // A closed archive may have some.
+    has_documents =
+        has_documents ||
+        std::any_of(listed.begin(), listed.end(), [&](const auto& entry) {
+          return !archives.contains(entry.first) &&
+                 MatchesGlob(line.archive_glob, entry.first);
+        });
     if (!has_documents) {
       said.push_back(
           {LogLevel::kWarning,

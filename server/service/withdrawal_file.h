@@ -63,6 +63,10 @@ class WithdrawalFile {
   // match in the published archives.
   uint64_t HeldBytes() const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // True if rules in force name the archive.
+  bool HasRulesFor(absl::string_view archive_name) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Publishes an archive after its documents were matched, so that no call sees
   // it before. Errors: as WithdrawnDocuments::Resolve(); it is then not
   // published.
@@ -77,9 +81,11 @@ class WithdrawalFile {
 
   // Returns what the rules in force withdraw of `archives`, and a warning for
   // each line without effect that a typing error may explain: no archive has a
-  // name that it matches, or none of its archives has a withdrawn document. At
-  // most kWarningsMax warnings.
-  std::vector<LogLine> Describe(const Catalog::ByName& archives) const
+  // name that it matches, or none of its archives has a withdrawn document,
+  // and none of those in `listed` that it matches is closed. At most
+  // kWarningsMax warnings.
+  std::vector<LogLine> Describe(const Catalog::ByName& archives,
+                                const Catalog::ListedByName& listed) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

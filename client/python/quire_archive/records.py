@@ -135,7 +135,7 @@ class ArchiveInfo:
     # None: blocks need no dictionary.
     dictionary_hash: Optional[str]
     dictionary_size: int
-    # False: the server is still opening it.
+    # False: the server is still opening it, or opens it on first use.
     is_open: bool
 
 
@@ -146,8 +146,8 @@ def make_info(message: Any) -> ArchiveInfo:
         stored_size=message.stored_size_bytes, document_count=message.document_count,
         codec=message.codec, dictionary_hash=message.dictionary_hash or None,
         dictionary_size=message.dictionary_size_bytes,
-        # ARCHIVE_STATE_OPENING.
-        is_open=message.state != 2)
+        # ARCHIVE_STATE_OPENING and ARCHIVE_STATE_CLOSED.
+        is_open=message.state not in (2, 3))
 
 
 class Answer:

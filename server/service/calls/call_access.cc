@@ -12,6 +12,7 @@
 #include "codecs/base/archive_name.h"
 #include "codecs/base/status_macros.h"
 #include "server/service/base/service_error.h"
+#include "server/service/catalog/listed_archive.h"
 
 namespace quire {
 
@@ -101,11 +102,16 @@ absl::StatusOr<v1::ArchiveDescription> CallAccess::Describe(
   QUIRE_RETURN_IF_ERROR(status_);
   if (May(identity_.get(), Right::kList, name) ||
       May(identity_.get(), Right::kRead, name)) {
+    const auto listed = catalog_.GetListed();
     const auto opening = catalog_.GetOpening();
     const auto archives = catalog_.Get();
     if (const auto found = archives->find(name); found != archives->end()) {
       traffic_ = found->second->traffic;
       return found->second->description;
+    }
+    if (const auto found = listed->find(name); found != listed->end()) {
+      // Its present size and history are known once it is open.
+      return catalog_.Await(found->first);
     }
     if (const auto found = opening->find(name); found != opening->end()) {
       return found->second;
@@ -133,10 +139,14 @@ absl::Status CallAccess::Visit(
                            const std::shared_ptr<const ServedArchive>&)>
         visit) {
   QUIRE_RETURN_IF_ERROR(status_);
+  const auto listed = catalog_.GetListed();
   const auto opening = catalog_.GetOpening();
   const auto archives = catalog_.Get();
   // An archive opened in between is in both; it counts as open.
   std::map<absl::string_view, const std::shared_ptr<const ServedArchive>*> all;
+  for (const auto& [name, archive] : *listed) {
+    all.emplace(name, nullptr);
+  }
   for (const auto& [name, description] : *opening) {
     all.emplace(name, nullptr);
   }
@@ -149,6 +159,8 @@ absl::Status CallAccess::Visit(
     }
     if (served != nullptr) {
       visit((*served)->description, *served);
+    } else if (const auto entry = listed->find(name); entry != listed->end()) {
+      visit(*entry->second->description(), nullptr);
     } else {
       visit(opening->find(name)->second, nullptr);
     }
@@ -158,11 +170,19 @@ absl::Status CallAccess::Visit(
 
 bool CallAccess::AnyWithdrawn(
     absl::FunctionRef<bool(const v1::ArchiveDescription&)> is_meant) const {
+  const auto listed = catalog_.GetListed();
   const auto archives = catalog_.Get();
-  return std::ranges::any_of(*archives, [&](const auto& entry) {
-    const ServedArchive& served = *entry.second;
-    return is_meant(served.description) && served.withdrawal->Get() != nullptr;
-  });
+  return std::ranges::any_of(*archives,
+                             [&](const auto& entry) {
+                               const ServedArchive& served = *entry.second;
+                               return is_meant(served.description) &&
+                                      served.withdrawal->Get() != nullptr;
+                             }) ||
+         std::ranges::any_of(*listed, [&](const auto& entry) {
+           return entry.second->may_withdraw() &&
+                  !archives->contains(entry.first) &&
+                  is_meant(*entry.second->description());
+         });
 }
 
 void CallAccess::Reading(const ServedArchive& archive) {

@@ -71,7 +71,8 @@ class CallAccess {
   //         NotFound          no such archive, or the client has no right to it
   //                           at all: the errors are equal.
   //         PermissionDenied  (READ_NOT_PERMITTED) the client may only list it.
-  //         Unavailable       (ARCHIVE_OPENING).
+  //         Unavailable       (ARCHIVE_OPENING); to describe, only for an
+  //                           archive that is opened on first use.
   absl::StatusOr<std::shared_ptr<const ServedArchive>> FindToRead(
       absl::string_view name);
   absl::StatusOr<v1::ArchiveDescription> Describe(absl::string_view name);
@@ -103,8 +104,14 @@ class CallAccess {
                              const std::shared_ptr<const ServedArchive>&)>
           visit);
 
-  // True if an open archive, of any rights, that `is_meant` accepts has
-  // withdrawn documents.
+  // Lets an archive be opened that Visit() found, and that is not open.
+  // Returns UNAVAILABLE (ARCHIVE_OPENING).
+  absl::Status Await(const std::string& name) const {
+    return catalog_.Await(name);
+  }
+
+  // True if an archive, of any rights, that `is_meant` accepts has withdrawn
+  // documents, or may have some once it is open.
   bool AnyWithdrawn(
       absl::FunctionRef<bool(const v1::ArchiveDescription&)> is_meant) const;
 

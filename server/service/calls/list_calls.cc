@@ -100,7 +100,7 @@ absl::Status GetSymbolTable(const ServiceCore& core, CallAccess& access,
                             v1::GetSymbolTableResponse& response) {
   QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core));
   // A table is derived from the archive's text.
-  absl::Status opening;
+  std::string opening;
   bool is_found = false;
   QUIRE_RETURN_IF_ERROR(access.Visit(
       Right::kRead, [&](const v1::ArchiveDescription& archive,
@@ -110,7 +110,7 @@ absl::Status GetSymbolTable(const ServiceCore& core, CallAccess& access,
           return;
         }
         if (served == nullptr) {
-          opening = StillOpening(archive.name());
+          opening = archive.name();
         } else if (served->wire_table != nullptr) {
           response.set_table(served->wire_table->serialised);
           response.set_checksum(served->wire_table->hash);
@@ -129,7 +129,9 @@ absl::Status GetSymbolTable(const ServiceCore& core, CallAccess& access,
   if (is_found) {
     return absl::OkStatus();
   }
-  QUIRE_RETURN_IF_ERROR(opening);
+  if (!opening.empty()) {
+    return access.Await(opening);
+  }
   return ServiceError(absl::StatusCode::kNotFound, v1::SYMBOL_TABLE_NOT_FOUND,
                       "no archive here has a symbol table of that hash");
 }
@@ -368,7 +370,7 @@ class GetDictionaryCall : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     QUIRE_RETURN_IF_ERROR(ParseRequest(buffer, request));
     hash_ = request.hash();
     // A dictionary is text of its archive.
-    absl::Status opening;
+    std::string opening;
     QUIRE_RETURN_IF_ERROR(booking_.access().Visit(
         Right::kRead, [&](const v1::ArchiveDescription& archive,
                           const std::shared_ptr<const ServedArchive>& served) {
@@ -377,21 +379,23 @@ class GetDictionaryCall : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
             return;
           }
           if (served == nullptr) {
-            opening = StillOpening(archive.name());
+            opening = archive.name();
           } else {
-            archive_ = served->archive;
+            archive_ = served;
             booking_.access().Reading(*served);
           }
         }));
     if (archive_ == nullptr) {
-      QUIRE_RETURN_IF_ERROR(opening);
+      if (!opening.empty()) {
+        return booking_.access().Await(opening);
+      }
       return ServiceError(absl::StatusCode::kNotFound, v1::DICTIONARY_NOT_FOUND,
                           "no archive here uses a dictionary of that hash");
     }
     if (IsWithheld()) {
       return Withheld();
     }
-    dictionary_ = archive_->dictionary();
+    dictionary_ = archive_->archive->dictionary();
     offset_ = request.offset();
     if (offset_ > dictionary_.size()) {
       return ServiceError(absl::StatusCode::kOutOfRange, v1::RANGE_PAST_END,
@@ -439,7 +443,7 @@ class GetDictionaryCall : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   ServiceCore& core_;
   CallBooking booking_;
   std::string hash_;
-  std::shared_ptr<const Archive> archive_;
+  std::shared_ptr<const ServedArchive> archive_;
   ByteView dictionary_;
   uint64_t offset_ = 0;
   Admission::Ticket ticket_;

@@ -23,14 +23,13 @@
 #include "codecs/base/status_macros.h"
 #include "server/archive/files/file_io.h"
 #include "server/service/base/service_error.h"
+#include "server/service/catalog/listed_archive.h"
 #include "server/storage/remote/store_address.h"
 
 namespace quire {
 namespace {
 
-// Most archives are opened in less.
 constexpr size_t kUuidSizeShownMax = 40;
-constexpr absl::Duration kOpeningRetryDelay = absl::Milliseconds(500);
 
 uint64_t NextOpeningId() {
   static std::atomic<uint64_t> next{1};
@@ -289,30 +288,37 @@ absl::Status NoSuchArchive(absl::string_view name, const NameSample& others) {
 }
 
 size_t Catalog::size() const {
-  const Snapshot snapshot = GetBoth();
+  const Snapshot snapshot = GetAll();
   return snapshot.open->size() + snapshot.opening->size();
 }
 
 bool Catalog::Contains(absl::string_view name) const {
-  const Snapshot snapshot = GetBoth();
-  return snapshot.open->contains(name) || snapshot.opening->contains(name);
+  const Snapshot snapshot = GetAll();
+  return snapshot.open->contains(name) || snapshot.opening->contains(name) ||
+         snapshot.listed->contains(name);
 }
 
 NameSample Catalog::SampleNames(
     absl::FunctionRef<bool(const std::string&)> is_shown) const {
-  const Snapshot snapshot = GetBoth();
+  const Snapshot snapshot = GetAll();
   auto open = snapshot.open->begin();
   auto opening = snapshot.opening->begin();
+  auto listed = snapshot.listed->begin();
   NameSample sample;
   for (size_t considered = 0;; ++considered) {
-    const bool is_last_open = open == snapshot.open->end();
-    const bool is_last_opening = opening == snapshot.opening->end();
-    if (is_last_open && is_last_opening) {
+    const std::string* first = nullptr;
+    const auto consider = [&](const auto& map, const auto& entry) {
+      if (entry != map.end() && (first == nullptr || entry->first < *first)) {
+        first = &entry->first;
+      }
+    };
+    consider(*snapshot.open, open);
+    consider(*snapshot.opening, opening);
+    consider(*snapshot.listed, listed);
+    if (first == nullptr) {
       return sample;
     }
-    const bool is_open =
-        is_last_opening || (!is_last_open && open->first < opening->first);
-    const std::string& name = is_open ? (open++)->first : (opening++)->first;
+    const std::string& name = *first;
     const bool is_full = sample.names.size() == kSampledNamesMax;
     if (considered == kConsideredNamesMax || (is_full && is_shown(name))) {
       sample.has_more = true;
@@ -321,12 +327,21 @@ NameSample Catalog::SampleNames(
     if (!is_full && is_shown(name)) {
       sample.names.push_back(name);
     }
+    // A listed archive may also be open.
+    const auto pass = [&](const auto& map, auto& entry) {
+      if (entry != map.end() && entry->first == name) {
+        ++entry;
+      }
+    };
+    pass(*snapshot.open, open);
+    pass(*snapshot.opening, opening);
+    pass(*snapshot.listed, listed);
   }
 }
 
-Catalog::Snapshot Catalog::GetBoth() const {
+Catalog::Snapshot Catalog::GetAll() const {
   MutexLock lock(&mutex_);
-  return {.open = archives_, .opening = opening_};
+  return {.open = archives_, .opening = opening_, .listed = listed_};
 }
 
 std::shared_ptr<const Catalog::ByName> Catalog::Get() const {
@@ -337,6 +352,18 @@ std::shared_ptr<const Catalog::ByName> Catalog::Get() const {
 std::shared_ptr<const Catalog::OpeningByName> Catalog::GetOpening() const {
   MutexLock lock(&mutex_);
   return opening_;
+}
+
+std::shared_ptr<const Catalog::ListedByName> Catalog::GetListed() const {
+  MutexLock lock(&mutex_);
+  return listed_;
+}
+
+void Catalog::SetListed(ListedByName listed) {
+  auto fresh = std::make_shared<const ListedByName>(std::move(listed));
+  MutexLock write_lock(&write_mutex_);
+  MutexLock lock(&mutex_);
+  listed_.swap(fresh);
 }
 
 Catalog::TrafficByName Catalog::GetTraffic() const {
@@ -384,6 +411,13 @@ void Catalog::Remove(const std::string& name) {
   Replace(std::move(archives), std::move(opening));
 }
 
+void Catalog::Close(const std::string& name) {
+  MutexLock write_lock(&write_mutex_);
+  auto archives = std::make_shared<ByName>(*Get());
+  archives->erase(name);
+  Replace(std::move(archives), GetOpening());
+}
+
 void Catalog::Replace(std::shared_ptr<const ByName> archives,
                       std::shared_ptr<const OpeningByName> opening) {
   MutexLock lock(&mutex_);
@@ -395,21 +429,56 @@ void Catalog::Replace(std::shared_ptr<const ByName> archives,
 absl::StatusOr<std::shared_ptr<const ServedArchive>> Catalog::Find(
     absl::string_view name) const {
   const std::string key(name);
+  std::shared_ptr<const ServedArchive> open;
+  std::shared_ptr<ListedArchive> closed;
   bool is_opening = false;
   {
     // Look up under the lock: holding the snapshot would cost each call two
     // more changes of a reference count that all calls share.
     MutexLock lock(&mutex_);
     if (const auto found = archives_->find(key); found != archives_->end()) {
-      return found->second;
+      open = found->second;
+    } else if (const auto listed = listed_->find(key);
+               listed != listed_->end()) {
+      closed = listed->second;
+    } else {
+      is_opening = opening_->contains(key);
     }
-    is_opening = opening_->contains(key);
+  }
+  if (open != nullptr) {
+    if (open->listed != nullptr) {
+      open->listed->Touch(ListedArchive::Clock::now());
+    }
+    return open;
+  }
+  if (closed != nullptr) {
+    return Demanded(closed);
   }
   if (is_opening) {
     return StillOpening(key);
   }
   return NoSuchArchive(
       name, SampleNames([](const std::string& /*name*/) { return true; }));
+}
+
+std::shared_ptr<const ServedArchive> Catalog::FindOpen(
+    absl::string_view name) const {
+  MutexLock lock(&mutex_);
+  const auto found = archives_->find(name);
+  return found == archives_->end() ? nullptr : found->second;
+}
+
+absl::Status Catalog::Await(const std::string& name) const {
+  const absl::Status status = Find(name).status();
+  return absl::IsUnavailable(status) ? status : StillOpening(name);
+}
+
+absl::Status Catalog::Demanded(
+    const std::shared_ptr<ListedArchive>& listed) const {
+  if (demand_ && listed->Want(ListedArchive::Clock::now())) {
+    demand_(listed);
+  }
+  return NotOpenYet(*listed);
 }
 
 }  // namespace quire

@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 #include "proto/quire/v1/archive.pb.h"
 
@@ -31,6 +32,8 @@
 #include "server/storage/device/file_placement.h"
 
 namespace quire {
+
+class ListedArchive;
 
 // Partitions decoded for a read of a block that is not cached. A block of one
 // partition is always decoded whole.
@@ -51,7 +54,8 @@ enum class RangeDecode {
 struct ServedArchive {
   std::string name;
   std::shared_ptr<const Archive> archive;
-  // New at every opening.
+  // New at every opening, except that of a listed archive whose files are the
+  // same as at the last one.
   uint64_t opening_id = 0;
 
   // Sources of BlockKey, of the blocks of a segment as text, as stored, and of
@@ -88,6 +92,8 @@ struct ServedArchive {
   // Traffic of all archives served under the name, one after the other. Null
   // until the archive is published.
   std::shared_ptr<ArchiveTraffic> traffic;
+  // Null unless it may be closed, and opened again on first use.
+  std::shared_ptr<ListedArchive> listed;
 };
 
 // An archive to serve: "NAME=PATH", or "PATH", whose name is then the last part
@@ -99,6 +105,8 @@ struct ArchiveArgument {
   // Set for an archive in an object store: "s3://BUCKET/PREFIX" or
   // "https://HOST/PATH". ParseArchiveArgument() then leaves `path` empty.
   std::string url = {};
+  // Opened on first use; otherwise at the start.
+  bool is_listed = false;
 };
 
 // Finds the placement of an open segment file. Blocks on I/O.
@@ -161,6 +169,9 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> OpenServedArchive(
     const ServedArchive* previous = nullptr,
     const FilePlacer& place_file = PlaceFile);
 
+// Time to the next attempt in RetryInfo. Most archives are opened in less.
+inline constexpr absl::Duration kOpeningRetryDelay = absl::Milliseconds(500);
+
 // Returns UNAVAILABLE (ARCHIVE_OPENING), with a RetryInfo.
 absl::Status StillOpening(const std::string& name);
 
@@ -191,9 +202,10 @@ absl::StatusOr<ArchiveView> FindState(const Archive& archive,
                                       absl::string_view uuid,
                                       absl::string_view field);
 
-// Open archives, and named ones that are still being opened; none is both.
-// Thread-safe. Get() copies a pointer. Calls keep the snapshot that they
-// started with, so that a reload never removes an archive that they use.
+// Open archives, named ones that are still being opened, and listed ones, which
+// are opened on first use. None is both of the first two; a listed one may also
+// be open. Thread-safe. Get() copies a pointer. Calls keep the snapshot that
+// they started with, so that a reload never removes an archive that they use.
 class Catalog {
  public:
   using ByName =
@@ -202,9 +214,19 @@ class Catalog {
   using OpeningByName =
       std::map<std::string, v1::ArchiveDescription, std::less<>>;
 
+  using ListedByName =
+      std::map<std::string, std::shared_ptr<ListedArchive>, std::less<>>;
+
+  // Queues a listed archive to be opened. Called on the threads of calls, which
+  // it must not block, without a lock.
+  using Demand = std::function<void(std::shared_ptr<ListedArchive>)>;
+
   explicit Catalog(ByName archives, OpeningByName opening = {})
       : archives_(std::make_shared<const ByName>(std::move(archives))),
         opening_(std::make_shared<const OpeningByName>(std::move(opening))) {}
+
+  // REQUIRES: no other thread uses the catalog yet.
+  void SetDemand(Demand demand) { demand_ = std::move(demand); }
 
   // Returns the open archives.
   std::shared_ptr<const ByName> Get() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -212,6 +234,14 @@ class Catalog {
   // that is opened in between is then in both.
   std::shared_ptr<const OpeningByName> GetOpening() const
       ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Returns the listed archives, open or not. To get open ones, too, call this
+  // first: an archive that is opened in between is then in both.
+  std::shared_ptr<const ListedByName> GetListed() const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Replaces the list. Open archives stay open.
+  void SetListed(ListedByName listed) ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
 
   using TrafficByName =
       std::map<std::string, std::shared_ptr<ArchiveTraffic>, std::less<>>;
@@ -231,9 +261,13 @@ class Catalog {
   void Remove(const std::string& name)
       ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
 
-  // Returns the number of archives, open or not.
+  // Closes an open archive, which stays in the list, with its traffic. It stays
+  // valid while calls read it.
+  void Close(const std::string& name) ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
+
+  // Returns the number of archives, without listed ones that are not open.
   size_t size() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // True for a name of an archive, open or not.
+  // True for a name of an archive, open, listed or neither.
   bool Contains(absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Returns the first names for which `is_shown` is true, among the first
@@ -241,10 +275,20 @@ class Catalog {
   NameSample SampleNames(absl::FunctionRef<bool(const std::string&)> is_shown)
       const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Lets a listed archive that is closed be opened.
   // Errors: NotFound (ARCHIVE_NOT_FOUND); names some existing archives.
   //         Unavailable (ARCHIVE_OPENING).
   absl::StatusOr<std::shared_ptr<const ServedArchive>> Find(
       absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Find() that lets nothing be opened, and is no use of the archive; null if
+  // it is not open.
+  std::shared_ptr<const ServedArchive> FindOpen(absl::string_view name) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Find() of an archive whose description was found.
+  // Returns UNAVAILABLE (ARCHIVE_OPENING), also if it has just been opened.
+  absl::Status Await(const std::string& name) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   std::shared_ptr<ArchiveTraffic> TrafficOf(const std::string& name)
@@ -252,14 +296,18 @@ class Catalog {
   void Replace(std::shared_ptr<const ByName> archives,
                std::shared_ptr<const OpeningByName> opening)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Lets the archive be opened.
+  absl::Status Demanded(const std::shared_ptr<ListedArchive>& listed) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   struct Snapshot {
     std::shared_ptr<const ByName> open;
     std::shared_ptr<const OpeningByName> opening;
+    std::shared_ptr<const ListedByName> listed;
   };
 
-  // Returns both, of the same moment.
-  Snapshot GetBoth() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns all, of the same moment.
+  Snapshot GetAll() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Held by a publisher from copying the maps to replacing them. Readers do not
   // wait for it.
@@ -268,6 +316,9 @@ class Catalog {
   mutable Mutex mutex_;
   std::shared_ptr<const ByName> archives_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const OpeningByName> opening_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const ListedByName> listed_ ABSL_GUARDED_BY(mutex_) =
+      std::make_shared<const ListedByName>();
+  Demand demand_;
 };
 
 }  // namespace quire

@@ -2,9 +2,11 @@
 #include "server/service/catalog/catalog.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "gmock/gmock.h"
 
 #include "codecs/base/status_matchers.h"
+#include "server/service/catalog/listed_archive.h"
 
 namespace quire {
 namespace {
@@ -77,6 +80,62 @@ TEST(CatalogTest, ConsidersABoundedNumberOfNames) {
   EXPECT_LE(asked_count, kConsideredNamesMax);
   EXPECT_TRUE(none.names.empty());
   EXPECT_TRUE(none.has_more);
+}
+
+TEST(CatalogTest, ListedArchivesAreDemandedOnce) {
+  Catalog catalog({{"b", nullptr}});
+  Catalog::ListedByName listed;
+  for (const char* name : {"a", "c"}) {
+    v1::ArchiveDescription description;
+    description.set_name(name);
+    listed.emplace(
+        name, std::make_shared<ListedArchive>(
+                  ArchiveArgument{.name = name, .path = "", .is_listed = true},
+                  std::move(description)));
+  }
+  const std::shared_ptr<ListedArchive> a = listed.at("a");
+  std::vector<std::string> demanded;
+  catalog.SetDemand([&](const std::shared_ptr<ListedArchive>& archive) {
+    demanded.push_back(archive->argument().name);
+  });
+  catalog.SetListed(std::move(listed));
+  EXPECT_TRUE(catalog.Contains("a"));
+  EXPECT_EQ(catalog.size(), 1u);
+  EXPECT_THAT(
+      catalog.SampleNames([](const std::string& /*name*/) { return true; })
+          .names,
+      ::testing::ElementsAre("a", "b", "c"));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(catalog.Find("a"), HasCode(absl::StatusCode::kUnavailable));
+  }
+  EXPECT_EQ(catalog.FindOpen("c"), nullptr);
+  EXPECT_THAT(demanded, ::testing::ElementsAre("a"));
+  EXPECT_EQ(a->description()->state(), v1::ARCHIVE_STATE_OPENING);
+  a->Cancelled();
+  EXPECT_EQ(a->description()->state(), v1::ARCHIVE_STATE_CLOSED);
+  EXPECT_THAT(catalog.Await("a"), HasCode(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(demanded, ::testing::ElementsAre("a", "a"));
+}
+
+// Delays double, and end with the next good opening or a reload.
+TEST(ListedArchiveTest, WaitsAfterFailures) {
+  using std::chrono::seconds;
+  ListedArchive archive({.name = "a", .path = "", .is_listed = true}, {});
+  ListedArchive::Clock::time_point now = ListedArchive::Clock::now();
+  for (const int delay_s : {1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60, 60, 60}) {
+    EXPECT_TRUE(archive.Want(now));
+    EXPECT_EQ(archive.RetryDelay(now), std::nullopt);
+    EXPECT_EQ(archive.Failed(now), seconds(delay_s));
+    EXPECT_TRUE(archive.has_failed());
+    EXPECT_EQ(archive.RetryDelay(now), seconds(delay_s));
+    EXPECT_FALSE(
+        archive.Want(now + seconds(delay_s) - std::chrono::milliseconds(500)));
+    now += seconds(delay_s);
+  }
+  EXPECT_TRUE(archive.Want(now));
+  archive.Failed(now);
+  archive.Forgive();
+  EXPECT_TRUE(archive.Want(now));
 }
 
 // Snapshots are replaced while they are read. With this many archives a reader

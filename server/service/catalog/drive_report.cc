@@ -38,6 +38,10 @@ std::string DescribeDrives(const BlockStore& store,
                            const Catalog::ByName& archives) {
   std::string lines;
   for (const DriveDescription& description : store.Drives()) {
+    if (description.drive.name.empty()) {
+      // No drive is known before the first archive is opened.
+      continue;
+    }
     uint64_t file_count = 0;
     uint64_t mapped_count = 0;
     for (const auto& [name, served] : archives) {

@@ -309,6 +309,68 @@ absl::Status RemoteArchives::WriteTags(const ArchiveArgument& argument,
   return ReplaceFile(argument.path, kTagsFileName, text);
 }
 
+absl::Status RemoteArchives::BeginState(const ArchiveArgument& argument,
+                                        State& state) {
+  if (state.address == nullptr) {
+    QUIRE_ASSIGN_OR_RETURN(const StoreAddress address,
+                           store_->ParseAddress(argument.url));
+    state.address = std::make_shared<const StoreAddress>(address);
+    const auto tags = ReadSmallFile(Join(argument.path, kTagsFileName),
+                                    kTagsFileSizeBytesMax);
+    state.tags = ParseObjectTags(tags.ok() ? *tags : "");
+  }
+  return absl::OkStatus();
+}
+
+bool RemoteArchives::AdoptCopy(const ArchiveArgument& argument) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(Join(argument.path, kTagsFileName), ignored)) {
+    return false;
+  }
+  State& state = StateOf(argument);
+  const auto adopt = [&]() -> absl::Status {
+    QUIRE_RETURN_IF_ERROR(BeginState(argument, state));
+    QUIRE_ASSIGN_OR_RETURN(const std::string local,
+                           ReadSmallFile(Join(argument.path, kManifestFileName),
+                                         kManifestFileSizeBytesMax));
+    QUIRE_ASSIGN_OR_RETURN(state.manifest, ParseManifest(AsBytes(local)));
+    if (state.manifest.dictionary.has_value()) {
+      const auto& dictionary = *state.manifest.dictionary;
+      QUIRE_ASSIGN_OR_RETURN(
+          CachedFilePtr file,
+          OpenCopy(argument, state, DictionaryFileName(dictionary.hash),
+                   dictionary.file_size_bytes, 0));
+      state.files.push_back(std::move(file));
+    }
+    for (const ManifestSegment& segment : state.manifest.segments) {
+      QUIRE_ASSIGN_OR_RETURN(CachedFilePtr file,
+                             OpenSegment(argument, state, segment));
+      state.files.push_back(std::move(file));
+    }
+    return absl::OkStatus();
+  };
+  if (!adopt().ok()) {
+    RemoveDirectory(argument.path);
+    return false;
+  }
+  CountOthers(argument, state);
+  return true;
+}
+
+bool RemoteArchives::HasCopy(const ArchiveArgument& argument) const {
+  MutexLock lock(&mutex_);
+  return states_.contains(argument.path);
+}
+
+void RemoteArchives::RemoveCopy(const ArchiveArgument& argument) {
+  RemoveDirectory(argument.path);
+}
+
+size_t RemoteArchives::copy_count() const {
+  MutexLock lock(&mutex_);
+  return states_.size();
+}
+
 absl::Status RemoteArchives::PrepareOutline(const ArchiveArgument& argument,
                                             const std::atomic<bool>* cancel) {
   std::error_code error;
@@ -318,14 +380,7 @@ absl::Status RemoteArchives::PrepareOutline(const ArchiveArgument& argument,
         absl::StrCat(argument.path, ": cannot be created: ", error.message()));
   }
   State& state = StateOf(argument);
-  if (state.address == nullptr) {
-    QUIRE_ASSIGN_OR_RETURN(const StoreAddress address,
-                           store_->ParseAddress(argument.url));
-    state.address = std::make_shared<const StoreAddress>(address);
-    const auto tags = ReadSmallFile(Join(argument.path, kTagsFileName),
-                                    kTagsFileSizeBytesMax);
-    state.tags = ParseObjectTags(tags.ok() ? *tags : "");
-  }
+  QUIRE_RETURN_IF_ERROR(BeginState(argument, state));
   QUIRE_ASSIGN_OR_RETURN(const std::string new_manifest,
                          ReadNewManifest(argument, state, cancel));
   const Manifest& manifest = state.manifest;
@@ -358,6 +413,12 @@ absl::Status RemoteArchives::PrepareIndexes(const ArchiveArgument& argument,
   State& state = StateOf(argument);
   QUIRE_RETURN_IF_ERROR(FillKept(state.files, state, cancel));
   QUIRE_RETURN_IF_ERROR(WriteTags(argument, state));
+  CountOthers(argument, state);
+  return absl::OkStatus();
+}
+
+void RemoteArchives::CountOthers(const ArchiveArgument& argument,
+                                 State& state) {
   uint64_t other_bytes = 0;
   for (const std::string& name :
        {std::string(kManifestFileName), std::string(kTagsFileName),
@@ -369,7 +430,6 @@ absl::Status RemoteArchives::PrepareIndexes(const ArchiveArgument& argument,
   store_->cache().AddOtherBytes(static_cast<int64_t>(other_bytes) -
                                 static_cast<int64_t>(state.other_bytes));
   state.other_bytes = other_bytes;
-  return absl::OkStatus();
 }
 
 void RemoteArchives::DropIndexes(const ArchiveArgument& argument) {
@@ -431,20 +491,25 @@ void RemoteArchives::RemoveOthers(const std::vector<ArchiveArgument>& wanted) {
         !std::filesystem::exists(entry->path() / kTagsFileName, ignored)) {
       continue;
     }
-    for (const CachedFilePtr& file : store_->cache().FilesBelow(path)) {
-      store_->cache().Retire(file);
-    }
-    {
-      MutexLock lock(&mutex_);
-      const auto state = states_.find(path);
-      if (state != states_.end()) {
-        store_->cache().AddOtherBytes(
-            -static_cast<int64_t>(state->second->other_bytes));
-        states_.erase(state);
-      }
-    }
-    std::filesystem::remove_all(entry->path(), ignored);
+    RemoveDirectory(path);
   }
+}
+
+void RemoteArchives::RemoveDirectory(const std::string& path) {
+  for (const CachedFilePtr& file : store_->cache().FilesBelow(path)) {
+    store_->cache().Retire(file);
+  }
+  {
+    MutexLock lock(&mutex_);
+    const auto state = states_.find(path);
+    if (state != states_.end()) {
+      store_->cache().AddOtherBytes(
+          -static_cast<int64_t>(state->second->other_bytes));
+      states_.erase(state);
+    }
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
 }
 
 }  // namespace quire

@@ -71,6 +71,22 @@ class RemoteArchives {
   // read from the store again.
   void DropIndexes(const ArchiveArgument& argument);
 
+  // Counts the local copy of an archive that an earlier process left, so that
+  // its chunks can be evicted, without a request. False if there is none, or
+  // none that can be used: it is then removed. Enough for
+  // Archive::ReadOutline(). Blocks on I/O.
+  bool AdoptCopy(const ArchiveArgument& argument);
+
+  // True if there is a local copy that is counted.
+  bool HasCopy(const ArchiveArgument& argument) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Removes a local copy. Reads of it continue uncached.
+  void RemoveCopy(const ArchiveArgument& argument);
+
+  // Number of archives with a local copy.
+  size_t copy_count() const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Removes files in the archive's directory that its manifest does not name.
   void RemoveUnnamed(const ArchiveArgument& argument);
 
@@ -93,6 +109,12 @@ class RemoteArchives {
       : store_(std::move(store)) {}
 
   State& StateOf(const ArchiveArgument& argument) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Sets address and tags, once.
+  absl::Status BeginState(const ArchiveArgument& argument, State& state);
+  // Counts the small files of an archive.
+  void CountOthers(const ArchiveArgument& argument, State& state);
+  // Removes a directory that this class wrote, with all that is known of it.
+  void RemoveDirectory(const std::string& path) ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the new MANIFEST; empty if it is unchanged and whole.
   absl::StatusOr<std::string> ReadNewManifest(const ArchiveArgument& argument,
                                               State& state,
@@ -117,7 +139,7 @@ class RemoteArchives {
   absl::Status WriteTags(const ArchiveArgument& argument, const State& state);
 
   const std::unique_ptr<RemoteStore> store_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   // By path; addresses do not change.
   std::map<std::string, std::unique_ptr<State>> states_ ABSL_GUARDED_BY(mutex_);
 };

@@ -2,6 +2,7 @@
 #include "server/service/limits/memory_plan.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -27,6 +28,10 @@ constexpr uint64_t kCacheBytesMin = 8 * kMiB;
 constexpr uint64_t kReloadGrowthBytesMin = kMiB;
 // Cache and answers of a server without --memory.
 constexpr uint64_t kDefaultFreeBytes = 512 * kMiB;
+// Open archives of --archives-list of a server without --memory.
+constexpr uint64_t kDefaultListedBytes = 512 * kMiB;
+// A name, a path and a description.
+constexpr uint64_t kListedEntryBytes = kKiB;
 
 constexpr size_t kNamedArchivesMax = 5;
 
@@ -56,9 +61,20 @@ std::string Line(const std::string& what, uint64_t size_bytes) {
   return absl::StrFormat("  %-34s %10s\n", what, FormatByteSize(size_bytes));
 }
 
+// Returns the memory of all but the largest, in bytes.
+uint64_t MoreListedBytes(const ListedNeed& listed) {
+  return listed.has_unknown ? std::numeric_limits<uint64_t>::max() / 4
+                            : listed.sum_bytes - listed.largest.memory_bytes;
+}
+
 // Returns the part of the cache above its minimum.
 uint64_t LendableCacheBytes(const MemoryPlan& plan) {
   return plan.cache_bytes - std::min(plan.cache_bytes, kCacheBytesMin);
+}
+
+// Returns the space that archives which are opened or reloaded can have.
+uint64_t ChangingBytesMax(const MemoryPlan& plan) {
+  return plan.listed_bytes + plan.reload_bytes + LendableCacheBytes(plan);
 }
 
 }  // namespace
@@ -66,10 +82,12 @@ uint64_t LendableCacheBytes(const MemoryPlan& plan) {
 absl::StatusOr<MemoryPlan> PlanMemory(std::optional<uint64_t> total_bytes,
                                       const std::vector<ArchiveNeed>& archives,
                                       bool may_grow, uint64_t withdrawals_bytes,
-                                      uint64_t store_bytes) {
+                                      uint64_t store_bytes,
+                                      const ListedNeed& listed) {
   MemoryPlan plan;
   plan.store_bytes = store_bytes;
-  plan.base_bytes = kBaseBytes;
+  plan.base_bytes = kBaseBytes + listed.count * kListedEntryBytes;
+  plan.listed_bytes = listed.largest.memory_bytes;
   plan.requests_bytes = kRequestsBytes;
   plan.withdrawals_bytes = withdrawals_bytes;
   uint64_t largest_bytes = 0;
@@ -82,17 +100,25 @@ absl::StatusOr<MemoryPlan> PlanMemory(std::optional<uint64_t> total_bytes,
       largest_bytes + std::max(largest_bytes / 4, kReloadGrowthBytesMin);
   const uint64_t fixed_bytes = plan.base_bytes + plan.requests_bytes +
                                plan.withdrawals_bytes + plan.archives_bytes +
-                               plan.store_bytes;
+                               plan.store_bytes + plan.listed_bytes;
   const uint64_t needed_bytes = fixed_bytes + kInFlightBytesMin +
                                 kBuffersBytesMin + kWorkspacesBytesMin +
                                 kCacheBytesMin;
-  plan.total_bytes =
-      total_bytes.value_or(fixed_bytes + reload_bytes + kDefaultFreeBytes);
+  plan.total_bytes = total_bytes.value_or(
+      fixed_bytes + reload_bytes + kDefaultFreeBytes +
+      // They get half of it.
+      2 * std::min(MoreListedBytes(listed), kDefaultListedBytes));
   if (plan.total_bytes < needed_bytes) {
-    std::string parts = absl::StrCat("server ", FormatByteSize(kBaseBytes));
+    std::string parts =
+        absl::StrCat("server ", FormatByteSize(plan.base_bytes));
     for (const ArchiveNeed& archive : Largest(archives)) {
       absl::StrAppend(&parts, " + ", archive.name, " ",
                       FormatByteSize(archive.memory_bytes));
+    }
+    if (plan.listed_bytes > 0) {
+      absl::StrAppend(&parts, " + the largest of --archives-list, ",
+                      listed.largest.name, " ",
+                      FormatByteSize(plan.listed_bytes));
     }
     if (withdrawals_bytes > 0) {
       absl::StrAppend(&parts, " + rules of --withdrawn ",
@@ -121,6 +147,11 @@ absl::StatusOr<MemoryPlan> PlanMemory(std::optional<uint64_t> total_bytes,
                  : reload_bytes;
     free_bytes -= plan.reload_bytes;
   }
+  const uint64_t more_listed_bytes =
+      std::min({MoreListedBytes(listed), free_bytes / 2,
+                free_bytes - (needed_bytes - fixed_bytes)});
+  plan.listed_bytes += more_listed_bytes;
+  free_bytes -= more_listed_bytes;
   plan.in_flight_bytes =
       std::clamp(free_bytes / 4, kInFlightBytesMin, kInFlightBytesMax);
   plan.buffers_bytes =
@@ -133,15 +164,26 @@ absl::StatusOr<MemoryPlan> PlanMemory(std::optional<uint64_t> total_bytes,
 }
 
 uint64_t CacheBytesBeside(const MemoryPlan& plan, uint64_t archives_bytes) {
-  const uint64_t space_bytes = plan.archives_bytes + plan.reload_bytes;
+  const uint64_t space_bytes =
+      plan.archives_bytes + plan.listed_bytes + plan.reload_bytes;
   const uint64_t excess_bytes =
       archives_bytes - std::min(archives_bytes, space_bytes);
   return plan.cache_bytes - std::min(LendableCacheBytes(plan), excess_bytes);
 }
 
+absl::Status CheckFitsAlone(const MemoryPlan& plan, uint64_t memory_bytes) {
+  const uint64_t alone_bytes = ChangingBytesMax(plan);
+  return memory_bytes <= alone_bytes
+             ? absl::OkStatus()
+             : absl::FailedPreconditionError(absl::StrCat(
+                   "it needs ", FormatByteSize(memory_bytes),
+                   " of memory, and archives of --archives-list can have ",
+                   FormatByteSize(alone_bytes),
+                   "; restart with more --memory"));
+}
+
 absl::Status CheckReload(const MemoryPlan& plan, const ReloadNeed& need) {
-  const uint64_t total_bytes =
-      plan.archives_bytes + plan.reload_bytes + LendableCacheBytes(plan);
+  const uint64_t total_bytes = plan.archives_bytes + ChangingBytesMax(plan);
   const uint64_t held_bytes = need.served_bytes + need.replaced_bytes;
   const uint64_t free_bytes = total_bytes - std::min(total_bytes, held_bytes);
   if (need.fresh_bytes <= free_bytes) {
@@ -163,6 +205,9 @@ std::string DescribePlan(const MemoryPlan& plan,
   text += Line("server itself", plan.base_bytes);
   for (const ArchiveNeed& archive : Largest(archives)) {
     text += Line(archive.name, archive.memory_bytes);
+  }
+  if (plan.listed_bytes > 0) {
+    text += Line("archives of --archives-list", plan.listed_bytes);
   }
   if (plan.withdrawals_bytes > 0) {
     text += Line("rules of --withdrawn", plan.withdrawals_bytes);

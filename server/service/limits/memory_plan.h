@@ -20,6 +20,16 @@ struct ArchiveNeed {
   uint64_t memory_bytes = 0;
 };
 
+// Archives that are opened on first use. They need not fit all at a time.
+struct ListedNeed {
+  uint64_t count = 0;
+  // Of those whose memory is known.
+  ArchiveNeed largest = {};
+  uint64_t sum_bytes = 0;
+  // The memory of some is known only when they are opened.
+  bool has_unknown = false;
+};
+
 // Parts of --memory, in bytes. Their sum is total_bytes.
 struct MemoryPlan {
   uint64_t total_bytes = 0;
@@ -32,6 +42,8 @@ struct MemoryPlan {
   // Rules of `serve --withdrawn` (WithdrawalFile::PlannedBytes()).
   uint64_t withdrawals_bytes = 0;
   uint64_t archives_bytes = 0;
+  // Open archives of --archives-list; others close before they take more.
+  uint64_t listed_bytes = 0;
   // Transfers from object stores, and what is known about local copies.
   uint64_t store_bytes = 0;
   // Reserved for opening the largest archive again while the old one is held,
@@ -51,22 +63,29 @@ struct MemoryPlan {
 // Without `total_bytes`, returns a plan with a working cache. If the server
 // `may_grow` by archives added while it runs, reload_bytes is also at least a
 // quarter of the memory that the archives leave free. `withdrawals_bytes` and
-// `store_bytes` are MemoryPlan's.
+// `store_bytes` are MemoryPlan's. `listed` get what they need, at most half of
+// the free memory, and at least what the largest needs.
 // Errors: FailedPrecondition  `total_bytes` is too small; the message states
 //                             the required sum and its parts.
 absl::StatusOr<MemoryPlan> PlanMemory(std::optional<uint64_t> total_bytes,
                                       const std::vector<ArchiveNeed>& archives,
                                       bool may_grow = false,
                                       uint64_t withdrawals_bytes = 0,
-                                      uint64_t store_bytes = 0);
+                                      uint64_t store_bytes = 0,
+                                      const ListedNeed& listed = {});
+
+// Errors: FailedPrecondition  an archive of --archives-list of this size does
+//                             not fit even if all others of the list are
+//                             closed; states both sizes.
+absl::Status CheckFitsAlone(const MemoryPlan& plan, uint64_t memory_bytes);
 
 // Memory of archives while one of them is opened, in bytes.
 struct ReloadNeed {
   // All served archives, including the one to be replaced, if any.
   uint64_t served_bytes = 0;
-  // Archives replaced earlier that calls still read.
+  // Archives replaced or closed earlier that calls still read.
   uint64_t replaced_bytes = 0;
-  // The archive being opened: first an estimate, then its actual size.
+  // The archives being opened: first an estimate, then their actual size.
   uint64_t fresh_bytes = 0;
 };
 

@@ -14,8 +14,9 @@ namespace {
 
 uint64_t SumOf(const MemoryPlan& plan) {
   return plan.base_bytes + plan.requests_bytes + plan.withdrawals_bytes +
-         plan.archives_bytes + plan.reload_bytes + plan.in_flight_bytes +
-         plan.buffers_bytes + plan.workspaces_bytes + plan.cache_bytes;
+         plan.archives_bytes + plan.listed_bytes + plan.reload_bytes +
+         plan.in_flight_bytes + plan.buffers_bytes + plan.workspaces_bytes +
+         plan.cache_bytes;
 }
 
 TEST(MemoryPlanTest, PartsAddUpToTheWhole) {
@@ -163,6 +164,52 @@ TEST(MemoryPlanTest, GivesUpReloadRoomBeforeRefusing) {
                              PlanMemory(700 * kMiB, {{"a", 400 * kMiB}}));
   EXPECT_EQ(plan.reload_bytes, 0u);
   EXPECT_EQ(SumOf(plan), 700 * kMiB);
+}
+
+// Archives of a list get what they need, at most half of the free memory.
+TEST(MemoryPlanTest, ListedArchivesGetAShare) {
+  const auto plan_with = [](uint64_t total_mib, uint64_t sum_mib,
+                            bool has_unknown = false) {
+    return PlanMemory(total_mib * kMiB, {}, false, 0, 0,
+                      {.count = 10,
+                       .largest = {"big", 30 * kMiB},
+                       .sum_bytes = sum_mib * kMiB,
+                       .has_unknown = has_unknown});
+  };
+  QUIRE_ASSERT_OK_AND_ASSIGN(const MemoryPlan all, plan_with(1000, 100));
+  EXPECT_EQ(all.listed_bytes, 100 * kMiB);
+  EXPECT_EQ(SumOf(all), 1000 * kMiB);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const MemoryPlan half, plan_with(1000, 10'000));
+  EXPECT_EQ(SumOf(half), 1000 * kMiB);
+  EXPECT_GT(half.listed_bytes, 400 * kMiB);
+  EXPECT_LT(half.listed_bytes, 500 * kMiB);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const MemoryPlan unknown,
+                             plan_with(1000, 30, true));
+  EXPECT_EQ(unknown.listed_bytes, half.listed_bytes);
+  QUIRE_EXPECT_OK(CheckFitsAlone(half, half.listed_bytes));
+  EXPECT_THAT(CheckFitsAlone(half, kGiB),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        ::testing::HasSubstr("restart with more --memory")));
+  // At the least, the largest one.
+  uint64_t total_mib = 64;
+  while (!plan_with(total_mib, 100).ok()) {
+    ++total_mib;
+  }
+  QUIRE_ASSERT_OK_AND_ASSIGN(const MemoryPlan tight, plan_with(total_mib, 100));
+  EXPECT_GE(tight.listed_bytes, 30 * kMiB);
+  EXPECT_LT(tight.listed_bytes, 31 * kMiB);
+  EXPECT_EQ(SumOf(tight), total_mib * kMiB);
+  EXPECT_THAT(plan_with(total_mib - 1, 100),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        ::testing::HasSubstr(
+                            "the largest of --archives-list, big 30 MiB")));
+  // Reloads of other archives leave them their space.
+  ReloadNeed need = {.fresh_bytes = all.listed_bytes + all.reload_bytes};
+  QUIRE_EXPECT_OK(CheckReload(all, need));
+  EXPECT_EQ(CacheBytesBeside(all, all.listed_bytes + all.reload_bytes),
+            all.cache_bytes);
+  EXPECT_THAT(DescribePlan(all, {}),
+              ::testing::HasSubstr("archives of --archives-list"));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "server/service/catalog/listed_archive.h"
 #include "server/service/metrics/process_metrics.h"
 #include "server/storage/base/duration_histogram.h"
 
@@ -306,17 +307,50 @@ MetricFamily ExpiryFamily(const char* name, const char* help,
   return family;
 }
 
-MetricFamily ArchivesFamily(const Catalog& catalog, uint64_t broken) {
+void AddArchives(const Catalog& catalog, uint64_t broken,
+                 const ListedFigures& figures,
+                 std::vector<MetricFamily>& families) {
+  const auto listed = catalog.GetListed();
   const size_t opening = catalog.GetOpening()->size();
-  return {"quire_archives",
-          "Archives that are to be served, by state.",
-          MetricType::Gauge,
-          {Sample(MetricType::Gauge, static_cast<double>(catalog.Get()->size()),
-                  {{"state", "open"}}),
-           Sample(MetricType::Gauge, static_cast<double>(opening),
-                  {{"state", "opening"}}),
-           Sample(MetricType::Gauge, static_cast<double>(broken),
-                  {{"state", "broken"}})}};
+  const auto open = catalog.Get();
+  size_t closed = 0;
+  size_t failed = 0;
+  for (const auto& [name, archive] : *listed) {
+    if (!open->contains(name)) {
+      ++(archive->has_failed() ? failed : closed);
+    }
+  }
+  const auto gauge = [](size_t count, const char* state) {
+    return Sample(MetricType::Gauge, static_cast<double>(count),
+                  {{"state", state}});
+  };
+  families.push_back(
+      {"quire_archives",
+       "Archives that are to be served, by state.",
+       MetricType::Gauge,
+       {gauge(open->size(), "open"), gauge(opening, "opening"),
+        gauge(broken + failed, "broken"), gauge(closed, "closed")}});
+  families.push_back(Single(MetricType::Gauge, "quire_listed_archives",
+                            "Archives of --archives-list, open or not.",
+                            listed->size()));
+  families.push_back(Single(MetricType::Gauge, "quire_listed_archives_open",
+                            "Archives of --archives-list that are open.",
+                            listed->size() - closed - failed));
+  const auto counter = [](uint64_t value, const char* outcome) {
+    return Sample(MetricType::Counter, static_cast<double>(value),
+                  {{"outcome", outcome}});
+  };
+  families.push_back({"quire_listed_archive_openings_total",
+                      "Openings of archives of --archives-list, by outcome.",
+                      MetricType::Counter,
+                      {counter(figures.opened_count, "good"),
+                       counter(figures.failed_count, "failed")}});
+  families.push_back(Single(MetricType::Counter,
+                            "quire_listed_archive_closings_total",
+                            "Archives of --archives-list that were closed for "
+                            "the memory of others.",
+                            figures.closed_count));
+  AddTraffic(catalog, families);
 }
 
 MetricFamily DecodesFamily(const BlockStoreStats& stats) {
@@ -456,10 +490,10 @@ std::vector<MetricFamily> ServerCollector::Collect() const {
           sources_.access_expiry()),
       InfoFamily(sources_.catalog),
       WithdrawnFamily(sources_.catalog),
-      ArchivesFamily(sources_.catalog, sources_.broken_archives()),
       MemoryFamily(sources_.catalog),
   };
-  AddTraffic(sources_.catalog, families);
+  AddArchives(sources_.catalog, sources_.broken_archives(),
+              sources_.listed_archives(), families);
   AddScrub(sources_.scrub(), sources_.scrub_interval, families);
   if (sources_.remote_store != nullptr) {
     AddRemoteStore(sources_.remote_store->GetStats(), families);

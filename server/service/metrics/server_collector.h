@@ -48,6 +48,13 @@ struct ConnectionFigures {
   uint64_t accept_error_count = 0;
 };
 
+// Archives of --archives-list since the start.
+struct ListedFigures {
+  uint64_t opened_count = 0;
+  uint64_t failed_count = 0;
+  uint64_t closed_count = 0;
+};
+
 // Reads gauges and counters when scraped, without any cost for calls.
 // Thread-safe. Its sources must outlive it.
 class ServerCollector : public prometheus::Collectable {
@@ -64,6 +71,7 @@ class ServerCollector : public prometheus::Collectable {
     std::function<uint64_t()> dropped_log_lines;
     // Number of archives to serve that cannot be opened.
     std::function<uint64_t()> broken_archives;
+    std::function<ListedFigures()> listed_archives;
     std::function<ConnectionFigures()> connections;
     const CallMetrics& calls;
     // Failed TLS handshakes by reason.

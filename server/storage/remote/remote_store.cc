@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/storage/remote/remote_store.h"
 
+#include <openssl/err.h>
+#include <openssl/x509_vfy.h>
+
 #include <algorithm>
 #include <deque>
 #include <utility>
@@ -93,6 +96,23 @@ void ContinueFilling(ChunkFetcher& fetcher, ChunkCache& cache,
   }
 }
 
+absl::Status CheckCaFile(const std::string& path) {
+  if (path.empty()) {
+    return absl::OkStatus();
+  }
+  const std::unique_ptr<X509_STORE, decltype(&X509_STORE_free)> certificates(
+      X509_STORE_new(), &X509_STORE_free);
+  const bool is_good =
+      certificates != nullptr &&
+      X509_STORE_load_file(certificates.get(), path.c_str()) == 1;
+  ERR_clear_error();
+  return is_good ? absl::OkStatus()
+                 : absl::InvalidArgumentError(absl::StrCat(
+                       "--store-ca: ", path,
+                       ": cannot be read, or has no certificates; expected a "
+                       "PEM file of certificates"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RemoteStore>> RemoteStore::Open(
@@ -102,6 +122,7 @@ absl::StatusOr<std::unique_ptr<RemoteStore>> RemoteStore::Open(
         absl::StrCat("--store-requests must be 1 to ", kStoreRequestsMax,
                      ", got ", options.requests_max));
   }
+  QUIRE_RETURN_IF_ERROR(CheckCaFile(options.ca_file));
   std::unique_ptr<RemoteStore> store(new RemoteStore(options, engine));
   QUIRE_ASSIGN_OR_RETURN(
       store->cache_,
@@ -112,7 +133,8 @@ absl::StatusOr<std::unique_ptr<RemoteStore>> RemoteStore::Open(
   QUIRE_ASSIGN_OR_RETURN(StoreCredentials credentials, FindStoreCredentials());
   QUIRE_ASSIGN_OR_RETURN(
       store->loop_,
-      TransferLoop::Start({.connections_max = options.requests_max}));
+      TransferLoop::Start({.connections_max = options.requests_max,
+                           .ca_file = options.ca_file}));
   store->reader_ = std::make_unique<ObjectReader>(
       ObjectReader::Options{.requests_max = options.requests_max,
                             .region = options.region},

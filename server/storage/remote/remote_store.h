@@ -35,6 +35,9 @@ struct RemoteStoreOptions {
   // the region that requests are signed for.
   std::string endpoint;
   std::string region = "us-east-1";
+  // PEM file of the certificates to trust, in place of the system's; empty:
+  // AWS_CA_BUNDLE, or the system's.
+  std::string ca_file = {};
   // Directory of the local copies, and their limit.
   std::string cache_directory;
   uint64_t cache_size_bytes = 0;
@@ -60,7 +63,8 @@ class RemoteStore {
   using Report = ChunkFetcher::Report;
 
   // `engine` reads the local copies. Reads credentials; starts a thread.
-  // Errors: those of ChunkCache::Open(), TransferLoop::Start() and
+  // Errors: InvalidArgument  ca_file has no certificates.
+  //         those of ChunkCache::Open(), TransferLoop::Start() and
   //         FindStoreCredentials().
   static absl::StatusOr<std::unique_ptr<RemoteStore>> Open(
       const RemoteStoreOptions& options, DeviceEngine engine, Report report);

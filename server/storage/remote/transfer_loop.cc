@@ -21,6 +21,8 @@ namespace {
 // One call of the receiver for so much of a body.
 constexpr long kBufferSizeBytes = 64 << 10;  // NOLINT(google-runtime-int)
 constexpr int kWaitMsMax = 1000;
+// A file of certificates is read again after this time.
+constexpr long kCaFileSecondsMax = 60;  // NOLINT(google-runtime-int)
 
 // Returns the kind of a failed transfer.
 TransferEnd EndOf(CURLcode code) {
@@ -74,7 +76,9 @@ absl::StatusOr<std::unique_ptr<TransferLoop>> TransferLoop::Start(
   // As Amazon's tools do. The environment does not change.
   const char* ca_file =
       std::getenv("AWS_CA_BUNDLE");  // NOLINT(concurrency-mt-unsafe)
-  loop->ca_file_ = ca_file == nullptr ? "" : ca_file;
+  loop->ca_file_ = !options.ca_file.empty() ? options.ca_file
+                   : ca_file == nullptr     ? ""
+                                            : ca_file;
   loop->multi_ = curl_multi_init();
   if (loop->multi_ == nullptr) {
     return absl::ResourceExhaustedError("no memory for libcurl");
@@ -162,6 +166,7 @@ TransferLoop::TransferId TransferLoop::Begin(const TransferRequest& request,
   set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(options_.silence_max.count()));
   set(CURLOPT_TIMEOUT_MS,
       static_cast<long>(std::max<int64_t>(request.time_max.count(), 1)));
+  set(CURLOPT_CA_CACHE_TIMEOUT, kCaFileSecondsMax);
   set(CURLOPT_FRESH_CONNECT, request.on_fresh_connection ? 1L : 0L);
   // NOLINTEND(google-runtime-int)
   set(CURLOPT_HEADERFUNCTION, &OnHeaderLine);

@@ -74,6 +74,8 @@ class TransferLoop {
   struct Options {
     // Connections kept open.
     uint32_t connections_max = 64;
+    // As RemoteStoreOptions::ca_file. A changed file is used within a minute.
+    std::string ca_file = {};
     std::chrono::milliseconds connect_time_max{2'000};
     // A transfer ends when it receives nothing for this long; whole seconds.
     std::chrono::seconds silence_max{5};

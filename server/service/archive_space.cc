@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/archive_space.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/container/flat_hash_set.h"
+
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+namespace {
+
+// The second one is for direct I/O, or that of a local copy.
+constexpr uint64_t kFilesPerSegmentMax = 2;
+
+// Returns half of the limit of the process: connections need the rest.
+uint64_t ListedFilesMax() {
+  rlimit limit = {};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0
+             ? limit.rlim_cur / 2
+             : std::numeric_limits<uint64_t>::max();
+}
+
+}  // namespace
+
+ArchiveSpace::ArchiveSpace(const MemoryPlan& plan, Catalog& catalog,
+                           BlockStore& store, const WithdrawalFile* withdrawals)
+    : plan_(plan),
+      catalog_(catalog),
+      store_(store),
+      withdrawals_(withdrawals),
+      files_max_(ListedFilesMax()) {}
+
+absl::StatusOr<ArchiveSpace::Reservation> ArchiveSpace::Reserve(
+    uint64_t bytes) {
+  MutexLock lock(&mutex_);
+  while (true) {
+    ReloadNeed need = HeldBytes();
+    need.fresh_bytes += bytes;
+    absl::Status fits = CheckReload(plan_, need);
+    if (fits.ok()) {
+      FitCache(need);
+      return Reservation(this, bytes);
+    }
+    const std::string victim = ChooseVictim(Victim::kUnread);
+    if (victim.empty()) {
+      return fits;
+    }
+    Close(victim);
+  }
+}
+
+absl::StatusOr<std::optional<ArchiveSpace::Reservation>>
+ArchiveSpace::ReserveListed(const ArchiveOutline& outline) {
+  QUIRE_RETURN_IF_ERROR(CheckFitsAlone(plan_, outline.memory_bytes));
+  // Memory of the opening itself counts, too, unless only the archive fits.
+  const uint64_t working_bytes =
+      CheckFitsAlone(plan_, outline.memory_bytes + outline.opening_bytes).ok()
+          ? outline.opening_bytes
+          : 0;
+  const uint64_t new_bytes = outline.new_memory_bytes + working_bytes;
+  MutexLock lock(&mutex_);
+  while (true) {
+    ReloadNeed need = HeldBytes();
+    need.fresh_bytes += new_bytes;
+    const uint64_t all_bytes =
+        need.served_bytes + need.replaced_bytes + need.fresh_bytes;
+    const bool fits = all_bytes <= plan_.archives_bytes + plan_.listed_bytes &&
+                      HasFiles(outline.info.segment_count);
+    const std::string victim =
+        fits ? std::string() : ChooseVictim(Victim::kUnread);
+    if (!victim.empty()) {
+      Close(victim);
+      continue;
+    }
+    if (fits || CheckReload(plan_, need).ok()) {
+      FitCache(need);
+      return std::optional<Reservation>(Reservation(this, new_bytes));
+    }
+    return CloseForLater(new_bytes);
+  }
+}
+
+absl::StatusOr<std::optional<ArchiveSpace::Reservation>>
+ArchiveSpace::CloseForLater(uint64_t new_bytes) {
+  while (true) {
+    ReloadNeed need = HeldBytes();
+    const bool will_change =
+        need.replaced_bytes > 0 || need.fresh_bytes > 0 || HasListed();
+    need.fresh_bytes += new_bytes;
+    if (!will_change) {
+      return CheckReload(plan_, need);
+    }
+    // These calls end.
+    need.replaced_bytes = 0;
+    const std::string victim = ChooseVictim(Victim::kAny);
+    if (CheckReload(plan_, need).ok() || victim.empty()) {
+      return std::optional<Reservation>();
+    }
+    Close(victim);
+  }
+}
+
+bool ArchiveSpace::HasFiles(uint64_t more_segments) const {
+  uint64_t segment_count = more_segments;
+  const std::shared_ptr<const Catalog::ByName> archives = catalog_.Get();
+  for (const auto& [name, served] : *archives) {
+    segment_count +=
+        served->listed == nullptr ? 0 : served->archive->info().segment_count;
+  }
+  return kFilesPerSegmentMax * segment_count <= files_max_;
+}
+
+bool ArchiveSpace::HasListed() const {
+  const std::shared_ptr<const Catalog::ByName> archives = catalog_.Get();
+  return std::any_of(archives->begin(), archives->end(), [](const auto& entry) {
+    return entry.second->listed != nullptr;
+  });
+}
+
+absl::Status ArchiveSpace::Resize(Reservation& reservation,
+                                  const Archive& fresh) {
+  MutexLock lock(&mutex_);
+  pending_bytes_ -= std::exchange(reservation.bytes_, 0);
+  uint64_t own_bytes = 0;
+  const ReloadNeed need = HeldBytes(&fresh, &own_bytes);
+  QUIRE_RETURN_IF_ERROR(CheckReload(plan_, need));
+  FitCache(need);
+  reservation.bytes_ = own_bytes;
+  pending_bytes_ += own_bytes;
+  return absl::OkStatus();
+}
+
+void ArchiveSpace::Retired(const std::shared_ptr<const Archive>& archive) {
+  MutexLock lock(&mutex_);
+  retired_.push_back(archive);
+}
+
+bool ArchiveSpace::CloseRemote() {
+  MutexLock lock(&mutex_);
+  const std::string victim = ChooseVictim(Victim::kUnreadRemote);
+  if (victim.empty()) {
+    return false;
+  }
+  Close(victim);
+  return true;
+}
+
+uint64_t ArchiveSpace::FreeBytes() {
+  MutexLock lock(&mutex_);
+  const ReloadNeed need = HeldBytes();
+  const uint64_t space_bytes =
+      plan_.archives_bytes + plan_.listed_bytes + plan_.reload_bytes;
+  const uint64_t used_bytes =
+      need.served_bytes + need.replaced_bytes + need.fresh_bytes;
+  return space_bytes - std::min(space_bytes, used_bytes);
+}
+
+void ArchiveSpace::Fit() {
+  MutexLock lock(&mutex_);
+  FitCache(HeldBytes());
+}
+
+ReloadNeed ArchiveSpace::HeldBytes(const Archive* fresh,
+                                   uint64_t* fresh_bytes) {
+  absl::flat_hash_set<const void*> parts;
+  const auto add = [&](const Archive& archive, uint64_t& sum) {
+    archive.VisitMemoryParts([&](const void* part, uint64_t bytes_max) {
+      sum += parts.insert(part).second ? bytes_max : 0;
+    });
+  };
+  ReloadNeed need;
+  need.fresh_bytes = pending_bytes_;
+  const std::shared_ptr<const Catalog::ByName> archives = catalog_.Get();
+  for (const auto& [name, served] : *archives) {
+    add(*served->archive, need.served_bytes);
+  }
+  // Kept until the end, so that no two parts have one address.
+  std::vector<std::shared_ptr<const Archive>> retired_archives;
+  std::erase_if(retired_, [&](const std::weak_ptr<const Archive>& retired) {
+    retired_archives.push_back(retired.lock());
+    if (retired_archives.back() == nullptr) {
+      return true;
+    }
+    add(*retired_archives.back(), need.replaced_bytes);
+    return false;
+  });
+  if (fresh != nullptr) {
+    add(*fresh, *fresh_bytes);
+    need.fresh_bytes += *fresh_bytes;
+  }
+  return need;
+}
+
+void ArchiveSpace::FitCache(const ReloadNeed& need) {
+  // Rules that were added since the start.
+  const uint64_t withdrawals_bytes =
+      withdrawals_ == nullptr ? 0 : withdrawals_->HeldBytes();
+  store_.ResizeCache(CacheBytesBeside(
+      plan_, need.served_bytes + need.replaced_bytes + need.fresh_bytes +
+                 withdrawals_bytes -
+                 std::min(withdrawals_bytes, plan_.withdrawals_bytes)));
+}
+
+std::string ArchiveSpace::ChooseVictim(Victim kind) const {
+  const ListedArchive::Clock::time_point now = ListedArchive::Clock::now();
+  const std::shared_ptr<const Catalog::ByName> archives = catalog_.Get();
+  const ServedArchive* chosen = nullptr;
+  for (const auto& [name, served] : *archives) {
+    if (served->listed == nullptr || !served->listed->MayClose(now) ||
+        (kind == Victim::kUnreadRemote &&
+         served->listed->argument().url.empty())) {
+      continue;
+    }
+    // The catalog refers to it, and each call that reads it. An earlier
+    // snapshot of the catalog may, too, for a moment.
+    const bool is_read = served.use_count() > 1;
+    if ((kind == Victim::kAny || !is_read) &&
+        (chosen == nullptr ||
+         served->listed->used_at() < chosen->listed->used_at())) {
+      chosen = served.get();
+    }
+  }
+  return chosen == nullptr ? "" : chosen->name;
+}
+
+void ArchiveSpace::Close(const std::string& name) {
+  const std::shared_ptr<const ServedArchive> served = catalog_.FindOpen(name);
+  if (served == nullptr) {
+    return;
+  }
+  retired_.push_back(served->archive);
+  ++closed_count_;
+  catalog_.Close(name);
+}
+
+}  // namespace quire

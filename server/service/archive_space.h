@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The memory of archives while the server runs: what is held, who may have
+// more, and which listed archives close for it.
+#ifndef QUIRE_SERVER_SERVICE_ARCHIVE_SPACE_H_
+#define QUIRE_SERVER_SERVICE_ARCHIVE_SPACE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/mutex.h"
+#include "server/archive/archive.h"
+#include "server/service/catalog/catalog.h"
+#include "server/service/catalog/listed_archive.h"
+#include "server/service/limits/memory_plan.h"
+#include "server/service/withdrawal_file.h"
+#include "server/storage/block_store.h"
+
+namespace quire {
+
+// Open archives, those that were replaced, removed or closed and that calls
+// still read, and openings in progress share the plan's space for archives. The
+// block cache lends more, down to its minimum, and is resized by these calls.
+// Thread-safe. The mutex is never held across I/O.
+class ArchiveSpace {
+ public:
+  // All must outlive it; `withdrawals` may be null.
+  ArchiveSpace(const MemoryPlan& plan, Catalog& catalog, BlockStore& store,
+               const WithdrawalFile* withdrawals);
+
+  // Memory of an opening, until the archive is published. Movable.
+  class Reservation {
+   public:
+    Reservation(Reservation&& other) noexcept
+        : space_(std::exchange(other.space_, nullptr)), bytes_(other.bytes_) {}
+
+    Reservation& operator=(Reservation&&) = delete;
+
+    ~Reservation() {
+      if (space_ != nullptr) {
+        space_->pending_bytes_ -= bytes_;
+      }
+    }
+
+   private:
+    friend class ArchiveSpace;
+
+    Reservation(ArchiveSpace* space, uint64_t bytes)
+        : space_(space), bytes_(bytes) {
+      space_->pending_bytes_ += bytes_;
+    }
+
+    ArchiveSpace* space_;
+    uint64_t bytes_;
+  };
+
+  // Space for an archive that replaces another one or is added. Listed archives
+  // that no call reads close if it does not fit otherwise.
+  // Errors: as CheckReload().
+  absl::StatusOr<Reservation> Reserve(uint64_t bytes)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Space for a listed archive. The least recently used of the others close
+  // until all fit into the plan's space, and into half of the process's limit
+  // of open files: first those that no call reads. If that is not enough, the
+  // cache lends the rest; and if that is not enough, those that calls read
+  // close, too. Their memory is free after these calls, so the result is unset:
+  // try again soon.
+  // Errors: FailedPrecondition  it would not fit alone.
+  absl::StatusOr<std::optional<Reservation>> ReserveListed(
+      const ArchiveOutline& outline) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Makes a reservation that of the opened archive.
+  // Errors: as CheckReload(): it takes more than was reserved.
+  absl::Status Resize(Reservation& reservation, const Archive& fresh)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Counts an archive that is no longer served until the last call that reads
+  // it has ended.
+  void Retired(const std::shared_ptr<const Archive>& archive)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Closes the listed archive in an object store that was used least recently,
+  // among those that no call reads. False if there is none that may close.
+  bool CloseRemote() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Returns the part of the plan's space that neither archives nor openings in
+  // progress take, in bytes.
+  uint64_t FreeBytes() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Gives the cache the memory that archives leave.
+  void Fit() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Listed archives that were closed.
+  uint64_t closed_count() const { return closed_count_; }
+
+ private:
+  // Closes archives that calls read. Their memory is free after these calls.
+  absl::StatusOr<std::optional<Reservation>> CloseForLater(uint64_t new_bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // True if a listed archive is open.
+  bool HasListed() const;
+  // True if the open listed archives and those of `more_segments` segments have
+  // no more files than they may.
+  bool HasFiles(uint64_t more_segments) const;
+  // Returns the memory of served archives, of retired ones that calls keep, and
+  // of openings in progress. Parts that several have count once. With `fresh`,
+  // adds the rest of it, also to `fresh_bytes`.
+  ReloadNeed HeldBytes(const Archive* fresh = nullptr,
+                       uint64_t* fresh_bytes = nullptr)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FitCache(const ReloadNeed& need) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  enum class Victim { kUnread, kUnreadRemote, kAny };
+  // Returns the name of the open listed archive of this kind that was used
+  // least recently. Empty if there is none that may close.
+  std::string ChooseVictim(Victim kind) const;
+  void Close(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const MemoryPlan& plan_;
+  Catalog& catalog_;
+  BlockStore& store_;
+  const WithdrawalFile* const withdrawals_;
+  // Limit of open files of listed archives.
+  const uint64_t files_max_;
+  std::atomic<uint64_t> pending_bytes_ = 0;
+  std::atomic<uint64_t> closed_count_ = 0;
+  Mutex mutex_;
+  // In the order of their replacement, removal or closing. Expired after the
+  // last call.
+  std::vector<std::weak_ptr<const Archive>> retired_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_SERVICE_ARCHIVE_SPACE_H_
