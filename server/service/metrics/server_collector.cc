@@ -393,6 +393,26 @@ MetricFamily MemoryFamily(const Catalog& catalog) {
   return family;
 }
 
+// Adds what the log, certificate, rules of access and open archives tell.
+void AddService(const ServerCollector::Sources& sources,
+                std::vector<MetricFamily>& families) {
+  families.push_back(Single(MetricType::Counter,
+                            "quire_access_log_dropped_lines_total",
+                            "Lines of the access log that were not written.",
+                            sources.dropped_log_lines()));
+  families.push_back(
+      ExpiryFamily("quire_certificate_expiry_timestamp_seconds",
+                   "Expiry of the server's certificate, in seconds since 1970.",
+                   sources.certificate_expiry()));
+  families.push_back(ExpiryFamily(
+      "quire_access_expiry_timestamp_seconds",
+      "Next expiry of an identity of --access, in seconds since 1970.",
+      sources.access_expiry()));
+  families.push_back(InfoFamily(sources.catalog));
+  families.push_back(WithdrawnFamily(sources.catalog));
+  families.push_back(MemoryFamily(sources.catalog));
+}
+
 }  // namespace
 
 std::vector<MetricFamily> ServerCollector::Collect() const {
@@ -478,20 +498,8 @@ std::vector<MetricFamily> ServerCollector::Collect() const {
       DriveFamily("quire_drive_queue_wait_seconds",
                   "From a block fetch until its read was started.", stats,
                   &DriveStats::queue_waits),
-      counter("quire_access_log_dropped_lines_total",
-              "Lines of the access log that were not written.",
-              sources_.dropped_log_lines()),
-      ExpiryFamily("quire_certificate_expiry_timestamp_seconds",
-                   "Expiry of the server's certificate, in seconds since 1970.",
-                   sources_.certificate_expiry()),
-      ExpiryFamily(
-          "quire_access_expiry_timestamp_seconds",
-          "Next expiry of an identity of --access, in seconds since 1970.",
-          sources_.access_expiry()),
-      InfoFamily(sources_.catalog),
-      WithdrawnFamily(sources_.catalog),
-      MemoryFamily(sources_.catalog),
   };
+  AddService(sources_, families);
   AddArchives(sources_.catalog, sources_.broken_archives(),
               sources_.listed_archives(), families);
   AddScrub(sources_.scrub(), sources_.scrub_interval, families);
