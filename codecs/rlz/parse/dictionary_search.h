@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include "codecs/rlz/parse/dictionary_index.h"
 #include "codecs/rlz/parse/match_length.h"
@@ -76,9 +77,14 @@ class BasicDictionarySearch {
  private:
   static constexpr uint32_t kRingSize = 32;
 
-  struct Found {
+  struct FineHashes {
     uint64_t shortest_hash = 0;
     uint64_t middle_hash = 0;
+  };
+
+  struct NoHashes {};
+
+  struct Found : std::conditional_t<kFine, FineHashes, NoHashes> {
     uint64_t short_hash = 0;
     uint64_t long_hash = 0;
     uint64_t longest_hash = 0;
@@ -140,15 +146,20 @@ class BasicDictionarySearch {
       if (HasLongKeys(looked_)) {
         LookUpLongKeys(found);
       }
-      if (kFine && found.count == 0 && looked_ < middle_end_) {
-        found.count = index_.FindMiddle(found.middle_hash, found.places.data());
+      if constexpr (kFine) {
+        if (found.count == 0 && looked_ < middle_end_) {
+          found.count =
+              index_.FindMiddle(found.middle_hash, found.places.data());
+        }
       }
       if (found.count == 0 && looked_ < short_end_) {
         found.count = index_.FindShort(found.short_hash, found.places.data());
       }
-      if (kFine && found.count == 0 && looked_ < shortest_end_) {
-        found.count =
-            index_.FindShortest(found.shortest_hash, found.places.data());
+      if constexpr (kFine) {
+        if (found.count == 0 && looked_ < shortest_end_) {
+          found.count =
+              index_.FindShortest(found.shortest_hash, found.places.data());
+        }
       }
       const uint32_t ahead = std::max(look_at, looked_) - looked_;
       for (size_t i = 0; i < found.count; ++i) {

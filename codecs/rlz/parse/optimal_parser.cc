@@ -36,7 +36,7 @@ void OptimalParser::Parse(const DictionaryIndex& index, const BlockText& text,
     prices_.Set(statistics);
     for (uint32_t round = 1, rounds = options_.rounds; round < rounds;
          ++round) {
-      ParsePiece<false>(options_.draft_tolerance);
+      ParseDraft();
       EmitPiece(sequences);
       statistics = CountParse(sequences, first);
       sequences.resize(first);
@@ -46,11 +46,7 @@ void OptimalParser::Parse(const DictionaryIndex& index, const BlockText& text,
       }
       prices_.Set(statistics);
     }
-    if (options_.rival_margin > 0) {
-      ParsePiece<true>(0);
-    } else {
-      ParsePiece<false>(0);
-    }
+    ParseFinal();
     EmitPiece(sequences);
     recent_ = states_[CheapestSteps::kCheapest][end_ - begin_].recent;
   }
@@ -95,6 +91,24 @@ bool OptimalParser::IsSurprising(const SequenceStatistics& statistics) const {
   const int64_t predicted = prices_.Total(statistics);
   return (predicted - own.Total(statistics)) * 1024 >=
          predicted * options_.surprise_min;
+}
+
+void OptimalParser::ParseDraft() {
+  cut_length_max_ =
+      std::min(options_.cut_length_max, options_.draft_cut_length_max);
+  settled_after_ =
+      std::min(options_.settled_after, options_.draft_settled_after);
+  ParsePiece<false>(options_.draft_tolerance);
+}
+
+void OptimalParser::ParseFinal() {
+  cut_length_max_ = options_.cut_length_max;
+  settled_after_ = options_.settled_after;
+  if (options_.rival_margin > 0) {
+    ParsePiece<true>(0);
+  } else {
+    ParsePiece<false>(0);
+  }
 }
 
 template <bool kRivals>
@@ -196,7 +210,7 @@ void OptimalParser::ContinueRival(uint32_t position) {
     const int32_t total =
         cost + prices_.RecentDistance(number) + prices_.LiteralRun(0);
     const uint32_t listed =
-        std::min({length, options_.cut_length_max, kListedLengthMax});
+        std::min({length, cut_length_max_, kListedLengthMax});
     if (longest < listed) {
       steps_.OfferLengths<true>(at, kPath, longest + 1, listed, distance, total,
                                 prices_.MatchLengths());
@@ -308,7 +322,7 @@ uint32_t OptimalParser::TryChoices(uint32_t position) {
   }
   const uint32_t leap = TryLongChoices<kRivals>(position, longest);
   if (leap == 0) {
-    TryAllLengths<kRivals>(position, options_.cut_length_max);
+    TryAllLengths<kRivals>(position, cut_length_max_);
   }
   return leap;
 }
@@ -325,14 +339,14 @@ uint32_t OptimalParser::TryLongChoices(uint32_t position, uint32_t longest) {
   const uint32_t to_next = long_copy_.next_begin - position;
   for (size_t i = 0; i < choice_count_; ++i) {
     const Choice& choice = choices_[i];
-    if (choice.length > options_.cut_length_max) {
+    if (choice.length > cut_length_max_) {
       TryLength<kRivals>(position, choice.length, choice);
     }
     if (choice.length > to_next && to_next >= kMatchLengthMin) {
       TryLength<kRivals>(position, to_next, choice);
     }
   }
-  const bool settled = position - long_copy_.entered >= options_.settled_after;
+  const bool settled = position - long_copy_.entered >= settled_after_;
   return settled && to_next >= kLeapMin ? to_next : 0;
 }
 

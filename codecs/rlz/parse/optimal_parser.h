@@ -33,14 +33,17 @@ struct OptimalParserOptions {
   int32_t draft_tolerance = 1024;
   // In the last round, rival paths (CheapestSteps) are continued if they cost
   // at most this much more than the cheapest; 0: none are.
-  int32_t rival_margin = 4096;
+  int32_t rival_margin = 3072;
   // Copies of this length or more are cut only to cut_length_max bytes or less,
   // or where a better copy begins ...
   uint32_t long_length = 80;
   uint32_t cut_length_max = 64;
   // ... and after this many positions inside one, all are skipped until a
   // better one begins or it ends.
-  uint32_t settled_after = 200;
+  uint32_t settled_after = 64;
+  // The same in all rounds except the last, if less.
+  uint32_t draft_cut_length_max = 32;
+  uint32_t draft_settled_after = 64;
 };
 
 // Finds the cheapest parse of a block for given prices of steps: for each
@@ -96,6 +99,8 @@ class OptimalParser final : public Parser {
   SequenceStatistics CountParse(const SequenceList& sequences,
                                 size_t first) const;
   bool IsSurprising(const SequenceStatistics& statistics) const;
+  void ParseDraft();
+  void ParseFinal();
   template <bool kRivals>
   void ParsePiece(int32_t tolerance);
   bool IsHopeless(uint32_t position, int32_t tolerance) const;
@@ -126,6 +131,9 @@ class OptimalParser final : public Parser {
   CopyFinder finder_;
   SequencePrices prices_;
   const BlockText* text_ = nullptr;
+  // Those of the options for this round.
+  uint32_t cut_length_max_ = 0;
+  uint32_t settled_after_ = 0;
   // The current piece.
   uint32_t begin_ = 0;
   uint32_t end_ = 0;
