@@ -339,7 +339,7 @@ CostsOfParts MeasureParts(const std::string& dictionary,
     return OwnCost(text, sequences);
   };
   return {.all = measure({}),
-          .without_rivals = measure({.rival_margin = 0}),
+          .without_rivals = measure({.rival_margin = 1}),
           .without_leads = measure({.finder = {.edit_size_max = 0}}),
           .without_rounds = measure({.rounds_max = 2})};
 }
@@ -365,8 +365,23 @@ TEST_F(ParsersTest, TakesTheDistanceThatContinuesAfterAnEdit) {
     block += other_front + edit + other_back;
   }
   const CostsOfParts costs = MeasureParts(earlier + later, block);
-  EXPECT_LT(costs.all, costs.without_rivals);
   EXPECT_LT(costs.all, costs.without_leads);
+}
+
+// Versions of a text, each with other edits.
+TEST_F(ParsersTest, KeepsADistanceThatIsCheaperAfterAnEdit) {
+  TestRandom random(1);
+  const std::string first = RandomText(random, 60000, 500);
+  const auto edited = [&] {
+    std::string version = first;
+    for (int i = 0; i < 2000; ++i) {
+      version[RandomBelow(random, version.size())] = 'e';
+    }
+    return version;
+  };
+  const std::string dictionary = edited() + edited() + edited() + edited();
+  const CostsOfParts costs = MeasureParts(dictionary, edited());
+  EXPECT_LT(costs.all, costs.without_rivals);
 }
 
 // Unlike typical text: few lengths and distances, hardly any literals.
