@@ -103,7 +103,11 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeRlzCodec(
   const ByteView dictionary = AsBytes(context->dictionary);
   std::unique_ptr<const DictionaryIndex> index;
   if (use == CodecUse::kEncodeAndDecode) {
-    QUIRE_ASSIGN_OR_RETURN(index, DictionaryIndex::Build(dictionary));
+    QUIRE_ASSIGN_OR_RETURN(
+        index, DictionaryIndex::Build(dictionary,
+                                      level == RlzLevel::kMax
+                                          ? DictionaryIndex::Detail::kFine
+                                          : DictionaryIndex::Detail::kCoarse));
   }
   return std::make_unique<RlzCodec>(info, level, std::move(context), use,
                                     std::move(index));

@@ -147,8 +147,31 @@ TEST(RlzCodecTest, KeepsWhatDoesNotCompress) {
   }
 }
 
+// Words of 5 to 7 bytes that the dictionary has once, in another order: only
+// the fine index finds them.
+TEST(RlzCodecTest, MaxIsSmallForShortCopies) {
+  TestRandom random(1);
+  std::vector<std::string> words;
+  for (int i = 0; i < 3000; ++i) {
+    words.push_back(RandomBytes(random, 5 + RandomBelow(random, 3)));
+  }
+  std::string dictionary;
+  for (const std::string& word : words) {
+    dictionary += word;
+  }
+  std::string text;
+  while (text.size() < 60000) {
+    text += words[RandomBelow(random, words.size())];
+  }
+  const size_t size = Encode(*MakeCodec(dictionary, 3), text).size();
+  EXPECT_LT(size, 27000u);
+  EXPECT_GT(Encode(*MakeCodec(dictionary, 2), text).size(), size);
+}
+
 TEST(RlzCodecTest, MemoryIsTheIndexAlone) {
   const std::string dictionary(1'000'000, 'x');
+  EXPECT_LE(MakeCodec(dictionary, 3)->MemoryBytes(),
+            dictionary.size() * 9 + 1000);
   EXPECT_LE(MakeCodec(dictionary, 2)->MemoryBytes(),
             dictionary.size() * 5 + 1000);
   auto context = std::make_shared<CodecContext>();

@@ -120,6 +120,14 @@ CODECS = [
     Mutation("codecs/rlz/parse/match_length.h",
              "static_cast<uint32_t>(std::min<size_t>(limit, place)));", "limit);", "parsers_test",
              "a copy is extended to before the dictionary"),
+    Mutation("codecs/rlz/parse/optimal_parser.cc",
+             "      ContinueRival(position);\n", "", "parsers_test",
+             "a distance that is cheaper only after an edit is forgotten before it"),
+    Mutation("codecs/rlz/parse/dictionary_search.h",
+             "if (found.count == 0 && looked_ < shortest_end_) {",
+             "if (found.count == 0 && looked_ < shortest_end_ && looked_ % 2 == 1) {",
+             "rlz_codec_test",
+             "copies of 5 to 7 bytes are missed at every second position"),
     Mutation("codecs/rlz/parse/recent_distances.h",
              "    if (distance != distances[1]) {\n"
              "      distances[2] = distances[1];\n"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 
+#include "codecs/base/check.h"
 #include "codecs/rlz/parse/dictionary_search.h"
 #include "codecs/rlz/parse/sparse_search.h"
 
@@ -16,10 +17,15 @@ namespace {
 constexpr uint32_t kBeforeMax = 256;
 
 // Once 2^kStepShift bytes were not part of any copy, every second position is
-// searched, and so on: compressed text has no copies.
-constexpr uint32_t kStepShift = 7;
+// searched, and so on: compressed text has few copies.
+constexpr uint32_t kStepShift = 9;
 
-constexpr DictionarySearch::Ahead kSearchAhead = {.buckets = 16, .places = 8};
+// Leads before a copy: the maximum number, and the minimum length of each.
+constexpr uint32_t kLeadCountMax = 4;
+constexpr uint32_t kLeadLengthMin = 6;
+
+constexpr FineDictionarySearch::Ahead kSearchAhead = {.buckets = 16,
+                                                      .places = 8};
 
 // Current copies that are remembered, to avoid finding them again.
 constexpr size_t kActiveMax = 8;
@@ -85,6 +91,43 @@ class CopyFinder::Run {
     active_next_ = (active_next_ + 1) % kActiveMax;
     farthest_ = std::max(farthest_, copy.end);
     finder_.Add(copy);
+    if (copy.end - copy.begin >= options_.lead_to_length) {
+      AddLeads(copy.begin, distance);
+    }
+  }
+
+  // Adds earlier copies at the same distance. Each ends up to edit_size_max
+  // bytes before the next; the last before `begin`.
+  void AddLeads(uint32_t begin, uint32_t distance) {
+    for (uint32_t count = 0; count < kLeadCountMax; ++count) {
+      const Copy lead = LeadBefore(begin, distance);
+      if (lead.end == 0 || finder_.HasCopyAt(lead.begin, distance)) {
+        return;
+      }
+      finder_.Add(lead);
+      begin = lead.begin;
+    }
+  }
+
+  // Returns the last one that ends before `begin`; an empty one if there is
+  // none.
+  Copy LeadBefore(uint32_t begin, uint32_t distance) const {
+    const uint32_t size_max = std::min(options_.edit_size_max, begin);
+    for (uint32_t size = 1; size <= size_max; ++size) {
+      const uint32_t end = begin - size;
+      if (!text_.HasSource(end, distance)) {
+        break;
+      }
+      const uint32_t length =
+          text_.MatchLengthBefore(end, distance, std::min(end, kBeforeMax));
+      if (length >= kLeadLengthMin) {
+        return {.begin = end - length,
+                .end = end,
+                .distance = distance,
+                .is_lead = true};
+      }
+    }
+    return {};
   }
 
   // The dictionary is far: only a longer copy than all others is useful, so its
@@ -103,7 +146,7 @@ class CopyFinder::Run {
       const uint32_t distance = text_.DistanceTo(place, position);
       const uint32_t length =
           text_.MatchLength(position, distance, text_.size());
-      if (length >= DictionaryIndex::kShortKeySize &&
+      if (length >= DictionaryIndex::kShortestKeySize &&
           position + length > farthest_) {
         Add(position, length, distance);
       }
@@ -140,7 +183,7 @@ class CopyFinder::Run {
   CopyFinder& finder_;
   const CopyFinderOptions& options_;
   const BlockText& text_;
-  DictionarySearch search_;
+  FineDictionarySearch search_;
   SparseSearch sparse_search_;
   // The last copies found.
   std::array<Copy, kActiveMax> active_ = {};
@@ -150,6 +193,7 @@ class CopyFinder::Run {
 };
 
 void CopyFinder::Find(const DictionaryIndex& index, const BlockText& text) {
+  QUIRE_CHECK(index.is_fine(), "copies are found in a fine index");
   Start(text);
   Run(*this, index, text).FindAll();
 }
@@ -166,6 +210,16 @@ void CopyFinder::Add(const Copy& copy) {
   copies_.push_back(copy);
   next_.push_back(first_at_[copy.begin]);
   first_at_[copy.begin] = number;
+}
+
+bool CopyFinder::HasCopyAt(uint32_t begin, uint32_t distance) const {
+  for (uint32_t number = FirstAt(begin); number != kNone;
+       number = Next(number)) {
+    if (Get(number).distance == distance) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace quire

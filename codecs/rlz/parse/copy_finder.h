@@ -20,6 +20,9 @@ struct Copy {
   uint32_t begin = 0;
   uint32_t end = 0;
   uint32_t distance = 0;
+  // Found only because a later copy has the same distance: it leads to that
+  // one, across an edit. Others at its positions may be nearer and longer.
+  bool is_lead = false;
 };
 
 // All of these affect size and speed.
@@ -31,13 +34,17 @@ struct CopyFinderOptions {
   uint32_t long_key_stride = 5;
   // Inside a copy with at least this much left, the block is searched only for
   // copies of half that length or more.
-  uint32_t good_length = 16;
+  uint32_t good_length = 64;
   // ... this much left, only longer copies are searched, and only at intervals.
-  uint32_t long_length = 48;
+  uint32_t long_length = 96;
   uint32_t long_stride = 5;
   // ... this much left, in the dictionary only copies with the longest key.
   uint32_t longest_length = 96;
   uint32_t longest_stride = 9;
+  // Leads are searched before copies of at least lead_to_length bytes, across
+  // edits of at most edit_size_max bytes; 0: none.
+  uint32_t edit_size_max = 8;
+  uint32_t lead_to_length = 12;
 };
 
 // Finds the copies of a block, once for any number of parses. Memory is reused
@@ -49,7 +56,7 @@ class CopyFinder {
 
   explicit CopyFinder(const CopyFinderOptions& options) : options_(options) {}
 
-  // REQUIRES: `index` is that of the text's dictionary.
+  // REQUIRES: `index` is that of the text's dictionary, and fine.
   void Find(const DictionaryIndex& index, const BlockText& text);
 
   // Copies that begin at a position of the last text: the first, and the one
@@ -65,6 +72,7 @@ class CopyFinder {
 
   void Start(const BlockText& text);
   void Add(const Copy& copy);
+  bool HasCopyAt(uint32_t begin, uint32_t distance) const;
 
   const CopyFinderOptions options_;
   HashChains chains_;

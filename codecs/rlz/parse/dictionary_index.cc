@@ -19,23 +19,23 @@ constexpr size_t kLookahead = 16;
 
 DictionaryIndex::DictionaryIndex(ByteView dictionary)
     : dictionary_(dictionary),
-      // One more than the largest entry, so that no entry is kNone.
-      place_mask_((uint32_t{1}
-                   << std::bit_width(dictionary.size() / kLeastStride + 1)) -
-                  1),
-      short_table_(SizedTable(kLeastStride)),
-      long_table_(SizedTable(kLeastStride)),
-      longest_table_(SizedTable(2 * kLeastStride)) {}
+      short_table_(SizedTable(kLeastStride, kLeastStride, kLeastStride)),
+      long_table_(SizedTable(kLeastStride, kLeastStride, kLeastStride)),
+      longest_table_(
+          SizedTable(2 * kLeastStride, kLeastStride, 2 * kLeastStride)) {}
 
-DictionaryIndex::Table DictionaryIndex::SizedTable(uint32_t stride) const {
-  return {.stride = stride,
-          .bucket_count =
-              std::max<uint64_t>(dictionary_.size() / stride / kWays, 1),
+DictionaryIndex::Table DictionaryIndex::SizedTable(
+    uint32_t stride, uint32_t least_stride, uint32_t bytes_per_entry) const {
+  const auto place_bits = std::bit_width(dictionary_.size() / least_stride + 1);
+  return {.place_mask = static_cast<uint32_t>((uint64_t{1} << place_bits) - 1),
+          .stride = stride,
+          .bucket_count = std::max<uint64_t>(
+              dictionary_.size() / bytes_per_entry / kWays, 1),
           .entries = nullptr};
 }
 
 absl::StatusOr<std::unique_ptr<const DictionaryIndex>> DictionaryIndex::Build(
-    ByteView dictionary) {
+    ByteView dictionary, Detail detail) {
   if (dictionary.size() > kDictionarySizeBytesMax) {
     return absl::InvalidArgumentError(
         absl::StrCat("no index for a dictionary of ", dictionary.size(),
@@ -45,6 +45,14 @@ absl::StatusOr<std::unique_ptr<const DictionaryIndex>> DictionaryIndex::Build(
   index->Fill<HashShort, kShortKeySize>(index->short_table_);
   index->Fill<HashLong, kLongKeySize>(index->long_table_);
   index->Fill<HashLongest, kLongestKeySize>(index->longest_table_);
+  if (detail == Detail::kFine) {
+    // Half as many entries as offsets: short copies pay only from nearby.
+    index->shortest_table_ = index->SizedTable(1, 1, kLeastStride);
+    index->middle_table_ =
+        index->SizedTable(kLeastStride, kLeastStride, kLeastStride);
+    index->Fill<HashShortest, kShortestKeySize>(index->shortest_table_);
+    index->Fill<HashMiddle, kMiddleKeySize>(index->middle_table_);
+  }
   return index;
 }
 
@@ -64,7 +72,7 @@ void DictionaryIndex::Fill(Table& table) {
     if (i >= kLookahead) {
       uint32_t* const bucket = table.BucketOf(slot);
       std::copy_backward(bucket, bucket + kWays - 1, bucket + kWays);
-      bucket[0] = TagOf(slot) | static_cast<uint32_t>(i - kLookahead);
+      bucket[0] = table.TagOf(slot) | static_cast<uint32_t>(i - kLookahead);
     }
     if (i < count) {
       slot = kHash(dictionary_.data() + i * table.stride);

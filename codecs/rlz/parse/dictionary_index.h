@@ -26,32 +26,52 @@ namespace quire {
 // cache misses dominate the cost. For the same reason the caller spreads a
 // search over three steps: hash, prefetch, look.
 //
-// Three tables of 2, 2 and 1 bytes per byte of dictionary. Immutable after
-// Build(), hence thread-safe.
+// Three tables of 2, 2 and 1 bytes per byte of dictionary. A fine index has two
+// more of 2 bytes each, for the next 5 bytes, of all offsets, and the next 12.
+// Immutable after Build(), hence thread-safe.
 class DictionaryIndex {
  public:
+  // In a fine index only.
+  static constexpr uint32_t kShortestKeySize = 5;
+  static constexpr uint32_t kMiddleKeySize = 12;
   static constexpr uint32_t kShortKeySize = 8;
   static constexpr uint32_t kLongKeySize = 24;
   static constexpr uint32_t kLongestKeySize = 64;
   // Entries per bucket, in each table.
   static constexpr size_t kWays = 4;
 
-  // Takes about 10 ms per MiB. `dictionary` must outlive the index; it may be
-  // empty.
+  // kFine serves FineDictionarySearch as well; its results cost more time.
+  enum class Detail { kCoarse, kFine };
+
+  // Takes about 10 ms per MiB, twice that if fine. `dictionary` must outlive
+  // the index; it may be empty.
   // Errors: InvalidArgument  dictionary.size() > kDictionarySizeBytesMax.
   static absl::StatusOr<std::unique_ptr<const DictionaryIndex>> Build(
-      ByteView dictionary);
+      ByteView dictionary, Detail detail = Detail::kCoarse);
 
   ByteView dictionary() const { return dictionary_; }
 
   // Memory of the index, without the dictionary.
   size_t MemoryBytes() const {
     return (short_table_.bucket_count + long_table_.bucket_count +
-            longest_table_.bucket_count) *
+            longest_table_.bucket_count + shortest_table_.bucket_count +
+            middle_table_.bucket_count) *
            kWays * sizeof(uint32_t);
   }
 
+  bool is_fine() const { return shortest_table_.entries != nullptr; }
+
   // REQUIRES: the size of the key in readable bytes at `text`.
+  static uint64_t HashShortest(const uint8_t* text) {
+    return Mix(LoadLittleEndian<uint32_t>(text) | uint64_t{text[4]} << 32);
+  }
+
+  static uint64_t HashMiddle(const uint8_t* text) {
+    const uint64_t front = LoadLittleEndian<uint64_t>(text) * kFactor;
+    return Mix((front ^ front >> 32) +
+               LoadLittleEndian<uint64_t>(text + kMiddleKeySize - 8));
+  }
+
   static uint64_t HashShort(const uint8_t* text) {
     return Mix(LoadLittleEndian<uint64_t>(text));
   }
@@ -71,6 +91,15 @@ class DictionaryIndex {
     return Mix(hash);
   }
 
+  // Those of the shortest and the middle key. REQUIRES: is_fine().
+  void PrefetchShortest(uint64_t hash) const {
+    __builtin_prefetch(shortest_table_.BucketOf(hash));
+  }
+
+  void PrefetchMiddle(uint64_t hash) const {
+    __builtin_prefetch(middle_table_.BucketOf(hash));
+  }
+
   void PrefetchShort(uint64_t hash) const {
     __builtin_prefetch(short_table_.BucketOf(hash));
   }
@@ -86,6 +115,15 @@ class DictionaryIndex {
   // Writes to `places` the dictionary offsets at which the key may begin;
   // returns their number, at most kWays. At least the size of the key follows
   // each offset.
+  // Those of the shortest and the middle key. REQUIRES: is_fine().
+  size_t FindShortest(uint64_t hash, uint32_t* places) const {
+    return Find(shortest_table_, hash, places);
+  }
+
+  size_t FindMiddle(uint64_t hash, uint32_t* places) const {
+    return Find(middle_table_, hash, places);
+  }
+
   size_t FindShort(uint64_t hash, uint32_t* places) const {
     return Find(short_table_, hash, places);
   }
@@ -109,6 +147,14 @@ class DictionaryIndex {
       return entries.get() + kWays * ((hash >> 32) * bucket_count >> 32);
     }
 
+    // The lower half gives the tag, which is above the offset in an entry.
+    uint32_t TagOf(uint64_t hash) const {
+      return static_cast<uint32_t>(hash) & ~place_mask;
+    }
+
+    // Bits of an entry that hold the offset, in strides. One more than the
+    // largest offset fits in, so that no entry is kNone.
+    uint32_t place_mask = 0;
     // Interval of the dictionary offsets in the table.
     uint32_t stride = 0;
     uint64_t bucket_count = 0;
@@ -117,7 +163,9 @@ class DictionaryIndex {
 
   explicit DictionaryIndex(ByteView dictionary);
 
-  Table SizedTable(uint32_t stride) const;
+  // The offsets of a table are at least `least_stride` apart.
+  Table SizedTable(uint32_t stride, uint32_t least_stride,
+                   uint32_t bytes_per_entry) const;
 
   template <uint64_t (*kHash)(const uint8_t*), uint32_t kKeySize>
   void Fill(Table& table);
@@ -127,29 +175,26 @@ class DictionaryIndex {
     return (key ^ key >> 32) * kFactor;
   }
 
-  // The lower half gives the tag, which is above the offset in an entry.
-  uint32_t TagOf(uint64_t hash) const {
-    return static_cast<uint32_t>(hash) & ~place_mask_;
-  }
-
   size_t Find(const Table& table, uint64_t hash, uint32_t* places) const {
     const uint32_t* const bucket = table.BucketOf(hash);
-    const uint32_t tag = TagOf(hash);
+    const uint32_t mask = table.place_mask;
+    const uint32_t tag = table.TagOf(hash);
     size_t count = 0;
     for (size_t way = 0; way < kWays; ++way) {
       const uint32_t entry = bucket[way];
-      places[count] = (entry & place_mask_) * table.stride;
-      count += (entry & ~place_mask_) == tag && entry != kNone ? 1 : 0;
+      places[count] = (entry & mask) * table.stride;
+      count += (entry & ~mask) == tag && entry != kNone ? 1 : 0;
     }
     return count;
   }
 
-  // No offset has this number; see the constructor.
+  // No offset has this number; see Table.
   static constexpr uint32_t kNone = 0xFFFFFFFF;
 
   const ByteView dictionary_;
-  // Bits of an entry that hold the offset, in strides.
-  const uint32_t place_mask_;
+  // Without entries unless the index is fine.
+  Table shortest_table_;
+  Table middle_table_;
   Table short_table_;
   Table long_table_;
   Table longest_table_;

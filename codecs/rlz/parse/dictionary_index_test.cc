@@ -72,6 +72,37 @@ TEST(DictionaryIndexTest, FindsMostOfWhatOccursOnce) {
   EXPECT_GT(found_longest, count / 2 * 7 / 10);
 }
 
+// A fine index has all offsets, odd ones too, of the shortest key; if there are
+// too many, the last ones.
+TEST(DictionaryIndexTest, FineFindsShortestAndMiddleKeys) {
+  TestRandom random(1);
+  const std::string dictionary = RandomBytes(random, 1 << 18);
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const auto index, DictionaryIndex::Build(AsBytes(dictionary),
+                                               DictionaryIndex::Detail::kFine));
+  EXPECT_TRUE(index->is_fine());
+  EXPECT_FALSE(Build(dictionary)->is_fine());
+  EXPECT_EQ(index->MemoryBytes(), dictionary.size() * 9);
+  const uint8_t* const text = AsBytes(dictionary).data();
+  size_t found_shortest = 0;
+  size_t found_middle = 0;
+  const auto begin = static_cast<uint32_t>(dictionary.size() * 3 / 4);
+  const auto end = static_cast<uint32_t>(dictionary.size() -
+                                         DictionaryIndex::kMiddleKeySize + 1);
+  for (uint32_t place = begin; place < end; ++place) {
+    std::array<uint32_t, DictionaryIndex::kWays> places = {};
+    const auto has = [&](size_t count) {
+      return std::count(places.begin(), places.begin() + count, place);
+    };
+    found_shortest += static_cast<size_t>(has(index->FindShortest(
+        DictionaryIndex::HashShortest(text + place), places.data())));
+    found_middle += static_cast<size_t>(has(index->FindMiddle(
+        DictionaryIndex::HashMiddle(text + place), places.data())));
+  }
+  EXPECT_GT(found_shortest, (end - begin) * 9 / 10);
+  EXPECT_GT(found_middle, (end - begin) / 2 * 7 / 10);
+}
+
 TEST(DictionaryIndexTest, FindsTheLastOfManyPlaces) {
   std::string dictionary;
   for (int i = 0; i < 100; ++i) {

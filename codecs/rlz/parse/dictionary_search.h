@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include "codecs/rlz/parse/dictionary_index.h"
 #include "codecs/rlz/parse/match_length.h"
@@ -18,8 +19,11 @@ namespace quire {
 // candidates that they name; both are in the cache when the parser compares
 // them. Many cache misses overlap instead of following each other.
 //
+// kFine also looks up the keys of a fine index, which only a fine one has.
+//
 // For one block, on the stack; thread-compatible.
-class DictionarySearch {
+template <bool kFine>
+class BasicDictionarySearch {
  public:
   // Look-ahead for buckets and for their candidates, in positions. Large if all
   // positions are requested; smaller if many are skipped, since their fetches
@@ -33,12 +37,15 @@ class DictionarySearch {
   // Both must outlive the search. Long keys are looked up only at every
   // `long_key_stride`-th position. If copies are extended backwards this finds
   // the long ones, provided that it is prime to the strides of the index.
-  DictionarySearch(const DictionaryIndex& index, const BlockText& text,
-                   uint32_t long_key_stride, Ahead ahead)
+  // REQUIRES: index.is_fine() if kFine.
+  BasicDictionarySearch(const DictionaryIndex& index, const BlockText& text,
+                        uint32_t long_key_stride, Ahead ahead)
       : index_(index),
         text_(text),
         long_key_stride_(long_key_stride),
         ahead_(ahead),
+        shortest_end_(KeyEnd(DictionaryIndex::kShortestKeySize)),
+        middle_end_(KeyEnd(DictionaryIndex::kMiddleKeySize)),
         short_end_(KeyEnd(DictionaryIndex::kShortKeySize)),
         long_end_(KeyEnd(DictionaryIndex::kLongKeySize)),
         longest_end_(KeyEnd(DictionaryIndex::kLongestKeySize)) {}
@@ -70,7 +77,14 @@ class DictionarySearch {
  private:
   static constexpr uint32_t kRingSize = 32;
 
-  struct Found {
+  struct FineHashes {
+    uint64_t shortest_hash = 0;
+    uint64_t middle_hash = 0;
+  };
+
+  struct NoHashes {};
+
+  struct Found : std::conditional_t<kFine, FineHashes, NoHashes> {
     uint64_t short_hash = 0;
     uint64_t long_hash = 0;
     uint64_t longest_hash = 0;
@@ -92,6 +106,9 @@ class DictionarySearch {
     for (; hashed_ < end; ++hashed_) {
       Found& found = found_[hashed_ % kRingSize];
       const uint8_t* const key = text_.block().data() + hashed_;
+      if constexpr (kFine) {
+        HashFineKeys(key, found);
+      }
       if (hashed_ < short_end_) {
         found.short_hash = DictionaryIndex::HashShort(key);
         index_.PrefetchShort(found.short_hash);
@@ -110,6 +127,17 @@ class DictionarySearch {
     }
   }
 
+  void HashFineKeys(const uint8_t* key, Found& found) const {
+    if (hashed_ < shortest_end_) {
+      found.shortest_hash = DictionaryIndex::HashShortest(key);
+      index_.PrefetchShortest(found.shortest_hash);
+    }
+    if (hashed_ < middle_end_) {
+      found.middle_hash = DictionaryIndex::HashMiddle(key);
+      index_.PrefetchMiddle(found.middle_hash);
+    }
+  }
+
   void LookUpTo(uint32_t end, uint32_t look_at) {
     for (; looked_ < end; ++looked_) {
       Found& found = found_[looked_ % kRingSize];
@@ -118,8 +146,20 @@ class DictionarySearch {
       if (HasLongKeys(looked_)) {
         LookUpLongKeys(found);
       }
+      if constexpr (kFine) {
+        if (found.count == 0 && looked_ < middle_end_) {
+          found.count =
+              index_.FindMiddle(found.middle_hash, found.places.data());
+        }
+      }
       if (found.count == 0 && looked_ < short_end_) {
         found.count = index_.FindShort(found.short_hash, found.places.data());
+      }
+      if constexpr (kFine) {
+        if (found.count == 0 && looked_ < shortest_end_) {
+          found.count =
+              index_.FindShortest(found.shortest_hash, found.places.data());
+        }
       }
       const uint32_t ahead = std::max(look_at, looked_) - looked_;
       for (size_t i = 0; i < found.count; ++i) {
@@ -141,6 +181,8 @@ class DictionarySearch {
   const BlockText& text_;
   const uint32_t long_key_stride_;
   const Ahead ahead_;
+  const uint32_t shortest_end_;
+  const uint32_t middle_end_;
   const uint32_t short_end_;
   const uint32_t long_end_;
   const uint32_t longest_end_;
@@ -151,6 +193,9 @@ class DictionarySearch {
   // before it.
   std::array<Found, kRingSize> found_;
 };
+
+using DictionarySearch = BasicDictionarySearch<false>;
+using FineDictionarySearch = BasicDictionarySearch<true>;
 
 }  // namespace quire
 

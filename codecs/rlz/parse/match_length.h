@@ -64,6 +64,12 @@ class BlockText {
     return static_cast<uint32_t>(dictionary_.size()) - place + position;
   }
 
+  // Returns true if the byte `distance` before `position` exists.
+  // REQUIRES: distance > 0.
+  bool HasSource(uint32_t position, uint32_t distance) const {
+    return distance <= position || distance - position <= dictionary_.size();
+  }
+
   // Returns the maximum length of a copy to `position` from `distance` before
   // it that ends at `end` or earlier; 0 if the source is before the dictionary.
   // REQUIRES: position <= end <= size(); distance > 0.
@@ -89,7 +95,7 @@ class BlockText {
 
   // Returns how far such a copy can be extended backwards, at most `limit`
   // bytes.
-  // REQUIRES: limit <= position; the copy has at least one byte.
+  // REQUIRES: limit <= position; HasSource(position, distance).
   uint32_t MatchLengthBefore(uint32_t position, uint32_t distance,
                              uint32_t limit) const {
     const uint8_t* const target = block_.data() + position;

@@ -33,16 +33,22 @@ void OptimalParser::Parse(const DictionaryIndex& index, const BlockText& text,
     end_ = begin_ + std::min(text.size() - begin_, piece_size);
     SequenceStatistics statistics = GuessStatistics();
     const size_t first = sequences.size();
-    for (uint32_t round = 0; round < options_.rounds; ++round) {
-      if (round > 0) {
-        statistics = CountParse(sequences, first);
-        sequences.resize(first);
+    prices_.Set(statistics);
+    for (uint32_t round = 1, rounds = options_.rounds; round < rounds;
+         ++round) {
+      ParseDraft();
+      EmitPiece(sequences);
+      statistics = CountParse(sequences, first);
+      sequences.resize(first);
+      if (round + 1 == rounds && rounds < options_.rounds_max &&
+          IsSurprising(statistics)) {
+        ++rounds;
       }
       prices_.Set(statistics);
-      ParsePiece(round + 1 < options_.rounds ? options_.draft_tolerance : 0);
-      EmitPiece(sequences);
     }
-    recent_ = states_[end_ - begin_].recent;
+    ParseFinal();
+    EmitPiece(sequences);
+    recent_ = states_[CheapestSteps::kCheapest][end_ - begin_].recent;
   }
 }
 
@@ -77,29 +83,70 @@ SequenceStatistics OptimalParser::CountParse(const SequenceList& sequences,
   return statistics;
 }
 
+// Returns true if the current prices, which led to a parse with these
+// statistics, are far from those that follow from it.
+bool OptimalParser::IsSurprising(const SequenceStatistics& statistics) const {
+  SequencePrices own;
+  own.Set(statistics);
+  const int64_t predicted = prices_.Total(statistics);
+  return (predicted - own.Total(statistics)) * 1024 >=
+         predicted * options_.surprise_min;
+}
+
+void OptimalParser::ParseDraft() {
+  cut_length_max_ =
+      std::min(options_.cut_length_max, options_.draft_cut_length_max);
+  settled_after_ =
+      std::min(options_.settled_after, options_.draft_settled_after);
+  ParsePiece<false>(options_.draft_tolerance);
+}
+
+void OptimalParser::ParseFinal() {
+  cut_length_max_ = options_.cut_length_max;
+  settled_after_ = options_.settled_after;
+  if (options_.rival_margin > 0) {
+    ParsePiece<true>(0);
+  } else {
+    ParsePiece<false>(0);
+  }
+}
+
+template <bool kRivals>
 void OptimalParser::ParsePiece(int32_t tolerance) {
   const uint32_t size = end_ - begin_;
-  if (states_.size() < size + 1) {
-    states_.resize(size + 1);
+  for (std::vector<State>& states : states_) {
+    if (states.size() < size + 1) {
+      states.resize(size + 1);
+    }
   }
-  steps_.Start(size);
-  steps_.SetStart(prices_.LiteralRun(0));
-  states_[0] = {.literal_run = 0, .recent = recent_};
+  steps_.Start(size, prices_.LiteralRun(0), recent_.distances[0]);
+  states_[CheapestSteps::kCheapest][0] = {.literal_run = 0, .recent = recent_};
   sources_.clear();
+  leads_.clear();
   entered_ = begin_;
   long_copy_ = {};
   recent_sources_ = {};
   for (uint32_t position = begin_; position < end_;) {
     Settle(position);
+    if constexpr (kRivals) {
+      ContinueRival(position);
+    }
     if (IsHopeless(position, tolerance)) {
+      if constexpr (kRivals) {
+        TryLiteral<kRivals>(position, CheapestSteps::kCheapest);
+      }
       ++position;
       continue;
     }
     EnterCopies(position);
     ListChoices(position);
-    const uint32_t leap = choice_count_ == 0 ? 0 : TryChoices(position);
+    if constexpr (kRivals) {
+      TryLeads(position);
+    }
+    const uint32_t leap =
+        choice_count_ == 0 ? 0 : TryChoices<kRivals>(position);
     if (leap == 0) {
-      TryLiteral(position);
+      TryLiteral<kRivals>(position, CheapestSteps::kCheapest);
     }
     position += std::max(leap, 1u);
   }
@@ -114,34 +161,83 @@ bool OptimalParser::IsHopeless(uint32_t position, int32_t tolerance) const {
          steps_.Cost(at + 1) - tolerance < steps_.Cost(at);
 }
 
-// The path to `position` is final: derives the state after it.
+// The paths to `position` are final: derives the states after them.
 void OptimalParser::Settle(uint32_t position) {
   if (position == begin_) {
     return;
   }
   const uint32_t at = position - begin_;
-  State& state = states_[at];
-  const uint32_t length = steps_.Length(at);
-  if (length == 0) {
-    const State& from = states_[at - 1];
-    state = {.literal_run = from.literal_run + 1, .recent = from.recent};
-  } else {
-    state = {.literal_run = 0, .recent = states_[at - length].recent};
-    state.recent.Use(steps_.Distance(at));
+  for (const uint32_t path :
+       {CheapestSteps::kCheapest, CheapestSteps::kRival}) {
+    if (steps_.Cost(at, path) != CheapestSteps::kUnreached) {
+      states_[path][at] = StateAfterStep(at, path);
+    }
   }
 }
 
+OptimalParser::State OptimalParser::StateAfterStep(uint32_t at,
+                                                   uint32_t path) const {
+  const uint32_t length = steps_.Length(at, path);
+  const State& from =
+      states_[steps_.Before(at, path)][at - std::max(length, 1u)];
+  State state = {.literal_run = length == 0 ? from.literal_run + 1 : 0,
+                 .recent = from.recent};
+  if (length != 0) {
+    state.recent.Use(steps_.Distance(at, path));
+  }
+  return state;
+}
+
+// A rival is there for its recent distances: all else is cheaper after the
+// cheapest path.
+void OptimalParser::ContinueRival(uint32_t position) {
+  constexpr uint32_t kPath = CheapestSteps::kRival;
+  const uint32_t at = position - begin_;
+  const int32_t cost = steps_.Cost(at, kPath);
+  if (cost == CheapestSteps::kUnreached ||
+      cost - steps_.Cost(at) > options_.rival_margin) {
+    return;
+  }
+  const State& state = states_[kPath][at];
+  uint32_t longest = kMatchLengthMin - 1;
+  for (uint32_t number = 1; number <= 3; ++number) {
+    const uint32_t distance = state.recent.Get(number, state.literal_run == 0);
+    const uint32_t length =
+        distance == 0 ? 0 : RecentLength(position, distance);
+    if (length <= longest) {
+      continue;
+    }
+    const int32_t total =
+        cost + prices_.RecentDistance(number) + prices_.LiteralRun(0);
+    const uint32_t listed =
+        std::min({length, cut_length_max_, kListedLengthMax});
+    if (longest < listed) {
+      steps_.OfferLengths<true>(at, kPath, longest + 1, listed, distance, total,
+                                prices_.MatchLengths());
+    }
+    if (length > listed) {
+      steps_.OfferCopy<true>(at, kPath, length, distance,
+                             total + prices_.MatchLength(length));
+    }
+    longest = length;
+  }
+  TryLiteral<true>(position, kPath);
+}
+
 void OptimalParser::EnterCopies(uint32_t position) {
-  std::erase_if(sources_, [position](const Source& source) {
+  const auto is_past = [position](const Source& source) {
     return source.end < position + kFullLengthMin;
-  });
+  };
+  std::erase_if(sources_, is_past);
+  std::erase_if(leads_, is_past);
   for (; entered_ <= position; ++entered_) {
     for (uint32_t number = finder_.FirstAt(entered_);
          number != CopyFinder::kNone; number = finder_.Next(number)) {
       const Copy& copy = finder_.Get(number);
       const uint32_t copy_end = std::min(copy.end, end_);
       if (copy_end >= position + kFullLengthMin) {
-        AddSource({.end = copy_end, .distance = copy.distance});
+        const Source source = {.end = copy_end, .distance = copy.distance};
+        copy.is_lead ? AddLead(source) : AddSource(source);
       }
     }
   }
@@ -163,6 +259,13 @@ void OptimalParser::AddSource(const Source& source) {
   }
 }
 
+void OptimalParser::AddLead(const Source& source) {
+  if (leads_.size() == kLeadCountMax) {
+    leads_.erase(leads_.begin());
+  }
+  leads_.push_back(source);
+}
+
 void OptimalParser::ListChoices(uint32_t position) {
   choice_count_ = 0;
   AddRecentChoices(position);
@@ -175,7 +278,7 @@ void OptimalParser::ListChoices(uint32_t position) {
 }
 
 void OptimalParser::AddRecentChoices(uint32_t position) {
-  const State& here = states_[position - begin_];
+  const State& here = states_[CheapestSteps::kCheapest][position - begin_];
   uint32_t longest = kMatchLengthMin - 1;
   for (uint32_t number = 1; number <= 3; ++number) {
     const uint32_t distance = here.recent.Get(number, here.literal_run == 0);
@@ -207,18 +310,19 @@ uint32_t OptimalParser::RecentLength(uint32_t position, uint32_t distance) {
 }
 
 // Returns how many positions can be skipped; 0 if none.
+template <bool kRivals>
 uint32_t OptimalParser::TryChoices(uint32_t position) {
   uint32_t longest = 0;
   for (size_t i = 0; i < choice_count_; ++i) {
     longest = std::max(longest, choices_[i].length);
   }
   if (longest < options_.long_length) {
-    TryAllLengths(position, longest);
+    TryAllLengths<kRivals>(position, longest);
     return 0;
   }
-  const uint32_t leap = TryLongChoices(position, longest);
+  const uint32_t leap = TryLongChoices<kRivals>(position, longest);
   if (leap == 0) {
-    TryAllLengths(position, options_.cut_length_max);
+    TryAllLengths<kRivals>(position, cut_length_max_);
   }
   return leap;
 }
@@ -226,6 +330,7 @@ uint32_t OptimalParser::TryChoices(uint32_t position) {
 // Inside a long copy the only decision is to leave it: for one that extends
 // farther, or soon after its start for a cheaper one, a recent distance that is
 // valid again after an edit.
+template <bool kRivals>
 uint32_t OptimalParser::TryLongChoices(uint32_t position, uint32_t longest) {
   if (long_copy_.end != position + longest ||
       long_copy_.next_begin <= position) {
@@ -234,14 +339,14 @@ uint32_t OptimalParser::TryLongChoices(uint32_t position, uint32_t longest) {
   const uint32_t to_next = long_copy_.next_begin - position;
   for (size_t i = 0; i < choice_count_; ++i) {
     const Choice& choice = choices_[i];
-    if (choice.length > options_.cut_length_max) {
-      TryLength(position, choice.length, choice);
+    if (choice.length > cut_length_max_) {
+      TryLength<kRivals>(position, choice.length, choice);
     }
     if (choice.length > to_next && to_next >= kMatchLengthMin) {
-      TryLength(position, to_next, choice);
+      TryLength<kRivals>(position, to_next, choice);
     }
   }
-  const bool settled = position - long_copy_.entered >= options_.settled_after;
+  const bool settled = position - long_copy_.entered >= settled_after_;
   return settled && to_next >= kLeapMin ? to_next : 0;
 }
 
@@ -258,6 +363,7 @@ void OptimalParser::FindNextBegin(uint32_t position, uint32_t end) {
   }
 }
 
+template <bool kRivals>
 void OptimalParser::TryAllLengths(uint32_t position, uint32_t length_max) {
   const uint32_t at = position - begin_;
   const int32_t cost = steps_.Cost(at) + prices_.LiteralRun(0);
@@ -270,47 +376,64 @@ void OptimalParser::TryAllLengths(uint32_t position, uint32_t length_max) {
     const uint32_t last = std::min(choice.length, length_max);
     const uint32_t listed = std::min(last, kListedLengthMax);
     if (length <= listed) {
-      steps_.OfferLengths(at, length, listed, choice.distance,
-                          cost + choice.price, prices_.MatchLengths());
+      steps_.OfferLengths<kRivals>(at, CheapestSteps::kCheapest, length, listed,
+                                   choice.distance, cost + choice.price,
+                                   prices_.MatchLengths());
       length = listed + 1;
     }
     for (; length <= last; ++length) {
-      TryLength(position, length, choice);
+      TryLength<kRivals>(position, length, choice);
     }
   }
 }
 
 // The cost of a path includes its current run of literals.
-void OptimalParser::TryLiteral(uint32_t position) {
+template <bool kRivals>
+void OptimalParser::TryLiteral(uint32_t position, uint32_t path) {
   const uint32_t at = position - begin_;
-  const uint32_t run = states_[at].literal_run;
-  steps_.OfferLiteral(
-      at, steps_.Cost(at) + prices_.Literal(text_->block()[position]) +
-              prices_.LiteralRun(run + 1) - prices_.LiteralRun(run));
+  const State& from = states_[path][at];
+  const uint32_t run = from.literal_run;
+  steps_.OfferLiteral<kRivals>(
+      at, path, from.recent.distances[0],
+      steps_.Cost(at, path) + prices_.Literal(text_->block()[position]) +
+          prices_.LiteralRun(run + 1) - prices_.LiteralRun(run));
 }
 
+template <bool kRivals>
 void OptimalParser::TryLength(uint32_t position, uint32_t length,
                               const Choice& choice) {
   const uint32_t at = position - begin_;
-  steps_.OfferCopy(at, length, choice.distance,
-                   steps_.Cost(at) + choice.price +
-                       prices_.MatchLength(length) + prices_.LiteralRun(0));
+  steps_.OfferCopy<kRivals>(
+      at, CheapestSteps::kCheapest, length, choice.distance,
+      steps_.Cost(at) + choice.price + prices_.MatchLength(length) +
+          prices_.LiteralRun(0));
+}
+
+// A lead pays only if it is copied to its end.
+void OptimalParser::TryLeads(uint32_t position) {
+  for (const Source& lead : leads_) {
+    TryLength<true>(position, lead.end - position,
+                    {.length = lead.end - position,
+                     .distance = lead.distance,
+                     .price = prices_.Distance(lead.distance)});
+  }
 }
 
 // Backwards: the literals after a copy belong to the next step.
 void OptimalParser::EmitPiece(SequenceList& sequences) const {
   const size_t first = sequences.size();
   Sequence step;
+  uint32_t path = CheapestSteps::kCheapest;
   for (uint32_t size = end_ - begin_; size > 0;) {
-    const uint32_t length = steps_.Length(size);
+    const uint32_t length = steps_.Length(size, path);
+    const uint32_t distance = steps_.Distance(size, path);
+    path = steps_.Before(size, path);
     if (length == 0) {
       ++step.literal_run;
       --size;
     } else {
       sequences.push_back(step);
-      step = {.literal_run = 0,
-              .match_length = length,
-              .distance = steps_.Distance(size)};
+      step = {.literal_run = 0, .match_length = length, .distance = distance};
       size -= length;
     }
   }

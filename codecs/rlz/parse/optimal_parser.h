@@ -20,28 +20,38 @@ namespace quire {
 
 // All of these affect size and speed.
 struct OptimalParserOptions {
-  CopyFinderOptions finder;
-  // Number of parses of the block. Prices of a round come from the previous
-  // parse; those of the first from typical text. At least 1.
+  CopyFinderOptions finder = {};
+  // Minimum number of parses of the block. Prices of a round come from the
+  // previous parse; those of the first from typical text. At least 1.
   uint32_t rounds = 2;
+  // Maximum; between the two, rounds are added while the parse costs less than
+  // predicted by its prices by at least this, in 1/1024.
+  uint32_t rounds_max = 5;
+  uint32_t surprise_min = 10;
   // All rounds except the last only collect statistics. They may skip a
   // position if the next is more expensive by less than this, in 1/256 bit.
   int32_t draft_tolerance = 1024;
+  // In the last round, rival paths (CheapestSteps) are continued if they cost
+  // at most this much more than the cheapest; 0: none are.
+  int32_t rival_margin = 3072;
   // Copies of this length or more are cut only to cut_length_max bytes or less,
   // or where a better copy begins ...
-  uint32_t long_length = 48;
-  uint32_t cut_length_max = 32;
+  uint32_t long_length = 80;
+  uint32_t cut_length_max = 64;
   // ... and after this many positions inside one, all are skipped until a
   // better one begins or it ends.
   uint32_t settled_after = 64;
+  // The same in all rounds except the last, if less.
+  uint32_t draft_cut_length_max = 32;
+  uint32_t draft_settled_after = 64;
 };
 
 // Finds the cheapest parse of a block for given prices of steps: for each
 // position, from the front, the cheapest path to it.
 //
 // An approximation: a position remembers only the recent distances of its
-// cheapest path, and long copies are not cut everywhere. Memory is reused from
-// block to block. Thread-compatible.
+// cheapest path and one rival, and long copies are not cut everywhere. Memory
+// is reused from block to block. Thread-compatible.
 class OptimalParser final : public Parser {
  public:
   explicit OptimalParser(const OptimalParserOptions& options)
@@ -80,44 +90,64 @@ class OptimalParser final : public Parser {
   };
 
   // Maximum number of sources: further ones replace the nearest, which end
-  // first.
+  // first. Of leads: the earliest.
   static constexpr size_t kSourceCountMax = 16;
+  static constexpr size_t kLeadCountMax = 8;
   static constexpr size_t kChoiceCountMax = kSourceCountMax + 3;
 
   SequenceStatistics GuessStatistics() const;
   SequenceStatistics CountParse(const SequenceList& sequences,
                                 size_t first) const;
+  bool IsSurprising(const SequenceStatistics& statistics) const;
+  void ParseDraft();
+  void ParseFinal();
+  template <bool kRivals>
   void ParsePiece(int32_t tolerance);
   bool IsHopeless(uint32_t position, int32_t tolerance) const;
   void Settle(uint32_t position);
+  State StateAfterStep(uint32_t at, uint32_t path) const;
   void EnterCopies(uint32_t position);
   void AddSource(const Source& source);
+  void AddLead(const Source& source);
   void ListChoices(uint32_t position);
   void AddRecentChoices(uint32_t position);
   uint32_t RecentLength(uint32_t position, uint32_t distance);
+  template <bool kRivals>
   uint32_t TryChoices(uint32_t position);
+  template <bool kRivals>
   uint32_t TryLongChoices(uint32_t position, uint32_t longest);
   void FindNextBegin(uint32_t position, uint32_t end);
+  template <bool kRivals>
   void TryAllLengths(uint32_t position, uint32_t length_max);
-  void TryLiteral(uint32_t position);
+  template <bool kRivals>
+  void TryLiteral(uint32_t position, uint32_t path);
+  template <bool kRivals>
   void TryLength(uint32_t position, uint32_t length, const Choice& choice);
+  void TryLeads(uint32_t position);
+  void ContinueRival(uint32_t position);
   void EmitPiece(SequenceList& sequences) const;
 
   const OptimalParserOptions options_;
   CopyFinder finder_;
   SequencePrices prices_;
   const BlockText* text_ = nullptr;
+  // Those of the options for this round.
+  uint32_t cut_length_max_ = 0;
+  uint32_t settled_after_ = 0;
   // The current piece.
   uint32_t begin_ = 0;
   uint32_t end_ = 0;
   // The recent distances at its start.
   RecentDistances recent_;
-  // By position in the piece.
+  // By position in the piece, the states also by path.
   CheapestSteps steps_;
-  std::vector<State> states_;
+  std::array<std::vector<State>, 2> states_;
   // Current sources, nearest first; farther ones extend farther.
   std::vector<Source> sources_;
-  // Copies that begin before this are, or were, among sources_.
+  // Current leads, which are not among sources_.
+  std::vector<Source> leads_;
+  // Copies that begin before this are, or were, among sources_
+  // or leads_.
   uint32_t entered_ = 0;
   LongCopy long_copy_;
   // Choices at a position: recent distances, then the others.

@@ -20,6 +20,12 @@
 namespace quire {
 namespace {
 
+absl::StatusOr<std::unique_ptr<const DictionaryIndex>> BuildFine(
+    const std::string& dictionary) {
+  return DictionaryIndex::Build(AsBytes(dictionary),
+                                DictionaryIndex::Detail::kFine);
+}
+
 // Parsers of all kinds, including options that no level uses.
 struct NamedParser {
   std::string name;
@@ -43,6 +49,7 @@ std::vector<NamedParser> AllParsers() {
                                                      .longest_length = 600,
                                                      .longest_stride = 1},
                                           .rounds = 3,
+                                          .rival_margin = 1 << 20,
                                           .long_length = 1000,
                                           .cut_length_max = 999,
                                           .settled_after = 1000})});
@@ -54,8 +61,11 @@ std::vector<NamedParser> AllParsers() {
                                         .long_length = 8,
                                         .long_stride = 16,
                                         .longest_length = 8,
-                                        .longest_stride = 16},
+                                        .longest_stride = 16,
+                                        .edit_size_max = 200,
+                                        .lead_to_length = 3},
                              .rounds = 1,
+                             .rival_margin = 1,
                              .long_length = 8,
                              .cut_length_max = 4,
                              .settled_after = 1})});
@@ -104,8 +114,7 @@ class ParsersTest : public ::testing::Test {
   // Each parser's parse must rebuild the text.
   void ExpectRebuilt(const std::string& dictionary, const std::string& block,
                      uint32_t piece_size = 128 << 10) {
-    QUIRE_ASSERT_OK_AND_ASSIGN(const auto index,
-                               DictionaryIndex::Build(AsBytes(dictionary)));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto index, BuildFine(dictionary));
     const BlockText text(AsBytes(dictionary), AsBytes(block));
     for (const NamedParser& named : parsers_) {
       SCOPED_TRACE(absl::StrCat(named.name, ", ", dictionary.size(), " + ",
@@ -120,8 +129,7 @@ class ParsersTest : public ::testing::Test {
   void ExpectCopied(const std::string& dictionary, const std::string& block,
                     size_t literals_max) {
     ExpectRebuilt(dictionary, block);
-    QUIRE_ASSERT_OK_AND_ASSIGN(const auto index,
-                               DictionaryIndex::Build(AsBytes(dictionary)));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto index, BuildFine(dictionary));
     const BlockText text(AsBytes(dictionary), AsBytes(block));
     for (const NamedParser& named : parsers_) {
       named.parser->Parse(*index, text, 128 << 10, sequences_);
@@ -268,8 +276,7 @@ TEST_F(ParsersTest, DoNotDependOnEarlierBlocks) {
   const std::string dictionary = RandomText(random, 50000);
   const std::string block = EditedPieces(random, dictionary, 20000);
   const std::string other = RandomText(random, 30000, 100);
-  QUIRE_ASSERT_OK_AND_ASSIGN(const auto index,
-                             DictionaryIndex::Build(AsBytes(dictionary)));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto index, BuildFine(dictionary));
   for (const NamedParser& named : parsers_) {
     const auto parse = [&](const std::string& text) {
       named.parser->Parse(*index, BlockText(AsBytes(dictionary), AsBytes(text)),
@@ -282,47 +289,115 @@ TEST_F(ParsersTest, DoNotDependOnEarlierBlocks) {
   }
 }
 
+// Size of a parse in 1/256 bit, if it is coded by its own statistics.
+int64_t OwnCost(const BlockText& text, const SequenceList& sequences) {
+  SequenceStatistics statistics;
+  RecentDistances recent;
+  const uint8_t* literals_at = text.block().data();
+  for (const Sequence& step : sequences) {
+    statistics.Add(literals_at, step, recent);
+    literals_at += step.literal_run + step.match_length;
+  }
+  SequencePrices prices;
+  prices.Set(statistics);
+  return prices.Total(statistics);
+}
+
 TEST_F(ParsersTest, FurtherRoundsAndSearchAreWorthTheirTime) {
   TestRandom random(1);
   const std::string dictionary = RandomText(random, 200000);
   const std::string block = EditedPieces(random, dictionary, 60000);
-  QUIRE_ASSERT_OK_AND_ASSIGN(const auto index,
-                             DictionaryIndex::Build(AsBytes(dictionary)));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto index, BuildFine(dictionary));
   const BlockText text(AsBytes(dictionary), AsBytes(block));
   // In order of effort: the entropy of the result must not grow.
   int64_t cost_before = INT64_MAX;
   for (const size_t which : {0u, 1u, 2u}) {
     parsers_[which].parser->Parse(*index, text, 128 << 10, sequences_);
-    SequenceStatistics statistics;
-    RecentDistances recent;
-    const uint8_t* literals_at = text.block().data();
-    for (const Sequence& step : sequences_) {
-      statistics.Add(literals_at, step, recent);
-      literals_at += step.literal_run + step.match_length;
-    }
-    SequencePrices prices;
-    prices.Set(statistics);
-    int64_t cost = 0;
-    recent = RecentDistances();
-    literals_at = text.block().data();
-    for (const Sequence& step : sequences_) {
-      for (uint32_t i = 0; i < step.literal_run; ++i) {
-        cost += prices.Literal(literals_at[i]);
-      }
-      literals_at += step.literal_run + step.match_length;
-      if (step.match_length > 0) {
-        const uint32_t number =
-            recent.NumberOf(step.distance, step.literal_run == 0);
-        recent.Use(step.distance);
-        cost += prices.LiteralRun(step.literal_run) +
-                prices.MatchLength(step.match_length) +
-                (number == 0 ? prices.Distance(step.distance)
-                             : prices.RecentDistance(number));
-      }
-    }
+    const int64_t cost = OwnCost(text, sequences_);
     EXPECT_LE(cost, cost_before) << parsers_[which].name;
     cost_before = cost;
   }
+}
+
+// Costs of parses of `block`: with the default options, and without one part.
+struct CostsOfParts {
+  int64_t all = 0;
+  int64_t without_rivals = 0;
+  int64_t without_leads = 0;
+  int64_t without_rounds = 0;
+};
+
+CostsOfParts MeasureParts(const std::string& dictionary,
+                          const std::string& block) {
+  const auto index = BuildFine(dictionary);
+  EXPECT_THAT(index, IsOk());
+  const BlockText text(AsBytes(dictionary), AsBytes(block));
+  const auto measure = [&](const OptimalParserOptions& options) {
+    SequenceList sequences;
+    OptimalParser(options).Parse(**index, text, 128 << 10, sequences);
+    EXPECT_TRUE(Rebuild(sequences, dictionary, block) == block);
+    return OwnCost(text, sequences);
+  };
+  return {.all = measure({}),
+          .without_rivals = measure({.rival_margin = 1}),
+          .without_leads = measure({.finder = {.edit_size_max = 0}}),
+          .without_rounds = measure({.rounds_max = 2})};
+}
+
+// Two versions of each line in the dictionary: the later one is nearer and at
+// first longer, but only the earlier one continues after an edit.
+TEST_F(ParsersTest, TakesTheDistanceThatContinuesAfterAnEdit) {
+  TestRandom random(1);
+  std::string earlier;
+  std::string later;
+  std::string block;
+  for (int i = 0; i < 300; ++i) {
+    const std::string front = RandomBytes(random, 40);
+    const auto edit = static_cast<char>('a' + RandomBelow(random, 4));
+    const std::string back = RandomBytes(random, 40);
+    earlier += front + '-' + back + RandomBytes(random, 300);
+    later += front + edit + RandomBytes(random, 340);
+    block += front + edit + back;
+    // Edits are usual in this text, hence cheap.
+    const std::string other_front = RandomBytes(random, 40);
+    const std::string other_back = RandomBytes(random, 40);
+    earlier += other_front + '-' + other_back;
+    block += other_front + edit + other_back;
+  }
+  const CostsOfParts costs = MeasureParts(earlier + later, block);
+  EXPECT_LT(costs.all, costs.without_leads);
+}
+
+// Versions of a text, each with other edits.
+TEST_F(ParsersTest, KeepsADistanceThatIsCheaperAfterAnEdit) {
+  TestRandom random(1);
+  const std::string first = RandomText(random, 60000, 500);
+  const auto edited = [&] {
+    std::string version = first;
+    for (int i = 0; i < 2000; ++i) {
+      version[RandomBelow(random, version.size())] = 'e';
+    }
+    return version;
+  };
+  const std::string dictionary = edited() + edited() + edited() + edited();
+  const CostsOfParts costs = MeasureParts(dictionary, edited());
+  EXPECT_LT(costs.all, costs.without_rivals);
+}
+
+// Unlike typical text: few lengths and distances, hardly any literals.
+TEST_F(ParsersTest, AddsRoundsWherePricesWereWrong) {
+  TestRandom random(1);
+  std::vector<std::string> words;
+  for (int i = 0; i < 400; ++i) {
+    words.push_back(RandomText(random, 3 + RandomBelow(random, 12)));
+  }
+  std::string block;
+  while (block.size() < 60000) {
+    block += words[RandomBelow(random, words.size())];
+    block += static_cast<char>('a' + RandomBelow(random, 3));
+  }
+  const CostsOfParts costs = MeasureParts("", block);
+  EXPECT_LT(costs.all, costs.without_rounds);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "codecs/rlz/parse/sequence_prices.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <span>
 
@@ -138,6 +139,19 @@ void SequencePrices::Set(const SequenceStatistics& statistics) {
     literal_runs_[i] = LongLiteralRun(i);
     match_lengths_[i] = LongMatch(std::max(i, kMatchLengthMin));
   }
+}
+
+int64_t SequencePrices::Total(const SequenceStatistics& statistics) const {
+  const auto sum = [](std::span<const uint32_t> counts,
+                      std::span<const int32_t> prices) {
+    return std::transform_reduce(
+        counts.begin(), counts.end(), prices.begin(), int64_t{0}, std::plus<>(),
+        [](int64_t count, int64_t price) { return count * price; });
+  };
+  return sum(statistics.literals, literals_) +
+         sum(statistics.literal_runs, literal_run_classes_) +
+         sum(statistics.match_lengths, match_length_classes_) +
+         sum(statistics.distances, distances_);
 }
 
 // Averages over a web crawl, successive versions of source packages and a

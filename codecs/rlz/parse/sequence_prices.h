@@ -76,6 +76,9 @@ class SequencePrices {
     return length < kTableSize ? match_lengths_[length] : LongMatch(length);
   }
 
+  // Sum over all literals and classes that a parse has, with their extra bits.
+  int64_t Total(const SequenceStatistics& statistics) const;
+
   // MatchLength() of the lengths below kMatchLengthsSize.
   const int32_t* MatchLengths() const { return match_lengths_.data(); }
 
