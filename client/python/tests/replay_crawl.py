@@ -2,6 +2,7 @@
 """A small crawl, written as a crawler that uses warcio does."""
 import gzip
 import io
+import os
 import struct
 import warnings
 import zlib
@@ -11,7 +12,7 @@ from warcio.warcwriter import WARCWriter
 
 SITE = "http://crawled.example/"
 BACKGROUND, BOX, PICTURE = (10, 120, 200), (250, 230, 20), (200, 30, 40)
-OTHER_PAGES = 3000
+OTHER_PAGES = int(os.environ.get("REPLAY_CAPTURES", "3000"))
 
 PAGE = b"""<!doctype html><html><head><title>A crawled page</title>
 <link rel="stylesheet" href="/style.css"></head>

@@ -5,7 +5,7 @@ and its .warc.gz, kept as it is, with an index that names offsets in it.
 Second opinions on the indexes: cdxj-indexer, wacz validate, unzip.
 
 Environment: QUIRE_HTTP is the gateway; REPLAY_PAGE the directory of the npm package
-replaywebpage.
+replaywebpage; REPLAY_CAPTURES the number of further pages of the crawl.
 """
 import gzip
 import http.server
@@ -35,7 +35,8 @@ from warcio.archiveiterator import ArchiveIterator
 import quire_archive as quire
 from quire_archive import web
 from package_harness import LiveServer, QUIRED, SEED, build
-from replay_crawl import (BACKGROUND, BOX, PAGE, PICTURE, SITE, STYLE, make_picture, write_crawl)
+from replay_crawl import (BACKGROUND, BOX, OTHER_PAGES, PAGE, PICTURE, SITE, STYLE, make_picture,
+                          write_crawl)
 # pylint: disable=wrong-import-order
 from live_gateway import LiveGateway
 
@@ -206,10 +207,13 @@ class ReplayTest(unittest.TestCase):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
+        start = time.monotonic()
         self.browser.get(f"http://127.0.0.1:{server.server_port}/index.html")
         try:
             WebDriverWait(self.browser, PATIENCE_SECONDS).until(lambda _: self.enter_frames())
             self.wait_for_page()
+            print(f"replayweb.page: {OTHER_PAGES:,} further captures, "
+                  f"shown after {time.monotonic() - start:.1f} s")
             self.check_page()
             self.assertEqual(self.colours("box"), {BOX})
             self.assertEqual(self.colours("picture"), {PICTURE})
