@@ -6,6 +6,7 @@
 
 #include "absl/strings/string_view.h"
 
+#include "codecs/base/archive_name.h"
 #include "codecs/base/check.h"
 #include "server/service/catalog/archives_list.h"
 
@@ -16,9 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (archives.ok()) {
     QUIRE_CHECK(quire::CheckNamesDiffer(*archives).ok(), "a name is one's");
     for (const quire::ArchiveArgument& archive : *archives) {
-      QUIRE_CHECK(!archive.name.empty() &&
-                      archive.name.size() <= quire::kArchiveNameSizeMax,
-                  "names have a size");
+      QUIRE_CHECK(quire::IsArchiveName(archive.name), "names are good");
       QUIRE_CHECK(archive.path.empty() != archive.url.empty(),
                   "an archive has a path or a URL");
       QUIRE_CHECK(archive.is_listed, "it is opened on first use");
