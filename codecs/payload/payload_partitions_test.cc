@@ -323,7 +323,8 @@ TEST_F(PayloadPartitionsTest, TextThatDoesNotShrinkStaysAsItIs) {
   // Their coded forms are a few bytes larger.
   for (const char* const name : {"zlib", "zstd", "lz4", "rlz", "xz"}) {
     Use(name, /*partition_size=*/0);
-    for (const size_t size : {1, 20, 100, 1000}) {
+    for (const size_t size :
+         {size_t{1}, size_t{20}, size_t{100}, size_t{1000}}) {
       SCOPED_TRACE(::testing::Message() << name << " " << size);
       const std::string text = RandomBytes(random_, size);
       EXPECT_EQ(Encode(text), text);
