@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/alive_checks.h"
 
+#include <iterator>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -31,48 +32,60 @@ struct AliveChecks::Call {
   grpc::ClientContext context;
   grpc::ByteBuffer request;
   grpc::ByteBuffer response;
+  // Guarded by the mutex of AliveChecks.
+  bool has_ended = false;
 };
+
+AliveChecks::AliveChecks() = default;
 
 AliveChecks::~AliveChecks() {
   MutexLock lock(&mutex_);
-  for (Call* const call : calls_) {
+  for (const std::unique_ptr<Call>& call : calls_) {
     call->context.TryCancel();
   }
-  while (call_count_ > 0) {
+  while (true) {
+    TakeEnded();
+    if (calls_.empty()) {
+      return;
+    }
     ended_.Wait(&mutex_);
   }
 }
 
 void AliveChecks::Start(std::unique_ptr<OwnConnection> connection,
                         std::function<void()> answered) {
-  auto call = std::make_shared<Call>(std::move(connection));
+  auto owned = std::make_unique<Call>(std::move(connection));
+  Call& call = *owned;
+  // Destroyed without the lock.
+  Calls ended;
   {
     MutexLock lock(&mutex_);
-    calls_.insert(call.get());
-    ++call_count_;
+    ended = TakeEnded();
+    calls_.push_back(std::move(owned));
   }
-  Call& started = *call;
-  started.stub.UnaryCall(
-      &started.context, "/grpc.health.v1.Health/Check", {}, &started.request,
-      &started.response,
-      [this, call = std::move(call),
-       answered = std::move(answered)](const grpc::Status& status) mutable {
-        if (status.ok()) {
-          answered();
-        }
-        End(std::move(call));
-      });
+  call.stub.UnaryCall(&call.context, "/grpc.health.v1.Health/Check", {},
+                      &call.request, &call.response,
+                      [this, &call, answered = std::move(answered)](
+                          const grpc::Status& status) {
+                        if (status.ok()) {
+                          answered();
+                        }
+                        MutexLock lock(&mutex_);
+                        call.has_ended = true;
+                        ended_.NotifyAll();
+                      });
 }
 
-void AliveChecks::End(std::shared_ptr<Call> call) {
-  {
-    MutexLock lock(&mutex_);
-    calls_.erase(call.get());
+AliveChecks::Calls AliveChecks::TakeEnded() {
+  Calls ended;
+  for (auto call = calls_.begin(); call != calls_.end();) {
+    const auto next = std::next(call);
+    if ((*call)->has_ended) {
+      ended.splice(ended.end(), calls_, call);
+    }
+    call = next;
   }
-  call.reset();
-  MutexLock lock(&mutex_);
-  --call_count_;
-  ended_.NotifyAll();
+  return ended;
 }
 
 }  // namespace quire

@@ -5,10 +5,9 @@
 #ifndef QUIRE_SERVER_SERVICE_ALIVE_CHECKS_H_
 #define QUIRE_SERVER_SERVICE_ALIVE_CHECKS_H_
 
-#include <cstddef>
 #include <functional>
+#include <list>
 #include <memory>
-#include <set>
 
 #include "absl/base/thread_annotations.h"
 
@@ -20,32 +19,33 @@ namespace quire {
 // Thread-safe.
 class AliveChecks {
  public:
-  AliveChecks() = default;
+  AliveChecks();
 
-  // Cancels the calls in flight and waits for their end. gRPC's threads for
-  // callbacks are those of the server: the server must outlive this object, as
-  // a connection that is closed last, on one of these threads, ends them.
+  // Cancels the calls in flight and waits for their end.
   // REQUIRES: no call is started meanwhile.
   ~AliveChecks() ABSL_LOCKS_EXCLUDED(mutex_);
   AliveChecks(const AliveChecks&) = delete;
   AliveChecks& operator=(const AliveChecks&) = delete;
 
   // Requests the health of the whole server, and returns at once. `answered`
-  // runs on a thread of gRPC if the answer is good, within a minute.
+  // runs on a thread of gRPC if the answer is good, within a minute. Closes the
+  // connections of calls that have ended.
   void Start(std::unique_ptr<OwnConnection> connection,
              std::function<void()> answered) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Call;
+  using Calls = std::list<std::unique_ptr<Call>>;
 
-  void End(std::shared_ptr<Call> call) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Removes the calls that have ended from calls_, and returns them.
+  Calls TakeEnded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Mutex mutex_;
   CondVar ended_;
-  // Those that can be cancelled.
-  std::set<Call*> calls_ ABSL_GUARDED_BY(mutex_);
-  // Includes those whose connection is being closed.
-  size_t call_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Ended ones stay until another thread than gRPC's destroys them: closing the
+  // process's last channel joins gRPC's threads, which share a queue with the
+  // server, and frees the queue.
+  Calls calls_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace quire
