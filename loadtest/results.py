@@ -10,7 +10,8 @@
         the same on small generated texts, as a test
 
 --only NAME,... runs some of them. --corpora has make_corpus.py's webdocs and versions,
-columns/, a directory of text columns, and plain/, made by plain_collections.py. A full run
+columns/, a directory of text columns, plain/, made by plain_collections.py, and may have
+modules/, Python modules of peers (archive_bench.py --modules). A full run
 takes about 25 minutes on two cores, plain_build an hour and more, and needs an idle machine.
 wire_bench needs root, and archive_bench and device_bench need what `deploy/bootstrap.sh
 bench` installs. The earlier figures of a failed benchmark are kept.
@@ -21,6 +22,7 @@ import json
 import os
 import pathlib
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -78,6 +80,13 @@ def extraction_command(setting):
     return [program, setting.corpora / "webdocs256.raw", *columns]
 
 
+def archive_options(setting):
+    modules = setting.corpora / "modules"
+    return ["--corpus", setting.corpora / "webdocs", "--slice", 256,
+            *(["--modules", modules] if modules.is_dir() else []),
+            *(["--cargo"] if shutil.which("cargo") else [])]
+
+
 def plain_collections(setting):
     return sorted(setting.corpora.glob("plain/*"))
 
@@ -115,8 +124,7 @@ SECTIONS = {
     "archive_bench": Section(
         "Quire and its peers", "`webdocs256`, and documents of webdocs of the same size; one "
         "core's CPU time. Sizes count payload, dictionary and block index.",
-        lambda setting: setting.script(
-            "bench/archive_bench.py", ["--corpus", setting.corpora / "webdocs", "--slice", 256])),
+        lambda setting: setting.script("bench/archive_bench.py", archive_options(setting))),
     "paper_rlz": Section(
         "Access Time Tradeoffs in Archive Compression", "The first rows compare with the "
         "authors' programs on the same text, the next three with Table 3, which is of 64 GiB of "
