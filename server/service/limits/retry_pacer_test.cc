@@ -81,6 +81,7 @@ TEST(RetryPacerTest, KnowsNothingAtFirstAndAfterARest) {
 
 TEST(RetryPacerTest, MeasuresAnewWhenTheClockWasSetBack) {
   Measured state(10);
+  state.Refuse("b", 0);
   state.now -= absl::Hours(1);
   // A half of all bytes, not of 10 MiB, as nothing was measured by this clock.
   EXPECT_THAT(state.Refuse("a", kMiB),
