@@ -13,7 +13,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -46,16 +45,6 @@ constexpr uint32_t kSmallBlockSizeBytes = 4096;
 
 TestSegment Segment(char letter) {
   return {{.id = std::string(1, letter), .text = std::string(9000, letter)}};
-}
-
-// Calls `visit` before each system call of a writer.
-SystemCallHooks HooksOf(const std::function<void()>& visit) {
-  return {
-      .before_openat = [=](const std::string&) { visit(); },
-      .before_fsync = [=](int) { visit(); },
-      .before_flock = visit,
-      .before_rename = [=](const std::string&, const std::string&) { visit(); },
-      .before_unlinkat = [=](const std::string&) { visit(); }};
 }
 
 class ArchiveChangeTest : public ::testing::Test {
@@ -238,12 +227,7 @@ TEST_P(KilledChangeTest, AKillAtAnySystemCallLeavesTheOldOrTheNewArchive) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      int left = call;
-      const ScopedSystemCallHooks hooks(HooksOf([&left] {
-        if (left-- == 0) {
-          raise(SIGKILL);
-        }
-      }));
+      const ScopedSystemCallHooks hooks(KillBefore(call));
       _exit(Append(path_, next, joins).ok() ? 0 : 1);
     }
     int status = 0;

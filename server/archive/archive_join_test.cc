@@ -405,25 +405,9 @@ TEST_P(KilledJoinTest, AKillAtAnySystemCallLeavesTheOldOrTheNewArchive) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      int left = call;
-      const auto visit = [&left] {
-        if (left-- == 0) {
-          raise(SIGKILL);
-        }
-      };
       // Every other one copies.
       const ScopedSystemCallHooks hooks(
-          {.before_openat = [&](const std::string&) { visit(); },
-           .before_fsync = [&](int) { visit(); },
-           .before_flock = visit,
-           .before_rename = [&](const std::string&,
-                                const std::string&) { visit(); },
-           .before_unlinkat = [&](const std::string&) { visit(); },
-           .fail_linkat =
-               [&](const std::string&) {
-                 visit();
-                 return call % 2 == 0 ? 0 : EXDEV;
-               }});
+          KillBefore(call, call % 2 == 0 ? 0 : EXDEV));
       _exit(Join(parts, replaces).ok() ? 0 : 1);
     }
     int status = 0;

@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <map>
@@ -143,24 +142,7 @@ TEST_F(BuildLikeTest, AKillAtAnySystemCallLeavesNothingOrThePart) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      std::atomic<int> left = call;
-      const auto visit = [&left] {
-        if (left-- == 0) {
-          raise(SIGKILL);
-        }
-      };
-      const ScopedSystemCallHooks hooks(
-          {.before_openat = [&](const std::string&) { visit(); },
-           .before_fsync = [&](int) { visit(); },
-           .before_flock = visit,
-           .before_rename = [&](const std::string&,
-                                const std::string&) { visit(); },
-           .before_unlinkat = [&](const std::string&) { visit(); },
-           .fail_linkat =
-               [&](const std::string&) {
-                 visit();
-                 return 0;
-               }});
+      const ScopedSystemCallHooks hooks(KillBefore(call));
       _exit(MakePart(options).ok() ? 0 : 1);
     }
     int status = 0;

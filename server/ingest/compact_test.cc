@@ -9,7 +9,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <random>
 #include <string>
 #include <utility>
@@ -289,16 +288,6 @@ TEST_F(CompactTest, ThreadsDoNotChangeTheResult) {
   EXPECT_TRUE(FilesOf(path_) == FilesOf(copy));
 }
 
-// Calls `visit` before each system call of a writer.
-SystemCallHooks HooksBefore(const std::function<void()>& visit) {
-  return {
-      .before_openat = [=](const std::string&) { visit(); },
-      .before_fsync = [=](int) { visit(); },
-      .before_flock = visit,
-      .before_rename = [=](const std::string&, const std::string&) { visit(); },
-      .before_unlinkat = [=](const std::string&) { visit(); }};
-}
-
 TEST_F(CompactTest, AKillAtAnySystemCallLeavesTheOldOrTheNewArchive) {
   ASSERT_NO_FATAL_FAILURE(Build(Night(4, 1), BuildOf("zstd:1")));
   ASSERT_NO_FATAL_FAILURE(Append(Night(4, 2)));
@@ -310,12 +299,7 @@ TEST_F(CompactTest, AKillAtAnySystemCallLeavesTheOldOrTheNewArchive) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      std::atomic<int> left = call;
-      const ScopedSystemCallHooks hooks(HooksBefore([&left] {
-        if (left-- == 0) {
-          raise(SIGKILL);
-        }
-      }));
+      const ScopedSystemCallHooks hooks(KillBefore(call));
       BuildOptions options;
       options.reorder = ReorderMode::kDuplicates;
       _exit(Compact(CompactedSegments::kAll, options).ok() ? 0 : 1);

@@ -38,7 +38,7 @@ struct PlanOptions {
   PlannedDrive drive;
   double network_bytes_per_second = 1.25e9;
   uint32_t core_count = 1;
-  // Machines with so many cores that build parts of the archive.
+  // Number of machines, each with core_count cores, that build parts.
   uint32_t machine_count = 1;
   // Limit on `quired serve --memory`; 0: none.
   uint64_t memory_bytes = 0;

@@ -7,10 +7,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -357,19 +355,7 @@ TEST_F(RedactLayoutTest, AKillAtAnySystemCallLeavesTheOldOrTheNewArchive) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      std::atomic<int> left = call;
-      const std::function<void()> visit = [&left] {
-        if (left-- == 0) {
-          raise(SIGKILL);
-        }
-      };
-      const ScopedSystemCallHooks hooks(
-          {.before_openat = [&](const std::string&) { visit(); },
-           .before_fsync = [&](int) { visit(); },
-           .before_flock = visit,
-           .before_rename = [&](const std::string&,
-                                const std::string&) { visit(); },
-           .before_unlinkat = [&](const std::string&) { visit(); }});
+      const ScopedSystemCallHooks hooks(KillBefore(call));
       _exit(Redact(id).ok() ? 0 : 1);
     }
     int status = 0;

@@ -383,7 +383,8 @@ TEST_F(ServerListedTest, AStreamOutlivesTheClosingOfItsArchive) {
   v1::BatchReadResponse response;
   ASSERT_TRUE(stream->Read(&response));
   EXPECT_EQ(response.results(0).data(), text);
-  // An idle stream does not hold the archive, and finds it again, or is told.
+  // An idle stream does not keep the archive open. Its next item fails, and
+  // lets the archive be opened again.
   Await("b");
   EXPECT_EQ(States()[0], v1::ARCHIVE_STATE_CLOSED);
   ASSERT_TRUE(stream->Write(request));

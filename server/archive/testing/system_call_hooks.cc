@@ -11,9 +11,11 @@
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <utility>
 
 namespace quire {
@@ -39,6 +41,26 @@ int LinkError(const std::string& name) {
 }
 
 }  // namespace
+
+SystemCallHooks KillBefore(int call, int link_error) {
+  const auto left = std::make_shared<std::atomic<int>>(call);
+  const auto visit = [left] {
+    if ((*left)-- == 0) {
+      raise(SIGKILL);
+    }
+  };
+  return {
+      .before_openat = [=](const std::string&) { visit(); },
+      .before_fsync = [=](int) { visit(); },
+      .before_flock = visit,
+      .before_rename = [=](const std::string&, const std::string&) { visit(); },
+      .before_unlinkat = [=](const std::string&) { visit(); },
+      .fail_linkat =
+          [=](const std::string&) {
+            visit();
+            return link_error;
+          }};
+}
 
 ScopedSystemCallHooks::ScopedSystemCallHooks(SystemCallHooks hooks) {
   if (installed.exchange(new SystemCallHooks(std::move(hooks))) != nullptr) {

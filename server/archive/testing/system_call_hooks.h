@@ -25,6 +25,11 @@ struct SystemCallHooks {
   std::function<int(const std::string& name)> fail_linkat = {};
 };
 
+// Returns hooks that end the process by SIGKILL before one of these calls,
+// `call` of them after the first, on any thread: for a child process. linkat()
+// fails with `link_error` unless it is 0.
+SystemCallHooks KillBefore(int call, int link_error = 0);
+
 // Installs hooks while it lives. At most one at a time, installed and removed
 // while no other thread makes such calls.
 class ScopedSystemCallHooks {

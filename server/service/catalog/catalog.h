@@ -281,8 +281,8 @@ class Catalog {
   absl::StatusOr<std::shared_ptr<const ServedArchive>> Find(
       absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Find() that lets nothing be opened, and is no use of the archive; null if
-  // it is not open.
+  // Returns an open archive, or null. Does not open it, and does not count as
+  // its use.
   std::shared_ptr<const ServedArchive> FindOpen(absl::string_view name) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 

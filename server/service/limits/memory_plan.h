@@ -23,7 +23,7 @@ struct ArchiveNeed {
 // Archives that are opened on first use. They need not fit all at a time.
 struct ListedNeed {
   uint64_t count = 0;
-  // Of those whose memory is known.
+  // The largest archive whose memory is known.
   ArchiveNeed largest = {};
   uint64_t sum_bytes = 0;
   // The memory of some is known only when they are opened.
