@@ -201,9 +201,8 @@ void PlanArchives(const ServerOptions& options, Groundwork& groundwork,
   const size_t good_count = options.archives.size() - broken.size();
   if (!broken.empty() && (!options.skip_broken || good_count == 0)) {
     faults.push_back(JoinReasons(broken, good_count));
-  }
-  for (const BrokenArchive& archive : listed_broken) {
-    if (options.say) {
+  } else if (options.say) {
+    for (const BrokenArchive& archive : listed_broken) {
       options.say(LogLevel::kError,
                   absl::StrCat("archive ", archive.name,
                                " cannot be opened now, and is tried again on "
