@@ -213,9 +213,10 @@ class ScarceDescriptorsTest(HostileCase):
         self.assertTrue(self.server.is_ready())
         with self.honest_channel() as channel:
             pb = self.stubs.pb
+            # A first connection may be refused, while gRPC closes those that were ended.
             response = self.stubs.rpc.ArchiveStub(channel).Read(pb.ReadRequest(
                 archive="pages", range=pb.ByteRange(offset=7, size_bytes=1_000)),
-                timeout=PATIENCE_SECONDS)
+                timeout=PATIENCE_SECONDS, wait_for_ready=True)
             self.assertEqual(response.data, self.text[7:1_007])
 
     def refused(self, reason):
