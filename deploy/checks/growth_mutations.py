@@ -34,7 +34,7 @@ COMPACTION = [
     Mutation("server/ingest/resume_parameters.cc",
              "    AddNumber(ModificationTimeNs(status));\n", "",
              "build_resume_test", "another file of the same size is taken for the input"),
-    Mutation("server/service/scrubber.cc", "      if (progress.next_block == 0) {\n",
+    Mutation("server/service/scrub/scrubber.cc", "      if (progress.next_block == 0) {\n",
              "      if (progress.next_block == 1) {\n",
              "server_scrub_test", "damaged indexes are never found"),
     Mutation("server/archive/archive.cc",

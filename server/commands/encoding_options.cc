@@ -26,7 +26,7 @@
 #include "server/archive/files/file_io.h"
 #include "server/archive/format/archive_format.h"
 #include "server/ingest/build_choice.h"
-#include "server/ingest/text_migration.h"
+#include "server/ingest/text/text_migration.h"
 #include "server/storage/device/drive_kind.h"
 
 namespace quire {

@@ -18,8 +18,8 @@
 #include "codecs/block_codec.h"
 #include "codecs/payload/recipe.h"
 #include "server/commands/subcommand_support.h"
-#include "server/ingest/build_memory.h"
 #include "server/ingest/build_pipeline.h"
+#include "server/ingest/text/build_memory.h"
 
 namespace quire {
 

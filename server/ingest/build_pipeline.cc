@@ -13,13 +13,13 @@
 #include "codecs/base/status_macros.h"
 #include "codecs/block_codec.h"
 #include "server/archive/unfinished_archive.h"
-#include "server/ingest/block_cutter.h"
-#include "server/ingest/block_stage.h"
+#include "server/ingest/blocks/block_cutter.h"
+#include "server/ingest/blocks/block_stage.h"
+#include "server/ingest/dictionary/symbol_sampler.h"
 #include "server/ingest/document_walk.h"
-#include "server/ingest/inflated_text.h"
 #include "server/ingest/order_choice.h"
-#include "server/ingest/reordered_text.h"
-#include "server/ingest/symbol_sampler.h"
+#include "server/ingest/text/inflated_text.h"
+#include "server/ingest/text/reordered_text.h"
 
 namespace quire {
 namespace {

@@ -22,11 +22,11 @@
 #include "server/archive/archive_writer.h"
 #include "server/archive/files/archive_change.h"
 #include "server/ingest/build_choice.h"
-#include "server/ingest/build_memory.h"
-#include "server/ingest/dictionary_choice.h"
+#include "server/ingest/dictionary/dictionary_choice.h"
 #include "server/ingest/input_failures.h"
 #include "server/ingest/sources/input_limits.h"
 #include "server/ingest/sources/source.h"
+#include "server/ingest/text/build_memory.h"
 
 namespace quire {
 

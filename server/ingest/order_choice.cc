@@ -14,7 +14,7 @@
 #include "codecs/base/status_macros.h"
 #include "codecs/payload/payload_codec.h"
 #include "server/archive/format/section_compression.h"
-#include "server/ingest/parallel_encoder.h"
+#include "server/ingest/blocks/parallel_encoder.h"
 
 namespace quire {
 namespace {

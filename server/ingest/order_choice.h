@@ -14,8 +14,8 @@
 
 #include "codecs/block_codec.h"
 #include "server/ingest/build_pipeline.h"
-#include "server/ingest/dictionary_choice.h"
-#include "server/ingest/reordered_text.h"
+#include "server/ingest/dictionary/dictionary_choice.h"
+#include "server/ingest/text/reordered_text.h"
 
 namespace quire {
 

@@ -21,7 +21,7 @@
 #include "server/archive/format/manifest.h"
 #include "server/archive/format/member_count.h"
 #include "server/archive/segment_writer.h"
-#include "server/ingest/parallel_encoder.h"
+#include "server/ingest/blocks/parallel_encoder.h"
 #include "server/redaction/inflated_block.h"
 #include "server/redaction/segment_redaction.h"
 

@@ -16,7 +16,7 @@
 #include "absl/time/clock.h"
 
 #include "codecs/base/check.h"
-#include "server/service/listen_address.h"
+#include "server/service/listen/listen_address.h"
 
 namespace quire {
 namespace {

@@ -17,7 +17,7 @@
 #include "server/service/limits/memory_plan.h"
 #include "server/service/limits/quota.h"
 #include "server/service/logging/call_log.h"
-#include "server/service/scrub_state.h"
+#include "server/service/scrub/scrub_state.h"
 #include "server/service/security/tls_files.h"
 #include "server/storage/block_store.h"
 #include "server/storage/remote/remote_store.h"

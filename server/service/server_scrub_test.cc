@@ -25,7 +25,7 @@
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
 #include "server/archive/files/archive_change.h"
-#include "server/service/scrub_state.h"
+#include "server/service/scrub/scrub_state.h"
 #include "server/service/testing/server_fixture.h"
 
 namespace quire {

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/listen/connection_listener.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/server_builder.h"
+
+#include "proto/quire/v1/archive.grpc.pb.h"
+
+#include "codecs/base/mutex.h"
+#include "codecs/base/status_matchers.h"
+
+namespace quire {
+namespace {
+
+// Returns empty answers and records the callers.
+class CallerLog : public v1::Archive::CallbackService {
+ public:
+  explicit CallerLog(const ConnectionTable& connections)
+      : connections_(connections) {}
+
+  grpc::ServerUnaryReactor* ListArchives(
+      grpc::CallbackServerContext* context,
+      const v1::ListArchivesRequest* /*request*/,
+      v1::ListArchivesResponse* /*response*/) override {
+    {
+      MutexLock lock(&mutex_);
+      peers_seen_.insert(context->peer());
+      names_.insert(connections_.ClientOf(context->peer()));
+    }
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+
+  std::set<std::string> names() const {
+    MutexLock lock(&mutex_);
+    return names_;
+  }
+
+  size_t peer_count() const {
+    MutexLock lock(&mutex_);
+    return peers_seen_.size();
+  }
+
+ private:
+  const ConnectionTable& connections_;
+  mutable Mutex mutex_;
+  std::set<std::string> names_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> peers_seen_ ABSL_GUARDED_BY(mutex_);
+};
+
+class ConnectionListenerTest : public ::testing::Test {
+ protected:
+  ConnectionListenerTest() {
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "quire_test_XXXXXX").string();
+    directory_ = mkdtemp(pattern.data());
+    path_ = directory_ + "/socket";
+  }
+
+  ~ConnectionListenerTest() override {
+    std::filesystem::remove_all(directory_);
+  }
+
+  std::string directory_;
+  std::string path_;
+  ConnectionTable connections_{{.client_connections_max = 100,
+                                .crowded_descriptor = 10'000,
+                                .last_descriptor = 10'000}};
+};
+
+TEST_F(ConnectionListenerTest, NamesAllConnectionsOfAUserAlike) {
+  CallerLog service(connections_);
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      std::unique_ptr<ConnectionListener> listener,
+      ConnectionListener::Open("unix:" + path_, connections_));
+  grpc::ServerBuilder builder;
+  builder.RegisterService(&service);
+  listener->Prepare(builder, grpc::InsecureServerCredentials());
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  ASSERT_NE(server, nullptr);
+  QUIRE_ASSERT_OK(listener->Serve(*server));
+  std::vector<std::shared_ptr<grpc::Channel>> channels;
+  for (int i = 0; i < 3; ++i) {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    channels.push_back(grpc::CreateCustomChannel(
+        absl::StrCat("unix:", path_), grpc::InsecureChannelCredentials(),
+        arguments));
+    const auto stub = v1::Archive::NewStub(channels.back());
+    grpc::ClientContext context;
+    context.set_wait_for_ready(true);
+    v1::ListArchivesResponse response;
+    const grpc::Status status = stub->ListArchives(&context, {}, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+  }
+  EXPECT_EQ(service.peer_count(), channels.size());
+  EXPECT_EQ(service.names(),
+            (std::set<std::string>{absl::StrCat("unix:user=", getuid())}));
+  listener->Stop();
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  server->Shutdown();
+}
+
+TEST_F(ConnectionListenerTest, ConnectsToItselfUntilItIsStopped) {
+  CallerLog service(connections_);
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      std::unique_ptr<ConnectionListener> listener,
+      ConnectionListener::Open("127.0.0.1:0", connections_));
+  EXPECT_GT(listener->port(), 0);
+  grpc::ServerBuilder builder;
+  builder.RegisterService(&service);
+  listener->Prepare(builder, grpc::InsecureServerCredentials());
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  ASSERT_NE(server, nullptr);
+  QUIRE_ASSERT_OK(listener->Serve(*server));
+  const auto call = [&] {
+    absl::StatusOr<std::unique_ptr<OwnConnection>> own =
+        listener->ConnectToSelf();
+    if (!own.ok()) {
+      return grpc::Status(grpc::StatusCode::UNAVAILABLE, "");
+    }
+    grpc::ClientContext context;
+    v1::ListArchivesResponse response;
+    return v1::Archive::NewStub((*own)->channel())
+        ->ListArchives(&context, {}, &response);
+  };
+  EXPECT_TRUE(call().ok());
+  // It is not a client, so no limit counts it.
+  EXPECT_EQ(connections_.Count(), 0u);
+  listener->Stop();
+  EXPECT_EQ(call().error_code(), grpc::StatusCode::UNAVAILABLE);
+  server->Shutdown();
+}
+
+TEST_F(ConnectionListenerTest, TakesNoAddressThatIsInUse) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      std::unique_ptr<ConnectionListener> first,
+      ConnectionListener::Open("127.0.0.1:0", connections_));
+  EXPECT_THAT(ConnectionListener::Open(
+                  absl::StrCat("127.0.0.1:", first->port()), connections_),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        testing::HasSubstr("in use")));
+  EXPECT_THAT(ConnectionListener::Open("203.0.113.1:0", connections_),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        testing::HasSubstr("no such address")));
+}
+
+TEST_F(ConnectionListenerTest, ReplacesASocketThatWasLeftBehind) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      std::unique_ptr<ConnectionListener> first,
+      ConnectionListener::Open("unix:" + path_, connections_));
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      std::unique_ptr<ConnectionListener> second,
+      ConnectionListener::Open("unix:" + path_, connections_));
+  EXPECT_TRUE(std::filesystem::is_socket(path_));
+}
+
+TEST_F(ConnectionListenerTest, LeavesOtherFilesAlone) {
+  std::filesystem::create_directory(path_);
+  EXPECT_THAT(ConnectionListener::Open("unix:" + path_, connections_),
+              HasCode(absl::StatusCode::kFailedPrecondition));
+  EXPECT_TRUE(std::filesystem::is_directory(path_));
+}
+
+TEST_F(ConnectionListenerTest, RefusesPathsThatDoNotFit) {
+  EXPECT_THAT(
+      ConnectionListener::Open("unix:" + std::string(200, 'x'), connections_),
+      HasCode(absl::StatusCode::kFailedPrecondition));
+}
+
+}  // namespace
+}  // namespace quire
