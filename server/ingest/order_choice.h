@@ -7,27 +7,16 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 
 #include "codecs/block_codec.h"
-#include "server/ingest/build_pipeline.h"
+#include "server/ingest/build_options.h"
 #include "server/ingest/dictionary/dictionary_choice.h"
 #include "server/ingest/text/reordered_text.h"
 
 namespace quire {
-
-// One order of the stored text of a build.
-struct PreparedText {
-  // Unset: in the order of the documents.
-  std::optional<ReorderedText> stored = std::nullopt;
-  ReorderMode order = ReorderMode::kOff;
-  // Size of that text.
-  std::optional<uint64_t> total_bytes = std::nullopt;
-  std::string dictionary = {};
-};
 
 // Returns the reordering options of a text of `text_size_bytes` for `build` in
 // `mode`, which is not kOff. `directory` is that of the archive; kAuto is the

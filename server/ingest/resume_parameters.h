@@ -10,7 +10,7 @@
 #include <string>
 
 #include "codecs/base/checksum.h"
-#include "server/ingest/build_pipeline.h"
+#include "server/ingest/build_options.h"
 #include "server/ingest/sources/source.h"
 
 namespace quire {

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/ingest/text_choice.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/status_macros.h"
+#include "server/ingest/dictionary/symbol_sampler.h"
+
+namespace quire {
+namespace {
+
+uint64_t DictionarySizeMax(const BuildOptions& options,
+                           uint64_t text_size_bytes) {
+  const CodecInfo* const codec = FindCodec(options.archive.codec.id);
+  if (options.append.archive != nullptr || codec == nullptr ||
+      !codec->needs_dictionary) {
+    return 0;
+  }
+  return options.dictionary_size_bytes.value_or(
+      DictionarySizeLimit(options.objective, text_size_bytes));
+}
+
+std::string TrialReason(const SizeEstimate& reordered,
+                        const SizeEstimate& in_order) {
+  return absl::StrFormat(
+      "%+.1f %% by a trial",
+      100 * (reordered.size_bytes / in_order.size_bytes - 1));
+}
+
+}  // namespace
+
+TextChoice::TextChoice(const std::string& path, const BuildOptions& options,
+                       uint64_t text_size_bytes, BuildPasses& passes,
+                       std::shared_ptr<CodecContext> context)
+    : path_(path),
+      options_(options),
+      text_size_bytes_(text_size_bytes),
+      passes_(passes),
+      context_(std::move(context)),
+      dictionary_size_bytes_max_(DictionarySizeMax(options, text_size_bytes)) {}
+
+absl::Status TextChoice::Choose(std::optional<std::string> kept_dictionary) {
+  if (options_.reorder == ReorderMode::kAuto) {
+    QUIRE_RETURN_IF_ERROR(ChooseOrder());
+    kept_dictionary.reset();
+  } else if (options_.reorder != ReorderMode::kOff) {
+    QUIRE_RETURN_IF_ERROR(Reorder(options_.reorder));
+  }
+  return PrepareText(std::move(kept_dictionary));
+}
+
+BuildChoice TextChoice::Describe() const {
+  BuildChoice choice = {
+      .codec = options_.archive.codec,
+      .block_size_bytes = options_.archive.block_size_bytes,
+      .dictionary_size_bytes_max = dictionary_size_bytes_max_,
+      .dictionary_size_bytes = context_->dictionary.size(),
+      .reorder = prepared_.stored.has_value() && HasLayout(*prepared_.stored)
+                     ? prepared_.order
+                     : ReorderMode::kOff,
+      .inflates = inflates_,
+      .reason = {}};
+  choice.reason =
+      absl::StrCat("objective ", ObjectiveName(options_.objective), ": ",
+                   FormatCodecSpec(choice.codec), ", blocks of ",
+                   FormatByteSize(choice.block_size_bytes));
+  if (dictionary_size_bytes_max_ > 0) {
+    absl::StrAppend(&choice.reason, ", dictionary ",
+                    FormatByteSize(choice.dictionary_size_bytes),
+                    " of at most ", FormatByteSize(dictionary_size_bytes_max_));
+  }
+  absl::StrAppend(&choice.reason, ", reorder ",
+                  ReorderModeName(choice.reorder));
+  if (!order_reason_.empty()) {
+    absl::StrAppend(&choice.reason, " (", order_reason_, ")");
+  }
+  absl::StrAppend(&choice.reason, inflates_ ? ", members inflated" : "",
+                  omitted_);
+  return choice;
+}
+
+std::optional<InflatedText> TextChoice::TakeInflated() {
+  return std::exchange(inflated_, std::nullopt);
+}
+
+absl::Status TextChoice::ChooseOrder() {
+  if (dictionary_size_bytes_max_ >= text_size_bytes_) {
+    order_reason_ = "the dictionary holds all text";
+    return absl::OkStatus();
+  }
+  const bool has_dictionary = DictionaryRoom() > 0;
+  PreparedText other;
+  const absl::Status reordered_status =
+      Reorder(has_dictionary ? ReorderMode::kDuplicates : ReorderMode::kAuto);
+  bool is_worth_trial = reordered_status.ok() && HasLayout(*prepared_.stored);
+  if (is_worth_trial && has_dictionary) {
+    QUIRE_ASSIGN_OR_RETURN(
+        is_worth_trial,
+        MayBeWorthReordering(*prepared_.stored, text_size_bytes_,
+                             reorder_gain_min()));
+  }
+  if (!is_worth_trial) {
+    QUIRE_RETURN_IF_ERROR(Omit(reordered_status, "not reordered"));
+    order_reason_ = reordered_status.ok() ? "little repeats" : "";
+    Swap(other);
+    return absl::OkStatus();
+  }
+  QUIRE_ASSIGN_OR_RETURN(SizeEstimate reordered, Estimate());
+  Swap(other);
+  QUIRE_ASSIGN_OR_RETURN(SizeEstimate in_order, Estimate());
+  Swap(other);
+  QUIRE_ASSIGN_OR_RETURN(const bool is_smaller,
+                         IsSmaller(other, reordered, in_order));
+  order_reason_ = TrialReason(reordered, in_order);
+  if (!is_smaller) {
+    Swap(other);
+  }
+  return has_dictionary &&
+                 MayBeWorthMoving(context_->dictionary.size(), DictionaryRoom(),
+                                  stored_size_bytes())
+             ? TryFullOrder(is_smaller ? reordered : in_order, in_order)
+             : absl::OkStatus();
+}
+
+absl::Status TextChoice::TryFullOrder(SizeEstimate best,
+                                      const SizeEstimate& in_order) {
+  PreparedText other;
+  Swap(other);
+  const absl::Status status =
+      Reorder(ReorderMode::kFull,
+              other.stored.has_value() ? RunMemoryBytes(*other.stored) : 0);
+  if (!status.ok()) {
+    Swap(other);
+    return Omit(status, "similar text not moved");
+  }
+  QUIRE_ASSIGN_OR_RETURN(SizeEstimate full, Estimate());
+  QUIRE_ASSIGN_OR_RETURN(const bool is_smaller, IsSmaller(other, full, best));
+  if (!is_smaller) {
+    Swap(other);
+    return absl::OkStatus();
+  }
+  order_reason_ = TrialReason(full, in_order);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> TextChoice::IsSmaller(PreparedText& other,
+                                           SizeEstimate& prepared,
+                                           SizeEstimate& other_estimate) {
+  if (IsWithinError(prepared, other_estimate, reorder_gain_min())) {
+    QUIRE_ASSIGN_OR_RETURN(prepared, TryBlocks(TrialBlocks::kAll));
+    Swap(other);
+    QUIRE_ASSIGN_OR_RETURN(other_estimate, TryBlocks(TrialBlocks::kAll));
+    Swap(other);
+  }
+  return IsClearlySmaller(prepared, other_estimate, reorder_gain_min());
+}
+
+absl::StatusOr<SizeEstimate> TextChoice::Estimate() {
+  if (dictionary_size_bytes_max_ > 0) {
+    QUIRE_ASSIGN_OR_RETURN(context_->dictionary, ChooseDictionary());
+  }
+  return TryBlocks(TrialBlocks::kSome);
+}
+
+absl::StatusOr<SizeEstimate> TextChoice::TryBlocks(TrialBlocks trial_blocks) {
+  const bool needs_table =
+      !keeps_encoding() &&
+      FindCodec(options_.archive.codec.id)->needs_symbol_table;
+  if (needs_table) {
+    QUIRE_ASSIGN_OR_RETURN(context_->symbol_table, TrainSymbolTable(true));
+  }
+  absl::StatusOr<SizeEstimate> estimate =
+      EstimateSize(options_, context_, stored_size_bytes(), trial_blocks,
+                   [this](const BuildPasses::AddText& add) {
+                     return Feed(BuildPhase::kTrial, add);
+                   });
+  if (needs_table) {
+    context_->symbol_table.clear();
+  }
+  if (estimate.ok() && prepared_.stored.has_value()) {
+    estimate->size_bytes += LayoutSizeBytes(*prepared_.stored);
+  }
+  return estimate;
+}
+
+void TextChoice::Swap(PreparedText& other) {
+  if (!keeps_encoding()) {
+    std::swap(context_->dictionary, other.dictionary);
+  }
+  std::swap(prepared_.stored, other.stored);
+  std::swap(prepared_.order, other.order);
+}
+
+absl::Status TextChoice::Reorder(ReorderMode mode, uint64_t held_bytes) {
+  ReorderOptions reorder = ReorderOptionsFor(
+      options_, mode, SpoolDirectoryFor(path_), text_size_bytes_);
+  reorder.memory_bytes_max -= std::min(reorder.memory_bytes_max, held_bytes);
+  absl::StatusOr<std::unique_ptr<TextReorderer>> created =
+      TextReorderer::Create(reorder);
+  QUIRE_RETURN_IF_ERROR(NoteSpace(created.status()));
+  TextReorderer& reorderer = **created;
+  QUIRE_RETURN_IF_ERROR(
+      passes_.StartPhase(BuildPhase::kReorder, text_size_bytes_));
+  uint64_t segment_begin = 0;
+  const absl::Status status = passes_.walk().ForEachDocument(
+      [&](SourceReader& reader,
+          const SourceDocument& document) -> absl::Status {
+        QUIRE_RETURN_IF_ERROR(passes_.FeedDocument(reader, [&](ByteView piece) {
+          return NoteSpace(reorderer.Add(piece));
+        }));
+        QUIRE_RETURN_IF_ERROR(
+            NoteSpace(reorderer.EndDocument(ToNewDocument(document))));
+        const uint64_t end = passes_.progress().done_bytes;
+        if (end - segment_begin < options_.segment_size_bytes) {
+          return absl::OkStatus();
+        }
+        segment_begin = end;
+        return NoteSpace(reorderer.EndSegment());
+      });
+  QUIRE_RETURN_IF_ERROR(status);
+  absl::StatusOr<ReorderedText> text = reorderer.Finish();
+  QUIRE_RETURN_IF_ERROR(NoteSpace(text.status()));
+  prepared_.stored = *std::move(text);
+  prepared_.order = mode;
+  return absl::OkStatus();
+}
+
+absl::Status TextChoice::PrepareText(
+    std::optional<std::string> kept_dictionary) {
+  if (options_.inflate) {
+    QUIRE_RETURN_IF_ERROR(Omit(Inflate(), "members not inflated"));
+  }
+  if (dictionary_size_bytes_max_ == 0) {
+    return absl::OkStatus();
+  }
+  if (kept_dictionary.has_value()) {
+    context_->dictionary = *std::move(kept_dictionary);
+    return absl::OkStatus();
+  }
+  if (inflates_ || context_->dictionary.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(context_->dictionary, ChooseDictionary());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TextChoice::Inflate() {
+  absl::StatusOr<std::unique_ptr<TextInflater>> inflater = TextInflater::Create(
+      {.spool_directory = SpoolDirectoryFor(path_),
+       .member_text_size_max = options_.inflate_member_size_bytes_max,
+       .threads = options_.threads,
+       .cancel = options_.cancel});
+  QUIRE_RETURN_IF_ERROR(NoteSpace(inflater.status()));
+  QUIRE_RETURN_IF_ERROR(Feed(BuildPhase::kInflate, [&](ByteView piece) {
+    return NoteSpace((*inflater)->Add(piece));
+  }));
+  absl::StatusOr<InflatedText> text = (*inflater)->Finish();
+  QUIRE_RETURN_IF_ERROR(NoteSpace(text.status()));
+  oversized_members_ = text->Oversized();
+  if (!text->members.empty() && text->IsWorthInflating(stored_size_bytes())) {
+    inflates_ = true;
+    inflated_ = *std::move(text);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> TextChoice::ChooseDictionary() {
+  const DictionaryChoice settings = {
+      .method = options_.dictionary_method,
+      .dictionary_size_bytes = dictionary_size_bytes_max_,
+      .worth_bits_min = SettingsOf(options_.objective).worth_bits_min,
+      .codec = options_.archive.codec,
+      .block_size_bytes = options_.archive.block_size_bytes};
+  const TextPass pass = [this](const BuildPasses::AddText& add) {
+    return Feed(BuildPhase::kDictionary, add);
+  };
+  QUIRE_ASSIGN_OR_RETURN(
+      std::string dictionary,
+      quire::ChooseDictionary(settings, sampled_size_bytes(), pass));
+  return FillDictionary(std::move(dictionary), settings, sampled_size_bytes(),
+                        pass);
+}
+
+absl::StatusOr<std::string> TextChoice::TrainSymbolTable(bool inflated) {
+  std::optional<InflatedText> put_aside =
+      inflated ? std::nullopt : TakeInflated();
+  SymbolSampler sampler(sampled_size_bytes());
+  QUIRE_RETURN_IF_ERROR(Feed(BuildPhase::kSymbolTable, [&](ByteView piece) {
+    sampler.Add(piece);
+    return absl::OkStatus();
+  }));
+  if (put_aside.has_value()) {
+    inflated_ = std::move(put_aside);
+  }
+  return sampler.Train();
+}
+
+absl::Status TextChoice::Feed(BuildPhase phase,
+                              const BuildPasses::AddText& add) {
+  QUIRE_RETURN_IF_ERROR(passes_.StartPhase(phase, sampled_size_bytes()));
+  if (inflated_.has_value()) {
+    return passes_.FeedFile(*inflated_->file, add);
+  }
+  if (prepared_.stored.has_value()) {
+    return passes_.FeedFile(*prepared_.stored->file, add);
+  }
+  return passes_.FeedDocuments(add);
+}
+
+absl::Status TextChoice::Omit(const absl::Status& status,
+                              absl::string_view what) {
+  if (status.ok() || status != space_status_ || is_resumable()) {
+    return status;
+  }
+  omissions_.push_back(absl::StrCat(what, ": ", status.message()));
+  omitted_ += absl::StrCat(", ", what, " for lack of space or memory");
+  space_status_ = absl::OkStatus();
+  return absl::OkStatus();
+}
+
+absl::Status TextChoice::NoteSpace(const absl::Status& status) {
+  if (absl::IsUnavailable(status) || absl::IsResourceExhausted(status)) {
+    space_status_ = status;
+  }
+  return status;
+}
+
+}  // namespace quire
