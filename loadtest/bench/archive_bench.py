@@ -21,15 +21,18 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 # pylint: disable=wrong-import-position
 from bench_json import add_json_option, print_figures
 from bench_setup import find_programs, make_parser
-from live_server import make_documents, parse_size, run_measured, write_corpus
+from disk_runs import directory_bytes, least_memory
+from live_server import LiveServer, make_documents, parse_size, run_measured, write_corpus
 from markdown_table import format_number, format_size, markdown
 
+PROGRAMS = ("codec_figures", "quired", "quire-loadtest")
 PEERS = pathlib.Path(__file__).with_name("archive_peers.cc")
 PYTHON_PEERS = pathlib.Path(__file__).with_name("python_peers.py")
 DWARFS_PEER = pathlib.Path(__file__).with_name("dwarfs_peer")
@@ -46,10 +49,13 @@ FORMS = {"rlz": "Quire `rlz`, 64 KiB blocks, {dictionary} dictionary", "rlz:max"
          "zstd:9": "zstd -9 in 64 KiB blocks, no dictionary", "zlib:9": "zlib -9 in 64 KiB blocks",
          "lz4": "LZ4 in 64 KiB blocks"}
 STORE_FORM = "the same as a store of whole documents"
+# Options of quired build -> row.
+BUILDS = {"": "Quire, a plain `quired build`, served over gRPC",
+          "--objective=archive": "Quire, `--objective archive`, served over gRPC"}
 
 
 def parse_arguments():
-    parser = make_parser(__doc__, "codec_figures")
+    parser = make_parser(__doc__, *PROGRAMS)
     parser.add_argument("--corpus", metavar="STEM", help="path without .raw")
     parser.add_argument("--slice", metavar="N", default="", help="measure STEMN.raw, of N MiB")
     parser.add_argument("--dictionary-size", default="16MiB", metavar="SIZE")
@@ -94,7 +100,7 @@ class Bench:
     def __init__(self, arguments, directory):
         self.arguments = arguments
         self.directory = directory
-        self.program, = find_programs(arguments.build, "codec_figures")
+        self.program, self.quired, self.loadtest = find_programs(arguments.build, *PROGRAMS)
         stem = arguments.corpus
         if arguments.smoke:
             stem = str(directory / "smoke")
@@ -115,6 +121,45 @@ class Bench:
             yield {"codec": codec, "stored_bytes": stored, "text_bytes": found["text_bytes"],
                    "build_mb_per_second": found["encode_mb_per_second"],
                    "reads_per_second": found[f"{read}_per_second"], "read": read}
+
+    def write_tar(self):
+        """Returns the path of a tar of the documents."""
+        path = self.directory / "documents.tar"
+        with tarfile.open(path, "w") as tar, open(self.documents, "rb") as text, \
+                open(self.index, encoding="utf-8", errors="surrogateescape") as index:
+            for line in index:
+                _, size, name = line.rstrip("\n").split("\t", 2)
+                entry = tarfile.TarInfo(name)
+                entry.size = int(size)
+                tar.addfile(entry, text)
+        return path
+
+    def built_rows(self):
+        """Returns a row for each of BUILDS."""
+        tar = self.write_tar()
+        for option, form in BUILDS.items():
+            archive = self.directory / "built.quire"
+            cpu = run_measured([self.quired, "build", "--force", "--quiet", *option.split(),
+                                "-o", archive, tar])[1]
+            # The cache holds little of the text.
+            memory = least_memory(self.quired, archive) + (32 << 20)
+            with LiveServer(self.quired, [f"built={archive}"], "--memory",
+                            f"{memory}B") as server:
+                self.load(server, 0.1)
+                before = server.cpu_seconds()
+                report = self.load(server, self.arguments.seconds)
+                spent = server.cpu_seconds() - before
+            yield self.peer_row(form, self.documents, "documents", {
+                "stored_bytes": directory_bytes(archive), "build_cpu_seconds": cpu,
+                "reads_per_second": report["right"] / spent})
+
+    def load(self, server, seconds):
+        """Reads documents at random in batches; returns the report."""
+        printed = run_measured([
+            self.loadtest, "built", "--server", server.address, "--source", self.documents,
+            "--index", self.index, "--what", "documents", "--mode", "batch", "--batch-size", 2000,
+            "--requests", max(2000, int(100_000 * seconds)), "--json", "-"])[3]
+        return json.loads(printed)
 
     def peers(self):
         lacking = [name for name in PEER_HEADERS if not pathlib.Path("/usr/include", name).exists()]
@@ -177,6 +222,7 @@ class Bench:
                 dictionary=format_size(parse_size(self.arguments.dictionary_size)))
         store, = self.codec_rows(self.documents, ["rlz"], "documents", "--index", self.index)
         rows.insert(1, {**store, "form": STORE_FORM})
+        rows[2:2] = self.built_rows()
         return rows + [*self.peers(), *self.python_peers(), *self.dwarfs_peers()]
 
 
