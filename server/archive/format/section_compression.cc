@@ -37,6 +37,10 @@ constexpr size_t kPartSizeBytesMin = size_t{1} << 20;
 // decoder, whose output grows at least as fast.
 constexpr size_t kStepSizeBytes = size_t{64} << 10;
 constexpr size_t kGrowthSizeBytes = size_t{1} << 20;
+// Output that zstd gets space for at once, in all and per stored byte: into
+// space for all of it, zstd decodes without a history of its own.
+constexpr uint64_t kAtOnceSizeBytesMax = uint64_t{64} << 20;
+constexpr uint64_t kAtOnceExpansionMax = 64;
 
 struct LzmaStream {
   LzmaStream() = default;
@@ -163,11 +167,13 @@ absl::StatusOr<std::optional<std::string>> CompressZstd(
   }
 }
 
-// Makes space for the next piece of output, in proportion to the output so far.
+// Makes space for the next piece of output, of at least `more_bytes_min` and in
+// proportion to the output so far.
 // The space is exact: archives are planned by the size of their dictionary, and
 // resize() of a string with contents may take nearly twice as much.
-void Grow(std::string& out, uint64_t size_bytes) {
-  const uint64_t more = std::max<uint64_t>(kGrowthSizeBytes, out.size());
+void Grow(std::string& out, uint64_t size_bytes,
+          uint64_t more_bytes_min = kGrowthSizeBytes) {
+  const uint64_t more = std::max<uint64_t>(more_bytes_min, out.size());
   const uint64_t grown_size = std::min<uint64_t>(size_bytes, out.size() + more);
   std::string grown;
   grown.reserve(grown_size);
@@ -270,6 +276,9 @@ absl::StatusOr<std::string> DecompressZstd(ByteView stored, uint64_t size_bytes,
   QUIRE_CHECK(context != nullptr, "zstd is out of memory");
   ZSTD_DCtx_setParameter(context.get(), ZSTD_d_windowLogMax, kZstdWindowLogMax);
   ZSTD_inBuffer in = {stored.data(), stored.size(), 0};
+  const uint64_t step_bytes =
+      std::clamp<uint64_t>(stored.size() * kAtOnceExpansionMax,
+                           kGrowthSizeBytes, kAtOnceSizeBytesMax);
   std::string out;
   size_t done = 0;
   size_t hint = 1;
@@ -279,10 +288,10 @@ absl::StatusOr<std::string> DecompressZstd(ByteView stored, uint64_t size_bytes,
       return Cancelled();
     }
     if (done == out.size()) {
-      Grow(out, size_bytes);
+      Grow(out, size_bytes, step_bytes);
     }
     ZSTD_outBuffer buffer = {
-        out.data(), std::min(out.size(), done + kGrowthSizeBytes), done};
+        out.data(), std::min<size_t>(out.size(), done + step_bytes), done};
     const size_t in_before = in.pos;
     hint = ZSTD_decompressStream(context.get(), &buffer, &in);
     if (ZSTD_isError(hint)) {
