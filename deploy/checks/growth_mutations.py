@@ -45,6 +45,12 @@ COMPACTION = [
              "                               plan.withdrawals_bytes + plan.archives_bytes +",
              "                               plan.archives_bytes +",
              "limits_test", "rules of withdrawal are not charged"),
+    Mutation("server/archive/files/dictionary_file.cc",
+             "codec.level == info->level_min;", "codec.level > info->level_min;",
+             "archive_writer_test", "archives for size have dictionaries for speed"),
+    Mutation("server/archive/files/dictionary_file.cc",
+             "info->level_min < info->level_max &&", "info->level_min <= info->level_max &&",
+             "archive_writer_test", "codecs without levels have dictionaries for speed"),
 ]
 
 # Archives that are built in parts.

@@ -160,7 +160,7 @@ ArchiveWriter::ArchiveWriter(PartialDirectory directory,
   manifest_.writer = options.writer.substr(0, kWriterSizeBytesMax);
   if (dictionary != nullptr) {
     dictionary_hash_ = Checksum64(AsBytes(dictionary->dictionary));
-    dictionary_.emplace(directory_fd(), directory_name(),
+    dictionary_.emplace(directory_fd(), directory_name(), options.codec,
                         std::move(dictionary));
   }
 }

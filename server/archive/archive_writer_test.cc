@@ -5,10 +5,12 @@
 // returns.
 #include "server/archive/archive_writer.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
@@ -20,9 +22,12 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/checksum.h"
 #include "codecs/base/no_more_threads.h"
 #include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
+#include "server/archive/files/file_io.h"
+#include "server/archive/format/archive_format.h"
 #include "server/archive/testing/archive_testing.h"
 
 namespace quire {
@@ -123,6 +128,45 @@ TEST(ArchiveWriterTest, WritesItsDictionaryWithoutAThreadToSpare) {
   QUIRE_ASSERT_OK(
       WriteTestArchive(directory.File("a"), options, Segments('x'), context));
   ExpectWhole(directory.File("a"), 'x');
+}
+
+TEST(ArchiveWriterTest, CompressesItsDictionaryForItsCodecAndLevel) {
+  std::mt19937_64 random(1);  // NOLINT(cert-msc32-c,cert-msc51-cpp)
+  std::string text;
+  while (text.size() < 1'200'000) {
+    absl::StrAppend(&text, random() % 5000, " ");
+  }
+  const auto context =
+      std::make_shared<CodecContext>(CodecContext{std::move(text), ""});
+  const std::string name =
+      DictionaryFileName(Checksum64(AsBytes(context->dictionary)));
+
+  const struct {
+    const char* codec;
+    CompressionMethod expected;
+  } cases[] = {
+      {"rlz:1", CompressionMethod::kZstd}, {"rlz:2", CompressionMethod::kXz},
+      {"rlz:3", CompressionMethod::kXz},   {"auto:1", CompressionMethod::kZstd},
+      {"auto:2", CompressionMethod::kXz},  {"rlz-zz", CompressionMethod::kXz},
+  };
+
+  for (const auto& [codec, expected] : cases) {
+    SCOPED_TRACE(codec);
+    const TemporaryDirectory directory;
+    ArchiveWriterOptions options = CopyOptions();
+    options.codec = ParseCodecSpec(codec).value();
+    QUIRE_ASSERT_OK(
+        WriteTestArchive(directory.File("a"), options, Segments('x'), context));
+    const std::string path = absl::StrCat(directory.File("a"), "/", name);
+    QUIRE_ASSERT_OK_AND_ASSIGN(const ReadableFile file,
+                               OpenReadableFile(AT_FDCWD, path, path));
+    std::array<uint8_t, kDictionaryHeaderSizeBytes> header;
+    QUIRE_ASSERT_OK(ReadExactly(file.fd.get(), 0, header, path));
+    EXPECT_EQ(ParseDictionaryHeader(header)->method, expected);
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
+                               Archive::Open(directory.File("a")));
+    EXPECT_TRUE(AsText(archive->dictionary()) == context->dictionary);
+  }
 }
 
 TEST(ArchiveWriterTest, RefusesBlocksAndDocumentsThatDoNotFit) {

@@ -199,7 +199,8 @@ absl::StatusOr<Manifest> Redactor::Write(const ArchiveChange& change) {
   std::optional<DictionaryFileWriter> dictionary;
   if (IsDictionaryNew()) {
     manifest.dictionary->hash = Checksum64(AsBytes(new_context_->dictionary));
-    dictionary.emplace(change.fd(), change.name(), new_context_);
+    dictionary.emplace(change.fd(), change.name(), manifest.codec,
+                       new_context_);
   }
   QUIRE_ASSIGN_OR_RETURN(const auto codec,
                          NewCodec(CodecUse::kEncodeAndDecode));

@@ -10,15 +10,24 @@
 #include "codecs/base/checksum.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/format/archive_format.h"
-#include "server/archive/format/section_compression.h"
 
 namespace quire {
 
+const CompressionEffort& DictionaryEffort(const CodecSpec& codec) {
+  const CodecInfo* const info = FindCodec(codec.id);
+  // Codecs with a single level are not for speed.
+  const bool is_for_speed = info != nullptr &&
+                            info->level_min < info->level_max &&
+                            codec.level == info->level_min;
+  return is_for_speed ? kFastDictionaryEffort : kDictionaryEffort;
+}
+
 DictionaryFileWriter::DictionaryFileWriter(
-    int directory_fd, std::string directory,
+    int directory_fd, std::string directory, const CodecSpec& codec,
     std::shared_ptr<const CodecContext> context)
     : directory_fd_(directory_fd),
       directory_(std::move(directory)),
+      effort_(DictionaryEffort(codec)),
       context_(std::move(context)),
       result_(absl::UnknownError("not finished")) {
   try {
@@ -52,7 +61,7 @@ absl::StatusOr<ManifestDictionary> DictionaryFileWriter::Write() const {
   header.hash = Checksum64(AsBytes(text));
   const std::string name = DictionaryFileName(header.hash);
   const std::string file = absl::StrCat(directory_, "/", name);
-  auto stored = CompressStrongly(AsBytes(text), kDictionaryEffort, &cancel_);
+  auto stored = CompressStrongly(AsBytes(text), effort_, &cancel_);
   QUIRE_RETURN_IF_ERROR(InFile(file, stored.status()));
   header.method = stored->method;
   header.stored_size_bytes = stored->bytes.size();

@@ -15,8 +15,14 @@
 #include "codecs/block_codec.h"
 #include "server/archive/files/file_io.h"
 #include "server/archive/format/manifest.h"
+#include "server/archive/format/section_compression.h"
 
 namespace quire {
+
+// Returns the effort for the dictionary of an archive of this codec and level:
+// at the codec's lowest level, which is for speed, the file is larger and opens
+// in a fraction of the time.
+const CompressionEffort& DictionaryEffort(const CodecSpec& codec);
 
 // Writes the dictionary's file in the background: compressing it takes some
 // seconds per 16 MiB.
@@ -27,6 +33,7 @@ class DictionaryFileWriter {
   // stay open until Finish() has returned or the writer is destroyed;
   // `directory` is its path for messages.
   DictionaryFileWriter(int directory_fd, std::string directory,
+                       const CodecSpec& codec,
                        std::shared_ptr<const CodecContext> context);
   // Aborts unless Finish() was called, and joins the thread.
   ~DictionaryFileWriter();
@@ -40,6 +47,7 @@ class DictionaryFileWriter {
 
   const int directory_fd_;
   const std::string directory_;
+  const CompressionEffort effort_;
   const std::shared_ptr<const CodecContext> context_;
   std::atomic<bool> cancel_ = false;
   // Written by the thread, read after joining it.

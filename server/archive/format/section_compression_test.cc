@@ -85,8 +85,8 @@ TEST(SectionCompressionTest, RoundTripsAtEachEffort) {
   for (const std::string& raw :
        {std::string(), std::string("x"), std::string(100, 'x'),
         Compressible(5000), Compressible(150000), Noise(1000), Noise(100000)}) {
-    for (const CompressionEffort& effort :
-         {kSectionEffort, kDictionaryEffort, kZstdOnly}) {
+    for (const CompressionEffort& effort : {kSectionEffort, kDictionaryEffort,
+                                            kFastDictionaryEffort, kZstdOnly}) {
       QUIRE_ASSERT_OK_AND_ASSIGN(const CompressedBytes compressed,
                                  CompressStrongly(AsBytes(raw), effort));
       EXPECT_LE(compressed.bytes.size(), raw.size());
