@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
@@ -107,9 +108,16 @@ class ServerScrubTest : public ServerTest {
   }
 
   // Returns true if one of the next passes ends with the line; the first may
-  // have begun before.
+  // have begun before. Passes before them must end with another line.
   bool HasPass(const std::string& line) {
-    for (int pass = 0; pass < 4; ++pass) {
+    ptrdiff_t left = 4;
+    {
+      MutexLock lock(&mutex_);
+      left += std::ranges::count_if(lines_, [](const std::string& said) {
+        return absl::StrContains(said, ": scrubbed: ");
+      });
+    }
+    for (; left > 0; --left) {
       if (WaitForPass() == line) {
         return true;
       }

@@ -19,7 +19,6 @@
 namespace quire {
 namespace {
 
-constexpr uint64_t kStepSizeBytesMax = uint64_t{512} << 10;
 constexpr size_t kStepBlocksMax = 128;
 constexpr absl::Duration kSaveInterval = absl::Minutes(1);
 // Time until a look for an archive that is due, and after a failed step.
@@ -130,7 +129,8 @@ Scrubber::Scrubber(const ScrubOptions& options, const Catalog& catalog,
       catalog_(catalog),
       store_(store),
       say_(std::move(say)),
-      state_(std::move(state)) {}
+      state_(std::move(state)),
+      pace_(options.rate_bytes_per_second) {}
 
 Scrubber::~Scrubber() {
   {
@@ -176,7 +176,6 @@ void Scrubber::Run() {
       if (progress.next_block == 0) {
         damaged = CheckIndexes(*archive);
       }
-      const auto start = std::chrono::steady_clock::now();
       Step step = NextStep(*archive->archive, progress.next_block);
       const size_t block_count = step.blocks.size();
       if (damaged.ok()) {
@@ -194,8 +193,7 @@ void Scrubber::Run() {
         progress.next_block += step.blocks.size();
         progress.damaged_count += *damaged;
         Finish(*archive, step, progress);
-        pause = TimeFor(step.size_bytes) -
-                (std::chrono::steady_clock::now() - start);
+        pause = PauseAfter(step.size_bytes);
       }
     }
     SaveIfDue(/*is_last=*/false);
@@ -260,7 +258,7 @@ Scrubber::Step Scrubber::NextStep(const Archive& archive, uint64_t next_block) {
       const BlockAddress block = {s, i};
       const uint64_t size_bytes = archive.BlockExtent(block).size_bytes;
       if (!step.blocks.empty() &&
-          (step.size_bytes + size_bytes > kStepSizeBytesMax ||
+          (step.size_bytes + size_bytes > kScrubReadSizeBytesMax ||
            step.blocks.size() == kStepBlocksMax)) {
         return step;
       }
@@ -275,10 +273,9 @@ Scrubber::Step Scrubber::NextStep(const Archive& archive, uint64_t next_block) {
   return step;
 }
 
-std::chrono::nanoseconds Scrubber::TimeFor(uint64_t size_bytes) const {
-  return std::chrono::nanoseconds(static_cast<int64_t>(
-      1e9 / static_cast<double>(options_.rate_bytes_per_second) *
-      static_cast<double>(size_bytes)));
+std::chrono::nanoseconds Scrubber::PauseAfter(uint64_t size_bytes) {
+  return pace_.PauseAfter(std::chrono::steady_clock::now().time_since_epoch(),
+                          size_bytes);
 }
 
 absl::StatusOr<uint64_t> Scrubber::CheckIndexes(const ServedArchive& archive) {
@@ -289,18 +286,16 @@ absl::StatusOr<uint64_t> Scrubber::CheckIndexes(const ServedArchive& archive) {
   }
   std::vector<absl::Status> damages;
   Extent last;
-  std::chrono::nanoseconds pause{0};
   const absl::Status status = archive.archive->CheckIndexes(
       [&](int fd, uint64_t offset, uint64_t size_bytes) {
         DropPages(last.fd, last.offset.value, last.size_bytes);
-        if (!Sleep(pause)) {
+        if (!Sleep(PauseAfter(last.size_bytes))) {
           return absl::CancelledError("the server stops");
         }
         DropPages(fd, offset, size_bytes);
         last = {.fd = fd,
                 .offset = {offset},
                 .size_bytes = static_cast<uint32_t>(size_bytes)};
-        pause = TimeFor(size_bytes);
         MutexLock lock(&mutex_);
         scrubbed_bytes_[archive.name] += size_bytes;
         return absl::OkStatus();

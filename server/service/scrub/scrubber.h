@@ -25,6 +25,7 @@
 #include "server/service/base/log_line.h"
 #include "server/service/catalog/catalog.h"
 #include "server/service/metrics/server_collector.h"
+#include "server/service/scrub/scrub_pace.h"
 #include "server/service/scrub/scrub_state.h"
 #include "server/storage/block_store.h"
 
@@ -32,11 +33,11 @@ namespace quire {
 
 // One archive at a time: first its indexes, dictionary and symbol table, on its
 // own thread in pieces of a quarter MiB; then block by block in file order, in
-// reads of at most half a MiB, in the store's class below scans, past the block
-// cache. Past the page cache, whose pages of these files it drops. Damaged
-// blocks are reported as those of reads are, other damage in the log. If the
-// device fails, other archives have their turn; then the blocks are read one at
-// a time, and what fails again counts as damaged. Thread-safe.
+// reads of that size, in the store's class below scans, past the block cache.
+// Past the page cache, whose pages of these files it drops. Damaged blocks are
+// reported as those of reads are, other damage in the log. If the device fails,
+// other archives have their turn; then the blocks are read one at a time, and
+// what fails again counts as damaged. Thread-safe.
 class Scrubber {
  public:
   // Reads the state. `catalog` and `store` must outlive it; `say` may be empty.
@@ -74,8 +75,8 @@ class Scrubber {
   // of damages. Errors: not DataLoss; retry later.
   absl::StatusOr<uint64_t> CheckIndexes(const ServedArchive& archive)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the time that the rate gives a read.
-  std::chrono::nanoseconds TimeFor(uint64_t size_bytes) const;
+  // Notes a read that has ended; returns the time until the next.
+  std::chrono::nanoseconds PauseAfter(uint64_t size_bytes);
   // Returns the number of damaged ones. Errors: not DataLoss; retry later.
   absl::StatusOr<uint64_t> Read(const ServedArchive& archive, const Step& step)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -113,6 +114,7 @@ class Scrubber {
   std::map<std::string, uint64_t, std::less<>> opening_ids_
       ABSL_GUARDED_BY(mutex_);
   // Used by the thread only.
+  ScrubPace pace_;
   // Archives whose last step failed, and when to read it again.
   std::map<std::string, std::chrono::steady_clock::time_point, std::less<>>
       retry_at_;
