@@ -2,10 +2,7 @@
 #include "server/archive/archive_verifier.h"
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,6 +19,7 @@
 #include "server/archive/format/member_count.h"
 #include "server/archive/segment_reader.h"
 #include "server/archive/segment_text.h"
+#include "server/archive/work_in_threads.h"
 
 namespace quire {
 namespace {
@@ -35,32 +33,6 @@ constexpr char kSegmentEffect[] =
     "without "
     "it; the other segments, and blocks of this one that are not named, are "
     "whole";
-
-// Returns 0, 1, 2, ... across all threads; unset at the end.
-using Next = std::function<std::optional<uint64_t>()>;
-
-// Calls `work` on `thread_count` threads, including the calling one, or fewer
-// if there are fewer items; they share the numbers below `count`.
-void WorkInThreads(uint32_t thread_count, uint64_t count,
-                   const std::function<void(const Next&)>& work) {
-  if (count == 0) {
-    return;
-  }
-  std::atomic<uint64_t> handed_out = 0;
-  const Next next = [&]() -> std::optional<uint64_t> {
-    const uint64_t i = handed_out++;
-    return i < count ? std::optional(i) : std::nullopt;
-  };
-  std::vector<std::jthread> threads(std::min<uint64_t>(count, thread_count) -
-                                    1);
-  try {
-    std::ranges::generate(threads,
-                          [&] { return std::jthread([&] { work(next); }); });
-  } catch (const std::system_error&) {
-    // The system refuses more threads: the running ones do all the work.
-  }
-  work(next);
-}
 
 // Returns Checksum64() of a part of the text. Errors: as
 // SegmentReader::ReadFrame().
@@ -371,15 +343,16 @@ std::vector<Verifier::BlockResult> Verifier::ReadBatch(
     const SegmentReader& segment, uint64_t first_block_index,
     uint64_t block_count) const {
   std::vector<BlockResult> results(block_count);
-  WorkInThreads(options_.thread_count, block_count, [&](const Next& next) {
-    const auto scratch = codec_ == nullptr ? nullptr : codec_->NewScratch();
-    std::vector<uint8_t> frame;
-    std::vector<uint8_t> raw;
-    while (const std::optional<uint64_t> i = next()) {
-      results[*i] =
-          ReadOne(segment, first_block_index + *i, frame, raw, scratch.get());
-    }
-  });
+  WorkInThreads(
+      options_.thread_count, block_count, [&](const NextNumber& next) {
+        const auto scratch = codec_ == nullptr ? nullptr : codec_->NewScratch();
+        std::vector<uint8_t> frame;
+        std::vector<uint8_t> raw;
+        while (const std::optional<uint64_t> i = next()) {
+          results[*i] = ReadOne(segment, first_block_index + *i, frame, raw,
+                                scratch.get());
+        }
+      });
   return results;
 }
 
@@ -427,22 +400,23 @@ void Verifier::VerifyText(const SegmentReader& segment) {
     start += piece.size_bytes;
   }
   std::vector<absl::Status> results(checksums->size());
-  WorkInThreads(options_.thread_count, results.size(), [&](const Next& next) {
-    SegmentText text(segment, codec_.get(),
-                     directory_.manifest.block_size_bytes_max);
-    while (const std::optional<uint64_t> i = next()) {
-      const TextChecksum& expected = (*checksums)[*i];
-      const auto found = ChecksumOf(text, starts[*i], expected.size_bytes);
-      results[*i] = found.status();
-      if (found.ok() && *found != expected.checksum) {
-        results[*i] = InFile(
-            segment.file(),
-            ChecksumMismatch(absl::StrCat("checksum of the text from byte ",
-                                          starts[*i], " of the segment"),
-                             *found, expected.checksum));
-      }
-    }
-  });
+  WorkInThreads(
+      options_.thread_count, results.size(), [&](const NextNumber& next) {
+        SegmentText text(segment, codec_.get(),
+                         directory_.manifest.block_size_bytes_max);
+        while (const std::optional<uint64_t> i = next()) {
+          const TextChecksum& expected = (*checksums)[*i];
+          const auto found = ChecksumOf(text, starts[*i], expected.size_bytes);
+          results[*i] = found.status();
+          if (found.ok() && *found != expected.checksum) {
+            results[*i] = InFile(
+                segment.file(),
+                ChecksumMismatch(absl::StrCat("checksum of the text from byte ",
+                                              starts[*i], " of the segment"),
+                                 *found, expected.checksum));
+          }
+        }
+      });
   for (uint64_t i = 0; i < results.size(); ++i) {
     if (!results[i].ok()) {
       ArchiveDamage damage;

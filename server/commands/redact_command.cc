@@ -256,7 +256,7 @@ void AddRedactCommand(CLI::App& app, int& exit_code) {
                        "Examine the new archive, and print what was examined");
   subcommand
       ->add_option("--threads", options->threads,
-                   "Compression threads; the archive does not depend on them")
+                   "Threads; the archive does not depend on them")
       ->type_name("N")
       ->check(CountInRange(1, 1024))
       ->capture_default_str();

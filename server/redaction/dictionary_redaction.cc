@@ -2,6 +2,7 @@
 #include "server/redaction/dictionary_redaction.h"
 
 #include <algorithm>
+#include <deque>
 #include <vector>
 
 #include "codecs/base/status_macros.h"
@@ -12,31 +13,37 @@ namespace {
 // Windows of the dictionary, by their positions.
 using Windows = std::vector<bool>;
 
-// Returns the windows of [begin, end) whose text `add_text` has, of those that
-// `candidates` has; of all if it is empty.
+// Returns the windows of [begin, end) whose text `add_text` has, of the
+// `candidate_count` that `candidates` has.
 absl::Status FindIn(ByteView dictionary, size_t begin, size_t end,
                     const Windows& candidates, size_t candidate_count,
-                    AddText add_text, Windows& found) {
+                    size_t sink_count, AddTextParts add_text, Windows& found) {
   WindowTable table(dictionary, candidate_count);
-  const auto is_candidate = [&candidates](size_t position) {
-    return candidates.empty() || candidates[position];
-  };
   for (size_t at = begin; at < end;) {
     size_t run_end = at;
-    while (run_end < end && is_candidate(run_end)) {
+    while (run_end < end && candidates[run_end]) {
       ++run_end;
     }
     table.Add(at, run_end);
     at = std::max(run_end, at + 1);
   }
   // By the representatives, which are in [begin, end).
-  Windows seen(end - begin);
-  WindowScanner scanner(
-      table, [&](uint32_t position) { seen[position - begin] = true; });
-  QUIRE_RETURN_IF_ERROR(add_text(scanner));
+  std::vector<Windows> seen(sink_count, Windows(end - begin));
+  std::deque<WindowScanner> scanners;
+  std::vector<TextSink*> sinks;
+  for (Windows& in_sink : seen) {
+    sinks.push_back(
+        &scanners.emplace_back(table, [&in_sink, begin](uint32_t position) {
+          in_sink[position - begin] = true;
+        }));
+  }
+  QUIRE_RETURN_IF_ERROR(add_text(sinks));
   table.Scan(dictionary.subspan(begin, end - begin + kWindowSizeBytes - 1),
              [&](size_t offset, uint32_t position) {
-               found[begin + offset] = seen[position - begin];
+               found[begin + offset] =
+                   std::ranges::any_of(seen, [&](const Windows& in_sink) {
+                     return in_sink[position - begin];
+                   });
              });
   return absl::OkStatus();
 }
@@ -45,8 +52,9 @@ absl::Status FindIn(ByteView dictionary, size_t begin, size_t end,
 
 absl::StatusOr<RedactedDictionary> RedactDictionary(ByteView dictionary,
                                                     AddText add_removed,
-                                                    AddText add_kept,
-                                                    size_t windows_per_pass) {
+                                                    AddTextParts add_kept,
+                                                    size_t windows_per_pass,
+                                                    size_t sink_count) {
   RedactedDictionary result;
   result.text = std::string(AsText(dictionary));
   if (dictionary.size() < kWindowSizeBytes) {
@@ -54,11 +62,19 @@ absl::StatusOr<RedactedDictionary> RedactDictionary(ByteView dictionary,
   }
   const size_t window_count = dictionary.size() - kWindowSizeBytes + 1;
   Windows removed(window_count);
-  for (size_t begin = 0; begin < window_count; begin += windows_per_pass) {
-    const size_t end = std::min(begin + windows_per_pass, window_count);
-    QUIRE_RETURN_IF_ERROR(
-        FindIn(dictionary, begin, end, {}, end - begin, add_removed, removed));
-  }
+  TextCollector collector(
+      windows_per_pass,
+      [&](ByteView batch, const std::vector<TextInterval>& texts) {
+        WindowTable table(batch, batch.size());
+        for (const TextInterval& text : texts) {
+          table.Add(text.begin, text.end - kWindowSizeBytes + 1);
+        }
+        table.Scan(dictionary,
+                   [&](size_t offset, uint32_t) { removed[offset] = true; });
+        return absl::OkStatus();
+      });
+  QUIRE_RETURN_IF_ERROR(add_removed(collector));
+  QUIRE_RETURN_IF_ERROR(collector.Finish());
   Windows kept(window_count);
   for (size_t begin = 0; begin < window_count;) {
     size_t end = begin;
@@ -67,8 +83,8 @@ absl::StatusOr<RedactedDictionary> RedactDictionary(ByteView dictionary,
       count += removed[end] ? 1 : 0;
     }
     if (count > 0) {
-      QUIRE_RETURN_IF_ERROR(
-          FindIn(dictionary, begin, end, removed, count, add_kept, kept));
+      QUIRE_RETURN_IF_ERROR(FindIn(dictionary, begin, end, removed, count,
+                                   sink_count, add_kept, kept));
     }
     begin = end;
   }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "absl/functional/function_ref.h"
@@ -29,18 +30,26 @@ struct RedactedDictionary {
   uint64_t window_count = 0;
 };
 
-// Adds a whole text to a sink; called several times. Its errors are returned.
+// Adds a whole text to a sink. Its errors are returned.
 using AddText = absl::FunctionRef<absl::Status(TextSink&)>;
 
+// The same, in parts, several times: each to any of the sinks. Threads may use
+// different sinks at the same time. Every window of the text must be in some
+// part.
+using AddTextParts =
+    absl::FunctionRef<absl::Status(std::span<TextSink* const>)>;
+
 // Zeros the windows (window_table.h) of `dictionary` that the removed text has
-// and the kept text does not have. `add_removed` is called once for each
-// `windows_per_pass` windows of the dictionary, `add_kept` once for each of
-// those windows that the removed text has. The result does not depend on
-// `windows_per_pass`. Memory: WindowTable of so many windows, three bits for
-// each byte of the dictionary, and a copy of it.
+// and the kept text does not have. `add_removed` is called once; the dictionary
+// is scanned once for each `windows_per_pass` of its windows. `add_kept` is
+// called once for each `windows_per_pass` windows of the dictionary that the
+// removed text has, with `sink_count` sinks, at least 1. The result does not
+// depend on these numbers. Memory: WindowTable of so many windows with their
+// text, a bit for each byte of the dictionary in each sink, two bits for each
+// of them, and a copy of it.
 absl::StatusOr<RedactedDictionary> RedactDictionary(
-    ByteView dictionary, AddText add_removed, AddText add_kept,
-    size_t windows_per_pass = kWindowsPerPassMax);
+    ByteView dictionary, AddText add_removed, AddTextParts add_kept,
+    size_t windows_per_pass = kWindowsPerPassMax, size_t sink_count = 1);
 
 }  // namespace quire
 

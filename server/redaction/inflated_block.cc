@@ -2,17 +2,26 @@
 #include "server/redaction/inflated_block.h"
 
 #include <algorithm>
+#include <atomic>
+#include <deque>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/mutex.h"
 #include "codecs/base/status_macros.h"
+#include "server/archive/work_in_threads.h"
 
 namespace quire {
 namespace {
 
 // Limit on the text of which the blocks are looked up at once.
 constexpr uint64_t kPlannedSizeBytes = uint64_t{64} << 20;
+
+// Blocks that a thread takes at a time; one more is read for the windows at
+// their end.
+constexpr uint64_t kPartBlockCount = 64;
 
 }  // namespace
 
@@ -152,40 +161,142 @@ absl::Status AddLogicalText(const Archive& archive,
   return absl::OkStatus();
 }
 
+absl::Status ForEachPart(
+    const Archive& archive, uint32_t segment_index, uint32_t thread_count,
+    const OnTextRead& on_read,
+    absl::FunctionRef<absl::Status(size_t thread, const StoredPart& part,
+                                   const OnTextRead& on_part_read)>
+        work) {
+  const uint64_t block_count = archive.SegmentBlockCount(segment_index);
+  std::vector<StoredPart> parts;
+  uint64_t begin = 0;
+  for (uint64_t i = 0; i < block_count; ++i) {
+    if (i % kPartBlockCount == 0) {
+      parts.push_back({i, std::min(i + kPartBlockCount, block_count), begin});
+    }
+    begin += archive.BlockSizeBytes({segment_index, i});
+  }
+  std::atomic<size_t> next_thread = 0;
+  std::atomic<uint64_t> read_bytes = 0;
+  std::atomic<bool> has_failed = false;
+  Mutex mutex;
+  absl::Status first_error;
+  const std::thread::id caller = std::this_thread::get_id();
+  const OnTextRead on_part_read = [&](uint64_t size_bytes) {
+    read_bytes += size_bytes;
+    if (has_failed) {
+      return absl::CancelledError("another thread failed");
+    }
+    return std::this_thread::get_id() == caller
+               ? on_read(read_bytes.exchange(0))
+               : absl::OkStatus();
+  };
+  WorkInThreads(thread_count, parts.size(), [&](const NextNumber& next) {
+    const size_t thread = next_thread++;
+    while (const std::optional<uint64_t> i = next()) {
+      const absl::Status status = work(thread, parts[*i], on_part_read);
+      if (!status.ok()) {
+        MutexLock lock(&mutex);
+        if (!has_failed.exchange(true)) {
+          first_error = status;
+        }
+        return;
+      }
+    }
+  });
+  QUIRE_RETURN_IF_ERROR(first_error);
+  return on_read(read_bytes.exchange(0));
+}
+
+namespace {
+
+// The windows that begin in a part end in the text after it.
+class PartEnd final : public TextSink {
+ public:
+  explicit PartEnd(TextSink& sink) : sink_(sink) {}
+
+  void Add(ByteView piece) override {
+    const size_t size = std::min(piece.size(), left_);
+    left_ -= size;
+    sink_.Add(piece.first(size));
+  }
+
+  void Break() override { left_ = 0; }
+
+  bool is_complete() const { return left_ == 0; }
+
+ private:
+  TextSink& sink_;
+  size_t left_ = kWindowSizeBytes - 1;
+};
+
+// Adds the text of a part, either as it is or with its members inflated.
+absl::Status AddPart(const Archive& archive, uint32_t segment_index,
+                     const StoredPart& part, const SegmentRedaction& plan,
+                     bool is_raw, const OnTextRead& on_read,
+                     InflatedBlock& block, TextSink& sink) {
+  PartEnd part_end(sink);
+  uint64_t begin = part.begin;
+  for (uint64_t i = part.first_block;
+       i < part.end_block || (i < archive.SegmentBlockCount(segment_index) &&
+                              !part_end.is_complete());
+       ++i) {
+    TextSink& to = i < part.end_block ? sink : part_end;
+    const BlockAddress address{segment_index, i};
+    const uint64_t end = begin + archive.BlockSizeBytes(address);
+    QUIRE_RETURN_IF_ERROR(block.Read(address));
+    ByteView raw;
+    if (is_raw) {
+      QUIRE_ASSIGN_OR_RETURN(raw, block.Raw());
+    }
+    uint64_t kept_end = begin;
+    plan.VisitKept(begin, end, [&](TextInterval kept, bool continues) {
+      if (!continues) {
+        to.Break();
+      }
+      if (is_raw) {
+        to.Add(raw.subspan(kept.begin - begin, kept.end - kept.begin));
+      } else {
+        block.AddInflated(kept.begin - begin, kept.end - begin,
+                          PartialMembers::kNone, to);
+      }
+      kept_end = kept.end;
+    });
+    if (kept_end < end) {
+      to.Break();
+    }
+    if (i < part.end_block) {
+      QUIRE_RETURN_IF_ERROR(on_read(end - begin));
+    }
+    begin = end;
+  }
+  sink.Break();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status AddKeptText(const Archive& archive, uint32_t segment_index,
                          const SegmentRedaction& plan, bool with_raw,
-                         const OnTextRead& on_read, TextSink& sink) {
-  InflatedBlock block(archive);
-  for (const bool is_raw : {false, true}) {
-    if (is_raw && !with_raw) {
-      continue;
-    }
-    uint64_t begin = 0;
-    for (uint64_t i = 0; i < archive.SegmentBlockCount(segment_index); ++i) {
-      const BlockAddress address{segment_index, i};
-      const uint64_t end = begin + archive.BlockSizeBytes(address);
-      QUIRE_RETURN_IF_ERROR(block.Read(address));
-      ByteView raw;
-      if (is_raw) {
-        QUIRE_ASSIGN_OR_RETURN(raw, block.Raw());
-      }
-      plan.VisitKept(begin, end, [&](TextInterval part, bool continues) {
-        if (!continues) {
-          sink.Break();
-        }
-        if (is_raw) {
-          sink.Add(raw.subspan(part.begin - begin, part.end - part.begin));
-        } else {
-          block.AddInflated(part.begin - begin, part.end - begin,
-                            PartialMembers::kNone, sink);
-        }
-      });
-      QUIRE_RETURN_IF_ERROR(on_read(end - begin));
-      begin = end;
-    }
-    sink.Break();
+                         const OnTextRead& on_read,
+                         std::span<TextSink* const> sinks) {
+  std::deque<InflatedBlock> blocks;
+  while (blocks.size() < sinks.size()) {
+    blocks.emplace_back(archive);
   }
-  return absl::OkStatus();
+  return ForEachPart(archive, segment_index,
+                     static_cast<uint32_t>(sinks.size()), on_read,
+                     [&](size_t thread, const StoredPart& part,
+                         const OnTextRead& on_part_read) -> absl::Status {
+                       for (const bool is_raw : {false, true}) {
+                         if (!is_raw || with_raw) {
+                           QUIRE_RETURN_IF_ERROR(AddPart(
+                               archive, segment_index, part, plan, is_raw,
+                               on_part_read, blocks[thread], *sinks[thread]));
+                         }
+                       }
+                       return absl::OkStatus();
+                     });
 }
 
 }  // namespace quire

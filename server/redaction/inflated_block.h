@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
@@ -86,12 +87,34 @@ absl::Status AddLogicalText(const Archive& archive,
                             PartialMembers partial, const OnTextRead& on_read,
                             TextSink& sink);
 
-// Adds the stored text of a segment that `plan` keeps, block by block, with its
-// members inflated; if `with_raw`, then again as it is.
+// Consecutive blocks of a segment.
+struct StoredPart {
+  uint64_t first_block = 0;
+  uint64_t end_block = 0;
+  // Offset of the first one in the stored text of the segment.
+  uint64_t begin = 0;
+};
+
+// Calls `work` for parts of the blocks of a segment, on threads 0 to
+// `thread_count` - 1, including the calling one, which alone calls `on_read`.
+// `work` calls the function that it is given with the text that it has read,
+// and returns its errors. Returns the first error.
+absl::Status ForEachPart(
+    const Archive& archive, uint32_t segment_index, uint32_t thread_count,
+    const OnTextRead& on_read,
+    absl::FunctionRef<absl::Status(size_t thread, const StoredPart& part,
+                                   const OnTextRead& on_part_read)>
+        work);
+
+// Adds the stored text of a segment that `plan` keeps, in parts, block by
+// block, with its members inflated; if `with_raw`, then again as it is. Each
+// thread has one of the sinks. A part has the beginning of the next one, so
+// that no window is missing.
 // Errors: as AddLogicalText().
 absl::Status AddKeptText(const Archive& archive, uint32_t segment_index,
                          const SegmentRedaction& plan, bool with_raw,
-                         const OnTextRead& on_read, TextSink& sink);
+                         const OnTextRead& on_read,
+                         std::span<TextSink* const> sinks);
 
 }  // namespace quire
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/redaction/redact.h"
 
+#include <atomic>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -127,15 +129,15 @@ absl::Status Redactor::RedactTheDictionary() {
           [&](TextSink& sink) {
             return AddRemovedText(archive_, removed_, on_read, sink);
           },
-          [&](TextSink& sink) {
+          [&](std::span<TextSink* const> sinks) {
             for (uint32_t i = 0; i < manifest_.segments.size(); ++i) {
               QUIRE_RETURN_IF_ERROR(
                   AddKeptText(archive_, i, removed_.PlanFor(archive_, i),
-                              /*with_raw=*/false, on_read, sink));
+                              /*with_raw=*/false, on_read, sinks));
             }
             return absl::OkStatus();
           },
-          options_.windows_per_pass));
+          options_.windows_per_pass, options_.threads));
   report_.dictionary_zeroed_bytes = dictionary.zeroed_size_bytes;
   if (dictionary.zeroed_size_bytes > 0) {
     new_context_ = std::make_shared<const CodecContext>(CodecContext{
@@ -170,32 +172,47 @@ absl::StatusOr<bool> Redactor::DecodesAlike(InflatedBlock& block,
 
 absl::Status Redactor::CountBlocks() {
   QUIRE_ASSIGN_OR_RETURN(const auto codec, NewCodec(CodecUse::kDecode));
-  const auto scratch = codec->NewScratch();
   const OnTextRead on_read = Reader(RedactPhase::kRewrite);
-  InflatedBlock block(archive_);
+  std::atomic<uint64_t> changed_count = 0;
+  std::atomic<uint64_t> reencoded_count = 0;
   for (const uint32_t segment : Segments()) {
     const SegmentRedaction plan = removed_.PlanFor(archive_, segment);
-    uint64_t begin = 0;
-    for (uint64_t i = 0; i < archive_.SegmentBlockCount(segment); ++i) {
-      const BlockAddress address{segment, i};
-      const uint64_t end = begin + archive_.BlockSizeBytes(address);
-      if (plan.Changes(begin, end)) {
-        ++report_.changed_block_count;
-      } else if (IsDictionaryNew()) {
-        QUIRE_ASSIGN_OR_RETURN(const bool is_alike,
-                               DecodesAlike(block, address, *codec, *scratch));
-        report_.reencoded_block_count += is_alike ? 0 : 1;
+    const auto count_part =
+        [&](size_t, const StoredPart& part,
+            const OnTextRead& on_part_read) -> absl::Status {
+      const auto scratch = codec->NewScratch();
+      InflatedBlock block(archive_);
+      uint64_t begin = part.begin;
+      for (uint64_t i = part.first_block; i < part.end_block; ++i) {
+        const BlockAddress address{segment, i};
+        const uint64_t end = begin + archive_.BlockSizeBytes(address);
+        if (plan.Changes(begin, end)) {
+          ++changed_count;
+        } else if (IsDictionaryNew()) {
+          QUIRE_ASSIGN_OR_RETURN(
+              const bool is_alike,
+              DecodesAlike(block, address, *codec, *scratch));
+          reencoded_count += is_alike ? 0 : 1;
+        }
+        QUIRE_RETURN_IF_ERROR(on_part_read(end - begin));
+        begin = end;
       }
-      QUIRE_RETURN_IF_ERROR(on_read(end - begin));
-      begin = end;
-    }
+      return absl::OkStatus();
+    };
+    QUIRE_RETURN_IF_ERROR(
+        ForEachPart(archive_, segment, options_.threads, on_read, count_part));
   }
+  report_.changed_block_count = changed_count;
+  report_.reencoded_block_count = reencoded_count;
   return absl::OkStatus();
 }
 
 absl::StatusOr<Manifest> Redactor::Write(const ArchiveChange& change) {
   Manifest manifest = manifest_;
   manifest.writer = DefaultWriter();
+  // They may have the id of a document that was added later. Their number
+  // stays.
+  manifest.unread_inputs.clear();
   std::optional<DictionaryFileWriter> dictionary;
   if (IsDictionaryNew()) {
     manifest.dictionary->hash = Checksum64(AsBytes(new_context_->dictionary));
@@ -269,7 +286,8 @@ absl::StatusOr<RedactReport> RedactArchive(const std::string& path,
     absl::StatusOr<RedactionProof> proof =
         after.ok() ? ProveRedaction(*archive, **after, redactor.removed(),
                                     options.windows_per_pass,
-                                    redactor.Reader(RedactPhase::kProve))
+                                    redactor.Reader(RedactPhase::kProve),
+                                    options.threads)
                    : after.status();
     if (!proof.ok()) {
       return absl::Status(

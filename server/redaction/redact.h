@@ -43,7 +43,7 @@ struct RedactOptions {
   bool dry_run = false;
   // Affects behaviour: examine the new archive (redaction_proof.h).
   bool prove = false;
-  // Affects performance: encoding threads, at least 1, as for BuildOptions.
+  // Affects performance: threads that read and encode, at least 1.
   uint32_t threads = 1;
   // Affects performance: see RedactDictionary().
   size_t windows_per_pass = kWindowsPerPassMax;
@@ -84,7 +84,8 @@ struct RedactReport {
 // the old or the new one at any moment (archive_change.h); then removes its old
 // files. Ordinals and offsets stay: the text of removed documents becomes
 // zeros, their ids become empty, their attributes none, and their record type
-// "withdrawn". Equal archives and ids give equal archives. The history ends.
+// "withdrawn". Messages about unread inputs disappear too. Equal archives and
+// ids give equal archives. The history ends.
 //
 // Text of the dictionary is zeroed if the removed documents have it and the
 // others have not, in windows (window_table.h) of 32 bytes; as the headers of

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -24,10 +25,13 @@
 #include "server/archive/archive.h"
 #include "server/archive/archive_verifier.h"
 #include "server/archive/files/archive_change.h"
+#include "server/archive/format/archive_format.h"
 #include "server/ingest/append.h"
 #include "server/ingest/build_pipeline.h"
 #include "server/ingest/testing/ingest_testing.h"
 #include "server/ingest/testing/memory_source.h"
+#include "server/redaction/inflated_block.h"
+#include "server/redaction/removed_documents.h"
 #include "server/redaction/segment_rewriter.h"
 #include "server/redaction/window_table.h"
 
@@ -50,7 +54,7 @@ void AddWindows(const std::string& text, Windows& windows) {
 struct Page {
   std::string id;
   std::string text;
-  std::vector<std::string> inner;
+  std::vector<std::string> inner = {};
   bool is_removed = false;
 };
 
@@ -373,6 +377,100 @@ TEST_F(RedactTest, RemovesTheTextOfMembersFromTheDictionary) {
     EXPECT_GT(report.dictionary_zeroed_bytes, 1900u);
     EXPECT_LT(report.dictionary_zeroed_bytes, 4000u);
     ASSERT_NO_FATAL_FAILURE(Expect(pages));
+  }
+}
+
+// Text and ids outside of the files that the manifest names, and in messages.
+TEST_F(RedactTest, RemovesWhatOthersLeft) {
+  std::mt19937_64 random(1);
+  Pages pages;
+  for (int i = 0; i < 12; ++i) {
+    pages.push_back({.id = absl::StrCat("http://example.org/", i, "/",
+                                        RandomLetters(60, random)),
+                     .text = RandomLetters(5000, random)});
+  }
+  BuildOptions options;
+  options.archive.codec = ParseCodecSpec("copy").value();
+  options.archive.block_size_bytes = 4096;
+  // Segments with filters.
+  options.segment_size_bytes = 10000;
+  options.resume.unread_input_count = 2;
+  options.resume.unread_inputs = {"a.warc: " + pages[5].id + ": truncated"};
+  ASSERT_NO_FATAL_FAILURE(Build(pages, options));
+  pages[5].is_removed = true;
+  // A killed append and a killed salvage.
+  fs::copy_file(path_ + "/" + SegmentFileName(2),
+                path_ + "/" + SegmentFileName(70));
+  directory_.Write("x.quire.partial/PARTIAL", "");
+  directory_.Write(absl::StrCat("x.quire.partial/", SegmentFileName(71)),
+                   pages[5].text);
+  directory_.Write("x.quire.partial/SALVAGED/5", pages[5].text);
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const RedactReport report,
+      RedactArchive(path_, std::vector<std::string>{pages[5].id},
+                    {.prove = true}));
+  EXPECT_THAT(report.proof->failures, IsEmpty());
+  EXPECT_EQ(report.after->segment_count, 6u);
+  EXPECT_EQ(report.after->unread_input_count, 2u);
+  ASSERT_NO_FATAL_FAILURE(Expect(pages));
+  // A build that can be resumed may have the text, and stays.
+  directory_.Write("x.quire.partial/PARTIAL", "");
+  directory_.Write("x.quire.partial/JOURNAL", "");
+  EXPECT_THAT(RedactArchive(path_, std::vector<std::string>{pages[6].id}, {}),
+              HasCode(absl::StatusCode::kFailedPrecondition));
+}
+
+// Threads take parts of 64 blocks.
+TEST_F(RedactTest, PartsHaveTheWindowsBetweenThem) {
+  std::mt19937_64 random(1);
+  Pages pages;
+  std::string text;
+  // The parts end at 262,144 bytes, 524,288 and 786,432.
+  for (const size_t size : {200'000U, 100'000U, 250'000U, 400'000U}) {
+    pages.push_back({.id = absl::StrCat(pages.size()),
+                     .text = RandomLetters(size, random)});
+    text += pages.back().text;
+  }
+  BuildOptions options;
+  options.archive.codec = ParseCodecSpec("copy").value();
+  options.archive.block_size_bytes = 4096;
+  ASSERT_NO_FATAL_FAILURE(Build(pages, options));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const RemovedDocuments removed,
+      RemovedDocuments::Find(*archive, std::vector<std::string>{"2"}));
+  WindowTable table(AsBytes(text), text.size());
+  const size_t window_count = text.size() - kWindowSizeBytes + 1;
+  table.Add(0, window_count);
+  for (const size_t thread_count : {1U, 3U}) {
+    std::vector<std::vector<bool>> found(thread_count,
+                                         std::vector<bool>(window_count));
+    std::deque<WindowScanner> scanners;
+    std::vector<TextSink*> sinks;
+    for (std::vector<bool>& in_sink : found) {
+      sinks.push_back(&scanners.emplace_back(
+          table, [&in_sink](uint32_t position) { in_sink[position] = true; }));
+    }
+    uint64_t read_bytes = 0;
+    QUIRE_ASSERT_OK(AddKeptText(
+        *archive, 0, removed.PlanFor(*archive, 0), /*with_raw=*/false,
+        [&](uint64_t size_bytes) {
+          read_bytes += size_bytes;
+          return absl::OkStatus();
+        },
+        sinks));
+    EXPECT_EQ(read_bytes, text.size());
+    for (size_t i = 0; i < window_count; ++i) {
+      ASSERT_EQ(std::ranges::any_of(
+                    found, [i](const auto& in_sink) { return in_sink[i]; }),
+                i + kWindowSizeBytes <= 300'000 || i >= 550'000)
+          << i;
+    }
+    EXPECT_THAT(
+        AddKeptText(
+            *archive, 0, removed.PlanFor(*archive, 0), /*with_raw=*/false,
+            [](uint64_t) { return absl::CancelledError(); }, sinks),
+        HasCode(absl::StatusCode::kCancelled));
   }
 }
 

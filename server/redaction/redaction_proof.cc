@@ -2,6 +2,8 @@
 #include "server/redaction/redaction_proof.h"
 
 #include <algorithm>
+#include <atomic>
+#include <deque>
 #include <functional>
 #include <utility>
 
@@ -22,69 +24,6 @@ bool IsZero(uint8_t byte) {
   return byte == 0;
 }
 
-// Collects texts, and passes them on in batches of limited size.
-class TextCollector final : public TextSink {
- public:
-  using Check = std::function<absl::Status(
-      ByteView text, const std::vector<TextInterval>& parts)>;
-
-  TextCollector(size_t size_bytes_max, Check check)
-      : size_max_(std::max(size_bytes_max, 2 * kWindowSizeBytes)),
-        check_(std::move(check)) {}
-
-  void Add(ByteView piece) override {
-    while (!piece.empty()) {
-      if (text_.size() == size_max_) {
-        Flush();
-      }
-      const size_t size = std::min(piece.size(), size_max_ - text_.size());
-      text_.insert(text_.end(), piece.begin(),
-                   piece.begin() + static_cast<ptrdiff_t>(size));
-      piece = piece.subspan(size);
-    }
-  }
-
-  void Break() override {
-    if (begin_ + kWindowSizeBytes <= text_.size()) {
-      parts_.push_back({begin_, text_.size()});
-    } else {
-      text_.resize(begin_);
-    }
-    begin_ = text_.size();
-  }
-
-  // Passes on the rest. Returns the first error of all batches.
-  absl::Status Finish() {
-    Break();
-    Flush();
-    return status_;
-  }
-
- private:
-  // Continues the current text with the windows that are not in this batch.
-  void Flush() {
-    const size_t tail_size =
-        std::min(text_.size() - begin_, kWindowSizeBytes - 1);
-    const std::vector<uint8_t> tail(
-        text_.end() - static_cast<ptrdiff_t>(tail_size), text_.end());
-    Break();
-    if (status_.ok() && !parts_.empty()) {
-      status_ = check_(text_, parts_);
-    }
-    text_ = tail;
-    begin_ = 0;
-    parts_.clear();
-  }
-
-  const size_t size_max_;
-  const Check check_;
-  std::vector<uint8_t> text_;
-  // Start of the current text.
-  uint64_t begin_ = 0;
-  std::vector<TextInterval> parts_;
-  absl::Status status_;
-};
-
 // Counts bytes other than zero.
 class ZeroCounter final : public TextSink {
  public:
@@ -104,8 +43,13 @@ class ZeroCounter final : public TextSink {
 class Prover {
  public:
   Prover(const Archive& before, const Archive& after,
-         const RemovedDocuments& removed, const OnTextRead& on_read)
-      : before_(before), after_(after), removed_(removed), on_read_(on_read) {}
+         const RemovedDocuments& removed, const OnTextRead& on_read,
+         uint32_t threads)
+      : before_(before),
+        after_(after),
+        removed_(removed),
+        on_read_(on_read),
+        threads_(threads) {}
 
   // Checks everything except windows.
   absl::Status CheckDocuments();
@@ -132,6 +76,7 @@ class Prover {
   const Archive& after_;
   const RemovedDocuments& removed_;
   const OnTextRead& on_read_;
+  const uint32_t threads_;
   RedactionProof proof_;
 };
 
@@ -185,19 +130,25 @@ absl::Status Prover::FindKept(const WindowTable& table,
 
 absl::Status Prover::Search(const WindowTable& table,
                             const std::vector<bool>& kept) {
-  uint64_t found_count = 0;
-  WindowScanner scanner(
-      table, [&](uint32_t position) { found_count += kept[position] ? 0 : 1; });
+  std::atomic<uint64_t> found_count = 0;
+  std::deque<WindowScanner> scanners;
+  std::vector<TextSink*> sinks;
+  while (sinks.size() < threads_) {
+    sinks.push_back(&scanners.emplace_back(table, [&](uint32_t position) {
+      found_count += kept[position] ? 0 : 1;
+    }));
+  }
+  TextSink& scanner = *sinks[0];
   const auto report = [&](const std::string& place) {
-    if (std::exchange(found_count, 0) > 0) {
+    if (found_count.exchange(0) > 0) {
       Fail(absl::StrCat(place, " has text that only removed documents had"));
     }
     scanner.Break();
   };
   for (uint32_t i = 0; i < after_.info().segment_count; ++i) {
     const SegmentRedaction plan = removed_.PlanFor(after_, i);
-    QUIRE_RETURN_IF_ERROR(AddKeptText(after_, i, plan, HasInflatedText(after_),
-                                      on_read_, scanner));
+    QUIRE_RETURN_IF_ERROR(
+        AddKeptText(after_, i, plan, HasInflatedText(after_), on_read_, sinks));
     report(after_.SegmentPath(i));
   }
   const ByteView dictionary = after_.dictionary();
@@ -246,8 +197,9 @@ absl::StatusOr<RedactionProof> ProveRedaction(const Archive& before,
                                               const Archive& after,
                                               const RemovedDocuments& removed,
                                               size_t windows_per_pass,
-                                              const OnTextRead& on_read) {
-  Prover prover(before, after, removed, on_read);
+                                              const OnTextRead& on_read,
+                                              uint32_t threads) {
+  Prover prover(before, after, removed, on_read, threads);
   QUIRE_RETURN_IF_ERROR(prover.CheckDocuments());
   TextCollector collector(
       windows_per_pass,

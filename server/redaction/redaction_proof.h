@@ -40,13 +40,14 @@ struct RedactionProof {
 // Compares `after`, which is `before` without the documents `removed`, with
 // `before`, whose files may have lost their names. Reads all of both once for
 // each `windows_per_pass` bytes of the removed text. Memory: WindowTable of so
-// many windows, and their text.
+// many windows, and their text; a block for each thread.
 // Errors: DataLoss  one of the archives is damaged; those of `on_read`.
 absl::StatusOr<RedactionProof> ProveRedaction(const Archive& before,
                                               const Archive& after,
                                               const RemovedDocuments& removed,
                                               size_t windows_per_pass,
-                                              const OnTextRead& on_read);
+                                              const OnTextRead& on_read,
+                                              uint32_t threads = 1);
 
 }  // namespace quire
 

@@ -15,16 +15,9 @@
 #include "codecs/base/bytes.h"
 #include "codecs/reorder/stored_run.h"
 #include "server/archive/index/segment_layout.h"
+#include "server/redaction/window_table.h"
 
 namespace quire {
-
-// Bytes [begin, end) of a text.
-struct TextInterval {
-  uint64_t begin = 0;
-  uint64_t end = 0;
-
-  bool operator==(const TextInterval&) const = default;
-};
 
 // Stored text that no remaining document uses becomes zeros in its place. Text
 // that is shared with one stays, and the removed documents get zeros elsewhere:

@@ -79,4 +79,49 @@ void WindowScanner::Add(ByteView piece) {
   std::ranges::copy(end.last(tail_size_), tail_.begin());
 }
 
+TextCollector::TextCollector(size_t size_bytes_max, Check check)
+    : size_max_(std::max(size_bytes_max, 2 * kWindowSizeBytes)),
+      check_(std::move(check)) {}
+
+void TextCollector::Add(ByteView piece) {
+  while (!piece.empty()) {
+    if (batch_.size() == size_max_) {
+      Flush();
+    }
+    const size_t size = std::min(piece.size(), size_max_ - batch_.size());
+    batch_.insert(batch_.end(), piece.begin(),
+                  piece.begin() + static_cast<ptrdiff_t>(size));
+    piece = piece.subspan(size);
+  }
+}
+
+void TextCollector::Break() {
+  if (begin_ + kWindowSizeBytes <= batch_.size()) {
+    texts_.push_back({begin_, batch_.size()});
+  } else {
+    batch_.resize(begin_);
+  }
+  begin_ = batch_.size();
+}
+
+absl::Status TextCollector::Finish() {
+  Break();
+  Flush();
+  return status_;
+}
+
+void TextCollector::Flush() {
+  const size_t tail_size =
+      std::min(batch_.size() - begin_, kWindowSizeBytes - 1);
+  const std::vector<uint8_t> tail(
+      batch_.end() - static_cast<ptrdiff_t>(tail_size), batch_.end());
+  Break();
+  if (status_.ok() && !texts_.empty()) {
+    status_ = check_(batch_, texts_);
+  }
+  batch_ = tail;
+  begin_ = 0;
+  texts_.clear();
+}
+
 }  // namespace quire

@@ -11,12 +11,22 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+
 #include "codecs/base/bytes.h"
 
 namespace quire {
 
 // A window is a sequence of this many bytes of a text.
 inline constexpr size_t kWindowSizeBytes = 32;
+
+// Bytes [begin, end) of a text.
+struct TextInterval {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+
+  bool operator==(const TextInterval&) const = default;
+};
 
 // A text that arrives in pieces. Thread-compatible.
 class TextSink {
@@ -132,6 +142,36 @@ class WindowScanner final : public TextSink {
   // The end of the text so far.
   std::array<uint8_t, kWindowSizeBytes - 1> tail_ = {};
   size_t tail_size_ = 0;
+};
+
+// Passes texts on in batches of limited size. Windows that begin in one batch
+// and end in the next are in the next. Thread-compatible.
+class TextCollector final : public TextSink {
+ public:
+  // Gets a batch, and its texts: [begin, end) of each, with at least one
+  // window. After an error it gets no more.
+  using Check = std::function<absl::Status(
+      ByteView batch, const std::vector<TextInterval>& texts)>;
+
+  TextCollector(size_t size_bytes_max, Check check);
+
+  void Add(ByteView piece) override;
+  void Break() override;
+
+  // Passes on the rest. Returns the first error of all batches.
+  absl::Status Finish();
+
+ private:
+  // Continues the current text with the windows that are not in this batch.
+  void Flush();
+
+  const size_t size_max_;
+  const Check check_;
+  std::vector<uint8_t> batch_;
+  // Start of the current text.
+  uint64_t begin_ = 0;
+  std::vector<TextInterval> texts_;
+  absl::Status status_;
 };
 
 }  // namespace quire
