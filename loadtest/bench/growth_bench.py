@@ -34,12 +34,13 @@ SMOKE = ("--benchmark_filter=FindInSegments/1$", "--benchmark_min_time=0.001")
 
 
 def measure_lookups(benchmark, rounds, options):
-    """Returns {segments: (microseconds, bits of ids per document)}."""
+    """Returns {segments: (microseconds, bits per document of ids, and of their filters)}."""
     output = subprocess.run(
         [benchmark, f"--benchmark_repetitions={rounds}",
          "--benchmark_report_aggregates_only=true", "--benchmark_format=json", *options],
         check=True, stdout=subprocess.PIPE).stdout
-    return {int(run["run_name"].split("/")[1]): (run["cpu_time"] / 1000, run["bits_ids"])
+    return {int(run["run_name"].split("/")[1]): (run["cpu_time"] / 1000, run["bits_ids"],
+                                                  run["bits_filters"])
             for run in json.loads(output)["benchmarks"] if run["aggregate_name"] == "median"}
 
 
@@ -101,9 +102,10 @@ def measure_scrubbing(build, quired, directory, document_count, seconds):
 
 def rows_of(figures):
     rows = []
-    for segments, (microseconds, bits) in figures["lookups"].items():
+    for segments, (microseconds, ids, filters) in figures["lookups"].items():
         rows.append((f"look-up by id, 150,000 documents in {segments} segments",
-                     f"{microseconds:.1f} µs; {bits:.1f} bits of ids per document"))
+                     f"{microseconds:.1f} µs; {ids:.1f} bits of ids per document, filters "
+                     f"{filters:.1f} ({filters / ids:+.1%})"))
     for codec, (encoding, joining) in figures["joining"].items():
         rows.append((f"{codec}: encoding / joining segments, one thread",
                      f"{format_number(encoding)} / {format_number(joining)} MB/s"))

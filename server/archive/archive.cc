@@ -259,7 +259,7 @@ absl::Status Archive::Load(const ArchiveDirectory& directory,
     start += segment.opened->description.size_bytes;
     first_ordinal += segment.opened->description.document_count;
     segment.reader().AddMemory(memory_);
-    memory_.document_ids_bytes +=
+    memory_.id_filters_bytes +=
         segment.filter == nullptr ? 0 : segment.filter->MemoryBytes();
     std::ranges::copy(segment.opened->index_damages,
                       std::back_inserter(index_damages_));

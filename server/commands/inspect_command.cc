@@ -43,7 +43,7 @@ struct MemoryPart {
   uint64_t unit_count;
 };
 
-std::array<MemoryPart, 8> PartsOf(const Archive& archive) {
+std::array<MemoryPart, 9> PartsOf(const Archive& archive) {
   const ArchiveMemory& memory = archive.memory();
   const uint64_t blocks = archive.info().block_count;
   const uint64_t documents = archive.info().document_count;
@@ -59,6 +59,8 @@ std::array<MemoryPart, 8> PartsOf(const Archive& archive) {
         memory.document_starts_bytes, "document", documents},
        {"document ids", "document_ids_bytes", memory.document_ids_bytes,
         "document", documents},
+       {"id filters", "id_filters_bytes", memory.id_filters_bytes, "document",
+        memory.id_filters_bytes == 0 ? 0 : documents},
        {"document attributes", "document_attributes_bytes",
         memory.document_attributes_bytes, "document", documents}}};
 }

@@ -188,12 +188,14 @@ struct ArchiveMemory {
   uint64_t layout_bytes = 0;
   uint64_t document_starts_bytes = 0;
   uint64_t document_ids_bytes = 0;
+  // Bloom filters of archives of many segments.
+  uint64_t id_filters_bytes = 0;
   uint64_t document_attributes_bytes = 0;
 
   uint64_t total_bytes() const {
     return dictionary_bytes + symbol_table_bytes + codec_bytes +
            block_index_bytes + layout_bytes + document_starts_bytes +
-           document_ids_bytes + document_attributes_bytes;
+           document_ids_bytes + id_filters_bytes + document_attributes_bytes;
   }
 };
 

@@ -157,8 +157,11 @@ void FindInSegments(benchmark::State& state) {
         SampleUrl((random() % kCount * 0x9E3779B97F4A7C15) >> 24);
     benchmark::DoNotOptimize(archive->FindDocument(id, std::nullopt));
   }
+  const ArchiveMemory& memory = archive->memory();
   state.counters["bits_ids"] =
-      8 * static_cast<double>(archive->memory().document_ids_bytes) / kCount;
+      8 * static_cast<double>(memory.document_ids_bytes) / kCount;
+  state.counters["bits_filters"] =
+      8 * static_cast<double>(memory.id_filters_bytes) / kCount;
 }
 
 BENCHMARK(FindInSegments)->Arg(1)->Arg(4)->Arg(12)->Arg(409);

@@ -383,6 +383,7 @@ MetricFamily MemoryFamily(const Catalog& catalog) {
         {"layout", memory.layout_bytes},
         {"document_starts", memory.document_starts_bytes},
         {"document_ids", memory.document_ids_bytes},
+        {"id_filters", memory.id_filters_bytes},
         {"document_attributes", memory.document_attributes_bytes}};
     for (const auto& [part, size_bytes] : parts) {
       family.metric.push_back(Sample(MetricType::Gauge,
