@@ -5,8 +5,10 @@
 
 #include <sys/stat.h>
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <random>
@@ -607,13 +609,82 @@ TEST(SalvageOutputTest, ATarAppearsWhenItIsComplete) {
   QUIRE_ASSERT_OK(output->Write(AsBytes("hello")));
   QUIRE_ASSERT_OK(output->End());
   EXPECT_FALSE(std::filesystem::exists(path));
-  EXPECT_TRUE(std::filesystem::exists(path + ".partial"));
+  EXPECT_TRUE(std::filesystem::exists(path + ".partial/SALVAGED"));
   QUIRE_ASSERT_OK(output->Finish());
   const std::string tar = ReadTestFile(path);
   // A header, a padded member and two blocks of zeros.
   EXPECT_EQ(tar.size(), 4u * 512);
   EXPECT_EQ(tar.substr(512, 6), std::string("hello\0", 6));
   EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
+}
+
+// What is left of outputs that were killed or failed.
+TEST(SalvageOutputTest, TheNextRunReplacesAnInterruptedOne) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("saved");
+  const std::string partial = path + ".partial/SALVAGED";
+  Document document;
+  document.id = "d/a";
+  document.range.size_bytes = 5;
+  const std::array makers = {&MakeSalvageTar, &MakeSalvageDirectory};
+  const auto begin = [&](size_t maker) {
+    auto output = (*makers[maker])(path);
+    if (output.ok()) {
+      QUIRE_EXPECT_OK((*output)->Begin(document, true));
+      QUIRE_EXPECT_OK((*output)->Write(AsBytes("hello")));
+      QUIRE_EXPECT_OK((*output)->End());
+    }
+    return output;
+  };
+  for (const size_t first : {0U, 1U}) {
+    for (const size_t next : {0U, 1U}) {
+      {
+        QUIRE_ASSERT_OK_AND_ASSIGN(const auto output, begin(first));
+        EXPECT_THAT((*makers[next])(path),
+                    FailsWith(absl::StatusCode::kFailedPrecondition,
+                              HasSubstr("another writer")));
+      }
+      // It failed: what it had saved stays.
+      EXPECT_TRUE(
+          std::filesystem::exists(first == 0 ? partial : partial + "/d/a"));
+      document.id = "e";
+      QUIRE_ASSERT_OK_AND_ASSIGN(const auto output, begin(next));
+      QUIRE_ASSERT_OK(output->Finish());
+      document.id = "d/a";
+      EXPECT_TRUE(next == 0 ? std::filesystem::is_regular_file(path)
+                            : std::filesystem::exists(path + "/e"));
+      EXPECT_FALSE(std::filesystem::exists(path + "/d"));
+      EXPECT_THAT((*makers[next])(path),
+                  FailsWith(absl::StatusCode::kAlreadyExists,
+                            HasSubstr("choose another output")));
+      std::filesystem::remove_all(path);
+    }
+  }
+  // Without documents nothing stays.
+  QUIRE_EXPECT_OK(MakeSalvageTar(path));
+  QUIRE_EXPECT_OK(MakeSalvageDirectory(path));
+  EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
+}
+
+TEST(SalvageOutputTest, LeavesOtherPartialDirectoriesAlone) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("saved");
+  const std::string partial = path + ".partial";
+  // A build that can be resumed, and the directory of a user.
+  std::filesystem::create_directory(partial);
+  for (const char* const name : {"PARTIAL", "JOURNAL"}) {
+    std::ofstream(absl::StrCat(partial, "/", name)).flush();
+  }
+  EXPECT_THAT(MakeSalvageDirectory(path),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        HasSubstr("holds an unfinished archive")));
+  EXPECT_TRUE(std::filesystem::exists(partial + "/JOURNAL"));
+  std::filesystem::remove_all(partial);
+  std::filesystem::create_directory(partial);
+  std::ofstream(partial + "/notes").flush();
+  EXPECT_THAT(MakeSalvageTar(path), FailsWith(absl::StatusCode::kAlreadyExists,
+                                              HasSubstr("\"notes\"")));
+  EXPECT_TRUE(std::filesystem::exists(partial + "/notes"));
 }
 
 }  // namespace

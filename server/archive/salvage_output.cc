@@ -18,6 +18,7 @@
 #include "codecs/base/status_macros.h"
 #include "codecs/base/tar_format.h"
 #include "server/archive/files/file_io.h"
+#include "server/archive/files/partial_directory.h"
 
 namespace quire {
 namespace {
@@ -28,57 +29,17 @@ std::string NameWithoutId(const Document& document) {
   return absl::StrCat("%document-", document.ordinal.value);
 }
 
-// The place of an output: absent until it is complete.
-struct OutputPlace {
-  std::string path;
-  std::string partial_path;
-  UniqueFd parent;
-
-  static absl::StatusOr<OutputPlace> Open(std::string path) {
-    while (path.size() > 1 && path.back() == '/') {
-      path.pop_back();
-    }
-    OutputPlace place;
-    place.path = std::move(path);
-    place.partial_path = place.path + ".partial";
-    for (const std::string* const name : {&place.path, &place.partial_path}) {
-      std::error_code error;
-      if (fs::symlink_status(*name, error).type() != fs::file_type::not_found) {
-        return absl::AlreadyExistsError(
-            absl::StrCat(*name,
-                         ": is there already; move it away or choose another "
-                         "output"));
-      }
-    }
-    const std::string parent = fs::path(place.path).parent_path().string();
-    place.parent = UniqueFd(open(parent.empty() ? "." : parent.c_str(),
-                                 O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!place.parent.is_open()) {
-      return ErrnoStatus(errno, parent, "open the directory");
-    }
-    return place;
-  }
-
-  absl::Status Rename() const {
-    if (renameat2(AT_FDCWD, partial_path.c_str(), AT_FDCWD, path.c_str(),
-                  RENAME_NOREPLACE) != 0) {
-      return ErrnoStatus(errno, path, "rename the output to");
-    }
-    return SyncDirectory(parent.get(), path);
-  }
-};
-
 class SalvageTar final : public SalvageOutput {
  public:
-  SalvageTar(OutputPlace place, FileWriter writer)
-      : place_(std::move(place)), writer_(std::move(writer)) {}
+  SalvageTar(PartialDirectory partial, FileWriter writer)
+      : partial_(std::move(partial)), writer_(std::move(writer)) {}
 
   SalvageTar(const SalvageTar&) = delete;
   SalvageTar& operator=(const SalvageTar&) = delete;
 
   ~SalvageTar() override {
-    if (writer_.size_bytes() == 0) {
-      unlink(place_.partial_path.c_str());
+    if (writer_.size_bytes() > 0) {
+      partial_.KeepUnpublished();
     }
   }
 
@@ -98,7 +59,7 @@ class SalvageTar final : public SalvageOutput {
   absl::Status Finish() override {
     QUIRE_RETURN_IF_ERROR(Append(TarEnd()));
     QUIRE_RETURN_IF_ERROR(writer_.Finish());
-    return place_.Rename();
+    return partial_.PublishSalvaged();
   }
 
  private:
@@ -106,21 +67,24 @@ class SalvageTar final : public SalvageOutput {
     return writer_.Append(AsBytes(text));
   }
 
-  const OutputPlace place_;
+  PartialDirectory partial_;
   FileWriter writer_;
   uint64_t size_bytes_ = 0;
 };
 
 class SalvageDirectory final : public SalvageOutput {
  public:
-  explicit SalvageDirectory(OutputPlace place) : place_(std::move(place)) {}
+  SalvageDirectory(PartialDirectory partial, std::string path)
+      : partial_(std::move(partial)), path_(std::move(path)) {}
 
   SalvageDirectory(const SalvageDirectory&) = delete;
   SalvageDirectory& operator=(const SalvageDirectory&) = delete;
 
   ~SalvageDirectory() override {
-    // Fails if it was renamed or holds files.
-    rmdir(place_.partial_path.c_str());
+    std::error_code error;
+    if (!fs::is_empty(path_, error) && !error) {
+      partial_.KeepUnpublished();
+    }
   }
 
   absl::StatusOr<std::string> Begin(const Document& document,
@@ -129,8 +93,7 @@ class SalvageDirectory final : public SalvageOutput {
     std::string name = has_id ? TarName(document.id) : NameWithoutId(document);
     int error = Create(name);
     if (error != 0 && !IsAboutName(error)) {
-      return ErrnoStatus(error, absl::StrCat(place_.partial_path, "/", name),
-                         "create");
+      return ErrnoStatus(error, absl::StrCat(path_, "/", name), "create");
     }
     // Another document may have this name as its id.
     for (std::string other = NameWithoutId(document); error != 0;
@@ -138,8 +101,7 @@ class SalvageDirectory final : public SalvageOutput {
       name = other;
       error = Create(name);
       if (error != 0 && error != EEXIST) {
-        return ErrnoStatus(error, absl::StrCat(place_.partial_path, "/", name),
-                           "create");
+        return ErrnoStatus(error, absl::StrCat(path_, "/", name), "create");
       }
     }
     return name;
@@ -152,7 +114,7 @@ class SalvageDirectory final : public SalvageOutput {
         continue;
       }
       if (size < 0) {
-        return ErrnoStatus(errno, place_.partial_path, "write to");
+        return ErrnoStatus(errno, path_, "write to");
       }
       bytes = bytes.subspan(static_cast<size_t>(size));
     }
@@ -179,11 +141,11 @@ class SalvageDirectory final : public SalvageOutput {
 
   absl::Status Finish() override {
     const UniqueFd directory(
-        open(place_.partial_path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!directory.is_open() || syncfs(directory.get()) != 0) {
-      return ErrnoStatus(errno, place_.partial_path, "sync");
+      return ErrnoStatus(errno, path_, "sync");
     }
-    return place_.Rename();
+    return partial_.PublishSalvaged();
   }
 
  private:
@@ -195,8 +157,7 @@ class SalvageDirectory final : public SalvageOutput {
 
   // Creates the file and its directories; returns 0 or errno.
   int Create(const std::string& name) {
-    const fs::path path =
-        fs::path(absl::StrCat(place_.partial_path, "/", name));
+    const fs::path path = fs::path(absl::StrCat(path_, "/", name));
     std::error_code error;
     fs::create_directories(path.parent_path(), error);
     if (error) {
@@ -208,7 +169,9 @@ class SalvageDirectory final : public SalvageOutput {
     return file_.is_open() ? 0 : errno;
   }
 
-  const OutputPlace place_;
+  PartialDirectory partial_;
+  // Of the directory until Finish().
+  const std::string path_;
   UniqueFd file_;
   std::optional<int64_t> time_ms_;
 };
@@ -217,20 +180,25 @@ class SalvageDirectory final : public SalvageOutput {
 
 absl::StatusOr<std::unique_ptr<SalvageOutput>> MakeSalvageTar(
     const std::string& path) {
-  QUIRE_ASSIGN_OR_RETURN(OutputPlace place, OutputPlace::Open(path));
+  QUIRE_ASSIGN_OR_RETURN(PartialDirectory partial,
+                         PartialDirectory::CreateForSalvage(path));
   QUIRE_ASSIGN_OR_RETURN(
       FileWriter writer,
-      FileWriter::Create(AT_FDCWD, place.partial_path, place.partial_path));
-  return std::make_unique<SalvageTar>(std::move(place), std::move(writer));
+      FileWriter::Create(partial.fd(), kSalvagedName,
+                         absl::StrCat(partial.name(), "/", kSalvagedName)));
+  return std::make_unique<SalvageTar>(std::move(partial), std::move(writer));
 }
 
 absl::StatusOr<std::unique_ptr<SalvageOutput>> MakeSalvageDirectory(
     const std::string& path) {
-  QUIRE_ASSIGN_OR_RETURN(OutputPlace place, OutputPlace::Open(path));
-  if (mkdir(place.partial_path.c_str(), 0755) != 0) {
-    return ErrnoStatus(errno, place.partial_path, "create");
+  QUIRE_ASSIGN_OR_RETURN(PartialDirectory partial,
+                         PartialDirectory::CreateForSalvage(path));
+  std::string directory = absl::StrCat(partial.name(), "/", kSalvagedName);
+  if (mkdirat(partial.fd(), kSalvagedName, 0755) != 0) {
+    return ErrnoStatus(errno, directory, "create");
   }
-  return std::make_unique<SalvageDirectory>(std::move(place));
+  return std::make_unique<SalvageDirectory>(std::move(partial),
+                                            std::move(directory));
 }
 
 }  // namespace quire

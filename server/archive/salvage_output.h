@@ -17,10 +17,9 @@ namespace quire {
 // TarName(id) (codecs/base/tar_format.h) and with the capture time as their
 // time. A document without an id is named "%document-ORDINAL"; in a directory
 // also one whose name a file has already, or that the file system refuses.
-// Written aside, as PATH.partial, until Finish(); what was written stays there
-// after an error.
-// Errors: AlreadyExists  something is at `path` or PATH.partial.
-//         as ErrnoStatus().
+// Written aside, as PATH.partial/SALVAGED, until Finish(). What was written
+// stays there after an error; the next writer of PATH removes it.
+// Errors: as PartialDirectory::CreateForSalvage().
 absl::StatusOr<std::unique_ptr<SalvageOutput>> MakeSalvageTar(
     const std::string& path);
 absl::StatusOr<std::unique_ptr<SalvageOutput>> MakeSalvageDirectory(

@@ -33,6 +33,9 @@ file can have; a document whose id is lost is named %document-NUMBER. In a
 directory so is the second document of an id; a tar has all of them. If another
 copy of the archive exists, use quired repair instead.
 
+After a kill or an error OUTPUT.partial/SALVAGED has what was saved until then; the next
+run replaces it.
+
 The exit code is 0 if no document is lost, and 1 otherwise; also 1 if a segment is
 left out, or if ids or text were saved that no checksum proves.
 

@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -39,7 +41,7 @@ absl::Status CheckHoldsOnlyArchiveFiles(int directory_fd,
                          ListDirectory(directory_fd, name));
   for (const std::string& entry : entries) {
     if (!IsArchiveFileName(entry) && entry != kMarkFileName &&
-        entry != kJournalFileName) {
+        entry != kJournalFileName && entry != kSalvagedName) {
       return absl::AlreadyExistsError(
           absl::StrCat(name, ": holds \"", entry,
                        "\", which is no file of an archive; move it away"));
@@ -55,6 +57,14 @@ absl::Status RemoveFile(int directory_fd, const std::string& entry,
              : ErrnoStatus(errno, absl::StrCat(name, "/", entry), "remove");
 }
 
+// Removes a tar, or a directory of any depth.
+absl::Status RemoveSalvaged(absl::string_view name) {
+  std::error_code error;
+  const std::string path = absl::StrCat(name, "/", kSalvagedName);
+  std::filesystem::remove_all(path, error);
+  return error ? ErrnoStatus(error.value(), path, "remove") : absl::OkStatus();
+}
+
 // Removes all except the mark.
 absl::Status RemoveArchiveFiles(int directory_fd, absl::string_view name) {
   QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> entries,
@@ -64,6 +74,8 @@ absl::Status RemoveArchiveFiles(int directory_fd, absl::string_view name) {
   for (const std::string& entry : entries) {
     if (IsArchiveFileName(entry)) {
       QUIRE_RETURN_IF_ERROR(RemoveFile(directory_fd, entry, name));
+    } else if (entry == kSalvagedName) {
+      QUIRE_RETURN_IF_ERROR(RemoveSalvaged(name));
     }
   }
   return absl::OkStatus();
@@ -147,22 +159,21 @@ absl::StatusOr<bool> CheckPlace(int parent_fd, const std::string& base_name,
   return true;
 }
 
-// Renames a file into another directory, which has none of its name.
-absl::Status RenameNew(int from_fd, int to_fd, const std::string& entry,
-                       const std::string& to) {
+// Moves `from` to a directory that has no `to`, whose path is `path`.
+absl::Status RenameNew(int from_fd, const std::string& from, int to_fd,
+                       const std::string& to, const std::string& path) {
   int result =
-      renameat2(from_fd, entry.c_str(), to_fd, entry.c_str(), RENAME_NOREPLACE);
+      renameat2(from_fd, from.c_str(), to_fd, to.c_str(), RENAME_NOREPLACE);
   if (result != 0 && errno == EINVAL) {
     // The file system lacks that call.
-    if (faccessat(to_fd, entry.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+    if (faccessat(to_fd, to.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
       errno = EEXIST;
     } else {
-      result = renameat(from_fd, entry.c_str(), to_fd, entry.c_str());
+      result = renameat(from_fd, from.c_str(), to_fd, to.c_str());
     }
   }
-  return result == 0
-             ? absl::OkStatus()
-             : ErrnoStatus(errno, absl::StrCat(to, "/", entry), "put in place");
+  return result == 0 ? absl::OkStatus()
+                     : ErrnoStatus(errno, path, "put in place");
 }
 
 }  // namespace
@@ -234,14 +245,32 @@ absl::StatusOr<PartialDirectory> PartialDirectory::Create(
 absl::StatusOr<PartialDirectory> PartialDirectory::CreateForFiles(
     const std::string& path) {
   QUIRE_ASSIGN_OR_RETURN(PartialDirectory directory, Locate(path));
-  QUIRE_RETURN_IF_ERROR(directory.AcquirePatiently(Leftovers::kKeep));
-  if (faccessat(directory.fd(), kJournalFileName, F_OK, 0) == 0) {
-    directory.KeepUnpublished();
+  QUIRE_RETURN_IF_ERROR(directory.AcquireUnlessResumable());
+  return directory;
+}
+
+absl::StatusOr<PartialDirectory> PartialDirectory::CreateForSalvage(
+    const std::string& path) {
+  QUIRE_ASSIGN_OR_RETURN(PartialDirectory directory, Locate(path));
+  if (faccessat(directory.parent_.get(), directory.base_name_.c_str(), F_OK,
+                AT_SYMLINK_NOFOLLOW) == 0) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        directory.path_,
+        ": is there already; move it away or choose another output"));
+  }
+  QUIRE_RETURN_IF_ERROR(directory.AcquireUnlessResumable());
+  return directory;
+}
+
+absl::Status PartialDirectory::AcquireUnlessResumable() {
+  QUIRE_RETURN_IF_ERROR(AcquirePatiently(Leftovers::kKeep));
+  if (faccessat(fd(), kJournalFileName, F_OK, 0) == 0) {
+    KeepUnpublished();
     return absl::FailedPreconditionError(absl::StrCat(
-        directory.name_,
+        name_,
         ": holds an unfinished archive; resume its writer, or remove it"));
   }
-  return directory;
+  return absl::OkStatus();
 }
 
 absl::Status PartialDirectory::AcquirePatiently(Leftovers leftovers) {
@@ -385,7 +414,8 @@ absl::Status PartialDirectory::MoveFilesInto(int archive_fd,
     if (!IsArchiveFileName(entry) || entry == kManifestFileName) {
       continue;
     }
-    status = RenameNew(directory_.get(), archive_fd, entry, path);
+    status = RenameNew(directory_.get(), entry, archive_fd, entry,
+                       absl::StrCat(path, "/", entry));
     if (!status.ok()) {
       break;
     }
@@ -412,6 +442,14 @@ absl::Status PartialDirectory::Publish() {
       const bool is_replacement,
       CheckPlace(parent_.get(), base_name_, path_, replace_));
   return is_replacement ? SwapWithOld() : MoveIntoPlace();
+}
+
+absl::Status PartialDirectory::PublishSalvaged() {
+  QUIRE_RETURN_IF_ERROR(RenameNew(directory_.get(), kSalvagedName,
+                                  parent_.get(), base_name_, path_));
+  published_ = true;
+  RemoveLeftover(parent_.get(), partial_base_name_, directory_.get(), name_);
+  return SyncDirectory(parent_.get(), path_);
 }
 
 absl::Status PartialDirectory::MoveFile(const std::string& file_name) {

@@ -30,7 +30,10 @@
 namespace quire {
 
 // A resumable writer keeps a file JOURNAL in the directory (build_journal.h),
-// which is not part of the archive either.
+// which is not part of the archive either. Saved documents are written to
+// PATH.partial/SALVAGED, a tar or a directory, which is renamed to PATH.
+
+inline constexpr char kSalvagedName[] = "SALVAGED";
 
 // Treatment of the files of an earlier writer.
 enum class Leftovers {
@@ -59,6 +62,11 @@ class PartialDirectory {
   static absl::StatusOr<PartialDirectory> Create(
       const std::string& path, bool replace,
       Leftovers leftovers = Leftovers::kRemove);
+
+  // Acquires PATH.partial for a file or directory kSalvagedName in it.
+  // Errors: as CreateForFiles(); AlreadyExists  anything is at PATH.
+  static absl::StatusOr<PartialDirectory> CreateForSalvage(
+      const std::string& path);
 
   // Acquires PATH.partial for new files of PATH, or for replacing files of it.
   // PATH is an existing directory whose MANIFEST may be missing. Keeps other
@@ -103,6 +111,11 @@ class PartialDirectory {
   // fails, the archive stays published.
   absl::Status Publish();
 
+  // Renames kSalvagedName to PATH, removes the directory, and syncs its parent.
+  // REQUIRES: CreateForSalvage() made this; the output is synced. Errors: as
+  // Create().
+  absl::Status PublishSalvaged();
+
   // Renames a file of this directory into PATH, where it replaces the file of
   // that name, and syncs PATH. REQUIRES: CreateForFiles() made this; the file
   // is synced. Errors: as Create().
@@ -113,6 +126,8 @@ class PartialDirectory {
   // Opens the parent of `path`.
   static absl::StatusOr<PartialDirectory> Locate(const std::string& path);
   absl::Status AcquirePatiently(Leftovers leftovers);
+  // The same, but refuses a build that can be resumed.
+  absl::Status AcquireUnlessResumable();
   absl::Status Acquire(Leftovers leftovers);
   // Opens the mark; in an empty directory creates it and sets `is_new`.
   absl::StatusOr<UniqueFd> OpenMark(int directory_fd, bool& is_new) const;
