@@ -683,7 +683,7 @@ GROWTH = [
 # Repair, salvage, and documents that were withdrawn.
 UPKEEP = [
     Mutation("server/archive/archive_repair.cc",
-             "if (missing.empty() && chain != footer.block_chain && !is_last) {", "if (false) {",
+             "if (missing.empty() && chain != footer.block_chain && !is_last) {", "if (is_last && false) {",
              "archive_repair_test", "a foreign block with a good checksum is kept"),
     Mutation("server/archive/archive_repair.cc",
              "if (IsSegmentFileName(name) && !names.contains(name)) {", "if (false) {",

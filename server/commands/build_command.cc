@@ -72,7 +72,7 @@ With --resume, OUT.partial stays if the build is stopped, killed or fails, and t
 same command resumes it. It keeps the dictionary and all whole blocks; it repeats the
 passes that count, reorder and train, and checks the blocks. The archive equals that
 of an uninterrupted build, byte for byte. Other options are refused, and so are inputs
-whose documents, sizes or times changed, until --restart discards OUT.partial.
+whose documents changed, until --restart discards OUT.partial.
 
 With --like, OUT is one of several parts of an archive, built on any machine. Its codec,
 level, block size, dictionary and symbol table are those of LIKE, and its segments are

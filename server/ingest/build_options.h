@@ -64,10 +64,11 @@ struct BuildProgress {
   uint64_t stored_bytes = 0;
 };
 
-// Version of cutting, reordering and encoding. Must be raised when one of them
-// gives other blocks for the same text and options: a build keeps no blocks of
-// another version.
-inline constexpr uint32_t kBuildVersion = 4;
+// Version of cutting, reordering and encoding, and of the description of
+// inputs. Must be raised when one of them gives other blocks for the same text
+// and options, or another description: a build keeps no blocks of another
+// version.
+inline constexpr uint32_t kBuildVersion = 5;
 
 // Options for resuming a build that was stopped or killed.
 struct ResumeOptions {
@@ -76,7 +77,7 @@ struct ResumeOptions {
   // resumes, and nothing remains of a failed one.
   std::string parameters;
   // Adds a line for each input to the parameters: a build whose inputs have
-  // other documents, sizes or times is refused and names them
+  // other documents is refused and names them
   // (resume_parameters.h).
   bool describes_inputs = false;
   // Called if an earlier build of another version left blocks, which are

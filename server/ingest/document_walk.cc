@@ -55,20 +55,26 @@ absl::Status DocumentWalk::CountDocument(
     on_counted(counted_bytes_);
     return AddText(reader, size_bytes);
   };
-  const bool reads_all = options_.failures != nullptr;
+  const bool reads_all =
+      options_.failures != nullptr || options_.describes_sources;
   const bool is_known = document.size_bytes.has_value() && !reads_all;
   if (is_known) {
     QUIRE_RETURN_IF_ERROR(count(*document.size_bytes));
   }
+  Checksummer64 checksum;
   uint64_t passed = is_known ? 0 : kSkipSizeBytes;
   while (reads_all ? passed > 0 : passed == kSkipSizeBytes) {
     QUIRE_RETURN_IF_ERROR(CheckCancelled());
     QUIRE_ASSIGN_OR_RETURN(
         passed, reads_all ? ReadOver() : reader.Skip(kSkipSizeBytes));
     QUIRE_RETURN_IF_ERROR(count(passed));
+    if (options_.describes_sources) {
+      checksum.Add(ByteView(scratch_).first(passed));
+    }
   }
   if (options_.describes_sources) {
-    digests_.back().Add(document, counted_bytes_ - before_bytes);
+    digests_.back().Add(document, counted_bytes_ - before_bytes,
+                        checksum.Get());
   }
   return absl::OkStatus();
 }

@@ -52,7 +52,7 @@ class DocumentWalk {
                Options options);
 
   // Makes the first pass. Returns the size of all text; `on_counted` gets the
-  // size so far. Reads all text if failures are tolerated.
+  // size so far. Reads all text if failures are tolerated or sources described.
   // Errors: those of Source and InputLimits; Cancelled.
   absl::StatusOr<uint64_t> Count(
       const std::function<void(uint64_t size_bytes)>& on_counted);

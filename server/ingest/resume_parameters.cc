@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/ingest/resume_parameters.h"
 
-#include <sys/stat.h>
-
 #include <array>
 
 #include "absl/strings/str_cat.h"
@@ -12,8 +10,6 @@
 #include "codecs/base/endian.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/block_codec.h"
-#include "server/archive/files/file_io.h"
-#include "server/archive/format/archive_format.h"
 
 namespace quire {
 
@@ -54,27 +50,16 @@ std::string EncodingParameters(const BuildOptions& options) {
   return lines;
 }
 
-SourceDigest::SourceDigest(const Source& source) : name_(source.name()) {
-  // A directory's files are described by their documents.
-  const std::string file = absl::string_view(source.kind()) == "archive"
-                               ? absl::StrCat(name_, "/", kManifestFileName)
-                               : name_;
-  struct stat status = {};
-  if (stat(file.c_str(), &status) == 0 && S_ISREG(status.st_mode)) {
-    AddNumber(status.st_size);
-    AddNumber(ModificationTimeNs(status));
-  }
-}
-
-void SourceDigest::Add(const SourceDocument& document, uint64_t size_bytes) {
+void SourceDigest::Add(const SourceDocument& document, uint64_t size_bytes,
+                       uint64_t checksum) {
   ++document_count_;
   size_bytes_ += size_bytes;
   AddText(document.id);
   AddText(document.record_type);
   AddText(document.media_type);
   AddNumber(static_cast<int64_t>(size_bytes));
+  AddNumber(static_cast<int64_t>(checksum));
   AddNumber(document.capture_time_ms.value_or(-1));
-  AddNumber(document.file_modified_ns.value_or(-1));
 }
 
 std::string SourceDigest::Line() const {

@@ -18,15 +18,15 @@ namespace quire {
 // Describes the options, except the inputs; each line ends with a newline.
 std::string EncodingParameters(const BuildOptions& options);
 
-// Describes an input by its documents' ids, attributes and sizes, and by size
-// and modification time of its files, but not by their contents.
-// Thread-compatible.
+// Describes an input by its documents' ids, attributes and text. Times of files
+// prove nothing: a copy can have those of another text. Thread-compatible.
 class SourceDigest {
  public:
-  explicit SourceDigest(const Source& source);
+  explicit SourceDigest(const Source& source) : name_(source.name()) {}
 
-  // Adds the next document, of `size_bytes`.
-  void Add(const SourceDocument& document, uint64_t size_bytes);
+  // Adds the next document, of `size_bytes`, with the checksum of its text.
+  void Add(const SourceDocument& document, uint64_t size_bytes,
+           uint64_t checksum);
 
   // Returns a line that begins with the input's name.
   std::string Line() const;

@@ -59,11 +59,6 @@ absl::Status WriteAll(int fd, ByteView bytes, absl::string_view file) {
 
 }  // namespace
 
-int64_t ModificationTimeNs(const struct stat& status) {
-  return int64_t{status.st_mtim.tv_sec} * 1'000'000'000 +
-         status.st_mtim.tv_nsec;
-}
-
 absl::Status ErrnoStatus(int error_number, absl::string_view file,
                          absl::string_view action) {
   return absl::Status(

@@ -40,10 +40,6 @@ struct FileIdentity {
   bool operator==(const FileIdentity&) const = default;
 };
 
-// Returns the time of the last change of a file's contents, in nanoseconds
-// since 1970.
-int64_t ModificationTimeNs(const struct stat& status);
-
 // A regular file, open for reading. It stays readable if its name is removed or
 // reused. Movable.
 struct ReadableFile {

@@ -145,7 +145,6 @@ class DirectoryReader final : public SourceReader {
         QUIRE_ASSIGN_OR_RETURN(std::optional<SourceDocument> document,
                                container_->Next());
         if (document.has_value()) {
-          document->file_modified_ns = modified_ns_;
           return document;
         }
         CloseContainer();
@@ -285,7 +284,6 @@ class DirectoryReader final : public SourceReader {
     }
     const auto file = std::make_shared<const InputFile>(std::move(fd), path);
     current_ = id;
-    modified_ns_ = ModificationTimeNs(status);
     if (options_.expand || listener()) {
       QUIRE_RETURN_IF_ERROR(LookInside(file, id));
       if (container_.has_value()) {
@@ -297,7 +295,6 @@ class DirectoryReader final : public SourceReader {
     document.id = std::move(id);
     document.size_bytes = static_cast<uint64_t>(status.st_size);
     document.capture_time_ms = int64_t{status.st_mtim.tv_sec} * 1000;
-    document.file_modified_ns = modified_ns_;
     document.has_mode = true;
     document.has_owner = true;
     return document;
@@ -361,9 +358,8 @@ class DirectoryReader final : public SourceReader {
   std::vector<Listing> listings_;
   // Errors of entries found while listing.
   std::deque<absl::Status> failures_;
-  // The path of the current file, and its time.
+  // The path of the current file.
   std::string current_;
-  int64_t modified_ns_ = 0;
   // Set if it is one document.
   std::unique_ptr<FileStream> file_;
   // Set if it is a container.

@@ -41,9 +41,6 @@ struct SourceDocument {
   std::optional<int64_t> capture_time_ms;
   std::string record_type;
   std::string media_type;
-  // Modification time of the file that holds it, in nanoseconds since 1970, if
-  // the input is a directory; shows changes between builds, and is not stored.
-  std::optional<int64_t> file_modified_ns = std::nullopt;
   // The input has a mode or an owner for it. Archives have neither.
   bool has_mode = false;
   bool has_owner = false;

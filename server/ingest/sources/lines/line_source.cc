@@ -204,7 +204,6 @@ absl::StatusOr<bool> LineReader::OpenFile() {
     return false;
   }
   file_id_ = file->id;
-  file_modified_ns_ = file->file_modified_ns;
   auto text = std::make_unique<FileText>(*reader_);
   file_text_ = text.get();
   stream_ = std::move(text);
@@ -340,7 +339,6 @@ absl::StatusOr<std::optional<SourceDocument>> LineReader::DescribeRecord() {
   const absl::string_view record = buffered().substr(0, record_rest_);
   SourceDocument document;
   document.id = absl::StrCat(file_id_, ":", line_);
-  document.file_modified_ns = file_modified_ns_;
   if (!is_open_) {
     document.size_bytes = record.size();
   }

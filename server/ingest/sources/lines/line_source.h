@@ -102,7 +102,6 @@ class LineReader final : public SourceReader {
   std::unique_ptr<ByteStream> stream_;
   FileText* file_text_ = nullptr;
   std::string file_id_;
-  std::optional<int64_t> file_modified_ns_;
   Format format_ = Format::kLines;
   // Quoted fields of the CSV may contain line feeds.
   bool spans_lines_ = false;
