@@ -113,6 +113,11 @@ SECTIONS = {
         "Archives that grow", "The last rows are of a generated site.",
         lambda setting: setting.script("bench/growth_bench.py", []), seconds_max=7200,
         joins="archive_check", needs_corpora=False),
+    "remote_bench": Section(
+        "Archives in object stores", "The store answers after a delay, on the same machine, and its "
+        "connections cost a round more at first.",
+        lambda setting: setting.script("bench/remote_bench.py", []), joins="archive_check",
+        needs_corpora=False),
     "plain_build": Section(
         "A plain build and the best of its options", "Sizes of whole archives in percent of the "
         "text; all off is `--reorder off --inflate off --dictionary-size 16MiB`, best that of "

@@ -5,29 +5,28 @@ batch of ranges, many cold reads at once, and requests for each missing run.
 
     loadtest/bench/remote_bench.py --size 256MiB --delay-ms 30
 
-The store is a program on the same machine, so that its CPU time counts, too. Each figure begins with
-an empty cache. A cold read is of 4 KiB at a random place of which no chunk has been read.
+The store, delayed_store, runs on the same machine, so that its CPU time and that of the client count,
+too. Each figure begins with an empty cache. A cold read is of 4 KiB at a random offset, of which no
+chunk has been read; the rate counts requests to the store, as some random ranges share a chunk.
 """
+import json
 import pathlib
-import queue
 import random
 import re
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "loadtest" / "harness"))
 # pylint: disable=wrong-import-position
 from bench_json import add_json_option, print_figures
-from bench_setup import build_archive, find_programs, machine_load, make_parser
+from bench_setup import build_archive, find_programs, make_parser
 from markdown_table import markdown
 from live_server import LiveServer, make_stubs, parse_size
 
-STORE = ROOT / "server" / "storage" / "remote" / "testing" / "object_server.py"
 READ_BYTES = 4096
 LINE_BYTES = 124
 
@@ -101,7 +100,7 @@ def cold_reads(setup, store_url, size):
 
 
 def batch(setup, store_url, size):
-    """Returns the seconds of a batch of ranges."""
+    """Returns the seconds of a batch of ranges, its requests to the store, and CPU seconds."""
     pb = setup.stubs.pb
     draw = random.Random(3)
     places = [draw.randrange(size - READ_BYTES) for _ in range(256)]
@@ -111,6 +110,7 @@ def batch(setup, store_url, size):
         request = pb.BatchReadRequest(archive="bench", items=[
             pb.BatchItem(tag=i, range=pb.ByteRange(offset=place, size_bytes=READ_BYTES))
             for i, place in enumerate(places)])
+        before, cpu = request_count(server)[0], server.cpu_seconds()
         begun = time.monotonic()
         answered = 0
         for response in stub.BatchRead(iter([request]), timeout=60):
@@ -118,34 +118,22 @@ def batch(setup, store_url, size):
                 assert not result.HasField("status"), result.status
                 answered += 1
         assert answered == len(places), answered
-        return time.monotonic() - begun
+        seconds = time.monotonic() - begun
+        return seconds, request_count(server)[0] - before, server.cpu_seconds() - cpu
 
 
 def cold_rate(setup, store_url, size):
-    """Returns cold reads per second, 64 at a time, with the smallest chunks."""
-    chunk = setup.arguments.rate_chunk
-    places = queue.SimpleQueue()
-    wanted = cold_places(size, setup.arguments.rate_reads, 0, 4)
-    for place in wanted:
-        places.put(place)
-    with setup.server(store_url, chunk) as server, server.channel() as channel:
-        stub = setup.stubs.rpc.ArchiveStub(channel)
-        read(setup, stub, size - READ_BYTES)
-
-        def work():
-            while True:
-                try:
-                    read(setup, stub, places.get_nowait())
-                except queue.Empty:
-                    return
-
-        threads = [threading.Thread(target=work) for _ in range(64)]
-        begun = time.monotonic()
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        return len(wanted) / (time.monotonic() - begun)
+    """Returns requests to the store per second, 64 ranges at a time, and CPU seconds for each."""
+    with setup.server(store_url, setup.arguments.rate_chunk) as server, \
+            server.channel() as channel:
+        read(setup, setup.stubs.rpc.ArchiveStub(channel), size - READ_BYTES)
+        before, cpu = request_count(server)[0], server.cpu_seconds()
+        output = subprocess.run(
+            [setup.arguments.loadtest, "bench", "--server", server.address, "--range-size",
+             str(READ_BYTES), "--in-flight", "64", "--requests", str(setup.arguments.rate_reads),
+             "--json", "-"], check=True, stdout=subprocess.PIPE, text=True).stdout
+        gets = request_count(server)[0] - before
+        return gets / json.loads(output)["seconds"], (server.cpu_seconds() - cpu) / gets
 
 
 def measure(arguments, directory):
@@ -156,29 +144,35 @@ def measure(arguments, directory):
     store.mkdir()
     build_archive(arguments.quired, store / "bench.quire", [text], ["--codec", "zstd"])
     setup = Setup(arguments, directory, make_stubs(directory))
-    with subprocess.Popen([sys.executable, STORE, store, "--delay-ms", str(arguments.delay_ms)],
-                          stdout=subprocess.PIPE, text=True) as process:
-        try:
-            url = process.stdout.readline().strip()
-            times, gets, more = cold_reads(setup, url, size)
-            batches = [batch(setup, url, size) for _ in range(arguments.rounds)]
-            rates = [cold_rate(setup, url, size) for _ in range(arguments.rounds)]
-        finally:
-            process.terminate()
+    with subprocess.Popen([arguments.delayed_store, store, "--delay-ms", str(arguments.delay_ms)],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        url = process.stdout.readline().strip()
+        times, gets, more = cold_reads(setup, url, size)
+        batches = [batch(setup, url, size) for _ in range(arguments.rounds)]
+        rates = [cold_rate(setup, url, size) for _ in range(arguments.rounds)]
+        # It serves until its input ends.
+        process.stdin.close()
+
+    def medians(runs):
+        return [statistics.median(values) for values in zip(*runs)]
+
+    batch_seconds, batch_gets, batch_cpu = medians(batches)
+    rate, rate_cpu = medians(rates)
     return {"delay_ms": arguments.delay_ms, "cold_read_ms": statistics.median(times),
             "cold_read_p95_ms": sorted(times)[len(times) * 95 // 100],
             "gets_per_cold_read": gets, "hedges_and_retries": more,
-            "batch_256_seconds": statistics.median(batches),
-            "cold_reads_per_second": statistics.median(rates)}
+            "batch_256_seconds": batch_seconds, "batch_256_gets": batch_gets,
+            "batch_256_cpu_seconds": batch_cpu, "cold_reads_per_second": rate,
+            "cpu_us_per_cold_read": 1e6 * rate_cpu}
 
 
 def main():
-    parser = make_parser(__doc__, "quired")
+    parser = make_parser(__doc__, "quired", "quire-loadtest", "delayed_store")
     parser.add_argument("--size", default="256MiB", help="text of the archive (default: %(default)s)")
     parser.add_argument("--delay-ms", type=float, default=30,
                         help="delay of the store's answers (default: %(default)s)")
     parser.add_argument("--reads", type=int, default=200, help="single reads (default: %(default)s)")
-    parser.add_argument("--rate-reads", type=int, default=900,
+    parser.add_argument("--rate-reads", type=int, default=3000,
                         help="reads of the rate (default: %(default)s)")
     parser.add_argument("--chunk", default="256KiB",
                         help="--store-chunk of reads and batches (default: %(default)s)")
@@ -192,21 +186,22 @@ def main():
     if arguments.smoke:
         arguments.size, arguments.reads, arguments.rate_reads = "16MiB", 10, 20
         arguments.rounds, arguments.delay_ms = 1, 1
-    (arguments.quired,) = find_programs(arguments.build, "quired")
+    arguments.quired, arguments.loadtest, arguments.delayed_store = find_programs(
+        arguments.build, "quired", "quire-loadtest", "delayed_store")
     with tempfile.TemporaryDirectory(prefix="quire-remote-") as directory:
         figures = measure(arguments, pathlib.Path(directory))
-    print_figures(arguments, figures, [
-        f"Store with a delay of {arguments.delay_ms:g} ms, archive of {arguments.size}, "
-        f"{machine_load()}", "",
-        *markdown(("figure", "value"), [
-            ("cold read, median", f"{figures['cold_read_ms']:.1f} ms"),
-            ("cold read, p95", f"{figures['cold_read_p95_ms']:.1f} ms"),
-            ("requests for each, without hedges and retries",
-             f"{figures['gets_per_cold_read']:.3f}"),
-            ("hedges and retries", f"{figures['hedges_and_retries']}"),
-            ("256 ranges in a batch", f"{figures['batch_256_seconds']:.3f} s"),
-            (f"cold reads per second, chunks of {arguments.rate_chunk}",
-             f"{figures['cold_reads_per_second']:.0f}")])])
+    store = f"store {arguments.delay_ms:g} ms away"
+    print_figures(arguments, figures, markdown(("what", "figure"), [
+        (f"{store}, cold read, median / p95",
+         f"{figures['cold_read_ms']:.1f} / {figures['cold_read_p95_ms']:.1f} ms"),
+        (f"{store}, requests per cold read, without hedges and retries",
+         f"{figures['gets_per_cold_read']:.3f}"),
+        (f"{store}, 256 cold ranges in a batch",
+         f"{figures['batch_256_seconds']:.3f} s in {figures['batch_256_gets']:.0f} requests, "
+         f"{figures['batch_256_cpu_seconds']:.3f} s of CPU"),
+        (f"{store}, cold reads, 64 in flight, chunks of {arguments.rate_chunk}",
+         f"{figures['cold_reads_per_second']:,.0f}/s, "
+         f"{figures['cpu_us_per_cold_read']:.0f} µs of CPU each")]))
 
 
 if __name__ == "__main__":
