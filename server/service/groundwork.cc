@@ -23,6 +23,10 @@ namespace {
 
 constexpr std::chrono::milliseconds kStopWatchInterval{20};
 constexpr absl::Duration kStoreReportInterval = absl::Seconds(1);
+// Memory of chunk maps for growth and listed archives: at least this, and one
+// byte per so many of --memory.
+constexpr uint64_t kMapBytesMin = 1 << 20;
+constexpr uint64_t kMemoryPerMapByte = 64;
 
 // Returns the value, or null after adding a fault of `option`.
 template <typename T>
@@ -158,6 +162,22 @@ ListedNeed NeedOf(const std::vector<PlannedListed>& listed) {
   return need;
 }
 
+// Returns the limit on the memory of chunk maps: twice those of the named
+// archives, which may be replaced, and a part of the server's memory for
+// listed ones. 8 MiB are enough for 5.3 TiB in chunks of 256 KiB.
+uint64_t MapBytesMax(const ServerOptions& options,
+                     const std::vector<PlannedArchive>& planned) {
+  uint64_t bytes = std::max(
+      kMapBytesMin, options.memory_bytes.value_or(0) / kMemoryPerMapByte);
+  for (const auto& [argument, outline] : planned) {
+    bytes += argument.url.empty()
+                 ? 0
+                 : 2 * ChunkMap::MemoryBytes(outline.info.stored_size_bytes,
+                                             options.store->chunk_size_bytes);
+  }
+  return bytes;
+}
+
 // Plans all archives before any is opened, so that a lack of memory is found
 // without filling the memory first.
 void PlanArchives(const ServerOptions& options, Groundwork& groundwork,
@@ -185,6 +205,13 @@ void PlanArchives(const ServerOptions& options, Groundwork& groundwork,
   absl::StatusOr<std::vector<PlannedArchive>> planned = ReadOutlines(
       archives, groundwork.remote.get(), &stop.is_wanted(), groundwork.broken);
   std::vector<BrokenArchive> listed_broken;
+  uint64_t store_bytes = 0;
+  if (groundwork.remote != nullptr) {
+    const uint64_t map_bytes = MapBytesMax(
+        options, planned.ok() ? *planned : std::vector<PlannedArchive>());
+    groundwork.remote->store().cache().SetMapBytesMax(map_bytes);
+    store_bytes = RemoteStore::MemoryBytes(*options.store) + map_bytes;
+  }
   absl::StatusOr<std::vector<PlannedListed>> planned_listed =
       ReadListedOutlines(listed, groundwork.remote.get(), listed_broken);
   for (const absl::Status& status :
@@ -225,18 +252,6 @@ void PlanArchives(const ServerOptions& options, Groundwork& groundwork,
           ? 0
           : groundwork.withdrawals->PlannedBytes(names);
   const ListedNeed listed_need = NeedOf(groundwork.listed);
-  uint64_t store_bytes = 0;
-  if (groundwork.remote != nullptr) {
-    store_bytes = RemoteStore::MemoryBytes(*options.store);
-    for (const auto& [argument, outline] : groundwork.planned) {
-      // Twice: an archive and the one that replaces it.
-      store_bytes +=
-          argument.url.empty()
-              ? 0
-              : 2 * ChunkMap::MemoryBytes(outline.info.stored_size_bytes,
-                                          options.store->chunk_size_bytes);
-    }
-  }
   absl::StatusOr<MemoryPlan> plan = PlanMemory(
       options.memory_bytes, needs, !options.archives_directory.empty(),
       withdrawals_bytes, store_bytes, listed_need);

@@ -17,6 +17,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 
+#include "codecs/base/byte_size.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
 #include "codecs/base/status_macros.h"
@@ -371,6 +372,24 @@ size_t RemoteArchives::copy_count() const {
   return states_.size();
 }
 
+absl::Status RemoteArchives::CheckMapsFitAlone(const ArchiveArgument& argument,
+                                               const Manifest& manifest) const {
+  const ChunkCache& cache = store_->cache();
+  uint64_t map_bytes = 0;
+  for (const ManifestSegment& segment : manifest.segments) {
+    map_bytes += ChunkMap::MemoryBytes(segment.file_size_bytes,
+                                       cache.chunk_size_bytes());
+    if (map_bytes > cache.map_bytes_max()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          argument.url, ": chunk maps of its ", manifest.segments.size(),
+          " segments exceed ", FormatByteSize(cache.map_bytes_max()),
+          ", the memory for those of all local copies; raise --memory or "
+          "--store-chunk"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RemoteArchives::PrepareOutline(const ArchiveArgument& argument,
                                             const std::atomic<bool>* cancel) {
   std::error_code error;
@@ -384,6 +403,7 @@ absl::Status RemoteArchives::PrepareOutline(const ArchiveArgument& argument,
   QUIRE_ASSIGN_OR_RETURN(const std::string new_manifest,
                          ReadNewManifest(argument, state, cancel));
   const Manifest& manifest = state.manifest;
+  QUIRE_RETURN_IF_ERROR(CheckMapsFitAlone(argument, manifest));
   std::vector<CachedFilePtr> files;
   if (manifest.dictionary.has_value()) {
     QUIRE_ASSIGN_OR_RETURN(

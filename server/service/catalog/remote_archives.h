@@ -111,6 +111,9 @@ class RemoteArchives {
   State& StateOf(const ArchiveArgument& argument) ABSL_LOCKS_EXCLUDED(mutex_);
   // Sets address and tags, once.
   absl::Status BeginState(const ArchiveArgument& argument, State& state);
+  // An archive that cannot be opened must not displace the copies of others.
+  absl::Status CheckMapsFitAlone(const ArchiveArgument& argument,
+                                 const Manifest& manifest) const;
   // Counts the small files of an archive.
   void CountOthers(const ArchiveArgument& argument, State& state);
   // Removes a directory that this class wrote, with all that is known of it.

@@ -79,6 +79,19 @@ absl::Status CheckHoles(const std::string& directory) {
 
 }  // namespace
 
+std::unique_ptr<const MapMemory::Share> MapMemory::Take(
+    const std::shared_ptr<MapMemory>& memory, uint64_t bytes) {
+  uint64_t used_bytes = memory->used_bytes_;
+  do {
+    const uint64_t bytes_max = memory->bytes_max_;
+    if (bytes > bytes_max - std::min(bytes_max, used_bytes)) {
+      return nullptr;
+    }
+  } while (!memory->used_bytes_.compare_exchange_weak(used_bytes,
+                                                      used_bytes + bytes));
+  return std::make_unique<const Share>(memory, bytes);
+}
+
 absl::StatusOr<std::unique_ptr<ChunkCache>> ChunkCache::Open(
     const Options& options) {
   if (options.chunk_size_bytes == 0 ||
@@ -161,13 +174,25 @@ absl::StatusOr<CachedFilePtr> ChunkCache::OpenFile(const std::string& path,
       }
     }
   }
+  const uint64_t map_bytes =
+      ChunkMap::MemoryBytes(size_bytes, options_.chunk_size_bytes);
+  std::unique_ptr<const MapMemory::Share> share =
+      MapMemory::Take(maps_, map_bytes);
+  if (share == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(path, ": its chunk map needs ", FormatByteSize(map_bytes),
+                     " of memory, and those of all local copies can have ",
+                     FormatByteSize(maps_->bytes_max()),
+                     "; raise --memory or --store-chunk"));
+  }
   ChunkMap map(size_bytes, options_.chunk_size_bytes,
                kept_from / options_.chunk_size_bytes);
   if (absl::Status found = FindPresentChunks(fd.get(), map); !found.ok()) {
     return absl::Status(found.code(),
                         absl::StrCat(path, ": ", found.message()));
   }
-  auto file = std::make_shared<CachedFile>(path, std::move(fd), std::move(map));
+  auto file = std::make_shared<CachedFile>(path, std::move(fd), std::move(map),
+                                           std::move(share));
   file->device = status.st_dev;
   file->inode = status.st_ino;
   uint64_t present_bytes = 0;

@@ -25,16 +25,53 @@
 
 namespace quire {
 
+// Memory of chunk maps, in bytes. Thread-safe.
+class MapMemory {
+ public:
+  // Counts a map until it is destroyed.
+  class Share {
+   public:
+    Share(std::shared_ptr<MapMemory> memory, uint64_t bytes)
+        : memory_(std::move(memory)), bytes_(bytes) {}
+
+    ~Share() { memory_->used_bytes_ -= bytes_; }
+
+    Share(const Share&) = delete;
+    Share& operator=(const Share&) = delete;
+
+   private:
+    const std::shared_ptr<MapMemory> memory_;
+    const uint64_t bytes_;
+  };
+
+  // Null if the limit forbids it.
+  static std::unique_ptr<const Share> Take(
+      const std::shared_ptr<MapMemory>& memory, uint64_t bytes);
+
+  // Concerns later maps only. Without a limit before the first call.
+  void SetLimit(uint64_t bytes_max) { bytes_max_ = bytes_max; }
+
+  uint64_t bytes_max() const { return bytes_max_; }
+
+ private:
+  std::atomic<uint64_t> used_bytes_ = 0;
+  std::atomic<uint64_t> bytes_max_ = UINT64_MAX;
+};
+
 // A sparse copy of one object. The cache owns its chunks.
 struct CachedFile {
-  CachedFile(std::string local_path, UniqueFd open_fd, ChunkMap chunk_map)
+  CachedFile(std::string local_path, UniqueFd open_fd, ChunkMap chunk_map,
+             std::unique_ptr<const MapMemory::Share> share)
       : path(std::move(local_path)),
         fd(std::move(open_fd)),
+        map_share(std::move(share)),
         map(std::move(chunk_map)) {}
 
   const std::string path;
   // Open for reading and writing.
   const UniqueFd fd;
+  // Counts the memory of `map`.
+  const std::unique_ptr<const MapMemory::Share> map_share;
   // Identity of the local file.
   uint64_t device = 0;
   uint64_t inode = 0;
@@ -101,13 +138,19 @@ class ChunkCache {
 
   // Opens the copy at `path`, or creates an empty one, which replaces a file of
   // another size. Chunks that are there count as present. Chunk 0 and those
-  // that end after byte `kept_from` are kept. Blocks on I/O. Errors:
-  // ResourceExhausted  kept chunks exceed the limit.
+  // that end after byte `kept_from` are kept. Blocks on I/O.
+  // Errors: ResourceExhausted  the maps of all files exceed their limit.
   //         Unavailable        from the system.
   absl::StatusOr<CachedFilePtr> OpenFile(const std::string& path,
                                          uint64_t size_bytes,
                                          uint64_t kept_from)
       ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Limit on the memory of the maps of all files, also of files that are
+  // retired and still read. Concerns files that are opened later.
+  void SetMapBytesMax(uint64_t bytes_max) { maps_->SetLimit(bytes_max); }
+
+  uint64_t map_bytes_max() const { return maps_->bytes_max(); }
 
   // Returns the copy that an open descriptor reads; null if there is none.
   CachedFilePtr FindFile(int fd) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -169,6 +212,7 @@ class ChunkCache {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
+  const std::shared_ptr<MapMemory> maps_ = std::make_shared<MapMemory>();
   std::string directory_;
   UniqueFd lock_;
   mutable Mutex mutex_;

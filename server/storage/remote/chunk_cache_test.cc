@@ -22,6 +22,7 @@ namespace quire {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 constexpr uint32_t kChunk = 16 << 10;
 
@@ -277,6 +278,30 @@ TEST_F(ChunkCacheTest, RefusesOddChunks) {
                                          .chunk_size_bytes = size_bytes});
     EXPECT_EQ(cache.status().code(), absl::StatusCode::kInvalidArgument);
   }
+}
+
+TEST_F(ChunkCacheTest, MapsAreBoundedUntilTheLastReaderOfAFileHasEnded) {
+  const auto cache = OpenCache(1 << 20);
+  // Maps grow by steps of 64 chunks.
+  const uint64_t map_bytes = ChunkMap::MemoryBytes(64 * kChunk, kChunk);
+  cache->SetMapBytesMax(3 * map_bytes);
+  CachedFilePtr first = OpenCopy(*cache, "first", 100);
+  OpenCopy(*cache, "second", 64);
+  const auto open = [&](const std::string& name) {
+    return cache->OpenFile(directory_ + "/" + name, kChunk, 0).status();
+  };
+  EXPECT_THAT(
+      open("third"),
+      FailsWith(absl::StatusCode::kResourceExhausted,
+                HasSubstr("third: its chunk map needs 24 B of memory, and "
+                          "those of all local copies can have 72 B; raise "
+                          "--memory or --store-chunk")));
+  // The same file again has no other map.
+  QUIRE_EXPECT_OK(cache->OpenFile(first->path, 100 * kChunk, 0).status());
+  cache->Retire(first);
+  EXPECT_THAT(open("third"), HasCode(absl::StatusCode::kResourceExhausted));
+  first.reset();
+  QUIRE_EXPECT_OK(open("third"));
 }
 
 }  // namespace

@@ -74,8 +74,8 @@ class RemoteStore {
   RemoteStore(const RemoteStore&) = delete;
   RemoteStore& operator=(const RemoteStore&) = delete;
 
-  // Memory of transfers at a time, in bytes, without the bits of chunks
-  // (ChunkMap::MemoryBytes()).
+  // Memory of transfers at a time, in bytes, without chunk maps
+  // (ChunkCache::SetMapBytesMax()).
   static uint64_t MemoryBytes(const RemoteStoreOptions& options);
 
   absl::StatusOr<StoreAddress> ParseAddress(absl::string_view url) const {
