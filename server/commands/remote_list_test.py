@@ -139,6 +139,29 @@ class RemoteListTest(RemoteCase):
         for thread in reading:
             thread.join()
 
+    def test_archive_is_removed_while_a_silent_store_keeps_it_from_being_opened(self):
+        server = self.start()
+        self.store.lies.set("stall", path="far0")
+        waiting = threading.Thread(target=run, args=(
+            QUIRE, "-s", server.address, "--timeout", "1s", "range", "far0", "0", "1"))
+        waiting.start()
+        end = time.monotonic() + PATIENCE_S
+        while not self.store.gets("far0") and time.monotonic() < end:
+            time.sleep(0.01)
+        self.write_list("far1")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for("archive far0: removed")
+        # The opening was cancelled: a silent store makes it fail only after half a minute.
+        self.assertEqual(server.metric(
+            'quire_listed_archive_openings_total{outcome="failed"}'), 0)
+        waiting.join()
+        self.get(server, "far1")
+        self.store.lies.clear()
+        self.write_list("far0", "far1")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for("archive far0: added")
+        self.get(server, "far0")
+
     def test_failed_opening_is_reported_and_tried_again(self):
         server = self.start()
         self.store.lies.set("status_403", path="far0")

@@ -206,14 +206,14 @@ absl::Status ArchiveLoader::AddDrives(const ServedArchive& served) {
 
 absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenOne(
     const ArchiveArgument& argument, const ServedArchive* previous,
-    OpeningHelpers* helpers) {
+    const std::atomic<bool>& cancel, OpeningHelpers* helpers) {
   if (options_.before_opening) {
     options_.before_opening(argument.name);
   }
   const ArchiveOpenOptions open_options = {
       .without_damaged_indexes = options_.skip_broken,
       .direct_io = options_.direct_io,
-      .cancel = &stop_,
+      .cancel = &cancel,
       .helpers = helpers};
   QUIRE_ASSIGN_OR_RETURN(
       std::shared_ptr<ServedArchive> served,
@@ -264,8 +264,9 @@ absl::Status ArchiveLoader::OpenAll(const ServingChanged& changed,
 absl::Status ArchiveLoader::OpenPlanned(const PlannedArchive& planned,
                                         OpeningHelpers* helpers) {
   const auto& [argument, outline] = planned;
-  QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<ServedArchive> served,
-                         OpenOne(argument, /*previous=*/nullptr, helpers));
+  QUIRE_ASSIGN_OR_RETURN(
+      std::shared_ptr<ServedArchive> served,
+      OpenOne(argument, /*previous=*/nullptr, stop_, helpers));
   // It may have been replaced by a larger one, which uses memory reserved for
   // reloading.
   const uint64_t memory_bytes = served->archive->memory_bytes_max();
@@ -419,7 +420,7 @@ absl::StatusOr<std::string> ArchiveLoader::ReloadOne(
   QUIRE_ASSIGN_OR_RETURN(
       std::shared_ptr<ServedArchive> fresh,
       OpenWithHelpers(
-          argument, served.get(),
+          argument, served.get(), stop_,
           free_bytes - std::min(free_bytes, outline.opening_bytes)));
   // Check again with the actual size: the path may name another archive by now.
   QUIRE_RETURN_IF_ERROR(space_.Resize(reservation, *fresh->archive));
@@ -451,15 +452,26 @@ absl::StatusOr<std::string> ArchiveLoader::ReloadOne(
 
 absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenWithHelpers(
     const ArchiveArgument& argument, const ServedArchive* previous,
-    uint64_t helper_bytes) {
+    const std::atomic<bool>& cancel, uint64_t helper_bytes) {
   std::shared_ptr<ServedArchive> fresh;
   QUIRE_RETURN_IF_ERROR(OpenInParallel(
-      {OpeningNeed()}, helper_bytes, stop_,
+      {OpeningNeed()}, helper_bytes, cancel,
       [&](size_t /*index*/, OpeningHelpers* helpers) -> absl::Status {
-        QUIRE_ASSIGN_OR_RETURN(fresh, OpenOne(argument, previous, helpers));
+        QUIRE_ASSIGN_OR_RETURN(fresh,
+                               OpenOne(argument, previous, cancel, helpers));
         return absl::OkStatus();
       }));
   return fresh;
+}
+
+void ArchiveLoader::Stop() {
+  stop_ = true;
+  // An opening that is not in the list any more is cancelled already, and one
+  // that begins later finds the mark above.
+  const std::shared_ptr<const Catalog::ListedByName> all = catalog_.GetListed();
+  for (const auto& [name, listed] : *all) {
+    listed->Cancel();
+  }
 }
 
 absl::Status ArchiveLoader::CheckHasStore(
@@ -563,20 +575,29 @@ std::vector<LogLine> ArchiveLoader::ReloadList(
   }
   const Catalog::ListedByName now = entries;
   catalog_.SetListed(std::move(entries));
+  const auto stays = [&](const auto& entry) {
+    const auto found = now.find(entry.first);
+    return found != now.end() && found->second == entry.second;
+  };
+  for (const auto& entry : *before) {
+    if (!stays(entry)) {
+      entry.second->Cancel();
+    }
+  }
   std::vector<std::string> removed;
-  for (const auto& [name, listed] : *before) {
-    const auto found = now.find(name);
-    if (found != now.end() && found->second == listed) {
+  for (const auto& entry : *before) {
+    if (stays(entry)) {
       continue;
     }
-    // After an opening in progress. There are no new ones.
+    const auto& [name, listed] = entry;
+    // After an opening in progress, which ends soon. There are no new ones.
     const Claim claim(*this, name);
     if (const auto served = catalog_.FindOpen(name);
         served != nullptr && served->listed == listed) {
       space_.Retired(served->archive);
       catalog_.Close(name);
     }
-    if (found == now.end()) {
+    if (!now.contains(name)) {
       changed(name, false);
       catalog_.Remove(name);
       removed.push_back(name);
@@ -616,13 +637,15 @@ bool ArchiveLoader::RemoveOldCopy(const ArchiveArgument& wanted) {
   return false;
 }
 
-absl::Status ArchiveLoader::PrepareListedCopy(const ArchiveArgument& argument) {
+absl::Status ArchiveLoader::PrepareListedCopy(const ListedArchive& listed) {
+  const ArchiveArgument& argument = listed.argument();
+  const std::atomic<bool>* cancel = &listed.is_cancelled();
   while (remote_->copy_count() > kClosedCopiesMax && RemoveOldCopy(argument)) {
   }
   while (true) {
-    absl::Status status = remote_->PrepareOutline(argument, &stop_);
+    absl::Status status = remote_->PrepareOutline(argument, cancel);
     if (status.ok()) {
-      status = remote_->PrepareIndexes(argument, &stop_);
+      status = remote_->PrepareIndexes(argument, cancel);
     }
     if (!absl::IsResourceExhausted(status) ||
         !(RemoveOldCopy(argument) ||
@@ -645,10 +668,13 @@ absl::StatusOr<ArchiveLoader::ListedOutcome> ArchiveLoader::OpenListed(
       return ListedOutcome::kNothingToDo;
     }
   }
+  if (stop_) {
+    return absl::CancelledError("the server stops");
+  }
   const bool is_remote = !argument.url.empty();
   if (is_remote) {
     QUIRE_RETURN_IF_ERROR(CheckHasStore(argument));
-    QUIRE_RETURN_IF_ERROR(PrepareListedCopy(argument));
+    QUIRE_RETURN_IF_ERROR(PrepareListedCopy(*listed));
   }
   // Calls may still read the archive since it was closed.
   const std::shared_ptr<const ServedArchive> previous = listed->last();
@@ -665,7 +691,7 @@ absl::StatusOr<ArchiveLoader::ListedOutcome> ArchiveLoader::OpenListed(
   // Other openings may have the same free memory.
   QUIRE_ASSIGN_OR_RETURN(
       std::shared_ptr<ServedArchive> served,
-      OpenWithHelpers(argument, previous.get(),
+      OpenWithHelpers(argument, previous.get(), listed->is_cancelled(),
                       space_.FreeBytes() / kListedOpeningsMax));
   // It may have been replaced by a larger one.
   QUIRE_RETURN_IF_ERROR(space_.Resize(*reservation, *served->archive));

@@ -128,7 +128,7 @@ class ArchiveLoader {
   // during a reload. REQUIRES: OpenAll() has returned; no two at a time for one
   // archive.
   // Errors: those of Archive::Open(), RemoteArchives::PrepareIndexes() and
-  //         ArchiveSpace::ReserveListed().
+  //         ArchiveSpace::ReserveListed(); Cancelled  it left the list.
   absl::StatusOr<ListedOutcome> OpenListed(
       const std::shared_ptr<ListedArchive>& listed)
       ABSL_LOCKS_EXCLUDED(claims_mutex_);
@@ -141,7 +141,7 @@ class ArchiveLoader {
   uint64_t closed_count() const { return space_.closed_count(); }
 
   // Makes the above end soon, now and in future. Thread-safe.
-  void Stop() { stop_ = true; }
+  void Stop();
 
  private:
   // Brings the indexes of an archive in an object store here, and opens it.
@@ -155,7 +155,7 @@ class ArchiveLoader {
   // ArchiveOpenOptions.
   absl::StatusOr<std::shared_ptr<ServedArchive>> OpenOne(
       const ArchiveArgument& argument, const ServedArchive* previous,
-      OpeningHelpers* helpers);
+      const std::atomic<bool>& cancel, OpeningHelpers* helpers);
   // Publishes an archive, without its withdrawn documents, and removes local
   // copies of files that it no longer has.
   absl::Status Publish(const ArchiveArgument& argument,
@@ -179,12 +179,12 @@ class ArchiveLoader {
   // OpenOne() with helpers for segments, which take at most `helper_bytes`.
   absl::StatusOr<std::shared_ptr<ServedArchive>> OpenWithHelpers(
       const ArchiveArgument& argument, const ServedArchive* previous,
-      uint64_t helper_bytes);
+      const std::atomic<bool>& cancel, uint64_t helper_bytes);
   // Errors: FailedPrecondition  there is no object store.
   absl::Status CheckHasStore(const ArchiveArgument& argument) const;
   // Brings a listed archive in an object store here. If the cache has no space
   // for its indexes, the copies of closed archives are removed.
-  absl::Status PrepareListedCopy(const ArchiveArgument& argument);
+  absl::Status PrepareListedCopy(const ListedArchive& listed);
   // Removes the copies of the closed archive in an object store that was used
   // least recently. False if there is none.
   bool RemoveOldCopy(const ArchiveArgument& wanted);

@@ -63,6 +63,13 @@ class ListedArchive {
   Clock::duration Failed(Clock::time_point now) ABSL_LOCKS_EXCLUDED(mutex_);
   // It was not opened, and that is no failure.
   void Cancelled() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Ends an opening in progress soon, and later ones: the archive has left the
+  // list, or the server stops.
+  void Cancel() { is_cancelled_ = true; }
+
+  const std::atomic<bool>& is_cancelled() const { return is_cancelled_; }
+
   // Lets the next call open it, whatever failed before.
   void Forgive() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -93,6 +100,7 @@ class ListedArchive {
   const ArchiveArgument argument_;
   std::atomic<Clock::rep> used_at_ = 0;
   std::atomic<bool> may_withdraw_ = false;
+  std::atomic<bool> is_cancelled_ = false;
   mutable Mutex mutex_;
   // The description of the state closed.
   Description closed_ ABSL_GUARDED_BY(mutex_);
