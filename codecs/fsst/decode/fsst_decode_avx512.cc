@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Decodes 64 codes at a time. The paper's section 5.4 considers SIMD useless
-// for decoding, but predates VBMI2: eight symbols are gathered into a register,
-// one instruction removes their zeros, and one store replaces eight. The bytes
-// that are text are looked up for 64 codes at once. Stores beyond the output
-// buffer are masked.
+// for decoding, but predates VBMI and VBMI2. The n-th bytes of 64 symbols are
+// looked up at once in registers, since loading or gathering each symbol takes
+// longer; a transposition makes them eight registers of eight symbols. One
+// instruction removes the zeros of eight symbols, and one store replaces eight.
+// Stores beyond the output buffer are masked.
 #include "codecs/fsst/decode/fsst_decode_kernel.h"
 
 #if defined(QUIRE_FSST_HAS_AVX512)
@@ -44,6 +45,17 @@ struct Trace {
   alignas(64) std::array<uint8_t, kCodes> marks = {};
 };
 
+// Code in each byte of a register: byte 16 q + 2 g + i has code i of the pair
+// for quarter q in group g.
+alignas(64) constexpr auto kOrder = [] {
+  std::array<uint8_t, kBlockCodes> order = {};
+  for (size_t i = 0; i < order.size(); ++i) {
+    order[i] =
+        static_cast<uint8_t>(kGroupCodes * (i % 16 / 2) + 2 * (i / 16) + i % 2);
+  }
+  return order;
+}();
+
 uint32_t LowHalf(const uint8_t* place) {
   return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(place));
 }
@@ -69,62 +81,84 @@ QUIRE_FSST_AVX512 inline void FindLiterals(Block& block, uint64_t first) {
   block.is_open = (escapes & last) != 0;
 }
 
-// Bytes of the symbols that are text: one mask byte per code.
-struct MaskTable {
-  __m512i quarters[4];
+// Looks up a byte for each of 64 codes.
+QUIRE_FSST_AVX512 inline __m512i LookUp(const std::array<uint8_t, 256>& table,
+                                        const __m512i& codes) {
+  const __m512i low = _mm512_permutex2var_epi8(
+      _mm512_load_si512(&table[0]), codes, _mm512_load_si512(&table[64]));
+  const __m512i high = _mm512_permutex2var_epi8(
+      _mm512_load_si512(&table[128]), codes, _mm512_load_si512(&table[192]));
+  return _mm512_mask_mov_epi8(low, _mm512_movepi8_mask(codes), high);
+}
 
-  QUIRE_FSST_AVX512 explicit MaskTable(const FsstDecodeTables& tables) {
+// Returns the bytes of the symbols that are text: one mask byte per code.
+QUIRE_FSST_AVX512 inline __m512i FindMasks(const FsstDecodeTables& tables,
+                                           const Block& block) {
+  return _mm512_maskz_mov_epi8(
+      block.live, _mm512_mask_mov_epi8(LookUp(tables.masks, block.codes),
+                                       block.literals, _mm512_set1_epi8(1)));
+}
+
+// The symbols of a block, eight to a group.
+struct Symbols {
+  __m512i groups[kBlockGroups];
+
+  QUIRE_FSST_AVX512 inline Symbols(const FsstDecodeTables& tables,
+                                   const Block& block) {
+    // Interleaving joins neighbours within each quarter of a register. Codes 2n
+    // and 2n + 1 of each group must therefore be in quarter n.
+    const __m512i order = _mm512_load_si512(kOrder.data());
+    const __m512i codes =
+        _mm512_maskz_permutexvar_epi8(~uint64_t{0}, order, block.codes);
+    __m512i bytes[kFsstSymbolSizeMax];
+    // Literals are their own text.
+    bytes[0] = _mm512_maskz_permutexvar_epi8(
+        ~uint64_t{0}, order,
+        _mm512_mask_mov_epi8(LookUp(tables.planes[0], block.codes),
+                             block.literals, block.codes));
+    for (size_t i = 1; i < kFsstSymbolSizeMax; ++i) {
+      bytes[i] = LookUp(tables.planes[i], codes);
+    }
+    __m512i pairs[8];
+    for (size_t i = 0; i < 8; i += 2) {
+      pairs[i] = _mm512_unpacklo_epi8(bytes[i], bytes[i + 1]);
+      pairs[i + 1] = _mm512_unpackhi_epi8(bytes[i], bytes[i + 1]);
+    }
+    // The low and the high halves of symbols.
+    __m512i halves[8];
+    for (size_t i = 0; i < 8; i += 4) {
+      for (size_t k = 0; k < 2; ++k) {
+        halves[i + 2 * k] =
+            _mm512_unpacklo_epi16(pairs[i + k], pairs[i + k + 2]);
+        halves[i + 2 * k + 1] =
+            _mm512_unpackhi_epi16(pairs[i + k], pairs[i + k + 2]);
+      }
+    }
     for (size_t i = 0; i < 4; ++i) {
-      quarters[i] = _mm512_load_si512(&tables.masks[64 * i]);
+      groups[2 * i] =
+          _mm512_maskz_unpacklo_epi32(0xffff, halves[i], halves[i + 4]);
+      groups[2 * i + 1] =
+          _mm512_maskz_unpackhi_epi32(0xffff, halves[i], halves[i + 4]);
     }
   }
-
-  QUIRE_FSST_AVX512 inline __m512i Find(const Block& block) const {
-    const __m512i low =
-        _mm512_permutex2var_epi8(quarters[0], block.codes, quarters[1]);
-    const __m512i high =
-        _mm512_permutex2var_epi8(quarters[2], block.codes, quarters[3]);
-    const __m512i masks =
-        _mm512_mask_mov_epi8(low, _mm512_movepi8_mask(block.codes), high);
-    return _mm512_maskz_mov_epi8(
-        block.live,
-        _mm512_mask_mov_epi8(masks, block.literals, _mm512_set1_epi8(1)));
-  }
 };
-
-// Returns the text of eight codes, compacted.
-template <bool kHasLiterals>
-QUIRE_FSST_AVX512 inline __m512i GroupText(const FsstDecodeTables& tables,
-                                           const uint8_t* codes,
-                                           uint64_t literals, uint64_t mask) {
-  const __m512i indexes = _mm512_maskz_cvtepu8_epi64(
-      0xff, _mm_loadl_epi64(reinterpret_cast<const __m128i*>(codes)));
-  __m512i symbols = _mm512_mask_i64gather_epi64(
-      _mm512_setzero_si512(), 0xff, indexes, tables.symbols.data(), 8);
-  if constexpr (kHasLiterals) {
-    symbols = _mm512_mask_mov_epi64(symbols, static_cast<__mmask8>(literals),
-                                    indexes);
-  }
-  return _mm512_maskz_compress_epi8(mask, symbols);
-}
 
 // Writes the text of a block, as `masks` selects it, and returns its end. With
 // kIsExact it writes no byte more, and the block may be short; otherwise it may
 // write up to 64 bytes more. With kIsTraced, `begins` receives where the text
 // of each group begins.
-template <bool kHasLiterals, bool kIsExact, bool kIsTraced>
-QUIRE_FSST_AVX512 inline uint8_t* WriteBlock(
-    const FsstDecodeTables& tables, const Block& block, const uint8_t* codes,
-    const uint64_t* masks, [[maybe_unused]] uint32_t* begins, uint8_t* out) {
-  const size_t group_count =
-      kIsExact ? (static_cast<size_t>(std::bit_width(block.live)) + 7) / 8
-               : kBlockGroups;
-  for (size_t i = 0; i < group_count; ++i) {
+template <bool kIsExact, bool kIsTraced>
+QUIRE_FSST_AVX512 inline uint8_t* WriteBlock(const Symbols& symbols,
+                                             const uint64_t* masks,
+                                             [[maybe_unused]] uint32_t* begins,
+                                             uint8_t* out) {
+#pragma GCC unroll 8
+  for (size_t i = 0; i < kBlockGroups; ++i) {
     if constexpr (kIsTraced) {
       begins[i] = LowHalf(out);
     }
-    const __m512i text = GroupText<kHasLiterals>(
-        tables, codes + kGroupCodes * i, block.literals >> (8 * i), masks[i]);
+    const __m512i text =
+        _mm512_maskz_compress_epi8(masks[i], symbols.groups[i]);
     const auto size = static_cast<unsigned>(std::popcount(masks[i]));
     if constexpr (kIsExact) {
       _mm512_mask_storeu_epi8(out, _bzhi_u64(~uint64_t{0}, size), text);
@@ -134,22 +168,6 @@ QUIRE_FSST_AVX512 inline uint8_t* WriteBlock(
     out += size;
   }
   return out;
-}
-
-template <bool kIsTraced>
-QUIRE_FSST_AVX512 inline uint8_t* WriteAnyBlock(
-    const FsstDecodeTables& tables, const Block& block, const uint8_t* codes,
-    const uint64_t* masks, bool is_exact, uint32_t* begins, uint8_t* out) {
-  if (block.literals != 0) {
-    return is_exact ? WriteBlock<true, true, kIsTraced>(tables, block, codes,
-                                                        masks, begins, out)
-                    : WriteBlock<true, false, kIsTraced>(tables, block, codes,
-                                                         masks, begins, out);
-  }
-  return is_exact ? WriteBlock<false, true, kIsTraced>(tables, block, codes,
-                                                       masks, begins, out)
-                  : WriteBlock<false, false, kIsTraced>(tables, block, codes,
-                                                        masks, begins, out);
 }
 
 // Records where the codes of a block end.
@@ -230,7 +248,6 @@ template <bool kIsTraced>
 QUIRE_FSST_AVX512 void DecodeBlocks(const FsstDecodeTables& tables,
                                     FsstCursor& cursor,
                                     [[maybe_unused]] Trace* trace) {
-  const MaskTable mask_table(tables);
   const __m512i limit =
       _mm512_set1_epi8(static_cast<char>(tables.symbol_count));
   const __m512i escape = _mm512_set1_epi8(-1);
@@ -247,17 +264,16 @@ QUIRE_FSST_AVX512 void DecodeBlocks(const FsstDecodeTables& tables,
     Block block;
     block.live = _bzhi_u64(~uint64_t{0}, static_cast<unsigned>(count));
     block.codes = _mm512_maskz_loadu_epi8(block.live, cursor.in);
+    // Always, since escapes come too irregularly to predict a branch.
+    FindLiterals(block, first_is_literal);
     const uint64_t special =
         _mm512_mask_cmpge_epu8_mask(block.live, block.codes, limit);
-    if ((special | first_is_literal) != 0) {
-      FindLiterals(block, first_is_literal);
-      if ((_mm512_mask_cmpneq_epu8_mask(special, block.codes, escape) &
-           ~block.literals) != 0) {
-        break;
-      }
+    if ((_mm512_mask_cmpneq_epu8_mask(special, block.codes, escape) &
+         ~block.literals) != 0) {
+      break;
     }
     alignas(64) std::array<uint64_t, kBlockGroups> masks;
-    const __m512i mask_bytes = mask_table.Find(block);
+    const __m512i mask_bytes = FindMasks(tables, block);
     _mm512_store_si512(masks.data(), mask_bytes);
     const size_t space = cursor.SpaceLeft();
     const bool is_exact = space < kBlockSizeMax || count < kBlockCodes;
@@ -270,14 +286,11 @@ QUIRE_FSST_AVX512 void DecodeBlocks(const FsstDecodeTables& tables,
         break;
       }
     }
-    alignas(64) std::array<uint8_t, kBlockCodes> last;
-    const uint8_t* codes = cursor.in;
-    if (count < kBlockCodes) {
-      _mm512_store_si512(last.data(), block.codes);
-      codes = last.data();
-    }
-    cursor.out = WriteAnyBlock<kIsTraced>(tables, block, codes, masks.data(),
-                                          is_exact, begins, cursor.out);
+    const Symbols symbols(tables, block);
+    cursor.out = is_exact ? WriteBlock<true, kIsTraced>(symbols, masks.data(),
+                                                        begins, cursor.out)
+                          : WriteBlock<false, kIsTraced>(symbols, masks.data(),
+                                                         begins, cursor.out);
     if constexpr (kIsTraced) {
       MarkEnds(mask_bytes, marks);
       marks += kBlockCodes;

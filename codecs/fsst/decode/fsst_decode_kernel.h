@@ -32,6 +32,8 @@ struct FsstDecodeTables {
   // and adds it.
   alignas(64) std::array<uint8_t, 2 * kFsstLiterals> sizes = {};
   alignas(64) std::array<uint64_t, 256> steps = {};
+  // The n-th bytes of all symbols.
+  alignas(64) std::array<std::array<uint8_t, 256>, 8> planes = {};
   // Masks of the low bytes that a symbol has.
   alignas(64) std::array<uint8_t, 256> masks = {};
   // Codes from this one on have no symbol.

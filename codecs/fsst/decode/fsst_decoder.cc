@@ -53,6 +53,9 @@ FsstDecoder::FsstDecoder(const SymbolTable& table,
     tables_.symbols[code] = symbol.bytes;
     tables_.steps[code] = symbol.size;
     tables_.sizes[code] = symbol.size;
+    for (size_t i = 0; i < kFsstSymbolSizeMax; ++i) {
+      tables_.planes[i][code] = static_cast<uint8_t>(symbol.bytes >> (8 * i));
+    }
     tables_.masks[code] = static_cast<uint8_t>((1U << symbol.size) - 1);
   }
   for (size_t byte = 0; byte < kFsstLiterals; ++byte) {

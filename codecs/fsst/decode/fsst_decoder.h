@@ -25,8 +25,8 @@ inline constexpr size_t kFsstExpansionMax = kFsstSymbolSizeMax;
 
 // Instructions that a decoder may use.
 enum class FsstInstructions {
-  // AVX-512 with VBMI2 and BITALG where available: 1.5 times as fast on long
-  // texts.
+  // AVX-512 with VBMI2 and BITALG where available: twice as fast if the text
+  // fits the cache.
   kBest,
   // The baseline of the architecture, such as SSE2. For tests and measurements.
   kPlain,
@@ -34,7 +34,7 @@ enum class FsstInstructions {
   kPortable,
 };
 
-// Decodes codes of one table. 7 KB; borrows and allocates nothing. Immutable
+// Decodes codes of one table. 9 KB; borrows and allocates nothing. Immutable
 // after construction: thread-safe.
 //
 // Codes are untrusted: a call reads nothing outside `codes` and writes nothing
