@@ -108,6 +108,17 @@ CODECS = [
              "if (size <= kMoveSize && codes_.size() - size_ >= kMoveSize) {",
              "if (size <= kMoveSize) {", "fsst_encoder_test",
              "a short string is moved past the end of the output"),
+    Mutation("codecs/fsst/encode/fsst_encoder.cc",
+             "CodesSizeMax(piece.size()) + FsstGreedyKernel::kSlackSize;",
+             "CodesSizeMax(piece.size());", "fsst_encoder_test",
+             "codes of one string overwrite those of the next"),
+    Mutation("codecs/fsst/encode/fsst_greedy_kernel.cc",
+             "if (SizeOf(step) + size <= kStepCodesMax) {",
+             "if (SizeOf(step) + size <= kStepCodesMax + 1) {", "fsst_encoder_test",
+             "four bytes of codes overwrite the size of a step"),
+    Mutation("codecs/fsst/encode/fsst_greedy_kernel.cc",
+             "      nodes_[node].code = code;\n      nodes_[node].code_size = symbol.size;\n",
+             "", "fsst_encoder_test", "a symbol that begins a longer one is not taken"),
     Mutation("codecs/rlz/coverage/segment_pool.cc",
              "for (; next < worthy_.size(); ++next) {\n"
              "    table_->GiveBack(worthy_slots_[next]);",
@@ -219,6 +230,14 @@ CODECS = [
     Mutation("codecs/fsst/decode/fsst_decode_words.cc", "if (cursor.SpaceLeft() == 0) {",
              "if (cursor.CodesLeft() == 0) {", "fsst_decoder_test",
              "an escaped byte is written past the output"),
+    Mutation("codecs/fsst/decode/fsst_decode_avx512.cc",
+             "kGroupCodes * (i % 16 / 2) + 2 * (i / 16)",
+             "kGroupCodes * (i / 16) + 2 * (i % 16 / 2)", "fsst_decoder_test",
+             "symbols of eight codes are written in the wrong order"),
+    Mutation("codecs/fsst/decode/fsst_decode_avx512.cc",
+             "first_is_literal = block.is_open ? 1 : 0;",
+             "first_is_literal = 0;", "fsst_decoder_test",
+             "the byte after an escape at the end of a block is taken for a code"),
 ]
 
 ARCHIVE = [

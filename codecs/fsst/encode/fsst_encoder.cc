@@ -9,8 +9,7 @@
 
 namespace quire {
 
-// Copies of text pieces, each followed by the terminator, in one buffer that
-// the kernel may read past them, and space for their codes.
+// Text pieces, and space for their codes.
 class FsstEncoder::Batch {
  public:
   // REQUIRES: as FsstEncoder::EncodeStrings for `codes`.
@@ -20,17 +19,16 @@ class FsstEncoder::Batch {
   // Unless null, `end` receives the offset at which the piece's codes end.
   // REQUIRES: piece.size() <= kFsstStringSizeMax.
   void Add(ByteView piece, uint32_t* end) {
-    if (count_ == kJobs || text_size_ + piece.size() >= kTextSize) {
+    const size_t room_size =
+        CodesSizeMax(piece.size()) + FsstGreedyKernel::kSlackSize;
+    if (count_ == kJobs || room_.size() - room_size_ < room_size) {
       Flush();
     }
-    uint8_t* const text = &texts_[text_size_];
-    std::copy(piece.begin(), piece.end(), text);
-    text[piece.size()] = kernel_.terminator();
-    jobs_[count_] = {.text = text,
-                     .text_end = text + piece.size(),
-                     .codes = &room_[2 * text_size_]};
+    jobs_[count_] = {.text = piece.data(),
+                     .text_end = piece.data() + piece.size(),
+                     .codes = &room_[room_size_]};
     ends_[count_++] = end;
-    text_size_ += piece.size() + 1;
+    room_size_ += room_size;
   }
 
   void Flush() {
@@ -50,77 +48,35 @@ class FsstEncoder::Batch {
       }
     }
     count_ = 0;
-    text_size_ = 0;
+    room_size_ = 0;
   }
 
   size_t size() const { return size_; }
 
  private:
-  static constexpr size_t kTextSize = 16 << 10;
   static constexpr size_t kJobs = 256;
-  static constexpr size_t kMoveSize = 16;
+  // Of 32 long pieces.
+  static constexpr size_t kRoomSize =
+      32 * (2 * kFsstStringSizeMax + FsstGreedyKernel::kSlackSize);
+  // All of it is readable at any job.
+  static constexpr size_t kMoveSize = FsstGreedyKernel::kSlackSize;
 
   const FsstGreedyKernel& kernel_;
   MutableByteView codes_;
   size_t size_ = 0;
   size_t count_ = 0;
-  size_t text_size_ = 0;
+  size_t room_size_ = 0;
   std::array<FsstJob, kJobs> jobs_;
   std::array<uint32_t*, kJobs> ends_;
-  std::array<uint8_t, kTextSize + sizeof(uint64_t)> texts_;
-  std::array<uint8_t, 2 * kTextSize + kMoveSize> room_;
+  std::array<uint8_t, kRoomSize> room_;
 };
 
 FsstEncoder::FsstEncoder(const SymbolTable& table, FsstLevel level) {
   if (level == FsstLevel::kHigh) {
     optimal_parse_.emplace(table);
-    return;
+  } else {
+    kernel_ = std::make_shared<const FsstGreedyKernel>(GreedySymbols(table));
   }
-  const std::vector<FsstSymbol> symbols = GreedySymbols(table);
-  kernel_ = FsstGreedyKernel::Make(symbols);
-  if (kernel_ != nullptr) {
-    return;
-  }
-  entries_.resize(256);
-  for (size_t code = 0; code < symbols.size(); ++code) {
-    if (symbols[code].size > 0) {
-      entries_[symbols[code].bytes & 0xff].push_back(
-          {symbols[code], static_cast<uint8_t>(code)});
-    }
-  }
-  for (auto& entries : entries_) {
-    std::stable_sort(entries.begin(), entries.end(),
-                     [](const Entry& a, const Entry& b) {
-                       return a.symbol.size > b.symbol.size;
-                     });
-  }
-}
-
-size_t FsstEncoder::EncodePiece(ByteView piece, uint8_t* codes) const {
-  if (optimal_parse_.has_value()) {
-    return optimal_parse_->Encode(piece, codes);
-  }
-  size_t size = 0;
-  for (size_t i = 0; i < piece.size();) {
-    uint64_t word = 0;
-    const size_t left = std::min(piece.size() - i, kFsstSymbolSizeMax);
-    std::memcpy(&word, piece.data() + i, left);
-    const auto& entries = entries_[piece[i]];
-    const auto match =
-        std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
-          const size_t shift = 64 - 8 * size_t{entry.symbol.size};
-          return entry.symbol.size <= left &&
-                 (word ^ entry.symbol.bytes) << shift == 0;
-        });
-    if (match == entries.end()) {
-      codes[size++] = kFsstEscape;
-      codes[size++] = piece[i++];
-    } else {
-      codes[size++] = match->code;
-      i += match->symbol.size;
-    }
-  }
-  return size;
 }
 
 size_t FsstEncoder::Encode(ByteView text, MutableByteView codes) const {
@@ -137,7 +93,7 @@ size_t FsstEncoder::Encode(ByteView text, MutableByteView codes) const {
   size_t size = 0;
   while (!text.empty()) {
     const size_t piece_size = std::min(text.size(), kFsstStringSizeMax);
-    size += EncodePiece(text.first(piece_size), codes.data() + size);
+    size += optimal_parse_->Encode(text.first(piece_size), codes.data() + size);
     text = text.subspan(piece_size);
   }
   return size;

@@ -11,7 +11,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "codecs/base/bytes.h"
 #include "codecs/fsst/encode/fsst_greedy_kernel.h"
@@ -65,19 +64,10 @@ class FsstEncoder {
   // Collects texts in a batch and encodes it when full.
   class Batch;
 
-  struct Entry {
-    FsstSymbol symbol;
-    uint8_t code = 0;
-  };
-
-  size_t EncodePiece(ByteView piece, uint8_t* codes) const;
-
-  // For kDefault, if the table suits it.
+  // For kDefault.
   std::shared_ptr<const FsstGreedyKernel> kernel_;
   // For kHigh.
   std::optional<FsstOptimalParse> optimal_parse_;
-  // Otherwise: symbols by first byte, longest first.
-  std::vector<std::vector<Entry>> entries_;
 };
 
 // True if two texts are equal, given their codes of the same table and level.

@@ -2,6 +2,7 @@
 #include "codecs/fsst/encode/fsst_encoder.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,13 +49,12 @@ std::string PlainEncode(const SymbolTable& table, absl::string_view text) {
   return codes;
 }
 
-// Reads from a buffer of exact size, for AddressSanitizer, and writes to one
-// that ends at a guard page.
+// Reads from a buffer and writes to one that end at a guard page.
 std::string Encode(const FsstEncoder& encoder, absl::string_view text) {
-  const std::vector<uint8_t> exact(text.begin(), text.end());
-  const GuardedBytes guarded(FsstEncoder::CodesSizeMax(exact.size()));
+  const GuardedBytes exact(AsBytes(text));
+  const GuardedBytes guarded(FsstEncoder::CodesSizeMax(text.size()));
   const MutableByteView codes = guarded.bytes();
-  const size_t size = encoder.Encode(exact, codes);
+  const size_t size = encoder.Encode(exact.bytes(), codes);
   EXPECT_LE(size, codes.size());
   return std::string(AsText(codes).substr(0, size));
 }
@@ -165,6 +165,32 @@ TEST(FsstEncoderTest, EncodesWhenEveryByteIsInLongerSymbols) {
   TestRandom random(1);
   text = RandomBytes(random, 5000);
   EXPECT_EQ(Encode(encoder, text), PlainEncode(table, text));
+}
+
+// Symbols that share fronts and have no short ones: up to seven bytes wait for
+// the rest of a symbol, and become up to fourteen bytes of codes.
+TEST(FsstEncoderTest, EncodesTextsThatLeaveLongSymbolsLate) {
+  for (uint64_t seed = 0; seed < Fewer(100u); ++seed) {
+    SCOPED_TRACE(seed);
+    TestRandom random(seed);
+    std::string source;
+    for (size_t i = 0; i < 3000; ++i) {
+      source.push_back(
+          "ab"[RandomBelow(random, seed % 2 == 0 ? 2 : 1 + i % 2)]);
+    }
+    std::set<std::string> symbols;
+    for (size_t i = 0; i < 250; ++i) {
+      const size_t size = 8 - RandomBelow(random, 1 + seed % 7);
+      symbols.insert(source.substr(RandomBelow(random, 2900), size));
+    }
+    const SymbolTable table = MakeSymbolTable({symbols.begin(), symbols.end()});
+    std::string text;
+    while (text.size() < 40000) {
+      text += source.substr(RandomBelow(random, 2900), RandomBelow(random, 20));
+      text += "cd"[RandomBelow(random, 2)];
+    }
+    ASSERT_EQ(Encode(FsstEncoder(table), text), PlainEncode(table, text));
+  }
 }
 
 TEST(FsstEncoderTest, WorstCaseFillsAllRoom) {

@@ -2,8 +2,7 @@
 #include "codecs/fsst/encode/fsst_greedy_kernel.h"
 
 #include <algorithm>
-#include <bit>
-#include <bitset>
+#include <cstring>
 #include <set>
 #include <utility>
 
@@ -12,37 +11,30 @@
 namespace quire {
 namespace {
 
-constexpr size_t kShortSizeMax = 2;
-// For 255 long symbols one try in 80 succeeds; for 120, one in three.
-constexpr uint64_t kTriesMax = 2000;
 constexpr size_t kLanes = 4;
 
-constexpr uint16_t kEscapeInfo = 1 << 12 | 1 << 8 | kFsstEscape;
+// Codes in one step.
+constexpr size_t kStepCodesMax = 3;
+constexpr int kSizeShift = 24;
+constexpr int kStateShift = 32;
+// Codes that do not fit. Its size exceeds all others.
+constexpr uint64_t kRetreat = uint64_t{1} << 63 | uint64_t{0xff} << kSizeShift;
 
-uint16_t MakeInfo(size_t code, size_t size) {
-  return static_cast<uint16_t>(size << 12 | code);
+constexpr bool IsRetreat(uint64_t step) {
+  return static_cast<int64_t>(step) < 0;
 }
 
-// Ones except in the first `size` bytes.
-uint64_t Pad(size_t size) {
-  return size == kFsstSymbolSizeMax ? 0 : ~uint64_t{0} << (8 * size);
+constexpr uint64_t MakeStep(uint64_t codes, size_t size, size_t state) {
+  return codes | uint64_t{size} << kSizeShift | uint64_t{state} << kStateShift;
 }
 
-uint64_t Padded(const FsstSymbol& symbol) {
-  return symbol.bytes | Pad(symbol.size);
+constexpr size_t SizeOf(uint64_t step) {
+  return static_cast<uint32_t>(step) >> kSizeShift;
 }
 
-// splitmix64 (S. Vigna), made odd.
-uint64_t RandomFactor(uint64_t seed) {
-  uint64_t value = (seed + 1) * 0x9e3779b97f4a7c15;
-  value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9;
-  value = (value ^ value >> 27) * 0x94d049bb133111eb;
-  return (value ^ value >> 31) | 1;
-}
-
-// The paper's multiplier, for the first three bytes of a word.
-size_t PrefixSlot(uint64_t word, int bits) {
-  return static_cast<uint32_t>(word << 8) * 2971215073U >> (32 - bits);
+// Ones in the low `size` bytes. REQUIRES: size < 8.
+constexpr uint64_t BytesMask(size_t size) {
+  return (uint64_t{1} << (8 * size)) - 1;
 }
 
 }  // namespace
@@ -61,186 +53,206 @@ std::vector<FsstSymbol> GreedySymbols(const SymbolTable& table) {
   return symbols;
 }
 
-std::shared_ptr<const FsstGreedyKernel> FsstGreedyKernel::Make(
-    std::span<const FsstSymbol> symbols) {
-  std::bitset<256> is_used;
-  for (const FsstSymbol& symbol : symbols) {
-    for (size_t i = 0; symbol.size > 1 && i < symbol.size; ++i) {
-      is_used.set(symbol.bytes >> (8 * i) & 0xff);
-    }
-  }
-  if (is_used.all()) {
-    return nullptr;
-  }
-  std::shared_ptr<FsstGreedyKernel> kernel(new FsstGreedyKernel);
-  while (is_used[kernel->terminator_]) {
-    ++kernel->terminator_;
-  }
-  kernel->AddShortSymbols(symbols);
-  if (!kernel->AddLongSymbols(symbols)) {
-    return nullptr;
-  }
-  kernel->AddSizeSets(symbols);
-  return kernel;
-}
+// Where one text is: what StateAt() takes, and where its next codes go.
+struct FsstGreedyKernel::Lane {
+  uint64_t state = 0;
+  uint8_t* codes = nullptr;
+};
 
-void FsstGreedyKernel::AddShortSymbols(std::span<const FsstSymbol> symbols) {
-  pairs_.fill(kEscapeInfo);
-  for (size_t code = 0; code < symbols.size(); ++code) {
-    for (size_t i = 0; symbols[code].size == 1 && i < 256; ++i) {
-      pairs_[symbols[code].bytes | i << 8] = MakeInfo(code, 1);
-    }
-  }
-  for (size_t code = 0; code < symbols.size(); ++code) {
-    if (symbols[code].size == 2) {
-      pairs_[symbols[code].bytes] = MakeInfo(code, 2);
-    }
-  }
-}
+// Makes the states. Each retreats to states of shorter texts, so they are made
+// in ascending order of size.
+class FsstGreedyKernel::Builder {
+ public:
+  Builder(std::span<const FsstSymbol> symbols, FsstGreedyKernel& kernel)
+      : symbols_(symbols), kernel_(kernel) {}
 
-bool FsstGreedyKernel::AddLongSymbols(std::span<const FsstSymbol> symbols) {
-  for (uint64_t seed = 0; seed < kTriesMax; ++seed) {
-    if (TryFactors(symbols, seed)) {
-      CloseFreeEntry();
-      return true;
+  void Build() {
+    AddNodes();
+    kernel_.states_.resize(nodes_.size());
+    for (uint64_t byte = 0; byte < 256; ++byte) {
+      kernel_.states_[0].steps[byte] =
+          MakeStep(byte << 8 | kFsstEscape, /*size=*/2, /*state=*/0);
     }
-  }
-  return false;
-}
-
-bool FsstGreedyKernel::TryFactors(std::span<const FsstSymbol> symbols,
-                                  uint64_t seed) {
-  for (size_t size = 0; size < factors_.size(); ++size) {
-    factors_[size] = RandomFactor(seed << 4 | size);
-  }
-  index_.fill(0);
-  size_t entry_count = 1;
-  for (size_t code = 0; code < symbols.size(); ++code) {
-    const FsstSymbol& symbol = symbols[code];
-    if (symbol.size <= kShortSizeMax) {
-      continue;
-    }
-    uint8_t& entry = index_[Slot(Padded(symbol), factors_[symbol.size])];
-    if (entry != 0) {
-      return false;
-    }
-    entry = static_cast<uint8_t>(entry_count);
-    entries_[entry_count++] = {Padded(symbol), MakeInfo(code, symbol.size)};
-  }
-  // Text padded to another size may look like the symbol if the differing bytes
-  // are ones; it must hash to another entry.
-  for (const FsstSymbol& symbol : symbols) {
-    for (size_t size = kShortSizeMax + 1;
-         symbol.size > kShortSizeMax && size <= kFsstSymbolSizeMax; ++size) {
-      if (size != symbol.size &&
-          index_[Slot(Padded(symbol), factors_[size])] ==
-              index_[Slot(Padded(symbol), factors_[symbol.size])]) {
-        return false;
+    for (size_t size = 1; size <= kFsstSymbolSizeMax; ++size) {
+      // Complete the steps of shorter texts.
+      for (size_t i = begins_[size]; i < begins_[size + 1]; ++i) {
+        StepTo(nodes_[i].text, size) = MakeStep(0, 0, i * sizeof(State));
+        const Node& parent = nodes_[Find(nodes_[i].text, size - 1)];
+        nodes_[i].code = parent.code;
+        nodes_[i].code_size = parent.code_size;
+      }
+      for (size_t code = 0; code < symbols_.size(); ++code) {
+        if (symbols_[code].size == size) {
+          AddSymbol(static_cast<uint8_t>(code));
+        }
+      }
+      for (size_t i = begins_[size]; i < begins_[size + 1]; ++i) {
+        MakeState(nodes_[i], kernel_.states_[i]);
       }
     }
   }
-  return true;
+
+ private:
+  // The text of a state.
+  struct Node {
+    uint64_t text = 0;
+    size_t size = 0;
+    // The longest symbol at its front; if there is none, an escape.
+    uint8_t code = kFsstEscape;
+    size_t code_size = 1;
+  };
+
+  // All proper prefixes, by size and then by text. The first is empty.
+  void AddNodes() {
+    nodes_.emplace_back();
+    begins_.fill(1);
+    begins_[0] = 0;
+    for (size_t size = 1; size < kFsstSymbolSizeMax; ++size) {
+      std::set<uint64_t> texts;
+      for (const FsstSymbol& symbol : symbols_) {
+        if (symbol.size > size) {
+          texts.insert(symbol.bytes & BytesMask(size));
+        }
+      }
+      for (const uint64_t text : texts) {
+        nodes_.push_back({.text = text, .size = size});
+      }
+      std::fill(begins_.begin() + static_cast<ptrdiff_t>(size) + 1,
+                begins_.end(), nodes_.size());
+    }
+  }
+
+  // Returns the node of the first `size` bytes of `text`; their number if there
+  // is none.
+  size_t Find(uint64_t text, size_t size) const {
+    const uint64_t wanted =
+        size < kFsstSymbolSizeMax ? text & BytesMask(size) : text;
+    const auto begin = nodes_.begin() + static_cast<ptrdiff_t>(begins_[size]);
+    const auto end = nodes_.begin() + static_cast<ptrdiff_t>(begins_[size + 1]);
+    const auto found = std::lower_bound(
+        begin, end, wanted,
+        [](const Node& node, uint64_t value) { return node.text < value; });
+    return found != end && found->text == wanted
+               ? static_cast<size_t>(found - nodes_.begin())
+               : nodes_.size();
+  }
+
+  // The step that the last byte of `text` takes.
+  // REQUIRES: the bytes before it have a node.
+  Step& StepTo(uint64_t text, size_t size) {
+    return kernel_.states_[Find(text, size - 1)]
+        .steps[text >> (8 * (size - 1)) & 0xff];
+  }
+
+  void AddSymbol(uint8_t code) {
+    const FsstSymbol& symbol = symbols_[code];
+    const size_t node = Find(symbol.bytes, symbol.size);
+    if (node != nodes_.size()) {
+      nodes_[node].code = code;
+      nodes_[node].code_size = symbol.size;
+    } else {
+      // No longer symbol goes on with it.
+      StepTo(symbol.bytes, symbol.size) =
+          MakeStep(code, /*size=*/1, /*state=*/0);
+    }
+  }
+
+  void MakeState(const Node& node, State& state) const {
+    // Codes are written with slack.
+    std::array<uint8_t, 2 * kSlackSize> room = {node.code};
+    Lane lane = {.codes = &room[1]};
+    if (node.code == kFsstEscape) {
+      *lane.codes++ = static_cast<uint8_t>(node.text);
+    }
+    for (size_t i = node.code_size; i < node.size; ++i) {
+      Advance(kernel_.states_.data(),
+              static_cast<uint8_t>(node.text >> (8 * i)), lane);
+    }
+    state.retreat_codes = MakeCodes(room, lane);
+    state.retreat_state = static_cast<uint32_t>(lane.state);
+    Finish(kernel_.states_.data(), lane);
+    state.last_codes = MakeCodes(room, lane);
+    state.steps.fill(kRetreat);
+    const size_t size = state.retreat_codes.size;
+    if (size > kStepCodesMax) {
+      return;
+    }
+    // Steps that take the codes with them.
+    const State& retreat = StateAt(kernel_.states_.data(), state.retreat_state);
+    const uint64_t codes =
+        LoadLittleEndian<uint32_t>(room.data()) & BytesMask(size);
+    for (size_t byte = 0; byte < state.steps.size(); ++byte) {
+      const Step step = retreat.steps[byte];
+      if (SizeOf(step) + size <= kStepCodesMax) {
+        const uint64_t next_codes = step & BytesMask(kStepCodesMax);
+        state.steps[byte] = (step ^ next_codes) +
+                            MakeStep(next_codes << (8 * size) | codes, size, 0);
+      }
+    }
+  }
+
+  static Codes MakeCodes(const std::array<uint8_t, 2 * kSlackSize>& room,
+                         const Lane& lane) {
+    Codes codes;
+    codes.size = static_cast<uint8_t>(lane.codes - room.data());
+    std::copy_n(room.begin(), codes.size, codes.bytes.begin());
+    return codes;
+  }
+
+  const std::span<const FsstSymbol> symbols_;
+  FsstGreedyKernel& kernel_;
+  std::vector<Node> nodes_;
+  // By size of the text.
+  std::array<size_t, kFsstSymbolSizeMax + 2> begins_ = {};
+};
+
+FsstGreedyKernel::FsstGreedyKernel(std::span<const FsstSymbol> symbols) {
+  Builder(symbols, *this).Build();
 }
 
-void FsstGreedyKernel::CloseFreeEntry() {
-  // Unused sizes look up a word of ones, which must find the free entry, ...
-  unused_factor_ = 1;
-  while (index_[Slot(~uint64_t{0}, unused_factor_)] != 0) {
-    unused_factor_ = RandomFactor(unused_factor_);
-  }
-  // ... whose bytes only a word of eight bytes can have; such a word hashes
-  // elsewhere. Without symbols nothing is looked up.
-  if (std::any_of(index_.begin(), index_.end(),
-                  [](uint8_t entry) { return entry != 0; })) {
-    uint64_t seed = 0;
+inline void FsstGreedyKernel::Append(const Codes& codes, Lane& lane) {
+  static_assert(sizeof(codes) == kSlackSize);
+  std::memcpy(lane.codes, &codes, sizeof(codes));
+  lane.codes += codes.size;
+}
+
+inline void FsstGreedyKernel::Advance(const State* states, uint8_t byte,
+                                      Lane& lane) {
+  Step step = StateAt(states, lane.state).steps[byte];
+  if (IsRetreat(step)) [[unlikely]] {
     do {
-      entries_[0].bytes = RandomFactor(seed++) >> 1;
-    } while (index_[Slot(entries_[0].bytes, factors_[8])] == 0);
+      const State& state = StateAt(states, lane.state);
+      Append(state.retreat_codes, lane);
+      lane.state = state.retreat_state;
+      step = StateAt(states, lane.state).steps[byte];
+    } while (IsRetreat(step));
   }
+  // With bytes after the codes, which the next ones replace.
+  StoreLittleEndian(static_cast<uint32_t>(step), lane.codes);
+  lane.codes += SizeOf(step);
+  lane.state = step >> kStateShift;
 }
 
-void FsstGreedyKernel::AddSizeSets(std::span<const FsstSymbol> symbols) {
-  for (const FsstSymbol& symbol : symbols) {
-    if (symbol.size > kShortSizeMax) {
-      prefixes_[PrefixSlot(symbol.bytes, kPrefixBits)] |=
-          static_cast<uint8_t>(1U << (symbol.size - kShortSizeMax - 1));
-    }
-  }
-  for (unsigned bits = 0; bits < size_sets_.size(); ++bits) {
-    SizeSet& set = size_sets_[bits];
-    set.pads.fill(~uint64_t{0});
-    set.factors.fill(unused_factor_);
-    unsigned left = bits;
-    for (size_t i = 0; i < kSizesMax && left != 0; ++i) {
-      const auto bit = static_cast<unsigned>(std::bit_width(left)) - 1;
-      const size_t size = bit + kShortSizeMax + 1;
-      set.pads[i] = Pad(size);
-      set.factors[i] = factors_[size];
-      left &= ~(1U << bit);
-    }
-    set.next = static_cast<uint8_t>(left);
-  }
-  for (const uint8_t bits : prefixes_) {
-    size_count_ = std::max(size_count_, std::popcount(bits));
-  }
+inline void FsstGreedyKernel::Finish(const State* states, Lane& lane) {
+  Append(StateAt(states, lane.state).last_codes, lane);
+  lane.state = 0;
 }
 
-template <int kSizes>
-inline FsstGreedyKernel::Info FsstGreedyKernel::Find(uint64_t word) const {
-  Info info = pairs_[word & 0xffff];
-  if constexpr (kSizes > 0) {
-    const SizeSet& set = size_sets_[prefixes_[PrefixSlot(word, kPrefixBits)]];
-    // Shortest first: a longer match replaces it.
-    for (size_t i = kSizes; i-- > 0;) {
-      const uint64_t padded = word | set.pads[i];
-      const Entry& entry = entries_[index_[Slot(padded, set.factors[i])]];
-      // Loaded unconditionally to avoid a branch.
-      const Info found = entry.info;
-      info = entry.bytes == padded ? found : info;
-    }
-    if constexpr (kSizes == kSizesMax) {
-      if (set.next != 0 && info >> 12 <= int{kShortSizeMax}) [[unlikely]] {
-        return FindInSet(word, size_sets_[set.next], info);
-      }
-    }
-  }
-  return info;
-}
-
-FsstGreedyKernel::Info FsstGreedyKernel::FindInSet(uint64_t word,
-                                                   const SizeSet& set,
-                                                   Info info) const {
-  for (size_t i = 0; i < kSizesMax; ++i) {
-    const uint64_t padded = word | set.pads[i];
-    const Entry& entry = entries_[index_[Slot(padded, set.factors[i])]];
-    if (entry.bytes == padded) {
-      return entry.info;
-    }
-  }
-  return info;
-}
-
-template <int kSizes>
-void FsstGreedyKernel::Run(std::span<FsstJob> jobs) const {
-  struct Lane {
-    const uint8_t* text;
-    const uint8_t* text_end;
-    uint8_t* codes;
-    FsstJob* job;
+void FsstGreedyKernel::Encode(std::span<FsstJob> jobs) const {
+  // A lane and the rest of its text.
+  struct Place {
+    Lane lane = {};
+    const uint8_t* text = nullptr;
+    const uint8_t* text_end = nullptr;
+    FsstJob* job = nullptr;
   };
 
-  const auto step = [this](Lane& lane) {
-    const auto word = LoadLittleEndian<uint64_t>(lane.text);
-    const unsigned info = Find<kSizes>(word);
-    // Store the byte itself too: it counts if the code is an escape.
-    StoreLittleEndian(static_cast<uint16_t>((word & 0xff) << 8 | (info & 0xff)),
-                      lane.codes);
-    lane.text += info >> 12;
-    lane.codes += 1 + (info >> 8 & 1);
-  };
+  // Local variables: for the compiler codes may alias anything.
+  const State* const states = states_.data();
   FsstJob* next = jobs.data();
   FsstJob* const jobs_end = next + jobs.size();
-  const auto start = [&](Lane& lane) {
+  // Takes a text that is not empty. Returns false if there is none.
+  const auto start = [&](Place& place) {
     while (next != jobs_end && next->text == next->text_end) {
       next->codes_end = next->codes;
       ++next;
@@ -248,58 +260,59 @@ void FsstGreedyKernel::Run(std::span<FsstJob> jobs) const {
     if (next == jobs_end) {
       return false;
     }
-    lane = {next->text, next->text_end, next->codes, next};
+    place = {{.codes = next->codes}, next->text, next->text_end, next};
     ++next;
     return true;
   };
-  std::array<Lane, kLanes> lanes;
-  size_t lane_count = 0;
-  while (lane_count < kLanes && start(lanes[lane_count])) {
-    ++lane_count;
+  std::array<Place, kLanes> places;
+  size_t count = 0;
+  while (count < kLanes && start(places[count])) {
+    ++count;
   }
-  while (lane_count == kLanes) {
-    Lane a = lanes[0];
-    Lane b = lanes[1];
-    Lane c = lanes[2];
-    Lane d = lanes[3];
-    do {
-      step(a);
-      step(b);
-      step(c);
-      step(d);
-    } while (static_cast<int>(a.text < a.text_end) &
-             static_cast<int>(b.text < b.text_end) &
-             static_cast<int>(c.text < c.text_end) &
-             static_cast<int>(d.text < d.text_end));
-    lanes = {a, b, c, d};
+  while (count == kLanes) {
+    ptrdiff_t size = places[0].text_end - places[0].text;
+    for (const Place& place : places) {
+      size = std::min(size, place.text_end - place.text);
+    }
+    Lane a = places[0].lane;
+    Lane b = places[1].lane;
+    Lane c = places[2].lane;
+    Lane d = places[3].lane;
+    for (Place& place : places) {
+      place.text += size;
+    }
+    const uint8_t* const text_a = places[0].text;
+    const uint8_t* const text_b = places[1].text;
+    const uint8_t* const text_c = places[2].text;
+    const uint8_t* const text_d = places[3].text;
+    for (ptrdiff_t i = -size; i != 0; ++i) {
+      Advance(states, text_a[i], a);
+      Advance(states, text_b[i], b);
+      Advance(states, text_c[i], c);
+      Advance(states, text_d[i], d);
+    }
+    places[0].lane = a;
+    places[1].lane = b;
+    places[2].lane = c;
+    places[3].lane = d;
     for (size_t i = kLanes; i-- > 0;) {
-      if (lanes[i].text >= lanes[i].text_end) {
-        lanes[i].job->codes_end = lanes[i].codes;
-        if (!start(lanes[i])) {
-          lanes[i] = lanes[--lane_count];
+      if (places[i].text == places[i].text_end) {
+        Finish(states, places[i].lane);
+        places[i].job->codes_end = places[i].lane.codes;
+        if (!start(places[i])) {
+          places[i] = places[--count];
         }
       }
     }
   }
-  for (size_t i = 0; i < lane_count; ++i) {
-    Lane lane = lanes[i];
-    while (lane.text < lane.text_end) {
-      step(lane);
+  for (size_t i = 0; i < count; ++i) {
+    Lane lane = places[i].lane;
+    for (const uint8_t* text = places[i].text; text != places[i].text_end;
+         ++text) {
+      Advance(states, *text, lane);
     }
-    lane.job->codes_end = lane.codes;
-  }
-}
-
-void FsstGreedyKernel::Encode(std::span<FsstJob> jobs) const {
-  switch (size_count_) {
-    case 0:
-      return Run<0>(jobs);
-    case 1:
-      return Run<1>(jobs);
-    case 2:
-      return Run<2>(jobs);
-    default:
-      return Run<3>(jobs);
+    Finish(states, lane);
+    places[i].job->codes_end = lane.codes;
   }
 }
 
