@@ -13,6 +13,7 @@ import datetime
 import hashlib
 import itertools
 import json
+import math
 import os
 import re
 import shutil
@@ -28,8 +29,13 @@ from .records import ArchiveInfo
 
 WARC_NAME = "space.warc"
 WACZ_VERSION = "1.1.1"
-# Lines of the index in one part of it, as archiveweb.page has.
-_PART_LINES = 1024
+# Lines of the index in one part of it. replayweb.page stores the index of the parts when it
+# opens the WACZ, and all lines of some parts for each URL: both cost, so the size of a
+# part grows with the square root of the number of lines.
+_PART_LINES_MIN, _PART_LINES_MAX = 256, 2048
+# Pages in the first list, which replayweb.page stores before it shows anything. Others are in
+# a second list, which it reads for searches.
+_FIRST_PAGES_MAX = 1000
 _HEAD_SIZE = 16 << 10
 _PIECE_NAME = re.compile(r"\.[A-Za-z0-9._-]{1,250}")
 _PAGE_TYPES = ("text/html", "application/xhtml+xml")
@@ -172,9 +178,11 @@ def _sum_up(file: IO[bytes], name: str) -> Member:
 class _IndexWriter:
     """A ZipNum index: parts of sorted lines in gzip, and a line for each of them."""
 
-    def __init__(self, data: IO[bytes], index: IO[bytes], data_name: str) -> None:
+    def __init__(self, data: IO[bytes], index: IO[bytes], data_name: str,
+                 part_lines: int) -> None:
         self._data = data
         self._index = index
+        self._part_lines = part_lines
         self._lines: List[bytes] = []
         self._rest = b""
         self._offset = 0
@@ -185,7 +193,7 @@ class _IndexWriter:
         """Adds lines."""
         for line in block.splitlines(keepends=True):
             self._lines.append(line)
-            if len(self._lines) == _PART_LINES:
+            if len(self._lines) == self._part_lines:
                 self.flush()
 
     def flush(self) -> None:
@@ -209,21 +217,34 @@ def _page_line(capture: Capture, number: int) -> bytes:
     return json.dumps(line).encode() + b"\n"
 
 
-def _with_pages(captures: Iterator[Capture], pages: IO[bytes]) -> Iterator[Capture]:
-    """Passes captures on; writes those of pages."""
-    header = {"format": "json-pages-1.0", "id": "pages", "title": "All Pages"}
-    pages.write(json.dumps(header).encode() + b"\n")
-    count = 0
-    for capture in captures:
-        if capture.status == "200" and capture.media_type in _PAGE_TYPES:
-            count += 1
-            pages.write(_page_line(capture, count))
-        yield capture
+class _PagesWriter:
+    """Two lists of the pages: the first ones, and further ones."""
+
+    def __init__(self, first: IO[bytes], further: IO[bytes]) -> None:
+        self._lists = (first, further)
+        self._count = 0
+        for file, title in ((first, "All Pages"), (further, "Further Pages")):
+            header = {"format": "json-pages-1.0", "id": "pages", "title": title}
+            file.write(json.dumps(header).encode() + b"\n")
+
+    @property
+    def has_further(self) -> bool:
+        """True if the second list is not empty."""
+        return self._count > _FIRST_PAGES_MAX
+
+    def passed(self, captures: Iterator[Capture]) -> Iterator[Capture]:
+        """Passes captures on; writes those of pages."""
+        for capture in captures:
+            if capture.status == "200" and capture.media_type in _PAGE_TYPES:
+                self._count += 1
+                self._lists[self.has_further].write(_page_line(capture, self._count))
+            yield capture
 
 
 def _data_package(members: List[Member], info: ArchiveInfo, created: datetime.datetime,
                   title: Optional[str]) -> bytes:
-    resources = [{"name": member.name.rpartition("/")[2], "path": member.name,
+    # Names of resources have no capitals.
+    resources = [{"name": member.name.rpartition("/")[2].lower(), "path": member.name,
                   "hash": f"sha256:{member.sha256}", "bytes": member.size} for member in members]
     package: Dict[str, Any] = {
         "profile": "data-package", "wacz_version": WACZ_VERSION, "title": title or info.name,
@@ -252,28 +273,33 @@ def write_wacz(archive: Archive, directory: str, name: str,
     info = archive.info()
     archive = archive.client.archive(info.name, info.uuid)
     with contextlib.ExitStack() as stack:
-        temporary = [stack.enter_context(tempfile.TemporaryFile(dir=directory))
-                     for _ in range(5)]
-        data, index, pages, package, digest = temporary
+        data, index, first, further, package, digest = (
+            stack.enter_context(tempfile.TemporaryFile(dir=directory)) for _ in range(6))
         space = _Space(archive.stream_range(0, info.size))
-        writer = _IndexWriter(data, index, "index.cdx.gz")
-        count = write_index(_with_pages(_check_warc(_scan(archive, space)), pages), WARC_NAME,
+        part_lines = math.isqrt(info.document_count)
+        writer = _IndexWriter(data, index, "index.cdx.gz",
+                              max(_PART_LINES_MIN, min(part_lines, _PART_LINES_MAX)))
+        pages = _PagesWriter(first, further)
+        count = write_index(pages.passed(_check_warc(_scan(archive, space))), WARC_NAME,
                             writer.write)
         writer.flush()
         space.skip_to(info.size)
         if not count:
             raise ValueError(f"archive {info.name} has no captures: no response, revisit, "
                              "resource or conversion with a time")
-        members = [_sum_up(file, path) for file, path in (
-            (data, "indexes/index.cdx.gz"), (index, "indexes/index.idx"),
-            (pages, "pages/pages.jsonl"))]
+        contents = {"indexes/index.cdx.gz": data, "indexes/index.idx": index,
+                    "pages/pages.jsonl": first}
+        if pages.has_further:
+            contents["pages/extraPages.jsonl"] = further
+        members = [_sum_up(file, path) for path, file in contents.items()]
         warc = space.member(f"archive/{WARC_NAME}")
         package.write(_data_package([*members, warc], info, _now(), title))
         members.append(_sum_up(package, "datapackage.json"))
         digest.write(json.dumps({"path": "datapackage.json",
                                  "hash": f"sha256:{members[-1].sha256}"}).encode() + b"\n")
         members.append(_sum_up(digest, "datapackage-digest.json"))
-        return _write_pieces(directory, name, info, members, temporary, warc, count)
+        return _write_pieces(directory, name, info, members,
+                             [*contents.values(), package, digest], warc, count)
 
 
 def _check_warc(captures: Iterator[Capture]) -> Iterator[Capture]:

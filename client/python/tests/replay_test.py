@@ -43,6 +43,8 @@ from live_gateway import LiveGateway
 QUIRE_HTTP = os.environ["QUIRE_HTTP"]
 REPLAY_PAGE = pathlib.Path(os.environ["REPLAY_PAGE"])
 PATIENCE_SECONDS = 90
+
+
 def cdxj_indexer(warc):
     """Its sorted index of a file."""
     return subprocess.run(
@@ -251,7 +253,7 @@ class ReplayTest(unittest.TestCase):
         said = subprocess.run(
             [sys.executable, "-c", "from wacz.main import main; raise SystemExit(main())",
              "validate", "-f", path], check=False, capture_output=True, text=True)
-        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
         self.assertIn("validation succeeded", said.stdout.lower(), said.stderr)
 
     def test_cdxj_indexer_agrees(self):

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 import zipfile
 
 from surt import surt
@@ -290,7 +291,8 @@ class WebTest(unittest.TestCase):
     def test_a_wacz(self):
         with tempfile.TemporaryDirectory() as name:
             directory = pathlib.Path(name)
-            with contextlib.redirect_stderr(io.StringIO()) as said:
+            with contextlib.redirect_stderr(io.StringIO()) as said, \
+                    unittest.mock.patch.object(wacz, "_FIRST_PAGES_MAX", 5):
                 self.assertEqual(web.main(["wacz", "web", "--dir", name, "--title", "A crawl",
                                            "--server", self.server.address]), 0)
             self.assertIn(f"a WACZ of {len(self.assemble(directory))}", said.getvalue())
@@ -310,6 +312,9 @@ class WebTest(unittest.TestCase):
             self.assertEqual(package["title"], "A crawl")
             self.assertEqual(json.loads(file.read("datapackage-digest.json"))["hash"],
                              f"sha256:{hashlib.sha256(file.read('datapackage.json')).hexdigest()}")
+            # As the specification of data packages has it.
+            for entry in package["resources"]:
+                self.assertRegex(entry["name"], r"\A[-a-z0-9._/]+\Z")
             self.assertEqual(
                 {entry["path"]: (entry["hash"], entry["bytes"]) for entry in package["resources"]},
                 {name: (f"sha256:{hashlib.sha256(file.read(name)).hexdigest()}",
@@ -318,7 +323,8 @@ class WebTest(unittest.TestCase):
             self.assertEqual(file.read("archive/space.warc"), self.warc)
             index = file.read("indexes/index.idx").decode().splitlines()
             data = file.read("indexes/index.cdx.gz")
-            pages = [json.loads(line) for line in file.read("pages/pages.jsonl").splitlines()]
+            pages, further = ([json.loads(line) for line in file.read(f"pages/{name}").splitlines()]
+                              for name in ("pages.jsonl", "extraPages.jsonl"))
         self.assertEqual(index.pop(0), '!meta 0 {"format": "cdxj-gzip-1.0", '
                          '"filename": "index.cdx.gz"}')
         lines, at = [], 0
@@ -338,8 +344,9 @@ class WebTest(unittest.TestCase):
         self.assertEqual(lines, plain.decode().splitlines())
         html = [fields["url"] for _, fields in self.expected()
                 if fields.get("mime") == "text/html" and fields.get("status") == "200"]
-        self.assertEqual(sorted(page["url"] for page in pages[1:]), sorted(html))
-        self.assertEqual(pages[0]["format"], "json-pages-1.0")
+        self.assertEqual({pages.pop(0)["format"], further.pop(0)["format"]}, {"json-pages-1.0"})
+        self.assertEqual(len(pages), 5)
+        self.assertEqual(sorted(page["url"] for page in pages + further), sorted(html))
 
     def test_a_wacz_replaces_the_one_before(self):
         with tempfile.TemporaryDirectory() as name:
@@ -353,6 +360,8 @@ class WebTest(unittest.TestCase):
             self.assertEqual(len(set(os.listdir(name)) & first), 1)
             with zipfile.ZipFile(io.BytesIO(self.assemble(directory))) as file:
                 self.assertEqual(json.loads(file.read("datapackage.json"))["title"], "two")
+                # It has few pages.
+                self.assertNotIn("pages/extraPages.jsonl", file.namelist())
             # A failure leaves it.
             with self.assertRaisesRegex(ValueError, "no captures"):
                 wacz.write_wacz(self.client["files"], name, "web.wacz")
