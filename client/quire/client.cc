@@ -18,7 +18,7 @@ namespace quire {
 namespace {
 
 // The server reduces it to its limit.
-constexpr uint32_t kLongPageSize = 1000;
+constexpr uint32_t kLongPageSize = 4000;
 
 bool IsOverLimit(const absl::Status& status) {
   return absl::IsResourceExhausted(status) &&

@@ -88,7 +88,7 @@ v1::Limits MakeLimits(const MemoryPlan& plan) {
   limits.set_chunk_size_bytes_max(1 * kMiB);
   limits.set_batch_message_items_max(4096);
   limits.set_batch_pending_items_max(131072);
-  limits.set_page_size_max(1000);
+  limits.set_page_size_max(4000);
   limits.set_document_id_size_bytes_max(64 * kKiB);
   return limits;
 }

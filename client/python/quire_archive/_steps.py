@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 _BACKOFF_GROWTH_MAX = 20
 _TOLD_DELAY_MAX = 30.0
-PAGE_SIZE = 1000
+PAGE_SIZE = 4000
 
 
 # --- Steps.
@@ -618,12 +618,14 @@ class Lister:
         """The documents of a page, checked."""
         documents = [make_document(document) for document in page.documents]
         if self._prefix is None:
+            next_ordinal = self._next_ordinal
             for document in documents:
                 # Withdrawn documents are not listed.
-                if document.ordinal < self._next_ordinal:
+                if document.ordinal < next_ordinal:
                     raise ServerFault(f"the server listed document {document.ordinal} where "
-                                      f"{self._next_ordinal} was next")
-                self._next_ordinal = document.ordinal + 1
+                                      f"{next_ordinal} was next")
+                next_ordinal = document.ordinal + 1
+            self._next_ordinal = next_ordinal
         elif self._prefix:
             for document in documents:
                 if not document.id.startswith(self._prefix):

@@ -396,7 +396,7 @@ class Archive:
 
         With a prefix, those whose id starts with it, by id; without, all from an
         ordinal on, in the order of the archive. `page_size`: of one answer of the
-        server, at most 1000; smaller ones come sooner.
+        server, at most 4000; smaller ones come sooner.
         """
         return self._iterate(self._core.documents(
             self._target, None if prefix is None else to_id(prefix), first_ordinal, page_size))
