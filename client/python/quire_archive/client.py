@@ -404,6 +404,9 @@ class Archive:
     def __iter__(self) -> Iterator[Document]:
         return self.documents()
 
+    # `ID in archive` would compare the id with all documents, and never be true.
+    __contains__ = None
+
     def entries(self, prefix: Union[bytes, str] = b"",
                 delimiter: Union[bytes, str] = b"/") -> Iterator[Union[Document, Prefix]]:
         """One level of the ids, as a directory: documents, and prefixes of others, by id."""

@@ -346,6 +346,11 @@ class QuireFileSystem(AsyncFileSystem):  # type: ignore[misc]
         with open(lpath, "wb") as file:
             file.write(data)
 
+    async def _refuse(self, *_: Any, **__: Any) -> None:
+        raise NotImplementedError("archives are read-only")
+
+    _pipe_file = _put_file = _cp_file = _rm_file = _mkdir = _makedirs = _refuse
+
     def _open(self, path: str, mode: str = "rb", block_size: Any = None,
               **options: Any) -> "QuireFile":
         if mode != "rb":

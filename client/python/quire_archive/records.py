@@ -276,9 +276,9 @@ def to_id(name: Union[bytes, str]) -> bytes:
     return name.encode("utf-8", "surrogateescape") if isinstance(name, str) else bytes(name)
 
 
-def _ordinal(number: int) -> int:
-    if not 0 <= number < 2**64:
-        raise ValueError(f"an ordinal must be 0 to 2^64 - 1, got {number}")
+def _checked(what: str, number: int) -> int:
+    if isinstance(number, bool) or not 0 <= number < 2**64:
+        raise ValueError(f"{what} must be 0 to 2^64 - 1, got {number}")
     return number
 
 
@@ -289,16 +289,19 @@ def resolve(key: AnyKey) -> Target:
     if isinstance(key, (bytes, bytearray)):
         return Target(key, to_id(key), None)
     if isinstance(key, int):
-        return Target(key, _ordinal(key), None)
+        return Target(key, _checked("an ordinal", key), None)
     if isinstance(key, Span):
         return Target(key, None, key)
     if isinstance(key, Key):
-        name = _ordinal(key.name) if isinstance(key.name, int) else to_id(key.name)
+        name = (_checked("an ordinal", key.name) if isinstance(key.name, int)
+                else to_id(key.name))
         part = key.range
         if part is not None and not (isinstance(part, (tuple, list)) and len(part) == 2):
             raise TypeError(f"a range must be (offset, size), got {part!r}")
         return Target(key, name, part)
-    raise TypeError(f"a key must be str, bytes, int, Key or Span, got {type(key).__name__}")
+    hint = "; pass its ordinal" if isinstance(key, Document) else ""
+    raise TypeError(
+        f"a key must be str, bytes, int, Key or Span, got {type(key).__name__}{hint}")
 
 
 def fill(target: Target, message: Any) -> None:
@@ -320,10 +323,14 @@ def fill(target: Target, message: Any) -> None:
         if key.at is not None:
             document.at_time_ms = to_milliseconds(key.at)
         if key.occurrence is not None:
-            document.occurrence = key.occurrence
+            document.occurrence = _checked("an occurrence", key.occurrence)
         if key.record_types is not None:
             document.record_types.extend(key.record_types)
 
 
 def _fill_range(part: Tuple[int, int], message: Any) -> None:
-    message.offset, message.size_bytes = part
+    try:
+        message.offset, message.size_bytes = part
+    except (TypeError, ValueError):
+        raise ValueError("a range must be (offset, size), both 0 to 2^64 - 1, "
+                         f"got {tuple(part)!r}") from None

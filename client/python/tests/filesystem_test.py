@@ -118,8 +118,10 @@ class FilesystemTest(unittest.TestCase):
                 call()
         with self.assertRaises(NotImplementedError):
             self.fs.modified("tables/t0")
-        with self.assertRaises(NotImplementedError):
-            self.fs.open("tables/new", "wb")
+        for call in (lambda: self.fs.open("tables/new", "wb"), lambda: self.fs.mkdir("tables/new"),
+                     lambda: self.fs.pipe("tables/new", b""), lambda: self.fs.rm_file("tables/t0")):
+            with self.assertRaisesRegex(NotImplementedError, "archives are read-only"):
+                call()
 
     def test_ranges_are_slices(self):
         draw = random.Random(SEED)

@@ -139,9 +139,22 @@ class ReadingTest(unittest.TestCase):
                 self.archive.get_many(key)
         with self.assertRaisesRegex(TypeError, r"\(offset, size\), got 5"):
             self.archive.read("page", range=5)
-        for ordinal in -1, 2**64:
-            with self.assertRaisesRegex(ValueError, f"got {ordinal}"):
+        for ordinal in -1, 2**64, True:
+            with self.assertRaisesRegex(ValueError, f"an ordinal must be .*, got {ordinal}"):
                 self.archive.read(ordinal)
+        with self.assertRaisesRegex(ValueError, "an occurrence must be .*, got -1"):
+            self.archive.read("page", occurrence=-1)
+        for part in (-5, 3), (0, -3), (0, 2**64), (0.5, 3):
+            for call in (lambda part=part: self.archive.read("page", range=part),
+                         lambda part=part: list(self.archive.get_many(
+                             [quire.Key("page", range=part)]))):
+                with self.assertRaisesRegex(ValueError, "a range must be .*, both 0 to"):
+                    call()
+        document = next(iter(self.archive))
+        with self.assertRaisesRegex(TypeError, "got Document; pass its ordinal"):
+            self.archive.read(document)
+        with self.assertRaisesRegex(TypeError, "not a container"):
+            _ = document.name in self.archive
 
     def test_descriptions(self):
         ordinal = 150
