@@ -49,6 +49,29 @@ class ClientTest : public ClientFixture {
     }
     return text;
   }
+
+  // Makes calls of each kind, one after the other.
+  void MakeEachCall() {
+    QUIRE_EXPECT_OK(client_->ListArchives());
+    QUIRE_EXPECT_OK(client_->GetArchive("tiny"));
+    QUIRE_EXPECT_OK(ReadText(DocumentKey::Id("doc/17")));
+    QUIRE_EXPECT_OK(client_->ListDocuments("tiny").Next());
+    QUIRE_EXPECT_OK(ScanText("tiny", {}));
+    std::string text;
+    QUIRE_EXPECT_OK(Stream(DocumentKey::Id("large"), text));
+    QUIRE_EXPECT_OK(client_->ReadBatch(
+        "web", {DocumentKey::Id("doc/17")},
+        [](const BatchAnswer&) { return absl::OkStatus(); }));
+    const auto drop = [](uint64_t, ByteView) { return absl::OkStatus(); };
+    QUIRE_EXPECT_OK(client_->GetDictionary("hash-of-web", drop, "web"));
+    QUIRE_EXPECT_OK(client_->GetDictionary("hash-of-web", drop));
+    std::promise<absl::Status> done;
+    client_->StartRead("web", DocumentKey::Id("doc/18"), {},
+                       [&](const absl::StatusOr<ReadResult>& result) {
+                         done.set_value(result.status());
+                       });
+    QUIRE_EXPECT_OK(done.get_future().get());
+  }
 };
 
 TEST_F(ClientTest, RefusesOptionsOutOfRange) {
@@ -467,18 +490,7 @@ TEST_F(ClientTest, SendsTheTraceOfEachCall) {
   };
   options_.trace_parent = [&] { return header(++asked); };
   Connect();
-  QUIRE_EXPECT_OK(client_->ListArchives());
-  QUIRE_EXPECT_OK(client_->GetArchive("web"));
-  QUIRE_EXPECT_OK(ReadText(DocumentKey::Id("doc/17")));
-  QUIRE_EXPECT_OK(client_->ListDocuments("tiny").Next());
-  QUIRE_EXPECT_OK(ScanText("tiny", {}));
-  std::string text;
-  QUIRE_EXPECT_OK(Stream(DocumentKey::Id("large"), text));
-  QUIRE_EXPECT_OK(
-      client_->ReadBatch("web", {DocumentKey::Id("doc/17")},
-                         [](const BatchAnswer&) { return absl::OkStatus(); }));
-  QUIRE_EXPECT_OK(client_->GetDictionary(
-      "hash-of-web", [](uint64_t, ByteView) { return absl::OkStatus(); }));
+  MakeEachCall();
   for (const char* method :
        {"ListArchives", "GetArchive", "Read", "ListDocuments", "Scan",
         "ReadStream", "BatchRead", "GetDictionary"}) {
@@ -492,25 +504,7 @@ TEST_F(ClientTest, SendsTheTraceOfEachCall) {
 }
 
 TEST_F(ClientTest, NamesTheArchiveForProxies) {
-  QUIRE_EXPECT_OK(client_->ListArchives());
-  QUIRE_EXPECT_OK(client_->GetArchive("tiny"));
-  QUIRE_EXPECT_OK(ReadText(DocumentKey::Id("doc/17")));
-  QUIRE_EXPECT_OK(client_->ListDocuments("tiny").Next());
-  QUIRE_EXPECT_OK(ScanText("tiny", {}));
-  std::string text;
-  QUIRE_EXPECT_OK(Stream(DocumentKey::Id("large"), text));
-  QUIRE_EXPECT_OK(
-      client_->ReadBatch("web", {DocumentKey::Id("doc/17")},
-                         [](const BatchAnswer&) { return absl::OkStatus(); }));
-  const auto drop = [](uint64_t, ByteView) { return absl::OkStatus(); };
-  QUIRE_EXPECT_OK(client_->GetDictionary("hash-of-web", drop, "web"));
-  QUIRE_EXPECT_OK(client_->GetDictionary("hash-of-web", drop));
-  std::promise<absl::Status> done;
-  client_->StartRead("web", DocumentKey::Id("doc/18"), {},
-                     [&](const absl::StatusOr<ReadResult>& result) {
-                       done.set_value(result.status());
-                     });
-  QUIRE_EXPECT_OK(done.get_future().get());
+  MakeEachCall();
   // Scans ask for the size first.
   EXPECT_THAT(server_->ArchiveHeaders(),
               ElementsAre("ListArchives", "GetArchive tiny", "Read web",
