@@ -10,9 +10,7 @@ usage: routing_test.py QUIRED QUIRE [--whole]
 import atexit
 import contextlib
 import importlib
-import os
 import pathlib
-import pwd
 import random
 import re
 import shutil
@@ -31,6 +29,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "loadtest" / "harness"))
 # pylint: disable=wrong-import-position
+from live_nginx import nginx_command
 from live_server import LiveServer, make_documents, write_corpus
 
 # Only a hang takes this long.
@@ -45,21 +44,6 @@ PLACES = {"docs": (1, 2), "web-a": (2, 3), "web-b": (2, 3), "web-c": (2, 3), "we
           "web-slow": (2, 3), "other": (3,)}
 READ_ARCHIVES = [name for name in PLACES if name != "web-slow"]
 HEADER = ROOT / "codecs" / "base" / "archive_name.h"
-NGINX = """
-daemon off;
-pid {directory}/nginx.pid;
-error_log {directory}/messages;
-events {{ worker_connections 1000; }}
-http {{
-  access_log off;
-  client_body_temp_path {directory}/body;
-  fastcgi_temp_path {directory}/fastcgi;
-  proxy_temp_path {directory}/proxy;
-  scgi_temp_path {directory}/scgi;
-  uwsgi_temp_path {directory}/uwsgi;
-  include {directory}/quire.conf;
-}}
-"""
 
 
 def program(name):
@@ -217,11 +201,7 @@ class RoutingCase(unittest.TestCase):
 
     def start_nginx(self):
         (self.scratch / "quire.conf").write_text(self.fill_in("nginx.conf"))
-        path = self.scratch / "nginx.conf"
-        path.write_text(NGINX.format(directory=self.scratch))
-        user = ["-g", f"user {pwd.getpwuid(0).pw_name};"] if os.getuid() == 0 else []
-        self.start_proxy(program("nginx"), "-p", self.scratch, "-e", self.scratch / "messages",
-                         "-c", path, *user)
+        self.start_proxy(*nginx_command(self.scratch, f"  include {self.scratch}/quire.conf;"))
 
     def start_haproxy(self):
         path = self.scratch / "haproxy.cfg"

@@ -4,33 +4,19 @@
 
 usage: http_programs_test.py QUIRED QUIRE_HTTP
 """
-import os
 import pathlib
-import pwd
 import re
 import shutil
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 # pylint: disable=wrong-import-position
 from gateway_case import GatewayCase, LARGE, run_tests
 from live_gateway import PATIENCE_S, RawConnection
+from live_nginx import start_nginx
 
-
-NGINX = """
-daemon off;
-pid {directory}/nginx.pid;
-error_log stderr;
-events {{}}
-http {{
-  access_log off;
-  client_body_temp_path {directory}/body;
-  fastcgi_temp_path {directory}/fastcgi;
-  proxy_temp_path {directory}/proxy;
-  scgi_temp_path {directory}/scgi;
-  uwsgi_temp_path {directory}/uwsgi;
+SITE = """
   proxy_cache_path {directory}/cache keys_zone=quire:1m;
   server {{
     listen unix:{directory}/nginx.sock;
@@ -38,7 +24,6 @@ http {{
     add_header X-Cache $upstream_cache_status;
 {location}
   }}
-}}
 """
 
 
@@ -80,8 +65,6 @@ class ProgramTest(GatewayCase):
 
     def start_nginx(self):
         """The configuration of docs/http.md; returns the path of its socket."""
-        nginx = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
-        assert nginx, "nginx: deploy/bootstrap.sh installs it"
         text = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "http.md").read_text()
         location = re.search(r"^      location / \{\n.*?^      \}\n", text, re.DOTALL | re.MULTILINE)[0]
         for before, after in (("http://127.0.0.1:7480", self.gateway.url), ("slice 1m", "slice 64k")):
@@ -89,23 +72,7 @@ class ProgramTest(GatewayCase):
             location = location.replace(before, after)
         directory = self.directory / "nginx"
         directory.mkdir()
-        (directory / "nginx.conf").write_text(NGINX.format(directory=directory, location=location))
-        messages = self.enterContext((directory / "messages").open("w"))
-        process = subprocess.Popen([nginx, "-p", directory, "-e", "stderr", "-c",
-                                    directory / "nginx.conf", "-g",
-                                    f"user {pwd.getpwuid(os.getuid()).pw_name};"],
-                                   stderr=messages)
-
-        def stop():
-            process.terminate()
-            process.wait(PATIENCE_S)
-
-        self.addCleanup(stop)
-        end = time.monotonic() + PATIENCE_S
-        while not (directory / "nginx.sock").exists():
-            self.assertIsNone(process.poll(), (directory / "messages").read_text())
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.01)
+        start_nginx(self, directory, SITE.format(directory=directory, location=location))
         return directory / "nginx.sock"
 
     def test_nginx_with_slices(self):

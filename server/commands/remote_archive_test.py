@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import os
 import pathlib
-import pwd
 import random
 import re
 import shutil
@@ -27,31 +26,18 @@ import botocore.utils
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "loadtest" / "harness"))
 from certificates import Authority  # noqa: E402
+from live_nginx import start_nginx
 from remote_case import CHUNK, PATIENCE_S, QUIRED, RemoteCase, Server, run
 
 METRICS = pathlib.Path(__file__).resolve().parents[1] / "service" / "metrics" / "METRICS.md"
 KEY = "AKIDEXAMPLE"
 SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
-
-
-NGINX = """
-daemon off;
-pid {directory}/nginx.pid;
-error_log stderr;
-events {{}}
-http {{
-  access_log {directory}/access.log;
-  client_body_temp_path {directory}/body;
-  fastcgi_temp_path {directory}/fastcgi;
-  proxy_temp_path {directory}/proxy;
-  scgi_temp_path {directory}/scgi;
-  uwsgi_temp_path {directory}/uwsgi;
+SITE = """
   server {{
     listen 127.0.0.1:{port} {options};
     root {root};
     {settings}
   }}
-}}
 """
 
 
@@ -278,24 +264,13 @@ class RemoteArchiveTest(RemoteCase):
 
     def start_nginx(self, options="", settings=""):
         """Serves the bucket on the port of the store, which stops. Returns nginx's directory."""
-        nginx = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
-        assert nginx, "nginx: deploy/bootstrap.sh installs it"
         directory = self.scratch / "nginx"
         directory.mkdir()
         # A port that was free a moment ago.
         port = self.store.port
         self.store.stop()
-        (directory / "nginx.conf").write_text(NGINX.format(
-            directory=directory, port=port, root=self.scratch / "store", options=options,
-            settings=settings))
-        process = subprocess.Popen(
-            [nginx, "-p", directory, "-e", "stderr", "-c", directory / "nginx.conf", "-g",
-             f"user {pwd.getpwuid(os.getuid()).pw_name};"], stderr=subprocess.DEVNULL)
-        self.addCleanup(process.wait, PATIENCE_S)
-        self.addCleanup(process.terminate)
-        end = time.monotonic() + PATIENCE_S
-        while not (directory / "nginx.pid").exists() and time.monotonic() < end:
-            time.sleep(0.01)
+        start_nginx(self, directory, SITE.format(port=port, root=self.scratch / "store",
+                                                 options=options, settings=settings))
         return directory
 
     def test_reads_over_tls_with_a_private_authority(self):
