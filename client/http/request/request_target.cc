@@ -215,8 +215,11 @@ absl::Status ParseQuery(absl::string_view query, RequestTarget& target) {
                            DecodeParameter(pair.substr(0, equals)));
     const absl::string_view name_view(name.data(), name.size());
     if (!Accepts(target, name_view)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "this resource has no parameter ", QuotedText(name_view)));
+      const bool has_id = target.resource == Resource::kDocument ||
+                          target.resource == Resource::kPage;
+      return absl::InvalidArgumentError(
+          absl::StrCat("this resource has no parameter ", QuotedText(name_view),
+                       has_id ? "; write a ? of the id as %3F, & as %26" : ""));
     }
     if (!seen.insert(name).second && name != "type") {
       return absl::InvalidArgumentError(

@@ -125,6 +125,9 @@ TEST(RequestTarget, RefusesParameters) {
       std::string(
           ParseRequestTarget("/v1/web/doc/a?occurrence=x").status().message()),
       HasSubstr("occurrence must be a number from 0, got \"x\""));
+  // A URL as it is.
+  EXPECT_THAT(ParseRequestTarget("/v1/web/doc/http://a/b?c=1").status(),
+              FailsWith(absl::StatusCode::kInvalidArgument, HasSubstr("%3F")));
 }
 
 TEST(PercentEncode, IsUndone) {

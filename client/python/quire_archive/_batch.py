@@ -9,7 +9,7 @@ from ._steps import (KEYS, ArchiveName, Close, Core, Decoding, Emit, Open, Pull,
                      Send, Sleep, Steps, check_answer)
 from .errors import (AnswerDamaged, CallCancelled, DictionaryNotFound, LimitExceeded, QuireError,
                      ServerFault, from_item)
-from .records import Answer, Key, Span, Target, fill, resolve
+from .records import Answer, Key, Span, Target, fill, fill_range, resolve
 
 # Size of one message of items, below what servers accept.
 _MESSAGE_SIZE_MAX = 1 << 20
@@ -211,7 +211,7 @@ def encode_item(number: int, target: Target) -> bytes:
         return messages.id_field(number, name)
     if part is not None and not (0 <= part[0] <= _UINT64_MAX and 0 <= part[1] <= _UINT64_MAX):
         # Raises ValueError.
-        messages.ByteRange(offset=part[0], size_bytes=part[1])
+        fill_range(part, messages.ByteRange())
     if name is None and part is not None:
         return messages.range_field(number, messages.byte_range(*part))
     if isinstance(name, bytes) and isinstance(key, Key) and key.at is None \

@@ -309,7 +309,7 @@ def fill(target: Target, message: Any) -> None:
     name, part = target.name, target.part
     if name is None:
         assert part is not None
-        _fill_range(part, message.range)
+        fill_range(part, message.range)
         return
     document = message.document
     if isinstance(name, int):
@@ -317,7 +317,7 @@ def fill(target: Target, message: Any) -> None:
     else:
         document.id = name
     if part is not None:
-        _fill_range(part, document.range)
+        fill_range(part, document.range)
     if isinstance(target.key, Key):
         key = target.key
         if key.at is not None:
@@ -328,7 +328,8 @@ def fill(target: Target, message: Any) -> None:
             document.record_types.extend(key.record_types)
 
 
-def _fill_range(part: Tuple[int, int], message: Any) -> None:
+def fill_range(part: Tuple[int, int], message: Any) -> None:
+    """Sets a ByteRange; raises ValueError if the numbers do not fit."""
     try:
         message.offset, message.size_bytes = part
     except (TypeError, ValueError):
