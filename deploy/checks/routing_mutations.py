@@ -16,7 +16,7 @@ ROUTING = [
     Mutation("server/archive/files/ordered_openings.cc",
              "if (failure_.ok() || index < failed_index_) {", "if (failure_.ok()) {",
              "ordered_openings_test", "the segment that fails first is named, not the first"),
-    Mutation("server/archive/archive.cc",
+    Mutation("server/archive/archive_opening.cc",
              "(has_filters && segment.filter == nullptr)) {",
              "(has_filters && segment.opened == nullptr)) {",
              "ordered_openings_test", "shared segments get no filter when an archive has grown"),
