@@ -16,7 +16,12 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/status_matchers.h"
+#include "codecs/fsst/decode/fsst_decoder.h"
+#include "codecs/fsst/encode/fsst_encoder.h"
+#include "codecs/fsst/table/symbol_table.h"
 #include "server/archive/archive.h"
+#include "server/archive/files/symbol_table_file.h"
+#include "server/archive/format/manifest.h"
 #include "server/archive/index/document_index.h"
 #include "server/archive/testing/adversarial_archive.h"
 #include "server/archive/testing/archive_testing.h"
@@ -82,6 +87,36 @@ TEST(ArchiveMemoryTest, OfManyAttributesAndLongIdsIsAccounted) {
     EXPECT_TRUE(document.id == document.record_type);
     EXPECT_THAT(archive->FindDocuments(document.id).value(),
                 ::testing::ElementsAre(document.ordinal));
+  }
+}
+
+// A server makes its tables after the archive is opened.
+TEST(ArchiveMemoryTest, OfSymbolTablesIsAccounted) {
+  std::mt19937_64 random(1);  // NOLINT(cert-msc32-c,cert-msc51-cpp)
+  for (const size_t symbol_size : {1u, 3u, 8u}) {
+    SCOPED_TRACE(symbol_size);
+    std::vector<FsstSymbol> symbols;
+    for (uint64_t i = 0; i < kFsstSymbolCountMax; ++i) {
+      // Different, also from each other's beginnings.
+      const uint64_t bytes = (random() & ~uint64_t{0xff}) | i;
+      symbols.push_back(
+          {.bytes = bytes << (8 * (8 - symbol_size)) >> (8 * (8 - symbol_size)),
+           .size = static_cast<uint8_t>(symbol_size)});
+    }
+    QUIRE_ASSERT_OK_AND_ASSIGN(const SymbolTable table,
+                               SymbolTable::FromSymbols(symbols));
+    const uint64_t expected = SymbolTableMemoryBytes(ManifestSymbolTable{
+        .size_bytes = static_cast<uint32_t>(table.Serialise().size())});
+    const std::optional<uint64_t> before = HeapBytes();
+    const auto encoder = std::make_unique<FsstEncoder>(table);
+    const auto decoder = std::make_unique<FsstDecoder>(table);
+    const std::optional<uint64_t> after = HeapBytes();
+    if (before.has_value() && after.has_value()) {
+      EXPECT_LE(*after - *before, expected);
+      if (symbol_size == kFsstSymbolSizeMax) {
+        EXPECT_GE(*after - *before, expected * 3 / 4);
+      }
+    }
   }
 }
 

@@ -42,9 +42,7 @@ uint64_t PlannedMemoryBytes(const Manifest& manifest) {
   if (manifest.dictionary.has_value()) {
     size_bytes += manifest.dictionary->size_bytes;
   }
-  if (manifest.symbol_table.has_value()) {
-    size_bytes += kSymbolTableMemoryBytes;
-  }
+  size_bytes += SymbolTableMemoryBytes(manifest.symbol_table);
   for (const ManifestSegment& segment : manifest.segments) {
     size_bytes += SegmentReader::EstimateMemoryBytes(segment);
   }
@@ -264,9 +262,7 @@ absl::Status Archive::LoadCodec(const Manifest& manifest,
   if (manifest.dictionary.has_value()) {
     memory_.dictionary_bytes = context().dictionary.capacity();
   }
-  if (manifest.symbol_table.has_value()) {
-    memory_.symbol_table_bytes = kSymbolTableMemoryBytes;
-  }
+  memory_.symbol_table_bytes = SymbolTableMemoryBytes(manifest.symbol_table);
   memory_.codec_bytes = codec().MemoryBytes();
   return absl::OkStatus();
 }

@@ -46,6 +46,12 @@ class FsstEncoder {
     return 2 * text_size;
   }
 
+  // Upper bound on the memory of an encoder at the default level, for a table
+  // of this size as serialised.
+  static constexpr size_t MemoryBytesMax(size_t table_size) {
+    return FsstGreedyKernel::MemoryBytesMax(table_size);
+  }
+
   // Encodes `text` to the front of `codes`; returns the size of the codes in
   // bytes. The rest of `codes` is unspecified.
   // REQUIRES: codes.size() >= CodesSizeMax(text.size()); no overlap.

@@ -47,6 +47,12 @@ class FsstGreedyKernel {
   // REQUIRES: symbols.size() <= kFsstSymbolCountMax.
   explicit FsstGreedyKernel(std::span<const FsstSymbol> symbols);
 
+  // Upper bound on the memory of the states, for symbols of this size together.
+  static constexpr size_t MemoryBytesMax(size_t symbols_size) {
+    return (1 + symbols_size - symbols_size / kFsstSymbolSizeMax) *
+           sizeof(State);
+  }
+
   // Encodes all jobs. Reads the texts only. The codes have space for 2 bytes
   // per byte of text, plus kSlackSize.
   void Encode(std::span<FsstJob> jobs) const;
