@@ -42,7 +42,9 @@ uint64_t PlannedMemoryBytes(const Manifest& manifest) {
   if (manifest.dictionary.has_value()) {
     size_bytes += manifest.dictionary->size_bytes;
   }
-  size_bytes += SymbolTableMemoryBytes(manifest.symbol_table);
+  if (manifest.symbol_table.has_value()) {
+    size_bytes += kSymbolTableMemoryBytes;
+  }
   for (const ManifestSegment& segment : manifest.segments) {
     size_bytes += SegmentReader::EstimateMemoryBytes(segment);
   }
@@ -262,7 +264,9 @@ absl::Status Archive::LoadCodec(const Manifest& manifest,
   if (manifest.dictionary.has_value()) {
     memory_.dictionary_bytes = context().dictionary.capacity();
   }
-  memory_.symbol_table_bytes = SymbolTableMemoryBytes(manifest.symbol_table);
+  if (manifest.symbol_table.has_value()) {
+    memory_.symbol_table_bytes = kSymbolTableMemoryBytes;
+  }
   memory_.codec_bytes = codec().MemoryBytes();
   return absl::OkStatus();
 }

@@ -80,7 +80,7 @@ struct Archive::Codec {
   static uint64_t MemoryBytesMax(const Manifest& manifest) {
     return (manifest.dictionary.has_value() ? manifest.dictionary->size_bytes
                                             : 0) +
-           SymbolTableMemoryBytes(manifest.symbol_table);
+           (manifest.symbol_table.has_value() ? kSymbolTableMemoryBytes : 0);
   }
 
   Origin origin;

@@ -179,8 +179,8 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenRemote(
     absl::Status status = remote_->PrepareIndexes(argument, options.cancel);
     if (status.ok()) {
       absl::StatusOr<std::shared_ptr<ServedArchive>> served = OpenServedArchive(
-          argument, workspaces_, options_.report_damage, options,
-          options_.range_decode, previous, place_file);
+          argument, workspaces_, wire_encoders_, options_.report_damage,
+          options, options_.range_decode, previous, place_file);
       if (served.ok() || !absl::IsDataLoss(served.status()) || is_last) {
         return served;
       }
@@ -218,8 +218,9 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenOne(
   QUIRE_ASSIGN_OR_RETURN(
       std::shared_ptr<ServedArchive> served,
       argument.url.empty()
-          ? OpenServedArchive(argument, workspaces_, options_.report_damage,
-                              open_options, options_.range_decode, previous)
+          ? OpenServedArchive(argument, workspaces_, wire_encoders_,
+                              options_.report_damage, open_options,
+                              options_.range_decode, previous)
           : OpenRemote(argument, open_options, previous));
   for (const absl::Status& damage : served->archive->index_damages()) {
     if (options_.say) {

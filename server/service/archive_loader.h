@@ -215,6 +215,8 @@ class ArchiveLoader {
   const MemoryPlan plan_;
   const std::vector<PlannedArchive> planned_;
   const std::shared_ptr<DecodeWorkspaces> workspaces_;
+  const std::shared_ptr<WireEncoders> wire_encoders_ =
+      std::make_shared<WireEncoders>();
   Catalog& catalog_;
   BlockStore& store_;
   WithdrawalFile* const withdrawals_;

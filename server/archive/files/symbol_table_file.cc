@@ -5,25 +5,10 @@
 
 #include "codecs/base/checksum.h"
 #include "codecs/base/status_macros.h"
-#include "codecs/fsst/encode/fsst_encoder.h"
 #include "codecs/fsst/table/symbol_table.h"
 #include "server/archive/format/archive_format.h"
 
 namespace quire {
-namespace {
-
-// Memory of a server's decoder and of the objects around it.
-constexpr uint64_t kDecoderMemoryBytes = 32 << 10;
-
-}  // namespace
-
-uint64_t SymbolTableMemoryBytes(
-    const std::optional<ManifestSymbolTable>& table) {
-  return table.has_value() ? FsstEncoder::MemoryBytesMax(table->size_bytes) +
-                                 kDecoderMemoryBytes
-                           : 0;
-}
-
 absl::StatusOr<ManifestSymbolTable> WriteSymbolTableFile(
     int directory_fd, const std::string& directory, ByteView serialised) {
   const auto table = SymbolTable::Parse(serialised);

@@ -5,7 +5,6 @@
 #define QUIRE_SERVER_ARCHIVE_FILES_SYMBOL_TABLE_FILE_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -16,10 +15,8 @@
 
 namespace quire {
 
-// Upper bound on the memory of the serialised symbol table and of a server's
-// encoder and decoder; 0 without a table.
-uint64_t SymbolTableMemoryBytes(
-    const std::optional<ManifestSymbolTable>& table);
+// Upper bound on the memory of a symbol table and of a server's decoder.
+inline constexpr uint64_t kSymbolTableMemoryBytes = 32 << 10;
 
 // Writes and syncs the file. `serialised` is in the form of
 // fsst/symbol_table.h; `directory` is a path for messages.

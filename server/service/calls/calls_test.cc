@@ -156,7 +156,7 @@ class CallsTest : public ServerTest {
     auto served = OpenServedArchive(
         {"docs", archive_path()},
         std::make_shared<DecodeWorkspaces>(DecodeWorkspaces::kSizeBytesMin),
-        {});
+        std::make_shared<WireEncoders>(), {});
     EXPECT_TRUE(served.ok()) << served.status();
     return *std::move(served);
   }

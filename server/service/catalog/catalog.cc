@@ -216,7 +216,8 @@ absl::Status CheckNamesDiffer(const std::vector<ArchiveArgument>& arguments) {
 
 absl::StatusOr<std::shared_ptr<ServedArchive>> OpenServedArchive(
     const ArchiveArgument& argument,
-    std::shared_ptr<DecodeWorkspaces> workspaces, DamageReporter report_damage,
+    std::shared_ptr<DecodeWorkspaces> workspaces,
+    std::shared_ptr<WireEncoders> encoders, DamageReporter report_damage,
     ArchiveOpenOptions options, RangeDecode range_decode,
     const ServedArchive* previous, const FilePlacer& place_file) {
   if (previous != nullptr) {
@@ -231,6 +232,7 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> OpenServedArchive(
   served->name = argument.name;
   served->archive = *archive;
   served->opening_id = NextOpeningId();
+  served->wire_encoders = std::move(encoders);
   if (!(*archive)->symbol_table().empty()) {
     const auto table = SymbolTable::Parse((*archive)->symbol_table());
     if (!table.ok()) {

@@ -26,6 +26,7 @@
 #include "server/service/catalog/archive_block_decoder.h"
 #include "server/service/catalog/archive_traffic.h"
 #include "server/service/catalog/decode_workspaces.h"
+#include "server/service/catalog/wire_encoders.h"
 #include "server/service/catalog/wire_table.h"
 #include "server/service/catalog/withdrawn_documents.h"
 #include "server/storage/block_store.h"
@@ -83,6 +84,8 @@ struct ServedArchive {
   std::vector<std::shared_ptr<const FilePlacement>> placements;
   // Null if the archive has no symbol table.
   std::shared_ptr<const WireTable> wire_table;
+  // Shared with other archives.
+  std::shared_ptr<WireEncoders> wire_encoders;
   // Documents that clients must not get. Changes while calls read the archive.
   // While there are any, its answers are in identity, without its dictionary
   // and symbol table.
@@ -157,13 +160,15 @@ v1::ArchiveDescription DescribeArchive(const std::string& name,
 // Adds the earlier states of an archive to its description.
 void AddHistory(const ArchiveInfo& info, v1::ArchiveDescription& description);
 
-// Opens an archive for serving, to be decoded in `workspaces`. `report_damage`
+// Opens an archive for serving, to be decoded in `workspaces` and encoded for
+// answers by `encoders`, neither of which is null. `report_damage`
 // may be empty. Takes from `previous`, which may be null, what both have
 // (ArchiveOpenOptions::shared). Blocks on I/O.
 // Errors: as Archive::Open().
 absl::StatusOr<std::shared_ptr<ServedArchive>> OpenServedArchive(
     const ArchiveArgument& argument,
-    std::shared_ptr<DecodeWorkspaces> workspaces, DamageReporter report_damage,
+    std::shared_ptr<DecodeWorkspaces> workspaces,
+    std::shared_ptr<WireEncoders> encoders, DamageReporter report_damage,
     ArchiveOpenOptions options = {},
     RangeDecode range_decode = RangeDecode::kAuto,
     const ServedArchive* previous = nullptr,

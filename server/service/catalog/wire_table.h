@@ -8,24 +8,24 @@
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
 #include "codecs/fsst/decode/fsst_decoder.h"
-#include "codecs/fsst/encode/fsst_encoder.h"
 #include "codecs/fsst/table/symbol_table.h"
 
 namespace quire {
 
-// Converts the text of an archive to codes of its symbol table and back.
+// The symbol table of an archive, for answers in its codes; WireEncoders has
+// its encoder.
 // Immutable, hence thread-safe.
 struct WireTable {
-  explicit WireTable(const SymbolTable& table)
-      : serialised(table.Serialise()),
+  explicit WireTable(const SymbolTable& symbols)
+      : table(symbols),
+        serialised(table.Serialise()),
         hash(Checksum64(AsBytes(serialised))),
-        encoder(table),
         decoder(table) {}
 
+  const SymbolTable table;
   const std::string serialised;
   // Checksum of `serialised`, which identifies the table.
   const uint64_t hash;
-  const FsstEncoder encoder;
   const FsstDecoder decoder;
 };
 

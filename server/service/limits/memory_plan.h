@@ -34,7 +34,7 @@ struct ListedNeed {
 struct MemoryPlan {
   uint64_t total_bytes = 0;
   // Code, heap of the libraries and stacks: the measured size of a server
-  // without archives and calls, rounded up.
+  // without archives and calls, rounded up; and WireEncoders::kBytesMax.
   uint64_t base_bytes = 0;
   // Memory of gRPC for connections and calls, above all for partly received and
   // unread requests.

@@ -42,10 +42,11 @@ class AnswerReadTest : public ServerTest {
   void Open(RangeDecode range_decode = RangeDecode::kAuto,
             const std::string& device_model = "") {
     QUIRE_ASSERT_OK_AND_ASSIGN(
-        archive_, OpenServedArchive({"docs", archive_path()},
-                                    std::make_shared<DecodeWorkspaces>(
-                                        DecodeWorkspaces::kSizeBytesMin),
-                                    {}, {}, range_decode));
+        archive_,
+        OpenServedArchive(
+            {"docs", archive_path()},
+            std::make_shared<DecodeWorkspaces>(DecodeWorkspaces::kSizeBytesMin),
+            std::make_shared<WireEncoders>(), {}, {}, range_decode));
     BlockStoreOptions options;
     // A few blocks only, so that they are evicted.
     options.cache_size_bytes = 300000;

@@ -11,6 +11,7 @@
 #include "codecs/base/status_macros.h"
 #include "codecs/fsst/block/fsst_block.h"
 #include "codecs/fsst/block/fsst_codec.h"
+#include "codecs/fsst/encode/fsst_encoder.h"
 #include "codecs/payload/partition_table.h"
 #include "codecs/payload/payload_codec.h"
 #include "server/archive/format/block_frame.h"
@@ -79,7 +80,8 @@ class AnswerEncoder {
 
   // Encodes text after the first `used` bytes of `made`. Returns false if the
   // answer's data would be no smaller than its text.
-  bool AppendCodes(ByteView text, MadeBytes& made, uint64_t& used) const;
+  static bool AppendCodes(const FsstEncoder& encoder, ByteView text,
+                          MadeBytes& made, uint64_t& used);
 
   BufferPool& buffers_;
   const ServedArchive& archive_;
@@ -201,8 +203,8 @@ absl::StatusOr<Answer> AnswerEncoder::Identity(std::vector<BlockPiece> pieces) {
   return TextAnswer(std::move(pieces));
 }
 
-bool AnswerEncoder::AppendCodes(ByteView text, MadeBytes& made,
-                                uint64_t& used) const {
+bool AnswerEncoder::AppendCodes(const FsstEncoder& encoder, ByteView text,
+                                MadeBytes& made, uint64_t& used) {
   // The buffer holds the codes of the text and of one step more.
   const uint64_t used_max =
       made.bytes().size() - FsstEncoder::CodesSizeMax(kStepSizeBytes);
@@ -211,8 +213,7 @@ bool AnswerEncoder::AppendCodes(ByteView text, MadeBytes& made,
       return false;
     }
     const ByteView step = text.first(std::min(text.size(), kStepSizeBytes));
-    used += archive_.wire_table->encoder.Encode(
-        step, made.mutable_bytes().subspan(used));
+    used += encoder.Encode(step, made.mutable_bytes().subspan(used));
     text = text.subspan(step.size());
   }
   return true;
@@ -226,6 +227,7 @@ absl::StatusOr<std::optional<Answer>> AnswerEncoder::Fsst(
   v1::EncodingDetails details;
   details.set_table_hash(table.hash);
   std::shared_ptr<MadeBytes> made;
+  std::shared_ptr<const FsstEncoder> encoder;
   uint64_t used = 0;
   for (size_t i = 0; i < pieces.size(); ++i) {
     const BlockPiece& piece = pieces[i];
@@ -250,9 +252,10 @@ absl::StatusOr<std::optional<Answer>> AnswerEncoder::Fsst(
     }
     if (made == nullptr) {
       made = MakeBytes(buffers_, FsstBufferSizeMax(size_bytes));
+      encoder = archive_.wire_encoders->Get(table);
     }
     const uint64_t before = used;
-    if (!AppendCodes(block.text, *made, used)) {
+    if (!AppendCodes(*encoder, block.text, *made, used)) {
       return std::nullopt;
     }
     answer.pieces.push_back({made, static_cast<uint32_t>(before),
