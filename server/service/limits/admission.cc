@@ -173,7 +173,7 @@ std::optional<absl::StatusOr<Admission::Ticket>> Admission::AdmitInTurn(
   Calls calls;
   {
     MutexLock lock(&mutex_);
-    if (waiters_.empty() &&
+    if (IsNext(client) &&
         TryClaim(client, size_bytes, total_max_bytes_, client_max_bytes_)) {
       return Ticket(this, std::string(client), size_bytes, Use::kSingleAnswer);
     }
@@ -182,11 +182,24 @@ std::optional<absl::StatusOr<Admission::Ticket>> Admission::AdmitInTurn(
       return Refuse(client, size_bytes, client_max_bytes_);
     }
     id = StandInLine(client, size_bytes, waiting_bytes, std::move(admitted));
-    // The others may all wait for their own share.
+    // The others may all wait for their own share: it is the first line then.
     GiveTurns(calls);
   }
   Run(calls);
   return std::nullopt;
+}
+
+bool Admission::IsNext(absl::string_view client) const {
+  if (lines_.empty()) {
+    return true;
+  }
+  // After GiveTurns() the first line waits for bytes of others, or each line
+  // for its own share.
+  const Line& first = lines_.front();
+  const uint64_t size_bytes =
+      waiters_.find(first.turns.front())->second.size_bytes;
+  return !line_of_client_.contains(client) &&
+         HeldBy(first.client) > client_max_bytes_ - size_bytes;
 }
 
 Admission::TurnId Admission::StandInLine(absl::string_view client,

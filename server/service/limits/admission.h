@@ -216,6 +216,9 @@ class Admission {
   // Removes an answer from its line. Returns its callback.
   Admitted TakeOut(std::map<TurnId, Waiter>::iterator waiter)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // True if an answer of `client` need not wait for the turns of others.
+  bool IsNext(absl::string_view client) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   TurnId StandInLine(absl::string_view client, uint64_t size_bytes,
                      uint64_t waiting_bytes, Admitted admitted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

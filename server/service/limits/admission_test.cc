@@ -327,10 +327,43 @@ TEST_F(AdmissionTurnTest, AClientWhoseShareIsInUseHoldsUpNoOther) {
   Ask("a", "a1", 60);
   Ask("a", "a2");
   EXPECT_EQ(admission_.waiting_count(), 1u);
-  Ask("b", "b1", 40);
+  Ask("b", "b1", 30);
+  EXPECT_THAT(order_, ElementsAre("a1", "b1"));
+  // It waits for bytes of others, so the next client waits for its turn.
+  Ask("c", "large", 20);
+  Ask("d", "small", 5);
   EXPECT_THAT(order_, ElementsAre("a1", "b1"));
   Return();
-  EXPECT_THAT(order_, ElementsAre("a1", "b1", "a2"));
+  EXPECT_THAT(order_, ElementsAre("a1", "b1", "large", "a2", "small"));
+}
+
+TEST_F(AdmissionTurnTest, SmallAnswersDoNotOvertakeOthersOfTheirClient) {
+  Ask("a", "a1", 50);
+  Ask("a", "large", 20);
+  Ask("a", "small");
+  EXPECT_THAT(order_, ElementsAre("a1"));
+  Return();
+  EXPECT_THAT(order_, ElementsAre("a1", "large", "small"));
+}
+
+TEST_F(AdmissionTurnTest, ManyAnswersThatWaitForTheirShareRefuseNoOtherClient) {
+  Ask("a", "a1", 60);
+  for (size_t i = 0; i < Admission::kWaitingAnswersMax; ++i) {
+    Ask("a", "more");
+  }
+  EXPECT_EQ(admission_.waiting_count(), Admission::kWaitingAnswersMax);
+  // It gets its ticket from the call itself.
+  Admission::TurnId id = 0;
+  auto ticket = admission_.AdmitInTurn(
+      "b", 10, Admission::kWaitingBytesMax,
+      [](const absl::StatusOr<Admission::Ticket>& /*given*/) {
+        ADD_FAILURE() << "it waited";
+      },
+      id);
+  ASSERT_TRUE(ticket.has_value());
+  QUIRE_EXPECT_OK(*ticket);
+  now_ += Admission::kTurnWaitMax;
+  admission_.EndLateTurns();
 }
 
 TEST_F(AdmissionTurnTest, WaitsAreBoundedInTime) {
@@ -365,8 +398,8 @@ TEST_F(AdmissionTurnTest, WaitsAreBoundedInNumberAndMemory) {
   }
   EXPECT_EQ(admission_.waiting_count(), Admission::kWaitingAnswersMax);
   EXPECT_THAT(refused_, IsEmpty());
-  Ask("d", "d1");
-  EXPECT_THAT(refused_, ElementsAre("d1"));
+  Ask("b", "b2");
+  EXPECT_THAT(refused_, ElementsAre("b2"));
   now_ += Admission::kTurnWaitMax;
   admission_.EndLateTurns();
   EXPECT_EQ(admission_.waiting_count(), 0u);
