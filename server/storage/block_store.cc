@@ -337,12 +337,21 @@ void BlockStore::AddDecodeTasks(const DriveReadPtr& read,
     const std::span<ReadBlock> part =
         blocks.first(std::min(blocks.size(), task_blocks));
     blocks = blocks.subspan(part.size());
-    tasks.emplace_back([this, read,
-                        read_blocks = std::vector<ReadBlock>(
-                            std::make_move_iterator(part.begin()),
-                            std::make_move_iterator(part.end()))] {
+    DecodePool::Task task{.run = {},
+                          .client_id = part.front().block->fetch.client_id};
+    for (const ReadBlock& block : part) {
+      const BlockFetch& fetch = block.block->fetch;
+      task.cost += std::min<uint64_t>(
+          uint64_t{fetch.part_size_bytes} * block.parts.size(),
+          fetch.raw_size_bytes);
+    }
+    task.run = [this, read,
+                read_blocks = std::vector<ReadBlock>(
+                    std::make_move_iterator(part.begin()),
+                    std::make_move_iterator(part.end()))] {
       RunDecodeTask(*read, read_blocks);
-    });
+    };
+    tasks.push_back(std::move(task));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <utility>
@@ -151,6 +152,36 @@ TEST_P(ModelledManyAndFewTest, AFewDoNotWaitForAnothersBacklog) {
 
 INSTANTIATE_TEST_SUITE_P(Classes, ModelledManyAndFewTest,
                          ::testing::Values(FetchClass::kBatch));
+
+TEST(DecodingTurnsTest, ClientsTakeTurns) {
+  const SparseBlocks blocks(10);
+  FetchLog log;
+  std::vector<uint64_t> order;
+  std::promise<void> go_on;
+  ManualDevice* device = nullptr;
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const auto store,
+      BlockStore::Create({.cache_size_bytes = 0, .decode_threads = 1},
+                         OpensManualDevice(device)));
+  store->decode_pool().Add(
+      {.run = [went_on = go_on.get_future().share()] { went_on.wait(); }});
+  for (uint64_t i = 0; i < 10; ++i) {
+    const uint64_t client_id = i < 8 ? 1 : 2;
+    BlockFetch fetch = blocks.Fetch(i, FetchClass::kInteractive, client_id);
+    fetch.raw_size_bytes = 64 << 10;
+    store->Fetch(fetch,
+                 [&order, client_id, done = log.Watch()](const auto& end) {
+                   order.push_back(client_id);
+                   done(end);
+                 });
+  }
+  while (!device->waiting().empty()) {
+    device->Serve();
+  }
+  go_on.set_value();
+  log.WaitForAll();
+  EXPECT_THAT(order, ElementsAre(1, 2, 1, 2, 1, 1, 1, 1, 1, 1));
+}
 
 // Stores over drives that the test controls.
 class DrivesTest : public ::testing::Test {

@@ -123,13 +123,17 @@ class ReadCall : public grpc::ServerUnaryReactor {
                 ticket_ = *std::move(given);
               }
               // This thread is inside another call.
-              core_.store.decode_pool().Add([this] {
-                if (turn_ended_with_.ok()) {
-                  Read();
-                } else {
-                  booking_.Finish(*this, turn_ended_with_);
-                }
-              });
+              core_.store.decode_pool().Add(
+                  {.run =
+                       [this] {
+                         if (turn_ended_with_.ok()) {
+                           Read();
+                         } else {
+                           booking_.Finish(*this, turn_ended_with_);
+                         }
+                       },
+                   .client_id = ClientIdOf(booking_.Client()),
+                   .cost = target_.range.size_bytes});
             },
             turn);
     if (ticket.has_value()) {

@@ -126,8 +126,8 @@ std::shared_ptr<AnswerRead> AnswerRead::Start(
     done(EncodeAnswer(store.buffers(), *archive, plan, std::move(pieces)));
     return nullptr;
   }
-  std::shared_ptr<AnswerRead> read(
-      new AnswerRead(store, archive, std::move(plan), std::move(done)));
+  std::shared_ptr<AnswerRead> read(new AnswerRead(
+      store, archive, std::move(plan), requester.client_id, std::move(done)));
   read->pieces_ = std::move(pieces);
   read->copies_ = std::move(copies);
   if (all_found) {
@@ -268,7 +268,10 @@ void AnswerRead::OneEnded(bool is_starter) {
     const Done done = std::move(done_);
     done(std::move(error));
   } else if (is_starter && IsLongWork(plan_)) {
-    store_.decode_pool().Add([self = shared_from_this()] { self->Encode(); });
+    store_.decode_pool().Add(
+        {.run = [self = shared_from_this()] { self->Encode(); },
+         .client_id = client_id_,
+         .cost = plan_.size_bytes});
   } else {
     Encode();
   }

@@ -88,10 +88,11 @@ class AnswerRead : public std::enable_shared_from_this<AnswerRead> {
   friend class FetchBundle;
 
   AnswerRead(BlockStore& store, std::shared_ptr<const ServedArchive> archive,
-             AnswerPlan plan, Done done)
+             AnswerPlan plan, uint64_t client_id, Done done)
       : store_(store),
         archive_(std::move(archive)),
         plan_(std::move(plan)),
+        client_id_(client_id),
         done_(std::move(done)) {}
 
   // Appends the fetches of pieces without a block.
@@ -117,6 +118,8 @@ class AnswerRead : public std::enable_shared_from_this<AnswerRead> {
   BlockStore& store_;
   const std::shared_ptr<const ServedArchive> archive_;
   const AnswerPlan plan_;
+  // See BlockFetch::client_id.
+  const uint64_t client_id_;
   Done done_;
   // One for each slice. Each belongs to the fetch of its part until that ends,
   // then all to the last fetch to end.

@@ -27,10 +27,32 @@
 
 namespace quire {
 
-// A fixed number of threads that process items in order of arrival. The queue
-// is unbounded; the callers bound their items.
-// Thread-safe.
+// A queue in order of arrival. Thread-compatible.
 template <typename Item>
+class ArrivalQueue {
+ public:
+  void Push(Item item) { items_.push_back(std::move(item)); }
+
+  // REQUIRES: !empty().
+  Item Pop() {
+    Item item = std::move(items_.front());
+    items_.pop_front();
+    return item;
+  }
+
+  size_t size() const { return items_.size(); }
+
+  bool empty() const { return items_.empty(); }
+
+ private:
+  std::deque<Item> items_;
+};
+
+// A fixed number of threads that process items in the order of `Queue`, of the
+// same interface as ArrivalQueue. The queue is unbounded; the callers bound
+// their items.
+// Thread-safe.
+template <typename Item, typename Queue = ArrivalQueue<Item>>
 class WorkerThreads {
  public:
   // Called on the threads without a lock; may call Add(). May move from the
@@ -80,7 +102,9 @@ class WorkerThreads {
     {
       MutexLock lock(&mutex_);
       const size_t length_before = queue_.size();
-      queue_.insert(queue_.end(), begin, end);
+      for (; begin != end; ++begin) {
+        queue_.Push(*begin);
+      }
       wake_count =
           std::min<size_t>(idle_threads_, queue_.size() - length_before);
     }
@@ -114,8 +138,7 @@ class WorkerThreads {
       }
       ++busy_threads_;
       {
-        Item item = std::move(queue_.front());
-        queue_.pop_front();
+        Item item = queue_.Pop();
         mutex_.Unlock();
         work_(item);
         // Destroys the item before locking again.
@@ -132,7 +155,7 @@ class WorkerThreads {
   const Work work_;
   mutable Mutex mutex_;
   CondVar work_arrived_;
-  std::deque<Item> queue_ ABSL_GUARDED_BY(mutex_);
+  Queue queue_ ABSL_GUARDED_BY(mutex_);
   uint32_t busy_threads_ ABSL_GUARDED_BY(mutex_) = 0;
   uint32_t idle_threads_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -16,10 +16,10 @@ absl::StatusOr<std::unique_ptr<DecodePool>> DecodePool::Create(
     thread_count = std::max(1U, std::thread::hardware_concurrency());
   }
   auto pool = std::unique_ptr<DecodePool>(new DecodePool);
-  QUIRE_ASSIGN_OR_RETURN(pool->threads_,
-                         WorkerThreads<Task>::Start(
-                             "quire-decode", thread_count,
-                             [p = pool.get()](Task& task) { p->Run(task); }));
+  QUIRE_ASSIGN_OR_RETURN(
+      pool->threads_,
+      Threads::Start("quire-decode", thread_count,
+                     [p = pool.get()](Task& task) { p->Run(task); }));
   return pool;
 }
 
@@ -38,15 +38,15 @@ void DecodePool::Add(Task task) {
 }
 
 std::chrono::nanoseconds DecodePool::Backlog() const {
-  const size_t waiting_count = threads_->queue_length();
+  const size_t waiting_count = queue_length();
   return task_time_.mean() * waiting_count / threads_->thread_count();
 }
 
 void DecodePool::Run(Task& task) {
   const auto start = std::chrono::steady_clock::now();
-  task();
+  task.run();
   // Freeing its captures is part of its work.
-  task = nullptr;
+  task.run = nullptr;
   task_time_.Add(std::chrono::steady_clock::now() - start);
 }
 

@@ -12,18 +12,26 @@
 #include "absl/status/statusor.h"
 
 #include "server/storage/base/moving_average.h"
+#include "server/storage/base/turn_queue.h"
 #include "server/storage/base/worker_threads.h"
 
 namespace quire {
 
-// A fixed number of threads that run tasks in order of arrival: decoding, and
-// work of the service that is too long for gRPC's threads. The queue has no
+// A fixed number of threads that run tasks: decoding, and work of the service
+// that is too long for gRPC's threads. Clients take turns (TurnQueue); the
+// tasks of one client run in order of arrival. The queue has no
 // limit of its own: tasks come from dispatched reads, whose limits (depth,
 // memory, pending fetches) bound it.
 // Thread-safe.
 class DecodePool {
  public:
-  using Task = std::function<void()>;
+  struct Task {
+    std::function<void()> run;
+    // See BlockFetch::client_id.
+    uint64_t client_id = 0;
+    // Text to decode or to encode, in bytes.
+    uint64_t cost = 0;
+  };
 
   // `thread_count` 0: one per core.
   // Errors: ResourceExhausted  no more threads available.
@@ -42,6 +50,9 @@ class DecodePool {
   // earlier ones; 0 if none wait.
   std::chrono::nanoseconds Backlog() const;
 
+  // Tasks that no thread has taken yet.
+  size_t queue_length() const { return threads_->queue_length(); }
+
   size_t thread_count() const { return threads_->thread_count(); }
 
  private:
@@ -49,7 +60,9 @@ class DecodePool {
   void Run(Task& task);
 
   MovingAverage task_time_;
-  std::unique_ptr<WorkerThreads<Task>> threads_;
+  using Threads = WorkerThreads<Task, TurnQueue<Task>>;
+
+  std::unique_ptr<Threads> threads_;
 };
 
 }  // namespace quire

@@ -3,16 +3,20 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <future>
 #include <memory>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 #include "codecs/base/status_matchers.h"
 
 namespace quire {
 namespace {
+
+using ::testing::ElementsAre;
 
 TEST(DecodePoolTest, RunsEveryTaskOnceAlsoThoseThatTasksAdd) {
   std::atomic<int> runs = 0;
@@ -22,12 +26,10 @@ TEST(DecodePoolTest, RunsEveryTaskOnceAlsoThoseThatTasksAdd) {
     std::vector<DecodePool::Task> tasks;
     tasks.reserve(200);
     for (int i = 0; i < 200; ++i) {
-      tasks.emplace_back([&runs, p = pool.get()] {
+      tasks.push_back({.run = [&runs, p = pool.get()] {
         ++runs;
-        std::vector<DecodePool::Task> more;
-        more.emplace_back([&runs] { ++runs; });
-        p->Add(more);
-      });
+        p->Add({.run = [&runs] { ++runs; }});
+      }});
     }
     pool->Add(tasks);
     EXPECT_TRUE(tasks.empty());
@@ -35,14 +37,14 @@ TEST(DecodePoolTest, RunsEveryTaskOnceAlsoThoseThatTasksAdd) {
   EXPECT_EQ(runs, 400);
 }
 
-TEST(DecodePoolTest, RunsTasksInTheirOrder) {
+TEST(DecodePoolTest, RunsTasksOfAClientInTheirOrder) {
   std::vector<int> order;
   {
     QUIRE_ASSERT_OK_AND_ASSIGN(auto pool, DecodePool::Create(1));
     std::vector<DecodePool::Task> tasks;
     tasks.reserve(100);
     for (int i = 0; i < 100; ++i) {
-      tasks.emplace_back([&order, i] { order.push_back(i); });
+      tasks.push_back({.run = [&order, i] { order.push_back(i); }});
     }
     pool->Add(tasks);
   }
@@ -50,6 +52,23 @@ TEST(DecodePoolTest, RunsTasksInTheirOrder) {
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(order[static_cast<size_t>(i)], i);
   }
+}
+
+TEST(DecodePoolTest, ClientsTakeTurns) {
+  std::vector<uint64_t> order;
+  {
+    std::promise<void> go_on;
+    QUIRE_ASSERT_OK_AND_ASSIGN(auto pool, DecodePool::Create(1));
+    pool->Add(
+        {.run = [went_on = go_on.get_future().share()] { went_on.wait(); }});
+    for (const uint64_t client : {1U, 1U, 1U, 1U, 2U, 2U}) {
+      pool->Add({.run = [&order, client] { order.push_back(client); },
+                 .client_id = client,
+                 .cost = 64 << 10});
+    }
+    go_on.set_value();
+  }
+  EXPECT_THAT(order, ElementsAre(1, 2, 1, 2, 1, 1));
 }
 
 TEST(DecodePoolTest, TellsHowLongTheThreadsHaveEnoughToDo) {
@@ -60,18 +79,18 @@ TEST(DecodePoolTest, TellsHowLongTheThreadsHaveEnoughToDo) {
   QUIRE_ASSERT_OK_AND_ASSIGN(auto pool, DecodePool::Create(1));
   EXPECT_EQ(pool->Backlog().count(), 0);
   std::vector<DecodePool::Task> tasks;
-  tasks.emplace_back([] {
+  tasks.push_back({.run = [] {
     const auto start = std::chrono::steady_clock::now();
     while (std::chrono::steady_clock::now() - start <
            std::chrono::milliseconds(1)) {
     }
-  });
-  tasks.emplace_back([&] {
+  }});
+  tasks.push_back({.run = [&] {
     begun.set_value();
     went_on.wait();
-  });
-  tasks.emplace_back([] {});
-  tasks.emplace_back([] {});
+  }});
+  tasks.push_back({.run = [] {}});
+  tasks.push_back({.run = [] {}});
   pool->Add(tasks);
   begun.get_future().wait();
   // A sixteenth of the millisecond for each of the two that wait.

@@ -154,9 +154,14 @@ DeviceResult ReadForTest(const DeviceRead& read) {
 }
 
 void SettleDecoding(BlockStore& store) {
-  std::promise<void> settled;
-  store.decode_pool().Add([&settled] { settled.set_value(); });
-  settled.get_future().wait();
+  DecodePool& pool = store.decode_pool();
+  // It may overtake tasks of other clients.
+  size_t waiting_count = 0;
+  do {
+    std::promise<size_t> settled;
+    pool.Add({.run = [&] { settled.set_value(pool.queue_length()); }});
+    waiting_count = settled.get_future().get();
+  } while (waiting_count > 0);
 }
 
 void ManualDevice::Submit(std::span<const DeviceRead> reads) {

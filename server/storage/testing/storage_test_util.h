@@ -149,7 +149,7 @@ class ChaosDevice final : public Device {
 DeviceResult ReadForTest(const DeviceRead& read);
 
 // Returns when the decode pool has done all that it has to do now.
-// REQUIRES: the pool has one thread, so that it takes its tasks in order.
+// REQUIRES: the pool has one thread.
 void SettleDecoding(BlockStore& store);
 
 // Counts ends of fetches.
