@@ -136,20 +136,40 @@ class EmptyBatch
   int next_item_ = 0;
 };
 
-using RawMethods = v1::Archive::WithRawCallbackMethod_Read<
-    v1::Archive::WithRawCallbackMethod_BatchRead<v1::Archive::Service>>;
+// Sends the same message until its client cancels.
+class EmptyScan : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
+ public:
+  explicit EmptyScan(const grpc::ByteBuffer& message) : message_(message) {
+    StartWrite(&message_);
+  }
 
-// Read and BatchRead by the API that quired uses for them. Thread-safe.
+  void OnWriteDone(bool ok) override {
+    if (ok) {
+      StartWrite(&message_);
+    } else {
+      Finish(grpc::Status::CANCELLED);
+    }
+  }
+
+  void OnDone() override { delete this; }
+
+ private:
+  const grpc::ByteBuffer message_;
+};
+
+using RawMethods = v1::Archive::WithRawCallbackMethod_Read<
+    v1::Archive::WithRawCallbackMethod_BatchRead<
+        v1::Archive::WithRawCallbackMethod_Scan<v1::Archive::Service>>>;
+
+// Read, BatchRead and Scan by the API that quired uses for them. Thread-safe.
 class EmptyService : public RawMethods {
  public:
   explicit EmptyService(uint32_t size_bytes) : size_bytes_(size_bytes) {
     const std::string data(size_bytes, 'x');
     answer_ = {.data = grpc::Slice(data),
                .checksum = Checksum64(AsBytes(data))};
-    auto read = Head<v1::ReadResponse>(size_bytes, answer_.checksum);
-    read.set_data(data);
-    const grpc::Slice slice(read.SerializeAsString());
-    read_ = grpc::ByteBuffer(&slice, 1);
+    read_ = Whole<v1::ReadResponse>(data);
+    scan_ = Whole<v1::ScanResponse>(data);
   }
 
   grpc::Status GetArchive(grpc::ServerContext* /*context*/,
@@ -179,10 +199,25 @@ class EmptyService : public RawMethods {
     return new EmptyBatch(answer_);
   }
 
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* Scan(
+      grpc::CallbackServerContext* /*context*/,
+      const grpc::ByteBuffer* /*request*/) override {
+    return new EmptyScan(scan_);
+  }
+
  private:
+  template <typename Message>
+  grpc::ByteBuffer Whole(const std::string& data) const {
+    auto message = Head<Message>(size_bytes_, answer_.checksum);
+    message.set_data(data);
+    const grpc::Slice slice(message.SerializeAsString());
+    return {&slice, 1};
+  }
+
   const uint32_t size_bytes_;
   StaticAnswer answer_;
   grpc::ByteBuffer read_;
+  grpc::ByteBuffer scan_;
 };
 
 // Keeps freed memory for later allocations, like quired.

@@ -246,6 +246,7 @@ def make_cases():
             Case(f"{cancelling}, of an empty service, at the lowest priority", "cancelling",
                  "empty", is_idle=True),
             Case(opening, "opening"),
+            Case(f"{opening}, of an empty service", "opening", "empty"),
             Case(f"{opening}, {roomy}", "opening", "roomy"),
             Case(f"{opening}, {roomy}, at the lowest priority", "opening", "roomy",
                  is_idle=True),
