@@ -21,6 +21,8 @@ namespace {
 // the decoders could soon need.
 constexpr std::chrono::microseconds kDevicePatienceMin{50};
 constexpr std::chrono::microseconds kDevicePatienceMax{400};
+// If clients take turns, a result may be decoded before those that wait.
+constexpr std::chrono::microseconds kDevicePatienceInTurnsMax{100};
 
 SchedulerTime Now() {
   return std::chrono::steady_clock::now().time_since_epoch();
@@ -459,8 +461,10 @@ std::chrono::microseconds BlockStore::DevicePatience() const {
   return half < kDevicePatienceMin
              ? std::chrono::microseconds(0)
              : std::chrono::duration_cast<std::chrono::microseconds>(
-                   std::min<std::chrono::nanoseconds>(half,
-                                                      kDevicePatienceMax));
+                   std::min<std::chrono::nanoseconds>(
+                       half, decode_pool_->serves_several_clients()
+                                 ? kDevicePatienceInTurnsMax
+                                 : kDevicePatienceMax));
 }
 
 std::chrono::nanoseconds BlockStore::TimePerRead(

@@ -264,7 +264,7 @@ class BlockStore {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Returns how long results may wait for each other: half of the time until
-  // the decoders run out of work.
+  // the decoders run out of work, but not long if clients take turns.
   std::chrono::microseconds DevicePatience() const;
 
   const BlockStoreOptions options_;

@@ -27,12 +27,16 @@ void DecodePool::Add(std::vector<Task>& tasks) {
   if (tasks.empty()) {
     return;
   }
+  for (const Task& task : tasks) {
+    NoteClient(task.client_id);
+  }
   threads_->Add(std::make_move_iterator(tasks.begin()),
                 std::make_move_iterator(tasks.end()));
   tasks.clear();
 }
 
 void DecodePool::Add(Task task) {
+  NoteClient(task.client_id);
   threads_->Add(std::make_move_iterator(&task),
                 std::make_move_iterator(&task + 1));
 }
@@ -40,6 +44,15 @@ void DecodePool::Add(Task task) {
 std::chrono::nanoseconds DecodePool::Backlog() const {
   const size_t waiting_count = queue_length();
   return task_time_.mean() * waiting_count / threads_->thread_count();
+}
+
+void DecodePool::NoteClient(uint64_t client_id) {
+  if (last_client_id_.load(std::memory_order_relaxed) != client_id) {
+    last_client_id_.store(client_id, std::memory_order_relaxed);
+    tasks_of_one_.store(0, std::memory_order_relaxed);
+  } else if (serves_several_clients()) {
+    tasks_of_one_.fetch_add(1, std::memory_order_relaxed);
+  }
 }
 
 void DecodePool::Run(Task& task) {

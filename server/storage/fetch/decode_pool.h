@@ -2,6 +2,7 @@
 #ifndef QUIRE_SERVER_STORAGE_FETCH_DECODE_POOL_H_
 #define QUIRE_SERVER_STORAGE_FETCH_DECODE_POOL_H_
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -50,16 +51,29 @@ class DecodePool {
   // earlier ones; 0 if none wait.
   std::chrono::nanoseconds Backlog() const;
 
+  // True if the last kTasksOfOneMax tasks added were not all of one client. The
+  // clients then take turns: a new task may run long before Backlog() ends.
+  bool serves_several_clients() const {
+    return tasks_of_one_.load(std::memory_order_relaxed) < kTasksOfOneMax;
+  }
+
   // Tasks that no thread has taken yet.
   size_t queue_length() const { return threads_->queue_length(); }
 
   size_t thread_count() const { return threads_->thread_count(); }
 
  private:
+  static constexpr uint32_t kTasksOfOneMax = 64;
+
   DecodePool() = default;
+  void NoteClient(uint64_t client_id);
   void Run(Task& task);
 
   MovingAverage task_time_;
+  // Client of the last task added, and how many of the last tasks, at most
+  // kTasksOfOneMax, were all of that client. Approximate.
+  std::atomic<uint64_t> last_client_id_{0};
+  std::atomic<uint32_t> tasks_of_one_{kTasksOfOneMax};
   using Threads = WorkerThreads<Task, TurnQueue<Task>>;
 
   std::unique_ptr<Threads> threads_;

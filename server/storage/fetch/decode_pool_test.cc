@@ -71,6 +71,23 @@ TEST(DecodePoolTest, ClientsTakeTurns) {
   EXPECT_THAT(order, ElementsAre(1, 2, 1, 2, 1, 1));
 }
 
+TEST(DecodePoolTest, TellsWhetherClientsTakeTurns) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(auto pool, DecodePool::Create(1));
+  const auto add = [&pool](uint64_t client_id, int count) {
+    for (int i = 0; i < count; ++i) {
+      pool->Add({.run = [] {}, .client_id = client_id});
+    }
+  };
+  add(1, 65);
+  EXPECT_FALSE(pool->serves_several_clients());
+  add(2, 1);
+  EXPECT_TRUE(pool->serves_several_clients());
+  add(1, 64);
+  EXPECT_TRUE(pool->serves_several_clients());
+  add(1, 1);
+  EXPECT_FALSE(pool->serves_several_clients());
+}
+
 TEST(DecodePoolTest, TellsHowLongTheThreadsHaveEnoughToDo) {
   // The tasks refer to these until the pool is destroyed.
   std::promise<void> go_on;
