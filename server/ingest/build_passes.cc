@@ -9,7 +9,7 @@
 namespace quire {
 namespace {
 
-constexpr size_t kReadSizeBytes = 1 << 20;
+constexpr size_t kPieceSizeBytes = 1 << 20;
 // Between two calls of on_progress.
 constexpr uint64_t kProgressStepBytes = 2 << 20;
 
@@ -30,7 +30,7 @@ BuildPasses::BuildPasses(std::span<const std::unique_ptr<Source>> sources,
                       .on_note = options.on_note,
                       .cancel = options.cancel,
                       .describes_sources = options.resume.describes_inputs}),
-      buffer_(kReadSizeBytes) {}
+      buffer_(kPieceSizeBytes) {}
 
 absl::Status BuildPasses::StartPhase(BuildPhase phase,
                                      std::optional<uint64_t> total_bytes) {
