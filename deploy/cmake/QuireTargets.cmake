@@ -332,7 +332,8 @@ function(quire_fuzz name)
 endfunction()
 
 # quire_benchmark(NAME SOURCES a_benchmark.cc ... DEPS lib ...)
-# Registered with ctest in a mode that runs everything once, which keeps it working.
+# Registered with ctest in a mode that runs everything once on small inputs, which keeps it
+# working.
 function(quire_benchmark name)
   if(NOT QUIRE_BENCHMARKS)
     return()
@@ -343,6 +344,7 @@ function(quire_benchmark name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} benchmark::benchmark benchmark::benchmark_main)
   if(QUIRE_TESTS)
     add_test(NAME ${name}_smoke COMMAND ${name} --benchmark_min_time=0.001)
-    set_tests_properties(${name}_smoke PROPERTIES LABELS "smoke" TIMEOUT ${quire_test_seconds_max})
+    set_tests_properties(${name}_smoke PROPERTIES LABELS "smoke" TIMEOUT ${quire_test_seconds_max}
+      ENVIRONMENT "QUIRE_BENCHMARK_DOCUMENTS=5000;QUIRE_BENCHMARK_DICTIONARY=${PROJECT_SOURCE_DIR}/server/archive/FORMAT.md")
   endif()
 endfunction()

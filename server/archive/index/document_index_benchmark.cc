@@ -2,8 +2,9 @@
 //
 // Cost of documents in RAM, on disk and in time: bits per document by part, and
 // times of opening and of each look-up. The archive has
-// QUIRE_BENCHMARK_DOCUMENTS documents (100,000 unless set) with URLs as ids, in
-// random order and with capture times and media types, like a crawl.
+// QUIRE_BENCHMARK_DOCUMENTS documents (100,000 unless set, 150,000 in several
+// segments) with URLs as ids, in random order and with capture times and media
+// types, like a crawl.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -29,6 +30,11 @@ namespace {
 constexpr uint32_t kBlockSizeBytes = 65536;
 constexpr uint64_t kDocumentSizeBytes = 2000;
 
+uint64_t DocumentCount(uint64_t usual) {
+  const char* const setting = std::getenv("QUIRE_BENCHMARK_DOCUMENTS");
+  return setting == nullptr ? usual : std::strtoull(setting, nullptr, 10);
+}
+
 class CrawlArchive {
  public:
   static const CrawlArchive& Get() {
@@ -44,9 +50,7 @@ class CrawlArchive {
 
  private:
   CrawlArchive() {
-    const char* setting = std::getenv("QUIRE_BENCHMARK_DOCUMENTS");
-    const uint64_t count =
-        setting == nullptr ? 100000 : std::strtoull(setting, nullptr, 10);
+    const uint64_t count = DocumentCount(100'000);
     path_ = directory_.File("crawl.quire");
     const auto start = std::chrono::steady_clock::now();
     Write(count);
@@ -136,15 +140,15 @@ void FindById(benchmark::State& state) {
 
 BENCHMARK(FindById);
 
-// An id of one segment, by the number of segments of 150,000 documents.
+// An id of one segment, by the number of segments.
 void FindInSegments(benchmark::State& state) {
-  constexpr uint64_t kCount = 150'000;
+  const uint64_t total = DocumentCount(150'000);
   const auto segment_count = static_cast<uint64_t>(state.range(0));
   const TemporaryDirectory directory;
   ArchiveWriterOptions options;
   options.codec = ParseCodecSpec("copy").value();
   std::vector<TestSegment> segments(segment_count);
-  for (uint64_t i = 0; i < kCount; ++i) {
+  for (uint64_t i = 0; i < total; ++i) {
     segments[i % segment_count].push_back(
         {.id = SampleUrl((i * 0x9E3779B97F4A7C15) >> 24)});
   }
@@ -154,14 +158,16 @@ void FindInSegments(benchmark::State& state) {
   std::mt19937_64 random(2);
   while (state.KeepRunning()) {
     const std::string id =
-        SampleUrl((random() % kCount * 0x9E3779B97F4A7C15) >> 24);
+        SampleUrl((random() % total * 0x9E3779B97F4A7C15) >> 24);
     benchmark::DoNotOptimize(archive->FindDocument(id, std::nullopt));
   }
   const ArchiveMemory& memory = archive->memory();
-  state.counters["bits_ids"] =
-      8 * static_cast<double>(memory.document_ids_bytes) / kCount;
+  state.counters["bits_ids"] = 8 *
+                               static_cast<double>(memory.document_ids_bytes) /
+                               static_cast<double>(total);
   state.counters["bits_filters"] =
-      8 * static_cast<double>(memory.id_filters_bytes) / kCount;
+      8 * static_cast<double>(memory.id_filters_bytes) /
+      static_cast<double>(total);
 }
 
 BENCHMARK(FindInSegments)->Arg(1)->Arg(4)->Arg(12)->Arg(409);
