@@ -31,6 +31,7 @@ absl::Status FindIn(ByteView dictionary, size_t begin, size_t end,
   std::vector<Windows> seen(sink_count, Windows(end - begin));
   std::deque<WindowScanner> scanners;
   std::vector<TextSink*> sinks;
+  sinks.reserve(sink_count);
   for (Windows& in_sink : seen) {
     sinks.push_back(
         &scanners.emplace_back(table, [&in_sink, begin](uint32_t position) {
