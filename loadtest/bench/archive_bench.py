@@ -137,8 +137,8 @@ class Bench:
     def built_rows(self):
         """Returns a row for each of BUILDS."""
         tar = self.write_tar()
-        for option, form in BUILDS.items():
-            archive = self.directory / "built.quire"
+        for number, (option, form) in enumerate(BUILDS.items()):
+            archive = self.directory / f"built-{number}.quire"
             cpu = run_measured([self.quired, "build", "--force", "--quiet", *option.split(),
                                 "-o", archive, tar])[1]
             # The cache holds little of the text.
