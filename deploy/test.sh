@@ -146,9 +146,10 @@ stage_tidy() {
     tidy --checks=-clang-analyzer-*,-performance-*,-concurrency-*,-bugprone-implicit-widening*
 }
 
-# tidy [CLANG-TIDY OPTION...]: runs it on the sources named on standard input.
+# tidy [CLANG-TIDY OPTION...]: runs it on the sources named on standard input, if there
+# are any.
 tidy() {
-  xargs -r -d '\n' -n 1 -P "$jobs" clang-tidy-14 --quiet -p build/tidy "$@"
+  { grep . || true; } | xargs -r -d '\n' -n 1 -P "$jobs" clang-tidy-14 --quiet -p build/tidy "$@"
 }
 
 tidy_sources() {
