@@ -109,7 +109,7 @@ CODECS = [
              "if (size <= kMoveSize) {", "fsst_encoder_test",
              "a short string is moved past the end of the output"),
     Mutation("codecs/fsst/encode/fsst_encoder.cc",
-             "CodesSizeMax(piece.size()) + FsstGreedyKernel::kSlackSize;",
+             "CodesSizeMax(piece.size()) + FsstGreedyKernel::kPaddingSize;",
              "CodesSizeMax(piece.size());", "fsst_encoder_test",
              "codes of one string overwrite those of the next"),
     Mutation("codecs/fsst/encode/fsst_greedy_kernel.cc",

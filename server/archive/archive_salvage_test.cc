@@ -618,7 +618,7 @@ TEST(SalvageOutputTest, ATarAppearsWhenItIsComplete) {
   EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
 }
 
-// What is left of outputs that were killed or failed.
+// Files that killed or failed salvages leave.
 TEST(SalvageOutputTest, TheNextRunReplacesAnInterruptedOne) {
   const TemporaryDirectory directory;
   const std::string path = directory.File("saved");

@@ -170,7 +170,7 @@ class SalvageDirectory final : public SalvageOutput {
   }
 
   PartialDirectory partial_;
-  // Of the directory until Finish().
+  // Path of the directory until Finish().
   const std::string path_;
   UniqueFd file_;
   std::optional<int64_t> time_ms_;

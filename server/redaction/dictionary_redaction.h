@@ -44,9 +44,9 @@ using AddTextParts =
 // is scanned once for each `windows_per_pass` of its windows. `add_kept` is
 // called once for each `windows_per_pass` windows of the dictionary that the
 // removed text has, with `sink_count` sinks, at least 1. The result does not
-// depend on these numbers. Memory: WindowTable of so many windows with their
-// text, a bit for each byte of the dictionary in each sink, two bits for each
-// of them, and a copy of it.
+// depend on these numbers. Memory: a WindowTable of `windows_per_pass` windows
+// with their text, a bit for each byte of the dictionary in each sink, two bits
+// for each of them, and a copy of it.
 absl::StatusOr<RedactedDictionary> RedactDictionary(
     ByteView dictionary, AddText add_removed, AddTextParts add_kept,
     size_t windows_per_pass = kWindowsPerPassMax, size_t sink_count = 1);

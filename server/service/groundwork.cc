@@ -23,8 +23,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kStopWatchInterval{20};
 constexpr absl::Duration kStoreReportInterval = absl::Seconds(1);
-// Memory of chunk maps for growth and listed archives: at least this, and one
-// byte per so many of --memory.
+// Memory of chunk maps for growth and listed archives: at least kMapBytesMin,
+// and one byte for kMemoryPerMapByte bytes of --memory.
 constexpr uint64_t kMapBytesMin = 1 << 20;
 constexpr uint64_t kMemoryPerMapByte = 64;
 

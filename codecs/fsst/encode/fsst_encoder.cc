@@ -19,16 +19,16 @@ class FsstEncoder::Batch {
   // Unless null, `end` receives the offset at which the piece's codes end.
   // REQUIRES: piece.size() <= kFsstStringSizeMax.
   void Add(ByteView piece, uint32_t* end) {
-    const size_t room_size =
-        CodesSizeMax(piece.size()) + FsstGreedyKernel::kSlackSize;
-    if (count_ == kJobs || room_.size() - room_size_ < room_size) {
+    const size_t piece_space =
+        CodesSizeMax(piece.size()) + FsstGreedyKernel::kPaddingSize;
+    if (count_ == kJobs || buffer_.size() - buffer_used_ < piece_space) {
       Flush();
     }
     jobs_[count_] = {.text = piece.data(),
                      .text_end = piece.data() + piece.size(),
-                     .codes = &room_[room_size_]};
+                     .codes = &buffer_[buffer_used_]};
     ends_[count_++] = end;
-    room_size_ += room_size;
+    buffer_used_ += piece_space;
   }
 
   void Flush() {
@@ -48,27 +48,27 @@ class FsstEncoder::Batch {
       }
     }
     count_ = 0;
-    room_size_ = 0;
+    buffer_used_ = 0;
   }
 
   size_t size() const { return size_; }
 
  private:
   static constexpr size_t kJobs = 256;
-  // Of 32 long pieces.
-  static constexpr size_t kRoomSize =
-      32 * (2 * kFsstStringSizeMax + FsstGreedyKernel::kSlackSize);
+  // Space for 32 pieces of the longest size.
+  static constexpr size_t kBufferSize =
+      32 * (2 * kFsstStringSizeMax + FsstGreedyKernel::kPaddingSize);
   // All of it is readable at any job.
-  static constexpr size_t kMoveSize = FsstGreedyKernel::kSlackSize;
+  static constexpr size_t kMoveSize = FsstGreedyKernel::kPaddingSize;
 
   const FsstGreedyKernel& kernel_;
   MutableByteView codes_;
   size_t size_ = 0;
   size_t count_ = 0;
-  size_t room_size_ = 0;
+  size_t buffer_used_ = 0;
   std::array<FsstJob, kJobs> jobs_;
   std::array<uint32_t*, kJobs> ends_;
-  std::array<uint8_t, kRoomSize> room_;
+  std::array<uint8_t, kBufferSize> buffer_;
 };
 
 FsstEncoder::FsstEncoder(const SymbolTable& table, FsstLevel level) {

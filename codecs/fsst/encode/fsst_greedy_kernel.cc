@@ -151,16 +151,16 @@ class FsstGreedyKernel::Builder {
       nodes_[node].code = code;
       nodes_[node].code_size = symbol.size;
     } else {
-      // No longer symbol goes on with it.
+      // It begins no longer symbol.
       StepTo(symbol.bytes, symbol.size) =
           MakeStep(code, /*size=*/1, /*state=*/0);
     }
   }
 
   void MakeState(const Node& node, State& state) const {
-    // Codes are written with slack.
-    std::array<uint8_t, 2 * kSlackSize> room = {node.code};
-    Lane lane = {.codes = &room[1]};
+    // Codes are written with padding.
+    std::array<uint8_t, 2 * kPaddingSize> buffer = {node.code};
+    Lane lane = {.codes = &buffer[1]};
     if (node.code == kFsstEscape) {
       *lane.codes++ = static_cast<uint8_t>(node.text);
     }
@@ -168,10 +168,10 @@ class FsstGreedyKernel::Builder {
       Advance(kernel_.states_.data(),
               static_cast<uint8_t>(node.text >> (8 * i)), lane);
     }
-    state.retreat_codes = MakeCodes(room, lane);
+    state.retreat_codes = MakeCodes(buffer, lane);
     state.retreat_state = static_cast<uint32_t>(lane.state);
     Finish(kernel_.states_.data(), lane);
-    state.last_codes = MakeCodes(room, lane);
+    state.last_codes = MakeCodes(buffer, lane);
     state.steps.fill(kRetreat);
     const size_t size = state.retreat_codes.size;
     if (size > kStepCodesMax) {
@@ -180,7 +180,7 @@ class FsstGreedyKernel::Builder {
     // Steps that take the codes with them.
     const State& retreat = StateAt(kernel_.states_.data(), state.retreat_state);
     const uint64_t codes =
-        LoadLittleEndian<uint32_t>(room.data()) & BytesMask(size);
+        LoadLittleEndian<uint32_t>(buffer.data()) & BytesMask(size);
     for (size_t byte = 0; byte < state.steps.size(); ++byte) {
       const Step step = retreat.steps[byte];
       if (SizeOf(step) + size <= kStepCodesMax) {
@@ -191,11 +191,11 @@ class FsstGreedyKernel::Builder {
     }
   }
 
-  static Codes MakeCodes(const std::array<uint8_t, 2 * kSlackSize>& room,
+  static Codes MakeCodes(const std::array<uint8_t, 2 * kPaddingSize>& buffer,
                          const Lane& lane) {
     Codes codes;
-    codes.size = static_cast<uint8_t>(lane.codes - room.data());
-    std::copy_n(room.begin(), codes.size, codes.bytes.begin());
+    codes.size = static_cast<uint8_t>(lane.codes - buffer.data());
+    std::copy_n(buffer.begin(), codes.size, codes.bytes.begin());
     return codes;
   }
 
@@ -211,7 +211,7 @@ FsstGreedyKernel::FsstGreedyKernel(std::span<const FsstSymbol> symbols) {
 }
 
 inline void FsstGreedyKernel::Append(const Codes& codes, Lane& lane) {
-  static_assert(sizeof(codes) == kSlackSize);
+  static_assert(sizeof(codes) == kPaddingSize);
   std::memcpy(lane.codes, &codes, sizeof(codes));
   lane.codes += codes.size;
 }

@@ -41,7 +41,7 @@ std::vector<FsstSymbol> GreedySymbols(const SymbolTable& table);
 class FsstGreedyKernel {
  public:
   // Bytes of arbitrary content that Encode() may write after the codes.
-  static constexpr size_t kSlackSize = 16;
+  static constexpr size_t kPaddingSize = 16;
 
   // `symbols` are by code; size 0 means none.
   // REQUIRES: symbols.size() <= kFsstSymbolCountMax.
@@ -54,7 +54,7 @@ class FsstGreedyKernel {
   }
 
   // Encodes all jobs. Reads the texts only. The codes have space for 2 bytes
-  // per byte of text, plus kSlackSize.
+  // per byte of text, plus kPaddingSize.
   void Encode(std::span<FsstJob> jobs) const;
 
  private:
@@ -64,7 +64,7 @@ class FsstGreedyKernel {
 
   // Codes of up to seven bytes of text. All of it is copied.
   struct Codes {
-    std::array<uint8_t, kSlackSize - 1> bytes = {};
+    std::array<uint8_t, kPaddingSize - 1> bytes = {};
     uint8_t size = 0;
   };
 
@@ -72,8 +72,8 @@ class FsstGreedyKernel {
   // one byte are in different sets of a cache.
   struct alignas(64) State {
     std::array<Step, 256> steps = {};
-    // If no symbol goes on with a byte: the codes of the front of the text, and
-    // the state for its rest.
+    // For a byte that continues no symbol: the codes of the start of the text,
+    // and the state for the rest.
     Codes retreat_codes;
     uint32_t retreat_state = 0;
     // Codes of the text if nothing follows.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// When scrubbing reads, and how much at once.
+// The pace of scrubbing: size of its reads, and pauses between them.
 #ifndef QUIRE_SERVER_SERVICE_SCRUB_PACE_H_
 #define QUIRE_SERVER_SERVICE_SCRUB_PACE_H_
 
@@ -39,7 +39,7 @@ class ScrubPace {
   static constexpr Time kBurstTime = std::chrono::seconds(1);
 
   const double rate_bytes_per_second_;
-  // When the rate has given all bytes that were read.
+  // Time at which the rate allows all bytes that were read.
   Time paid_until_{0};
 };
 

@@ -72,7 +72,7 @@ class TurnQueue {
   // Items of one client; never empty.
   struct Line {
     std::list<Item> items;
-    // What its turn is still worth; the turn is over at 0 or below.
+    // Rest of its turn, in cost; the turn ends at 0 or below.
     int64_t credit = kTurnCost;
   };
 
