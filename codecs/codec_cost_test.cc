@@ -8,13 +8,11 @@
 #include <cstdint>
 #include <cstdlib>
 #include <map>
-#include <memory>
 #include <new>
 #include <string>
 #include <vector>
 
 #include "absl/base/attributes.h"
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The list of codecs: numbers, names, levels, and what is said of wrong ones.
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/bytes.h"
+#include "codecs/base/check.h"
 #include "codecs/fsst/training/symbol_trainer.h"
 
 namespace quire {
@@ -77,6 +78,15 @@ std::vector<TestInput> TestInputs(TestRandom& random, size_t size,
           {"text", RandomText(random, size, 200)},
           {"repetitive", repetitive},
           {"edited dictionary", EditedPieces(random, dictionary, size)}};
+}
+
+std::string EncodeText(const BlockCodec& codec, const std::string& text) {
+  std::string stored(codec.StoredSizeMax(text.size()), '\0');
+  const absl::StatusOr<size_t> size =
+      codec.Encode(AsBytes(text), AsMutableBytes(stored), *codec.NewScratch());
+  QUIRE_CHECK(size.ok(), size.status().ToString());
+  stored.resize(*size);
+  return stored;
 }
 
 std::shared_ptr<const CodecContext> MakeTestContext(size_t size) {

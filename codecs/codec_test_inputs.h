@@ -6,7 +6,6 @@
 #define QUIRE_CODECS_CODEC_TEST_INPUTS_H_
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <random>
 #include <string>
@@ -44,6 +43,10 @@ struct TestInput {
 // short period), and pieces of `dictionary` with edits.
 std::vector<TestInput> TestInputs(TestRandom& random, size_t size,
                                   const std::string& dictionary);
+
+// Returns the block `text` as `codec` stores it. Ends the process if encoding
+// fails.
+std::string EncodeText(const BlockCodec& codec, const std::string& text);
 
 // A dictionary of `size` bytes of text, with all byte values strewn in, of
 // which none is missing from 64 KiB on; and a symbol table for it.

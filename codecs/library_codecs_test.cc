@@ -34,12 +34,7 @@ class LibraryCodecsTest : public ::testing::Test {
   }
 
   std::string Encode(const std::string& text) {
-    std::string stored(codec_->StoredSizeMax(text.size()), '\0');
-    const auto size =
-        codec_->Encode(AsBytes(text), AsMutableBytes(stored), *scratch_);
-    EXPECT_THAT(size, IsOk());
-    stored.resize(size.value_or(0));
-    return stored;
+    return EncodeText(*codec_, text);
   }
 
   absl::Status Decode(const std::string& stored, std::string& raw) {
@@ -86,6 +81,40 @@ TEST_F(LibraryCodecsTest, Lz4BlocksAreThoseOfTheLibrary) {
                     : LZ4_compress_HC(text.data(), theirs.data(), size,
                                       LZ4_compressBound(size), level)));
       EXPECT_TRUE(stored == theirs);
+    }
+  }
+}
+
+// A crafted block could otherwise read what the memory held before.
+TEST_F(LibraryCodecsTest, Lz4MatchesAtDistanceZeroShowNoOtherText) {
+  Use("lz4");
+  // Four literals, a match of 274 bytes at distance 0, five literals.
+  const std::string stored(
+      "\x4f"
+      "abcd"
+      "\0\0"
+      "\xff\0"
+      "\x50"
+      "vwxyz",
+      15);
+  constexpr size_t kSize = 4 + 274 + 5;
+  for (const size_t offset : {size_t{0}, size_t{100}}) {
+    for (const size_t end : {size_t{150}, kSize - 1, kSize}) {
+      SCOPED_TRACE(absl::StrCat(offset, " to ", end));
+      std::vector<std::string> texts;
+      for (const char before : {'p', 'q'}) {
+        // Fills the buffer of the scratch.
+        const std::string other(2 * kSize, before);
+        std::string last(1, '?');
+        QUIRE_EXPECT_OK(codec_->DecodeRange(AsBytes(Encode(other)),
+                                            other.size(), other.size() - 1,
+                                            AsMutableBytes(last), *scratch_));
+        std::string text(end - offset, before);
+        QUIRE_EXPECT_OK(codec_->DecodeRange(AsBytes(stored), kSize, offset,
+                                            AsMutableBytes(text), *scratch_));
+        texts.push_back(std::move(text));
+      }
+      EXPECT_EQ(texts[0], texts[1]);
     }
   }
 }

@@ -118,6 +118,33 @@ SECTIONS = {
         "connections cost a round more at first.",
         lambda setting: setting.script("bench/remote_bench.py", []), joins="archive_check",
         needs_corpora=False),
+    "plan_check": Section(
+        "Forecasts", "Plans of the collections of the next table.",
+        lambda setting: setting.script(
+            "bench/plan_check.py", ["--brief", "--corpus", *plain_collections(setting)],
+            ["--brief", "--corpus", HERE / "bench"]), joins="archive_check"),
+    "opening_bench": Section(
+        "Starts", "All files are in the page cache.",
+        lambda setting: setting.script(
+            "bench/opening_bench.py", ["--text", setting.corpora / "webdocs256.raw"]),
+        joins="archive_check"),
+    "security_bench": Section(
+        "Tokens, log and TLS", "Cached reads; ratios of neighbouring runs.",
+        lambda setting: setting.script(
+            "bench/security_bench.py", ["--rounds", 9, "--requests", 40_000, "--sizes", "16KiB"],
+            ["--requests", 200, "--rounds", 1, "--documents", 20, "--sizes", "256B"]),
+        joins="archive_check", needs_corpora=False),
+    "greedy_load": Section(
+        "Clients that share a server", "4 ranges of 16 KiB in flight next to 1,000 of 1 MiB.",
+        lambda setting: setting.script("hostile/greedy_load.py", []), joins="archive_check",
+        needs_corpora=False),
+    "hostile_load": Section(
+        "Opened streams", "What happens with an empty service is not the server's doing.",
+        lambda setting: setting.script(
+            "hostile/hostile_load.py",
+            ["--only", "1,000 streams(, of an empty service|, of a server with much memory)?$"],
+            ["--rounds", 1, "--requests", 300, "--documents", 100, "--only", "stops reading"]),
+        joins="archive_check", needs_corpora=False),
     "plain_build": Section(
         "A plain build and the best of its options", "Sizes of whole archives in percent of the "
         "text; all off is `--reorder off --inflate off --dictionary-size 16MiB`, best that of "

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proto/error_details.h"
 
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 #include "proto/quire/v1/error_details.pb.h"

@@ -20,12 +20,12 @@
 #include "client/cli/cli_settings.h"
 #include "client/cli/gzip_members.h"
 #include "client/cli/output_file.h"
-#include "client/cli/program_runner.h"
 #include "client/cli/shown_text.h"
+#include "client/cli/testing/program_runner.h"
 #include "client/cli/warc_format.h"
-#include "codecs/base/printable_text.h"
 #include "codecs/base/status_matchers.h"
 #include "codecs/base/tar_format.h"
+#include "codecs/base/testing/temporary_directory.h"
 
 namespace quire {
 namespace {
@@ -290,14 +290,6 @@ TEST(CliSettingsTest, ReadsTimeouts) {
 
 class OutputFileTest : public ::testing::Test {
  protected:
-  OutputFileTest() {
-    directory_ =
-        absl::StrCat(::testing::TempDir(), "output_file_test_", getpid());
-    std::filesystem::create_directory(directory_);
-  }
-
-  ~OutputFileTest() override { std::filesystem::remove_all(directory_); }
-
   size_t FileCount() const {
     size_t count = 0;
     for ([[maybe_unused]] const auto& entry :
@@ -307,7 +299,8 @@ class OutputFileTest : public ::testing::Test {
     return count;
   }
 
-  std::string directory_;
+  const TemporaryDirectory scratch_;
+  const std::string directory_ = scratch_.path();
 };
 
 TEST_F(OutputFileTest, AppearsWhenWhole) {

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 
 #include "client/quire/client.h"
+#include "codecs/base/monotonic_time.h"
 
 namespace quire {
 namespace {
@@ -43,10 +44,10 @@ void AppendArchives(Client& client, absl::string_view prefix,
 
 void AppendIds(Client& client, const std::string& archive,
                absl::string_view prefix, std::vector<std::string>& offered) {
-  const absl::Time deadline = absl::Now() + kTimeMax;
+  const absl::Time deadline = MonotonicNow() + kTimeMax;
   DocumentLister lister =
       client.ListDocuments(archive, {.prefix = std::string(prefix)});
-  while (offered.size() < kOfferedMax && absl::Now() < deadline) {
+  while (offered.size() < kOfferedMax && MonotonicNow() < deadline) {
     const auto document = lister.Next();
     if (!document.ok() || !document->has_value()) {
       return;

@@ -3,7 +3,6 @@
 
 #include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"

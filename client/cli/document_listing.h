@@ -5,7 +5,6 @@
 #ifndef QUIRE_CLIENT_CLI_DOCUMENT_LISTING_H_
 #define QUIRE_CLIENT_CLI_DOCUMENT_LISTING_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>

@@ -9,8 +9,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/functional/function_ref.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "client/cli/answer_order.h"
@@ -19,7 +17,6 @@
 #include "client/cli/item_batch.h"
 #include "client/cli/output_file.h"
 #include "client/quire/client_status.h"
-#include "client/quire/payload_reader.h"
 #include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"

@@ -28,6 +28,7 @@
 #include "client/cli/subcommands.h"
 #include "client/quire/testing/fake_server.h"
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/testing/temporary_directory.h"
 
 namespace {
 
@@ -93,20 +94,14 @@ using ::testing::ElementsAre;
 
 class OutputDurabilityTest : public ::testing::Test {
  protected:
-  OutputDurabilityTest()
-      : directory_(absl::StrCat(::testing::TempDir(), "output_durability_",
-                                getpid())) {
-    std::filesystem::create_directory(directory_);
-    Log().Take();
-  }
-
-  ~OutputDurabilityTest() override { std::filesystem::remove_all(directory_); }
+  OutputDurabilityTest() { Log().Take(); }
 
   std::string name() const {
     return std::filesystem::path(directory_).filename();
   }
 
-  const std::string directory_;
+  const TemporaryDirectory scratch_;
+  const std::string directory_ = scratch_.path();
 };
 
 TEST_F(OutputDurabilityTest, SyncsFileThenDirectory) {

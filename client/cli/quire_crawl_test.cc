@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Pages of a crawl, as people read them with the program.
-#include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,7 +16,7 @@
 #include "gtest/gtest.h"
 
 #include "client/cli/gzip_members.h"
-#include "client/cli/program_runner.h"
+#include "client/cli/testing/cli_fixture.h"
 #include "client/quire/testing/fake_server.h"
 #include "codecs/base/tar_format.h"
 
@@ -38,7 +35,7 @@ std::string Record(const std::string& type, const std::string& block,
                       "\r\n\r\n");
 }
 
-class QuireCrawlTest : public ::testing::Test {
+class QuireCrawlTest : public CliTest {
  protected:
   QuireCrawlTest() {
     std::map<std::string, FakeArchive> archives;
@@ -54,17 +51,9 @@ class QuireCrawlTest : public ::testing::Test {
   }
 
   ProgramRun Get(const std::vector<std::string>& arguments) {
-    ProgramInput input;
-    input.arguments = {"get", "crawl"};
-    input.arguments.insert(input.arguments.end(), arguments.begin(),
-                           arguments.end());
-    return Run(std::move(input));
-  }
-
-  ProgramRun Run(ProgramInput input) {
-    input.environment.push_back("QUIRE_SERVER=" + server_->address());
-    return RunProgram(
-        absl::StrCat(std::getenv("QUIRE_BINARY_DIR"), "/bin/quire"), input);
+    std::vector<std::string> words = {"get", "crawl"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    return Run(std::move(words));
   }
 
   const std::string older_ = Record("response", "HTTP/1.1 200 OK\r\n\r\nolder");
@@ -83,7 +72,6 @@ class QuireCrawlTest : public ::testing::Test {
   const std::string lost_ =
       Record("revisit", "", "WARC-Refers-To-Target-URI: nowhere\r\n");
   const std::string plain_ = "HTTP/1.1 200 OK\r\n\r\nplain";
-  std::unique_ptr<FakeServer> server_;
 };
 
 TEST_F(QuireCrawlTest, PrintsPayloadsOrRecords) {
@@ -152,12 +140,9 @@ TEST_F(QuireCrawlTest, FollowsRevisitsOrSaysWhereTheyRefer) {
 }
 
 // A crawl with everything that filters and payloads meet.
-class QuireSelectionTest : public ::testing::Test {
+class QuireSelectionTest : public CliTest {
  protected:
   QuireSelectionTest() {
-    directory_ =
-        absl::StrCat(::testing::TempDir(), "quire_selection_test_", getpid());
-    std::filesystem::create_directory(directory_);
     std::map<std::string, FakeArchive> archives;
     archives["crawl"].documents = {
         {"info", Record("warcinfo", "software: test\r\n"), 100, {}, "warcinfo"},
@@ -187,8 +172,6 @@ class QuireSelectionTest : public ::testing::Test {
     server_ = FakeServer::Start(settings, archives);
   }
 
-  ~QuireSelectionTest() override { std::filesystem::remove_all(directory_); }
-
   static std::string Response(const std::string& status,
                               const std::string& fields,
                               const std::string& body) {
@@ -216,30 +199,12 @@ class QuireSelectionTest : public ::testing::Test {
     return coded;
   }
 
-  ProgramRun Run(std::vector<std::string> arguments, std::string in = "") {
-    ProgramInput input;
-    input.arguments = std::move(arguments);
-    input.in = std::move(in);
-    input.environment.push_back("QUIRE_SERVER=" + server_->address());
-    return RunProgram(
-        absl::StrCat(std::getenv("QUIRE_BINARY_DIR"), "/bin/quire"), input);
-  }
-
   // Runs `ls crawl`; returns the items, separated by blanks.
   std::string Ls(std::vector<std::string> filters) {
     filters.insert(filters.begin(), {"ls", "crawl"});
     const ProgramRun run = Run(std::move(filters));
     EXPECT_EQ(run.exit_code, 0) << run.err;
     return absl::StrReplaceAll(run.out, {{"\n", " "}, {"\t", ""}});
-  }
-
-  // The names and texts of all files of a directory.
-  static std::map<std::string, std::string> FilesOf(const std::string& path) {
-    std::map<std::string, std::string> files;
-    for (const auto& entry : std::filesystem::directory_iterator(path)) {
-      files[entry.path().filename()] = FileText(entry.path());
-    }
-    return files;
   }
 
   // Longer than the first part of a record that is read for its status.
@@ -250,8 +215,6 @@ class QuireSelectionTest : public ::testing::Test {
   const std::string page_a_ =
       Response("200 OK", "Transfer-Encoding: chunked\r\n",
                "3\r\nsee\r\n2\r\n a\r\n0\r\n\r\n");
-  std::string directory_;
-  std::unique_ptr<FakeServer> server_;
 };
 
 TEST_F(QuireSelectionTest, ListsStatusesUnderAHeader) {

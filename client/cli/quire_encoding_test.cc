@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs the program with answers in all wire encodings.
-#include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "client/cli/program_runner.h"
+#include "client/cli/testing/cli_fixture.h"
 #include "client/quire/testing/client_fixture.h"
 #include "client/quire/testing/fake_server.h"
 
@@ -23,36 +19,16 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class QuireEncodingTest : public ::testing::Test {
+std::map<std::string, FakeArchive> EncodedArchives() {
+  std::map<std::string, FakeArchive> archives = TestArchives();
+  archives.at("web").has_symbol_table = true;
+  archives.at("web").codec = "rlz";
+  return archives;
+}
+
+class QuireEncodingTest : public CliTest {
  protected:
-  QuireEncodingTest() {
-    archives_.at("web").has_symbol_table = true;
-    archives_.at("web").codec = "rlz";
-    server_ = FakeServer::Start({}, archives_);
-    std::filesystem::create_directory(directory_);
-  }
-
-  ~QuireEncodingTest() override { std::filesystem::remove_all(directory_); }
-
-  ProgramRun Run(std::vector<std::string> arguments, std::string in = "",
-                 std::vector<std::string> environment = {}) {
-    ProgramInput input;
-    input.arguments = std::move(arguments);
-    input.in = std::move(in);
-    input.environment = std::move(environment);
-    input.environment.push_back("QUIRE_SERVER=" + server_->address());
-    return RunProgram(
-        absl::StrCat(std::getenv("QUIRE_BINARY_DIR"), "/bin/quire"), input);
-  }
-
-  const FakeDocument& Web(size_t ordinal) const {
-    return archives_.at("web").documents[ordinal];
-  }
-
-  std::map<std::string, FakeArchive> archives_ = TestArchives();
-  const std::string directory_ =
-      absl::StrCat(::testing::TempDir(), "quire_encoding_test_", getpid());
-  std::unique_ptr<FakeServer> server_;
+  QuireEncodingTest() : CliTest(EncodedArchives()) {}
 };
 
 TEST_F(QuireEncodingTest, ReadsInEveryEncodingAndSaysSo) {

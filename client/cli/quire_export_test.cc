@@ -2,12 +2,9 @@
 //
 // quire export of archives with withdrawn documents, against a server that
 // fails as told.
-#include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,7 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "client/cli/program_runner.h"
+#include "client/cli/testing/cli_fixture.h"
 #include "client/quire/testing/fake_server.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
@@ -26,27 +23,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class QuireExportTest : public ::testing::Test {
+class QuireExportTest : public CliTest {
  protected:
-  QuireExportTest()
-      : directory_(
-            absl::StrCat(::testing::TempDir(), "quire_export_test_", getpid())),
-        server_(FakeServer::Start({}, {})) {
-    std::filesystem::create_directory(directory_);
-  }
-
-  ~QuireExportTest() override { std::filesystem::remove_all(directory_); }
-
-  ProgramRun Run(std::vector<std::string> arguments) {
-    ProgramInput input;
-    input.arguments = std::move(arguments);
-    input.environment.push_back("QUIRE_SERVER=" + server_->address());
-    return RunProgram(
-        absl::StrCat(std::getenv("QUIRE_BINARY_DIR"), "/bin/quire"), input);
-  }
-
-  const std::string directory_;
-  const std::unique_ptr<FakeServer> server_;
+  QuireExportTest() : CliTest(std::map<std::string, FakeArchive>()) {}
 };
 
 TEST_F(QuireExportTest, SkipsWithdrawnDocuments) {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The program as people run it, against a server that fails as told.
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,7 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "client/cli/program_runner.h"
+#include "client/cli/testing/cli_fixture.h"
 #include "client/quire/testing/client_fixture.h"
 #include "client/quire/testing/fake_server.h"
 #include "codecs/base/printable_text.h"
@@ -29,36 +27,11 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-class QuireTest : public ::testing::Test {
+class QuireTest : public CliTest {
  protected:
-  QuireTest() : server_(FakeServer::Start({}, archives_)) {
-    directory_ = absl::StrCat(::testing::TempDir(), "quire_test_", getpid());
-    std::filesystem::create_directory(directory_);
-  }
+  QuireTest() : CliTest(TestArchives()) {}
 
-  ~QuireTest() override { std::filesystem::remove_all(directory_); }
-
-  ProgramRun Run(ProgramInput input) {
-    input.environment.push_back("QUIRE_SERVER=" + server_->address());
-    return RunProgram(
-        absl::StrCat(std::getenv("QUIRE_BINARY_DIR"), "/bin/quire"), input);
-  }
-
-  ProgramRun Run(std::vector<std::string> arguments, std::string in = "") {
-    ProgramInput input;
-    input.arguments = std::move(arguments);
-    input.in = std::move(in);
-    return Run(std::move(input));
-  }
-
-  const FakeDocument& Web(size_t ordinal) const {
-    return archives_.at("web").documents[ordinal];
-  }
-
-  const std::map<std::string, FakeArchive> archives_ = TestArchives();
   const std::string web_text_ = WholeText(archives_.at("web"));
-  std::unique_ptr<FakeServer> server_;
-  std::string directory_;
 };
 
 TEST_F(QuireTest, ListsAndDescribesArchives) {

@@ -5,8 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-
 #include "client/http/request/answer_status.h"
 #include "client/http/request/content_headers.h"
 

@@ -13,7 +13,6 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 
 #include "client/http/archive_states.h"
 #include "client/http/bodies/byte_store.h"

@@ -25,32 +25,42 @@ enum class Refusal {
 };
 inline constexpr size_t kRefusalCount = 4;
 
-// Thread-safe.
+// Counts since the start of the process, and what is in flight. The names of
+// the metrics are in docs/http.md; the counters of one call may be rendered
+// before the others of it. Thread-safe; never blocks.
 class GatewayMetrics {
  public:
-  // One request was answered, or its answer was cut. `size_bytes` counts its
-  // body.
+  // One request was answered, or its answer was cut: it ended before the bytes
+  // that its header promised. `status`: HTTP, below 600; `size_bytes`: bytes of
+  // the body that were sent; `duration`: from the request's header to the end
+  // of the answer. Call it once per request.
   void CountRequest(int status, uint64_t size_bytes, bool is_cut,
                     absl::Duration duration);
 
+  // A connection was closed without an answer; not a request.
   void CountRefusal(Refusal refusal) {
     refusals_[static_cast<size_t>(refusal)].fetch_add(
         1, std::memory_order_relaxed);
   }
 
+  // 1 when a connection opens, and -1 when it closes.
   void AddConnections(int64_t change) {
     connections_.fetch_add(change, std::memory_order_relaxed);
   }
 
+  // 1 when a request's header has arrived, and -1 after its answer.
   void AddRequestsInFlight(int64_t change) {
     in_flight_.fetch_add(change, std::memory_order_relaxed);
   }
 
+  // A line of --access-log could not be written.
   void CountLostLogLine() {
     lost_log_lines_.fetch_add(1, std::memory_order_relaxed);
   }
 
-  // `queue_size` is the number of requests that wait for a thread.
+  // Returns the page of metrics. `memory` and `spool` are the budgets of
+  // --memory and of the disk; `queue_size` is the number of requests that wait
+  // for a thread.
   std::string Render(const MemoryBudget& memory, const MemoryBudget& spool,
                      size_t queue_size, bool is_draining) const;
 

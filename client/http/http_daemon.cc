@@ -29,6 +29,7 @@
 #include "client/http/request/answer_status.h"
 #include "client/http/request/content_headers.h"
 #include "client/http/worker_pool.h"
+#include "codecs/base/monotonic_time.h"
 #include "codecs/base/mutex.h"
 #include "codecs/base/status_macros.h"
 
@@ -252,8 +253,8 @@ bool HttpDaemonImpl::Drain(absl::Duration timeout) {
   is_draining_ = true;
   eventfd_write(wake_fd_, 1);
   const auto wait_until_idle = [&](absl::Duration patience) {
-    const absl::Time end = absl::Now() + patience;
-    while (in_flight_ > 0 && absl::Now() < end) {
+    const absl::Time end = MonotonicNow() + patience;
+    while (in_flight_ > 0 && MonotonicNow() < end) {
       absl::SleepFor(absl::Milliseconds(20));
     }
     return in_flight_ == 0;

@@ -5,7 +5,6 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 
 #include "client/cli/shown_text.h"
 #include "client/http/gateway.h"
@@ -14,7 +13,6 @@
 #include "client/quire/archive_state.h"
 #include "codecs/base/byte_size.h"
 #include "codecs/base/json_text.h"
-#include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Behaviour of the client under faults of server and network.
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,7 +19,6 @@
 #include "client/quire/client.h"
 #include "client/quire/client_status.h"
 #include "client/quire/testing/client_fixture.h"
-#include "client/quire/testing/silent_port.h"
 #include "codecs/base/status_matchers.h"
 
 namespace quire {
@@ -32,6 +35,34 @@ class ClientFaultsTest : public ClientFixture {
       return absl::OkStatus();
     });
   }
+};
+
+// A loopback port that refuses connections. Reserved while this object exists,
+// unlike a port that a server has just released. Thread-compatible.
+class SilentPort {
+ public:
+  SilentPort() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    // Bound, but not listening.
+    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size),
+              0);
+    address_ = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
+  }
+
+  ~SilentPort() { close(fd_); }
+
+  SilentPort(const SilentPort&) = delete;
+  SilentPort& operator=(const SilentPort&) = delete;
+
+  const std::string& address() const { return address_; }
+
+ private:
+  const int fd_;
+  std::string address_;
 };
 
 TEST_F(ClientFaultsTest, TriesAgainWhileUnavailable) {

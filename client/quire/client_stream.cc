@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Streaming calls of Client.
-#include <memory>
 #include <optional>
 #include <random>
 #include <string>

@@ -2,7 +2,6 @@
 #include "client/quire/payload_reader.h"
 
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -140,7 +139,7 @@ TEST_F(PayloadReaderTest, FollowsNoRevisitToAConversion) {
 TEST_F(PayloadReaderTest, ReadsLargeAndEmptyDocuments) {
   documents_.push_back({"plain", "HTTP/1.1 200 OK\r\n\r\nplain", {}, {}, {}});
   documents_.push_back({"empty", "", {}, {}, {}});
-  const std::string large = RandomText(1, 100'000);
+  const std::string large = Noise(100'000, 1);
   AddPage(1, large, "");
   EXPECT_EQ(Read(DocumentKey::Id("plain")).text, documents_[0].text);
   EXPECT_FALSE(Read(DocumentKey::Id("plain")).origin->warc.has_value());

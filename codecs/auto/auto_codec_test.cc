@@ -27,13 +27,6 @@ std::unique_ptr<BlockCodec> Make(absl::string_view name) {
                          CodecUse::kEncodeAndDecode);
 }
 
-std::string Encode(const BlockCodec& codec, const std::string& text) {
-  const auto scratch = codec.NewScratch();
-  std::string stored(codec.StoredSizeMax(text.size()), '\0');
-  stored.resize(*codec.Encode(AsBytes(text), AsMutableBytes(stored), *scratch));
-  return stored;
-}
-
 // Noisy: the low bytes of each number are nearly random.
 std::string Floats() {
   TestRandom random(5);
@@ -51,7 +44,7 @@ std::string Floats() {
 
 CodecId MemberOf(absl::string_view codec, const std::string& text) {
   const absl::StatusOr<CodecId> member =
-      AutoMemberOf(AsBytes(Encode(*Make(codec), text)));
+      AutoMemberOf(AsBytes(EncodeText(*Make(codec), text)));
   EXPECT_THAT(member, IsOk());
   return member.value_or(CodecId::kUnspecified);
 }
@@ -90,10 +83,10 @@ TEST(AutoCodecTest, TheSmallestIsHardlyLargerThanTheBestMember) {
     const std::string& text = texts[i];
     size_t best = SIZE_MAX;
     for (const AutoMember& member : AutoMembers(AutoObjective::kArchive)) {
-      best = std::min(best,
-                      Encode(*Make(FormatCodecSpec(member.spec)), text).size());
+      best = std::min(
+          best, EncodeText(*Make(FormatCodecSpec(member.spec)), text).size());
     }
-    EXPECT_LE(Encode(*best_codec, text).size(), 1 + best + best / 100);
+    EXPECT_LE(EncodeText(*best_codec, text).size(), 1 + best + best / 100);
   }
 }
 
@@ -102,7 +95,7 @@ TEST(AutoCodecTest, ABlockNeverGrowsByMoreThanAByte) {
   for (const char* name : {"auto:1", "auto:2", "auto:3"}) {
     const auto codec = Make(name);
     for (size_t size = 1; size < 5000; size += 1 + size / 3) {
-      EXPECT_LE(Encode(*codec, RandomBytes(random, size)).size(), size + 1);
+      EXPECT_LE(EncodeText(*codec, RandomBytes(random, size)).size(), size + 1);
     }
   }
 }
@@ -111,7 +104,7 @@ TEST(AutoCodecTest, RefusesUnknownAndNestedMembers) {
   const auto codec = Make("auto");
   const auto scratch = codec->NewScratch();
   const std::string text(1000, 'a');
-  const std::string inner = Encode(*codec, text);
+  const std::string inner = EncodeText(*codec, text);
   std::string raw(text.size(), '\0');
   for (int id = 0; id < 256; ++id) {
     const bool is_member =

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codecs/auto/member_choice.h"
 
-#include <algorithm>
 #include <array>
 
 namespace quire {

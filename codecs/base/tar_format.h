@@ -6,7 +6,6 @@
 #ifndef QUIRE_CODECS_BASE_TAR_FORMAT_H_
 #define QUIRE_CODECS_BASE_TAR_FORMAT_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>

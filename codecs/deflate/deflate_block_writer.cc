@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "codecs/base/check.h"
 #include "codecs/base/endian.h"
 #include "codecs/deflate/deflate_tree.h"
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -183,6 +184,27 @@ TEST(DeflateEncoderTest, MakesWhatZlibAndGzipMakeOfLongChains) {
   }
   EncodedStream(encoder, {.level = 9}, numbers);
   EXPECT_LT(encoder.work(), 9 * numbers.size());
+}
+
+// Readers refuse members whose work exceeds a limit, so the count must not
+// depend on the bytes that an earlier text left after this one.
+TEST(DeflateEncoderTest, CountsTheSameWorkAfterAnyText) {
+  // The last match begins one byte before a chain of 200 positions.
+  std::string text = "-abcd";
+  for (int i = 0; i < 200; ++i) {
+    text += absl::StrCat("bcdef", i, ".");
+  }
+  text += "abcd";
+  for (const DeflateEncoderId id :
+       {DeflateEncoderId::kZlib, DeflateEncoderId::kGzip}) {
+    const DeflateParameters parameters = {.encoder = id, .level = 9};
+    DeflateEncoder fresh;
+    const std::string stream = EncodedStream(fresh, parameters, text);
+    DeflateEncoder used;
+    EncodedStream(used, {.level = 9}, text + "ef");
+    EXPECT_TRUE(EncodedStream(used, parameters, text) == stream);
+    EXPECT_EQ(used.work(), fresh.work());
+  }
 }
 
 TEST(DeflateEncoderTest, EndsWhereItIsTold) {

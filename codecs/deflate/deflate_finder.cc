@@ -256,7 +256,7 @@ class DeflateFinder::Scan {
     const ByteView bytes = document_.subspan(at);
     if (IsZlibHeader(bytes[0], bytes[1])) {
       maker_ = {DeflateContainer::kZlib, bytes[0], bytes[1]};
-      if (!finder_.options_.png && IsPngData(at)) {
+      if (IsPngData(at)) {
         // The rest of a PNG chunk contains only compressed data.
         const uint32_t size =
             __builtin_bswap32(LoadLittleEndian<uint32_t>(bytes.data() - 8));
@@ -410,7 +410,7 @@ class DeflateFinder::Scan {
     if (member_size < options.member_size_min) {
       return Refuse(end, member_size, container, DeflateRefusal::kSmall);
     }
-    if (text.size() / options.ratio_max > member_size) {
+    if (text.size() / kDeflateRatioMax > member_size) {
       Spend(text.size());
       return Refuse(end, member_size, container, DeflateRefusal::kRatio);
     }

@@ -33,7 +33,7 @@ enum class DeflateRefusal : uint8_t {
   kSmall,
   // Reproducing the member takes more than DeflateWorkMax().
   kWork,
-  // The text is longer than DeflateFinderOptions::ratio_max allows.
+  // The text is longer than kDeflateRatioMax allows.
   kRatio,
   // The checksum that follows the stream is not that of the text.
   kDamaged,
@@ -67,18 +67,16 @@ class KnownDeflateMembers {
   std::vector<Known> members_;
 };
 
+// Maximum bytes of text per byte of a member. Members above would turn a small
+// document into a large one.
+inline constexpr size_t kDeflateRatioMax = 128;
+
 struct DeflateFinderOptions {
   // Smaller members are not worth their recipe. In bytes.
   size_t member_size_min = 64;
   // Members with more text stay unchanged: reading a range inside a member
   // reproduces it from its start. In bytes.
   size_t text_size_max = size_t{1} << 20;
-  // Maximum bytes of text per byte of a member. Members above would turn a
-  // small document into a large one.
-  size_t ratio_max = 128;
-  // Find the zlib streams of PNG images, too; they compress worse when they are
-  // inflated.
-  bool png = false;
   // Members whose parameters are accepted without reproducing them. May be
   // null; must outlive the finder.
   const KnownDeflateMembers* known = nullptr;
@@ -120,7 +118,8 @@ class DeflateFinder {
 
   // Passes the members of `document` to `found`, in order of offset; they do
   // not overlap. Each was reproduced and compared, unless it is known. Finds
-  // gzip members, also several in a row; zlib streams at any offset; and the
+  // gzip members, also several in a row; zlib streams at any offset, but not
+  // those of PNG images, which compress worse when they are inflated; and the
   // members of ZIP files.
   //
   // Takes time at most proportional to the size of the document: skips headers

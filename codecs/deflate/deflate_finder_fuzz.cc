@@ -20,9 +20,8 @@ void Check(ByteView input) {
   }
   // Memory of the exact size, for AddressSanitizer.
   const std::vector<uint8_t> document(input.begin() + 1, input.end());
-  DeflateFinder finder({.member_size_min = 8,
-                        .text_size_max = size_t{64} << (input[0] & 15),
-                        .png = (input[0] & 16) != 0});
+  DeflateFinder finder(
+      {.member_size_min = 8, .text_size_max = size_t{64} << (input[0] & 15)});
   DeflateEncoder encoder;
   uint64_t end = 0;
   finder.Find(document, [&](const DeflateMember& member) {

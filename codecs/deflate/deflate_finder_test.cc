@@ -12,7 +12,6 @@
 
 #include "codecs/base/check.h"
 #include "codecs/base/checksum.h"
-#include "codecs/base/endian.h"
 #include "codecs/base/sanitized.h"
 #include "codecs/base/status_matchers.h"
 #include "codecs/deflate/deflate_test_streams.h"
@@ -285,11 +284,9 @@ TEST(DeflateFinderTest, LeavesImages) {
   document += std::string("\0\0", 2);
   document += static_cast<char>(stream.size() >> 8);
   document += static_cast<char>(stream.size() & 0xFF);
-  document += "IDAT" + stream + "crc.";
-  DeflateFinder without;
-  EXPECT_TRUE(FindAll(without, document).empty());
-  DeflateFinder with({.png = true});
-  EXPECT_EQ(FindAll(with, document).size(), 1);
+  DeflateFinder finder;
+  EXPECT_TRUE(FindAll(finder, document + "IDAT" + stream + "crc.").empty());
+  EXPECT_EQ(FindAll(finder, document + "IDOT" + stream + "crc.").size(), 1);
 }
 
 TEST(DeflateFinderTest, FindsMembersWhereverTheyBegin) {

@@ -5,7 +5,6 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <span>
 
 #include "codecs/deflate/deflate_block_writer.h"
 #include "codecs/deflate/deflate_state.h"

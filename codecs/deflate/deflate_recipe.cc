@@ -4,7 +4,6 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include "absl/strings/str_cat.h"

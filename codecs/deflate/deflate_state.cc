@@ -444,8 +444,12 @@ bool DeflateState::FindLazily(DeflateEncoder::Sink sink) {
     const size_t last_length = length;
     const size_t last_match_at = match_at_;
     length = kNoMatch;
+    // No match can be longer than the rest of the text. A search for one would
+    // compare bytes after it, which an earlier text may have left there, and
+    // its steps would depend on them.
     if (candidate != 0 && last_length < lazy_length_max_ &&
-        at_ - candidate <= distance_max_ && at_ <= search_end_) {
+        last_length < ahead_ && at_ - candidate <= distance_max_ &&
+        at_ <= search_end_) {
       length = by_four_ && ahead_ >= kAheadMin
                    ? LongestMatchByFour(candidate, last_length)
                    : LongestMatch(candidate, last_length);

@@ -40,7 +40,8 @@ Bytes RoundTrip(const SymbolTable& table, FsstLevel level, ByteView text,
   batch.resize(encoder.EncodeStrings(pieces, batch, ends));
   size_t begin = 0;
   for (size_t i = 0; i < pieces.size(); ++i) {
-    QUIRE_CHECK(FsstEquals(ByteView(batch).subspan(begin, ends[i] - begin),
+    QUIRE_CHECK(
+        std::ranges::equal(ByteView(batch).subspan(begin, ends[i] - begin),
                            Encode(encoder, pieces[i])));
     begin = ends[i];
   }

@@ -70,6 +70,9 @@ class Lz4Codec final : public CodecBase {
       return Damaged(stored, "larger than any LZ4 block of this format");
     }
     const MutableByteView text = offset == 0 ? out : scratch.TextBuffer(end);
+    // A last match at distance 0 leaves its bytes unchanged: they must not be
+    // those of another text. LZ4_decompress_safe() writes them itself.
+    std::ranges::fill(text, uint8_t{0});
     const int size = LZ4_decompress_safe_partial(
         Chars(stored.data()), Chars(text.data()),
         static_cast<int>(stored.size()), static_cast<int>(end),

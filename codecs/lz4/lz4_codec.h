@@ -13,7 +13,8 @@ namespace quire {
 // compression. A range is decoded up to its end only.
 //
 // The decoder never leaves its buffers, but does not notice a match distance of
-// zero, which no encoder writes: the bytes of such a match are unspecified.
+// zero, which no encoder writes: the bytes of such a match are unspecified, but
+// depend on `stored` and the range alone, not on earlier contents of memory.
 // Damage of this kind is found by the checksum that guards the block.
 //
 // `info` is the codec's entry in the registry.

@@ -8,8 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "codecs/base/bytes.h"
-
 namespace quire {
 
 // A block of LZ4's high compression.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
 
-#include "absl/strings/str_cat.h"
-
 #include "codecs/base/status_macros.h"
 #include "codecs/payload/partition_coder.h"
 #include "codecs/zlib/deflate_codec.h"

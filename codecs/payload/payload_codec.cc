@@ -74,6 +74,23 @@ class CodedTextReader {
   std::optional<size_t> decoded_;
 };
 
+// Calls visit(first, wanted) for each part that has some of the bytes [from,
+// to) of the block: the first of them, and the part's memory for them.
+template <typename Visit>
+absl::Status ForEachWanted(std::span<const BlockPart> parts, size_t from,
+                           size_t to, const Visit& visit) {
+  for (const BlockPart& part : parts) {
+    const size_t begin = part.offset_in_block;
+    const size_t first = std::max(from, begin);
+    const size_t last = std::min(to, begin + part.text.size());
+    if (first < last) {
+      QUIRE_RETURN_IF_ERROR(
+          visit(first, part.text.subspan(first - begin, last - first)));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status InPayload(const CodecInfo& info, ByteView stored,
                        const absl::Status& status) {
   return absl::IsDataLoss(status) ? absl::DataLossError(absl::StrCat(
@@ -259,7 +276,7 @@ absl::Status PayloadCodec::DecodeText(ByteView stored, size_t text_size,
 }
 
 absl::Status PayloadCodec::DecodeWithRecipe(ByteView stored, size_t raw_size,
-                                            size_t offset, MutableByteView out,
+                                            std::span<const BlockPart> parts,
                                             PayloadScratch& scratch) const {
   Recipe& recipe = scratch.recipe;
   QUIRE_RETURN_IF_ERROR(TakeRecipe(stored, raw_size, recipe));
@@ -273,49 +290,48 @@ absl::Status PayloadCodec::DecodeWithRecipe(ByteView stored, size_t raw_size,
   }
   CodedTextReader text(*coder_, table, recipe.text_size_bytes, partition_size,
                        scratch.text, *scratch.of_coder);
-  const size_t end = offset + out.size();
   // Copies the text between members: bytes [from, to) of the block, whose text
   // begins at `text_from`.
   const auto copy_gap = [&](size_t from, size_t to, size_t text_from) {
-    const size_t first = std::max(from, offset);
-    const size_t last = std::min(to, end);
-    return first < last ? text.Copy(text_from + (first - from),
-                                    out.subspan(first - offset, last - first))
-                        : absl::OkStatus();
+    return ForEachWanted(parts, from, to,
+                         [&](size_t first, MutableByteView wanted) {
+                           return text.Copy(text_from + (first - from), wanted);
+                         });
   };
   size_t at = 0;
   size_t text_at = 0;
   for (const InflatedMember& member : recipe.members) {
     QUIRE_RETURN_IF_ERROR(copy_gap(at, member.offset, text_at));
     const auto size = static_cast<size_t>(member.recipe.member_size);
-    const auto text_size = static_cast<size_t>(member.recipe.text_size);
     at = member.offset + size;
-    text_at = member.text_offset + text_size;
-    const size_t first = std::max(member.offset, offset);
-    const size_t last = std::min(at, end);
-    if (first >= last) {
-      continue;
-    }
-    MutableByteView made = out.subspan(first - offset, last - first);
-    if (made.size() < size) {
-      scratch.member.resize(size);
-      made = scratch.member;
-    }
-    size_t next = member.text_offset;
-    QUIRE_RETURN_IF_ERROR(RecreateMember(
-        member,
-        [&]() -> absl::StatusOr<ByteView> {
-          QUIRE_ASSIGN_OR_RETURN(const ByteView piece,
-                                 text.PieceAt(next, text_at - next));
-          next += piece.size();
-          return piece;
-        },
-        *scratch.encoder, made));
-    if (last - first < size) {
-      std::ranges::copy(
-          ByteView(scratch.member).subspan(first - member.offset, last - first),
-          out.subspan(first - offset).begin());
-    }
+    text_at = member.text_offset + static_cast<size_t>(member.recipe.text_size);
+    // The member, in place if one part has all of it.
+    MutableByteView made;
+    const auto copy_member = [&](size_t first,
+                                 MutableByteView wanted) -> absl::Status {
+      if (made.empty()) {
+        if (wanted.size() < size) {
+          scratch.member.resize(size);
+        }
+        made = wanted.size() < size ? MutableByteView(scratch.member) : wanted;
+        size_t next = member.text_offset;
+        QUIRE_RETURN_IF_ERROR(RecreateMember(
+            member,
+            [&]() -> absl::StatusOr<ByteView> {
+              QUIRE_ASSIGN_OR_RETURN(const ByteView piece,
+                                     text.PieceAt(next, text_at - next));
+              next += piece.size();
+              return piece;
+            },
+            *scratch.encoder, made));
+      }
+      if (made.data() != wanted.data()) {
+        std::ranges::copy(made.subspan(first - member.offset, wanted.size()),
+                          wanted.begin());
+      }
+      return absl::OkStatus();
+    };
+    QUIRE_RETURN_IF_ERROR(ForEachWanted(parts, member.offset, at, copy_member));
   }
   return copy_gap(at, raw_size, text_at);
 }
@@ -341,11 +357,34 @@ absl::Status PayloadCodec::DecodeRange(const Payload& payload, size_t raw_size,
   auto& mine = static_cast<PayloadScratch&>(scratch);
   QUIRE_RETURN_IF_ERROR(CheckRecipe(payload));
   if (payload.has_recipe) {
+    const BlockPart part = {.offset_in_block = static_cast<uint32_t>(offset),
+                            .text = out};
     return InPayload(
         info_, payload.bytes,
-        DecodeWithRecipe(payload.bytes, raw_size, offset, out, mine));
+        DecodeWithRecipe(payload.bytes, raw_size, std::span(&part, 1), mine));
   }
   return DecodeText(payload.bytes, raw_size, offset, out, *mine.of_coder);
+}
+
+absl::Status PayloadCodec::DecodeParts(const Payload& payload, size_t raw_size,
+                                       std::span<const BlockPart> parts,
+                                       Scratch& scratch) const {
+  if (payload.is_raw || !payload.has_recipe) {
+    for (const BlockPart& part : parts) {
+      QUIRE_RETURN_IF_ERROR(DecodeRange(payload, raw_size, part.offset_in_block,
+                                        part.text, scratch));
+    }
+    return absl::OkStatus();
+  }
+  QUIRE_CHECK(raw_size > 0 && raw_size <= kBlockSizeBytesMax);
+  for (const BlockPart& part : parts) {
+    QUIRE_CHECK(part.offset_in_block <= raw_size &&
+                part.text.size() <= raw_size - part.offset_in_block);
+  }
+  QUIRE_RETURN_IF_ERROR(CheckRecipe(payload));
+  return InPayload(info_, payload.bytes,
+                   DecodeWithRecipe(payload.bytes, raw_size, parts,
+                                    static_cast<PayloadScratch&>(scratch)));
 }
 
 absl::Status PayloadCodec::CheckRecipe(const Payload& payload) const {

@@ -21,12 +21,14 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include "codecs/base/bytes.h"
+#include "codecs/base/positions.h"
 #include "codecs/block_codec.h"
 #include "codecs/payload/partition_coder.h"
 #include "codecs/payload/recipe.h"
@@ -101,6 +103,15 @@ class PayloadCodec {
                            size_t offset, MutableByteView out,
                            Scratch& scratch) const;
 
+  // Decodes several parts of a block, which need not be adjacent. Like a
+  // DecodeRange() of each, but reproduces a member that several of them touch
+  // only once.
+  // REQUIRES: as DecodeRange(), for each part.
+  // Errors: as BlockCodec::Decode().
+  absl::Status DecodeParts(const Payload& payload, size_t raw_size,
+                           std::span<const BlockPart> parts,
+                           Scratch& scratch) const;
+
   // Decodes a block to its coded text: its text with the members of its recipe
   // inflated, none of which is reproduced. Without a recipe, `recipe` has no
   // members afterwards.
@@ -129,8 +140,8 @@ class PayloadCodec {
   size_t EncodedTextSizeMax(size_t text_size) const;
   absl::Status DecodeText(ByteView stored, size_t text_size, size_t offset,
                           MutableByteView out, Scratch& of_coder) const;
-  absl::Status DecodeWithRecipe(ByteView stored, size_t raw_size, size_t offset,
-                                MutableByteView out,
+  absl::Status DecodeWithRecipe(ByteView stored, size_t raw_size,
+                                std::span<const BlockPart> parts,
                                 PayloadScratch& scratch) const;
 
   const CodecInfo& info_;

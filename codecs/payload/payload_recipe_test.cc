@@ -3,7 +3,9 @@
 // Tests of payloads with recipes; block_codec_test.cc covers all codecs.
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +16,7 @@
 #include "codecs/codec_test_inputs.h"
 #include "codecs/deflate/deflate_test_streams.h"
 #include "codecs/payload/inflated_count.h"
+#include "codecs/payload/partition_coder.h"
 #include "codecs/payload/payload_codec.h"
 #include "codecs/payload/recipe.h"
 
@@ -374,6 +377,27 @@ TEST_F(PayloadRecipeTest, DeliversNothingThatDiffers) {
   EXPECT_GT(refused, stored.size() * 2);
 }
 
+// A text without bytes would have no partition.
+TEST_F(PayloadRecipeTest, RefusesAnEmptyCodedText) {
+  Recipe recipe;
+  recipe.members.resize(1);
+  recipe.members[0].recipe.member_size = 64;
+  std::string stored;
+  AppendRecipe(recipe, stored);
+  for (const absl::string_view rest : {"", "?"}) {
+    const std::string bytes = absl::StrCat(stored, rest);
+    const Payload payload = {.bytes = AsBytes(bytes), .has_recipe = true};
+    std::vector<uint8_t> raw(64);
+    EXPECT_THAT(codec_->Decode(payload, raw, *scratch_),
+                HasCode(absl::StatusCode::kDataLoss));
+    std::vector<uint8_t> text;
+    Recipe back;
+    EXPECT_THAT(
+        codec_->DecodeInflated(payload, raw.size(), text, back, *scratch_),
+        HasCode(absl::StatusCode::kDataLoss));
+  }
+}
+
 // A range must not decode members that it does not touch, nor detect damage
 // there.
 TEST_F(PayloadRecipeTest, RangesReproduceOnlyTheirMembers) {
@@ -408,6 +432,93 @@ TEST_F(PayloadRecipeTest, RangesReproduceOnlyTheirMembers) {
   EXPECT_THAT(decode(first_end - 1, 1),
               FailsWith(absl::StatusCode::kDataLoss, HasSubstr("reproduced")));
   EXPECT_THAT(decode(0, block.size()), HasCode(absl::StatusCode::kDataLoss));
+}
+
+// Counts decoded partitions.
+class CountingCoder final : public PartitionCoder {
+ public:
+  CountingCoder(std::unique_ptr<const BlockCodec> codec, size_t& decoded)
+      : coder_(MakeCodecPartitions(std::move(codec))), decoded_(decoded) {}
+
+  size_t StoredSizeMax(size_t raw_size) const override {
+    return coder_->StoredSizeMax(raw_size);
+  }
+
+  std::unique_ptr<Scratch> NewScratch() const override {
+    return coder_->NewScratch();
+  }
+
+  size_t MemoryBytes() const override { return coder_->MemoryBytes(); }
+
+  absl::StatusOr<size_t> Encode(ByteView raw, bool is_last,
+                                MutableByteView stored,
+                                Scratch& scratch) const override {
+    return coder_->Encode(raw, is_last, stored, scratch);
+  }
+
+  absl::Status Decode(ByteView stored, bool is_last, size_t raw_size,
+                      MutableByteView output, Scratch& scratch) const override {
+    ++decoded_;
+    return coder_->Decode(stored, is_last, raw_size, output, scratch);
+  }
+
+  absl::Status DecodeRange(ByteView stored, bool is_last, size_t raw_size,
+                           size_t offset, MutableByteView out,
+                           Scratch& scratch) const override {
+    ++decoded_;
+    return coder_->DecodeRange(stored, is_last, raw_size, offset, out, scratch);
+  }
+
+ private:
+  const std::unique_ptr<PartitionCoder> coder_;
+  size_t& decoded_;
+};
+
+// A block of partitions is read in parts, and one member may be in all of them.
+TEST_F(PayloadRecipeTest, PartsReproduceEachMemberOnce) {
+  const size_t part_size = kPartitionSizeBytesMin;
+  TestRandom random(kSeed);
+  const CodecSpec spec = {.id = CodecId::kRlz, .level = 2};
+  size_t decoded = 0;
+  const PayloadCodec codec(
+      *FindCodec(spec.id),
+      std::make_unique<CountingCoder>(
+          *MakeBlockCodec(spec, context_, CodecUse::kEncodeAndDecode), decoded),
+      part_size, kInflatedLargeSizeMax);
+  const auto scratch = codec.NewScratch();
+  const std::string text = KnownText(1000, 200000);
+  const std::string block = Words(random, 5000) + GzipProgramStream(9, text) +
+                            Words(random, 700) +
+                            GzipProgramStream(6, text.substr(0, 400)) + "end";
+  std::vector<uint8_t> memory(codec.StoredSizeMax(block.size()));
+  const auto payload = codec.Encode(AsBytes(block), memory, *scratch);
+  ASSERT_THAT(payload, IsOk());
+  ASSERT_TRUE(payload->has_recipe);
+  const size_t part_count = (block.size() + part_size - 1) / part_size;
+  ASSERT_GT(part_count, 10u);
+
+  const auto decode = [&](const std::vector<size_t>& indexes) {
+    std::string found(block.size(), '?');
+    std::string expected = found;
+    std::vector<BlockPart> parts;
+    for (const size_t index : indexes) {
+      const size_t offset = index * part_size;
+      const size_t size = std::min(part_size, block.size() - offset);
+      parts.push_back({.offset_in_block = static_cast<uint32_t>(offset),
+                       .text = AsMutableBytes(found).subspan(offset, size)});
+      expected.replace(offset, size, block, offset, size);
+    }
+    QUIRE_EXPECT_OK(codec.DecodeParts(*payload, block.size(), parts, *scratch));
+    EXPECT_TRUE(found == expected);
+  };
+  std::vector<size_t> all(part_count);
+  std::iota(all.begin(), all.end(), size_t{0});
+  decode(all);
+  // Each partition of the coded text once, and few again.
+  EXPECT_LE(decoded, 2 * (text.size() / part_size));
+  decode({});
+  decode({part_count - 1, 0, 5});
+  decode({2, 3, 3});
 }
 
 TEST_F(PayloadRecipeTest, EveryCodecTakesRecipesAndPartitions) {
@@ -498,6 +609,14 @@ TEST(RecipeTest, RefusesWhatCannotBe) {
   head = SomeRecipe();
   head.members[0].recipe.text_size = 100;
   expect(head, 1000, "cannot have a text of");
+  // All sizes are possible, but the coded text has no partition.
+  head = SomeRecipe();
+  head.members.pop_back();
+  head.members[0].offset = 0;
+  head.members[0].recipe.member_size = 64;
+  head.members[0].recipe.text_size = 0;
+  head.text_size_bytes = 0;
+  expect(head, 64, "size of the inflated text is 0");
 }
 
 TEST(RecipeTest, BoundsTheWorkOfABlock) {

@@ -63,6 +63,12 @@ absl::Status TakeRecipe(ByteView& stored, size_t raw_size_bytes,
                                     member_count == 1 ? kInflatedLargeSizeMax
                                                       : kInflatedBlockSizeMax,
                                     stored));
+  // An empty text has no partition. The checks of members allow it:
+  // DeflateMemberSizeMax(0) is kInflatedMemberSizeMin.
+  if (recipe.text_size_bytes == 0) {
+    return absl::DataLossError(
+        "the size of the inflated text is 0, expected at least 1");
+  }
   size_t raw_left = raw_size_bytes;
   size_t text_left = recipe.text_size_bytes;
   uint64_t work_left = kInflatedBlockWorkMax;

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 
 #include "codecs/base/bytes.h"
 #include "codecs/block_codec.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codecs/reorder/chunk_clusters.h"
 
-#include <algorithm>
 #include <cstddef>
 
 namespace quire {

@@ -10,21 +10,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "codecs/base/testing/noise.h"
 #include "codecs/reorder/super_features.h"
 
 namespace quire {
 namespace {
 
 using ::testing::ElementsAre;
-
-std::string Noise(size_t size, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::string text(size, '\0');
-  for (char& c : text) {
-    c = static_cast<char>(random());
-  }
-  return text;
-}
 
 int SharedCount(const std::string& a, const std::string& b) {
   const SuperFeatures of_a = SuperFeaturesOf(AsBytes(a));
@@ -58,58 +50,6 @@ TEST(SuperFeaturesTest, NoTextHasNoneAndZerosOfAnySizeTheSame) {
 // Archives depend on these values.
 TEST(SuperFeaturesTest, AreWhatTheyAlwaysWere) {
   EXPECT_EQ(SuperFeaturesOf(AsBytes(Noise(2048, 1)))[0], 7698099864724351190u);
-}
-
-constexpr SketchMethod kMethods[] = {
-    SketchMethod::kOdess, SketchMethod::kNTransform, SketchMethod::kFinesse};
-
-TEST(SketchTest, TheDefaultIsWhatBuildsUse) {
-  for (uint64_t seed = 0; seed < 20; ++seed) {
-    const std::string text = Noise(100 * seed, seed);
-    const SuperFeatures expected = SuperFeaturesOf(AsBytes(text));
-    EXPECT_THAT(SketchOf(AsBytes(text), {}),
-                testing::ElementsAreArray(expected));
-  }
-}
-
-TEST(SketchTest, EveryMethodTellsSimilarTextsFromOthers) {
-  for (const SketchMethod method : kMethods) {
-    SCOPED_TRACE(static_cast<int>(method));
-    const SketchOptions options = {.method = method};
-    int similar_count = 0;
-    for (uint64_t seed = 0; seed < 100; ++seed) {
-      const std::string text = Noise(4096, seed);
-      std::string similar = text;
-      similar.replace(700, 40, "another text of other size, inserted here");
-      const std::vector<uint64_t> sketch = SketchOf(AsBytes(text), options);
-      const std::vector<uint64_t> other = SketchOf(AsBytes(similar), options);
-      const std::vector<uint64_t> noise =
-          SketchOf(AsBytes(Noise(4096, seed + 1000)), options);
-      bool is_similar = false;
-      for (size_t i = 0; i < sketch.size(); ++i) {
-        is_similar |= sketch[i] == other[i];
-        EXPECT_NE(sketch[i], noise[i]) << seed;
-      }
-      similar_count += is_similar ? 1 : 0;
-    }
-    EXPECT_GT(similar_count, 80);
-  }
-}
-
-TEST(SketchTest, HasAsManySuperFeaturesAsWantedOrNone) {
-  const std::string text = Noise(32 << 10, 1);
-  for (const SketchMethod method : kMethods) {
-    for (int count = 1; count <= kSketchCountMax; ++count) {
-      for (int each = 1; each <= kSketchFeaturesEachMax; ++each) {
-        const SketchOptions options = {
-            .method = method, .count = count, .features_each = each};
-        const std::vector<uint64_t> sketch = SketchOf(AsBytes(text), options);
-        ASSERT_EQ(sketch.size(), static_cast<size_t>(count));
-        EXPECT_THAT(sketch, testing::Each(testing::Ne(0u)));
-        EXPECT_THAT(SketchOf({}, options), testing::Each(0u));
-      }
-    }
-  }
 }
 
 TEST(ChunkClustersTest, SimilarChunksStandSideBySide) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codecs/reorder/content_chunker.h"
 
-#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -10,18 +9,10 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/checksum.h"
+#include "codecs/base/testing/noise.h"
 
 namespace quire {
 namespace {
-
-std::string RandomText(size_t size, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::string text(size, '\0');
-  for (char& c : text) {
-    c = static_cast<char>(random());
-  }
-  return text;
-}
 
 std::vector<size_t> SizesOf(const ContentChunker& chunker, ByteView text) {
   std::vector<size_t> sizes;
@@ -34,7 +25,7 @@ std::vector<size_t> SizesOf(const ContentChunker& chunker, ByteView text) {
 }
 
 TEST(ContentChunkerTest, SizesLieWithinTheirBoundsAndNearTheAverage) {
-  const std::string text = RandomText(4 << 20, 1);
+  const std::string text = Noise(4 << 20, 1);
   for (const uint32_t average : {1024u, 2048u, 8192u, 32768u}) {
     SCOPED_TRACE(average);
     const ContentChunker chunker(average);
@@ -55,7 +46,7 @@ TEST(ContentChunkerTest, SizesLieWithinTheirBoundsAndNearTheAverage) {
 
 // Required for finding duplicates of text after an insertion.
 TEST(ContentChunkerTest, ChunksAreTheSameBehindAnInsertion) {
-  const std::string text = RandomText(1 << 20, 2);
+  const std::string text = Noise(1 << 20, 2);
   const std::string longer = "inserted" + text;
   const ContentChunker chunker(2048);
   std::set<uint64_t> chunks;
@@ -91,7 +82,7 @@ TEST(ContentChunkerTest, ShortTextsAreOneChunk) {
 
 // Archives depend on it: a change alters what builds write.
 TEST(ContentChunkerTest, DividesAsItAlwaysDid) {
-  const std::string text = RandomText(32 << 10, 3);
+  const std::string text = Noise(32 << 10, 3);
   const std::vector<size_t> sizes =
       SizesOf(ContentChunker(2048), AsBytes(text));
   const std::vector<size_t> first(sizes.begin(), sizes.begin() + 5);

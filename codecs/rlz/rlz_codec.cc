@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "codecs/base/memory/huge_pages.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/rlz/parse/dictionary_index.h"
 #include "codecs/rlz/parse/lazy_parser.h"
@@ -103,6 +104,7 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeRlzCodec(
   const ByteView dictionary = AsBytes(context->dictionary);
   std::unique_ptr<const DictionaryIndex> index;
   if (use == CodecUse::kEncodeAndDecode) {
+    PreferHugePages(dictionary);
     QUIRE_ASSIGN_OR_RETURN(
         index, DictionaryIndex::Build(dictionary,
                                       level == RlzLevel::kMax

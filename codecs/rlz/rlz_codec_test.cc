@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 #include "codecs/base/bytes.h"
@@ -30,14 +29,6 @@ std::unique_ptr<BlockCodec> MakeCodec(const std::string& dictionary,
                               CodecUse::kEncodeAndDecode);
   EXPECT_THAT(codec, IsOk());
   return std::move(codec).value_or(nullptr);
-}
-
-std::string Encode(const BlockCodec& codec, const std::string& text) {
-  const auto scratch = codec.NewScratch();
-  std::vector<uint8_t> stored(codec.StoredSizeMax(text.size()));
-  const auto size = codec.Encode(AsBytes(text), stored, *scratch);
-  EXPECT_THAT(size, IsOk());
-  return std::string(AsText(ByteView(stored).first(size.value_or(0))));
 }
 
 struct FreeContext {
@@ -75,7 +66,7 @@ TEST(RlzCodecTest, WritesFramesThatZstdReads) {
          std::initializer_list<size_t>{1, 2, 3, 5, 8, 100, 4096, 65536, 131072,
                                        131073, 300000, kBlockSizeBytesMax}) {
       const std::string text = EditedPieces(random, dictionary, size);
-      const std::string stored = Encode(*codec, text);
+      const std::string stored = EncodeText(*codec, text);
       for (const bool as_prefix : {false, true}) {
         EXPECT_TRUE(DecodeByZstd(stored, dictionary, size, as_prefix) == text)
             << size << " bytes, level " << level;
@@ -97,7 +88,7 @@ TEST(RlzCodecTest, TakesADictionaryThatLooksLikeATrainedOne) {
   for (const int level : kLevels) {
     const auto codec = MakeCodec(dictionary, level);
     const std::string text = dictionary.substr(0, 3000) + dictionary;
-    const std::string stored = Encode(*codec, text);
+    const std::string stored = EncodeText(*codec, text);
     EXPECT_LT(stored.size(), 60u);
     EXPECT_TRUE(DecodeByZstd(stored, dictionary, text.size(), false) == text);
     std::string raw(text.size(), '?');
@@ -114,8 +105,8 @@ TEST(RlzCodecTest, WorksWithSmallDictionaries) {
       const std::string dictionary = RandomText(random, size);
       const auto codec = MakeCodec(dictionary, level);
       const std::string text = RandomText(random, 2000, 50) + dictionary;
-      EXPECT_TRUE(DecodeByZstd(Encode(*codec, text), dictionary, text.size(),
-                               false) == text);
+      EXPECT_TRUE(DecodeByZstd(EncodeText(*codec, text), dictionary,
+                               text.size(), false) == text);
     }
   }
 }
@@ -125,9 +116,9 @@ TEST(RlzCodecTest, HigherLevelsAreSmaller) {
   const std::string dictionary = RandomText(random, 500000);
   const std::string text =
       EditedPieces(random, dictionary, 30000) + RandomText(random, 30000, 1000);
-  const size_t fast = Encode(*MakeCodec(dictionary, 1), text).size();
-  const size_t normal = Encode(*MakeCodec(dictionary, 2), text).size();
-  const size_t best = Encode(*MakeCodec(dictionary, 3), text).size();
+  const size_t fast = EncodeText(*MakeCodec(dictionary, 1), text).size();
+  const size_t normal = EncodeText(*MakeCodec(dictionary, 2), text).size();
+  const size_t best = EncodeText(*MakeCodec(dictionary, 3), text).size();
   EXPECT_LT(normal, fast);
   EXPECT_LT(best, normal);
 }
@@ -140,10 +131,10 @@ TEST(RlzCodecTest, KeepsWhatDoesNotCompress) {
   const std::string noise = RandomBytes(random, 40000);
   for (const int level : kLevels) {
     const auto codec = MakeCodec(dictionary, level);
-    EXPECT_LT(Encode(*codec, noise).size(), noise.size() + 20);
+    EXPECT_LT(EncodeText(*codec, noise).size(), noise.size() + 20);
     const std::string mixed =
         noise + dictionary.substr(5001, 10000) + noise.substr(0, 20000);
-    EXPECT_LT(Encode(*codec, mixed).size(), noise.size() + 1500) << level;
+    EXPECT_LT(EncodeText(*codec, mixed).size(), noise.size() + 1500) << level;
   }
 }
 
@@ -163,9 +154,9 @@ TEST(RlzCodecTest, MaxIsSmallForShortCopies) {
   while (text.size() < 60000) {
     text += words[RandomBelow(random, words.size())];
   }
-  const size_t size = Encode(*MakeCodec(dictionary, 3), text).size();
+  const size_t size = EncodeText(*MakeCodec(dictionary, 3), text).size();
   EXPECT_LT(size, 27000u);
-  EXPECT_GT(Encode(*MakeCodec(dictionary, 2), text).size(), size);
+  EXPECT_GT(EncodeText(*MakeCodec(dictionary, 2), text).size(), size);
 }
 
 TEST(RlzCodecTest, MemoryIsTheIndexAlone) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cassert>
 
 #include "absl/strings/str_cat.h"
 

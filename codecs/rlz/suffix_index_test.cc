@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codecs/rlz/suffix_index.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"

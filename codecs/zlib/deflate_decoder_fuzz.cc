@@ -4,7 +4,6 @@
 // the stream and give the same text. The first four bytes choose the sizes of
 // the output buffer, the dictionary, and the steps.
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <vector>
 

@@ -5,15 +5,14 @@
 
 #include <algorithm>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/testing/guarded_bytes.h"
 #include "codecs/codec_test_inputs.h"
-#include "codecs/guarded_bytes_testing.h"
 #include "codecs/zlib/deflate_check.h"
 #include "codecs/zstd/decoder/zstd_test_bits.h"
 

@@ -5,8 +5,6 @@
 #define ZLIB_CONST
 #include <zlib.h>
 
-#include <cstdint>
-
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/check.h"

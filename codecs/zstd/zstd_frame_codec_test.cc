@@ -46,11 +46,7 @@ class ZstdFrameCodecTest : public ::testing::Test {
   }
 
   std::string Encode(const std::string& text) {
-    std::string stored(codec_->StoredSizeMax(text.size()), '\0');
-    const auto size =
-        codec_->Encode(AsBytes(text), AsMutableBytes(stored), *scratch_);
-    EXPECT_THAT(size, IsOk());
-    return stored.substr(0, size.value_or(0));
+    return EncodeText(*codec_, text);
   }
 
   absl::Status Decode(const std::string& stored, std::string& raw) {

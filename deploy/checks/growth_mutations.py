@@ -37,7 +37,7 @@ COMPACTION = [
     Mutation("server/archive/files/partial_directory.cc",
              "    } else if (entry == kSalvagedName) {", "    } else if (entry.empty()) {",
              "archive_salvage_test", "an interrupted salvage is not removed"),
-    Mutation("server/archive/salvage_output.cc",
+    Mutation("server/archive/repair/salvage_output.cc",
              "    if (writer_.size_bytes() > 0) {", "    if (writer_.size_bytes() > 1 << 20) {",
              "archive_salvage_test", "what a failed salvage has saved is removed"),
     Mutation("server/archive/files/partial_directory.cc",

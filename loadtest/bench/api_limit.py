@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Measures how much of gRPC's speed remains when quired looks up, checks and sends cached
-text: unary Read and BatchRead of ranges of 16 KiB, compared with an empty handler that
-sends a static buffer through the same API with the same settings.
+text: unary Read and BatchRead of ranges of 16 KiB, and Scan in messages of up to 1 MiB,
+compared with an empty handler that sends a static buffer through the same API with the
+same settings. Answers of a scan are MiB of its text.
 
     loadtest/bench/api_limit.py --build build/release
 
@@ -28,8 +29,12 @@ from live_server import LiveServer, make_documents
 from markdown_table import markdown
 
 PROGRAMS = ("quired", "quire", "quire-loadtest", "empty_server")
-MODES = {"unary": ["--mode", "random", "--in-flight", "64"],
-         "batch": ["--mode", "batch", "--batch-size", "1000", "--streams", "4"]}
+RANGES = ["--range-size", "16KiB"]
+MODES = {"unary": [*RANGES, "--mode", "random", "--in-flight", "64"],
+         "batch": [*RANGES, "--mode", "batch", "--batch-size", "1000", "--streams", "4"],
+         "scan": ["--mode", "full", "--streams", "4"]}
+# The empty handler scans a text of 20 messages, about as long as quired's.
+EMPTY_SCAN = ["--range-size", "1048576", "--scan-ranges", "20"]
 SERVERS = ("empty", "quire")
 
 
@@ -56,12 +61,13 @@ def load(arguments, loadtest, address, process_id, mode):
     """Returns answers per second, and the server's CPU time per answer."""
     before = cpu_seconds(process_id)
     run = subprocess.run(
-        [loadtest, "bench", "--server", address, *MODES[mode], "--range-size", "16KiB",
-         "--connections", "4", "--duration", str(arguments.seconds), "--json", "-"],
+        [loadtest, "bench", "--server", address, *MODES[mode], "--connections", "4",
+         "--duration", str(arguments.seconds), "--json", "-"],
         check=True, stdout=subprocess.PIPE, text=True)
     report = json.loads(run.stdout)
-    return {"answers_per_second": report["requests_per_second"],
-            "cpu_us": 1e6 * (cpu_seconds(process_id) - before) / report["right"]}
+    answers = report["text_bytes"] / 2**20 if mode == "scan" else report["right"]
+    return {"answers_per_second": answers / report["seconds"],
+            "cpu_us": 1e6 * (cpu_seconds(process_id) - before) / answers}
 
 
 def measure(arguments, directory):
@@ -72,15 +78,16 @@ def measure(arguments, directory):
     archive = build_text_archive(quired, stem, documents, arguments.build_options.split())
     found = {(server, mode): [] for mode in MODES for server in SERVERS}
     with LiveServer(quired, [f"bench={archive}"], *arguments.serve_options.split()) as server, \
-            empty_service(empty) as (empty_address, empty_id):
+            empty_service(empty) as empty_ranges, \
+            empty_service(empty, *EMPTY_SCAN) as empty_scan:
         # All blocks are cached from here on.
         subprocess.run([quire, "--server", server.address, "range", "bench", "0",
                         str(os.path.getsize(f"{stem}.raw"))],
                        check=True, stdout=subprocess.DEVNULL)
-        targets = {"empty": (empty_address, empty_id),
-                   "quire": (server.address, server.process.pid)}
         for number in range(arguments.rounds):
             for mode in MODES:
+                targets = {"empty": empty_scan if mode == "scan" else empty_ranges,
+                           "quire": (server.address, server.process.pid)}
                 for name in SERVERS[::-1 if number % 2 else 1]:
                     found[name, mode].append(load(arguments, loadtest, *targets[name], mode))
     return {f"{name} {mode}": rounds for (name, mode), rounds in found.items()}

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // empty_server: the Archive service over a text of one range, which it answers
-// from a static buffer: the upper bound that gRPC alone sets. quire-loadtest
-// loads it like quired and checks its answers. Prints its address and serves
-// until standard input ends.
+// from a static buffer: the upper bound that gRPC alone sets. Scans repeat that
+// range to the end of a longer text. quire-loadtest loads it like quired and
+// checks its answers. Prints its address and serves until standard input ends.
 #include <malloc.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -61,6 +62,8 @@ class EmptyRead : public grpc::ServerUnaryReactor {
 
   void OnDone() override { delete this; }
 };
+
+constexpr uint64_t kEndlessRanges = uint64_t{1} << 40;
 
 // State that all answers share. Immutable.
 struct StaticAnswer {
@@ -136,16 +139,33 @@ class EmptyBatch
   int next_item_ = 0;
 };
 
-// Sends the same message until its client cancels.
+// Sends a part of the text in messages of one range each, all with the same
+// bytes.
 class EmptyScan : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
-  explicit EmptyScan(const grpc::ByteBuffer& message) : message_(message) {
-    StartWrite(&message_);
+  EmptyScan(const StaticAnswer& answer, const grpc::ByteBuffer& request)
+      : answer_(answer) {
+    grpc::ByteBuffer readable(request);
+    v1::ScanRequest scan;
+    if (!grpc::SerializationTraits<v1::ScanRequest>::Deserialize(&readable,
+                                                                 &scan)
+             .ok() ||
+        scan.size_bytes() % answer_.data.size() != 0) {
+      Finish({grpc::StatusCode::INVALID_ARGUMENT,
+              "not a ScanRequest of whole ranges"});
+      return;
+    }
+    next_offset_ = scan.offset();
+    // Without a size, to an end that no client reaches.
+    end_offset_ = scan.offset() + (scan.size_bytes() != 0
+                                       ? scan.size_bytes()
+                                       : kEndlessRanges * answer_.data.size());
+    GoOn();
   }
 
   void OnWriteDone(bool ok) override {
     if (ok) {
-      StartWrite(&message_);
+      GoOn();
     } else {
       Finish(grpc::Status::CANCELLED);
     }
@@ -154,7 +174,29 @@ class EmptyScan : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   void OnDone() override { delete this; }
 
  private:
-  const grpc::ByteBuffer message_;
+  void GoOn() {
+    if (next_offset_ == end_offset_) {
+      Finish(grpc::Status::OK);
+      return;
+    }
+    auto message = Head<v1::ScanResponse>(
+        static_cast<uint32_t>(answer_.data.size()), answer_.checksum);
+    message.mutable_range()->set_offset(next_offset_);
+    next_offset_ += answer_.data.size();
+    // The data is the last field of the message.
+    std::string fields = message.SerializeAsString();
+    fields += TagOf(v1::ScanResponse::kDataFieldNumber);
+    AppendVarint(answer_.data.size(), fields);
+    const std::array<grpc::Slice, 2> slices = {grpc::Slice(fields),
+                                               answer_.data};
+    message_ = grpc::ByteBuffer(slices.data(), slices.size());
+    StartWrite(&message_);
+  }
+
+  const StaticAnswer& answer_;
+  grpc::ByteBuffer message_;
+  uint64_t next_offset_ = 0;
+  uint64_t end_offset_ = 0;
 };
 
 using RawMethods = v1::Archive::WithRawCallbackMethod_Read<
@@ -164,12 +206,12 @@ using RawMethods = v1::Archive::WithRawCallbackMethod_Read<
 // Read, BatchRead and Scan by the API that quired uses for them. Thread-safe.
 class EmptyService : public RawMethods {
  public:
-  explicit EmptyService(uint32_t size_bytes) : size_bytes_(size_bytes) {
+  EmptyService(uint32_t size_bytes, uint32_t scan_ranges)
+      : size_bytes_(size_bytes), scan_ranges_(scan_ranges) {
     const std::string data(size_bytes, 'x');
     answer_ = {.data = grpc::Slice(data),
                .checksum = Checksum64(AsBytes(data))};
     read_ = Whole<v1::ReadResponse>(data);
-    scan_ = Whole<v1::ScanResponse>(data);
   }
 
   grpc::Status GetArchive(grpc::ServerContext* /*context*/,
@@ -177,7 +219,7 @@ class EmptyService : public RawMethods {
                           v1::GetArchiveResponse* response) override {
     v1::ArchiveDescription* const archive = response->mutable_archive();
     archive->set_name(request->archive());
-    archive->set_size_bytes(size_bytes_);
+    archive->set_size_bytes(uint64_t{size_bytes_} * scan_ranges_);
     archive->set_state(v1::ARCHIVE_STATE_OPEN);
     v1::Limits* const limits = response->mutable_limits();
     limits->set_read_size_bytes_max(size_bytes_);
@@ -201,8 +243,8 @@ class EmptyService : public RawMethods {
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* Scan(
       grpc::CallbackServerContext* /*context*/,
-      const grpc::ByteBuffer* /*request*/) override {
-    return new EmptyScan(scan_);
+      const grpc::ByteBuffer* request) override {
+    return new EmptyScan(answer_, *request);
   }
 
  private:
@@ -215,9 +257,10 @@ class EmptyService : public RawMethods {
   }
 
   const uint32_t size_bytes_;
+  // Length of the text in ranges.
+  const uint32_t scan_ranges_;
   StaticAnswer answer_;
   grpc::ByteBuffer read_;
-  grpc::ByteBuffer scan_;
 };
 
 // Keeps freed memory for later allocations, like quired.
@@ -246,10 +289,10 @@ void SetAsQuired(grpc::ServerBuilder& builder) {
       GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10 * 1000);
 }
 
-int Serve(uint32_t range_size_bytes) {
+int Serve(uint32_t range_size_bytes, uint32_t scan_ranges) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   KeepMemory();
-  EmptyService service(range_size_bytes);
+  EmptyService service(range_size_bytes, scan_ranges);
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
@@ -274,13 +317,18 @@ int Serve(uint32_t range_size_bytes) {
 
 int main(int argc, char** argv) {
   uint32_t range_size_bytes = 16 << 10;
+  uint32_t scan_ranges = 1;
   return quire::RunProgram(
       "empty_server", "an Archive service that reads nothing", 1,
       [&](CLI::App& app) {
         app.add_option("--range-size", range_size_bytes, "Bytes of an answer")
             ->check(quire::CountInRange(1, 64 << 20))
             ->capture_default_str();
+        app.add_option("--scan-ranges", scan_ranges,
+                       "Length of the text in answers, for scans alone")
+            ->check(quire::CountInRange(1, 1 << 20))
+            ->capture_default_str();
         app.parse(argc, argv);
-        return quire::Serve(range_size_bytes);
+        return quire::Serve(range_size_bytes, scan_ranges);
       });
 }

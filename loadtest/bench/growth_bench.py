@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Measures archives that grow: look-ups among many segments, joining segments compared with
-encoding them, reads beside a scrub, and a year of nightly appends (soak/growing_archive.py).
+encoding them, reads during a scrub, and a year of nightly appends (soak/growing_archive.py).
 
 Look-ups are those of document_index_benchmark, medians of rounds. Joining is the processor time that
 `quired append --merge auto` takes more than `--merge off`, with all parts of a generated
 text in segments of their own; encoding is that append without joining, on one thread.
 
-Reads beside a scrub are ranges of 16 KiB at 20 a second from a modelled hard disk, without and
+Reads during a scrub are ranges of 16 KiB at 20 a second from a modelled hard disk, without and
 with `--scrub-interval`, in turns; latencies count from the time that a request is due.
 """
 import json
@@ -110,7 +110,7 @@ def rows_of(figures):
         rows.append((f"{codec}: encoding / joining segments, one thread",
                      f"{format_number(encoding)} / {format_number(joining)} MB/s"))
     scrub = figures["scrubbing"]
-    rows.append((f"p99 of reads from a modelled disk, without / beside a scrub of "
+    rows.append((f"p99 of reads from a modelled disk, without / during a scrub of "
                  f"{scrub['mb_per_second']:.1f} MB/s", f"{scrub['off']:.1f} / {scrub['on']:.1f} ms"))
     return rows + table_rows(figures["year"])
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that plan_check.py computes shares; with a build directory, runs it instead, on a
-small text.
+"""Tests that plan_check.py computes shares; with a build directory, runs it instead, on
+small collections.
 
 usage: plan_check_test.py [BUILD_DIRECTORY]
 """
@@ -14,6 +14,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 # pylint: disable=wrong-import-position
+import plain_build
 import plan_check
 from live_server import make_documents, write_corpus
 
@@ -38,22 +39,38 @@ class PartTest(unittest.TestCase):
 class SmokeTest(unittest.TestCase):
     BUILD = None
 
-    def test_small_text(self):
+    def check(self, write, *options):
+        """Returns plan_check.py's rows of the corpora that write(DIRECTORY) makes."""
         with tempfile.TemporaryDirectory() as scratch:
-            write_corpus(make_documents(40, seed=3), f"{scratch}/text")
+            texts, work = pathlib.Path(scratch, "texts"), pathlib.Path(scratch, "work")
+            texts.mkdir()
+            work.mkdir()
             result = subprocess.run(
-                [sys.executable, plan_check.__file__, "--build", self.BUILD, "--corpus",
-                 f"{scratch}/text.raw", "--work", scratch, "--json", "-"],
+                [sys.executable, plan_check.__file__, "--build", self.BUILD, "--work", work,
+                 "--json", "-", *options, "--corpus", *write(texts)],
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
             self.assertEqual(result.returncode, 0, result.stderr)
-            figures = json.loads(result.stdout)
-            self.assertGreater(len(figures["rows"]), 3)
-            for row in figures["rows"]:
-                # The plan builds all of so small a text.
-                self.assertAlmostEqual(row["ratio"], 1, delta=0.01, msg=row)
-                self.assertTrue(row["is_in_range"], row)
-            # No other files remain.
-            self.assertEqual(len(list(pathlib.Path(scratch).iterdir())), 3)
+            self.assertEqual(list(work.iterdir()), [])
+            return json.loads(result.stdout)["rows"]
+
+    def test_all_of_a_text_has_the_size_of_its_archive(self):
+        rows = self.check(plain_build.make_small)
+        self.assertEqual({row["arguments"] for row in rows}, {""})
+        self.assertEqual(len(rows), 5)
+        for row in rows:
+            self.assertEqual(row["ratio"], 1, row)
+            self.assertTrue(row["is_in_range"], row)
+
+    def test_samples(self):
+        def write(directory):
+            write_corpus(make_documents(400, seed=3), directory / "text")
+            return [directory / "text.tar"]
+
+        row, = self.check(write, "--plan-options=--sample-size 1MiB")
+        # Dictionaries of so small samples hold much of them.
+        self.assertAlmostEqual(row["ratio"], 1, delta=2 * plan_check.BOUND, msg=row)
+        self.assertNotEqual(row["ratio"], 1)
+        self.assertTrue(row["is_in_range"], row)
 
 
 if __name__ == "__main__":

@@ -104,11 +104,10 @@ def summarise(rounds):
 def table(rows):
     """Returns Markdown lines."""
     return markdown(
-        ["calls", "ranges of", "with", "server CPU, ratio to plain", "lowest to highest",
-         "requests a second, ratio"],
-        [[row["mode"], row["size"], row["kind"], f"{row['cpu_ratio']:.2f}",
-          f"{row['cpu_ratio_min']:.2f} to {row['cpu_ratio_max']:.2f}", f"{row['rate_ratio']:.2f}"]
-         for row in rows])
+        ["what", "figure"],
+        [[f"{row['kind']}: {row['mode']} reads of {row['size']}, compared with plain ones",
+          f"server CPU {row['cpu_ratio']:.2f} ({row['cpu_ratio_min']:.2f} to "
+          f"{row['cpu_ratio_max']:.2f}), rate {row['rate_ratio']:.2f}"] for row in rows])
 
 
 def main():

@@ -19,7 +19,6 @@
 
 #include "client/quire/internal/wire_call.h"
 #include "loadtest/generator/load_calls.h"
-#include "loadtest/report/load_recorder.h"
 
 namespace quire {
 

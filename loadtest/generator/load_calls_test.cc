@@ -8,7 +8,6 @@
 #include <initializer_list>
 #include <memory>
 #include <random>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -2,7 +2,6 @@
 #include "loadtest/generator/load_command.h"
 
 #include <cmath>
-#include <optional>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"

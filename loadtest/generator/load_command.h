@@ -13,24 +13,27 @@
 
 namespace quire {
 
-// The command line of quire-loadtest.
+// The command line of quire-loadtest, with its defaults.
 struct LoadCommand {
   LoadOptions load;
 
+  // HOST:PORT or unix:PATH.
   std::string server = "localhost:7420";
   ChannelSecurity security;
   // Accepts secrets that all users can read.
   bool allow_readable_secrets = false;
   uint32_t connection_count = 1;
-  // Empty: not given.
+  // Paths of files; empty: not given. The first two have the text of the
+  // archive and the places of its documents, the others get the report.
   std::string source;
   std::string index;
   std::string json;
   std::string html;
 };
 
-// Declares the options and the manual of `app`. Complete() converts their
-// values.
+// Declares the options and the manual of `app`, which refers to this object and
+// must not be parsed after it is gone. Complete() converts their values.
+// Thread-compatible.
 class LoadCommandLine {
  public:
   explicit LoadCommandLine(CLI::App& app);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "absl/status/status.h"

@@ -3,7 +3,6 @@
 """Base of the hostile tests: a real quired, checked after each test."""
 import pathlib
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -13,6 +12,7 @@ import grpc
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 # pylint: disable=wrong-import-position
+from bench_setup import AS_IT_IS, build_archive
 from live_server import (LiveServer, error_of, make_documents, make_stubs,
                          raise_file_limit, write_corpus)
 from raw_http2 import RawConnection
@@ -45,13 +45,19 @@ class HostileCase(unittest.TestCase):
             (f"zz-large-{n}", draw.randbytes(8 << 20)) for n in range(4)]
 
     @classmethod
+    def build(cls, source, *options):
+        """Builds the archive of a tar. That is not what these tests are of, and takes long
+        under a sanitizer."""
+        build_archive(cls.quired, cls.archive_path, [source],
+                      ["--codec", "zstd:fast", *AS_IT_IS, *options])
+
+    @classmethod
     def write_archive(cls):
         """Sets `documents` and `text`, the content of the archive."""
         cls.documents = sorted(cls.make_documents())
         cls.text = b"".join(data for _, data in cls.documents)
         write_corpus(cls.documents, f"{cls.directory}/pages")
-        subprocess.run([cls.quired, "build", "-o", cls.archive_path, "--codec", "zstd",
-                        f"{cls.directory}/pages.tar"], check=True)
+        cls.build(f"{cls.directory}/pages.tar")
 
     @classmethod
     def server_flags(cls):

@@ -50,8 +50,7 @@ class ReloadTest(HostileCase):
         documents = self.documents[reload_count:]
         directory = self.enterContext(tempfile.TemporaryDirectory())
         write_corpus(documents, f"{directory}/pages")
-        subprocess.run([self.quired, "build", "--force", "-o", self.archive_path, "--codec", "zstd",
-                        f"{directory}/pages.tar"], check=True)
+        self.build(f"{directory}/pages.tar", "--force")
         type(self).text = b"".join(data for _, data in documents)
         self.server.process.send_signal(signal.SIGHUP)
         self.wait_until(f'quire_reloads_total{{outcome="succeeded"}} {reload_count}\n',

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loadtest/report/load_recorder.h"
 
-#include <string>
 #include <thread>
 #include <vector>
 

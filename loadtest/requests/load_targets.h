@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 #include "loadtest/requests/load_options.h"

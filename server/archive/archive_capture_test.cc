@@ -4,7 +4,6 @@
 // with a model that examines all of them.
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -130,7 +129,7 @@ TEST(ArchiveCaptureTest, FindsWhatTheModelFinds) {
       all.insert(all.end(), segments.back().begin(), segments.back().end());
     }
     const TemporaryDirectory directory;
-    const std::string path = directory.File("a.quire");
+    const std::string path = directory / "a.quire";
     ArchiveWriterOptions options;
     options.codec = ParseCodecSpec("copy").value();
     QUIRE_ASSERT_OK(WriteTestArchive(path, options, segments));
@@ -144,7 +143,7 @@ TEST(ArchiveCaptureTest, FindsWhatTheModelFinds) {
 TEST(ArchiveCaptureTest, FindsTheLastOfPlainDocuments) {
   const TestSegment segment(1000, TestDocument{.id = "a", .text = "x"});
   const TemporaryDirectory directory;
-  const std::string path = directory.File("a.quire");
+  const std::string path = directory / "a.quire";
   ArchiveWriterOptions options;
   options.codec = ParseCodecSpec("copy").value();
   QUIRE_ASSERT_OK(WriteTestArchive(path, options, {segment, segment, {}}));

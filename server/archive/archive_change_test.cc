@@ -4,14 +4,12 @@
 // calls, the lock, history, and what a change refuses.
 #include "server/archive/files/archive_change.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -112,7 +110,7 @@ class ArchiveChangeTest : public ::testing::Test {
   }
 
   const TemporaryDirectory directory_;
-  const std::string path_ = directory_.File("a");
+  const std::string path_ = directory_ / "a";
 };
 
 // A manifest with members that agree only in their sums.
@@ -373,7 +371,7 @@ TEST_F(ArchiveChangeTest, KeepsOtherWritersAway) {
   EXPECT_THAT(ArchiveChange::Begin(path_),
               HasCode(absl::StatusCode::kFailedPrecondition));
   // The same archive by another name.
-  const std::string link = directory_.File("link");
+  const std::string link = directory_ / "link";
   fs::create_directory_symlink(path_, link);
   EXPECT_THAT(ArchiveChange::Begin(link),
               HasCode(absl::StatusCode::kFailedPrecondition));
@@ -509,13 +507,13 @@ TEST_F(ArchiveChangeTest, KeepsAnUnfinishedArchive) {
 }
 
 TEST_F(ArchiveChangeTest, RefusesWhatIsNoArchive) {
-  EXPECT_THAT(ArchiveChange::Begin(directory_.File("none")),
+  EXPECT_THAT(ArchiveChange::Begin(directory_ / "none"),
               HasCode(absl::StatusCode::kNotFound));
-  fs::create_directory(directory_.File("empty"));
-  EXPECT_THAT(ArchiveChange::Begin(directory_.File("empty")),
+  fs::create_directory(directory_ / "empty");
+  EXPECT_THAT(ArchiveChange::Begin(directory_ / "empty"),
               HasCode(absl::StatusCode::kNotFound));
-  WriteTestFile(directory_.File("file"), "text");
-  EXPECT_THAT(ArchiveChange::Begin(directory_.File("file")),
+  WriteTestFile(directory_ / "file", "text");
+  EXPECT_THAT(ArchiveChange::Begin(directory_ / "file"),
               HasCode(absl::StatusCode::kNotFound));
   EXPECT_THAT(Names(directory_.path()),
               UnorderedElementsAre("a", "empty", "file"));

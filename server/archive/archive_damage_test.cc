@@ -16,9 +16,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-#include "codecs/base/no_more_threads.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/testing/no_more_threads.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_verifier.h"
 #include "server/archive/archive_writer.h"
@@ -128,7 +128,7 @@ class ArchiveDamageTest : public ::testing::Test {
   }
 
   const TemporaryDirectory directory_;
-  const std::string path_ = directory_.File("a.quire");
+  const std::string path_ = directory_ / "a.quire";
   std::vector<TestSegment> segments_;
   std::string contents_;
 };
@@ -187,7 +187,7 @@ TEST_F(ArchiveDamageTest, FindsBlocksInTheWrongPlace) {
   ArchiveWriterOptions options;
   options.codec = ParseCodecSpec("copy").value();
   options.block_size_bytes = 4096;
-  const std::string path = directory_.File("b.quire");
+  const std::string path = directory_ / "b.quire";
   QUIRE_ASSERT_OK(WriteTestArchive(
       path, options,
       {{{.id = "a",
@@ -453,8 +453,8 @@ TEST_F(ArchiveDamageTest, VerifyFindsEveryFlippedBit) {
 TEST(CraftedArchiveTest, IsReadDespiteUnknownPartsAndNamesThem) {
   const TemporaryDirectory directory;
   const auto unknown_part_of = [&](const Crafted& made) {
-    WriteCrafted(directory.File("a"), made);
-    const auto archive = Archive::Open(directory.File("a"));
+    WriteCrafted(directory / "a", made);
+    const auto archive = Archive::Open(directory / "a");
     QUIRE_EXPECT_OK(archive);
     return archive.ok() ? (*archive)->info().unknown_part : "";
   };
@@ -483,8 +483,8 @@ TEST(CraftedArchiveTest, KeepsItsHistoryAndItsWriter) {
     manifest.next_segment_number = kSegmentNumberMax + 1;
   };
   made.header.number = kSegmentNumberMax;
-  WriteCrafted(directory.File("a"), made);
-  const std::string file = ReadTestFile(directory.File("a") + "/MANIFEST");
+  WriteCrafted(directory / "a", made);
+  const std::string file = ReadTestFile(directory / "a" + "/MANIFEST");
   QUIRE_ASSERT_OK_AND_ASSIGN(const Manifest manifest,
                              ParseManifest(AsBytes(file)));
   ASSERT_EQ(manifest.history.size(), 2u);
@@ -492,10 +492,10 @@ TEST(CraftedArchiveTest, KeepsItsHistoryAndItsWriter) {
   EXPECT_EQ(manifest.history[1].size_bytes, 5u);
   EXPECT_EQ(manifest.writer, "make_golden");
   EXPECT_EQ(EncodeManifest(manifest), file);
-  std::filesystem::rename(directory.File("a") + "/segment-00000000",
-                          directory.File("a") + "/segment-16777215");
+  std::filesystem::rename(directory / "a" + "/segment-00000000",
+                          directory / "a" + "/segment-16777215");
   QUIRE_EXPECT_OK(VerifyArchive(
-      directory.File("a"), {},
+      directory / "a", {},
       [](const ArchiveDamage& damage) { ADD_FAILURE() << damage.status; }));
 }
 
@@ -507,11 +507,11 @@ TEST(CraftedArchiveTest, RefusesMembersOfNoBlockAndBlocksThatGrew) {
   made.UseCodec(CodecId::kAuto, "\x02hello", "hello you all");
   std::vector<MemberBlocks> members = {{CodecId::kCopy, 1, 13, 6}};
   made.edit_manifest = [&](Manifest& manifest) { manifest.members = members; };
-  WriteCrafted(directory.File("good"), made);
-  QUIRE_EXPECT_OK(Archive::Open(directory.File("good")));
+  WriteCrafted(directory / "good", made);
+  QUIRE_EXPECT_OK(Archive::Open(directory / "good"));
   members.push_back({.codec = CodecId::kLz4});
-  WriteCrafted(directory.File("member"), made);
-  EXPECT_THAT(Archive::Open(directory.File("member")),
+  WriteCrafted(directory / "member", made);
+  EXPECT_THAT(Archive::Open(directory / "member"),
               FailsWith(absl::StatusCode::kDataLoss, HasSubstr("member ")));
   members.pop_back();
   made.UseCodec(CodecId::kAuto, "\x02longer than its text", "hello you all");
@@ -521,9 +521,9 @@ TEST(CraftedArchiveTest, RefusesMembersOfNoBlockAndBlocksThatGrew) {
     frame.insert(kFrameWordSizeBytes, made.stored.size() - made.text.size(),
                  'x');
   };
-  WriteCrafted(directory.File("grown"), made);
+  WriteCrafted(directory / "grown", made);
   EXPECT_THAT(
-      Archive::Open(directory.File("grown")),
+      Archive::Open(directory / "grown"),
       FailsWith(absl::StatusCode::kDataLoss, HasSubstr("block 0 has ")));
 }
 

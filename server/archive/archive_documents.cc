@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <iterator>
 #include <queue>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

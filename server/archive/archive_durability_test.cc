@@ -143,7 +143,7 @@ class ArchiveDurabilityTest : public ::testing::Test {
   }
 
   const TemporaryDirectory directory_;
-  const std::string path_ = directory_.File("a");
+  const std::string path_ = directory_ / "a";
 };
 
 TEST_F(ArchiveDurabilityTest,

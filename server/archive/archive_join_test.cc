@@ -87,7 +87,7 @@ class ArchiveJoinTest : public ::testing::Test {
 
   // Makes part `number`, with two segments from `number` * 10 on.
   std::string MakePart(uint32_t number) {
-    const std::string path = directory_.File(absl::StrCat("part-", number));
+    const std::string path = directory_ / absl::StrCat("part-", number);
     const auto write = [&]() -> absl::Status {
       QUIRE_ASSIGN_OR_RETURN(ArchiveDirectory from, OpenKnownArchive(like_));
       from.manifest = from.manifest.WithoutDocuments();
@@ -146,8 +146,8 @@ class ArchiveJoinTest : public ::testing::Test {
   }
 
   const TemporaryDirectory directory_;
-  const std::string like_ = directory_.File("like");
-  const std::string joined_ = directory_.File("joined");
+  const std::string like_ = directory_ / "like";
+  const std::string joined_ = directory_ / "joined";
   std::shared_ptr<const CodecContext> context_;
   std::unique_ptr<PayloadCodec> codec_;
 };
@@ -158,7 +158,7 @@ TEST_F(ArchiveJoinTest, EqualsAppendsByteForByte) {
     ASSERT_NO_FATAL_FAILURE(MakeLike(codec));
     const std::vector<std::string> parts = {MakePart(0), MakePart(1),
                                             MakePart(2)};
-    const std::string series = directory_.File("series");
+    const std::string series = directory_ / "series";
     fs::remove_all(series);
     fs::copy(like_, series);
     for (uint32_t number = 0; number < parts.size(); ++number) {
@@ -314,7 +314,7 @@ TEST_F(ArchiveJoinTest, RefusesPartsThatDoNotFit) {
   SetManifest(other, manifest);
   ExpectRefused({first, first}, absl::StatusCode::kFailedPrecondition,
                 "in one part only");
-  ExpectRefused({first, directory_.File("none")}, absl::StatusCode::kNotFound,
+  ExpectRefused({first, directory_ / "none"}, absl::StatusCode::kNotFound,
                 "none");
   QUIRE_ASSERT_OK(Join({first, other}).status());
   ExpectRefused({first, other}, absl::StatusCode::kAlreadyExists,

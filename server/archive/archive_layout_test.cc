@@ -2,12 +2,12 @@
 //
 // Archives whose text is not stored in its own order.
 #include <cstdint>
-#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/testing/noise.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_verifier.h"
 #include "server/archive/testing/archive_testing.h"
@@ -18,15 +18,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-std::string Noise(size_t size, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::string text(size, '\0');
-  for (char& c : text) {
-    c = static_cast<char>(random());
-  }
-  return text;
-}
 
 // Blocks of 4 KiB: "a" is in the first four, "b" in the next three; "c" repeats
 // them alternately.
@@ -86,7 +77,7 @@ class ArchiveLayoutTest : public ::testing::Test {
   }
 
   const TemporaryDirectory directory_;
-  const std::string path_ = directory_.File("a.quire");
+  const std::string path_ = directory_ / "a.quire";
   std::vector<TestSegment> segments_;
   std::string text_;
 };
@@ -158,7 +149,7 @@ TEST(ArchiveWriterLayoutTest, OneRunMakesASegmentWithoutLayout) {
   options.codec = ParseCodecSpec("zstd").value();
   const std::string text = Noise(10000, 4);
   for (const bool with_layout : {false, true}) {
-    const std::string path = directory.File(with_layout ? "with" : "without");
+    const std::string path = directory / (with_layout ? "with" : "without");
     QUIRE_ASSERT_OK_AND_ASSIGN(const auto writer,
                                ArchiveWriter::Create(path, options, nullptr));
     const TestSegment segment = {{.id = "x", .text = text}};
@@ -169,8 +160,8 @@ TEST(ArchiveWriterLayoutTest, OneRunMakesASegmentWithoutLayout) {
     QUIRE_ASSERT_OK(writer->Commit().status());
   }
   for (const char* file : {"/MANIFEST", "/segment-00000000"}) {
-    EXPECT_TRUE(ReadTestFile(directory.File("with") + file) ==
-                ReadTestFile(directory.File("without") + file));
+    EXPECT_TRUE(ReadTestFile(directory / "with" + file) ==
+                ReadTestFile(directory / "without" + file));
   }
 }
 
@@ -182,7 +173,7 @@ TEST(ArchiveWriterLayoutTest, RefusesALayoutThatDoesNotFit) {
   const TestSegment segment = {{.id = "x", .text = text + text}};
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const auto writer,
-      ArchiveWriter::Create(directory.File("a"), options, nullptr));
+      ArchiveWriter::Create(directory / "a", options, nullptr));
   EXPECT_THAT(WriteTestSegment(segment, text, {{10000, 0}, {9999, 0}}, 65536,
                                nullptr, *writer),
               HasCode(absl::StatusCode::kInvalidArgument));

@@ -33,9 +33,8 @@ std::shared_ptr<const Archive> MakeArchive(
   const TemporaryDirectory directory;
   ArchiveWriterOptions options;
   options.codec = ParseCodecSpec("copy").value();
-  QUIRE_EXPECT_OK(
-      WriteTestArchive(directory.File("a.quire"), options, segments));
-  auto archive = Archive::Open(directory.File("a.quire"));
+  QUIRE_EXPECT_OK(WriteTestArchive(directory / "a.quire", options, segments));
+  auto archive = Archive::Open(directory / "a.quire");
   QUIRE_EXPECT_OK(archive);
   return *archive;
 }

@@ -64,7 +64,7 @@ void ExpectAccounted(const std::string& path, double estimate_factor_max) {
 
 TEST(ArchiveMemoryTest, OfManyAttributesAndLongIdsIsAccounted) {
   const TemporaryDirectory directory;
-  const std::string path = directory.File("a");
+  const std::string path = directory / "a";
   QUIRE_ASSERT_OK(WriteAdversarialArchive(path));
   ExpectAccounted(path, 1.3);
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path));
@@ -138,8 +138,8 @@ TEST(ArchiveMemoryTest, OfManyCapturesIsAccounted) {
     const TemporaryDirectory directory;
     ArchiveWriterOptions options;
     options.codec = ParseCodecSpec("copy").value();
-    QUIRE_ASSERT_OK(WriteTestArchive(directory.File("a"), options, {segment}));
-    ExpectAccounted(directory.File("a"), 3);
+    QUIRE_ASSERT_OK(WriteTestArchive(directory / "a", options, {segment}));
+    ExpectAccounted(directory / "a", 3);
   }
 }
 
@@ -153,7 +153,7 @@ TEST(ArchiveMemoryTest, OfEachCodecIsAccounted) {
   for (const CodecInfo& codec : AllCodecs()) {
     SCOPED_TRACE(codec.name);
     const TemporaryDirectory directory;
-    const std::string path = directory.File("a");
+    const std::string path = directory / "a";
     ArchiveWriterOptions options;
     options.codec = ParseCodecSpec(codec.name).value();
     options.block_size_bytes = 4096;
@@ -176,12 +176,12 @@ TEST(ArchiveMemoryTest, OfDictionariesOfAnySizeIsAccounted) {
     ArchiveWriterOptions options;
     options.codec = ParseCodecSpec("rlz").value();
     QUIRE_ASSERT_OK(WriteTestArchive(
-        directory.File("a"), options, {{{.id = "a", .text = "text"}}},
+        directory / "a", options, {{{.id = "a", .text = "text"}}},
         std::make_shared<CodecContext>(
             CodecContext{.dictionary = std::string(size_bytes, 'x')})));
-    ExpectAccounted(directory.File("a"), 1.05);
+    ExpectAccounted(directory / "a", 1.05);
     QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
-                               Archive::Open(directory.File("a")));
+                               Archive::Open(directory / "a"));
     EXPECT_EQ(archive->memory().dictionary_bytes, size_bytes);
   }
 }

@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/memory/huge_pages.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_parts.h"
@@ -244,7 +245,7 @@ absl::Status Archive::LoadCodec(const Manifest& manifest,
           ReadDictionaryFile(**files.dictionary, *manifest.dictionary,
                              options.cancel));
       // Blocks copy from random offsets of it.
-      PreferHugePages(AsMutableBytes(context->dictionary));
+      PreferHugePages(AsBytes(context->dictionary));
     }
     if (files.symbol_table.has_value()) {
       QUIRE_ASSIGN_OR_RETURN(

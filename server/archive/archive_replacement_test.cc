@@ -79,7 +79,7 @@ class ArchiveReplacementTest : public ::testing::Test {
   }
 
   const TemporaryDirectory directory_;
-  const std::string path_ = directory_.File("a");
+  const std::string path_ = directory_ / "a";
   int generation_ = 0;
 };
 
@@ -124,8 +124,8 @@ TEST_F(ArchiveReplacementTest, ReadsNoFileDirectlyThatReplacedASegment) {
   const ScopedSystemCallHooks hooks(
       {.before_openat = [&, count = 0](const std::string& name) mutable {
         if (name == "segment-00000001" && ++count == 2) {
-          std::filesystem::copy_file(segment, directory_.File("copy"));
-          std::filesystem::rename(directory_.File("copy"), segment);
+          std::filesystem::copy_file(segment, directory_ / "copy");
+          std::filesystem::rename(directory_ / "copy", segment);
         }
       }});
   EXPECT_THAT(Archive::Open(path_, {.direct_io = DirectIo::kAuto}),
@@ -162,7 +162,7 @@ TEST_F(ArchiveReplacementTest, ReadsTheNewManifestWhereASegmentIsGone) {
 
 TEST_F(ArchiveReplacementTest, IsGivenUpWhenItNeverStands) {
   // Two archives, each without a file, are exchanged continually.
-  const std::string other = directory_.File("b");
+  const std::string other = directory_ / "b";
   std::filesystem::remove(path_ + "/segment-00000001");
   std::filesystem::copy(path_, other);
   const ScopedSystemCallHooks hooks(

@@ -3,7 +3,6 @@
 // A million documents: checks that all of them are found, and their memory.
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,7 +34,7 @@ uint64_t SizeOf(uint64_t ordinal) {
 
 TEST(ArchiveScaleTest, HoldsAMillionDocuments) {
   const TemporaryDirectory directory;
-  const std::string path = directory.File("a.quire");
+  const std::string path = directory / "a.quire";
   ArchiveWriterOptions options;
   options.codec = ParseCodecSpec("copy").value();
   options.block_size_bytes = kLargeBlockSize;

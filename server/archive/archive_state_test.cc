@@ -146,13 +146,12 @@ TEST(ArchiveStateTest, LookUpsSeeTheDocumentsOfTheStateAlone) {
       count += segment.size();
     }
     const auto whole =
-        Make(directory.File(absl::StrCat("whole-", round)), segments);
+        Make(directory / absl::StrCat("whole-", round), segments);
     for (int i = 0; i < 4; ++i) {
       const size_t end = i == 0 ? segments[0].size() : random() % (count + 1);
       SCOPED_TRACE(absl::StrCat("end ", end, " of ", count));
-      const auto first =
-          Make(directory.File(absl::StrCat("first-", round, "-", i)),
-               FirstOf(segments, end));
+      const auto first = Make(directory / absl::StrCat("first-", round, "-", i),
+                              FirstOf(segments, end));
       ExpectEqualLookUps(*whole, end, *first);
     }
   }
@@ -210,7 +209,7 @@ class SharedArchiveTest : public ::testing::Test {
   }
 
   const TemporaryDirectory directory_;
-  const std::string path_ = directory_.File("a.quire");
+  const std::string path_ = directory_ / "a.quire";
 };
 
 TEST_F(SharedArchiveTest, AnArchiveThatGrewOpensOnlyItsNewSegment) {
@@ -269,7 +268,7 @@ TEST_F(SharedArchiveTest, AnotherArchiveSharesNothing) {
 // The stored order of an earlier state is that of its segments.
 TEST(StoredOrderOfStateTest, EndsWithTheState) {
   const TemporaryDirectory directory;
-  const std::string path = directory.File("a");
+  const std::string path = directory / "a";
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const auto created,
       ArchiveWriter::Create(path, Options("copy"), nullptr));

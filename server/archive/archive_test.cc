@@ -152,7 +152,7 @@ void ExpectRoundTrip(const std::string& codec,
                      const std::vector<TestSegment>& segments,
                      const std::string& dictionary = "") {
   const TemporaryDirectory directory;
-  const std::string path = directory.File("a.quire");
+  const std::string path = directory / "a.quire";
   const bool has_symbol_table =
       FindCodec(ParseCodecSpec(codec)->id)->needs_symbol_table;
   const auto context = std::make_shared<CodecContext>(
@@ -237,7 +237,7 @@ TEST(ArchiveTest, AnswersAsTheModelDoes) {
           RandomTestSegment(random() % 200, random() % 3000, random));
     }
     const TemporaryDirectory directory;
-    const std::string path = directory.File("a.quire");
+    const std::string path = directory / "a.quire";
     QUIRE_ASSERT_OK(WriteTestArchive(path, Options("zstd:3"), segments));
     QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path));
     const Model model(segments);
@@ -263,7 +263,7 @@ TEST(ArchiveTest, PlansAnyRange) {
       RandomTestSegment(50, 1000, random), RandomTestSegment(3, 0, random),
       RandomTestSegment(50, 1000, random)};
   const TemporaryDirectory directory;
-  const std::string path = directory.File("a.quire");
+  const std::string path = directory / "a.quire";
   QUIRE_ASSERT_OK(WriteTestArchive(path, Options("copy"), segments));
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path));
   const uint64_t size = archive->info().size_bytes;
@@ -289,7 +289,7 @@ TEST(ArchiveTest, KnowsWhereBlocksLie) {
   const std::vector<TestSegment> segments = {
       RandomTestSegment(40, 2000, random), RandomTestSegment(40, 2000, random)};
   const TemporaryDirectory directory;
-  const std::string path = directory.File("a.quire");
+  const std::string path = directory / "a.quire";
   QUIRE_ASSERT_OK(WriteTestArchive(path, Options("zlib:9"), segments));
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path));
   uint64_t offset = 0;
@@ -310,7 +310,7 @@ TEST(ArchiveTest, KnowsWhereBlocksLie) {
 
 TEST(ArchiveTest, StopsAListingWhenAsked) {
   const TemporaryDirectory directory;
-  const std::string path = directory.File("a.quire");
+  const std::string path = directory / "a.quire";
   QUIRE_ASSERT_OK(
       WriteTestArchive(path, Options("copy"),
                        {{{.id = "b", .text = "1"}, {.id = "a", .text = "2"}},
@@ -331,18 +331,18 @@ TEST(ArchiveTest, IsTheSameForTheSameContents) {
   const TemporaryDirectory directory;
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const ArchiveInfo first,
-      WriteTestArchive(directory.File("a"), Options("zstd"), segments));
+      WriteTestArchive(directory / "a", Options("zstd"), segments));
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const ArchiveInfo second,
-      WriteTestArchive(directory.File("b"), Options("zstd"), segments));
+      WriteTestArchive(directory / "b", Options("zstd"), segments));
   EXPECT_EQ(first.uuid, second.uuid);
   for (const char* file : {"/MANIFEST", "/segment-00000000"}) {
-    EXPECT_EQ(ReadTestFile(directory.File("a") + file),
-              ReadTestFile(directory.File("b") + file));
+    EXPECT_EQ(ReadTestFile(directory / "a" + file),
+              ReadTestFile(directory / "b" + file));
   }
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const ArchiveInfo other,
-      WriteTestArchive(directory.File("c"), Options("zstd:1"), segments));
+      WriteTestArchive(directory / "c", Options("zstd:1"), segments));
   EXPECT_NE(first.uuid, other.uuid);
 }
 
@@ -350,7 +350,7 @@ TEST(ArchiveTest, EstimatesItsMemory) {
   std::mt19937_64 random(19);
   for (const size_t document_count : {size_t{0}, size_t{100}, size_t{20000}}) {
     const TemporaryDirectory directory;
-    const std::string path = directory.File("a.quire");
+    const std::string path = directory / "a.quire";
     QUIRE_ASSERT_OK(
         WriteTestArchive(path, Options("copy"),
                          {RandomTestSegment(document_count, 20, random)}));
@@ -370,7 +370,7 @@ TEST(ArchiveTest, EstimatesItsMemory) {
 TEST(ArchiveTest, OpeningIsCancelled) {
   std::mt19937_64 random(20);
   const TemporaryDirectory directory;
-  const std::string path = directory.File("a.quire");
+  const std::string path = directory / "a.quire";
   QUIRE_ASSERT_OK(WriteTestArchive(path, Options("copy"),
                                    {RandomTestSegment(10, 20, random)}));
   std::atomic<bool> cancel = false;
@@ -383,12 +383,12 @@ TEST(ArchiveTest, OpeningIsCancelled) {
 TEST(ArchiveTest, SaysWhyItCannotBeOpened) {
   const TemporaryDirectory directory;
   EXPECT_THAT(
-      Archive::Open(directory.File("none")),
+      Archive::Open(directory / "none"),
       FailsWith(absl::StatusCode::kNotFound, HasSubstr("none: cannot open")));
   EXPECT_THAT(Archive::Open(directory.path()),
               FailsWith(absl::StatusCode::kNotFound, HasSubstr("MANIFEST")));
-  WriteTestFile(directory.File("file"), "x");
-  EXPECT_THAT(Archive::Open(directory.File("file")),
+  WriteTestFile(directory / "file", "x");
+  EXPECT_THAT(Archive::Open(directory / "file"),
               FailsWith(absl::StatusCode::kNotFound, HasSubstr("is a file")));
 }
 

@@ -2,7 +2,6 @@
 //
 // Archives whose blocks vary in size.
 #include <cstdint>
-#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -95,7 +94,7 @@ class ArchiveVaryingBlocksTest : public ::testing::Test {
   }
 
   const TemporaryDirectory directory_;
-  const std::string path_ = directory_.File("a.quire");
+  const std::string path_ = directory_ / "a.quire";
   std::vector<TestSegment> segments_;
   std::string text_;
 };
@@ -197,7 +196,7 @@ TEST_F(ArchiveVaryingBlocksTest, VerifyKnowsTheSizesWithoutTheTable) {
 // The short block of two spans can be the first.
 TEST(ArchiveShortBlockTest, VerifyDecodesEachBlockWithItsSize) {
   const TemporaryDirectory directory;
-  const std::string path = directory.File("a");
+  const std::string path = directory / "a";
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto codec,
                              MakePayloadCodec(SmallBlocks().codec, nullptr,
                                               CodecUse::kEncodeAndDecode));
@@ -241,11 +240,11 @@ TEST(ArchiveWriterVaryingBlocksTest, KeepsWhatTheBuildFound) {
       zlib, {.container = DeflateContainer::kGzip, .count = 9}};
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const auto writer,
-      ArchiveWriter::Create(directory.File("a"), SmallBlocks(), nullptr));
+      ArchiveWriter::Create(directory / "a", SmallBlocks(), nullptr));
   writer->SetFoundMembers(found);
   QUIRE_ASSERT_OK(writer->Commit().status());
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
-                             Archive::Open(directory.File("a")));
+                             Archive::Open(directory / "a"));
   EXPECT_EQ(archive->info().found_members, found);
 }
 
@@ -255,7 +254,7 @@ TEST(ArchiveWriterVaryingBlocksTest, RefusesSizesOutOfBounds) {
   const auto write = [&](const std::vector<size_t>& sizes) -> absl::Status {
     ArchiveWriterOptions options = SmallBlocks();
     options.replace = true;
-    auto writer = ArchiveWriter::Create(directory.File("a"), options, nullptr);
+    auto writer = ArchiveWriter::Create(directory / "a", options, nullptr);
     absl::Status status = writer.status();
     for (const size_t size : sizes) {
       if (status.ok()) {

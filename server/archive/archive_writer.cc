@@ -2,7 +2,6 @@
 #include "server/archive/archive_writer.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -23,8 +23,8 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/checksum.h"
-#include "codecs/base/no_more_threads.h"
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/testing/no_more_threads.h"
 #include "server/archive/archive.h"
 #include "server/archive/files/file_io.h"
 #include "server/archive/format/archive_format.h"
@@ -69,7 +69,7 @@ TEST(ArchiveWriterTest, RefusesWhatCannotBe) {
   const auto create = [&](const std::string& path) {
     return ArchiveWriter::Create(path, CopyOptions(), nullptr);
   };
-  EXPECT_THAT(create(directory.File("none/a")),
+  EXPECT_THAT(create(directory / "none/a"),
               FailsWith(absl::StatusCode::kNotFound, HasSubstr("none")));
   for (const std::string& path :
        {std::string(), std::string("/"), directory.path() + "/.",
@@ -77,28 +77,28 @@ TEST(ArchiveWriterTest, RefusesWhatCannotBe) {
     EXPECT_THAT(create(path), HasCode(absl::StatusCode::kInvalidArgument))
         << path;
   }
-  WriteTestFile(directory.File("file"), "x");
-  EXPECT_THAT(create(directory.File("file")),
+  WriteTestFile(directory / "file", "x");
+  EXPECT_THAT(create(directory / "file"),
               FailsWith(absl::StatusCode::kAlreadyExists,
                         HasSubstr("is no directory")));
-  EXPECT_THAT(create(directory.File("file/a")), Not(IsOk()));
-  std::filesystem::create_directory(directory.File("directory"));
+  EXPECT_THAT(create(directory / "file/a"), Not(IsOk()));
+  std::filesystem::create_directory(directory / "directory");
   EXPECT_THAT(
-      create(directory.File("directory")),
+      create(directory / "directory"),
       FailsWith(absl::StatusCode::kAlreadyExists, HasSubstr("not an archive")));
   ArchiveWriterOptions options = CopyOptions();
   for (const uint32_t block_size_bytes : {0u, 2048u, 5000u, 2u << 20}) {
     options.block_size_bytes = block_size_bytes;
-    EXPECT_THAT(ArchiveWriter::Create(directory.File("a"), options, nullptr),
+    EXPECT_THAT(ArchiveWriter::Create(directory / "a", options, nullptr),
                 HasCode(absl::StatusCode::kInvalidArgument));
   }
-  EXPECT_FALSE(std::filesystem::exists(directory.File("a.partial")));
+  EXPECT_FALSE(std::filesystem::exists(directory / "a.partial"));
 }
 
 // Files are written in pieces of a mebibyte.
 TEST(ArchiveWriterTest, WritesFilesLargerThanItsBuffer) {
   const TemporaryDirectory directory;
-  const std::string path = directory.File("a");
+  const std::string path = directory / "a";
   std::string text;
   for (int i = 0; text.size() < (3 << 20); ++i) {
     absl::StrAppend(&text, i, " ");
@@ -113,9 +113,9 @@ TEST(ArchiveWriterTest, WritesFilesLargerThanItsBuffer) {
 
 TEST(ArchiveWriterTest, TakesATrailingSlash) {
   const TemporaryDirectory directory;
-  QUIRE_ASSERT_OK(WriteTestArchive(directory.File("a") + "//", CopyOptions(),
-                                   Segments('x')));
-  ExpectWhole(directory.File("a"), 'x');
+  QUIRE_ASSERT_OK(
+      WriteTestArchive(directory / "a" + "//", CopyOptions(), Segments('x')));
+  ExpectWhole(directory / "a", 'x');
 }
 
 TEST(ArchiveWriterTest, WritesItsDictionaryWithoutAThreadToSpare) {
@@ -126,8 +126,8 @@ TEST(ArchiveWriterTest, WritesItsDictionaryWithoutAThreadToSpare) {
       std::make_shared<CodecContext>(CodecContext{std::string(5000, 'x'), ""});
   const NoMoreThreads none;
   QUIRE_ASSERT_OK(
-      WriteTestArchive(directory.File("a"), options, Segments('x'), context));
-  ExpectWhole(directory.File("a"), 'x');
+      WriteTestArchive(directory / "a", options, Segments('x'), context));
+  ExpectWhole(directory / "a", 'x');
 }
 
 TEST(ArchiveWriterTest, CompressesItsDictionaryForItsCodecAndLevel) {
@@ -156,15 +156,15 @@ TEST(ArchiveWriterTest, CompressesItsDictionaryForItsCodecAndLevel) {
     ArchiveWriterOptions options = CopyOptions();
     options.codec = ParseCodecSpec(codec).value();
     QUIRE_ASSERT_OK(
-        WriteTestArchive(directory.File("a"), options, Segments('x'), context));
-    const std::string path = absl::StrCat(directory.File("a"), "/", name);
+        WriteTestArchive(directory / "a", options, Segments('x'), context));
+    const std::string path = absl::StrCat(directory / "a", "/", name);
     QUIRE_ASSERT_OK_AND_ASSIGN(const ReadableFile file,
                                OpenReadableFile(AT_FDCWD, path, path));
     std::array<uint8_t, kDictionaryHeaderSizeBytes> header;
     QUIRE_ASSERT_OK(ReadExactly(file.fd.get(), 0, header, path));
     EXPECT_EQ(ParseDictionaryHeader(header)->method, expected);
     QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
-                               Archive::Open(directory.File("a")));
+                               Archive::Open(directory / "a"));
     EXPECT_TRUE(AsText(archive->dictionary()) == context->dictionary);
   }
 }
@@ -173,7 +173,7 @@ TEST(ArchiveWriterTest, RefusesBlocksAndDocumentsThatDoNotFit) {
   const TemporaryDirectory directory;
   const std::vector<uint8_t> block(kWrittenBlockSize, 'x');
   const auto create = [&] {
-    return ArchiveWriter::Create(directory.File("a"), CopyOptions(), nullptr)
+    return ArchiveWriter::Create(directory / "a", CopyOptions(), nullptr)
         .value();
   };
   {
@@ -198,13 +198,13 @@ TEST(ArchiveWriterTest, RefusesBlocksAndDocumentsThatDoNotFit) {
         writer->AddDocument({.id = id}),
         FailsWith(absl::StatusCode::kInvalidArgument, HasSubstr("got 65536")));
   }
-  EXPECT_FALSE(std::filesystem::exists(directory.File("a")));
-  EXPECT_FALSE(std::filesystem::exists(directory.File("a.partial")));
+  EXPECT_FALSE(std::filesystem::exists(directory / "a"));
+  EXPECT_FALSE(std::filesystem::exists(directory / "a.partial"));
 }
 
 TEST(ArchiveWriterTest, KeepsOthersOut) {
   const TemporaryDirectory directory;
-  const std::string path = directory.File("a");
+  const std::string path = directory / "a";
   QUIRE_ASSERT_OK_AND_ASSIGN(
       auto first, ArchiveWriter::Create(path, CopyOptions(), nullptr));
   EXPECT_THAT(ArchiveWriter::Create(path, CopyOptions(), nullptr),
@@ -219,7 +219,7 @@ TEST(ArchiveWriterTest, KeepsOthersOut) {
 
 TEST(ArchiveWriterTest, DoesNotOverwriteWhatCameMeanwhile) {
   const TemporaryDirectory directory;
-  const std::string path = directory.File("a");
+  const std::string path = directory / "a";
   QUIRE_ASSERT_OK_AND_ASSIGN(
       auto writer, ArchiveWriter::Create(path, CopyOptions(), nullptr));
   std::filesystem::create_directory(path);
@@ -232,7 +232,7 @@ TEST(ArchiveWriterTest, DoesNotOverwriteWhatCameMeanwhile) {
 
 TEST(ArchiveWriterTest, Replaces) {
   const TemporaryDirectory directory;
-  const std::string path = directory.File("a");
+  const std::string path = directory / "a";
   QUIRE_ASSERT_OK(WriteTestArchive(path, CopyOptions(true), Segments('x')));
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto old, Archive::Open(path));
   QUIRE_ASSERT_OK(WriteTestArchive(path, CopyOptions(true), Segments('y')));
@@ -250,7 +250,7 @@ TEST(ArchiveWriterTest, Replaces) {
 
 TEST(ArchiveWriterTest, ClearsLeftoversOfItsOwnKindOnly) {
   const TemporaryDirectory directory;
-  const std::string path = directory.File("a");
+  const std::string path = directory / "a";
   const std::string partial = path + ".partial";
   std::filesystem::create_directory(partial);
   for (const char* file : {"PARTIAL", "MANIFEST", "segment-00000007",
@@ -262,7 +262,7 @@ TEST(ArchiveWriterTest, ClearsLeftoversOfItsOwnKindOnly) {
   EXPECT_FALSE(std::filesystem::exists(path + "/segment-00000007"));
   EXPECT_FALSE(std::filesystem::exists(path + "/PARTIAL"));
 
-  const std::string other = directory.File("b");
+  const std::string other = directory / "b";
   std::filesystem::create_directory(other + ".partial");
   // The names of an archive's files have a fixed number of digits.
   for (const std::string name :
@@ -279,15 +279,14 @@ TEST(ArchiveWriterTest, ClearsLeftoversOfItsOwnKindOnly) {
     std::filesystem::remove(file);
     std::filesystem::remove(other + ".partial/PARTIAL");
   }
-  WriteTestFile(directory.File("c.partial"), "a file");
-  EXPECT_THAT(
-      ArchiveWriter::Create(directory.File("c"), CopyOptions(), nullptr),
-      HasCode(absl::StatusCode::kAlreadyExists));
+  WriteTestFile(directory / "c.partial", "a file");
+  EXPECT_THAT(ArchiveWriter::Create(directory / "c", CopyOptions(), nullptr),
+              HasCode(absl::StatusCode::kAlreadyExists));
 }
 
 TEST(ArchiveWriterTest, LeavesAnArchiveAloneThatIsCalledPartial) {
   const TemporaryDirectory directory;
-  const std::string path = directory.File("a");
+  const std::string path = directory / "a";
   const std::string partial = path + ".partial";
   QUIRE_ASSERT_OK(WriteTestArchive(partial, CopyOptions(), Segments('x')));
   EXPECT_THAT(
@@ -341,7 +340,7 @@ TEST(ArchiveWriterCrashTest, LeavesAWholeArchiveOrNone) {
   int absent = 0;
   for (int round = 0; round < 30; ++round) {
     const TemporaryDirectory directory;
-    const std::string path = directory.File("a");
+    const std::string path = directory / "a";
     KillAWriter(path, 'x', false, static_cast<useconds_t>(random() % 40000));
     if (std::filesystem::exists(path)) {
       ExpectWhole(path, 'x');
@@ -362,7 +361,7 @@ TEST(ArchiveWriterCrashTest, KeepsAWholeArchiveWhileItIsReplaced) {
   SCOPED_TRACE(absl::StrCat("seed ", seed));
   std::mt19937_64 random(seed);
   const TemporaryDirectory directory;
-  const std::string path = directory.File("a");
+  const std::string path = directory / "a";
   QUIRE_ASSERT_OK(WriteTestArchive(path, CopyOptions(), Segments('x')));
   for (int round = 0; round < 30; ++round) {
     KillAWriter(path, 'x', true, static_cast<useconds_t>(random() % 40000));
@@ -375,7 +374,7 @@ TEST(ArchiveWriterCrashTest, KeepsAWholeArchiveWhileItIsReplaced) {
 
 TEST(ArchiveWriterTest, SurvivesAFullDisk) {
   const TemporaryDirectory directory;
-  const std::string path = directory.File("a");
+  const std::string path = directory / "a";
   // In a child process, because the limit and the signal affect the whole
   // process.
   const pid_t child = fork();

@@ -133,6 +133,8 @@ class SegmentReader {
   // Tolerates a damaged end magic with `restores_magic`.
   absl::Status ReadFooter(uint64_t file_size_bytes,
                           bool restores_magic = false);
+  // Compares footer_ with the manifest.
+  absl::Status CheckFooter(const ManifestSegment& expected) const;
   // Makes a footer from `expected`, the sections themselves, and what is left
   // of the section table. The file has `found_size_bytes`. Adds sections that
   // are missing, or whose contents no checksum proves, to `damages`. If the

@@ -73,12 +73,12 @@ class StoredOrderTest : public ::testing::Test {
                                           .replace = true};
     QUIRE_ASSERT_OK_AND_ASSIGN(
         const auto writer,
-        ArchiveWriter::Create(directory_.File("a"), options, nullptr));
+        ArchiveWriter::Create(directory_ / "a", options, nullptr));
     for (uint64_t i = 0; i < 3; ++i) {
       WriteRandomSegment(3 * seed + i, *writer, text_);
     }
     QUIRE_ASSERT_OK(writer->Commit().status());
-    QUIRE_ASSERT_OK_AND_ASSIGN(archive_, Archive::Open(directory_.File("a")));
+    QUIRE_ASSERT_OK_AND_ASSIGN(archive_, Archive::Open(directory_ / "a"));
   }
 
   std::string TextOf(const std::vector<BlockSlice>& blocks) {
@@ -184,12 +184,12 @@ TEST_F(StoredOrderTest, WorksInProportionToThePlacesOfABlock) {
                                         .block_size_bytes = kBlockSize};
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const auto writer,
-      ArchiveWriter::Create(directory_.File("many"), options, nullptr));
+      ArchiveWriter::Create(directory_ / "many", options, nullptr));
   QUIRE_ASSERT_OK(WriteTestSegment({{.id = "all", .text = text}}, stored, runs,
                                    {kBlockSize}, nullptr, *writer));
   QUIRE_ASSERT_OK(writer->Commit().status());
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
-                             Archive::Open(directory_.File("many")));
+                             Archive::Open(directory_ / "many"));
   StoredOrder order(*archive);
   QUIRE_ASSERT_OK(order.GoTo({}));
   uint64_t place_count = 0;

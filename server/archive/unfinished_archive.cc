@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -19,7 +18,6 @@
 #include "server/archive/files/dictionary_file.h"
 #include "server/archive/files/file_io.h"
 #include "server/archive/format/archive_format.h"
-#include "server/archive/format/manifest.h"
 
 namespace quire {
 namespace {
@@ -88,10 +86,9 @@ absl::StatusOr<UnfinishedArchive> UnfinishedArchive::Open(
   }
   if (found.has_value()) {
     UnfinishedArchive unfinished(std::move(directory), *found);
-    unfinished.is_resumed_ =
-        found->dictionary_hash.has_value() ||
-        HasFile(unfinished.directory_.fd(), SegmentFileName(0));
-    if (unfinished.is_resumed_) {
+    // An earlier writer wrote blocks or chose their dictionary.
+    if (found->dictionary_hash.has_value() ||
+        HasFile(unfinished.directory_.fd(), SegmentFileName(0))) {
       unfinished.directory_.KeepUnpublished();
     }
     return unfinished;

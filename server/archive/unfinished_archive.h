@@ -35,9 +35,6 @@ class UnfinishedArchive {
                                                 uint32_t build_version,
                                                 bool restart);
 
-  // True if an earlier writer wrote blocks or chose their dictionary.
-  bool is_resumed() const { return is_resumed_; }
-
   // True if Open() dropped blocks, of another version or with a damaged
   // journal.
   bool has_dropped_blocks() const { return has_dropped_blocks_; }
@@ -58,7 +55,6 @@ class UnfinishedArchive {
 
   PartialDirectory directory_;
   JournalContents journal_;
-  bool is_resumed_ = false;
   bool has_dropped_blocks_ = false;
 };
 

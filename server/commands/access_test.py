@@ -4,14 +4,11 @@
 and without."""
 import datetime
 import json
-import os
 import pathlib
 import re
 import signal
 import stat
-import subprocess
 import sys
-import tempfile
 import time
 import unittest
 import urllib.request
@@ -20,34 +17,11 @@ import grpc
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "loadtest" / "harness"))
 from certificates import Authority  # pylint: disable=wrong-import-position
-
-BIN = pathlib.Path(os.environ["QUIRE_BINARY_DIR"]) / "bin"
-# Generous: only a hang takes this long.
-PATIENCE_S = 120
+from served_case import (PATIENCE_S, ServedCase, await_text, metrics_url,
+                         run, start)  # pylint: disable=wrong-import-position
 
 
-def run(program, *arguments):
-    return subprocess.run([BIN / program, *map(str, arguments)], stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-
-
-class AccessTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.scratch = tempfile.TemporaryDirectory(prefix="quire-access-")
-        cls.directory = pathlib.Path(cls.scratch.name)
-        documents = cls.directory / "documents"
-        documents.mkdir()
-        for i in range(20):
-            (documents / f"page{i:02}").write_text(f"<p>page {i}</p>\n" * 500)
-        cls.archive = cls.directory / "docs.quire"
-        built = run("quired", "build", "--quiet", "-o", cls.archive, documents)
-        assert built.returncode == 0, built.stderr
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.scratch.cleanup()
-
+class AccessTest(ServedCase):
     def token(self, name, *arguments):
         """Returns the file of a new token, and its line."""
         path = self.directory / f"{self.id().rpartition('.')[2]}-{name}.token"
@@ -59,24 +33,10 @@ class AccessTest(unittest.TestCase):
     def start(self, rules, *arguments, listen="127.0.0.1:0"):
         self.access = self.directory / f"{self.id().rpartition('.')[2]}.access"
         self.access.write_text(rules)
-        server = subprocess.Popen(
-            [BIN / "quired", "serve", f"docs={self.archive}", f"private={self.archive}",
-             "--listen", listen, "--access", self.access, *map(str, arguments)],
-            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(server.stderr.close)
-        self.addCleanup(server.wait, PATIENCE_S)
-        self.addCleanup(server.kill)
-        return server, self.await_line(server, "listening on").split()[-1]
-
-    def await_line(self, server, text):
-        said = []
-        for line in server.stderr:
-            said.append(line)
-            if "metrics on " in line:
-                self.metrics_url = line.split()[-1]
-            if text in line:
-                return line
-        return self.fail(f"it did not say '{text}': " + "".join(said))
+        server, self.said = start(
+            self, f"docs={self.archive}", f"private={self.archive}", "--listen", listen,
+            "--access", self.access, *arguments)
+        return server, self.said.split()[-1]
 
     def ask(self, address, *arguments):
         return run("quire", "--server", address, *arguments)
@@ -106,7 +66,7 @@ class AccessTest(unittest.TestCase):
         # Token removed.
         self.access.write_text("")
         server.send_signal(signal.SIGHUP)
-        self.await_line(server, "access: 0 identities")
+        await_text(self, server, "access: 0 identities")
         self.assertEqual(self.ask(address, *mine, "archives").returncode, 3)
 
     def test_a_token_is_taken_over_a_unix_socket(self):
@@ -128,7 +88,7 @@ class AccessTest(unittest.TestCase):
         self.assertIn("no valid credentials", answer.stderr)
         self.assertNotIn("EXPIRED", answer.stderr)
         server.send_signal(signal.SIGHUP)
-        said = self.await_line(server, "access: identities expire soon")
+        said = await_text(self, server, "access: identities expire soon").splitlines()[-1]
         self.assertIn("warning", said)
         self.assertIn(f"token:other at {soon:%Y-%m-%d} 00:00:00 UTC", said)
         self.assertNotIn("token:reader", said)
@@ -142,7 +102,7 @@ class AccessTest(unittest.TestCase):
         reader, line = self.token("reader")
         log = self.directory / "metrics.log"
         server, address = self.start(line, "--metrics", "127.0.0.1:0", "--access-log", log)
-        url = self.metrics_url
+        url = metrics_url(self.said)
         answer = self.ask(address, "--token-file", reader, "get", "docs", "page03")
         self.assertEqual(answer.returncode, 0, answer.stderr)
         self.ask(address, "archives")

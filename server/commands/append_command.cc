@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <chrono>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -136,7 +135,7 @@ int RunAppend(AppendCommandOptions options) {
   if (!outside.ok()) {
     return ReportUsage("append", outside.message());
   }
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch stopwatch;
   InputReport report(options.input);
   absl::StatusOr<std::vector<std::unique_ptr<Source>>> sources =
       OpenInputs(options.input.inputs, *source_options, report.failures());
@@ -162,9 +161,7 @@ int RunAppend(AppendCommandOptions options) {
   report.PrintWarnings(summary->build.skipped);
   PrintWarnings(summary->build, **archive);
   if (!options.quiet) {
-    const std::chrono::duration<double> elapsed =
-        std::chrono::steady_clock::now() - start;
-    PrintAppended(options.archive, *summary, **archive, elapsed.count());
+    PrintAppended(options.archive, *summary, **archive, stopwatch.Seconds());
     report.PrintHints(summary->build.skipped);
   }
   const bool is_whole =
@@ -175,14 +172,10 @@ int RunAppend(AppendCommandOptions options) {
 }  // namespace
 
 void AddAppendCommand(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<AppendCommandOptions>();
-  CLI::App* const subcommand =
-      app.add_subcommand("append", "Add documents to an archive");
-  subcommand->footer(kFooter);
-  subcommand
-      ->add_option("ARCHIVE", options->archive, "Directory of the archive")
-      ->type_name("")
-      ->required();
+  const auto [subcommand, options] = AddSubcommand<AppendCommandOptions>(
+      app, exit_code, "append", "Add documents to an archive", kFooter,
+      &RunAppend);
+  AddArchiveArgument(*subcommand, options->archive);
   AddInputOptions(*subcommand, options->input);
   subcommand
       ->add_option("--existing", options->existing,
@@ -204,8 +197,6 @@ void AddAppendCommand(CLI::App& app, int& exit_code) {
   AddKeptEncodingOptions(*subcommand, options->kept);
   subcommand->add_flag("-q,--quiet", options->quiet,
                        "No progress and no summary, only warnings and errors");
-  subcommand->callback(
-      [options, &exit_code] { exit_code = RunAppend(*options); });
 }
 
 }  // namespace quire

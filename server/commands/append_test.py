@@ -22,11 +22,10 @@ import time
 import unittest
 import urllib.request
 
-PROGRAMS = pathlib.Path(os.environ["QUIRE_BINARY_DIR"]) / "bin"
+from served_case import PATIENCE_S, PROGRAMS, metrics_url, start
+
 QUIRED = PROGRAMS / "quired"
 QUIRE = PROGRAMS / "quire"
-# Generous: only a hang takes this long.
-PATIENCE_S = 120
 
 
 def text_of(number, size=4000):
@@ -254,21 +253,12 @@ class AppendTest(unittest.TestCase):
     # --- Servers and clients ---
 
     def start(self, *arguments):
-        server = subprocess.Popen(
-            [QUIRED, "serve", self.archive, "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0",
-             "--memory", "1GiB", *map(str, arguments)],
-            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(server.stderr.close)
-        self.addCleanup(server.wait, PATIENCE_S)
-        self.addCleanup(server.kill)
-        for line in server.stderr:
-            if "metrics on" in line:
-                self.metrics = line.split()[-1]
-            if "listening on" in line:
-                self.address = line.split()[-1]
-                threading.Thread(target=self.collect, args=(server.stderr,), daemon=True).start()
-                return server
-        return self.fail("it did not come to listen")
+        server, said = start(self, self.archive, "--listen", "127.0.0.1:0", "--metrics",
+                             "127.0.0.1:0", "--memory", "1GiB", *arguments)
+        self.metrics = metrics_url(said)
+        self.address = said.split()[-1]
+        threading.Thread(target=self.collect, args=(server.stderr,), daemon=True).start()
+        return server
 
     def collect(self, stream):
         try:

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -211,7 +210,7 @@ int RunBuild(BuildCommandOptions options) {
   if (!resume.ok()) {
     return ReportUsage(options.subcommand, resume.message());
   }
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch stopwatch;
   InputReport report(options.input);
   const absl::StatusOr<Sources> sources =
       OpenInputs(options.input.inputs, *source_options, report.failures());
@@ -236,13 +235,11 @@ int RunBuild(BuildCommandOptions options) {
   report.PrintWarnings(summary->skipped);
   PrintWarnings(*summary, **archive);
   if (!options.quiet) {
-    const std::chrono::duration<double> elapsed =
-        std::chrono::steady_clock::now() - start;
     if (IsForDictionary(options)) {
-      PrintDictionary(options.output, *summary, **archive, elapsed.count());
+      PrintDictionary(options.output, *summary, **archive, stopwatch.Seconds());
     } else {
       PrintSummary(options.output, *build, *summary, **archive,
-                   elapsed.count());
+                   stopwatch.Seconds());
     }
     report.PrintHints(summary->skipped);
   }
@@ -267,10 +264,9 @@ void AddCommonOptions(CLI::App& subcommand, BuildCommandOptions& options) {
 }  // namespace
 
 void AddBuildCommand(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<BuildCommandOptions>();
-  CLI::App* const subcommand =
-      app.add_subcommand("build", "Build an archive from documents");
-  subcommand->footer(kBuildFooter);
+  const auto [subcommand, options] = AddSubcommand<BuildCommandOptions>(
+      app, exit_code, "build", "Build an archive from documents", kBuildFooter,
+      &RunBuild);
   AddCommonOptions(*subcommand, *options);
   subcommand
       ->add_option("--like", options->like,
@@ -289,20 +285,15 @@ void AddBuildCommand(CLI::App& app, int& exit_code) {
                        "unchanged inputs; takes one more pass over these");
   subcommand->add_flag("--restart", options->restart,
                        "With --resume: discard OUT.partial of an earlier run");
-  subcommand->callback(
-      [options, &exit_code] { exit_code = RunBuild(*options); });
 }
 
 void AddDictionaryCommand(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<BuildCommandOptions>();
+  const auto [subcommand, options] = AddSubcommand<BuildCommandOptions>(
+      app, exit_code, "dictionary",
+      "Choose the encoding of an archive that is built in parts",
+      kDictionaryFooter, &RunBuild);
   options->subcommand = "dictionary";
-  CLI::App* const subcommand = app.add_subcommand(
-      options->subcommand,
-      "Choose the encoding of an archive that is built in parts");
-  subcommand->footer(kDictionaryFooter);
   AddCommonOptions(*subcommand, *options);
-  subcommand->callback(
-      [options, &exit_code] { exit_code = RunBuild(*options); });
 }
 
 }  // namespace quire

@@ -62,7 +62,7 @@ void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options) {
                   "file; - is a tar on stdin, or with --split any file")
       ->type_name("")
       ->required();
-  subcommand.add_flag(
+  CLI::Option* const expand = subcommand.add_flag(
       "--expand", options.expand,
       "Expand tars, WARCs, ARCs and files named .zip or .wacz in "
       "directories; otherwise each is one document");
@@ -73,7 +73,8 @@ void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options) {
                   "the id in it, which may repeat")
       ->type_name("FORM")
       ->check(CLI::IsMember({"path", "member"}))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->needs(expand);
   AddSplitOptions(subcommand, options);
   subcommand
       .add_option("--exclude", options.id_rules.exclude_globs,

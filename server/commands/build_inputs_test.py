@@ -108,6 +108,9 @@ class BuildInputsTest(unittest.TestCase):
         said = self.build("--expand", "--expand-ids", "member", "crawl")
         self.assertIn("4 documents repeat an earlier id", said)
         self.assertEqual(self.document_count(), 7)
+        refused = self.run_quired("build", "-o", "x.quire", "--expand-ids", "member", "crawl")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn(b"--expand-ids requires --expand", refused.stderr)
 
     def test_keeps_going_and_says_so(self):
         whole = gzip.compress(warc_record("http://u/1", "one")) * 20

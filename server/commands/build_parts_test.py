@@ -17,12 +17,10 @@ import tempfile
 import unittest
 
 from killed_command import kill_after
+from served_case import PATIENCE_S, PROGRAMS, start
 
-PROGRAMS = pathlib.Path(os.environ["QUIRE_BINARY_DIR"]) / "bin"
 QUIRED = PROGRAMS / "quired"
 QUIRE = PROGRAMS / "quire"
-# Generous: only a hang takes this long.
-PATIENCE_S = 120
 PART_COUNT = 8
 
 
@@ -82,18 +80,10 @@ class PartsTest(unittest.TestCase):
 
     def export(self, archive):
         """Returns all documents of the archive, from a server."""
-        server = subprocess.Popen(
-            [QUIRED, "serve", self.directory / archive, "--listen", "127.0.0.1:0", "--memory",
-             "1GiB"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(server.stderr.close)
-        self.addCleanup(server.wait, PATIENCE_S)
-        self.addCleanup(server.kill)
-        for line in server.stderr:
-            if "listening on" in line:
-                return subprocess.run(
-                    [QUIRE, "--server", line.split()[-1], "export", archive, "--tar", "-"],
-                    check=True, timeout=PATIENCE_S, capture_output=True).stdout
-        return self.fail("it did not come to listen")
+        _, said = start(self, self.directory / archive, "--listen", "127.0.0.1:0", "--memory", "1GiB")
+        return subprocess.run(
+            [QUIRE, "--server", said.split()[-1], "export", archive, "--tar", "-"],
+            check=True, timeout=PATIENCE_S, capture_output=True).stdout
 
     # --- Equality ---
 

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <iostream>
 #include <system_error>
-#include <utility>
 
 #include "absl/time/clock.h"
 

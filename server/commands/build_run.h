@@ -16,7 +16,6 @@
 #include "server/archive/archive.h"
 #include "server/commands/encoding_options.h"
 #include "server/commands/interrupt_flag.h"
-#include "server/ingest/build_pipeline.h"
 
 namespace quire {
 

@@ -10,7 +10,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"

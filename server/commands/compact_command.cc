@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <chrono>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -101,7 +100,7 @@ int RunCompact(CompactCommandOptions options) {
   if (!path.ok()) {
     return ReportFailure(path.status());
   }
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch stopwatch;
   BuildRun run(*build, !options.quiet);
   const absl::StatusOr<CompactSummary> summary = CompactArchive(
       *path, options.all ? CompactedSegments::kAll : CompactedSegments::kSuffix,
@@ -121,9 +120,7 @@ int RunCompact(CompactCommandOptions options) {
   if (summary->replaced_segment_count == 0) {
     PrintNothing(options.archive, *summary, options.all);
   } else {
-    const std::chrono::duration<double> elapsed =
-        std::chrono::steady_clock::now() - start;
-    PrintCompacted(options.archive, *summary, elapsed.count());
+    PrintCompacted(options.archive, *summary, stopwatch.Seconds());
   }
   return kExitGood;
 }
@@ -131,14 +128,11 @@ int RunCompact(CompactCommandOptions options) {
 }  // namespace
 
 void AddCompactCommand(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<CompactCommandOptions>();
-  CLI::App* const subcommand = app.add_subcommand(
-      "compact", "Encode the last segments of an archive again as one");
-  subcommand->footer(kCompactFooter);
-  subcommand
-      ->add_option("ARCHIVE", options->archive, "Directory of the archive")
-      ->type_name("")
-      ->required();
+  const auto [subcommand, options] = AddSubcommand<CompactCommandOptions>(
+      app, exit_code, "compact",
+      "Encode the last segments of an archive again as one", kCompactFooter,
+      &RunCompact);
+  AddArchiveArgument(*subcommand, options->archive);
   subcommand->add_flag("--all", options->all,
                        "Take in all segments; a new one starts after each "
                        "--segment-size");
@@ -146,8 +140,6 @@ void AddCompactCommand(CLI::App& app, int& exit_code) {
   AddKeptEncodingOptions(*subcommand, options->kept);
   subcommand->add_flag("-q,--quiet", options->quiet,
                        "No progress and no summary, only warnings and errors");
-  subcommand->callback(
-      [options, &exit_code] { exit_code = RunCompact(*options); });
 }
 
 }  // namespace quire

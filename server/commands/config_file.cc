@@ -304,8 +304,13 @@ class ConfigReader {
 std::vector<std::string> ApplyEnvironment(CLI::App& subcommand) {
   std::vector<std::string> faults;
   for (CLI::Option* option : subcommand.get_options()) {
+    if (option->count() > 0) {
+      continue;
+    }
+    // An option with two names has two variables.
+    std::string given_variable;
     for (const std::string& name : option->get_lnames()) {
-      if (name == "help" || option->count() > 0) {
+      if (name == "help") {
         continue;
       }
       const std::string variable = absl::StrCat(
@@ -316,6 +321,12 @@ std::vector<std::string> ApplyEnvironment(CLI::App& subcommand) {
       if (value == nullptr || *value == '\0') {
         continue;
       }
+      if (!given_variable.empty()) {
+        faults.push_back(absl::StrCat(variable, ": is another name of ",
+                                      given_variable, "; set one of them"));
+        continue;
+      }
+      given_variable = variable;
       if (const auto fault = Give(*option, {value})) {
         faults.push_back(absl::StrCat(variable, ": ", *fault));
       }

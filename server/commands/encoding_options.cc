@@ -23,7 +23,6 @@
 #include "codecs/base/status_macros.h"
 #include "codecs/payload/recipe.h"
 #include "codecs/rlz/dictionary_builder.h"
-#include "server/archive/files/file_io.h"
 #include "server/archive/format/archive_format.h"
 #include "server/ingest/build_choice.h"
 #include "server/ingest/text/text_migration.h"

@@ -15,7 +15,6 @@
 #include "absl/types/span.h"
 
 #include "codecs/base/byte_size.h"
-#include "codecs/block_codec.h"
 #include "codecs/payload/recipe.h"
 #include "server/commands/subcommand_support.h"
 #include "server/ingest/build_pipeline.h"

@@ -307,37 +307,30 @@ void PrintJson(const Archive& archive) {
   std::cout << JsonText(json) << "\n";
 }
 
-int RunInspect(const std::string& path, bool json) {
+struct InspectCommandOptions {
+  std::string archive;
+  bool json = false;
+};
+
+int RunInspect(const InspectCommandOptions& options) {
   const absl::StatusOr<std::shared_ptr<const Archive>> archive =
-      Archive::Open(path);
+      Archive::Open(options.archive);
   if (!archive.ok()) {
     return ReportFailure(archive.status());
   }
-  json ? PrintJson(**archive) : PrintText(**archive);
+  options.json ? PrintJson(**archive) : PrintText(**archive);
   return kExitGood;
 }
 
 }  // namespace
 
 void AddInspectCommand(CLI::App& app, int& exit_code) {
-  struct Options {
-    std::string archive;
-    bool json = false;
-  };
-
-  auto options = std::make_shared<Options>();
-  CLI::App* const subcommand = app.add_subcommand(
-      "inspect",
-      "Print the contents of an archive and the memory for serving it");
-  subcommand->footer(kInspectFooter);
-  subcommand
-      ->add_option("ARCHIVE", options->archive, "Directory of the archive")
-      ->type_name("")
-      ->required();
+  const auto [subcommand, options] = AddSubcommand<InspectCommandOptions>(
+      app, exit_code, "inspect",
+      "Print the contents of an archive and the memory for serving it",
+      kInspectFooter, &RunInspect);
+  AddArchiveArgument(*subcommand, options->archive);
   subcommand->add_flag("--json", options->json, "Print one JSON object");
-  subcommand->callback([options, &exit_code] {
-    exit_code = RunInspect(options->archive, options->json);
-  });
 }
 
 }  // namespace quire

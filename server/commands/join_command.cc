@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <chrono>
 #include <filesystem>
 #include <iostream>
-#include <memory>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -93,7 +91,7 @@ int RunJoin(JoinCommandOptions options) {
   if (!output.ok()) {
     return ReportFailure(output);
   }
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch stopwatch;
   const InterruptFlag interrupt;
   const absl::StatusOr<JoinSummary> summary = JoinArchives(
       options.output, options.parts, options.force, interrupt.flag());
@@ -109,9 +107,7 @@ int RunJoin(JoinCommandOptions options) {
                  "in the order of the arguments\n";
   }
   if (!options.quiet) {
-    const std::chrono::duration<double> elapsed =
-        std::chrono::steady_clock::now() - start;
-    PrintJoined(options, summary->info, elapsed.count());
+    PrintJoined(options, summary->info, stopwatch.Seconds());
   }
   return kExitGood;
 }
@@ -119,10 +115,10 @@ int RunJoin(JoinCommandOptions options) {
 }  // namespace
 
 void AddJoinCommand(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<JoinCommandOptions>();
-  CLI::App* const subcommand = app.add_subcommand(
-      "join", "Make one archive of parts that were built in parallel");
-  subcommand->footer(kJoinFooter);
+  const auto [subcommand, options] = AddSubcommand<JoinCommandOptions>(
+      app, exit_code, "join",
+      "Make one archive of parts that were built in parallel", kJoinFooter,
+      &RunJoin);
   subcommand
       ->add_option("-o,--output", options->output,
                    "Directory of the archive, such as OUT.quire")
@@ -137,8 +133,6 @@ void AddJoinCommand(CLI::App& app, int& exit_code) {
                        "Replace the archive at OUT, which may be a part");
   subcommand->add_flag("-q,--quiet", options->quiet,
                        "No summary, only warnings and errors");
-  subcommand->callback(
-      [options, &exit_code] { exit_code = RunJoin(*options); });
 }
 
 }  // namespace quire

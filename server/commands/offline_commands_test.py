@@ -257,6 +257,15 @@ class OfflineCommandsTest(unittest.TestCase):
         self.assertEqual(sizes["full"], sizes["dedup"])
         self.assertEqual(self.names(), ["auto", "dedup", "full", "in", "off"])
 
+    def build_planned(self, plan, *options):
+        """Runs the plan's first command, and compares the size."""
+        command = plan["commands"][0].split()
+        self.assertEqual(command[:4], ["quired", "build", "-o", "archive.quire"])
+        self.build(*options, *command[2:])
+        self.assertEqual(
+            sum(path.stat().st_size for path in (self.directory / "archive.quire").iterdir()),
+            plan["cells"][plan["recommended"]]["size_bytes"])
+
     def test_plan(self):
         page = self.directory / "plan.html"
         result = self.run_quired("plan", "in", "--json", "-", "--html", page,
@@ -265,14 +274,31 @@ class OfflineCommandsTest(unittest.TestCase):
         plan = json.loads(result.stdout)
         self.assertEqual(plan["version"], 1)
         self.assertIn("<svg", page.read_text())
-        # The recommended archive can be built as described.
-        command = plan["commands"][0].split()
-        self.assertEqual(command[:2], ["quired", "build"])
-        self.build(*command[2:])
+        # The archive can be built as described, and then has that size.
+        self.assertEqual([cell["arguments"] for cell in plan["cells"]], [""])
+        self.build_planned(plan)
+        result = self.run_quired("plan", "in", "--compare", "--objective", "archive", "--json", "-")
+        plan = json.loads(result.stdout)
+        self.assertEqual({cell["arguments"] for cell in plan["cells"]},
+                         {"--codec lz4", "--codec zstd", "--objective speed", "",
+                          "--objective archive"})
+        self.assertEqual(plan["recommended"], 0)
+        self.build_planned(plan, "--force")
+        result = self.run_quired("plan", "in", "--objective", "speed")
+        self.assertIn(b"quired build -o archive.quire --objective speed in", result.stdout)
+        self.assertNotIn(b"beaten", result.stdout)
+        result = self.run_quired("plan", "in", "--expand", "--split", "lines",
+                                 "--input-size-max", "1GiB")
+        self.assertIn(b"archive.quire --expand --split lines --input-size-max 1GiB in",
+                      result.stdout)
+        result = self.run_quired("plan", "in", "--memory", "1MiB")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"or give --compare", result.stdout)
         for arguments, message in (
                 (("in", "--network", "0Gbit"), b"--network must be more than 0"),
                 (("in", "--disk", "tape"), b"--disk must be hdd, ssd, an existing path"),
                 (("in", "--text-size", "1B"), b"must be at least the size of the inputs"),
+                (("in", "--objective", "best"), b"must be speed, balanced or archive, got \"best\""),
                 (("in", "--budget", "5"), b"--budget needs --price-per-tb"),
                 (("in", "--price-per-tb", "0"), b"--price-per-tb"),
                 (("empty",), b"hold no text to plan with")):
@@ -280,6 +306,11 @@ class OfflineCommandsTest(unittest.TestCase):
             result = self.run_quired("plan", *arguments)
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertIn(message, result.stderr)
+        result = subprocess.run([QUIRED, "plan", "in"], cwd=self.directory, check=False,
+                                env={**os.environ, "TMPDIR": "/no/such"},
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn(b"TMPDIR must name a directory", result.stderr)
 
     def test_inflate(self):
         # Two releases of a text, each compressed: no bytes in common.
@@ -666,11 +697,16 @@ class OfflineCommandsTest(unittest.TestCase):
             for seed in range(16):
                 big.write(text_of_size(1 << 20, seed) * 8)
         before = self.names()
-        for number in [signal.SIGINT, signal.SIGTERM]:
+        # While the text is analysed, and while it is written, which without analysis begins
+        # at once.
+        for number, options in [(signal.SIGINT, []),
+                                (signal.SIGTERM, ["--reorder", "off", "--inflate", "off"])]:
             with subprocess.Popen(
-                    [QUIRED, "build", "-o", "x.quire", "--codec", "zstd:19",
+                    [QUIRED, "build", "-o", "x.quire", "--codec", "zstd:19", *options,
                      "big"], cwd=self.directory, stderr=subprocess.PIPE) as process:
-                while not (self.directory / "x.quire.partial").exists():
+                begun = time.monotonic()
+                while not (self.directory / "x.quire.partial").exists() and (
+                        options or time.monotonic() < begun + 0.5):
                     self.assertIsNone(process.poll())
                     time.sleep(0.001)
                 process.send_signal(number)

@@ -40,16 +40,20 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kPlanFooter[] =
-    R"(Builds archives of the inputs with several options and measures them. From more
-than 64 MiB, an eighth is sampled, but at least 64 MiB: whole runs of neighbouring
-documents, and all releases of documents that come in several. The archives are
-below TMPDIR while they are measured.
+    R"(Builds the archive that quired build --objective would, measures and removes it.
+This takes as long as that build. From inputs of more than 1 GiB (four times
+--sample-size), builds archives of a sample and its halves instead, in half of that
+time or less: whole runs of neighbouring documents, and all releases of documents
+that keep their names. Archives and temporary files of a build are below TMPDIR.
+
+--compare forecasts five archives: those of all objectives, and with zstd and lz4.
+This takes as long as five builds, of which --objective archive is the longest.
 
 Sizes include all files of the archive; the range contains the size in most cases.
 Reads are single calls at random offsets with a cold cache; the limit is the part
 of the server that bounds them. Drives are models of a hard disk of 5400 rpm and
-of a SATA SSD; s3:LATENCY,RATE is an object store. Rows that no other beats in
-both size and reads come first; * marks the recommended one:
+of a SATA SSD; s3:LATENCY,RATE is an object store. With --compare, rows that no
+other beats in both size and reads come first; * marks the recommended one:
 
   archive   the smallest
   balanced  the smallest that reads at least two thirds as fast as the fastest
@@ -58,11 +62,11 @@ both size and reads come first; * marks the recommended one:
 Examples:
   quired plan /usr/share/doc
   quired plan crawl-1.warc.gz --text-size 50TB --disk hdd --price-per-tb 18
-  quired plan docs/ --disk s3:30ms,200MB --network 1Gbit --objective archive)";
+  quired plan docs/ --disk s3:30ms,200MB --network 1Gbit --compare)";
 
 struct PlanArguments {
   BuildInputOptions input;
-  uint64_t text_size_bytes = 0;
+  uint64_t collection_size_bytes = 0;
   std::string disk = "ssd";
   std::string network = "10Gbit";
   uint32_t cores = CoreCount();
@@ -73,6 +77,7 @@ struct PlanArguments {
   double budget = 0;
   uint64_t read_size_bytes = 16 * kKiB;
   std::string objective = "balanced";
+  bool compare = false;
   uint64_t sample_size_bytes = 256 * kMiB;
   std::string json;
   std::string html;
@@ -97,28 +102,19 @@ absl::StatusOr<double> ParseNetwork(const std::string& text) {
       QuotedText(text)));
 }
 
-absl::StatusOr<PlanObjective> ParseObjective(const std::string& text) {
-  constexpr std::array kObjectives = {
-      std::pair{"archive", PlanObjective::kArchive},
-      std::pair{"balanced", PlanObjective::kBalanced},
-      std::pair{"speed", PlanObjective::kSpeed}};
-  for (const auto& [name, objective] : kObjectives) {
-    if (text == name) {
-      return objective;
-    }
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("--objective must be archive, balanced or speed, got ",
-                   QuotedText(text)));
-}
-
 absl::StatusOr<PlanOptions> CheckPlanOptions(const PlanArguments& arguments) {
   PlanOptions options;
   QUIRE_ASSIGN_OR_RETURN(options.drive, ParseDrive(arguments.disk));
   QUIRE_ASSIGN_OR_RETURN(options.network_bytes_per_second,
                          ParseNetwork(arguments.network));
-  QUIRE_ASSIGN_OR_RETURN(options.objective,
-                         ParseObjective(arguments.objective));
+  const std::optional<AutoObjective> objective =
+      ParseObjective(arguments.objective);
+  if (!objective.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--objective must be speed, balanced or archive, got ",
+                     QuotedText(arguments.objective)));
+  }
+  options.objective = *objective;
   if (arguments.budget > 0 && arguments.price_per_tb <= 0) {
     return absl::InvalidArgumentError(
         "--budget needs --price-per-tb, which is more than 0");
@@ -127,7 +123,6 @@ absl::StatusOr<PlanOptions> CheckPlanOptions(const PlanArguments& arguments) {
     return absl::InvalidArgumentError(
         "--read-size and --sample-size must be at least 1 byte");
   }
-  options.text_size_bytes = arguments.text_size_bytes;
   options.core_count = arguments.cores;
   options.machine_count = arguments.machines;
   options.memory_bytes = arguments.memory_bytes;
@@ -138,11 +133,16 @@ absl::StatusOr<PlanOptions> CheckPlanOptions(const PlanArguments& arguments) {
   return options;
 }
 
-// Compared options of `quired build`.
-constexpr std::array kCandidates = {
-    "--codec lz4",         "--codec zstd", "--objective speed", "",
-    "--objective archive",
-};
+// Returns options of `quired build`, each an archive to forecast.
+std::vector<std::string> CandidatesOf(const PlanArguments& plan) {
+  if (plan.compare) {
+    return {"--codec lz4", "--codec zstd", "--objective speed", "",
+            "--objective archive"};
+  }
+  return {plan.objective == EncodingOptions().objective
+              ? ""
+              : absl::StrCat("--objective ", plan.objective)};
+}
 
 // Accepts the options of `quired build`.
 absl::StatusOr<PlanCandidate> MakeCandidate(const std::string& arguments,
@@ -156,6 +156,7 @@ absl::StatusOr<PlanCandidate> MakeCandidate(const std::string& arguments,
   PlanCandidate candidate;
   candidate.arguments = arguments;
   QUIRE_ASSIGN_OR_RETURN(candidate.build, MakeBuildOptions(options));
+  candidate.build.input_size_bytes_max = plan.input.input_size_bytes_max;
   candidate.build.cancel = cancel;
   return candidate;
 }
@@ -163,7 +164,13 @@ absl::StatusOr<PlanCandidate> MakeCandidate(const std::string& arguments,
 absl::StatusOr<Plan> ReadAndPlan(const PlanArguments& arguments,
                                  const InterruptFlag& interrupt,
                                  PlanOptions& options) {
-  options.work_directory = fs::temp_directory_path();
+  std::error_code error;
+  options.work_directory = fs::temp_directory_path(error);
+  if (error) {
+    return absl::UnavailableError(absl::StrCat(
+        "TMPDIR must name a directory for the archives of a plan: ",
+        error.message()));
+  }
   QUIRE_ASSIGN_OR_RETURN(
       const SourceOptions source_options,
       MakeSourceOptions(arguments.input, options.work_directory));
@@ -180,23 +187,44 @@ absl::StatusOr<Plan> ReadAndPlan(const PlanArguments& arguments,
       const CollectionSample sample,
       CollectionSample::Take(
           sources,
-          {.size_bytes_max = arguments.sample_size_bytes,
+          {.size_bytes = arguments.sample_size_bytes,
+           .collection_size_bytes = arguments.collection_size_bytes,
            .input_size_bytes_max = arguments.input.input_size_bytes_max,
            .cancel = interrupt.flag()}));
-  if (options.text_size_bytes != 0 &&
-      options.text_size_bytes < sample.text_size_bytes()) {
+  if (arguments.collection_size_bytes != 0 &&
+      arguments.collection_size_bytes < sample.text_size_bytes()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--text-size must be at least the size of the inputs, ",
                      FormatByteSize(sample.text_size_bytes()), ", got ",
-                     FormatByteSize(options.text_size_bytes)));
+                     FormatByteSize(arguments.collection_size_bytes)));
   }
   std::vector<PlanCandidate> candidates;
-  for (const char* const options_of_build : kCandidates) {
+  for (const std::string& options_of_build : CandidatesOf(arguments)) {
     QUIRE_ASSIGN_OR_RETURN(
         candidates.emplace_back(),
         MakeCandidate(options_of_build, arguments, interrupt.flag()));
   }
   return MakePlan(sample, candidates, options);
+}
+
+// Returns the options of `quired build` that read the inputs as the plan did.
+std::vector<std::string> InputOptionsOf(const BuildInputOptions& input) {
+  std::vector<std::string> options;
+  if (input.expand) {
+    options.emplace_back("--expand");
+  }
+  const auto add = [&options](const char* name, const std::string& value) {
+    if (!value.empty()) {
+      options.insert(options.end(), {name, value});
+    }
+  };
+  add("--split", input.split);
+  add("--id-field", input.line_split.id_field);
+  add("--text-field", input.line_split.text_field);
+  add("--input-size-max", input.input_size_bytes_max.has_value()
+                              ? FormatByteSizeExact(*input.input_size_bytes_max)
+                              : "");
+  return options;
 }
 
 absl::Status WriteReport(const std::string& path, const std::string& text) {
@@ -243,7 +271,8 @@ int RunPlan(const PlanArguments& arguments) {
     interrupt.EndProcessIfSet();
     return exit_code;
   }
-  const PlanRequest request = {arguments.input.inputs, *options};
+  const PlanRequest request = {arguments.input.inputs, *options,
+                               InputOptionsOf(arguments.input)};
   for (const auto& [path, text] :
        {std::pair{&arguments.json, &FormatPlanJson},
         std::pair{&arguments.html, &FormatPlanHtml}}) {
@@ -263,11 +292,11 @@ int RunPlan(const PlanArguments& arguments) {
 }  // namespace
 
 void AddPlanCommand(CLI::App& app, int& exit_code) {
-  CLI::App* const plan = app.add_subcommand(
-      "plan",
-      "Forecast size, price and reads per second of archives of some inputs, "
-      "and recommend options of build");
-  auto arguments = std::make_shared<PlanArguments>();
+  const auto [plan, arguments] = AddSubcommand<PlanArguments>(
+      app, exit_code, "plan",
+      "Forecast size, price and reads per second of an archive of some inputs, "
+      "and recommend options of build",
+      kPlanFooter, &RunPlan);
   plan->add_option("INPUT", arguments->input.inputs,
                    "Directories, tars, zips, WARCs, ARCs, WACZs or files"
                    ", as for build")
@@ -277,7 +306,7 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
                  "Expand containers in directories");
   AddSplitOptions(*plan, arguments->input);
   AddInputSizeMaxOption(*plan, arguments->input);
-  AddByteSizeOption(*plan, "--text-size", arguments->text_size_bytes,
+  AddByteSizeOption(*plan, "--text-size", arguments->collection_size_bytes,
                     "Size of the full collection; 0: same as the inputs");
   plan->add_option("--disk", arguments->disk,
                    "hdd, ssd, a path on the disk, or s3:LATENCY,RATE")
@@ -317,19 +346,22 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
   AddByteSizeOption(*plan, "--read-size", arguments->read_size_bytes,
                     "Size of a range that is read");
   plan->add_option("--objective", arguments->objective,
-                   "archive, balanced or speed")
+                   "Purpose of the archive, as for build: speed, balanced or "
+                   "archive")
       ->type_name("OBJECTIVE")
       ->capture_default_str();
+  plan->add_flag("--compare", arguments->compare,
+                 "Forecast archives of all objectives, and with zstd and lz4; "
+                 "recommend one by --objective");
   AddByteSizeOption(*plan, "--sample-size", arguments->sample_size_bytes,
-                    "Limit on the sampled text, which is kept in memory");
+                    "Size of the sample of larger inputs, which is kept in "
+                    "memory; of up to four times the size, all is read");
   plan->add_option("--json", arguments->json,
                    "Write the plan as JSON; -: to standard output")
       ->type_name("FILE");
   plan->add_option("--html", arguments->html,
                    "Write the plan as a page with a plot")
       ->type_name("FILE");
-  plan->footer(kPlanFooter);
-  plan->callback([arguments, &exit_code] { exit_code = RunPlan(*arguments); });
 }
 
 }  // namespace quire

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -102,7 +101,7 @@ int RunRecompress(RecompressCommandOptions options) {
     return ReportFailure(output);
   }
   build->seek_cost_bytes = SeekCostBytes(OutputDirectory(options.output));
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch stopwatch;
   const absl::StatusOr<std::shared_ptr<const Archive>> input =
       Archive::Open(options.input);
   if (!input.ok()) {
@@ -130,9 +129,8 @@ int RunRecompress(RecompressCommandOptions options) {
   }
   PrintWarnings(*summary, **archive);
   if (!options.quiet) {
-    const std::chrono::duration<double> elapsed =
-        std::chrono::steady_clock::now() - start;
-    PrintSummary(options.output, *build, *summary, **archive, elapsed.count());
+    PrintSummary(options.output, *build, *summary, **archive,
+                 stopwatch.Seconds());
   }
   return kExitGood;
 }
@@ -140,14 +138,11 @@ int RunRecompress(RecompressCommandOptions options) {
 }  // namespace
 
 void AddRecompressCommand(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<RecompressCommandOptions>();
-  CLI::App* const subcommand = app.add_subcommand(
-      "recompress",
-      "Build an archive of the same documents with another codec");
-  subcommand->footer(kRecompressFooter);
-  subcommand->add_option("ARCHIVE", options->input, "Directory of the archive")
-      ->type_name("")
-      ->required();
+  const auto [subcommand, options] = AddSubcommand<RecompressCommandOptions>(
+      app, exit_code, "recompress",
+      "Build an archive of the same documents with another codec",
+      kRecompressFooter, &RunRecompress);
+  AddArchiveArgument(*subcommand, options->input);
   subcommand
       ->add_option("-o,--output", options->output,
                    "Directory of the new archive, such as OUT.quire")
@@ -163,8 +158,6 @@ void AddRecompressCommand(CLI::App& app, int& exit_code) {
                        "Discard OUT.partial of an earlier run");
   subcommand->add_flag("-q,--quiet", options->quiet,
                        "No progress and no summary, only warnings and errors");
-  subcommand->callback(
-      [options, &exit_code] { exit_code = RunRecompress(*options); });
 }
 
 }  // namespace quire

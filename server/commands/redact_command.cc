@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <fstream>
 #include <iostream>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -236,14 +235,10 @@ int RunRedact(RedactCommandOptions options) {
 }  // namespace
 
 void AddRedactCommand(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<RedactCommandOptions>();
-  CLI::App* const subcommand =
-      app.add_subcommand("redact", "Remove documents from an archive");
-  subcommand->footer(kRedactFooter);
-  subcommand
-      ->add_option("ARCHIVE", options->archive, "Directory of the archive")
-      ->type_name("")
-      ->required();
+  const auto [subcommand, options] = AddSubcommand<RedactCommandOptions>(
+      app, exit_code, "redact", "Remove documents from an archive",
+      kRedactFooter, &RunRedact);
+  AddArchiveArgument(*subcommand, options->archive);
   subcommand
       ->add_option("IDS", options->ids,
                    "File with the ids of the documents, one per line; - reads "
@@ -262,8 +257,6 @@ void AddRedactCommand(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   subcommand->add_flag("-q,--quiet", options->quiet,
                        "No progress and no summary, only a proof and errors");
-  subcommand->callback(
-      [options, &exit_code] { exit_code = RunRedact(*options); });
 }
 
 }  // namespace quire

@@ -424,6 +424,19 @@ class RemoteArchiveTest(RemoteCase):
                 self.assertEqual(left, names | {"ETAGS"})
                 self.assertEqual(server.stop(), 0)
 
+    def test_finds_a_new_archive_after_it_failed_to_open(self):
+        server = Server(self)
+        text = self.replace()
+        # As a copy to the store that is not finished, or was begun with MANIFEST.
+        table = next((self.directory / "other.quire").glob("symbols-*"))
+        (self.bucket / "docs.quire" / table.name).unlink()
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for("the store does not have it (404)")
+        shutil.copy(table, self.bucket / "docs.quire")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for("docs: replaced")
+        self.assertEqual(server.scan().stdout, text)
+
     def test_objects_copied_again_are_found(self):
         server = Server(self)
         for path in (self.bucket / "docs.quire").glob("segment-*"):

@@ -3,20 +3,18 @@
 
 #include <cstdint>
 #include <iostream>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/progress_meter.h"
-#include "server/archive/archive_repair.h"
+#include "server/archive/repair/archive_repair.h"
 #include "server/commands/quired_commands.h"
 #include "server/commands/subcommand_support.h"
 
@@ -100,14 +98,11 @@ int RunRepair(const RepairCommandOptions& options) {
 }  // namespace
 
 void AddRepairCommand(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<RepairCommandOptions>();
-  CLI::App* const subcommand = app.add_subcommand(
-      "repair", "Replace the damaged parts of an archive by those of copies");
-  subcommand->footer(kRepairFooter);
-  subcommand
-      ->add_option("ARCHIVE", options->archive, "Directory of the archive")
-      ->type_name("")
-      ->required();
+  const auto [subcommand, options] = AddSubcommand<RepairCommandOptions>(
+      app, exit_code, "repair",
+      "Replace the damaged parts of an archive by those of copies",
+      kRepairFooter, &RunRepair);
+  AddArchiveArgument(*subcommand, options->archive);
   subcommand
       ->add_option("--from", options->copies,
                    "Directory of a copy with the same uuid; may be repeated")
@@ -119,8 +114,6 @@ void AddRepairCommand(CLI::App& app, int& exit_code) {
                        "Print what would be replaced; change nothing");
   subcommand->add_flag("-q,--quiet", options->quiet,
                        "Print damaged files only, no progress and no summary");
-  subcommand->callback(
-      [options, &exit_code] { exit_code = RunRepair(*options); });
 }
 
 }  // namespace quire

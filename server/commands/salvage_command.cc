@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <cstdint>
 #include <filesystem>
 #include <iostream>
-#include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,8 +12,8 @@
 #include "codecs/base/byte_size.h"
 #include "codecs/base/json_text.h"
 #include "codecs/base/printable_text.h"
-#include "server/archive/archive_salvage.h"
-#include "server/archive/salvage_output.h"
+#include "server/archive/repair/archive_salvage.h"
+#include "server/archive/repair/salvage_output.h"
 #include "server/commands/quired_commands.h"
 #include "server/commands/subcommand_support.h"
 
@@ -214,14 +211,11 @@ int RunSalvage(const SalvageCommandOptions& options) {
 }  // namespace
 
 void AddSalvageCommand(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<SalvageCommandOptions>();
-  CLI::App* const subcommand = app.add_subcommand(
-      "salvage", "Save the documents of a damaged archive that still decode");
-  subcommand->footer(kSalvageFooter);
-  subcommand
-      ->add_option("ARCHIVE", options->archive, "Directory of the archive")
-      ->type_name("")
-      ->required();
+  const auto [subcommand, options] = AddSubcommand<SalvageCommandOptions>(
+      app, exit_code, "salvage",
+      "Save the documents of a damaged archive that still decode",
+      kSalvageFooter, &RunSalvage);
+  AddArchiveArgument(*subcommand, options->archive);
   subcommand
       ->add_option("-o,--output", options->output,
                    "Directory to create, or a tar if the name ends in .tar")
@@ -230,8 +224,6 @@ void AddSalvageCommand(CLI::App& app, int& exit_code) {
   subcommand->add_flag("--json", options->json,
                        "Print one JSON object on each line");
   subcommand->add_flag("-q,--quiet", options->quiet, "Print no summary");
-  subcommand->callback(
-      [options, &exit_code] { exit_code = RunSalvage(*options); });
 }
 
 }  // namespace quire

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
-#include <optional>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -415,6 +414,36 @@ absl::Status SetStore(const ServeArguments& arguments, ServerOptions& options) {
   return absl::OkStatus();
 }
 
+// Refuses options that would silently do nothing. Not CLI11's needs(), which
+// would not see values from the environment and a file.
+absl::Status CheckHaveEffect(const ServeArguments& arguments) {
+  struct Dependence {
+    bool is_given;
+    bool has_effect;
+    absl::string_view option;
+    absl::string_view needed;
+  };
+
+  for (const Dependence& each : {
+           Dependence{!arguments.state_directory.empty(),
+                      arguments.scrub_interval > absl::ZeroDuration(),
+                      "--state-dir", "--scrub-interval"},
+           Dependence{
+               arguments.connection_age_grace != absl::InfiniteDuration(),
+               arguments.connection_age != absl::InfiniteDuration(),
+               "--connection-age-grace", "--connection-age"},
+           Dependence{!arguments.call_log.hash_key_path.empty(),
+                      !arguments.call_log.path.empty(), "--access-log-key",
+                      "--access-log"},
+       }) {
+    if (each.is_given && !each.has_effect) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          each.option, " has no effect without ", each.needed, "; give both"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void AddServeOptions(CLI::App* subcommand, ServeArguments* arguments) {
@@ -483,6 +512,7 @@ absl::StatusOr<ServerOptions> MakeServerOptions(
         "--archives-dir or --archives-list");
   }
   QUIRE_RETURN_IF_ERROR(CheckNamesDiffer(options.archives));
+  QUIRE_RETURN_IF_ERROR(CheckHaveEffect(arguments));
   QUIRE_RETURN_IF_ERROR(SetStore(arguments, options));
   options.skip_broken = arguments.skip_broken;
   options.listen_address = arguments.listen;

@@ -14,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/printable_text.h"
-#include "server/archive/files/file_io.h"
 #include "server/commands/config_file.h"
 #include "server/commands/quired_commands.h"
 #include "server/commands/serve_arguments.h"

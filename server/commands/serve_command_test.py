@@ -9,7 +9,6 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 import unittest
@@ -18,50 +17,16 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-PROGRAMS = pathlib.Path(os.environ["QUIRE_BINARY_DIR"]) / "bin"
-QUIRED = PROGRAMS / "quired"
-QUIRE = PROGRAMS / "quire"
+from served_case import (PATIENCE_S, PROGRAMS, ServedCase, await_text, launch, metrics_url, run,
+                         start)
+
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 METRICS = pathlib.Path(__file__).parent.parent / "service" / "metrics" / "METRICS.md"
-# Generous: only a hang takes this long.
-PATIENCE_S = 60
 
-
-def run(*arguments):
-    return subprocess.run([QUIRED, *arguments], stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=PATIENCE_S, check=False)
-
-
-class ServeTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.scratch = tempfile.TemporaryDirectory(prefix="quire-serve-")
-        cls.directory = pathlib.Path(cls.scratch.name)
-        documents = cls.directory / "documents"
-        documents.mkdir()
-        for i in range(20):
-            (documents / f"page{i:02}").write_text(f"<p>page {i}</p>\n" * 500)
-        cls.archive = cls.directory / "docs.quire"
-        built = run("build", "--quiet", "-o", cls.archive, documents)
-        assert built.returncode == 0, built.stderr
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.scratch.cleanup()
-
+class ServeTest(ServedCase):
     def start(self, *arguments):
         """Returns the server and its messages until it listened."""
-        server = subprocess.Popen([QUIRED, "serve", *arguments], stdin=subprocess.DEVNULL,
-                                  stderr=subprocess.PIPE, text=True)
-        self.addCleanup(server.stderr.close)
-        self.addCleanup(server.wait, PATIENCE_S)
-        self.addCleanup(server.kill)
-        said = []
-        for line in server.stderr:
-            said.append(line)
-            if "listening on" in line:
-                return server, "".join(said)
-        self.fail("it did not come to listen: " + "".join(said))
+        return start(self, *arguments)
 
     def test_says_what_it_holds_and_drains(self):
         server, said = self.start(self.archive, "--listen", "127.0.0.1:0", "--memory", "300MiB")
@@ -94,29 +59,17 @@ class ServeTest(unittest.TestCase):
 
     def test_stops_while_it_opens(self):
         for signal_number in signal.SIGTERM, signal.SIGINT:
-            server = subprocess.Popen(
-                [QUIRED, "serve", *self.many(200), "--listen", "127.0.0.1:0"],
-                stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-            self.addCleanup(server.stderr.close)
+            server = launch(self, *self.many(200), "--listen", "127.0.0.1:0")
             self.assertIn("opening 200 archives", server.stderr.readline())
             server.send_signal(signal_number)
             self.assertEqual(server.wait(PATIENCE_S), 0)
             self.assertTrue(server.stderr.read().endswith("stopped\n"))
 
     def test_reloads_after_a_signal_during_the_start(self):
-        server = subprocess.Popen(
-            [QUIRED, "serve", *self.many(200), "--listen", "127.0.0.1:0"],
-            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(server.stderr.close)
-        self.addCleanup(server.wait, PATIENCE_S)
-        self.addCleanup(server.kill)
+        server = launch(self, *self.many(200), "--listen", "127.0.0.1:0")
         self.assertIn("opening 200 archives", server.stderr.readline())
         server.send_signal(signal.SIGHUP)
-        said = ""
-        for line in server.stderr:
-            said += line
-            if "unchanged" in line:
-                break
+        said = await_text(self, server, "unchanged")
         self.assertRegex(said, r"(?s)listening on .*200 archives: unchanged;.*\n$")
 
     def test_logs_in_lines_of_json(self):
@@ -132,7 +85,7 @@ class ServeTest(unittest.TestCase):
         archive = self.directory / "truncated.quire"
         shutil.copytree(self.archive, archive)
         os.truncate(archive / "segment-00000000", 100)
-        refused = run("serve", archive, "--listen", "127.0.0.1:0", "--log-level", "error")
+        refused = run("quired", "serve", archive, "--listen", "127.0.0.1:0", "--log-level", "error")
         self.assertRegex(refused.stderr, rf"^{STAMP} error .*truncated.quire.*\n$")
 
     def test_writes_an_access_log_and_lets_it_be_rotated(self):
@@ -140,17 +93,15 @@ class ServeTest(unittest.TestCase):
         server, said = self.start(self.archive, "--listen", "127.0.0.1:0", "--access-log", log,
                                   "--access-log-documents", "plain", "--slow-call-log", "1ms")
         address = said.split()[-1]
-        list_call = [QUIRE, "--server", address, "archives"]
         for file in (log, log):
-            subprocess.run(list_call, check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE_S)
+            self.assertEqual(run("quire", "--server", address, "archives").returncode, 0)
             lines = self.await_lines(file)
             self.assertEqual(lines[-1]["code"], "OK")
             self.assertEqual(lines[-1]["address"], "ipv4:127.0.0.1")
             self.assertEqual(lines[-1]["method"], "ListArchives")
             log.rename(f"{log}.1")
             server.send_signal(signal.SIGHUP)
-            while "access log: reopened" not in server.stderr.readline():
-                pass
+            await_text(self, server, "access log: reopened")
             self.assertTrue(log.exists())
         server.send_signal(signal.SIGTERM)
         self.assertEqual(server.wait(PATIENCE_S), 0)
@@ -172,7 +123,7 @@ class ServeTest(unittest.TestCase):
         data = bytearray(segment.read_bytes())
         data[-100] ^= 1  # In the footer: the sizes stay as the manifest has them.
         segment.write_bytes(data)
-        refused = run("serve", *self.many(20), damaged, "--listen", "127.0.0.1:0")
+        refused = run("quired", "serve", *self.many(20), damaged, "--listen", "127.0.0.1:0")
         self.assertEqual(refused.returncode, 1, refused.stderr)
         self.assertIn("unreadable.quire/segment-00000000", refused.stderr.splitlines()[-1])
 
@@ -186,12 +137,9 @@ class ServeTest(unittest.TestCase):
     def test_serves_metrics_and_reloads(self):
         server, said = self.start(self.archive, "--listen", "127.0.0.1:0", "--metrics",
                                   "127.0.0.1:0", "--memory", "512MiB")
-        url = next(word for word in said.split() if word.endswith("/metrics"))
+        url = metrics_url(said)
         server.send_signal(signal.SIGHUP)
-        for line in server.stderr:
-            if "archive docs" in line:
-                self.assertIn("unchanged", line)
-                break
+        self.assertIn("unchanged", await_text(self, server, "archive docs").splitlines()[-1])
         with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
             metrics = answer.read().decode()
         for sample in ('quire_reloads_total{outcome="succeeded"} 0', "quire_build_info{",
@@ -215,7 +163,7 @@ class ServeTest(unittest.TestCase):
 
         server, said = self.start(self.archive, "--listen", "127.0.0.1:0", "--admin",
                                   "127.0.0.1:0")
-        url = next(word for word in said.split() if word.endswith("/metrics"))
+        url = metrics_url(said)
         admin = urllib.parse.urlparse(url).netloc
         self.assertEqual(get(admin, "/healthz"), (200, "alive\n"))
         self.assertEqual(get(admin, "/readyz"), (200, "ready\n"))
@@ -235,7 +183,7 @@ class ServeTest(unittest.TestCase):
             segment.seek(64)
             segment.write(b"damaged")
         server.send_signal(signal.SIGHUP)
-        line = next(line for line in server.stderr if "archive damaged" in line)
+        line = await_text(self, server, "archive damaged").splitlines()[-1]
         self.assertIn("; its blocks were not checked: quired verify does that", line)
 
     def test_takes_times_in_every_form(self):
@@ -247,20 +195,19 @@ class ServeTest(unittest.TestCase):
             server.send_signal(signal.SIGTERM)
             self.assertEqual(server.wait(PATIENCE_S), 0)
         for bad in ("soon", "-1", "nan", "25h", "10 apples"):
-            refused = run("serve", self.archive, "--drain-timeout", bad)
+            refused = run("quired", "serve", self.archive, "--drain-timeout", bad)
             self.assertEqual(refused.returncode, 2, bad)
             self.assertIn("--drain-timeout: must be a time from 0 to 24h", refused.stderr)
 
     def test_starts_and_reloads_while_an_archive_is_replaced(self):
         archive = self.directory / "replaced.quire"
         build = ("build", "--quiet", "--force", "-o", archive, "--segment-size", "20KiB")
-        documents = self.directory / "documents"
-        self.assertEqual(run(*build, documents).returncode, 0)
+        self.assertEqual(run("quired", *build, self.documents).returncode, 0)
         done = threading.Event()
 
         def replace():
             for i in range(12):
-                run(*build, documents if i % 2 == 0 else documents / "page01")
+                run("quired", *build, self.documents if i % 2 == 0 else self.documents / "page01")
             done.set()
 
         replacer = threading.Thread(target=replace)
@@ -269,17 +216,15 @@ class ServeTest(unittest.TestCase):
         while not done.is_set():
             server, _ = self.start(archive, "--listen", "127.0.0.1:0")
             server.send_signal(signal.SIGHUP)
-            for line in server.stderr:
-                if "archive replaced" in line:
-                    self.assertNotIn("stays unchanged", line)
-                    break
+            line = await_text(self, server, "archive replaced").splitlines()[-1]
+            self.assertNotIn("stays unchanged", line)
             server.kill()
             server.wait(PATIENCE_S)
 
     def test_exports_the_metrics_that_are_documented(self):
         _, said = self.start(self.archive, "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0",
                              "--scrub-interval", "1h")
-        url = next(word for word in said.split() if word.endswith("/metrics"))
+        url = metrics_url(said)
         with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
             lines = answer.read().decode().splitlines()
         types = dict(line.split()[2:4] for line in lines if line.startswith("# TYPE quire_"))
@@ -309,7 +254,7 @@ class ServeTest(unittest.TestCase):
                  f"cannot serve metrics on {taken}: the port is in use; choose another address with "
                  "--admin or --metrics")]:
             with self.subTest(arguments=arguments):
-                refused = run("serve", self.archive, *arguments)
+                refused = run("quired", "serve", self.archive, *arguments)
                 self.assertIn(message, refused.stderr)
                 self.assertEqual(refused.returncode, 1)
 
@@ -343,8 +288,13 @@ class ServeTest(unittest.TestCase):
             _, said = self.start("--memory", "330MiB")
             self.assertIn("memory: 330 MiB", said)
         with unittest.mock.patch.dict(os.environ, {"QUIRED_DEVICE_DEPTH": "many"}):
-            refused = run("serve", self.archive)
+            refused = run("quired", "serve", self.archive)
             self.assertIn("QUIRED_DEVICE_DEPTH: ", refused.stderr)
+        both = {"QUIRED_ADMIN": "127.0.0.1:0", "QUIRED_METRICS": "127.0.0.1:0"}
+        with unittest.mock.patch.dict(os.environ, both):
+            refused = run("quired", "serve", self.archive)
+            self.assertIn("QUIRED_METRICS: is another name of QUIRED_ADMIN; set one of them",
+                          refused.stderr)
             self.assertEqual(refused.returncode, 2)
 
     def test_chooses_its_memory(self):
@@ -356,7 +306,7 @@ class ServeTest(unittest.TestCase):
         good = ('memory = "auto"\naccess-log = "access.log"\narchive = ["docs.quire"]\n'
                 '[log]\nformat = "json"\n[archives]\nmore = "docs.quire"\n')
         config.write_text(good)
-        checked = run("check-config", config)
+        checked = run("quired", "check-config", config)
         self.assertEqual((checked.stdout, checked.stderr, checked.returncode),
                          (f"{config}: good\n", "", 0))
         # Each line of the bad part, with its message.
@@ -379,18 +329,18 @@ class ServeTest(unittest.TestCase):
         for text, reason in lines:
             with self.subTest(text):
                 config.write_text("# first\n" + text + "\n")
-                checked = run("check-config", config)
+                checked = run("quired", "check-config", config)
                 self.assertEqual(checked.returncode, 2)
                 self.assertRegex(checked.stderr, rf"^quired: {re.escape(str(config))}:[23]: ")
                 self.assertIn(reason, checked.stderr)
         config.write_text("\n".join(text for text, _ in lines[:4]))
-        checked = run("check-config", config)
+        checked = run("quired", "check-config", config)
         # All of them, not only the first.
         self.assertEqual(len(checked.stderr.splitlines()), 4, checked.stderr)
         config.write_text('archive = "docs.quire"\n[tls]\ncert = "docs.quire"\n')
-        self.assertIn("must be given together", run("check-config", config).stderr)
+        self.assertIn("must be given together", run("quired", "check-config", config).stderr)
         config.write_text('metrics = "127.0.0.1:1"\nadmin = "127.0.0.1:2"\n')
-        self.assertIn("is set twice", run("check-config", config).stderr)
+        self.assertIn("is set twice", run("quired", "check-config", config).stderr)
         # All faults that serve would find, together.
         (self.directory / "bad.access").write_text("reader\n")
         faults = {'listen = "7420"': '"7420" is not a listen address',
@@ -399,12 +349,12 @@ class ServeTest(unittest.TestCase):
                   '[tls]\ncert = "bad.access"\nkey = "bad.access"': "must hold a certificate",
                   }
         config.write_text('archive = "docs.quire"\nmemory = "1MiB"\n' + "\n".join(faults))
-        checked = run("check-config", config)
+        checked = run("quired", "check-config", config)
         self.assertEqual(checked.returncode, 2)
         for reason in (*faults.values(), "are needed"):
             self.assertIn(reason, checked.stderr)
         self.assertEqual(len(checked.stderr.splitlines()), 5, checked.stderr)
-        self.assertIn("absent.toml", run("check-config", self.directory / "absent.toml").stderr)
+        self.assertIn("absent.toml", run("quired", "check-config", self.directory / "absent.toml").stderr)
 
     def test_reads_with_each_codec_in_the_least_memory(self):
         mixed = self.directory / "mixed"
@@ -412,22 +362,22 @@ class ServeTest(unittest.TestCase):
         text = b"".join(b"line %d of a member\n" % (i * i) for i in range(3000))
         (mixed / "member.gz").write_bytes(gzip.compress(text, 6, mtime=0))
         (mixed / "text").write_bytes(text)
-        codecs = re.findall(r"^  (\S+) +\S", run("build", "--help-all").stdout.split("\nCodecs:\n")[1], re.M)
+        codecs = re.findall(r"^  (\S+) +\S", run("quired", "build", "--help-all").stdout.split("\nCodecs:\n")[1], re.M)
         self.assertIn("rlz-zz", codecs)
         for codec in codecs:
             with self.subTest(codec):
                 archive = self.directory / f"{codec}.quire"
-                built = run("build", "--quiet", "--codec", codec, "--inflate", "auto",
+                built = run("quired", "build", "--quiet", "--codec", codec, "--inflate", "auto",
                             "--block-size", "1MiB", "-o", archive, mixed)
                 self.assertEqual(built.returncode, 0, built.stderr)
                 here = [archive, "--listen", "127.0.0.1:0"]
-                refused = run("serve", *here, "--memory", "1MiB").stderr
+                refused = run("quired", "serve", *here, "--memory", "1MiB").stderr
                 needed = re.search(r"is too little: ([\d.]+) MiB are needed", refused)
                 # The message has three digits.
                 server, said = self.start(*here, "--memory", f"{float(needed.group(1)) + 1}MiB")
                 for document in "member.gz", "text":
                     read = subprocess.run(
-                        [QUIRE, "--server", said.split()[-1], "get", codec, document],
+                        [PROGRAMS / "quire", "--server", said.split()[-1], "get", codec, document],
                         stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S, check=False)
                     self.assertEqual(read.returncode, 0, read.stderr)
                     self.assertEqual(read.stdout, (mixed / document).read_bytes())
@@ -453,7 +403,7 @@ class ServeTest(unittest.TestCase):
         _, said = self.start(self.archive, *here, "--direct-io", "auto")
         self.assertIn("past the page cache (O_DIRECT)", said)
         if "is read through the page cache: " in said:
-            refused = run("serve", self.archive, *here, "--direct-io", "on")
+            refused = run("quired", "serve", self.archive, *here, "--direct-io", "on")
             self.assertIn("O_DIRECT", refused.stderr)
             self.assertEqual(refused.returncode, 1, refused.stderr)
         else:
@@ -494,7 +444,7 @@ class ServeTest(unittest.TestCase):
                 ([self.archive, "--config", worse], 2, "device-depth"),
                 ([self.archive, "--device-model", "floppy"], 2, "wd-red")]:
             with self.subTest(arguments=arguments):
-                refused = run("serve", *arguments)
+                refused = run("quired", "serve", *arguments)
                 self.assertIn(reason, refused.stderr)
                 self.assertEqual(refused.returncode, code, refused.stderr)
 

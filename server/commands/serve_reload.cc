@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/commands/serve_reload.h"
 
-#include <iterator>
 #include <set>
 
 #include "CLI/CLI.hpp"

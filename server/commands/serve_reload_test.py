@@ -7,43 +7,19 @@ import pathlib
 import re
 import shutil
 import signal
-import subprocess
 import tempfile
 import time
 import unittest
 import urllib.request
 
-PROGRAMS = pathlib.Path(os.environ["QUIRE_BINARY_DIR"]) / "bin"
-QUIRED = PROGRAMS / "quired"
-QUIRE = PROGRAMS / "quire"
-# Generous: only a hang takes this long.
-PATIENCE_S = 120
+from served_case import PATIENCE_S, ServedCase, await_text, metrics_url, run, start
+
 HERE = ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
 
 
-def run(*arguments):
-    return subprocess.run([*map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=PATIENCE_S, check=False)
-
-
-class ServeReloadTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.scratch = tempfile.TemporaryDirectory(prefix="quire-reload-")
-        root = pathlib.Path(cls.scratch.name)
-        (root / "documents").mkdir()
-        for i in range(5):
-            (root / "documents" / f"page{i}").write_text(f"<p>page {i}</p>\n" * 100)
-        cls.archive = root / "docs.quire"
-        built = run(QUIRED, "build", "--quiet", "-o", cls.archive, root / "documents")
-        assert built.returncode == 0, built.stderr
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.scratch.cleanup()
-
+class ServeReloadTest(ServedCase):
     def setUp(self):
-        self.directory = pathlib.Path(self.scratch.name) / self.id().rpartition(".")[2]
+        self.directory /= self.id().rpartition(".")[2]
         self.directory.mkdir()
         self.archives = self.directory / "archives"
         self.archives.mkdir()
@@ -55,35 +31,19 @@ class ServeReloadTest(unittest.TestCase):
         return target
 
     def start(self, *arguments):
-        """Returns the server, its address, and that of its metrics."""
-        server = subprocess.Popen([QUIRED, "serve", *map(str, arguments)], stdin=subprocess.DEVNULL,
-                                  stderr=subprocess.PIPE, text=True)
-        self.addCleanup(server.stderr.close)
-        self.addCleanup(server.wait, PATIENCE_S)
-        self.addCleanup(server.kill)
-        self.address = self.metrics = None
-        said = []
-        for line in server.stderr:
-            said.append(line)
-            if "metrics on" in line:
-                self.metrics = line.split()[-1]
-            if "listening on" in line:
-                self.address = line.split()[-1]
-                return server, "".join(said)
-        return self.fail("it did not come to listen: " + "".join(said))
+        """Returns the server and its messages until it listened."""
+        server, said = start(self, *arguments)
+        self.address = said.split()[-1]
+        self.metrics = metrics_url(said)
+        return server, said
 
     def reload(self, server, last):
         """Returns the messages after a SIGHUP, up to the line with `last`."""
         server.send_signal(signal.SIGHUP)
-        said = []
-        for line in server.stderr:
-            said.append(line)
-            if last in line:
-                return "".join(said)
-        return self.fail(f"it did not say '{last}': " + "".join(said))
+        return await_text(self, server, last)
 
     def names(self):
-        listed = run(QUIRE, "--server", self.address, "archives")
+        listed = run("quire", "--server", self.address, "archives")
         self.assertEqual(listed.returncode, 0, listed.stderr)
         return [name for name in ("docs", "more", "new", "old") if f"{name} " in listed.stdout]
 
@@ -95,31 +55,31 @@ class ServeReloadTest(unittest.TestCase):
         return None
 
     def get(self, document):
-        return run(QUIRE, "--server", self.address, "get", "docs", document)
+        return run("quire", "--server", self.address, "get", "docs", document)
 
     def test_withdrawn_documents_are_read_again(self):
         rules = self.directory / "withdrawn"
-        refused = run(QUIRED, "serve", *HERE, self.archive, "--withdrawn", rules)
+        refused = run("quired", "serve", *HERE, self.archive, "--withdrawn", rules)
         self.assertEqual(refused.returncode, 1)
         self.assertIn(f"{rules}: cannot be read", refused.stderr)
-        rules.write_text("docs id page1 exclude\n")
+        rules.write_text("docs id page01 exclude\n")
         server, _ = self.start(*HERE, self.archive, "--withdrawn", rules)
         self.assertEqual(self.names(), ["docs"])
-        self.assertEqual(self.get("page0").stdout, "<p>page 0</p>\n" * 100)
-        gone = self.get("page1")
+        self.assertEqual(self.get("page00").stdout, "<p>page 0</p>\n" * 500)
+        gone = self.get("page01")
         self.assertNotEqual(gone.returncode, 0)
-        self.assertIn('document "page1": no such document', gone.stderr)
+        self.assertIn('document "page01": no such document', gone.stderr)
         rules.write_text("d* prefix page block\n")
-        said = self.reload(server, "withdrawn documents: 5 documents by 1 rule")
+        said = self.reload(server, "withdrawn documents: 20 documents by 1 rule")
         self.assertIn("archive docs: unchanged", said)
-        self.assertIn("withdrawn by the server's operator", self.get("page0").stderr)
-        rules.write_text("docs page0\n")
+        self.assertIn("withdrawn by the server's operator", self.get("page00").stderr)
+        rules.write_text("docs page00\n")
         said = self.reload(server, "archive docs: unchanged")
         self.assertRegex(said, f"error the file of withdrawn documents stays unchanged: {rules}: "
                                "line 1: a rule must be")
         self.assertEqual(self.metric("quire_last_reload_succeeded"), 0)
-        self.assertEqual(self.metric('quire_withdrawn_documents{archive="docs"}'), 5)
-        self.assertIn("withdrawn by", self.get("page0").stderr)
+        self.assertEqual(self.metric('quire_withdrawn_documents{archive="docs"}'), 20)
+        self.assertIn("withdrawn by", self.get("page00").stderr)
 
     def test_a_scrub_keeps_its_state(self):
         self.start(*HERE, self.archive, "--scrub-interval", "14d", "--scrub-rate", "1GiB",
@@ -134,8 +94,14 @@ class ServeReloadTest(unittest.TestCase):
         for arguments, message in [
                 (["--scrub-rate", "0"], "--scrub-rate must be at least 1 byte"),
                 (["--scrub-interval", "1h", "--state-dir", self.directory / "none"],
-                 "none: cannot open the directory")]:
-            refused = run(QUIRED, "serve", *HERE, self.archive, *arguments)
+                 "none: cannot open the directory"),
+                (["--state-dir", self.directory],
+                 "--state-dir has no effect without --scrub-interval; give both"),
+                (["--connection-age-grace", "1s"],
+                 "--connection-age-grace has no effect without --connection-age"),
+                (["--access-log-key", self.directory / "key"],
+                 "--access-log-key has no effect without --access-log")]:
+            refused = run("quired", "serve", *HERE, self.archive, *arguments)
             self.assertNotEqual(refused.returncode, 0)
             self.assertIn(message, refused.stderr)
 
@@ -145,7 +111,7 @@ class ServeReloadTest(unittest.TestCase):
         self.assertEqual(self.names(), ["docs", "old"])
         self.copy("new")
         said = self.reload(server, "archive old: unchanged")
-        self.assertIn("archive new: added, 5 documents", said)
+        self.assertIn("archive new: added, 20 documents", said)
         self.assertEqual(self.names(), ["docs", "new", "old"])
         shutil.rmtree(old)
         said = self.reload(server, "archive new: unchanged")
@@ -195,7 +161,7 @@ class ServeReloadTest(unittest.TestCase):
         said = self.reload(server, "archive docs: unchanged")
         self.assert_kept(said, f"{place} holds no archives; 2 archives from")
         self.assertEqual(self.names(), ["docs", "new", "old"])
-        read = run(QUIRE, "--server", self.address, "get", "old", "page1")
+        read = run("quire", "--server", self.address, "get", "old", "page01")
         self.assertEqual((read.returncode, read.stdout[:13]), (0, "<p>page 1</p>"), read.stderr)
         # Again: the kept archives are known.
         self.assert_kept(self.reload(server, "archive docs: unchanged"), "2 archives from")
@@ -246,10 +212,10 @@ class ServeReloadTest(unittest.TestCase):
 
     def test_names_must_differ_at_the_start(self):
         self.copy("docs")
-        refused = run(QUIRED, "serve", *HERE, self.archive, "--archives-dir", self.archives)
+        refused = run("quired", "serve", *HERE, self.archive, "--archives-dir", self.archives)
         self.assertIn('two archives are named "docs"', refused.stderr)
         self.assertEqual(refused.returncode, 2)
-        refused = run(QUIRED, "serve", *HERE, "--archives-dir", self.directory / "absent")
+        refused = run("quired", "serve", *HERE, "--archives-dir", self.directory / "absent")
         self.assertIn("--archives-dir: ", refused.stderr)
         self.assertEqual(refused.returncode, 1)
 
@@ -319,13 +285,13 @@ class ServeReloadTest(unittest.TestCase):
             os.truncate(path / "segment-00000000", 100)
         self.config.write_text('archives-dir = "archives"\n')
         arguments = [*HERE, self.archive, "--config", self.config]
-        refused = run(QUIRED, "serve", *arguments)
+        refused = run("quired", "serve", *arguments)
         self.assertEqual(refused.returncode, 1)
         for path in broken:
             self.assertIn(f"{path.name}/segment-00000000", refused.stderr.splitlines()[-1])
         self.config.write_text('archives-dir = "archives"\nskip-broken = true\n')
         # The configuration alone has no archive that can be served.
-        checked = run(QUIRED, "check-config", self.config)
+        checked = run("quired", "check-config", self.config)
         self.assertEqual(checked.returncode, 2)
         for path in broken:
             self.assertIn(f"{path.name}/segment-00000000", checked.stderr)

@@ -6,7 +6,6 @@
 #define QUIRE_SERVER_COMMANDS_SERVICE_MANAGER_H_
 
 #include <optional>
-#include <string>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"

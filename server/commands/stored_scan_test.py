@@ -5,7 +5,6 @@
 Usage: stored_scan_test.py; QUIRE_BINARY_DIR names the build directory.
 """
 import json
-import os
 import random
 import re
 import subprocess
@@ -14,9 +13,7 @@ import unittest
 import urllib.request
 from pathlib import Path
 
-PROGRAMS = Path(os.environ["QUIRE_BINARY_DIR"]) / "bin"
-# Generous: only a hang takes this long.
-PATIENCE_S = 60
+from served_case import PATIENCE_S, PROGRAMS, metrics_url, start
 
 
 class StoredScanTest(unittest.TestCase):
@@ -59,19 +56,9 @@ class StoredScanTest(unittest.TestCase):
 
     def serve(self):
         """Returns the server's address, and the URL of its metrics."""
-        server = subprocess.Popen(
-            [PROGRAMS / "quired", "serve", *self.names, "--listen", "127.0.0.1:0",
-             "--admin", "127.0.0.1:0"], cwd=self.directory,
-            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(server.stderr.close)
-        self.addCleanup(server.wait, PATIENCE_S)
-        self.addCleanup(server.kill)
-        said = ""
-        for line in server.stderr:
-            said += line
-            if "listening on" in line:
-                return said.split()[-1], re.search(r"http://[0-9.:]+", said).group() + "/metrics"
-        self.fail("it did not come to listen: " + said)
+        _, said = start(self, *self.names, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+                        cwd=self.directory)
+        return said.split()[-1], metrics_url(said)
 
     def blocks_asked_for(self, url):
         with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:

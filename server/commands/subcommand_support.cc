@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <iostream>
 #include <thread>
 
@@ -19,14 +18,19 @@
 namespace quire {
 namespace {
 
-// Passes the size to `take`; exceptions name the option and the text.
-void TakeByteSize(const std::string& name, const std::string& text,
-                  const std::function<void(uint64_t)>& take) {
-  const absl::StatusOr<uint64_t> size = ParseByteSize(text);
-  if (!size.ok()) {
-    throw CLI::ValidationError(name, std::string(size.status().message()));
-  }
-  take(*size);
+// Adds an option that takes a size without stating a default.
+template <typename Size>
+CLI::Option* AddSizeOption(CLI::App& subcommand, const std::string& name,
+                           Size& size_bytes, const std::string& description) {
+  const auto take = [name, &size_bytes](const std::string& text) {
+    const absl::StatusOr<uint64_t> size = ParseByteSize(text);
+    if (!size.ok()) {
+      throw CLI::ValidationError(name, std::string(size.status().message()));
+    }
+    size_bytes = *size;
+  };
+  return subcommand.add_option_function<std::string>(name, take, description)
+      ->type_name("SIZE");
 }
 
 }  // namespace
@@ -53,33 +57,23 @@ int ReportUsage(absl::string_view subcommand, absl::string_view message) {
   return kExitUsage;
 }
 
+void AddArchiveArgument(CLI::App& subcommand, std::string& archive) {
+  subcommand.add_option("ARCHIVE", archive, "Directory of the archive")
+      ->type_name("")
+      ->required();
+}
+
 CLI::Option* AddByteSizeOption(CLI::App& subcommand, const std::string& name,
                                uint64_t& size_bytes,
                                const std::string& description) {
-  return subcommand
-      .add_option_function<std::string>(
-          name,
-          [name, &size_bytes](const std::string& text) {
-            TakeByteSize(name, text,
-                         [&size_bytes](uint64_t size) { size_bytes = size; });
-          },
-          description)
-      ->type_name("SIZE")
+  return AddSizeOption(subcommand, name, size_bytes, description)
       ->default_str(FormatByteSizeExact(size_bytes));
 }
 
 CLI::Option* AddByteSizeOption(CLI::App& subcommand, const std::string& name,
                                std::optional<uint64_t>& size_bytes,
                                const std::string& description) {
-  return subcommand
-      .add_option_function<std::string>(
-          name,
-          [name, &size_bytes](const std::string& text) {
-            TakeByteSize(name, text,
-                         [&size_bytes](uint64_t size) { size_bytes = size; });
-          },
-          description)
-      ->type_name("SIZE");
+  return AddSizeOption(subcommand, name, size_bytes, description);
 }
 
 CLI::Option* AddTimeOption(CLI::App& subcommand, const std::string& name,
@@ -112,6 +106,12 @@ void RaiseFileLimit() {
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
   }
+}
+
+double Stopwatch::Seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() -
+                                       start_)
+      .count();
 }
 
 std::string FormatPercent(uint64_t part, uint64_t whole) {

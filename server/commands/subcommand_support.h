@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Support for the subcommands of quired: exit codes, messages, options that are
-// sizes or times.
+// Support for the subcommands of quired: exit codes, messages, and options that
+// several have.
 #ifndef QUIRE_SERVER_COMMANDS_SUBCOMMAND_SUPPORT_H_
 #define QUIRE_SERVER_COMMANDS_SUBCOMMAND_SUPPORT_H_
 
+#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +41,32 @@ int ReportFailure(const absl::Status& status);
 // kExitUsage.
 int ReportUsage(absl::string_view subcommand, absl::string_view message);
 
+// A subcommand and its options, which live as long as the subcommand.
+template <typename Options>
+struct Subcommand {
+  CLI::App* app;
+  Options* options;
+};
+
+// Adds a subcommand to `app`: if the command line names it, app.parse() calls
+// `run` with its options and sets `exit_code`, which must outlive `app`.
+template <typename Options, typename Run>
+Subcommand<Options> AddSubcommand(CLI::App& app, int& exit_code,
+                                  const std::string& name,
+                                  const std::string& description,
+                                  const std::string& footer, Run run) {
+  auto options = std::make_shared<Options>();
+  CLI::App* const subcommand = app.add_subcommand(name, description);
+  subcommand->footer(footer);
+  subcommand->callback(
+      [options, run, &exit_code] { exit_code = run(*options); });
+  return {subcommand, options.get()};
+}
+
+// Adds the argument ARCHIVE, which is required. `archive` must outlive
+// `subcommand`.
+void AddArchiveArgument(CLI::App& subcommand, std::string& archive);
+
 // Adds an option that takes a size such as 64KiB; --help shows the default in
 // that form. `size_bytes` holds the default and must outlive `subcommand`.
 CLI::Option* AddByteSizeOption(CLI::App& subcommand, const std::string& name,
@@ -63,6 +91,16 @@ uint32_t CoreCount();
 // Raises the limit on open files to the system's maximum, for archives of many
 // segments, each of which is a file, and servers of many connections.
 void RaiseFileLimit();
+
+// Time since its construction.
+class Stopwatch {
+ public:
+  double Seconds() const;
+
+ private:
+  const std::chrono::steady_clock::time_point start_ =
+      std::chrono::steady_clock::now();
+};
 
 // Returns "12.3%"; "0%" if `whole` is 0.
 std::string FormatPercent(uint64_t part, uint64_t whole);

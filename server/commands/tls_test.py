@@ -1,68 +1,34 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests `quired serve` with TLS, and its clients: who is accepted, and the messages to others."""
-import os
 import pathlib
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "loadtest" / "harness"))
 from certificates import Authority  # pylint: disable=wrong-import-position
-
-BIN = pathlib.Path(os.environ["QUIRE_BINARY_DIR"]) / "bin"
-# Generous: only a hang takes this long.
-PATIENCE_S = 120
+from served_case import (PATIENCE_S, PROGRAMS, ServedCase, await_text,
+                         run, start)  # pylint: disable=wrong-import-position
 
 
-def run(program, *arguments, **environment):
-    return subprocess.run([BIN / program, *map(str, arguments)], stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=PATIENCE_S, check=False,
-                          env={**os.environ, **environment})
-
-
-class TlsTest(unittest.TestCase):
+class TlsTest(ServedCase):
     @classmethod
     def setUpClass(cls):
-        cls.scratch = tempfile.TemporaryDirectory(prefix="quire-tls-")
-        cls.directory = pathlib.Path(cls.scratch.name)
-        documents = cls.directory / "documents"
-        documents.mkdir()
-        for i in range(20):
-            (documents / f"page{i:02}").write_text(f"<p>page {i}</p>\n" * 500)
-        cls.archive = cls.directory / "docs.quire"
-        built = run("quired", "build", "--quiet", "-o", cls.archive, documents)
-        assert built.returncode == 0, built.stderr
+        super().setUpClass()
         cls.authority = Authority(cls.directory, "authority")
         cls.other = Authority(cls.directory, "other")
         cls.good = cls.authority.sign("good")
         cls.client = cls.authority.sign("client", "URI:spiffe://example.org/client")
 
-    @classmethod
-    def tearDownClass(cls):
-        cls.scratch.cleanup()
-
-    def start(self, certificate, key, *arguments):
-        server = subprocess.Popen(
-            [BIN / "quired", "serve", self.archive, "--listen", "127.0.0.1:0", "--tls-cert",
-             certificate, "--tls-key", key, *map(str, arguments)],
-            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(server.stderr.close)
-        self.addCleanup(server.wait, PATIENCE_S)
-        self.addCleanup(server.kill)
-        said = self.await_line(server, "listening on")
+    def start(self, *arguments):
+        server, said = start(self, self.archive, "--listen", "127.0.0.1:0", *arguments)
         return server, said.split()[-1]
 
-    def await_line(self, server, text):
-        said = []
-        for line in server.stderr:
-            said.append(line)
-            if text in line:
-                return line
-        return self.fail(f"it did not say '{text}': " + "".join(said))
+    def start_with(self, certificate, key, *arguments):
+        return self.start("--tls-cert", certificate, "--tls-key", key, *arguments)
 
     def ask(self, address, *arguments, **environment):
         return run("quire", "--server", address, "--timeout", "30s", "archives", *arguments,
@@ -77,7 +43,7 @@ class TlsTest(unittest.TestCase):
         self.assertEqual(answer.stdout, "")
 
     def test_serves_those_who_trust_it(self):
-        _, address = self.start(*self.good)
+        _, address = self.start_with(*self.good)
         port = address.rpartition(":")[2]
         answer = self.ask(address, "--ca", self.authority.pem)
         self.assertIn("docs", answer.stdout, answer.stderr)
@@ -94,7 +60,7 @@ class TlsTest(unittest.TestCase):
 
     def test_a_certificate_must_have_the_name_that_was_called(self):
         certificate, key = self.authority.sign("elsewhere", "DNS:archive.example.org")
-        _, address = self.start(certificate, key)
+        _, address = self.start_with(certificate, key)
         self.assert_refused(self.ask(address, "--ca", self.authority.pem),
                             "it is not for the name 127.0.0.1; --tls-name says")
         answer = self.ask(address, "--ca", self.authority.pem, "--tls-name",
@@ -102,18 +68,12 @@ class TlsTest(unittest.TestCase):
         self.assertIn("docs", answer.stdout, answer.stderr)
 
     def test_a_server_without_tls_is_called_one(self):
-        server = subprocess.Popen(
-            [BIN / "quired", "serve", self.archive, "--listen", "127.0.0.1:0"],
-            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(server.stderr.close)
-        self.addCleanup(server.wait, PATIENCE_S)
-        self.addCleanup(server.kill)
-        address = self.await_line(server, "listening on").split()[-1]
+        _, address = self.start()
         self.assert_refused(self.ask(address, "--ca", self.authority.pem),
                             "what answers there does not speak TLS")
 
     def test_lets_in_clients_that_its_authority_has_signed(self):
-        _, address = self.start(*self.good, "--tls-client-ca", self.authority.pem)
+        _, address = self.start_with(*self.good, "--tls-client-ca", self.authority.pem)
         trust = ["--ca", self.authority.pem]
         answer = self.ask(address, *trust, "--cert", self.client[0], "--key", self.client[1])
         self.assertIn("docs", answer.stdout, answer.stderr)
@@ -137,16 +97,16 @@ class TlsTest(unittest.TestCase):
     def reload(self, server, text):
         """The check of the files may be faster than the signal, and reports the same."""
         server.send_signal(signal.SIGHUP)
-        return self.await_line(server, text)
+        return await_text(self, server, text)
 
     def test_takes_up_a_new_certificate_and_drops_no_call(self):
         certificate, key = self.copy_of_good("renewed")
-        server, address = self.start(certificate, key)
+        server, address = self.start_with(certificate, key)
         # It may connect before or after the certificate changes.
         both = self.directory / "both.pem"
         both.write_text(self.authority.pem.read_text() + self.other.pem.read_text())
         load = subprocess.Popen(
-            [BIN / "quire-loadtest", "docs", "--server", address, "--ca", both,
+            [PROGRAMS / "quire-loadtest", "docs", "--server", address, "--ca", both,
              "--requests", "3000", "--rate", "1000"], stdout=subprocess.PIPE, text=True)
         self.addCleanup(load.stdout.close)
         for i in range(2):
@@ -162,18 +122,18 @@ class TlsTest(unittest.TestCase):
 
     def test_sees_a_new_certificate_by_itself(self):
         certificate, key = self.copy_of_good("watched")
-        server, address = self.start(certificate, key)
+        server, address = self.start_with(certificate, key)
         fresh = self.other.sign("unasked")
         shutil.copy(fresh[1], key)
-        self.await_line(server, "is not the key of the certificate")
+        await_text(self, server, "is not the key of the certificate")
         self.assertIn("docs", self.ask(address, "--ca", self.authority.pem).stdout)
         shutil.copy(fresh[0], certificate)
-        self.await_line(server, "new connections get the certificate that expires at")
+        await_text(self, server, "new connections get the certificate that expires at")
         self.assertIn("docs", self.ask(address, "--ca", self.other.pem).stdout)
 
     def test_keeps_its_certificate_when_the_new_one_is_of_no_use(self):
         certificate, key = self.copy_of_good("kept")
-        server, address = self.start(certificate, key, "--tls-client-ca", self.authority.pem)
+        server, address = self.start_with(certificate, key, "--tls-client-ca", self.authority.pem)
         mine = ["--ca", self.authority.pem, "--cert", self.client[0], "--key", self.client[1]]
         text = certificate.read_text()
         old = self.authority.sign("outdated", days=-1)

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdint>
 #include <iostream>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -186,7 +184,7 @@ int RunVerify(const VerifyCommandOptions& options) {
                                     "1000000, like 3/14, got \"",
                                     PrintableText(options.part), "\""));
   }
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch stopwatch;
   std::optional<ProgressMeter> meter;
   if (!options.quiet && isatty(STDERR_FILENO) != 0) {
     meter.emplace(std::cerr, &absl::Now, ProgressMeterOptions{});
@@ -212,8 +210,6 @@ int RunVerify(const VerifyCommandOptions& options) {
   const absl::StatusOr<VerifyReport> report =
       VerifyArchive(options.archive, verify, report_damage);
   meter.reset();
-  const std::chrono::duration<double> elapsed =
-      std::chrono::steady_clock::now() - start;
   if (absl::IsDataLoss(report.status())) {
     ArchiveDamage damage;
     damage.status = report.status();
@@ -228,7 +224,7 @@ int RunVerify(const VerifyCommandOptions& options) {
     PrintReport(options.part.empty()
                     ? options.archive
                     : absl::StrCat(options.archive, ", part ", options.part),
-                *report, elapsed.count());
+                *report, stopwatch.Seconds());
   }
   if (!report.ok()) {
     if (absl::IsDataLoss(report.status())) {
@@ -249,14 +245,11 @@ int RunVerify(const VerifyCommandOptions& options) {
 }  // namespace
 
 void AddVerifyCommand(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<VerifyCommandOptions>();
-  CLI::App* const subcommand = app.add_subcommand(
-      "verify", "Read and decode a whole archive, and report damage");
-  subcommand->footer(kVerifyFooter);
-  subcommand
-      ->add_option("ARCHIVE", options->archive, "Directory of the archive")
-      ->type_name("")
-      ->required();
+  const auto [subcommand, options] = AddSubcommand<VerifyCommandOptions>(
+      app, exit_code, "verify",
+      "Read and decode a whole archive, and report damage", kVerifyFooter,
+      &RunVerify);
+  AddArchiveArgument(*subcommand, options->archive);
   subcommand->add_option("--threads", options->threads, "Decode threads")
       ->type_name("N")
       ->check(CountInRange(1, 1024))
@@ -269,8 +262,6 @@ void AddVerifyCommand(CLI::App& app, int& exit_code) {
                        "Print one JSON object, on one line");
   subcommand->add_flag("-q,--quiet", options->quiet,
                        "Print damage only, no progress and no summary");
-  subcommand->callback(
-      [options, &exit_code] { exit_code = RunVerify(*options); });
 }
 
 }  // namespace quire

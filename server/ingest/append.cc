@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_macros.h"
 #include "server/archive/files/archive_change.h"

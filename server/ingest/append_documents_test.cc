@@ -13,14 +13,12 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_matchers.h"
-#include "codecs/payload/test_codec.h"
-#include "server/archive/archive_verifier.h"
 #include "server/archive/files/archive_change.h"
 #include "server/ingest/append.h"
 #include "server/ingest/existing_documents.h"
 #include "server/ingest/sources/archive_source.h"
 #include "server/ingest/sources/archive_text.h"
-#include "server/ingest/testing/ingest_testing.h"
+#include "server/ingest/testing/build_testing.h"
 #include "server/ingest/testing/memory_source.h"
 
 namespace quire {
@@ -32,38 +30,11 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Files = std::map<std::string, std::string>;
 
-Files FilesOf(const std::string& directory) {
-  Files files;
-  for (const auto& entry : fs::directory_iterator(directory)) {
-    files[entry.path().filename()] = ReadTestFile(entry.path());
-  }
-  return files;
-}
-
-BuildOptions Options(absl::string_view codec) {
-  BuildOptions options;
-  const TestCodec test_codec = ParseTestCodec(codec);
-  options.archive.codec = test_codec.spec;
-  options.inflate = test_codec.inflated_text_size_max != 0;
-  options.archive.block_size_bytes =
-      test_codec.spec.partition_size_bytes == 0 ? 4096 : 8192;
-  options.dictionary_size_bytes = 8192;
-  options.segment_size_bytes = 40000;
-  return options;
-}
-
 // Options of an append, which keeps what the archive has.
 BuildOptions AppendOptions() {
   BuildOptions options;
   options.archive.writer = "appended";
   return options;
-}
-
-std::vector<std::unique_ptr<Source>> InMemory(IdsAndContents documents) {
-  std::vector<std::unique_ptr<Source>> sources;
-  sources.push_back(std::make_unique<MemorySource>(
-      [documents = std::move(documents)](int) { return documents; }));
-  return sources;
 }
 
 IdsAndContents Documents(size_t count, uint64_t seed) {
@@ -78,7 +49,7 @@ IdsAndContents Documents(size_t count, uint64_t seed) {
 class AppendTest : public ::testing::Test {
  protected:
   void Build(const IdsAndContents& documents, const BuildOptions& options) {
-    const auto summary = BuildArchive(path_, InMemory(documents), options);
+    const auto summary = BuildArchive(path_, OneSource(documents), options);
     ASSERT_TRUE(summary.ok()) << summary.status();
     documents_ = documents;
   }
@@ -90,26 +61,13 @@ class AppendTest : public ::testing::Test {
     return AppendToArchive(path_, std::move(sources), existing, options, merge);
   }
 
-  // Fails unless the archive is whole and has exactly these documents.
-  void Expect(const IdsAndContents& documents) {
-    const auto report = VerifyArchive(
-        path_, {}, [](const ArchiveDamage& d) { ADD_FAILURE() << d.status; });
-    ASSERT_TRUE(report.ok()) << report.status();
-    QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents found, ReadInput(path_));
-    ASSERT_EQ(found.size(), documents.size());
-    for (size_t i = 0; i < found.size(); ++i) {
-      EXPECT_EQ(found[i], documents[i]) << i;
-    }
-    EXPECT_FALSE(fs::exists(path_ + ".partial"));
-  }
-
   static IdsAndContents Joined(IdsAndContents first,
                                const IdsAndContents& second) {
     first.insert(first.end(), second.begin(), second.end());
     return first;
   }
 
-  const TestDirectory directory_;
+  const TemporaryDirectory directory_;
   const std::string path_ = directory_ / "x.quire";
   IdsAndContents documents_;
 };
@@ -120,13 +78,13 @@ TEST_F(AppendTest, KeepsTheEncodingOfTheArchive) {
         "auto/inflate"}) {
     SCOPED_TRACE(codec);
     fs::remove_all(path_);
-    ASSERT_NO_FATAL_FAILURE(Build(Documents(9, 1), Options(codec)));
+    ASSERT_NO_FATAL_FAILURE(Build(Documents(9, 1), SmallBuildOptions(codec)));
     QUIRE_ASSERT_OK_AND_ASSIGN(const auto before, Archive::Open(path_));
     const Files files = FilesOf(path_);
     const IdsAndContents more = Documents(8, 2);
     QUIRE_ASSERT_OK_AND_ASSIGN(const AppendSummary summary,
-                               Append(InMemory(more)));
-    ASSERT_NO_FATAL_FAILURE(Expect(Joined(documents_, more)));
+                               Append(OneSource(more)));
+    ASSERT_NO_FATAL_FAILURE(ExpectDocuments(path_, Joined(documents_, more)));
     EXPECT_EQ(summary.document_count, more.size());
     EXPECT_GT(summary.build.appended.segment_count, 0u);
     EXPECT_GT(summary.build.appended.file_size_bytes, 0u);
@@ -161,8 +119,9 @@ TEST_F(AppendTest, AnyOptionsGiveTheSameDocuments) {
   const uint64_t seed = std::random_device()();
   SCOPED_TRACE(absl::StrCat("seed ", seed));
   std::mt19937_64 random(seed);
-  ASSERT_NO_FATAL_FAILURE(Build(Documents(12, random() % 100),
-                                Options(random() % 2 == 0 ? "rlz:1" : "auto")));
+  ASSERT_NO_FATAL_FAILURE(
+      Build(Documents(12, random() % 100),
+            SmallBuildOptions(random() % 2 == 0 ? "rlz:1" : "auto")));
   IdsAndContents all = documents_;
   uint64_t state_count = 0;
   for (int i = 0; i < 6; ++i) {
@@ -181,25 +140,25 @@ TEST_F(AppendTest, AnyOptionsGiveTheSameDocuments) {
     }
     QUIRE_ASSERT_OK_AND_ASSIGN(
         const AppendSummary summary,
-        Append(InMemory(more), ExistingMode::kAdd, options,
+        Append(OneSource(more), ExistingMode::kAdd, options,
                /*merge=*/random() % 2 == 0));
     EXPECT_EQ(summary.document_count, more.size());
     all = Joined(std::move(all), more);
     state_count += more.empty() ? 0 : 1;
-    ASSERT_NO_FATAL_FAILURE(Expect(all));
+    ASSERT_NO_FATAL_FAILURE(ExpectDocuments(path_, all));
     EXPECT_EQ(summary.build.info.history.size(), state_count);
   }
 }
 
 TEST_F(AppendTest, EqualAppendsGiveEqualArchives) {
-  ASSERT_NO_FATAL_FAILURE(Build(Documents(9, 1), Options("rlz:2")));
+  ASSERT_NO_FATAL_FAILURE(Build(Documents(9, 1), SmallBuildOptions("rlz:2")));
   const std::string copy = directory_ / "copy.quire";
   fs::copy(path_, copy);
-  QUIRE_ASSERT_OK(Append(InMemory(Documents(5, 3)), ExistingMode::kAdd,
+  QUIRE_ASSERT_OK(Append(OneSource(Documents(5, 3)), ExistingMode::kAdd,
                          AppendOptions(), /*merge=*/true));
   BuildOptions options = AppendOptions();
   options.threads = 3;
-  QUIRE_ASSERT_OK(AppendToArchive(copy, InMemory(Documents(5, 3)),
+  QUIRE_ASSERT_OK(AppendToArchive(copy, OneSource(Documents(5, 3)),
                                   ExistingMode::kAdd, options));
   EXPECT_TRUE(FilesOf(path_) == FilesOf(copy));
 }
@@ -209,7 +168,7 @@ TEST_F(AppendTest, JoinsSegmentsSoThatFewRemain) {
   for (const absl::string_view codec : {"auto", "rlz:1", "auto/inflate"}) {
     SCOPED_TRACE(codec);
     fs::remove_all(path_);
-    ASSERT_NO_FATAL_FAILURE(Build(Documents(9, 1), Options(codec)));
+    ASSERT_NO_FATAL_FAILURE(Build(Documents(9, 1), SmallBuildOptions(codec)));
     IdsAndContents all = documents_;
     std::vector<std::pair<std::string, size_t>> states;
     uint64_t joined_count = 0;
@@ -223,14 +182,14 @@ TEST_F(AppendTest, JoinsSegmentsSoThatFewRemain) {
       options.inflate = absl::EndsWith(codec, "inflate");
       QUIRE_ASSERT_OK_AND_ASSIGN(
           const AppendSummary summary,
-          Append(InMemory(more), ExistingMode::kAdd, options, /*merge=*/true));
+          Append(OneSource(more), ExistingMode::kAdd, options, /*merge=*/true));
       all = Joined(std::move(all), more);
       states.emplace_back(summary.build.info.uuid, all.size());
       joined_count += summary.build.joined_segment_count;
       EXPECT_LE(summary.build.info.segment_count, 8u);
     }
     EXPECT_GT(joined_count, 40u);
-    ASSERT_NO_FATAL_FAILURE(Expect(all));
+    ASSERT_NO_FATAL_FAILURE(ExpectDocuments(path_, all));
     // Blocks at the seams were joined: there are not many short ones.
     QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
     EXPECT_LT(archive->info().block_count,
@@ -249,12 +208,13 @@ TEST_F(AppendTest, JoinsSegmentsSoThatFewRemain) {
 }
 
 TEST_F(AppendTest, JoinsNoMoreThanTheSegmentSize) {
-  ASSERT_NO_FATAL_FAILURE(Build(Documents(9, 1), Options("zstd:1")));
+  ASSERT_NO_FATAL_FAILURE(Build(Documents(9, 1), SmallBuildOptions("zstd:1")));
   for (uint64_t i = 0; i < 12; ++i) {
     BuildOptions options = AppendOptions();
     options.segment_size_bytes = 2500;
-    QUIRE_ASSERT_OK(Append(InMemory({{absl::StrCat(i), MakeTestText(1000, i)}}),
-                           ExistingMode::kAdd, options, /*merge=*/true));
+    QUIRE_ASSERT_OK(
+        Append(OneSource({{absl::StrCat(i), MakeTestText(1000, i)}}),
+               ExistingMode::kAdd, options, /*merge=*/true));
   }
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
   // Pairs of 2,000 bytes.
@@ -265,7 +225,7 @@ TEST_F(AppendTest, JoinsNoMoreThanTheSegmentSize) {
 // An append does without joining a damaged segment, which stays as it is.
 TEST_F(AppendTest, DamageIsNotCopied) {
   ASSERT_NO_FATAL_FAILURE(
-      Build({{"a", MakeTestText(3000, 1)}}, Options("zstd:1")));
+      Build({{"a", MakeTestText(3000, 1)}}, SmallBuildOptions("zstd:1")));
   const std::string file = path_ + "/segment-00000000";
   const std::string good = ReadTestFile(file);
   std::string bytes = good;
@@ -273,7 +233,7 @@ TEST_F(AppendTest, DamageIsNotCopied) {
   std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
   const IdsAndContents more = {{"b", MakeTestText(3000, 2)}};
   QUIRE_ASSERT_OK_AND_ASSIGN(AppendSummary summary,
-                             Append(InMemory(more), ExistingMode::kAdd,
+                             Append(OneSource(more), ExistingMode::kAdd,
                                     AppendOptions(), /*merge=*/true));
   EXPECT_EQ(summary.build.joined_segment_count, 0u);
   EXPECT_THAT(summary.build.omissions,
@@ -281,18 +241,19 @@ TEST_F(AppendTest, DamageIsNotCopied) {
                                 HasSubstr("quired verify"))));
   EXPECT_TRUE(ReadTestFile(file) == bytes);
   std::ofstream(file, std::ios::binary | std::ios::trunc) << good;
-  ASSERT_NO_FATAL_FAILURE(Expect(Joined(documents_, more)));
+  ASSERT_NO_FATAL_FAILURE(ExpectDocuments(path_, Joined(documents_, more)));
   QUIRE_ASSERT_OK_AND_ASSIGN(
-      summary, Append(InMemory(more), ExistingMode::kAdd, AppendOptions(),
+      summary, Append(OneSource(more), ExistingMode::kAdd, AppendOptions(),
                       /*merge=*/true));
   EXPECT_EQ(summary.build.joined_segment_count, 3u);
   EXPECT_THAT(summary.build.omissions, ElementsAre());
 }
 
 TEST_F(AppendTest, WithoutDocumentsNothingChanges) {
-  ASSERT_NO_FATAL_FAILURE(Build(Documents(9, 1), Options("rlz:2")));
+  ASSERT_NO_FATAL_FAILURE(Build(Documents(9, 1), SmallBuildOptions("rlz:2")));
   const Files before = FilesOf(path_);
-  QUIRE_ASSERT_OK_AND_ASSIGN(const AppendSummary summary, Append(InMemory({})));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const AppendSummary summary,
+                             Append(OneSource({})));
   EXPECT_EQ(summary.build.appended.segment_count, 0u);
   EXPECT_TRUE(FilesOf(path_) == before);
 }
@@ -302,20 +263,21 @@ TEST_F(AppendTest, KeepsTheLevelOfAnEmptyArchive) {
   for (const absl::string_view codec : {"zstd:7", "zstd", "rlz:2"}) {
     SCOPED_TRACE(codec);
     fs::remove_all(path_);
-    const BuildOptions options = Options(codec);
+    const BuildOptions options = SmallBuildOptions(codec);
     ASSERT_NO_FATAL_FAILURE(Build({}, options));
     QUIRE_ASSERT_OK_AND_ASSIGN(const AppendSummary summary,
-                               Append(InMemory({{"a", "text"}})));
+                               Append(OneSource({{"a", "text"}})));
     EXPECT_EQ(summary.build.info.codec.level, options.archive.codec.level);
-    ASSERT_NO_FATAL_FAILURE(Expect({{"a", "text"}}));
+    ASSERT_NO_FATAL_FAILURE(ExpectDocuments(path_, {{"a", "text"}}));
   }
 }
 
 TEST_F(AppendTest, SkipsDocumentsThatAreThere) {
-  ASSERT_NO_FATAL_FAILURE(Build(Documents(12, 1), Options("zstd:1")));
+  ASSERT_NO_FATAL_FAILURE(Build(Documents(12, 1), SmallBuildOptions("zstd:1")));
   const Files before = FilesOf(path_);
-  QUIRE_ASSERT_OK_AND_ASSIGN(AppendSummary summary,
-                             Append(InMemory(documents_), ExistingMode::kSkip));
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      AppendSummary summary,
+      Append(OneSource(documents_), ExistingMode::kSkip));
   EXPECT_EQ(summary.existing_count, documents_.size());
   EXPECT_EQ(summary.document_count, 0u);
   EXPECT_TRUE(FilesOf(path_) == before);
@@ -327,10 +289,11 @@ TEST_F(AppendTest, SkipsDocumentsThatAreThere) {
   changed[7].first += "x";
   changed[9].second.pop_back();
   QUIRE_ASSERT_OK_AND_ASSIGN(summary,
-                             Append(InMemory(changed), ExistingMode::kSkip));
+                             Append(OneSource(changed), ExistingMode::kSkip));
   EXPECT_EQ(summary.existing_count, documents_.size() - 4);
   EXPECT_EQ(summary.document_count, 4u);
-  ASSERT_NO_FATAL_FAILURE(Expect(
+  ASSERT_NO_FATAL_FAILURE(ExpectDocuments(
+      path_,
       Joined(documents_, {changed[3], changed[5], changed[7], changed[9]})));
 }
 
@@ -342,12 +305,12 @@ TEST_F(AppendTest, SkipsDocumentsOfOneIdInLinearTime) {
     // Three of each text.
     documents.emplace_back("page", MakeTestText(2000, i / 3));
   }
-  ASSERT_NO_FATAL_FAILURE(Build(documents, Options("zstd:1")));
+  ASSERT_NO_FATAL_FAILURE(Build(documents, SmallBuildOptions("zstd:1")));
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
   IdsAndContents input = documents;
   std::ranges::reverse(input);
   input[7].second.back() ^= 1;
-  const auto sources = InMemory(input);
+  const auto sources = OneSource(input);
   const auto on_read = [](uint64_t) { return absl::OkStatus(); };
   ExistingDocumentFinder finder(*archive, uint64_t{1} << 20, on_read);
   QUIRE_ASSERT_OK_AND_ASSIGN(const ExistingDocuments existing,
@@ -366,14 +329,14 @@ TEST_F(AppendTest, ChargesTheListOfExistingDocuments) {
   for (size_t i = 0; i < 100; ++i) {
     documents.emplace_back(absl::StrCat("page-", i), "text");
   }
-  ASSERT_NO_FATAL_FAILURE(Build(documents, Options("zstd:1")));
+  ASSERT_NO_FATAL_FAILURE(Build(documents, SmallBuildOptions("zstd:1")));
   BuildOptions options = AppendOptions();
   options.build_memory_bytes = 1000;
-  EXPECT_THAT(Append(InMemory(documents), ExistingMode::kSkip, options),
+  EXPECT_THAT(Append(OneSource(documents), ExistingMode::kSkip, options),
               FailsWith(absl::StatusCode::kResourceExhausted,
                         HasSubstr("--build-memory")));
   options.build_memory_bytes = 3000;
-  QUIRE_EXPECT_OK(Append(InMemory(documents), ExistingMode::kSkip, options));
+  QUIRE_EXPECT_OK(Append(OneSource(documents), ExistingMode::kSkip, options));
 }
 
 // Texts that begin alike for more than a MiB.
@@ -384,14 +347,14 @@ TEST_F(AppendTest, SkipsLargeDocumentsOnlyIfAllOfThemIsThere) {
     documents.emplace_back("page", start + std::string(i % 6 == 0, 'x') +
                                        static_cast<char>('a' + i % 11));
   }
-  BuildOptions options = Options("zstd:1");
+  BuildOptions options = SmallBuildOptions("zstd:1");
   options.segment_size_bytes = uint64_t{1} << 30;
   ASSERT_NO_FATAL_FAILURE(Build(documents, options));
   IdsAndContents input = documents;
   input.emplace_back("page", start + "z");
   input.emplace_back("page", start);
   QUIRE_ASSERT_OK_AND_ASSIGN(const AppendSummary summary,
-                             Append(InMemory(input), ExistingMode::kSkip));
+                             Append(OneSource(input), ExistingMode::kSkip));
   EXPECT_EQ(summary.existing_count, documents.size());
   EXPECT_EQ(summary.document_count, 2u);
 }
@@ -409,7 +372,7 @@ TEST_F(AppendTest, RecordsOfOtherTypesAndTimesAreOthers) {
   const SourceOptions source_options = {.spool_directory = directory_.path()};
   std::vector<std::unique_ptr<Source>> sources;
   sources.push_back(OpenSource(warc, source_options).value());
-  QUIRE_ASSERT_OK(BuildArchive(path_, sources, Options("zstd:1")));
+  QUIRE_ASSERT_OK(BuildArchive(path_, sources, SmallBuildOptions("zstd:1")));
   const std::string more = directory_.Write(
       "b.warc", Record("response", 1, "text") + Record("response", 2, "text") +
                     Record("resource", 1, "text") +
@@ -423,7 +386,7 @@ TEST_F(AppendTest, RecordsOfOtherTypesAndTimesAreOthers) {
 }
 
 TEST_F(AppendTest, AnInputThatChangesBetweenThePassesIsRefused) {
-  ASSERT_NO_FATAL_FAILURE(Build({{"a", "text"}}, Options("copy")));
+  ASSERT_NO_FATAL_FAILURE(Build({{"a", "text"}}, SmallBuildOptions("copy")));
   const Files before = FilesOf(path_);
   std::vector<std::unique_ptr<Source>> sources;
   sources.push_back(std::make_unique<MemorySource>([](int pass) {
@@ -437,17 +400,17 @@ TEST_F(AppendTest, AnInputThatChangesBetweenThePassesIsRefused) {
 }
 
 TEST_F(AppendTest, AnInputMayBeAnArchive) {
-  ASSERT_NO_FATAL_FAILURE(Build(Documents(4, 1), Options("rlz:1")));
+  ASSERT_NO_FATAL_FAILURE(Build(Documents(4, 1), SmallBuildOptions("rlz:1")));
   const IdsAndContents others = Documents(5, 9);
   const std::string other = directory_ / "other.quire";
-  BuildOptions other_options = Options("zstd:1");
+  BuildOptions other_options = SmallBuildOptions("zstd:1");
   other_options.reorder = ReorderMode::kDuplicates;
-  QUIRE_ASSERT_OK(BuildArchive(other, InMemory(others), other_options));
+  QUIRE_ASSERT_OK(BuildArchive(other, OneSource(others), other_options));
   std::vector<std::unique_ptr<Source>> sources;
   sources.push_back(OpenSource(other, {.decode_threads = 2}).value());
   EXPECT_STREQ(sources[0]->kind(), "archive");
   QUIRE_ASSERT_OK(Append(std::move(sources)));
-  ASSERT_NO_FATAL_FAILURE(Expect(Joined(documents_, others)));
+  ASSERT_NO_FATAL_FAILURE(ExpectDocuments(path_, Joined(documents_, others)));
   // Rules for ids apply; lines do not.
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const auto rules,
@@ -477,7 +440,7 @@ TEST_F(AppendTest, SkippedDocumentsOfAnArchiveCostLittle) {
     documents.emplace_back(absl::StrCat("page-", i),
                            MakeTestText(i == 50 ? 9'000'000 : 5000, i));
   }
-  BuildOptions options = Options("zstd:1");
+  BuildOptions options = SmallBuildOptions("zstd:1");
   options.segment_size_bytes = uint64_t{1} << 30;
   ASSERT_NO_FATAL_FAILURE(Build(documents, options));
   const auto read_every_second = [&] {
@@ -525,7 +488,7 @@ TEST_F(AppendTest, SkippedDocumentsOfAnArchiveCostLittle) {
 }
 
 TEST_F(AppendTest, FailuresLeaveTheArchiveUnchanged) {
-  ASSERT_NO_FATAL_FAILURE(Build(Documents(9, 1), Options("rlz:2")));
+  ASSERT_NO_FATAL_FAILURE(Build(Documents(9, 1), SmallBuildOptions("rlz:2")));
   const Files before = FilesOf(path_);
   // Text that ends before its end in a later pass.
   std::vector<std::unique_ptr<Source>> sources;
@@ -543,14 +506,14 @@ TEST_F(AppendTest, FailuresLeaveTheArchiveUnchanged) {
   BuildOptions options = AppendOptions();
   options.cancel = &cancelled;
   for (const ExistingMode mode : {ExistingMode::kAdd, ExistingMode::kSkip}) {
-    EXPECT_THAT(Append(InMemory(Documents(3, 1)), mode, options),
+    EXPECT_THAT(Append(OneSource(Documents(3, 1)), mode, options),
                 HasCode(absl::StatusCode::kCancelled));
   }
   EXPECT_TRUE(FilesOf(path_) == before);
   // Another writer is at work.
   QUIRE_ASSERT_OK_AND_ASSIGN(const ArchiveChange change,
                              ArchiveChange::Begin(path_));
-  EXPECT_THAT(Append(InMemory(Documents(3, 1))),
+  EXPECT_THAT(Append(OneSource(Documents(3, 1))),
               HasCode(absl::StatusCode::kFailedPrecondition));
   EXPECT_TRUE(FilesOf(path_) == before);
 }

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/ingest/build_choice.h"
 
-#include <memory>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -47,12 +44,12 @@ TEST(BuildChoiceTest, IsThatOfTheBuild) {
   for (const auto& [reorder, chosen] :
        {std::pair(ReorderMode::kOff, ReorderMode::kOff),
         std::pair(ReorderMode::kAuto, ReorderMode::kDuplicates)}) {
-    const TestDirectory directory;
+    const TemporaryDirectory directory;
     BuildOptions options;
     options.archive.codec = *ParseCodecSpec("rlz");
     options.dictionary_size_bytes = 40'000;
     options.reorder = reorder;
-    const auto sources = Sources(FixedSource(documents));
+    const auto sources = OneSource(documents);
     QUIRE_ASSERT_OK_AND_ASSIGN(const BuildChoice choice,
                                ChooseBuild(directory / "x", sources, options));
     EXPECT_EQ(choice.reorder, chosen);

@@ -17,27 +17,19 @@
 #include "codecs/base/status_matchers.h"
 #include "codecs/payload/test_codec.h"
 #include "server/archive/archive.h"
-#include "server/archive/archive_verifier.h"
 #include "server/archive/format/archive_format.h"
 #include "server/archive/testing/system_call_hooks.h"
 #include "server/ingest/append.h"
 #include "server/ingest/build_pipeline.h"
-#include "server/ingest/testing/ingest_testing.h"
+#include "server/ingest/testing/build_testing.h"
 #include "server/ingest/testing/memory_source.h"
 
 namespace quire {
 namespace {
 
 BuildOptions LikeOptions(absl::string_view codec) {
-  BuildOptions options;
-  const TestCodec test_codec = ParseTestCodec(codec);
-  options.archive.codec = test_codec.spec;
+  BuildOptions options = SmallBuildOptions(codec);
   options.archive.replace = true;
-  options.inflate = test_codec.inflated_text_size_max != 0;
-  options.archive.block_size_bytes =
-      test_codec.spec.partition_size_bytes == 0 ? 4096 : 8192;
-  options.dictionary_size_bytes = 8192;
-  options.segment_size_bytes = 40000;
   return options;
 }
 
@@ -61,27 +53,19 @@ std::map<std::string, std::string> FilesWithoutManifest(
 class BuildLikeTest : public ::testing::Test {
  protected:
   absl::Status MakeLike(const BuildOptions& options) const {
-    return BuildEmptyArchive(like_, Sources(FixedSource(LikeDocuments())),
-                             options)
+    return BuildEmptyArchive(like_, OneSource(LikeDocuments()), options)
         .status();
   }
 
   absl::Status MakePart(const BuildOptions& options,
                         std::optional<uint32_t> first = std::nullopt) const {
-    return BuildLike(like_, first, part_, Sources(FixedSource(LikeDocuments())),
-                     options)
+    return BuildLike(like_, first, part_, OneSource(LikeDocuments()), options)
         .status();
   }
 
-  void ExpectWholePart() const {
-    const auto report = VerifyArchive(
-        part_, {}, [](const ArchiveDamage& d) { ADD_FAILURE() << d.status; });
-    ASSERT_TRUE(report.ok()) << report.status();
-    QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents found, ReadInput(part_));
-    EXPECT_TRUE(found == LikeDocuments());
-  }
+  void ExpectWholePart() const { ExpectDocuments(part_, LikeDocuments()); }
 
-  const TestDirectory directory_;
+  const TemporaryDirectory directory_;
   const std::string like_ = directory_ / "like";
   const std::string part_ = directory_ / "part";
 };
@@ -97,8 +81,7 @@ TEST_F(BuildLikeTest, OnePartEqualsABuild) {
       BuildOptions options = LikeOptions(codec);
       options.reorder = reorder;
       const std::string one = directory_ / "one";
-      QUIRE_ASSERT_OK(
-          BuildArchive(one, Sources(FixedSource(LikeDocuments())), options));
+      QUIRE_ASSERT_OK(BuildArchive(one, OneSource(LikeDocuments()), options));
       QUIRE_ASSERT_OK(MakeLike(options));
       QUIRE_ASSERT_OK_AND_ASSIGN(const auto like, Archive::Open(like_));
       QUIRE_ASSERT_OK_AND_ASSIGN(const auto whole, Archive::Open(one));

@@ -12,7 +12,6 @@
 
 #include "absl/status/statusor.h"
 
-#include "codecs/payload/recipe.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
 #include "server/ingest/build_choice.h"

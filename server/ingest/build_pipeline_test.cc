@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/sanitized.h"
@@ -98,7 +97,7 @@ std::vector<std::string> NamesIn(const std::string& directory) {
 }
 
 TEST(BuildPipelineTest, RoundTripsEverySourceWithEveryCodec) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   directory.Write("in/a/b.txt", MakeTestText(30000, 1));
   directory.Write("in/c.txt", "");
   directory.Write("in/d.txt", MakeTestText(4096, 2));
@@ -151,7 +150,7 @@ TEST(BuildPipelineTest, RoundTripsEverySourceWithEveryCodec) {
 }
 
 TEST(BuildPipelineTest, ThreadsDoNotChangeAByte) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   for (const char* codec : {"rlz", "rlz-zz", "zstd:3"}) {
     SCOPED_TRACE(codec);
     std::map<std::string, std::string> first;
@@ -191,7 +190,7 @@ IdsAndContents RepeatingDocuments() {
 }
 
 TEST(BuildPipelineTest, ReorderingChangesNoDocument) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const IdsAndContents documents = RepeatingDocuments();
   for (const std::string& name : TestedCodecs()) {
     SCOPED_TRACE(name);
@@ -208,7 +207,7 @@ TEST(BuildPipelineTest, ReorderingChangesNoDocument) {
           directory / absl::StrCat(name, threads, static_cast<int>(mode));
       QUIRE_ASSERT_OK_AND_ASSIGN(
           const BuildSummary summary,
-          BuildArchive(path, Sources(FixedSource(documents)), options));
+          BuildArchive(path, OneSource(documents), options));
       EXPECT_EQ(summary.info.segment_count, 3u);
       EXPECT_LT(summary.info.stored_text_size_bytes,
                 summary.info.size_bytes * 4 / 5);
@@ -227,7 +226,7 @@ TEST(BuildPipelineTest, ReorderingChangesNoDocument) {
 }
 
 TEST(BuildPipelineTest, StoredTextThatChangesBeforeItIsEncodedIsAnError) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::string text = MakeTestText(54321, 1);
   BuildOptions options = Options("zstd");
   options.reorder = ReorderMode::kDuplicates;
@@ -237,17 +236,16 @@ TEST(BuildPipelineTest, StoredTextThatChangesBeforeItIsEncodedIsAnError) {
       changed_count += ChangeUnnamedFiles(text.size(), 5000);
     }
   };
-  EXPECT_THAT(
-      BuildArchive(directory / "x",
-                   Sources(FixedSource({{"a", text}, {"b", text}})), options),
-      FailsWith(absl::StatusCode::kDataLoss,
-                HasSubstr("differs from the text written")));
+  EXPECT_THAT(BuildArchive(directory / "x",
+                           OneSource({{"a", text}, {"b", text}}), options),
+              FailsWith(absl::StatusCode::kDataLoss,
+                        HasSubstr("differs from the text written")));
   EXPECT_EQ(changed_count, 1);
   EXPECT_TRUE(NamesIn(directory.path()).empty());
 }
 
 TEST(BuildPipelineTest, TextWithoutDuplicatesMakesTheSameArchive) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   for (const char* codec : {"rlz", "zstd", "fsst"}) {
     SCOPED_TRACE(codec);
     std::map<std::string, std::string> first;
@@ -258,8 +256,7 @@ TEST(BuildPipelineTest, TextWithoutDuplicatesMakesTheSameArchive) {
       options.segment_size_bytes = 60000;
       const std::string path =
           directory / absl::StrCat(codec, static_cast<int>(mode));
-      QUIRE_ASSERT_OK(
-          BuildArchive(path, Sources(FixedSource(SomeDocuments(1))), options));
+      QUIRE_ASSERT_OK(BuildArchive(path, OneSource(SomeDocuments(1)), options));
       std::map<std::string, std::string> files = FilesOf(path);
       // It states the reason of the order.
       files.erase("MANIFEST");
@@ -270,7 +267,7 @@ TEST(BuildPipelineTest, TextWithoutDuplicatesMakesTheSameArchive) {
 }
 
 TEST(BuildPipelineTest, SamplesTheDictionaryOverAllInputs) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   std::vector<std::unique_ptr<Source>> sources;
   for (const char letter : {'a', 'b', 'c', 'd'}) {
     sources.push_back(
@@ -294,7 +291,7 @@ TEST(BuildPipelineTest, SamplesTheDictionaryOverAllInputs) {
 }
 
 TEST(BuildPipelineTest, StartsSegmentsAtDocuments) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const IdsAndContents documents = {{"a", MakeTestText(6000, 1)},
                                     {"b", MakeTestText(6000, 2)},
                                     {"c", MakeTestText(30000, 3)},
@@ -303,9 +300,8 @@ TEST(BuildPipelineTest, StartsSegmentsAtDocuments) {
   BuildOptions options = Options("zstd");
   options.segment_size_bytes = 10000;
   const std::string path = directory / "x.quire";
-  QUIRE_ASSERT_OK_AND_ASSIGN(
-      const BuildSummary summary,
-      BuildArchive(path, Sources(FixedSource(documents)), options));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const BuildSummary summary,
+                             BuildArchive(path, OneSource(documents), options));
   EXPECT_EQ(summary.info.segment_count, 3);
   QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents back, ReadArchive(path));
   EXPECT_EQ(back, documents);
@@ -316,37 +312,35 @@ TEST(BuildPipelineTest, StartsSegmentsAtDocuments) {
 }
 
 TEST(BuildPipelineTest, NoDocumentsAreAnArchiveToo) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   for (const std::string& name : TestedCodecs()) {
     SCOPED_TRACE(name);
     const std::string path = directory / name;
-    QUIRE_ASSERT_OK(
-        BuildArchive(path, Sources(FixedSource({})), Options(name.c_str())));
+    QUIRE_ASSERT_OK(BuildArchive(path, OneSource({}), Options(name.c_str())));
     QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents back, ReadArchive(path));
     EXPECT_TRUE(back.empty());
     const std::string empties = directory / (name + "-empties");
     const IdsAndContents documents = {{"", ""}, {"", ""}, {"x", ""}};
-    QUIRE_ASSERT_OK(BuildArchive(empties, Sources(FixedSource(documents)),
-                                 Options(name.c_str())));
+    QUIRE_ASSERT_OK(
+        BuildArchive(empties, OneSource(documents), Options(name.c_str())));
     QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents same, ReadArchive(empties));
     EXPECT_EQ(same, documents);
   }
 }
 
 TEST(BuildPipelineTest, CountsRepeatedIds) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::string path = directory / "x.quire";
   QUIRE_ASSERT_OK(BuildArchive(
       path,
-      Sources(FixedSource(
-          {{"a", "1"}, {"b", "2"}, {"a", "3"}, {"", "4"}, {"a", "5"}})),
+      OneSource({{"a", "1"}, {"b", "2"}, {"a", "3"}, {"", "4"}, {"a", "5"}}),
       Options("lz4")));
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path));
   EXPECT_EQ(CountRepeatedIds(*archive), 2);
 }
 
 TEST(BuildPipelineTest, StoresWhatDoesNotShrinkRaw) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   std::string noise(20000, '\0');
   uint64_t state = 1;
   for (char& byte : noise) {
@@ -355,7 +349,7 @@ TEST(BuildPipelineTest, StoresWhatDoesNotShrinkRaw) {
   }
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const BuildSummary summary,
-      BuildArchive(directory / "x.quire", Sources(FixedSource({{"a", noise}})),
+      BuildArchive(directory / "x.quire", OneSource({{"a", noise}}),
                    Options("zlib")));
   EXPECT_EQ(summary.raw_block_count, 5);
   QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents back,
@@ -364,7 +358,7 @@ TEST(BuildPipelineTest, StoresWhatDoesNotShrinkRaw) {
 }
 
 TEST(BuildPipelineTest, HoldsWhatTheLastPassRead) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   // Grows from pass to pass: counted, sampled for the dictionary, encoded.
   int last_pass = 0;
   const auto growing = [&](int pass) {
@@ -385,7 +379,7 @@ TEST(BuildPipelineTest, HoldsWhatTheLastPassRead) {
 }
 
 TEST(BuildPipelineTest, SaysSoIfInputsShrinkBeforeSampling) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const auto shrinking = [](int pass) {
     return IdsAndContents{{"a", std::string(pass == 0 ? 20000 : 10000, 'x')}};
   };
@@ -398,7 +392,7 @@ TEST(BuildPipelineTest, SaysSoIfInputsShrinkBeforeSampling) {
 }
 
 TEST(BuildPipelineTest, LeavesNothingBehindOnErrors) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::string truncated = directory.Write(
       "in", MakeWarcRecord({}, MakeTestText(50000, 1)) + "WARC/1.0 truncated");
   for (const char* codec : {"rlz", "zstd"}) {
@@ -413,7 +407,7 @@ TEST(BuildPipelineTest, LeavesNothingBehindOnErrors) {
 }
 
 TEST(BuildPipelineTest, CanBeCancelledInEveryPhase) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   for (const BuildPhase phase :
        {BuildPhase::kCount, BuildPhase::kDictionary, BuildPhase::kIndex,
         BuildPhase::kEncode, BuildPhase::kFinish}) {
@@ -423,15 +417,15 @@ TEST(BuildPipelineTest, CanBeCancelledInEveryPhase) {
     options.on_progress = [&](const BuildProgress& progress) {
       cancel = cancel || progress.phase == phase;
     };
-    EXPECT_THAT(BuildArchive(directory / "x",
-                             Sources(FixedSource(SomeDocuments(1))), options),
-                HasCode(absl::StatusCode::kCancelled));
+    EXPECT_THAT(
+        BuildArchive(directory / "x", OneSource(SomeDocuments(1)), options),
+        HasCode(absl::StatusCode::kCancelled));
     EXPECT_THAT(NamesIn(directory.path()), ElementsAre());
   }
 }
 
 TEST(BuildPipelineTest, CanBeCancelledWithBlocksInFlight) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const IdsAndContents documents = {{"a", MakeTestText(4 << 20, 1)}};
   for (const uint64_t stop_bytes : std::vector<uint64_t>{0, 1 << 20, 3 << 20}) {
     std::atomic<bool> cancel = false;
@@ -443,15 +437,14 @@ TEST(BuildPipelineTest, CanBeCancelledWithBlocksInFlight) {
       cancel = cancel || (progress.phase == BuildPhase::kEncode &&
                           progress.done_bytes > stop_bytes);
     };
-    EXPECT_THAT(
-        BuildArchive(directory / "x", Sources(FixedSource(documents)), options),
-        HasCode(absl::StatusCode::kCancelled));
+    EXPECT_THAT(BuildArchive(directory / "x", OneSource(documents), options),
+                HasCode(absl::StatusCode::kCancelled));
     EXPECT_THAT(NamesIn(directory.path()), ElementsAre());
   }
 }
 
 TEST(BuildPipelineTest, ReportsProgress) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const IdsAndContents documents = {{"a", MakeTestText(10 << 20, 1)}};
   BuildOptions options = Options("lz4");
   options.archive.block_size_bytes = 65536;
@@ -459,8 +452,7 @@ TEST(BuildPipelineTest, ReportsProgress) {
   options.on_progress = [&seen](const BuildProgress& progress) {
     seen.push_back(progress);
   };
-  QUIRE_ASSERT_OK(
-      BuildArchive(directory / "x", Sources(FixedSource(documents)), options));
+  QUIRE_ASSERT_OK(BuildArchive(directory / "x", OneSource(documents), options));
   ASSERT_GE(seen.size(), 10);
   EXPECT_EQ(seen.front().phase, BuildPhase::kCount);
   EXPECT_EQ(seen.back().phase, BuildPhase::kFinish);

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <random>
@@ -13,15 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_matchers.h"
-#include "codecs/payload/test_codec.h"
 #include "server/ingest/build_pipeline.h"
 #include "server/ingest/input_failures.h"
 #include "server/ingest/resume_parameters.h"
-#include "server/ingest/testing/ingest_testing.h"
+#include "server/ingest/testing/build_testing.h"
 
 namespace quire {
 namespace {
@@ -33,15 +30,7 @@ using ::testing::Not;
 using Files = std::map<std::string, std::string>;
 
 BuildOptions ResumableOptions(absl::string_view codec) {
-  BuildOptions options;
-  const TestCodec test_codec = ParseTestCodec(codec);
-  options.archive.codec = test_codec.spec;
-  options.inflate = test_codec.inflated_text_size_max != 0;
-  options.archive.block_size_bytes =
-      test_codec.spec.partition_size_bytes == 0 ? 4096 : 8192;
-  options.dictionary_size_bytes = 8192;
-  options.segment_size_bytes = 20000;
-  return options;
+  return SmallBuildOptions(codec, 20000);
 }
 
 class BuildResumeTest : public ::testing::Test {
@@ -106,7 +95,7 @@ class BuildResumeTest : public ::testing::Test {
     return files;
   }
 
-  const TestDirectory directory_;
+  const TemporaryDirectory directory_;
   std::vector<std::string> inputs_ = {"docs", "one.txt", "two.tar"};
 };
 

@@ -18,12 +18,11 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_matchers.h"
-#include "codecs/payload/test_codec.h"
 #include "server/archive/archive_verifier.h"
 #include "server/archive/files/archive_change.h"
 #include "server/archive/testing/system_call_hooks.h"
 #include "server/ingest/append.h"
-#include "server/ingest/testing/ingest_testing.h"
+#include "server/ingest/testing/build_testing.h"
 #include "server/ingest/testing/memory_source.h"
 
 namespace quire {
@@ -31,25 +30,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
-
-BuildOptions BuildOf(absl::string_view codec) {
-  BuildOptions options;
-  const TestCodec test_codec = ParseTestCodec(codec);
-  options.archive.codec = test_codec.spec;
-  options.inflate = test_codec.inflated_text_size_max != 0;
-  options.archive.block_size_bytes =
-      test_codec.spec.partition_size_bytes == 0 ? 4096 : 8192;
-  options.dictionary_size_bytes = 8192;
-  options.segment_size_bytes = 40000;
-  return options;
-}
-
-std::vector<std::unique_ptr<Source>> SourcesOf(IdsAndContents documents) {
-  std::vector<std::unique_ptr<Source>> sources;
-  sources.push_back(std::make_unique<MemorySource>(
-      [documents = std::move(documents)](int) { return documents; }));
-  return sources;
-}
 
 // Documents that repeat each other, and those of other seeds.
 IdsAndContents Night(size_t count, uint64_t seed) {
@@ -65,7 +45,7 @@ class CompactTest : public ::testing::Test {
  protected:
   void Build(const IdsAndContents& documents, const BuildOptions& options) {
     fs::remove_all(path_);
-    const auto summary = BuildArchive(path_, SourcesOf(documents), options);
+    const auto summary = BuildArchive(path_, OneSource(documents), options);
     ASSERT_TRUE(summary.ok()) << summary.status();
     documents_ = documents;
   }
@@ -77,7 +57,7 @@ class CompactTest : public ::testing::Test {
     options.inflate = inflate;
     options.reorder = reorder;
     const auto summary = AppendToArchive(
-        path_, SourcesOf(more), ExistingMode::kAdd, options, /*merge=*/false);
+        path_, OneSource(more), ExistingMode::kAdd, options, /*merge=*/false);
     ASSERT_TRUE(summary.ok()) << summary.status();
     documents_.insert(documents_.end(), more.begin(), more.end());
   }
@@ -90,11 +70,7 @@ class CompactTest : public ::testing::Test {
 
   // Fails unless the archive is whole and has the documents of all appends.
   void ExpectSame() {
-    const auto report = VerifyArchive(
-        path_, {}, [](const ArchiveDamage& d) { ADD_FAILURE() << d.status; });
-    ASSERT_TRUE(report.ok()) << report.status();
-    QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents found, ReadInput(path_));
-    EXPECT_TRUE(found == documents_);
+    ASSERT_NO_FATAL_FAILURE(ExpectDocuments(path_, documents_));
     QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
     const ArchiveInfo& info = archive->info();
     if (info.codec.id == CodecId::kAuto) {
@@ -104,12 +80,11 @@ class CompactTest : public ::testing::Test {
       }
       EXPECT_EQ(block_count, info.block_count);
     }
-    EXPECT_FALSE(fs::exists(path_ + ".partial"));
   }
 
   ArchiveInfo Info() const { return Archive::Open(path_).value()->info(); }
 
-  const TestDirectory directory_;
+  const TemporaryDirectory directory_;
   const std::string path_ = directory_ / "x.quire";
   IdsAndContents documents_;
 };
@@ -123,7 +98,7 @@ TEST_F(CompactTest, KeepsDocumentsAndHistoryWithEveryCodecAndOrder) {
           ReorderMode::kFull}) {
       SCOPED_TRACE(absl::StrCat(codec, " ", ReorderModeName(reorder)));
       const bool inflates = absl::EndsWith(codec, "inflate");
-      ASSERT_NO_FATAL_FAILURE(Build(Night(6, 1), BuildOf(codec)));
+      ASSERT_NO_FATAL_FAILURE(Build(Night(6, 1), SmallBuildOptions(codec)));
       for (uint64_t night = 2; night < 5; ++night) {
         IdsAndContents more = Night(6, night);
         more.emplace_back("gzip", Gzip(MakeTestText(3000, night)));
@@ -166,7 +141,7 @@ TEST_F(CompactTest, AutoReordersWhereThatMakesTheArchiveSmaller) {
   for (const absl::string_view codec : {"zstd:1", "rlz:1", "fsst"}) {
     SCOPED_TRACE(codec);
     ASSERT_NO_FATAL_FAILURE(
-        Build({{"first", MakeTestText(30000, 99)}}, BuildOf(codec)));
+        Build({{"first", MakeTestText(30000, 99)}}, SmallBuildOptions(codec)));
     const std::string text = MakeTestText(200000, 5);
     ASSERT_NO_FATAL_FAILURE(Append({{"a", text}}));
     ASSERT_NO_FATAL_FAILURE(Append({{"b", text}}));
@@ -184,7 +159,8 @@ TEST_F(CompactTest, AutoReordersWhereThatMakesTheArchiveSmaller) {
 // it in place.
 TEST_F(CompactTest, AutoLeavesDuplicatesToTheDictionary) {
   const std::string known = MakeTestText(8000, 99);
-  ASSERT_NO_FATAL_FAILURE(Build({{"first", known}}, BuildOf("rlz:1")));
+  ASSERT_NO_FATAL_FAILURE(
+      Build({{"first", known}}, SmallBuildOptions("rlz:1")));
   ASSERT_NO_FATAL_FAILURE(Append({{"a", MakeTestText(100000, 5) + known}}));
   std::string text = MakeTestText(100000, 6);
   for (int i = 0; i < 16; ++i) {
@@ -202,7 +178,7 @@ TEST_F(CompactTest, AutoLeavesDuplicatesToTheDictionary) {
 
 TEST_F(CompactTest, TakesTheSuffixOfTheRuleOfJoining) {
   ASSERT_NO_FATAL_FAILURE(
-      Build({{"a", MakeTestText(30000, 1)}}, BuildOf("zstd:1")));
+      Build({{"a", MakeTestText(30000, 1)}}, SmallBuildOptions("zstd:1")));
   ASSERT_NO_FATAL_FAILURE(Append({{"b", MakeTestText(5000, 2)}}));
   ASSERT_NO_FATAL_FAILURE(Append({{"c", MakeTestText(4000, 3)}}));
   const std::string first = ReadTestFile(path_ + "/segment-00000000");
@@ -228,7 +204,7 @@ TEST_F(CompactTest, TakesTheSuffixOfTheRuleOfJoining) {
 }
 
 TEST_F(CompactTest, TakesInSegmentsWithALayout) {
-  ASSERT_NO_FATAL_FAILURE(Build(Night(6, 1), BuildOf("zstd:1")));
+  ASSERT_NO_FATAL_FAILURE(Build(Night(6, 1), SmallBuildOptions("zstd:1")));
   ASSERT_NO_FATAL_FAILURE(Append(Night(9, 2), false, ReorderMode::kDuplicates));
   ASSERT_NO_FATAL_FAILURE(Append(Night(6, 3)));
   ASSERT_TRUE(Info().has_layout);
@@ -246,8 +222,8 @@ TEST_F(CompactTest, AnyMixOfAppendsAndCompactionsGivesTheSameDocuments) {
   const bool inflates = random() % 2 == 0;
   ASSERT_NO_FATAL_FAILURE(
       Build(Night(8, random() % 50),
-            BuildOf(std::vector{"rlz:1", "auto", "zstd:1",
-                                "auto/inflate"}[random() % 4])));
+            SmallBuildOptions(std::vector{"rlz:1", "auto", "zstd:1",
+                                          "auto/inflate"}[random() % 4])));
   for (int i = 0; i < 8; ++i) {
     const ReorderMode reorder =
         std::vector{ReorderMode::kOff, ReorderMode::kAuto,
@@ -276,7 +252,7 @@ TEST_F(CompactTest, AnyMixOfAppendsAndCompactionsGivesTheSameDocuments) {
 }
 
 TEST_F(CompactTest, ThreadsDoNotChangeTheResult) {
-  ASSERT_NO_FATAL_FAILURE(Build(Night(9, 1), BuildOf("rlz:2")));
+  ASSERT_NO_FATAL_FAILURE(Build(Night(9, 1), SmallBuildOptions("rlz:2")));
   ASSERT_NO_FATAL_FAILURE(Append(Night(9, 2)));
   const std::string copy = directory_ / "copy.quire";
   fs::copy(path_, copy);
@@ -289,7 +265,7 @@ TEST_F(CompactTest, ThreadsDoNotChangeTheResult) {
 }
 
 TEST_F(CompactTest, AKillAtAnySystemCallLeavesTheOldOrTheNewArchive) {
-  ASSERT_NO_FATAL_FAILURE(Build(Night(4, 1), BuildOf("zstd:1")));
+  ASSERT_NO_FATAL_FAILURE(Build(Night(4, 1), SmallBuildOptions("zstd:1")));
   ASSERT_NO_FATAL_FAILURE(Append(Night(4, 2)));
   std::string uuid = Info().uuid;
   int old_count = 0;
@@ -335,7 +311,7 @@ TEST_F(CompactTest, AKillAtAnySystemCallLeavesTheOldOrTheNewArchive) {
 
 TEST_F(CompactTest, FailuresLeaveTheArchiveUnchanged) {
   ASSERT_NO_FATAL_FAILURE(
-      Build({{"a", MakeTestText(3000, 1)}}, BuildOf("auto")));
+      Build({{"a", MakeTestText(3000, 1)}}, SmallBuildOptions("auto")));
   ASSERT_NO_FATAL_FAILURE(Append({{"b", MakeTestText(3000, 2)}}));
   const auto whole = FilesOf(path_);
   const std::atomic<bool> cancelled = true;

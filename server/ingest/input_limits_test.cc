@@ -33,7 +33,7 @@ struct Built {
 };
 
 // Builds directory/x from `path`.
-Built BuildFrom(const TestDirectory& directory, const std::string& path,
+Built BuildFrom(const TemporaryDirectory& directory, const std::string& path,
                 std::optional<uint64_t> limit = std::nullopt) {
   Built built;
   absl::StatusOr<std::unique_ptr<Source>> source = OpenSource(
@@ -66,7 +66,7 @@ TEST(InputLimitsTest, TheDefaultGrowsWithTheInput) {
 }
 
 TEST(InputLimitsTest, AnIdThatIsTooLongIsFoundInTheFirstPass) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::string first = MakeWarcRecord({"WARC-Target-URI: a"}, "block");
   const auto warc = [&](size_t id_size) {
     return directory.Write(
@@ -91,7 +91,7 @@ TEST(InputLimitsTest, AnIdThatIsTooLongIsFoundInTheFirstPass) {
 }
 
 TEST(InputLimitsTest, AttributesThatAreTooLongAreLeftOutAndCounted) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::string at_limit(kAttributeSizeBytesMax, 't');
   const std::string over = at_limit + "t";
   const std::string warc = absl::StrCat(
@@ -120,7 +120,7 @@ TEST(InputLimitsTest, AttributesThatAreTooLongAreLeftOutAndCounted) {
 }
 
 TEST(InputLimitsTest, ASparseFileThatClaimsATebibyteStopsInTheFirstPass) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::string tar = GnuSparseTar("data", kTiB - 512, kTiB);
   ASSERT_LT(tar.size(), 10240);
   for (const std::string& text : {tar, Gzip(tar)}) {
@@ -137,7 +137,7 @@ TEST(InputLimitsTest, ASparseFileThatClaimsATebibyteStopsInTheFirstPass) {
 }
 
 TEST(InputLimitsTest, HardLinksToASparseFileAddUp) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   std::string tar = GnuSparseTar("data", 40 * kGiB - 512, 40 * kGiB);
   tar.resize(1024);
   tar += MakeTestArchive("gnutar", "none",
@@ -148,7 +148,7 @@ TEST(InputLimitsTest, HardLinksToASparseFileAddUp) {
 }
 
 TEST(InputLimitsTest, TheUsersLimitIsForAllInputs) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   directory.Write("in/a", std::string(600, 'a'));
   directory.Write("in/b", std::string(400, 'b'));
   EXPECT_THAT(BuildFrom(directory, directory / "in", 1000).summary, IsOk());
@@ -175,7 +175,7 @@ TEST(InputLimitsTest, TheUsersLimitIsForAllInputs) {
 }
 
 TEST(InputLimitsTest, WhatDecompressesToTooMuchStops) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   // Directories only: no document has a size.
   std::vector<TestEntry> entries;
   for (int i = 0; i < 1000; ++i) {

@@ -17,6 +17,7 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/status_matchers.h"
+#include "server/ingest/build_pipeline.h"
 #include "server/ingest/testing/ingest_testing.h"
 #include "server/ingest/testing/memory_source.h"
 
@@ -26,7 +27,7 @@ namespace {
 // Returns the archive's size.
 uint64_t SizeOf(const IdsAndContents& documents, BuildOptions options,
                 ReorderMode reorder) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   options.reorder = reorder;
   std::vector<std::unique_ptr<Source>> sources;
   sources.push_back(std::make_unique<MemorySource>(
@@ -159,10 +160,10 @@ TEST(OrderChoiceTest, MovesSimilarTextBeyondTheDictionary) {
         std::pair<uint64_t, ReorderMode>(600 << 10, ReorderMode::kOff)}) {
     options.dictionary_size_bytes = dictionary_size;
     options.reorder = ReorderMode::kAuto;
-    const TestDirectory directory;
+    const TemporaryDirectory directory;
     QUIRE_ASSERT_OK_AND_ASSIGN(
         const BuildChoice choice,
-        ChooseBuild(directory / "x", Sources(FixedSource(documents)), options));
+        ChooseBuild(directory / "x", OneSource(documents), options));
     EXPECT_EQ(choice.reorder, chosen) << choice.reason;
   }
 }
@@ -177,7 +178,7 @@ TEST(OrderChoiceTest, TriesOnlyWhereEnoughRepeats) {
     return bytes;
   };
   const auto is_tried = [](const IdsAndContents& documents) {
-    const TestDirectory directory;
+    const TemporaryDirectory directory;
     BuildOptions options;
     options.archive.codec = *ParseCodecSpec("rlz");
     options.archive.block_size_bytes = 64 << 10;

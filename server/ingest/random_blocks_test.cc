@@ -11,7 +11,6 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -20,7 +19,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -394,8 +392,8 @@ absl::Status Explain(const absl::Status& status, absl::string_view verb,
                    ": ", status.message()));
 }
 
-absl::Status RunArchiveTrial(const TestDirectory& directory, TestRandom& random,
-                             Totals& totals) {
+absl::Status RunArchiveTrial(const TemporaryDirectory& directory,
+                             TestRandom& random, Totals& totals) {
   const IdsAndContents documents = RandomDocuments(random);
   std::string text;
   for (const auto& [id, contents] : documents) {
@@ -403,8 +401,7 @@ absl::Status RunArchiveTrial(const TestDirectory& directory, TestRandom& random,
   }
   const std::string path = directory / "built";
   const BuildOptions options = RandomOptions(random);
-  const auto built =
-      BuildArchive(path, Sources(FixedSource(documents)), options);
+  const auto built = BuildArchive(path, OneSource(documents), options);
   const absl::Status checked =
       built.ok() ? CheckArchive(path, *built, text, random, totals)
                  : built.status();
@@ -491,7 +488,7 @@ int Main(int argument_count, char** argument_values) {
        ++seed) {
     TestRandom random(seed);
     // Its directory is removed with all files of the trial.
-    const TestDirectory directory;
+    const TemporaryDirectory directory;
     const absl::Status status =
         RandomBelow(random, 2) == 0
             ? RunCodecTrial(random, totals)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/ingest/recompress.h"
 
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 
@@ -20,11 +19,9 @@
 #include "codecs/base/endian.h"
 #include "codecs/base/sanitized.h"
 #include "codecs/base/status_matchers.h"
-#include "codecs/payload/test_codec.h"
-#include "server/archive/archive_verifier.h"
 #include "server/archive/files/build_journal.h"
 #include "server/archive/format/archive_format.h"
-#include "server/ingest/testing/ingest_testing.h"
+#include "server/ingest/testing/build_testing.h"
 #include "server/ingest/testing/memory_source.h"
 
 namespace quire {
@@ -52,14 +49,7 @@ std::string DocumentsAsWarc() {
 }
 
 BuildOptions OptionsOf(absl::string_view codec) {
-  BuildOptions options;
-  const TestCodec test_codec = ParseTestCodec(codec);
-  options.archive.codec = test_codec.spec;
-  options.inflate = test_codec.inflated_text_size_max != 0;
-  options.archive.block_size_bytes =
-      test_codec.spec.partition_size_bytes == 0 ? 4096 : 8192;
-  options.dictionary_size_bytes = 8192;
-  options.segment_size_bytes = 20000;
+  BuildOptions options = SmallBuildOptions(codec, 20000);
   options.threads = 1;
   return options;
 }
@@ -115,7 +105,7 @@ class RecompressTest : public ::testing::Test {
     return files;
   }
 
-  const TestDirectory directory_;
+  const TemporaryDirectory directory_;
   const std::string warc_;
 };
 
@@ -558,7 +548,7 @@ TEST_F(RecompressTest, AVersionStandsForItsBlocks) {
     }
   }
   EXPECT_EQ(std::pair(kBuildVersion, FormatChecksum(checksum.Get())),
-            std::pair(5u, std::string("65db1de5d12a599b")));
+            std::pair(6u, std::string("65db1de5d12a599b")));
 }
 
 TEST_F(RecompressTest, RestartsWhenTold) {

@@ -2,7 +2,6 @@
 #include "server/ingest/text_choice.h"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -2,7 +2,7 @@
 #include "server/planner/collection_sample.h"
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <cstddef>
 #include <utility>
 
@@ -20,10 +20,9 @@ namespace quire {
 namespace {
 
 constexpr uint64_t kPieceSizeBytes = uint64_t{1} << 20;
-// Minimum size of a representative sample.
-constexpr uint64_t kSampleSizeBytesMin = uint64_t{64} << 20;
-// Fraction of the text that suffices.
-constexpr uint64_t kSampleDivisor = 8;
+// Samples that a text must exceed: from one, and its halves, archives take half
+// the time of one of all text.
+constexpr uint64_t kSamplesMin = 4;
 // Documents of a run, on average.
 constexpr uint64_t kRunLength = 16;
 // With fewer keys in a sample the choice by names is not random enough.
@@ -73,29 +72,71 @@ class RunCutter {
   uint64_t run_key_ = 0;
 };
 
-// Text of each key.
-using KeySizes = absl::flat_hash_map<uint64_t, uint64_t>;
 using Part = CollectionSample::Part;
 // The half that each kept key belongs to.
 using KeptKeys = absl::flat_hash_map<uint64_t, Part>;
 
-// Returns the first keys in order that have at least `size_bytes`, alternately
-// for either half. Keys are hashes: their order is independent of the text.
-KeptKeys Choose(const KeySizes& sizes, uint64_t size_bytes) {
-  std::vector<std::pair<uint64_t, uint64_t>> sorted(sizes.begin(), sizes.end());
-  std::ranges::sort(sorted);
-  KeptKeys kept;
-  std::array<uint64_t, 2> half_bytes = {};
-  for (const auto& [key, key_bytes] : sorted) {
-    if (half_bytes[0] + half_bytes[1] >= size_bytes) {
-      break;
+// The keys of a collection that have text, in the order of their first text. A
+// sample of keys without text would foretell nothing.
+class KeySizes {
+ public:
+  void Add(uint64_t key, uint64_t size_bytes) {
+    if (size_bytes == 0) {
+      return;
     }
-    const bool is_second = half_bytes[1] < half_bytes[0];
-    half_bytes[is_second ? 1 : 0] += key_bytes;
-    kept[key] = is_second ? Part::kSecondHalf : Part::kFirstHalf;
+    const auto [found, is_new] = indexes_.try_emplace(key, sizes_.size());
+    if (is_new) {
+      sizes_.emplace_back(key, 0);
+    }
+    sizes_[found->second].second += size_bytes;
+    total_bytes_ += size_bytes;
   }
-  return kept;
-}
+
+  // Chooses about `size_bytes`.
+  KeptKeys Choose(uint64_t size_bytes) const {
+    const double share =
+        static_cast<double>(size_bytes) /
+        static_cast<double>(std::max<uint64_t>(1, total_bytes_));
+    KeptKeys kept;
+    const uint64_t kept_bytes = ChooseShare(std::min(share, 1.0), kept);
+    if (kept_bytes > size_bytes) {
+      ChooseShare(share * static_cast<double>(size_bytes) /
+                      static_cast<double>(kept_bytes),
+                  kept);
+    }
+    return kept;
+  }
+
+ private:
+  // Keeps one of each 1 / share neighbours, since these are alike: the one with
+  // the least key. Keys are hashes, independent of the text. Alternates between
+  // the halves. Returns the size of the kept text.
+  uint64_t ChooseShare(double share, KeptKeys& kept) const {
+    kept.clear();
+    uint64_t kept_bytes = 0;
+    for (size_t begin = 0; begin < sizes_.size();) {
+      const double group = std::floor(static_cast<double>(begin) * share);
+      size_t end = begin + 1;
+      while (end < sizes_.size() &&
+             std::floor(static_cast<double>(end) * share) == group) {
+        ++end;
+      }
+      const auto [key, key_bytes] =
+          *std::min_element(sizes_.begin() + static_cast<ptrdiff_t>(begin),
+                            sizes_.begin() + static_cast<ptrdiff_t>(end));
+      kept_bytes += key_bytes;
+      kept.emplace(key,
+                   kept.size() % 2 == 0 ? Part::kFirstHalf : Part::kSecondHalf);
+      begin = end;
+    }
+    return kept_bytes;
+  }
+
+  absl::flat_hash_map<uint64_t, size_t> indexes_;
+  // Keys and their sizes in bytes.
+  std::vector<std::pair<uint64_t, uint64_t>> sizes_;
+  uint64_t total_bytes_ = 0;
+};
 
 }  // namespace
 
@@ -106,7 +147,9 @@ class SampleTaker {
       : walk_(sources, {.size_bytes_max = options.input_size_bytes_max,
                         .on_note = {},
                         .cancel = options.cancel}),
-        size_bytes_max_(options.size_bytes_max) {}
+        options_(options) {
+    sample_.sources_ = sources;
+  }
 
   absl::StatusOr<CollectionSample> Take() {
     KeySizes by_name;
@@ -118,13 +161,17 @@ class SampleTaker {
           "the inputs hold no text to plan with; give inputs with documents "
           "that are not empty");
     }
-    const uint64_t enough = std::min(
-        std::max(text_size_bytes / kSampleDivisor, kSampleSizeBytesMin),
-        size_bytes_max_);
-    KeptKeys kept = Choose(by_name, enough);
+    sample_.collection_size_bytes_ =
+        std::max(options_.collection_size_bytes, text_size_bytes);
+    if (sample_.collection_size_bytes_ == text_size_bytes &&
+        text_size_bytes / kSamplesMin <= options_.size_bytes) {
+      sample_.size_bytes_ = text_size_bytes;
+      return std::move(sample_);
+    }
+    KeptKeys kept = by_name.Choose(options_.size_bytes);
     const bool uses_whole_ids = kept.size() < kKeyCountMin;
     if (uses_whole_ids) {
-      kept = Choose(by_id, enough);
+      kept = by_id.Choose(options_.size_bytes);
     }
     QUIRE_RETURN_IF_ERROR(Keep(kept, uses_whole_ids));
     return std::move(sample_);
@@ -141,8 +188,8 @@ class SampleTaker {
           ++sample_.document_count_;
           for (uint64_t piece = 0;; ++piece) {
             QUIRE_ASSIGN_OR_RETURN(const uint64_t size, Skip(reader));
-            by_name[name_runs.KeyOf(piece)] += size;
-            by_id[id_runs.KeyOf(piece)] += size;
+            by_name.Add(name_runs.KeyOf(piece), size);
+            by_id.Add(id_runs.KeyOf(piece), size);
             sample_.text_size_bytes_ += size;
             if (size < kPieceSizeBytes) {
               return absl::OkStatus();
@@ -211,7 +258,7 @@ class SampleTaker {
   }
 
   DocumentWalk walk_;
-  const uint64_t size_bytes_max_;
+  const SampleOptions options_;
   std::vector<uint8_t> buffer_;
   CollectionSample sample_;
 };

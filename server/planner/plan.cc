@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <memory>
 #include <tuple>
 #include <utility>
 
@@ -25,15 +26,16 @@ constexpr double kCallSeconds = 33e-6;
 constexpr double kSentByteSeconds = 0.55e-9;
 constexpr double kDriveReadSeconds = 12e-6;
 // Minimum fraction of a sample that its dictionary may take.
-constexpr double kDictionaryShareMin = 1.0 / 16;
+constexpr double kDictionaryShareMin = 1.0 / 64;
 // Samples of a smaller fraction of the text are not representative.
 constexpr int kScaleMax = 64;
-// Doublings of the text after which halves share no further text.
-constexpr double kDoublingsMax = 4;
+// Growth of the text up to which a sample's pairs of equal text foretell those
+// of all text.
+constexpr double kPairScaleMax = 6;
 // Minimum half width of an interval: of a size that was built, and of a
 // forecast.
 constexpr double kBuiltError = 0.01;
-constexpr double kForecastError = 0.05;
+constexpr double kForecastError = 0.08;
 constexpr double kPartSecondsMax = 3600;
 
 class Planner {
@@ -43,12 +45,10 @@ class Planner {
       : sample_(sample),
         options_(options),
         directory_(std::move(directory)),
-        text_bytes_(static_cast<double>(options.text_size_bytes != 0
-                                            ? options.text_size_bytes
-                                            : sample.text_size_bytes())) {}
+        text_bytes_(static_cast<double>(sample.collection_size_bytes())) {}
 
   absl::StatusOr<Plan> Make(std::span<const PlanCandidate> candidates) {
-    plan_.text_size_bytes = static_cast<uint64_t>(text_bytes_);
+    plan_.text_size_bytes = sample_.collection_size_bytes();
     plan_.sample_size_bytes = sample_.size_bytes();
     plan_.document_count = static_cast<uint64_t>(
         static_cast<double>(sample_.document_count()) * text_bytes_ /
@@ -74,21 +74,24 @@ class Planner {
  private:
   using Part = CollectionSample::Part;
 
-  bool is_whole() const {
-    return text_bytes_ <= static_cast<double>(sample_.size_bytes());
+  static std::string NameOf(const PlanCandidate& candidate) {
+    return candidate.arguments.empty() ? "the defaults" : candidate.arguments;
   }
 
-  absl::StatusOr<BuiltSample> Build(const PlanCandidate& candidate,
-                                    Part part) const {
+  absl::StatusOr<BuiltSample> Build(const PlanCandidate& candidate, Part part) {
     if (options_.on_progress) {
       options_.on_progress(absl::StrCat(
-          candidate.arguments.empty() ? "the defaults" : candidate.arguments,
-          part == Part::kAll ? "" : ", half of the sample"));
+          NameOf(candidate), part == Part::kAll ? "" : ", half of the sample"));
+    }
+    if (sample_.is_whole()) {
+      return BuildSample(sample_.sources(), candidate.build, directory_);
     }
     BuildOptions build = candidate.build;
     build.dictionary_size_bytes =
         DictionarySizeFor(DictionaryLimitOf(build), part);
-    return BuildSample(sample_, part, build, directory_);
+    std::vector<std::unique_ptr<Source>> sources;
+    sources.push_back(sample_.SourceOf(part));
+    return BuildSample(sources, build, directory_);
   }
 
   uint64_t DictionaryLimitOf(const BuildOptions& build) const {
@@ -102,9 +105,6 @@ class Planner {
   // therefore smaller; at full size it would hold most of the sample.
   uint64_t DictionarySizeFor(uint64_t limit_bytes, Part part) const {
     const auto sample_bytes = static_cast<double>(sample_.size_bytes());
-    if (is_whole()) {
-      return limit_bytes;
-    }
     const auto limit = static_cast<double>(limit_bytes);
     const double size =
         std::min(limit, std::max(limit * sample_bytes / text_bytes_,
@@ -115,12 +115,17 @@ class Planner {
 
   absl::Status AddCell(const PlanCandidate& candidate) {
     std::vector<BuiltSample> halves;
-    if (!is_whole()) {
+    if (!sample_.is_whole()) {
       for (const Part part : {Part::kFirstHalf, Part::kSecondHalf}) {
         QUIRE_ASSIGN_OR_RETURN(halves.emplace_back(), Build(candidate, part));
       }
     }
     QUIRE_ASSIGN_OR_RETURN(const BuiltSample all, Build(candidate, Part::kAll));
+    for (const std::string& omission : all.omissions) {
+      plan_.notes.push_back(absl::StrCat(
+          "the build with ", NameOf(candidate), " omitted a step (", omission,
+          "); set TMPDIR to a directory with more space if it lacks that"));
+    }
     QUIRE_ASSIGN_OR_RETURN(const RangeCost ranges,
                            MeasureRanges(directory_, options_.read_size_bytes));
     PlanCell cell;
@@ -187,8 +192,8 @@ class Planner {
         fastest = std::max(fastest, cell.reads_per_second);
       }
     }
-    const double enough = options_.objective == PlanObjective::kArchive ? 0
-                          : options_.objective == PlanObjective::kSpeed
+    const double enough = options_.objective == AutoObjective::kArchive ? 0
+                          : options_.objective == AutoObjective::kSpeed
                               ? 0.9
                               : 2.0 / 3;
     for (size_t i = 0; i < plan_.cells.size(); ++i) {
@@ -220,23 +225,31 @@ SizeForecast ForecastSize(const BuiltSample& all,
   }
   const double scale = text_bytes / all.text_bytes;
   const double in_halves = halves[0].stored_bytes + halves[1].stored_bytes;
-  // Text that the halves share: a constant, or a constant fraction of the size
-  // at each doubling of the text. If the whole takes more than its halves,
-  // their dictionary held much of them, which does not happen with large texts.
+  // Text that the halves share. If the whole takes more than its halves, their
+  // dictionary held much of them, which does not happen with large texts.
   const double shared = in_halves - all.stored_bytes;
+  // Text that occurs everywhere is stored once for each sample.
   const double by_constant = all.stored_bytes * scale - shared * (scale - 1);
-  const double by_part =
-      shared > 0 ? all.stored_bytes * scale *
-                       std::pow(all.stored_bytes / in_halves,
-                                std::min(std::log2(scale), kDoublingsMax))
-                 : by_constant;
-  const double share_of_first = halves[0].stored_bytes / halves[0].text_bytes;
-  const double share_of_second = halves[1].stored_bytes / halves[1].text_bytes;
-  // Half of the difference is the standard error of the mean.
-  const double stored = (by_constant + by_part) / 2;
-  const double error =
-      std::max(std::abs(share_of_first - share_of_second) * text_bytes,
-               kForecastError * stored);
+  // A sample of one in n documents has one in n² pairs of equal documents.
+  // Pairs are at most half of the archive: halves that share more share other
+  // text.
+  const double pair_scale = std::min(scale, kPairScaleMax);
+  const double pairs_max = all.stored_bytes / (4 * pair_scale - 2);
+  const double pair_weight =
+      shared > 0 ? std::clamp(2 - shared / pairs_max, 0.0, 1.0) : 0;
+  const double by_pairs = std::lerp(
+      by_constant, (all.stored_bytes - 2 * shared * (pair_scale - 1)) * scale,
+      pair_weight);
+  const double stored = (by_constant + by_pairs) / 2;
+  // Half of the difference is the standard error of the mean. A half without
+  // text tells nothing.
+  const double difference =
+      std::min(halves[0].text_bytes, halves[1].text_bytes) > 0
+          ? std::abs(halves[0].stored_bytes / halves[0].text_bytes -
+                     halves[1].stored_bytes / halves[1].text_bytes) *
+                text_bytes
+          : stored;
+  const double error = std::max(difference, kForecastError * stored);
   const double dictionary_file =
       all.dictionary_bytes > 0
           ? all.dictionary_file_bytes *
@@ -245,11 +258,11 @@ SizeForecast ForecastSize(const BuiltSample& all,
   return {
       .size_bytes = stored + dictionary_file,
       .size_bytes_min =
-          std::max(std::min({by_constant, by_part, all.stored_bytes * scale}) -
+          std::max(std::min({by_constant, by_pairs, all.stored_bytes * scale}) -
                        error,
                    0.0) +
           dictionary_file * (1 - kForecastError),
-      .size_bytes_max = std::max(by_constant, by_part) + error +
+      .size_bytes_max = std::max(by_constant, by_pairs) + error +
                         dictionary_file * (1 + kForecastError)};
 }
 

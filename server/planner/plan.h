@@ -2,8 +2,8 @@
 //
 // Forecasts for archives of a collection with several sets of build options:
 // their sizes, the rate of random reads of a server and its bottleneck; and a
-// recommendation. Each candidate is built by the build's own code from a sample
-// of the collection.
+// recommendation. Each candidate is built by the build's own code, from a small
+// collection or from a sample of a large one.
 #ifndef QUIRE_SERVER_PLANNER_PLAN_H_
 #define QUIRE_SERVER_PLANNER_PLAN_H_
 
@@ -16,14 +16,11 @@
 
 #include "absl/status/statusor.h"
 
-#include "server/ingest/build_pipeline.h"
 #include "server/planner/collection_sample.h"
 #include "server/planner/drive_plan.h"
 #include "server/planner/sample_build.h"
 
 namespace quire {
-
-enum class PlanObjective { kArchive, kBalanced, kSpeed };
 
 // One way to build the archive.
 struct PlanCandidate {
@@ -33,8 +30,6 @@ struct PlanCandidate {
 };
 
 struct PlanOptions {
-  // Size of the full collection; 0: same as the inputs.
-  uint64_t text_size_bytes = 0;
   PlannedDrive drive;
   double network_bytes_per_second = 1.25e9;
   uint32_t core_count = 1;
@@ -49,8 +44,9 @@ struct PlanOptions {
   // In euro; 0: no limit.
   double budget = 0;
   uint64_t read_size_bytes = 16 << 10;
-  PlanObjective objective = PlanObjective::kBalanced;
-  // Directory for archives of the sample.
+  // Decides which of several candidates is recommended.
+  AutoObjective objective = AutoObjective::kBalanced;
+  // Directory for the archives and their temporary files.
   std::string work_directory = "/tmp";
   // Called with the name of each step; may be empty.
   std::function<void(const std::string&)> on_progress = {};
@@ -64,7 +60,7 @@ struct SizeForecast {
   double size_bytes_max = 0;
 };
 
-// A candidate, built from the sample. All figures are for the collection.
+// A built candidate. All figures are for the collection.
 struct PlanCell {
   std::string arguments;
   uint64_t block_size_bytes = 0;

@@ -48,18 +48,6 @@ std::string Quoted(const std::string& word) {
                         "'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
 }
 
-const char* ObjectiveName(PlanObjective objective) {
-  switch (objective) {
-    case PlanObjective::kArchive:
-      return "archive";
-    case PlanObjective::kSpeed:
-      return "speed";
-    case PlanObjective::kBalanced:
-      break;
-  }
-  return "balanced";
-}
-
 std::string Head(const PlanRequest& request, const Plan& plan) {
   const PlanOptions& options = request.options;
   std::string text = absl::StrFormat(
@@ -75,7 +63,7 @@ std::string Head(const PlanRequest& request, const Plan& plan) {
       FormatByteSizeExact(options.read_size_bytes),
       ObjectiveName(options.objective));
   for (const std::string& note : plan.notes) {
-    absl::StrAppend(&text, "Note: ", note, ".\n");
+    absl::StrAppend(&text, "Note: ", PrintableMessage(note), ".\n");
   }
   return text;
 }
@@ -97,17 +85,16 @@ std::string Rows(const Plan& plan) {
   std::string text = absl::StrFormat(
       "  %7s %13s %9s %9s %9s %-10s %9s  %s\n", "size %", "range", "euro",
       "build", "reads/s", "limit", "memory", "options of build");
-  for (const bool is_pareto : {true, false}) {
-    for (size_t i = 0; i < plan.cells.size(); ++i) {
-      if (plan.cells[i].is_pareto == is_pareto) {
-        text += Row(plan, plan.cells[i], plan.recommended == i);
-      }
-    }
-    if (is_pareto) {
-      text += "  beaten in size and speed by one of these:\n";
-    }
+  std::string beaten;
+  for (size_t i = 0; i < plan.cells.size(); ++i) {
+    (plan.cells[i].is_pareto ? text : beaten) += Row(
+        plan, plan.cells[i], plan.cells.size() > 1 && plan.recommended == i);
   }
-  return text;
+  return beaten.empty()
+             ? text
+             : absl::StrCat(text,
+                            "  beaten in size and speed by one of these:\n",
+                            beaten);
 }
 
 // Requests to an object store that holds the archive.
@@ -168,11 +155,15 @@ std::string PartsLine(const PlanRequest& request, const Plan& plan,
 
 std::string Explanation(const PlanRequest& request, const Plan& plan) {
   if (!plan.recommended.has_value()) {
-    return "\nNone is fit: raise --memory or --budget.\n";
+    return plan.cells.size() == 1
+               ? "\nIt is not fit: raise --memory or --budget, or give "
+                 "--compare to forecast other archives.\n"
+               : "\nNone is fit: raise --memory or --budget.\n";
   }
   const PlanCell& cell = plan.cells[*plan.recommended];
   std::string text = absl::StrFormat(
-      "\n* recommended: %s%s. Random reads are limited by: %s.\n\n",
+      "\n%s%s%s. Random reads are limited by: %s.\n\n",
+      plan.cells.size() == 1 ? "Size: " : "* recommended: ",
       FormatByteSize(static_cast<uint64_t>(cell.size.size_bytes)),
       cell.price.has_value() ? absl::StrFormat(" for %.2f euro", *cell.price)
                              : "",
@@ -279,6 +270,9 @@ std::vector<std::string> CommandsFor(const PlanRequest& request,
   std::string build =
       absl::StrCat("quired build -o archive.quire",
                    cell.arguments.empty() ? "" : " ", cell.arguments);
+  for (const std::string& option : request.input_options) {
+    absl::StrAppend(&build, " ", Quoted(option));
+  }
   for (const std::string& input : request.inputs) {
     absl::StrAppend(&build, " ",
                     Quoted(input.starts_with('-') && input != "-"

@@ -15,6 +15,8 @@ namespace quire {
 struct PlanRequest {
   std::vector<std::string> inputs;
   PlanOptions options;
+  // Options of `quired build` that decide how it reads the inputs.
+  std::vector<std::string> input_options = {};
 };
 
 // Returns a table with the Pareto-optimal rows first, their meaning, and the

@@ -77,12 +77,9 @@ WorkDirectory::~WorkDirectory() {
   }
 }
 
-absl::StatusOr<BuiltSample> BuildSample(const CollectionSample& sample,
-                                        CollectionSample::Part part,
-                                        const BuildOptions& options,
-                                        const std::string& directory) {
-  std::vector<std::unique_ptr<Source>> sources;
-  sources.push_back(sample.SourceOf(part));
+absl::StatusOr<BuiltSample> BuildSample(
+    std::span<const std::unique_ptr<Source>> sources,
+    const BuildOptions& options, const std::string& directory) {
   BuildOptions build = options;
   build.archive.replace = true;
   const auto started = std::chrono::steady_clock::now();
@@ -92,8 +89,8 @@ absl::StatusOr<BuiltSample> BuildSample(const CollectionSample& sample,
       prepared = std::chrono::steady_clock::now() - started;
     }
   };
-  QUIRE_RETURN_IF_ERROR(
-      BuildArchive(ArchiveIn(directory), sources, build).status());
+  QUIRE_ASSIGN_OR_RETURN(BuildSummary summary,
+                         BuildArchive(ArchiveIn(directory), sources, build));
   const std::chrono::duration<double> elapsed =
       std::chrono::steady_clock::now() - started;
   QUIRE_ASSIGN_OR_RETURN(const ArchiveOutline outline,
@@ -110,7 +107,8 @@ absl::StatusOr<BuiltSample> BuildSample(const CollectionSample& sample,
           outline.memory_bytes -
           std::min(outline.memory_bytes, info.dictionary_size_bytes)),
       .build_seconds = elapsed.count(),
-      .preparation_seconds = prepared.count()};
+      .preparation_seconds = prepared.count(),
+      .omissions = std::move(summary.omissions)};
 }
 
 absl::StatusOr<RangeCost> MeasureRanges(const std::string& directory,

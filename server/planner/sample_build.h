@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// An archive of a sample, built, measured and removed.
+// An archive of a text or a sample of it, built, measured and removed.
 #ifndef QUIRE_SERVER_PLANNER_SAMPLE_BUILD_H_
 #define QUIRE_SERVER_PLANNER_SAMPLE_BUILD_H_
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
 #include "server/ingest/build_pipeline.h"
-#include "server/planner/collection_sample.h"
+#include "server/ingest/sources/source.h"
 
 namespace quire {
 
@@ -46,14 +49,15 @@ struct BuiltSample {
   double build_seconds = 0;
   // The part of it before the first block is encoded.
   double preparation_seconds = 0;
+  // BuildSummary::omissions.
+  std::vector<std::string> omissions;
 };
 
-// Builds an archive of `part` in `directory` by BuildArchive().
+// Builds an archive of `sources` in `directory` by BuildArchive().
 // Errors: those of BuildArchive() and Archive::Open().
-absl::StatusOr<BuiltSample> BuildSample(const CollectionSample& sample,
-                                        CollectionSample::Part part,
-                                        const BuildOptions& options,
-                                        const std::string& directory);
+absl::StatusOr<BuiltSample> BuildSample(
+    std::span<const std::unique_ptr<Source>> sources,
+    const BuildOptions& options, const std::string& directory);
 
 // Average cost of reading a range at a random offset.
 struct RangeCost {

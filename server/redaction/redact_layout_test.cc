@@ -174,7 +174,7 @@ class RedactLayoutTest : public ::testing::Test {
   }
 
   const TemporaryDirectory directory_;
-  const std::string path_ = directory_.File("a");
+  const std::string path_ = directory_ / "a";
   TestSegment documents_;
 };
 
@@ -243,7 +243,7 @@ TEST_F(RedactLayoutTest, RefusesAndChangesNothing) {
                                  HasSubstr("\"not there\" or \"nor\"")));
   EXPECT_THAT(RedactArchive(path_, {}, {}),
               HasCode(absl::StatusCode::kInvalidArgument));
-  EXPECT_THAT(RedactArchive(directory_.File("none"), ids, {}),
+  EXPECT_THAT(RedactArchive(directory_ / "none", ids, {}),
               HasCode(absl::StatusCode::kNotFound));
   const std::atomic<bool> cancel = true;
   EXPECT_THAT(Redact(ids[0], {.cancel = &cancel}),

@@ -6,7 +6,6 @@
 #define QUIRE_SERVER_REDACTION_SEGMENT_REDACTION_H_
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -40,10 +39,6 @@ struct SegmentRedaction {
   uint64_t stored_text_size_bytes = 0;
   // Text of the removed documents that remaining ones share.
   uint64_t shared_size_bytes = 0;
-
-  bool IsChanged() const {
-    return !zeros.empty() || !cuts.empty() || end_zeros_size_bytes > 0;
-  }
 
   // True if the stored bytes [begin, end) change, or zeros are inserted among
   // them or before the first.

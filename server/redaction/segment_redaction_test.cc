@@ -151,7 +151,6 @@ TEST_P(RandomRedactionTest, LeavesTheRestAndNoWindowOfTheRemoved) {
 
     const std::string text = before.Read();
     std::string expected = text;
-    std::string removed_text;
     std::set<std::string> secret;
     for (const TextInterval& part : removed) {
       const std::string piece = text.substr(part.begin, part.end - part.begin);

@@ -2,12 +2,10 @@
 #include "server/service/archive_loader.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/status_macros.h"
@@ -43,102 +41,7 @@ void AddSummary(const std::vector<std::string>& names, absl::string_view what,
   }
 }
 
-// Reads the outline of each archive, all at once: on an idle drive each costs a
-// few seeks. `prepare` brings that of an archive in an object store here.
-absl::StatusOr<std::vector<absl::StatusOr<ArchiveOutline>>> ReadEachOutline(
-    const std::vector<ArchiveArgument>& arguments,
-    const std::function<absl::Status(const ArchiveArgument&)>& prepare) {
-  std::vector<absl::StatusOr<ArchiveOutline>> outlines(arguments.size());
-  const std::atomic<bool> never = false;
-  QUIRE_RETURN_IF_ERROR(OpenInParallel(
-      std::vector<OpeningNeed>(arguments.size()),
-      std::numeric_limits<uint64_t>::max(), never,
-      [&](size_t i, OpeningHelpers* /*helpers*/) {
-        const bool is_remote = !arguments[i].url.empty();
-        const absl::Status prepared =
-            is_remote ? prepare(arguments[i]) : absl::OkStatus();
-        if (prepared.ok()) {
-          outlines[i] =
-              Archive::ReadOutline(arguments[i].path, nullptr, is_remote);
-        } else {
-          outlines[i] = prepared;
-        }
-        return absl::OkStatus();
-      }));
-  return outlines;
-}
-
 }  // namespace
-
-absl::Status JoinReasons(const std::vector<BrokenArchive>& broken,
-                         size_t good_count) {
-  return {
-      broken.front().reason.code(),
-      absl::StrCat(
-          broken.size() == 1
-              ? ""
-              : absl::StrCat(broken.size(), " archives cannot be opened: "),
-          absl::StrJoin(broken, "; ",
-                        [](std::string* out, const BrokenArchive& archive) {
-                          absl::StrAppend(out, archive.reason.message());
-                        }),
-          good_count == 0 ? "" : "; --skip-broken serves the other archives")};
-}
-
-absl::StatusOr<std::vector<PlannedArchive>> ReadOutlines(
-    const std::vector<ArchiveArgument>& arguments, RemoteArchives* remote,
-    const std::atomic<bool>* cancel, std::vector<BrokenArchive>& broken) {
-  QUIRE_RETURN_IF_ERROR(CheckNamesDiffer(arguments));
-  QUIRE_ASSIGN_OR_RETURN(
-      std::vector<absl::StatusOr<ArchiveOutline>> outlines,
-      ReadEachOutline(arguments, [&](const ArchiveArgument& argument) {
-        return remote->PrepareOutline(argument, cancel);
-      }));
-  std::vector<PlannedArchive> planned;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    if (outlines[i].ok()) {
-      planned.push_back(
-          {.argument = arguments[i], .outline = *std::move(outlines[i])});
-    } else {
-      broken.push_back(
-          {.name = arguments[i].name, .reason = outlines[i].status()});
-    }
-  }
-  return planned;
-}
-
-absl::StatusOr<std::vector<PlannedListed>> ReadListedOutlines(
-    const std::vector<ArchiveArgument>& arguments, RemoteArchives* remote,
-    std::vector<BrokenArchive>& broken) {
-  QUIRE_ASSIGN_OR_RETURN(
-      std::vector<absl::StatusOr<ArchiveOutline>> outlines,
-      ReadEachOutline(arguments, [&](const ArchiveArgument& argument) {
-        return remote->AdoptCopy(argument)
-                   ? absl::OkStatus()
-                   : absl::NotFoundError("there is no local copy");
-      }));
-  std::vector<PlannedListed> planned;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    planned.push_back({.argument = arguments[i], .outline = std::nullopt});
-    if (outlines[i].ok()) {
-      planned.back().outline = *std::move(outlines[i]);
-    } else if (arguments[i].url.empty()) {
-      broken.push_back(
-          {.name = arguments[i].name, .reason = outlines[i].status()});
-    }
-  }
-  return planned;
-}
-
-Catalog::OpeningByName DescribeOpening(
-    const std::vector<PlannedArchive>& planned) {
-  Catalog::OpeningByName opening;
-  for (const auto& [argument, outline] : planned) {
-    opening.emplace(argument.name, DescribeArchive(argument.name, outline.info,
-                                                   v1::ARCHIVE_STATE_OPENING));
-  }
-  return opening;
-}
 
 ArchiveLoader::ArchiveLoader(const ServerOptions& options,
                              const MemoryPlan& plan,
@@ -424,7 +327,7 @@ absl::StatusOr<std::string> ArchiveLoader::ReloadOne(
           argument, served.get(), stop_,
           free_bytes - std::min(free_bytes, outline.opening_bytes)));
   // Check again with the actual size: the path may name another archive by now.
-  QUIRE_RETURN_IF_ERROR(space_.Resize(reservation, *fresh->archive));
+  QUIRE_RETURN_IF_ERROR(space_.Resize(reservation, fresh->archive));
   // The same text in other files: a copy that replaces damaged files.
   const bool is_same_text =
       served != nullptr &&
@@ -444,10 +347,10 @@ absl::StatusOr<std::string> ArchiveLoader::ReloadOne(
     fresh->listed = served->listed;
     fresh->listed->Opened(fresh, ListedArchive::Clock::now());
   }
-  QUIRE_RETURN_IF_ERROR(Publish(argument, std::move(fresh)));
   if (served != nullptr) {
     space_.Retired(served->archive);
   }
+  QUIRE_RETURN_IF_ERROR(Publish(argument, std::move(fresh)));
   return line;
 }
 
@@ -695,7 +598,7 @@ absl::StatusOr<ArchiveLoader::ListedOutcome> ArchiveLoader::OpenListed(
       OpenWithHelpers(argument, previous.get(), listed->is_cancelled(),
                       space_.FreeBytes() / kListedOpeningsMax));
   // It may have been replaced by a larger one.
-  QUIRE_RETURN_IF_ERROR(space_.Resize(*reservation, *served->archive));
+  QUIRE_RETURN_IF_ERROR(space_.Resize(*reservation, served->archive));
   served->listed = listed;
   listed->Opened(served, ListedArchive::Clock::now());
   QUIRE_RETURN_IF_ERROR(Publish(argument, std::move(served)));

@@ -4,7 +4,6 @@
 #ifndef QUIRE_SERVER_SERVICE_ARCHIVE_OPENER_H_
 #define QUIRE_SERVER_SERVICE_ARCHIVE_OPENER_H_
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>

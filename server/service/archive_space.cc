@@ -43,7 +43,7 @@ absl::StatusOr<ArchiveSpace::Reservation> ArchiveSpace::Reserve(
     absl::Status fits = CheckReload(plan_, need);
     if (fits.ok()) {
       FitCache(need);
-      return Reservation(this, bytes);
+      return MakeReservation(bytes);
     }
     const std::string victim = ChooseVictim(Victim::kUnread);
     if (victim.empty()) {
@@ -78,7 +78,7 @@ ArchiveSpace::ReserveListed(const ArchiveOutline& outline) {
     }
     if (fits || CheckReload(plan_, need).ok()) {
       FitCache(need);
-      return std::optional<Reservation>(Reservation(this, new_bytes));
+      return std::optional<Reservation>(MakeReservation(new_bytes));
     }
     return CloseForLater(new_bytes);
   }
@@ -121,16 +121,26 @@ bool ArchiveSpace::HasListed() const {
   });
 }
 
+ArchiveSpace::Reservation ArchiveSpace::MakeReservation(uint64_t bytes) {
+  pending_bytes_ += bytes;
+  return {this, bytes};
+}
+
+void ArchiveSpace::Release(const Reservation& reservation) {
+  MutexLock lock(&mutex_);
+  pending_bytes_ -= reservation.bytes_;
+  std::erase(fresh_, reservation.archive_.get());
+}
+
 absl::Status ArchiveSpace::Resize(Reservation& reservation,
-                                  const Archive& fresh) {
+                                  const std::shared_ptr<const Archive>& fresh) {
   MutexLock lock(&mutex_);
   pending_bytes_ -= std::exchange(reservation.bytes_, 0);
-  uint64_t own_bytes = 0;
-  const ReloadNeed need = HeldBytes(&fresh, &own_bytes);
+  reservation.archive_ = fresh;
+  fresh_.push_back(fresh.get());
+  const ReloadNeed need = HeldBytes();
   QUIRE_RETURN_IF_ERROR(CheckReload(plan_, need));
   FitCache(need);
-  reservation.bytes_ = own_bytes;
-  pending_bytes_ += own_bytes;
   return absl::OkStatus();
 }
 
@@ -164,8 +174,7 @@ void ArchiveSpace::Fit() {
   FitCache(HeldBytes());
 }
 
-ReloadNeed ArchiveSpace::HeldBytes(const Archive* fresh,
-                                   uint64_t* fresh_bytes) {
+ReloadNeed ArchiveSpace::HeldBytes() {
   absl::flat_hash_set<const void*> parts;
   const auto add = [&](const Archive& archive, uint64_t& sum) {
     archive.VisitMemoryParts([&](const void* part, uint64_t bytes_max) {
@@ -188,9 +197,8 @@ ReloadNeed ArchiveSpace::HeldBytes(const Archive* fresh,
     add(*retired_archives.back(), need.replaced_bytes);
     return false;
   });
-  if (fresh != nullptr) {
-    add(*fresh, *fresh_bytes);
-    need.fresh_bytes += *fresh_bytes;
+  for (const Archive* fresh : fresh_) {
+    add(*fresh, need.fresh_bytes);
   }
   return need;
 }

@@ -41,13 +41,15 @@ class ArchiveSpace {
   class Reservation {
    public:
     Reservation(Reservation&& other) noexcept
-        : space_(std::exchange(other.space_, nullptr)), bytes_(other.bytes_) {}
+        : space_(std::exchange(other.space_, nullptr)),
+          bytes_(other.bytes_),
+          archive_(std::move(other.archive_)) {}
 
     Reservation& operator=(Reservation&&) = delete;
 
     ~Reservation() {
       if (space_ != nullptr) {
-        space_->pending_bytes_ -= bytes_;
+        space_->Release(*this);
       }
     }
 
@@ -55,12 +57,12 @@ class ArchiveSpace {
     friend class ArchiveSpace;
 
     Reservation(ArchiveSpace* space, uint64_t bytes)
-        : space_(space), bytes_(bytes) {
-      space_->pending_bytes_ += bytes_;
-    }
+        : space_(space), bytes_(bytes) {}
 
     ArchiveSpace* space_;
+    // Before the archive is open; then 0.
     uint64_t bytes_;
+    std::shared_ptr<const Archive> archive_;
   };
 
   // Space for an archive that replaces another one or is added. Listed archives
@@ -79,9 +81,11 @@ class ArchiveSpace {
   absl::StatusOr<std::optional<Reservation>> ReserveListed(
       const ArchiveOutline& outline) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Makes a reservation that of the opened archive.
+  // Makes a reservation that of the opened archive, which counts once from then
+  // on, whether it is published or not.
   // Errors: as CheckReload(): it takes more than was reserved.
-  absl::Status Resize(Reservation& reservation, const Archive& fresh)
+  absl::Status Resize(Reservation& reservation,
+                      const std::shared_ptr<const Archive>& fresh)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Counts an archive that is no longer served until the last call that reads
@@ -112,12 +116,12 @@ class ArchiveSpace {
   // True if the open listed archives and those of `more_segments` segments have
   // no more files than they may.
   bool HasFiles(uint64_t more_segments) const;
-  // Returns the memory of served archives, of retired ones that calls keep, and
-  // of openings in progress. Parts that several have count once. With `fresh`,
-  // adds the rest of it, also to `fresh_bytes`.
-  ReloadNeed HeldBytes(const Archive* fresh = nullptr,
-                       uint64_t* fresh_bytes = nullptr)
+  Reservation MakeReservation(uint64_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Release(const Reservation& reservation) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns the memory of served archives, of retired ones that calls keep, and
+  // of openings in progress. Parts that several have count once.
+  ReloadNeed HeldBytes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FitCache(const ReloadNeed& need) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   enum class Victim { kUnread, kUnreadRemote, kAny };
   // Returns the name of the open listed archive of this kind that was used
@@ -131,9 +135,12 @@ class ArchiveSpace {
   const WithdrawalFile* const withdrawals_;
   // Limit of open files of listed archives.
   const uint64_t files_max_;
-  std::atomic<uint64_t> pending_bytes_ = 0;
   std::atomic<uint64_t> closed_count_ = 0;
   Mutex mutex_;
+  // Reserved for archives that are not open yet.
+  uint64_t pending_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Archives of reservations: open, and published or about to be.
+  std::vector<const Archive*> fresh_ ABSL_GUARDED_BY(mutex_);
   // In the order of their replacement, removal or closing. Expired after the
   // last call.
   std::vector<std::weak_ptr<const Archive>> retired_ ABSL_GUARDED_BY(mutex_);

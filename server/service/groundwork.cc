@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 
 #include "codecs/base/check.h"
+#include "codecs/base/monotonic_time.h"
 #include "server/service/listen/listen_address.h"
 
 namespace quire {
@@ -108,7 +109,7 @@ class StopWatch {
 RemoteStore::Report StoreReport(const ServerOptions& options) {
   return [say = options.say, check = options.check_archives,
           next = absl::InfinitePast()](const absl::Status& failure) mutable {
-    const absl::Time now = absl::Now();
+    const absl::Time now = MonotonicNow();
     if (say && now >= next) {
       next = now + kStoreReportInterval;
       say(LogLevel::kWarning,

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 
-#include "server/service/archive_loader.h"
+#include "server/service/archive_outlines.h"
 #include "server/service/limits/memory_plan.h"
 #include "server/service/security/access_control.h"
 #include "server/service/security/tls_certificates.h"

@@ -6,13 +6,11 @@
 #include <chrono>
 #include <iterator>
 #include <limits>
-#include <thread>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/impl/server_builder_option.h"
@@ -24,6 +22,7 @@
 #include "prometheus/text_serializer.h"
 
 #include "codecs/base/byte_size.h"
+#include "codecs/base/monotonic_time.h"
 #include "codecs/base/mutex.h"
 #include "codecs/base/status_macros.h"
 #include "server/service/archive_loader.h"
@@ -615,8 +614,8 @@ class ServerImpl final : public Server {
     const auto answered = std::make_shared<absl::Notification>();
     CheckAlive([answered] { answered->Notify(); });
     // Stop at a shutdown, which ends this check without an answer.
-    const absl::Time end = absl::Now() + kReadyCheckMax;
-    while (is_open() && absl::Now() < end) {
+    const absl::Time end = MonotonicNow() + kReadyCheckMax;
+    while (is_open() && MonotonicNow() < end) {
       if (answered->WaitForNotificationWithTimeout(kReadyCheckStep)) {
         return is_open();
       }
@@ -714,10 +713,21 @@ class ServerImpl final : public Server {
   std::unique_ptr<Scrubber> scrubber_;
 };
 
+// Keeps gRPC initialised until the process ends. Otherwise the destructor of
+// the last server waits for gRPC's own threads, one of which may sit in
+// epoll_wait() for 10 seconds (gRPC issue 41050, also in 1.51).
+void KeepGrpcInitialised() {
+  [[maybe_unused]] static const bool is_kept = [] {
+    grpc_init();
+    return true;
+  }();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Listen(
     const ServerOptions& options) {
+  KeepGrpcInitialised();
   std::vector<absl::Status> faults;
   Groundwork groundwork = LayGroundwork(options, /*is_trial=*/false, faults);
   if (!faults.empty()) {
@@ -726,6 +736,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Listen(
   BlockStoreOptions store_options;
   store_options.cache_size_bytes = groundwork.plan.cache_bytes;
   store_options.buffers_size_bytes_max = groundwork.plan.buffers_bytes;
+  store_options.callers_size_bytes_max = groundwork.plan.in_flight_bytes;
   store_options.decode_threads = options.decode_threads;
   store_options.engine = options.engine;
   store_options.device_depth = options.device_depth;

@@ -8,7 +8,6 @@
 #include "gmock/gmock.h"
 #include "grpcpp/client_context.h"
 
-#include "server/service/server.h"
 #include "server/service/testing/server_fixture.h"
 
 namespace quire {

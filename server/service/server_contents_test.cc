@@ -3,7 +3,6 @@
 // Requests that name the contents of their archive, tokens of contents that
 // were replaced, and listings by delimiter.
 #include <algorithm>
-#include <memory>
 #include <optional>
 #include <random>
 #include <string>

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <deque>
 #include <filesystem>
 #include <fstream>
@@ -30,6 +31,8 @@
 #include "codecs/base/mutex.h"
 #include "server/archive/archive.h"
 #include "server/service/testing/server_fixture.h"
+
+#include "grpc/grpc.h"
 
 namespace quire {
 namespace {
@@ -460,6 +463,22 @@ TEST_F(ServerLifeTest, IsWithdrawnWhileAndAfterItIsShutDown) {
 
 // The last call would close its connection, and end gRPC's threads, on one of
 // them.
+// Shutting gRPC down takes up to 10 seconds.
+TEST_F(ServerLifeTest, TheLastServerLeavesGrpcInitialised) {
+  WriteArchive(archive_path(), MakeDocuments(20, 10));
+  ServerOptions options;
+  options.listen_address = "127.0.0.1:0";
+  options.archives = {{.name = "docs", .path = archive_path()}};
+  // In a process of its own: other tests may keep gRPC initialised.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        QUIRE_EXPECT_OK(Server::Start(options));
+        std::exit(grpc_is_initialized() != 0 ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
 TEST_F(ServerLifeTest, EndsItsCallsToItselfBeforeItIsGone) {
   WriteArchive(archive_path(), MakeDocuments(2, 1));
   ServerOptions options;

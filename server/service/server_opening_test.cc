@@ -3,7 +3,6 @@
 // Tests a server that is reachable while its archives are being opened, and
 // reloads of many archives.
 #include <filesystem>
-#include <memory>
 #include <set>
 #include <string>
 #include <thread>

@@ -14,7 +14,6 @@
 
 #include "server/service/base/log_line.h"
 #include "server/service/catalog/catalog.h"
-#include "server/service/limits/memory_plan.h"
 #include "server/service/limits/quota.h"
 #include "server/service/logging/call_log.h"
 #include "server/service/scrub/scrub_state.h"

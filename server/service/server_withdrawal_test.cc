@@ -5,10 +5,8 @@
 // logical space with zeros in their place.
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
 #include <map>
-#include <memory>
 #include <optional>
 #include <random>
 #include <set>
@@ -20,6 +18,8 @@
 #include "absl/strings/str_cat.h"
 #include "grpcpp/client_context.h"
 
+#include "codecs/base/bytes.h"
+#include "codecs/base/checksum.h"
 #include "server/service/testing/server_fixture.h"
 
 namespace quire {
@@ -647,6 +647,60 @@ TEST_F(ServerWithdrawalDuringCallsTest, ItemsOfABatchAreRefused) {
   EXPECT_TRUE(stream->Finish().ok());
   EXPECT_EQ(count, kCount);
   EXPECT_GT(refused_count, 0u);
+}
+
+// Items planned before and after a withdrawal take the same blocks in two
+// forms.
+TEST_F(ServerWithdrawalDuringCallsTest, ABatchOfStoredBlocksGoesOn) {
+  std::vector<TestDocument> documents;
+  for (int i = 0; i < 50; ++i) {
+    std::string text(64 << 10, '\0');
+    std::ranges::generate(
+        text, [this] { return static_cast<char>('!' + Below(64)); });
+    documents.push_back({.id = absl::StrCat("in", i), .text = text});
+  }
+  documents.push_back({.id = "out", .text = "text"});
+  Start(documents);
+  grpc::ClientContext context;
+  const auto stream = stub().BatchRead(&context);
+  constexpr uint64_t kCount = 800;
+  constexpr uint64_t kLaterCount = 50;
+  v1::BatchReadRequest request;
+  request.set_archive("docs");
+  request.add_accepted_encodings(v1::WIRE_ENCODING_STORED);
+  const auto add_items = [&](uint64_t tag, uint64_t count) {
+    for (; count > 0; --count, ++tag) {
+      v1::BatchItem& item = *request.add_items();
+      item.set_tag(tag);
+      item.mutable_document()->set_ordinal(tag % 50);
+    }
+  };
+  add_items(0, kCount);
+  ASSERT_TRUE(stream->Write(request));
+  v1::BatchReadResponse response;
+  ASSERT_TRUE(stream->Read(&response));
+  Withdraw({.value = "out", .is_block = true});
+  request.Clear();
+  add_items(kCount, kLaterCount);
+  ASSERT_TRUE(stream->Write(request));
+  stream->WritesDone();
+  uint64_t count = 0;
+  uint64_t later_count = 0;
+  do {
+    for (const v1::BatchResult& result : response.results()) {
+      ++count;
+      EXPECT_EQ(result.status().code(), 0);
+      EXPECT_EQ(Checksum64(AsBytes(result.data())), result.checksum());
+      if (result.tag() >= kCount) {
+        ++later_count;
+        EXPECT_EQ(result.encoding(), v1::WIRE_ENCODING_IDENTITY);
+        EXPECT_TRUE(result.data() == documents[result.tag() % 50].text);
+      }
+    }
+  } while (stream->Read(&response));
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_EQ(count, kCount + kLaterCount);
+  EXPECT_EQ(later_count, kLaterCount);
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 //
 // Tests wire encodings around the answers: tables, damage, reloading, limits,
 // metrics. wire_encoding_test.cc tests the answers.
-#include <filesystem>
 #include <fstream>
 #include <random>
 #include <string>
@@ -12,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "grpcpp/client_context.h"
 
-#include "codecs/base/checksum.h"
 #include "codecs/fsst/decode/fsst_decoder.h"
 #include "codecs/fsst/table/symbol_table.h"
 #include "server/service/testing/server_fixture.h"

@@ -100,16 +100,15 @@ absl::StatusOr<std::unique_ptr<BlockStore>> BlockStore::Create(
   return store;
 }
 
-// An eighth of the memory for buffers may idle in the pool.
 BlockStore::BlockStore(const BlockStoreOptions& options,
                        DeviceFactory open_device)
     : options_(options),
       open_device_(std::move(open_device)),
-      buffers_(BufferPool::Create(options.buffers_size_bytes_max / 8)),
+      buffers_(BufferPool::Create(options.cache_size_bytes +
+                                  options.buffers_size_bytes_max +
+                                  options.callers_size_bytes_max)),
       cache_({.capacity_size_bytes = options.cache_size_bytes}),
-      memory_(
-          options.buffers_size_bytes_max - options.buffers_size_bytes_max / 8,
-          options.direct_io) {}
+      memory_(options.buffers_size_bytes_max, options.direct_io) {}
 
 BlockStore::~BlockStore() {
   std::vector<std::unique_ptr<InFlightBlock>> cancelled;
@@ -139,6 +138,13 @@ BlockStore::~BlockStore() {
 BlockStore::BlockPtr BlockStore::Lookup(const BlockKey& key,
                                         FetchClass fetch_class) {
   return cache_.Find(key, BlockCache::UseOf(fetch_class));
+}
+
+void BlockStore::ResizeCache(uint64_t size_bytes) {
+  // First, so that evicted blocks are not kept.
+  buffers_->SetSizeMax(size_bytes + options_.buffers_size_bytes_max +
+                       options_.callers_size_bytes_max);
+  cache_.Resize(size_bytes);
 }
 
 BlockStore::FetchId BlockStore::Fetch(BlockFetch fetch, Done done) {

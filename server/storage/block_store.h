@@ -40,11 +40,14 @@ struct BlockStoreOptions {
   // Affects memory. Limit of the cache: blocks, each rounded up to whole pages,
   // and their records. 0: no cache.
   uint64_t cache_size_bytes = uint64_t{256} << 20;
-  // Limit of device reads, of decoded blocks neither cached nor handed out yet,
-  // and of the pages kept for their successors. A block that needs more is
-  // still read, alone. Outside both limits: evicted blocks that callers hold,
-  // and about 400 bytes for each pending fetch.
+  // Limit of device reads and of decoded blocks neither cached nor handed out
+  // yet. A block that needs more is still read, alone.
   uint64_t buffers_size_bytes_max = uint64_t{64} << 20;
+  // Limit that the callers keep of buffers() and of evicted blocks that they
+  // hold. The store keeps freed memory for its successors: with all live
+  // memory, at most the sum of these three limits. Outside of them: about 400
+  // bytes for each pending fetch.
+  uint64_t callers_size_bytes_max = 0;
   // Limit on waiting fetches; above it Fetch() fails with ResourceExhausted.
   uint32_t pending_fetches_max = 1 << 17;
 
@@ -162,8 +165,9 @@ class BlockStore {
   bool IsCached(const BlockKey& key) const { return cache_.Contains(key); }
 
   // Sets the capacity of the cache, initially cache_size_bytes of the options,
-  // and evicts the excess. No two calls may overlap.
-  void ResizeCache(uint64_t size_bytes) { cache_.Resize(size_bytes); }
+  // evicts the excess and returns its memory to the system. No two calls may
+  // overlap.
+  void ResizeCache(uint64_t size_bytes);
 
   // Returns the recent average time of a read at the drive of this placement
   // (null as in BlockFetch); 0 before the first read.

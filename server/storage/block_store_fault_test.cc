@@ -175,7 +175,7 @@ class Steps {
     ASSERT_EQ(stats.device_reads_in_flight, device_->waiting());
     ASSERT_LE(stats.queued_fetches, options_.pending_fetches_max);
     ASSERT_LE(stats.cache_size_bytes, options_.cache_size_bytes);
-    // Reads may take seven eighths; a single read may take more.
+    // A single read may take more.
     ASSERT_TRUE(stats.buffers_size_bytes <= options_.buffers_size_bytes_max ||
                 stats.device_reads_in_flight <= 1);
     // The device is not idle while a fetch waits.

@@ -352,7 +352,7 @@ TEST_F(DrivesTest, TakeTurnsWhereMemoryIsShort) {
   TestBlocks of_b(4, 30'000, 2, 1 << 20);
   // Each read takes its buffer and its text: 8 KiB, or 64 KiB; 70 are
   // available.
-  Open({.buffers_size_bytes_max = 80 << 10,
+  Open({.buffers_size_bytes_max = 70 << 10,
         .drives = {{.name = "a"}, {.name = "b"}}});
   FetchAll(of_a, Placed("a"));
   FetchAll(of_b, Placed("b"));

@@ -15,11 +15,13 @@
 
 namespace quire {
 
-// Thread-safe.
+// Bytes behind an answer: a document, a payload, a spooled page. Answers share
+// it, and may read it after the request that opened it. Thread-safe.
 class ByteStore {
  public:
   virtual ~ByteStore() = default;
 
+  // Never changes. Does not block.
   virtual uint64_t size_bytes() const = 0;
 
   // Returns 1 to `size_bytes` bytes from `offset` on. Blocks.
@@ -30,10 +32,12 @@ class ByteStore {
                                            size_t size_bytes) = 0;
 };
 
-// Several stores put end to end.
+// Several stores put end to end, such as a header and a body. Owns them. A
+// Read() returns bytes of one of them, and takes time linear in their number.
 class JoinedBytes final : public ByteStore {
  public:
-  // REQUIRES: the sizes together are below 2^63.
+  // Parts may be empty. REQUIRES: none is null; their sizes sum up to less than
+  // 2^63.
   explicit JoinedBytes(std::vector<std::shared_ptr<ByteStore>> parts)
       : parts_(std::move(parts)) {
     for (const std::shared_ptr<ByteStore>& part : parts_) {

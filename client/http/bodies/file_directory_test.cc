@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/testing/temporary_directory.h"
 
 namespace quire {
 namespace {
@@ -26,9 +27,6 @@ std::string ValueOf(const absl::StatusOr<std::string>& value) {
 class FileDirectoryTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = ::testing::TempDir() + "/quire-files-XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    path_ = name;
     std::filesystem::create_directory(path_ / "directory");
     Write("file", "0123456789");
     absl::StatusOr<std::unique_ptr<FileDirectory>> opened =
@@ -37,13 +35,12 @@ class FileDirectoryTest : public ::testing::Test {
     files_ = *std::move(opened);
   }
 
-  void TearDown() override { std::filesystem::remove_all(path_); }
-
   void Write(const std::string& name, const std::string& text) const {
     std::ofstream(path_ / name) << text;
   }
 
-  std::filesystem::path path_;
+  const TemporaryDirectory scratch_;
+  const std::filesystem::path path_ = scratch_.path();
   std::unique_ptr<FileDirectory> files_;
 };
 

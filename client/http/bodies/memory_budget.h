@@ -11,13 +11,16 @@
 
 namespace quire {
 
+// Counts bytes against a limit. Allocates nothing, never blocks, and has no
+// queue: a small request may succeed after a large one failed.
 // Thread-safe. Must outlive its charges.
 class MemoryBudget {
  public:
+  // 0: every TryTake() of more than 0 bytes fails.
   explicit MemoryBudget(size_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
   // Takes `size_bytes`; returns false, and takes nothing, if the limit would be
-  // exceeded.
+  // exceeded. Prefer a MemoryCharge, which gives them back.
   bool TryTake(size_t size_bytes) {
     size_t used = used_bytes_.load(std::memory_order_relaxed);
     do {
@@ -36,6 +39,7 @@ class MemoryBudget {
 
   size_t limit_bytes() const { return limit_bytes_; }
 
+  // May be out of date when they return.
   size_t used_bytes() const {
     return used_bytes_.load(std::memory_order_relaxed);
   }
@@ -48,11 +52,15 @@ class MemoryBudget {
   std::atomic<size_t> used_bytes_ = 0;
 };
 
-// Bytes taken from a budget, given back on destruction. Thread-compatible.
+// Bytes taken from a budget, given back on destruction. Movable: the target
+// first gives back its own, and the source then charges nothing. The budget
+// must outlive it. Thread-compatible.
 class MemoryCharge {
  public:
+  // Has no budget: may only be assigned to, Reset() or destroyed.
   MemoryCharge() = default;
 
+  // Begins with 0 bytes.
   explicit MemoryCharge(MemoryBudget* budget) : budget_(budget) {}
 
   ~MemoryCharge() { Reset(); }
@@ -84,6 +92,7 @@ class MemoryCharge {
     return true;
   }
 
+  // Gives all bytes back. The budget stays, for TryResize().
   void Reset() {
     if (size_bytes_ > 0) {
       budget_->Release(std::exchange(size_bytes_, 0));

@@ -34,9 +34,10 @@ absl::StatusOr<std::string> SpooledPage::Read(uint64_t offset,
   std::string bytes;
   const int error = ReadFileAt(file_.get(), offset, size, bytes);
   if (error != 0 || bytes.empty()) {
-    return absl::DataLossError(
-        absl::StrCat("a decoded page cannot be read from disk: ",
-                     std::generic_category().message(error)));
+    return absl::DataLossError(absl::StrCat(
+        "a decoded page cannot be read from disk: ",
+        error != 0 ? std::generic_category().message(error)
+                   : absl::StrCat("its file ends before byte ", offset)));
   }
   return bytes;
 }

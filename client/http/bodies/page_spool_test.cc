@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/http/bodies/page_spool.h"
 
+#include <unistd.h>
+
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
-#include <vector>
 
+#include "absl/strings/match.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -39,6 +43,26 @@ TEST(PageSpool, ReturnsWhatWasAppended) {
   EXPECT_EQ(spool.Find("\"a\""), nullptr);
   spool.Keep("\"a\"", page);
   EXPECT_EQ(spool.Find("\"a\""), page);
+}
+
+TEST(PageSpool, NamesAFileThatWasTruncated) {
+  PageSpool spool(::testing::TempDir(), 100);
+  const std::shared_ptr<SpooledPage> page = Spooled(spool, "0123456789");
+  int truncated_count = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    const std::filesystem::path file =
+        std::filesystem::read_symlink(entry.path(), error);
+    if (absl::StrContains(file.string(), "/quire-page-")) {
+      truncated_count += truncate(entry.path().c_str(), 4) == 0 ? 1 : 0;
+    }
+  }
+  ASSERT_EQ(truncated_count, 1);
+  EXPECT_EQ(BytesOf(page->Read(2, 2)), "23");
+  EXPECT_THAT(page->Read(5, 2),
+              FailsWith(absl::StatusCode::kDataLoss,
+                        ::testing::HasSubstr("its file ends before byte 5")));
 }
 
 TEST(PageSpool, DropsTheLeastRecentlyUsedPage) {

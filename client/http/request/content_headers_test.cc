@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/http/request/content_headers.h"
 
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace quire {

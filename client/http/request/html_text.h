@@ -6,7 +6,6 @@
 #define QUIRE_CLIENT_HTTP_REQUEST_HTML_TEXT_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -7,7 +7,6 @@
 #include <variant>
 #include <vector>
 
-#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -2,8 +2,6 @@
 #include "client/http/request/request_target.h"
 
 #include <algorithm>
-#include <array>
-#include <limits>
 #include <set>
 #include <utility>
 

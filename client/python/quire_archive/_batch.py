@@ -2,14 +2,13 @@
 """Reads many documents in one BatchRead stream."""
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, Optional, TypeVar
+from typing import Any, Dict, Iterable, List, TypeVar
 
 from . import _messages as messages
-from ._steps import (KEYS, ArchiveName, Close, Core, Decoding, Emit, Open, Pull, Receive, Retries,
-                     Send, Sleep, Steps, check_answer)
-from .errors import (AnswerDamaged, CallCancelled, DictionaryNotFound, LimitExceeded, QuireError,
-                     ServerFault, from_item)
-from .records import Answer, Key, Span, Target, fill, fill_range, resolve
+from ._core import Core, Decoding, Retries, check_answer
+from ._steps import KEYS, ArchiveName, Close, Emit, Open, Pull, Receive, Send, Sleep, Steps
+from .errors import AnswerDamaged, DictionaryNotFound, QuireError, ServerFault, from_item
+from .records import Answer, Key, Span, Target, checked_range, fill, resolve
 
 # Size of one message of items, below what servers accept.
 _MESSAGE_SIZE_MAX = 1 << 20
@@ -46,7 +45,6 @@ class Batch:
         self._retries = Retries(core, core.options.idle_max)
         self._stream: Any = None
         self._has_closed_sending = False
-        self._has_advanced = False
 
     def run(self) -> Steps[None]:
         """Emits an Answer for each key. Raises what fails the batch as a whole."""
@@ -64,19 +62,15 @@ class Batch:
                     raise AnswerDamaged("the server ended the batch without an answer to "
                                         f"{len(self._pending)} items")
                 self._retries.note_progress()
-                self._has_advanced = True
                 yield from self._take(message, decoding)
             except DictionaryNotFound:
                 decoding = Decoding(self._core, False)
                 yield from self._close()
             except QuireError as error:
                 yield from self._close()
-                # A server cancels calls whose client was slow.
-                delay = 0.0 if isinstance(error, CallCancelled) and self._has_advanced \
-                    else self._retries.delay_after(error)
+                delay = self._retries.delay_after_stream(error)
                 if delay is None:
                     raise
-                self._has_advanced = False
                 yield Sleep(delay)
         yield from self._finish()
 
@@ -205,13 +199,15 @@ class Batch:
 
 
 def encode_item(number: int, target: Target) -> bytes:
-    """A field `items` of a BatchReadRequest, with this tag."""
+    """A field `items` of a BatchReadRequest, with this tag: the index of the key."""
     key, name, part = target
     if isinstance(name, bytes) and part is None and not isinstance(key, Key):
         return messages.id_field(number, name)
-    if part is not None and not (0 <= part[0] <= _UINT64_MAX and 0 <= part[1] <= _UINT64_MAX):
-        # Raises ValueError.
-        fill_range(part, messages.ByteRange())
+    # Most ranges need no call. Other types may still be integers, such as numpy's.
+    if part is not None and not (type(part[0]) is type(part[1]) is int
+                                 and 0 <= part[0] <= _UINT64_MAX
+                                 and 0 <= part[1] <= _UINT64_MAX):
+        part = checked_range(part, f"keys[{number}]: a range")
     if name is None and part is not None:
         return messages.range_field(number, messages.byte_range(*part))
     if isinstance(name, bytes) and isinstance(key, Key) and key.at is None \

@@ -10,7 +10,8 @@ import re
 import zlib
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from ._steps import ArchiveName, Core, Steps
+from ._core import Core
+from ._steps import ArchiveName, Steps
 from ._stored import optional_module
 from .errors import (DocumentNotFound, LimitExceeded, PayloadDamaged, RecordTypeNotFound,
                      RevisitTargetNotFound)

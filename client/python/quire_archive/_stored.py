@@ -14,7 +14,7 @@ import lzma
 import os
 import threading
 import zlib
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, List, Optional
 
 import xxhash
 

@@ -10,7 +10,7 @@ from typing import (Any, AsyncIterable, AsyncIterator, Deque, Dict, Iterable, Li
 
 import grpc
 
-from . import _batch, _messages, _options, _payload, _steps, _stored
+from . import _batch, _core, _messages, _options, _payload, _steps, _stored
 from ._steps import ArchiveName, Steps
 from .client import make_key
 from .errors import CallCancelled, DeadlinePassed, QuireError, from_rpc
@@ -34,7 +34,7 @@ class AsyncClient:
 
     def __init__(self, options: _options.Options) -> None:
         self._options = options
-        self._core = _steps.Core(options)
+        self._core = _core.Core(options)
         self._calls: Dict[str, Any] = {}
         self._channel: Any = None
         self._metadata: Any = None
@@ -399,7 +399,7 @@ class AsyncArchive:
                              _batch.several(keys))
 
     def documents(self, prefix: Union[bytes, str, None] = None, *, first_ordinal: int = 0,
-                  page_size: int = _steps.PAGE_SIZE) -> AsyncIterator[Document]:
+                  page_size: int = _core.PAGE_SIZE) -> AsyncIterator[Document]:
         """As Archive.documents()."""
         return self._iterate(self._core.documents(
             self._target, None if prefix is None else to_id(prefix), first_ordinal, page_size))
@@ -424,7 +424,7 @@ class AsyncArchive:
     # --- Helpers.
 
     @property
-    def _core(self) -> _steps.Core:
+    def _core(self) -> _core.Core:
         return self.client._core  # pylint: disable=protected-access
 
     @property

@@ -33,6 +33,8 @@ HEADER_SIZE_MAX = 1 << 20
 _LONG_HEAD_SIZES = (16 << 10, 128 << 10, HEADER_SIZE_MAX + 64)
 # Size of lines sorted in memory; more are sorted in temporary files.
 SORT_SIZE_MAX = 64 << 20
+# So many files of one size are merged into one: a process may have few files open.
+_MERGED_COUNT = 64
 
 _DIGEST = re.compile(rb"\nwarc-payload-digest[ \t]*:[ \t]*([!-~]+)", re.IGNORECASE)
 # As most write it: found many times as fast.
@@ -219,13 +221,14 @@ class LineSorter:
         self._size_max = size_max
         self._lines: List[bytes] = []
         self._size = 0
-        self._files: List[IO[bytes]] = []
+        # Sorted files of lines; those at an index are merged into one at the next.
+        self._files: List[List[IO[bytes]]] = []
 
     def __enter__(self) -> "LineSorter":
         return self
 
     def __exit__(self, *_: object) -> None:
-        for file in self._files:
+        for file in itertools.chain(*self._files):
             file.close()
 
     def add(self, line: bytes) -> None:
@@ -238,17 +241,30 @@ class LineSorter:
     def sorted(self) -> Iterator[bytes]:
         """All lines, once."""
         self._lines.sort()
-        for file in self._files:
-            file.seek(0)
-        return heapq.merge(*self._files, self._lines)
+        return heapq.merge(*map(_rewound, itertools.chain(*self._files)), self._lines)
 
     def _spill(self) -> None:
         self._lines.sort()
-        file = tempfile.TemporaryFile()  # pylint: disable=consider-using-with
-        self._files.append(file)
-        file.writelines(self._lines)
+        self._add_file(0, self._lines)
         self._lines = []
         self._size = 0
+
+    def _add_file(self, level: int, lines: Iterable[bytes]) -> None:
+        if level == len(self._files):
+            self._files.append([])
+        files = self._files[level]
+        file = tempfile.TemporaryFile()  # pylint: disable=consider-using-with
+        files.append(file)
+        file.writelines(lines)
+        if len(files) == _MERGED_COUNT:
+            self._add_file(level + 1, heapq.merge(*map(_rewound, files)))
+            while files:
+                files.pop().close()
+
+
+def _rewound(file: IO[bytes]) -> IO[bytes]:
+    file.seek(0)
+    return file
 
 
 def write_index(captures: Iterable[Capture], file_name: str,

@@ -8,12 +8,12 @@ import queue
 import threading
 import time
 import weakref
-from typing import (Any, Dict, Generator, Iterable, Iterator, List, Optional, Sequence, Tuple,
+from typing import (Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple,
                     TypeVar, Union)
 
 import grpc
 
-from . import _batch, _files, _messages, _options, _payload, _steps, _stored
+from . import _batch, _core, _files, _messages, _options, _payload, _steps, _stored
 from ._steps import ArchiveName, Steps
 from .errors import DeadlinePassed, QuireError, from_rpc
 from .records import (Answer, AnyKey, ArchiveInfo, Document, Key, Payload, Prefix, Span, Time,
@@ -55,7 +55,7 @@ class Client:
 
     def __init__(self, options: _options.Options) -> None:
         self._options = options
-        self._core = _steps.Core(options)
+        self._core = _core.Core(options)
         self._lock = threading.Lock()
         self._calls: Dict[str, Any] = {}
         self._channel: Any = None
@@ -391,7 +391,7 @@ class Archive:
             _batch.get_many(self._core, self._target, ordered), _batch.several(keys))
 
     def documents(self, prefix: Union[bytes, str, None] = None, *, first_ordinal: int = 0,
-                  page_size: int = _steps.PAGE_SIZE) -> Iterator[Document]:
+                  page_size: int = _core.PAGE_SIZE) -> Iterator[Document]:
         """Descriptions of documents.
 
         With a prefix, those whose id starts with it, by id; without, all from an
@@ -449,7 +449,7 @@ class Archive:
     # --- Helpers.
 
     @property
-    def _core(self) -> _steps.Core:
+    def _core(self) -> _core.Core:
         return self.client._core  # pylint: disable=protected-access
 
     @property

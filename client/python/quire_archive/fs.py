@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import operator
 import os
 import re
 import weakref
@@ -109,6 +110,14 @@ def _info(path: str, document: Document) -> Dict[str, Any]:
 
 def _directory(path: str) -> Dict[str, Any]:
     return {"name": path, "size": 0, "type": "directory", "mode": 0o555}
+
+
+def _bound(name: str, bound: Any) -> Optional[int]:
+    """The start or end of a range; raises TypeError, which names it."""
+    try:
+        return None if bound is None else operator.index(bound)
+    except TypeError:
+        raise TypeError(f"{name} must be int or None, got {bound!r}") from None
 
 
 def _missing(path: str) -> FileNotFoundError:
@@ -248,6 +257,7 @@ class QuireFileSystem(AsyncFileSystem):  # type: ignore[misc]
 
     async def _cat_file(self, path: str, start: Optional[int] = None,
                         end: Optional[int] = None, **_: Any) -> bytes:
+        start, end = _bound("start", start), _bound("end", end)
         (data,) = await self._cat_ranges([path], [start], [end], on_error="raise")
         assert isinstance(data, bytes)
         return data
@@ -275,6 +285,8 @@ class QuireFileSystem(AsyncFileSystem):  # type: ignore[misc]
         starts, ends = list(starts), list(ends)
         if len(starts) != len(paths) or len(ends) != len(paths):
             raise ValueError("paths, starts and ends must be of one length")
+        starts = [_bound(f"starts[{index}]", start) for index, start in enumerate(starts)]
+        ends = [_bound(f"ends[{index}]", end) for index, end in enumerate(ends)]
         found: List[Any] = [None] * len(paths)
         # Archive -> (index, key) of ranges that need no size.
         batches: Dict[str, List[Tuple[int, AnyKey]]] = {}

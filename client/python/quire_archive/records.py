@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import operator
 import re
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple, Union
 
@@ -235,7 +236,13 @@ def parse_period(text: str) -> Tuple[int, int]:
         digits = fraction[:3]
         begin += int(digits.ljust(3, "0"))
         return begin, begin + 10 ** (3 - len(digits)) - 1
-    return begin, (_next(first, len(parts)) - _EPOCH) // _MILLISECOND - 1
+    try:
+        end = _next(first, len(parts))
+    except (ValueError, OverflowError):
+        # The year 10000.
+        return begin, (datetime.datetime.max.replace(tzinfo=datetime.timezone.utc)
+                       - _EPOCH) // _MILLISECOND
+    return begin, (end - _EPOCH) // _MILLISECOND - 1
 
 
 def _next(first: datetime.datetime, unit: int) -> datetime.datetime:
@@ -328,10 +335,18 @@ def fill(target: Target, message: Any) -> None:
             document.record_types.extend(key.record_types)
 
 
-def fill_range(part: Tuple[int, int], message: Any) -> None:
-    """Sets a ByteRange; raises ValueError if the numbers do not fit."""
+def checked_range(part: Tuple[int, int], what: str = "a range") -> Tuple[int, int]:
+    """(offset, size) as ints; raises TypeError or ValueError, which names `what`."""
     try:
-        message.offset, message.size_bytes = part
-    except (TypeError, ValueError):
-        raise ValueError("a range must be (offset, size), both 0 to 2^64 - 1, "
-                         f"got {tuple(part)!r}") from None
+        offset, size = map(operator.index, part)
+    except TypeError:
+        raise TypeError(f"{what} must be (offset, size), both int, got {tuple(part)!r}") from None
+    if not (0 <= offset < 2**64 and 0 <= size < 2**64):
+        raise ValueError(f"{what} must be (offset, size), both 0 to 2^64 - 1, "
+                         f"got {tuple(part)!r}")
+    return offset, size
+
+
+def fill_range(part: Tuple[int, int], message: Any) -> None:
+    """Sets a ByteRange. Errors: as checked_range()."""
+    message.offset, message.size_bytes = checked_range(part)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import hashlib
-import itertools
 import json
 import math
 import os

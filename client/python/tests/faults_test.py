@@ -264,6 +264,19 @@ class FaultsTest(unittest.TestCase):
         self.assertEqual(first.data, DATA * 2)
         self.assertIsInstance(absent.error, quire.DocumentNotFound)
 
+    def test_a_stream_that_always_breaks_is_given_up(self):
+        def stream(_request, context):
+            if server.calls.count("ReadStream") > 100:
+                fail(context, CODE.NOT_FOUND, "DOCUMENT_NOT_FOUND")
+            yield {**answer(DATA * 2), "range": {"offset": 100, "size_bytes": len(DATA)},
+                   "data": DATA, "checksum": xxhash.xxh3_64_intdigest(DATA)}
+            fail(context, CODE.UNAVAILABLE, "DEVICE_FAILED")
+
+        server = self.serve(Read=failing(99, CODE.RESOURCE_EXHAUSTED, "LIMIT_EXCEEDED"),
+                            ReadStream=stream)
+        with self.assertRaises(quire.DeviceFailed):
+            self.connect(server.address, idle_max=0.2)["a"].read(0)
+
     def test_messages_of_a_batch_are_within_the_limits(self):
         sizes = []
 

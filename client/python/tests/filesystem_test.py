@@ -138,6 +138,15 @@ class FilesystemTest(unittest.TestCase):
         with self.assertRaises(FileNotFoundError):
             self.fs.cat_ranges(["tables/no"], 0, 4, on_error="raise")
 
+    def test_bounds_that_are_no_integers_are_named(self):
+        path = "tables/t0/part-003.csv"
+        with self.assertRaisesRegex(TypeError, r"starts\[1\] must be int or None, got 1\.5"):
+            self.fs.cat_ranges([path, path], [0, 1.5], [4, 4])
+        with self.assertRaisesRegex(TypeError, r"ends\[0\] must be int or None, got '4'"):
+            self.fs.cat_ranges([path], [0], ["4"])
+        with self.assertRaisesRegex(TypeError, r"^end must be int or None, got 4\.0"):
+            self.fs.cat_file(path, start=0, end=4.0)
+
     def test_files_seek(self):
         name = "t2/part-119.csv"
         with self.fs.open(f"tables/{name}", block_size=100) as file:

@@ -150,6 +150,12 @@ class ReadingTest(unittest.TestCase):
                              [quire.Key("page", range=part)]))):
                 with self.assertRaisesRegex(ValueError, "a range must be .*, both 0 to"):
                     call()
+        for key in quire.Key("page", range=(0, 2.5)), quire.Key(0, range=(0.0, 2)), \
+                quire.Span(0, None), quire.Span("0", 1):
+            with self.assertRaisesRegex(TypeError, r"keys\[2\]: a range must be .* both int, got"):
+                list(self.archive.get_many(["page", 0, key]))
+        with self.assertRaisesRegex(TypeError, r"a range must be .* both int, got \(0, 2.5\)"):
+            self.archive.read("page", range=(0, 2.5))
         document = next(iter(self.archive))
         with self.assertRaisesRegex(TypeError, "got Document; pass its ordinal"):
             self.archive.read(document)
@@ -441,7 +447,10 @@ class TimeTest(unittest.TestCase):
                 ("2022-06-15T12:30:45Z", first, 1000), ("20220615123045", first, 1000),
                 ("2022-06-15 12:30:45.25", first + 250, 10), ("2022-06-15T12:30", first - 45_000, 60_000),
                 ("2022-06", 1654041600000, 30 * 86_400_000), ("2022", 1640995200000, 365 * 86_400_000),
-                ("1969-12", -31 * 86_400_000, 31 * 86_400_000)]:
+                ("1969-12", -31 * 86_400_000, 31 * 86_400_000),
+                ("9999", 253370764800000, 365 * 86_400_000),
+                ("9999-12", 253399622400000, 31 * 86_400_000),
+                ("9999-12-31T23:59:59Z", 253402300799000, 1000)]:
             self.assertEqual(quire.parse_period(text), (begin, begin + size - 1), text)
         for text in ("", "22", "2022-13", "2022-02-30", "2022-06Z", "20220615Z", "2022-6", "now",
                      "2022-06-15T12:30:45.", "\u0662\u0660\u0662\u0662"):

@@ -144,6 +144,19 @@ class SorterTest(unittest.TestCase):
                     sorter.add(line)
                 self.assertEqual(list(sorter.sorted()), sorted(lines))
 
+    def test_few_files_are_open(self):
+        def count_open():
+            return len(os.listdir("/proc/self/fd"))
+
+        before = count_open()
+        with captures.LineSorter(0) as sorter:
+            for number in range(5000):
+                sorter.add(b"%d\n" % number)
+                if number % 100 == 0:
+                    self.assertLess(count_open() - before, 200)
+            self.assertEqual(list(sorter.sorted()), sorted(b"%d\n" % n for n in range(5000)))
+        self.assertEqual(count_open(), before)
+
 
 def make_crawl():
     crawl = Crawl()

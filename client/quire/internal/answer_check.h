@@ -6,8 +6,6 @@
 #define QUIRE_CLIENT_QUIRE_INTERNAL_ANSWER_CHECK_H_
 
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -51,8 +49,6 @@ class SpanFollower {
 
   // Errors: DataLoss bytes are missing: the stream ended early.
   absl::Status Finish() const;
-
-  uint64_t received_size_bytes() const { return received_size_bytes_; }
 
   const ByteSpan& expected() const { return expected_; }
 

@@ -12,7 +12,6 @@
 
 #include "client/quire/testing/client_fixture.h"
 #include "client/quire/testing/fake_encodings.h"
-#include "codecs/base/bytes.h"
 #include "codecs/base/status_matchers.h"
 
 namespace quire {
@@ -99,7 +98,7 @@ class AnswerDecoderTest : public ::testing::Test {
         << message;
   }
 
-  const std::string text_ = WordyText(3, 9000) + RandomText(4, 3000);
+  const std::string text_ = WordyText(3, 9000) + Noise(3000, 4);
   FakeArchive archive_;
   v1::ArchiveDescription description_;
   std::unique_ptr<FakeEncodings> encodings_;

@@ -9,7 +9,6 @@
 #include "absl/random/distributions.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "grpcpp/support/channel_arguments.h"
 
@@ -18,6 +17,7 @@
 #include "client/quire/internal/server_address.h"
 #include "client/quire/internal/started_thread.h"
 #include "codecs/base/archive_name.h"
+#include "codecs/base/monotonic_time.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/trace_parent.h"
 
@@ -165,12 +165,13 @@ absl::StatusOr<CallQueue*> Connection::GetCallQueue() {
 absl::Status Connection::Call(
     absl::string_view archive,
     absl::FunctionRef<grpc::Status(grpc::ClientContext&)> call) {
-  const absl::Time end = absl::Now() + options_.deadline;
+  const absl::Time end = MonotonicNow() + options_.deadline;
   RetryGovernor governor(*this, options_.deadline);
   for (;;) {
     grpc::ClientContext context;
     if (options_.deadline != absl::InfiniteDuration()) {
-      context.set_deadline(absl::ToChronoTime(end));
+      context.set_deadline(
+          absl::ToChronoTime(absl::Now() + (end - MonotonicNow())));
     }
     AddCallHeaders(options_, archive, context);
     const absl::Status status = StatusFromGrpc(call(context));
@@ -181,7 +182,7 @@ absl::Status Connection::Call(
     const std::optional<absl::Duration> delay =
         absl::IsUnavailable(status) ? governor.DelayAfter(status)
                                     : std::nullopt;
-    if (!delay.has_value() || absl::Now() + *delay >= end) {
+    if (!delay.has_value() || MonotonicNow() + *delay >= end) {
       return NameServer(status);
     }
     absl::SleepFor(*delay);

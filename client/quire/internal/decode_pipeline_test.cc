@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>

@@ -6,7 +6,6 @@
 #include <map>
 #include <random>
 
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace quire {

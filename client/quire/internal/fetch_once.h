@@ -15,7 +15,6 @@
 #include <map>
 #include <memory>
 #include <new>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"

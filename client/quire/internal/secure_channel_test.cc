@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/quire/internal/secure_channel.h"
 
-#include <cstdlib>
 #include <fstream>
 #include <string>
 

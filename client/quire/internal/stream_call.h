@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One call with many answers. Internal to the client library.
+// One call with many answers: no retries, which are its callers' (RetryGovernor
+// of connection.h). Internal to the client library.
 #ifndef QUIRE_CLIENT_QUIRE_INTERNAL_STREAM_CALL_H_
 #define QUIRE_CLIENT_QUIRE_INTERNAL_STREAM_CALL_H_
 
@@ -42,13 +43,16 @@ class WatchedStream {
   using Reader = std::unique_ptr<grpc::ClientReader<Message>>;
   using Start = absl::FunctionRef<Reader(grpc::ClientContext*)>;
 
-  // `archive` is as in AddCallHeaders().
+  // Calls `start`, which must not return null, once. `options` and `archive`,
+  // as in AddCallHeaders(), need to be valid only during the constructor; the
+  // stub that `start` uses must outlive the stream.
   WatchedStream(const ClientOptions& options, absl::string_view archive,
                 Start start)
       : watchdog_(context_, options.stream_idle_max),
         reader_(StartWithHeaders(options, archive, start)) {}
 
-  // Blocks. Returns false at the end; Finish() returns the reason.
+  // Blocks, at most for ClientOptions::stream_idle_max. Returns false at the
+  // end; Finish() returns the reason. `message` is then unspecified.
   bool Read(Message& message) {
     watchdog_.Arm();
     const bool received = reader_->Read(&message);
@@ -56,7 +60,8 @@ class WatchedStream {
     return received;
   }
 
-  // REQUIRES: Read() has returned false.
+  // Returns the server's status, or why the watchdog ended the call. Blocks as
+  // Read() does. REQUIRES: Read() has returned false.
   StreamOutcome Finish() {
     // After bytes that are not a message the server's side may still be open.
     watchdog_.Arm();
@@ -65,10 +70,12 @@ class WatchedStream {
     return {watchdog_.Explain(StatusFromGrpc(status)), false};
   }
 
-  // Makes Read() on another thread return. Thread-safe.
+  // Makes Read() on another thread return false. Thread-safe, until the stream
+  // is destroyed; no effect after its end.
   void Cancel() { context_.TryCancel(); }
 
-  // Ends a stream early, with `status` as the reason.
+  // Ends a stream early, with `status` as the reason. Blocks briefly: gRPC
+  // drops messages that have arrived. REQUIRES: no other thread is in Read().
   StreamOutcome GiveUp(absl::Status status) {
     Cancel();
     static_cast<void>(reader_->Finish());
@@ -87,8 +94,10 @@ class WatchedStream {
   const Reader reader_;
 };
 
-// Starts a stream and passes each message to `on_message`. Blocks until the
-// stream has ended. An error of `on_message` ends it.
+// Starts a stream and passes each message, on this thread, to `on_message`,
+// which may move from it. Blocks until the stream has ended. An error of
+// `on_message` ends it, and is the outcome's status. A slow `on_message` is
+// never taken for a silent server.
 template <typename Message>
 StreamOutcome RunStreamCall(
     const ClientOptions& options, absl::string_view archive,
@@ -106,8 +115,10 @@ StreamOutcome RunStreamCall(
 }
 
 // The same for answers, which are decoded by `steps`: from the second encoded
-// message on by other threads, while further messages arrive. Short answers
-// start no threads.
+// message on by ClientOptions::decode_threads other threads, while further
+// messages arrive. `steps` says which of its functions run there
+// (decode_pipeline.h); results are delivered in the order of the stream. Short
+// answers start no threads; all have ended when it returns.
 template <typename Message>
 StreamOutcome RunAnswerStream(const ClientOptions& options,
                               absl::string_view archive,

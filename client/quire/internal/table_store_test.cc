@@ -17,7 +17,6 @@
 #include "gtest/gtest.h"
 
 #include "client/quire/testing/client_fixture.h"
-#include "codecs/base/bytes.h"
 #include "codecs/base/status_matchers.h"
 #include "codecs/fsst/table/symbol_table.h"
 

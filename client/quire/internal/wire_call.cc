@@ -3,7 +3,6 @@
 
 #include <charconv>
 #include <chrono>
-#include <utility>
 
 #include "codecs/base/status_macros.h"
 #include "codecs/block_codec.h"

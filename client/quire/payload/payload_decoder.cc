@@ -2,10 +2,8 @@
 #include "client/quire/payload/payload_decoder.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 

@@ -3,7 +3,6 @@
 // Arbitrary records in arbitrary pieces: the payload or the error is the same,
 // within the limit. The first bytes choose the pieces; the record gets a header
 // that fits the rest, or none.
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -14,13 +14,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
 
 #include "client/quire/client.h"
 #include "client/quire/testing/fake_server.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
+#include "codecs/base/testing/noise.h"
 
 namespace quire {
 
@@ -28,16 +28,6 @@ namespace quire {
 // wire.
 inline uint64_t HashOf(const std::string& text) {
   return Checksum64(AsBytes(text));
-}
-
-// Returns incompressible bytes. Equal seeds give equal texts.
-inline std::string RandomText(uint64_t seed, size_t size_bytes) {
-  std::mt19937_64 random(seed);
-  std::string text(size_bytes, '\0');
-  for (char& c : text) {
-    c = static_cast<char>(random());
-  }
-  return text;
 }
 
 // Returns three archives. "web" has documents "doc/00" to "doc/39" of 0 to 390
@@ -48,14 +38,14 @@ inline std::map<std::string, FakeArchive> TestArchives() {
   for (size_t i = 0; i < 40; ++i) {
     FakeDocument document;
     document.id = absl::StrCat("doc/", i / 10, i % 10);
-    document.text = RandomText(i, 10 * i);
+    document.text = Noise(10 * i, i);
     web.documents.push_back(std::move(document));
   }
   web.documents.push_back({"twice", "first version", 1000, "text/html"});
   web.documents.push_back({"twice", "second version", 2000, "text/plain"});
   web.documents.push_back({"\x01\x1B[31m\xFF\n", "binary", {}, {}});
-  web.documents.push_back({"large", RandomText(99, 25000), {}, {}});
-  web.dictionary = RandomText(7, 4500);
+  web.documents.push_back({"large", Noise(25000, 99), {}, {}});
+  web.dictionary = Noise(4500, 7);
   FakeArchive tiny;
   tiny.documents.push_back({"only", "the only document", {}, {}});
   return {{"web", std::move(web)}, {"tiny", std::move(tiny)}, {"empty", {}}};

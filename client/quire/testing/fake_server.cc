@@ -2,7 +2,6 @@
 #include "client/quire/testing/fake_server.h"
 
 #include <chrono>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

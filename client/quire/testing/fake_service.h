@@ -27,17 +27,20 @@
 
 namespace quire {
 
-// Returns a status like the server's, with the reason and, if set,
-// `retry_delay` in its details. Thread-safe.
+// Returns a status like the server's: an ErrorInfo with `reason`, as the client
+// parses it, and a RetryInfo if `retry_delay` is set. `message` is for people
+// and may be any text. REQUIRES: `code` is not OK. Thread-safe.
 grpc::Status FakeFailure(grpc::StatusCode code, v1::ErrorReason reason,
                          const std::string& message,
                          std::optional<absl::Duration> retry_delay = {});
 
 // Thread-safe: gRPC calls it on its own threads while a test sets faults and
 // reads counts. Calls that stall (FakeFaults::stalled_calls) block their thread
-// until Release().
+// until Release(), so call that before the server shuts down. It must outlive
+// the grpc::Server that it is registered with; FakeServer owns both.
 class FakeServer::Service final : public v1::Archive::Service {
  public:
+  // The first generation of archives, by name; they are copied.
   Service(FakeSettings settings,
           const std::map<std::string, FakeArchive>& archives);
 
@@ -45,6 +48,7 @@ class FakeServer::Service final : public v1::Archive::Service {
   // are kept, since running calls may use them.
   void Reload(const std::map<std::string, FakeArchive>& archives);
 
+  // Replaces all faults that are still due. Calls that run see the new ones.
   void SetFaults(const FakeFaults& faults);
   void Release();
   int CallCount(const std::string& method) const;

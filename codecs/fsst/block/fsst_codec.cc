@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -35,7 +34,8 @@ class FsstCodec final : public CodecBase {
       : CodecBase(info, use), level_(level) {
     if (table.has_value()) {
       decoder_.emplace(*table);
-      if (use == CodecUse::kEncodeAndDecode) {
+      // A table without symbols would enlarge all blocks.
+      if (use == CodecUse::kEncodeAndDecode && table->symbol_count() != 0) {
         encoder_.emplace(*table, parse_level());
       }
     }
@@ -149,10 +149,7 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeFsstCodec(
           absl::StrCat("symbol table for codec ", info.name, ": ",
                        parsed.status().message()));
     }
-    // Ignore a table without symbols: it would enlarge all blocks.
-    if (parsed->symbol_count() != 0) {
-      table = *parsed;
-    }
+    table = *parsed;
   }
   return std::make_unique<FsstCodec>(info, level, table, use);
 }

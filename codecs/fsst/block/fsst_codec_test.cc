@@ -132,6 +132,16 @@ TEST_F(FsstCodecTest, DoesWithoutATable) {
   }
 }
 
+// Other writers may use the archive's table although it has no symbols: then
+// all bytes are escaped.
+TEST_F(FsstCodecTest, DecodesWithATableWithoutSymbols) {
+  auto empty = std::make_shared<CodecContext>();
+  empty->symbol_table = SymbolTable().Serialise();
+  const auto codec = Make(FsstCodecLevel::kArchiveTable, empty);
+  const std::vector<uint8_t> stored = {0, kFsstEscape, 'a', kFsstEscape, 'b'};
+  QUIRE_EXPECT_OK(Decode(*codec, stored, "ab"));
+}
+
 TEST_F(FsstCodecTest, SaysWhatIsWrongWithABlock) {
   const auto codec = Make(FsstCodecLevel::kOwnTables, context_);
   const auto expect = [&](const BlockCodec& decoder,

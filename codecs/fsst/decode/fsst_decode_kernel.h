@@ -6,7 +6,6 @@
 #define QUIRE_CODECS_FSST_DECODE_FSST_DECODE_KERNEL_H_
 
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>

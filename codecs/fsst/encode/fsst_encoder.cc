@@ -124,9 +124,4 @@ size_t FsstEncoder::EncodeStrings(std::span<const ByteView> texts,
   return size;
 }
 
-bool FsstEquals(ByteView codes_a, ByteView codes_b) {
-  return std::equal(codes_a.begin(), codes_a.end(), codes_b.begin(),
-                    codes_b.end());
-}
-
 }  // namespace quire

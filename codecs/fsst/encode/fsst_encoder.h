@@ -76,9 +76,6 @@ class FsstEncoder {
   std::optional<FsstOptimalParse> optimal_parse_;
 };
 
-// True if two texts are equal, given their codes of the same table and level.
-bool FsstEquals(ByteView codes_a, ByteView codes_b);
-
 }  // namespace quire
 
 #endif  // QUIRE_CODECS_FSST_ENCODE_FSST_ENCODER_H_

@@ -29,7 +29,6 @@ inline uint64_t FirstBytes(uint64_t word, size_t size) {
 class SymbolMatcher {
  public:
   static constexpr uint16_t kNone = 0xffff;
-  static constexpr size_t kSymbolCountMax = 4096;
 
   struct Match {
     uint16_t index;  // kNone: no symbol, size 1

@@ -4,7 +4,6 @@
 // the same bytes, has valid symbols, and decodes and encodes.
 #include <algorithm>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "codecs/base/bytes.h"

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <set>
-#include <span>
 #include <utility>
 
 #include "absl/strings/escaping.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codecs/fsst/training/shortest_parse_training.h"
 
-#include <algorithm>
 #include <string>
 #include <vector>
 

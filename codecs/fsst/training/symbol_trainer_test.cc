@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codecs/fsst/training/symbol_trainer.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -4,13 +4,22 @@
 #include <algorithm>
 #include <bit>
 
+#include "codecs/base/memory/huge_pages.h"
+
 namespace quire {
 
 RepeatTable::RepeatTable(uint64_t repeat_count, uint64_t first_count)
     : bucket_mask_(std::bit_ceil(repeat_count) / kBucketSize - 1),
-      first_mask_(std::bit_ceil(first_count) - 1),
-      buckets_(std::bit_ceil(repeat_count) / kBucketSize),
-      firsts_(std::bit_ceil(first_count)) {}
+      first_mask_(std::bit_ceil(first_count) - 1) {
+  const auto allocate = [](auto& table, size_t count) {
+    table.reserve(count);
+    PreferHugePages({reinterpret_cast<const uint8_t*>(table.data()),
+                     count * sizeof(table[0])});
+    table.resize(count);
+  };
+  allocate(buckets_, bucket_mask_ + 1);
+  allocate(firsts_, first_mask_ + 1);
+}
 
 size_t RepeatTable::MemoryBytesFor(uint64_t repeat_count,
                                    uint64_t first_count) {

@@ -2,7 +2,6 @@
 #include "codecs/rlz/coverage/segment_pool.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 namespace quire {

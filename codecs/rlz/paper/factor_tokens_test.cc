@@ -9,9 +9,9 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/testing/guarded_bytes.h"
 #include "codecs/base/varint.h"
 #include "codecs/codec_test_inputs.h"
-#include "codecs/guarded_bytes_testing.h"
 
 namespace quire {
 namespace {

@@ -11,8 +11,6 @@
 
 #include <memory>
 
-#include "absl/status/statusor.h"
-
 #include "codecs/block_codec.h"
 
 namespace quire {

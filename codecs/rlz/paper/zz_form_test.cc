@@ -4,14 +4,12 @@
 #include "codecs/rlz/paper/zz_form.h"
 
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 #include "codecs/base/bytes.h"
-#include "codecs/base/endian.h"
 #include "codecs/base/status_matchers.h"
 #include "codecs/base/varint.h"
 #include "codecs/codec_test_inputs.h"

@@ -9,7 +9,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/bytes.h"
 #include "codecs/base/status_matchers.h"
 #include "codecs/base/varint.h"
 #include "codecs/codec_test_inputs.h"

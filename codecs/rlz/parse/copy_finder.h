@@ -2,8 +2,6 @@
 #ifndef QUIRE_CODECS_RLZ_PARSE_COPY_FINDER_H_
 #define QUIRE_CODECS_RLZ_PARSE_COPY_FINDER_H_
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 

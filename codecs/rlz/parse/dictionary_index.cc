@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/memory/huge_pages.h"
 #include "codecs/rlz/dictionary_builder.h"
 
 namespace quire {
@@ -61,6 +62,8 @@ template <uint64_t (*kHash)(const uint8_t*), uint32_t kKeySize>
 void DictionaryIndex::Fill(Table& table) {
   const size_t entry_count = table.bucket_count * kWays;
   table.entries = std::make_unique_for_overwrite<uint32_t[]>(entry_count);
+  PreferHugePages({reinterpret_cast<const uint8_t*>(table.entries.get()),
+                   entry_count * sizeof(uint32_t)});
   std::fill_n(table.entries.get(), entry_count, kNone);
   if (dictionary_.size() < kKeySize) {
     return;

@@ -14,8 +14,10 @@
 namespace quire {
 
 // Earlier positions of a block with the same next four bytes, nearest first: a
-// list for each hash of four bytes, in two arrays of integers. Memory is reused
-// from block to block. Thread-compatible.
+// list for each hash of four bytes, in two arrays of integers. Positions are
+// offsets in the block, in bytes. Memory: at most 256 KiB, and four bytes per
+// byte of the largest block; it is reused from block to block.
+// Thread-compatible.
 class HashChains {
  public:
   static constexpr uint32_t kKeySize = 4;
@@ -40,7 +42,8 @@ class HashChains {
     }
   }
 
-  // Enters all positions before `position` that are not yet entered.
+  // Enters all positions before `position` that are not yet entered. Takes time
+  // linear in their number.
   void EnterUpTo(uint32_t position) {
     const uint32_t end = std::min(position, end_);
     for (; entered_ < end; ++entered_) {

@@ -40,7 +40,7 @@ struct LazyCopy {
   uint32_t begin = 0;
   uint32_t length = 0;
   uint32_t distance = 0;
-  // 0 if no copy is worth its price.
+  // Above 0 if the copy is worth its price.
   int32_t gain = 0;
 };
 
@@ -65,8 +65,8 @@ class Run {
     end_ = end;
     uint32_t position = anchor_;
     while (position + kLengthMin <= end) {
-      LazyCopy best = Find(position);
-      if (best.gain == 0) {
+      LazyCopy best = Find(position, {});
+      if (best.length == 0) {
         position += 1 + ((position - anchor_) >> kLazyStepShift);
         continue;
       }
@@ -80,6 +80,7 @@ class Run {
 
  private:
   LazyCopy LookAhead(uint32_t position, LazyCopy best) {
+    Prefetch(best);
     uint32_t best_at = position;
     while (position < best_at + options_.lookahead &&
            best.length < kLongEnough) {
@@ -87,9 +88,11 @@ class Run {
       if (position + kLengthMin > end_) {
         break;
       }
-      const LazyCopy next = Find(position);
       const auto delay = static_cast<int32_t>(position - best_at);
-      if (next.gain > best.gain + kDelayPrice * delay) {
+      const LazyCopy next = Find(
+          position,
+          {.distance = best.distance, .gain = best.gain + kDelayPrice * delay});
+      if (next.length != 0) {
         best = next;
         best_at = position;
       }
@@ -106,8 +109,25 @@ class Run {
     search_.SkipTo(anchor_);
   }
 
-  LazyCopy Find(uint32_t position) {
-    LazyCopy best;
+  // Fetches what the search after the copy reads first; rarely in vain, as the
+  // copy is usually taken.
+  void Prefetch(const LazyCopy& copy) const {
+    const uint32_t end = copy.begin + copy.length;
+    search_.Prefetch(end);
+    for (const uint32_t distance :
+         {copy.distance, recent_.distances[0], recent_.distances[1]}) {
+      if (distance > end && text_.HasSource(end, distance)) {
+        __builtin_prefetch(text_.dictionary().data() +
+                           (text_.dictionary().size() - (distance - end)));
+      }
+    }
+  }
+
+  // Returns the copy of the largest gain above that of `known`, whose distance
+  // is not tried again; one of no length if there is none.
+  LazyCopy Find(uint32_t position, const LazyCopy& known) {
+    LazyCopy best = {.gain = known.gain};
+    known_distance_ = known.distance;
     TryRecent(position, best);
     if (best.length >= kLongEnough) {
       return best;
@@ -120,7 +140,7 @@ class Run {
   void TryRecent(uint32_t position, LazyCopy& best) {
     for (uint32_t number = 1; number <= 3; ++number) {
       const uint32_t distance = recent_.Get(number, position == anchor_);
-      if (distance == 0) {
+      if (distance == 0 || distance == known_distance_) {
         continue;
       }
       const uint32_t length = text_.MatchLength(position, distance, end_);
@@ -134,7 +154,7 @@ class Run {
   void TryDictionary(uint32_t position, LazyCopy& best) {
     for (const uint32_t place : search_.Candidates(position, position)) {
       const uint32_t distance = text_.DistanceTo(place, position);
-      if (distance == best.distance) {
+      if (distance == best.distance || distance == known_distance_) {
         continue;
       }
       const uint32_t length = text_.MatchLength(position, distance, end_);
@@ -162,7 +182,8 @@ class Run {
       if (position + length_least >= end_) {
         break;
       }
-      if (block[earlier + length_least] != block[position + length_least]) {
+      if (block[earlier + length_least] != block[position + length_least] ||
+          position - earlier == known_distance_) {
         continue;
       }
       const uint32_t length =
@@ -198,6 +219,8 @@ class Run {
   HashChains& chains_;
   SequenceList& sequences_;
   RecentDistances recent_;
+  // A distance not to try; 0: none.
+  uint32_t known_distance_ = 0;
   // End of the last copy.
   uint32_t anchor_ = 0;
   // End of the piece.

@@ -3,7 +3,6 @@
 // Requirements on every parse: its steps rebuild the text, within the limits of
 // their format.
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -252,6 +251,25 @@ TEST_F(ParsersTest, GoOnAfterEdits) {
     block[i] = static_cast<char>(block[i] + 1);
   }
   ExpectCopied(dictionary, block, 40);
+}
+
+// Each line begins with a short copy, whose second byte begins a long one.
+TEST_F(ParsersTest, LooksAheadForALongerCopy) {
+  constexpr size_t kLineCount = 100;
+  TestRandom random(1);
+  std::string dictionary;
+  std::string block;
+  for (size_t i = 0; i < kLineCount; ++i) {
+    const std::string line = RandomBytes(random, 60);
+    dictionary += line.substr(0, 12) + RandomBytes(random, 8);
+    dictionary += line.substr(1) + RandomBytes(random, 9);
+    block += line;
+  }
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto index, BuildFine(dictionary));
+  const BlockText text(AsBytes(dictionary), AsBytes(block));
+  LazyParser parser((LazyParserOptions()));
+  parser.Parse(*index, text, 128 << 10, sequences_);
+  EXPECT_LE(sequences_.size(), kLineCount + kLineCount / 10);
 }
 
 TEST_F(ParsersTest, CopyFromTheBlockItself) {

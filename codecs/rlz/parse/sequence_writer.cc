@@ -7,7 +7,6 @@
 
 #include <zstd.h>
 
-#include <bit>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

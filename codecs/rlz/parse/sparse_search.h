@@ -17,7 +17,9 @@ namespace quire {
 // only for a longer one. Looks up only the longest keys, at positions some way
 // apart.
 //
-// For one block, on the stack; thread-compatible.
+// Positions are offsets in the block, candidates offsets in the dictionary,
+// both in bytes. Allocates nothing. For one block, on the stack;
+// thread-compatible.
 class SparseSearch {
  public:
   // Positions ascend by `stride`, which should be prime to that of the index.
@@ -32,8 +34,9 @@ class SparseSearch {
                  ? 0
                  : text.size() - DictionaryIndex::kLongestKeySize + 1) {}
 
-  // Like DictionarySearch::Candidates(). If `position` is not the next one, the
-  // fetches ahead are wasted.
+  // Like DictionarySearch::Candidates(): valid until the next call, and the
+  // caller must compare them. If `position` is not the next one, the fetches
+  // ahead are wasted.
   std::span<const uint32_t> Candidates(uint32_t position, uint32_t look_at) {
     if (position != next_) {
       hashed_ = position;

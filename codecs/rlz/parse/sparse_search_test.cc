@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
-#include <memory>
 #include <string>
 #include <vector>
 

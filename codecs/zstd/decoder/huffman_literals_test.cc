@@ -2,7 +2,6 @@
 #include "codecs/zstd/decoder/huffman_literals.h"
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include "gtest/gtest.h"

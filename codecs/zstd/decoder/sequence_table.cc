@@ -2,7 +2,6 @@
 #include "codecs/zstd/decoder/sequence_table.h"
 
 #include <algorithm>
-#include <iterator>
 #include <span>
 
 namespace quire {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codecs/zstd/decoder/sequence_table.h"
 
-#include <initializer_list>
 #include <vector>
 
 #include "gtest/gtest.h"

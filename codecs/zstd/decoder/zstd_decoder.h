@@ -15,7 +15,6 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/zstd/decoder/huffman_literals.h"
-#include "codecs/zstd/decoder/sequence_copy.h"
 #include "codecs/zstd/decoder/sequence_reader.h"
 
 namespace quire {

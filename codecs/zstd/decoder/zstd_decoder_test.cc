@@ -13,8 +13,8 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/sanitized.h"
+#include "codecs/base/testing/guarded_bytes.h"
 #include "codecs/codec_test_inputs.h"
-#include "codecs/guarded_bytes_testing.h"
 #include "codecs/zstd/decoder/sequence_copy.h"
 #include "codecs/zstd/decoder/zstd_test_frames.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/archive/files/build_journal.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -21,6 +21,7 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/check.h"
+#include "codecs/base/memory/huge_pages.h"
 #include "codecs/base/unique_fd.h"
 #include "server/archive/files/dictionary_file.h"
 #include "server/archive/testing/archive_testing.h"
@@ -84,7 +85,7 @@ void OpenDictionary(benchmark::State& state) {
       context);
   const ManifestDictionary written = writer.Finish().value();
   const double write_seconds = CpuSeconds() - start;
-  const std::string path = directory.File(DictionaryFileName(written.hash));
+  const std::string path = directory / DictionaryFileName(written.hash);
   double read_seconds = 0;
   double open_seconds = 0;
   for ([[maybe_unused]] const auto _ : state) {
@@ -96,7 +97,7 @@ void OpenDictionary(benchmark::State& state) {
         "cannot read the dictionary");
     const double between = CpuSeconds();
     std::string text = ReadDictionaryFile(file, written).value();
-    PreferHugePages(AsMutableBytes(text));
+    PreferHugePages(AsBytes(text));
     read_seconds += between - before;
     open_seconds += CpuSeconds() - between;
   }

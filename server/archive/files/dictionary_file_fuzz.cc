@@ -4,7 +4,6 @@
 // compressed bytes of each method.
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/check.h"

@@ -6,10 +6,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdint>
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -34,8 +32,8 @@ std::string Content(size_t size) {
 TEST(DirectFileTest, OpensOrSaysWhyNot) {
   TemporaryDirectory directory;
   const std::string content = Content(10'000);
-  WriteTestFile(directory.File("file"), content);
-  const auto direct = OpenDirect(AT_FDCWD, directory.File("file"), "the file");
+  WriteTestFile(directory / "file", content);
+  const auto direct = OpenDirect(AT_FDCWD, directory / "file", "the file");
   if (!direct.ok()) {
     // The directory for temporary files may be in memory.
     EXPECT_THAT(direct, FailsWith(absl::StatusCode::kFailedPrecondition,
@@ -80,7 +78,7 @@ class DirectArchiveTest : public ::testing::Test {
   }
 
   TemporaryDirectory directory_;
-  const std::string path_ = directory_.File("archive");
+  const std::string path_ = directory_ / "archive";
 };
 
 TEST_F(DirectArchiveTest, ExtentsNameBothFiles) {

@@ -2,7 +2,6 @@
 #include "server/archive/files/file_io.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,11 +18,6 @@
 
 namespace quire {
 namespace {
-
-// Size on x86-64, and on other machines with pages of 4 KiB.
-constexpr uintptr_t kHugePageSizeBytes = uintptr_t{2} << 20;
-// glibc of Debian 12 does not define it.
-constexpr int kMadviseCollapse = 25;
 
 constexpr size_t kBufferSizeBytes = size_t{1} << 20;
 
@@ -192,6 +186,23 @@ absl::Status FileWriter::Append(ByteView bytes) {
   return absl::OkStatus();
 }
 
+absl::Status FileWriter::Truncate(uint64_t size_bytes) {
+  QUIRE_RETURN_IF_ERROR(status_);
+  const uint64_t flushed_size_bytes = size_bytes_ - buffer_.size();
+  size_bytes_ = size_bytes;
+  if (size_bytes >= flushed_size_bytes) {
+    buffer_.resize(static_cast<size_t>(size_bytes - flushed_size_bytes));
+    return absl::OkStatus();
+  }
+  buffer_.clear();
+  const auto end = static_cast<off_t>(size_bytes);
+  if (ftruncate(fd_.get(), end) != 0 ||
+      lseek(fd_.get(), end, SEEK_SET) != end) {
+    status_ = ErrnoStatus(errno, file_, "truncate");
+  }
+  return status_;
+}
+
 absl::Status FileWriter::Flush() {
   status_ = WriteAll(fd_.get(), AsBytes(buffer_), file_);
   buffer_.clear();
@@ -233,19 +244,6 @@ absl::Status SyncDirectory(int directory_fd, absl::string_view directory) {
     return ErrnoStatus(errno, directory, "sync");
   }
   return absl::OkStatus();
-}
-
-void PreferHugePages(MutableByteView bytes) {
-  const auto begin = reinterpret_cast<uintptr_t>(bytes.data());
-  const uintptr_t first =
-      (begin + kHugePageSizeBytes - 1) & ~(kHugePageSizeBytes - 1);
-  const uintptr_t end = (begin + bytes.size()) & ~(kHugePageSizeBytes - 1);
-  if (first >= end) {
-    return;
-  }
-  uint8_t* const data = bytes.data() + (first - begin);
-  madvise(data, end - first, MADV_HUGEPAGE);
-  madvise(data, end - first, kMadviseCollapse);
 }
 
 }  // namespace quire

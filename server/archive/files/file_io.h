@@ -96,6 +96,9 @@ class FileWriter {
                                              uint64_t size_bytes);
   // Errors: Unavailable. After an error every call returns it again.
   absl::Status Append(ByteView bytes);
+  // Removes all bytes after the first `size_bytes`.
+  // REQUIRES: size_bytes <= size_bytes(). Errors: as Append().
+  absl::Status Truncate(uint64_t size_bytes);
 
   // Writes the buffer and waits until all data is on the device.
   absl::Status Finish();
@@ -127,12 +130,6 @@ absl::Status CopyFile(const ReadableFile& from, int directory_fd,
 // fsync() of a directory, so that its entries survive a crash, or of a file
 // that another program wrote.
 absl::Status SyncDirectory(int directory_fd, absl::string_view directory);
-
-// Asks the kernel to back randomly read memory, such as a dictionary, with huge
-// pages: the whole huge pages within `bytes`. It happens at once on Linux 6.1,
-// otherwise in the background. No effect if transparent huge pages are off or
-// none are free. Contents and memory size do not change.
-void PreferHugePages(MutableByteView bytes);
 
 }  // namespace quire
 

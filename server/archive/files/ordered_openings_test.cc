@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <random>
 #include <set>
 #include <string>
@@ -16,9 +15,9 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/mutex.h"
-#include "codecs/base/no_more_threads.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/testing/no_more_threads.h"
 #include "server/archive/archive.h"
 #include "server/archive/testing/archive_testing.h"
 #include "server/archive/testing/damaged_archive.h"
@@ -265,7 +264,7 @@ class SegmentOpeningTest : public ::testing::Test {
   }
 
   const TemporaryDirectory directory_;
-  const std::string path_ = directory_.File("a");
+  const std::string path_ = directory_ / "a";
 };
 
 TEST_F(SegmentOpeningTest, GivesTheSameArchive) {
@@ -328,7 +327,7 @@ TEST_F(SegmentOpeningTest, SharesSegmentsOfAnEarlierOpening) {
     options.codec = ParseCodecSpec("copy").value();
     const std::vector<TestSegment> earlier(
         segments.begin(), segments.begin() + static_cast<int>(earlier_count));
-    const std::string whole = directory_.File("whole");
+    const std::string whole = directory_ / "whole";
     std::filesystem::remove_all(whole);
     std::filesystem::remove_all(path_);
     QUIRE_ASSERT_OK(WriteTestArchive(whole, options, segments));

@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-
 #include "codecs/base/checksum.h"
 #include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
@@ -40,12 +38,12 @@ class SymbolTableFileTest : public ::testing::Test {
   }
 
   std::string FileOf(const std::string& table) const {
-    return directory_.File("a/" +
-                           SymbolTableFileName(Checksum64(AsBytes(table))));
+    return directory_ /
+           ("a/" + SymbolTableFileName(Checksum64(AsBytes(table))));
   }
 
   const TemporaryDirectory directory_;
-  const std::string path_ = directory_.File("a");
+  const std::string path_ = directory_ / "a";
   const std::string table_ = CraftedSymbolTable();
 };
 
@@ -67,10 +65,9 @@ TEST_F(SymbolTableFileTest, IsKeptBesideWhatTheCodecUses) {
   }));
   // Reading does not depend on it.
   QUIRE_ASSERT_OK_AND_ASSIGN(const ArchiveInfo without,
-                             Write(directory_.File("b"), ""));
+                             Write(directory_ / "b", ""));
   EXPECT_EQ(with.uuid, without.uuid);
-  QUIRE_ASSERT_OK_AND_ASSIGN(const auto bare,
-                             Archive::Open(directory_.File("b")));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto bare, Archive::Open(directory_ / "b"));
   EXPECT_TRUE(bare->symbol_table().empty());
   EXPECT_EQ(bare->info().symbol_table_hash, "");
   EXPECT_EQ(bare->memory().symbol_table_bytes, 0u);

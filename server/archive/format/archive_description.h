@@ -15,7 +15,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
-#include "codecs/base/bytes.h"
 #include "codecs/base/positions.h"
 #include "codecs/block_codec.h"
 #include "codecs/deflate/deflate_finder.h"

@@ -16,7 +16,6 @@
 #include "codecs/base/bytes.h"
 #include "codecs/block_codec.h"
 #include "server/archive/format/archive_description.h"
-#include "server/archive/format/archive_format.h"
 
 namespace quire {
 

@@ -4,7 +4,6 @@
 #ifndef QUIRE_SERVER_ARCHIVE_FORMAT_MEMBER_COUNT_H_
 #define QUIRE_SERVER_ARCHIVE_FORMAT_MEMBER_COUNT_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/check.h"
+#include "codecs/base/memory/huge_pages.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -51,6 +53,22 @@ struct LzmaStream {
 
   lzma_stream stream = LZMA_STREAM_INIT;
 };
+
+// For encoders, whose tables are read at random.
+void* AllocateHugePages(void* /*opaque*/, size_t count, size_t size_bytes) {
+  void* const memory = calloc(count, size_bytes);
+  if (memory != nullptr) {
+    PreferHugePages({static_cast<const uint8_t*>(memory), count * size_bytes});
+  }
+  return memory;
+}
+
+void FreeHugePages(void* /*opaque*/, void* memory) {
+  free(memory);
+}
+
+constexpr lzma_allocator kHugePageAllocator = {
+    .alloc = &AllocateHugePages, .free = &FreeHugePages, .opaque = nullptr};
 
 struct FreeZstd {
   void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
@@ -102,6 +120,7 @@ absl::StatusOr<std::optional<std::string>> CompressXz(
     ByteView raw, bool is_text, size_t part_count,
     const std::atomic<bool>* cancel) {
   LzmaStream lzma;
+  lzma.stream.allocator = &kHugePageAllocator;
   QUIRE_CHECK(StartXz(lzma.stream, raw.size(), is_text, part_count) == LZMA_OK,
               "liblzma cannot start an encoder");
   std::string out(raw.size(), '\0');

@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <random>
 #include <string>
-#include <vector>
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/testing/noise.h"
 
 namespace quire {
 namespace {
@@ -26,15 +25,6 @@ std::string Compressible(size_t size) {
     text += std::to_string(i * i) + " bottles of beer on the wall; ";
   }
   text.resize(size);
-  return text;
-}
-
-std::string Noise(size_t size) {
-  std::mt19937_64 random(5);
-  std::string text(size, '\0');
-  for (char& c : text) {
-    c = static_cast<char>(random());
-  }
   return text;
 }
 
@@ -84,7 +74,8 @@ TEST(SectionCompressionTest, TakesNoMoreThanTheSize) {
 TEST(SectionCompressionTest, RoundTripsAtEachEffort) {
   for (const std::string& raw :
        {std::string(), std::string("x"), std::string(100, 'x'),
-        Compressible(5000), Compressible(150000), Noise(1000), Noise(100000)}) {
+        Compressible(5000), Compressible(150000), Noise(1000, 5),
+        Noise(100000, 5)}) {
     for (const CompressionEffort& effort : {kSectionEffort, kDictionaryEffort,
                                             kFastDictionaryEffort, kZstdOnly}) {
       QUIRE_ASSERT_OK_AND_ASSIGN(const CompressedBytes compressed,
@@ -103,7 +94,7 @@ TEST(SectionCompressionTest, ChoosesByWhatIsSmallest) {
                          const CompressionEffort& effort) {
     return CompressStrongly(AsBytes(raw), effort)->method;
   };
-  EXPECT_EQ(method(Noise(1000), kSectionEffort), CompressionMethod::kNone);
+  EXPECT_EQ(method(Noise(1000, 5), kSectionEffort), CompressionMethod::kNone);
   EXPECT_EQ(method(Compressible(100000), kSectionEffort),
             CompressionMethod::kXz);
   EXPECT_EQ(method(std::string(60, 'x'), kSectionEffort),

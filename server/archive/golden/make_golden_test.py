@@ -14,7 +14,10 @@ import sys
 import tempfile
 
 GOLDEN = pathlib.Path(__file__).resolve().parent
-IMPROVED_SINCE = {"good/members": "level max of rlz finds more copies"}
+IMPROVED_SINCE = {
+    "good/members": "level max of rlz finds more copies",
+    "good/parts": "the default level of rlz tries no known distance again",
+}
 
 
 def archives(directory):

@@ -10,9 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
-#include "absl/types/span.h"
-
 #include "server/archive/format/archive_description.h"
 #include "server/archive/index/id_index.h"
 #include "server/archive/index/packed_vector.h"

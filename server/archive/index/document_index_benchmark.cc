@@ -51,7 +51,7 @@ class CrawlArchive {
  private:
   CrawlArchive() {
     const uint64_t count = DocumentCount(100'000);
-    path_ = directory_.File("crawl.quire");
+    path_ = directory_ / "crawl.quire";
     const auto start = std::chrono::steady_clock::now();
     Write(count);
     const std::chrono::duration<double> took =
@@ -152,7 +152,7 @@ void FindInSegments(benchmark::State& state) {
     segments[i % segment_count].push_back(
         {.id = SampleUrl((i * 0x9E3779B97F4A7C15) >> 24)});
   }
-  const std::string path = directory.File("a.quire");
+  const std::string path = directory / "a.quire";
   QUIRE_CHECK(WriteTestArchive(path, options, segments).ok());
   const auto archive = Archive::Open(path).value();
   std::mt19937_64 random(2);
@@ -176,7 +176,7 @@ BENCHMARK(FindInSegments)->Arg(1)->Arg(4)->Arg(12)->Arg(409);
 // more are kept in order.
 void FindCapture(benchmark::State& state) {
   const TemporaryDirectory directory;
-  const std::string path = directory.File("a.quire");
+  const std::string path = directory / "a.quire";
   ArchiveWriterOptions options;
   options.codec = ParseCodecSpec("copy").value();
   const auto count = static_cast<uint64_t>(state.range(0));

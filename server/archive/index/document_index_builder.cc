@@ -2,7 +2,6 @@
 #include "server/archive/index/document_index_builder.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <numeric>
 #include <utility>

@@ -53,7 +53,7 @@ TEST(IdFilterTest, ArchivesOfManySegmentsFindAllIds) {
     }
   }
   const auto open = [&](size_t count) {
-    const std::string path = directory.File(absl::StrCat(count));
+    const std::string path = directory / absl::StrCat(count);
     QUIRE_EXPECT_OK(WriteTestArchive(
         path, options,
         {segments.begin(), segments.begin() + static_cast<ptrdiff_t>(count)}));

@@ -2,10 +2,6 @@
 #include "server/archive/testing/archive_testing.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "codecs/base/bytes.h"
@@ -14,26 +10,6 @@
 #include "codecs/base/status_macros.h"
 
 namespace quire {
-
-TemporaryDirectory::TemporaryDirectory(const std::string& parent) {
-  std::string name = ((parent.empty() ? std::filesystem::temp_directory_path()
-                                      : std::filesystem::path(parent)) /
-                      "quire_test_XXXXXX")
-                         .string();
-  QUIRE_CHECK(mkdtemp(name.data()) != nullptr, "cannot make the directory ",
-              name);
-  path_ = name;
-}
-
-TemporaryDirectory::~TemporaryDirectory() {
-  std::error_code error;
-  std::filesystem::remove_all(path_, error);
-}
-
-std::string TemporaryDirectory::File(const std::string& name) const {
-  return path_ + "/" + name;
-}
-
 namespace {
 
 NewDocument Describe(const TestDocument& document) {
@@ -175,16 +151,6 @@ TestSegment RandomTestSegment(size_t document_count, size_t text_size_max,
     segment.push_back(std::move(document));
   }
   return segment;
-}
-
-std::string ReadTestFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
-
-void WriteTestFile(const std::string& path, const std::string& bytes) {
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
 }  // namespace quire

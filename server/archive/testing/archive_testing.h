@@ -17,29 +17,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "codecs/base/testing/temporary_directory.h"
 #include "codecs/payload/payload_codec.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
 
 namespace quire {
-
-// An empty directory, removed at the end with its contents.
-class TemporaryDirectory {
- public:
-  // In `parent`, or the system's temporary directory if that is empty.
-  explicit TemporaryDirectory(const std::string& parent = "");
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  ~TemporaryDirectory();
-
-  const std::string& path() const { return path_; }
-
-  // Returns a path in the directory.
-  std::string File(const std::string& name) const;
-
- private:
-  std::string path_;
-};
 
 struct TestDocument {
   std::string id = {};
@@ -91,10 +74,6 @@ absl::StatusOr<std::string> ReadTestRange(const Archive& archive,
 // empty, some with the id of another, ids of any bytes, texts that compress.
 TestSegment RandomTestSegment(size_t document_count, size_t text_size_max,
                               std::mt19937_64& random);
-
-// Returns the contents of a file.
-std::string ReadTestFile(const std::string& path);
-void WriteTestFile(const std::string& path, const std::string& bytes);
 
 }  // namespace quire
 

@@ -9,7 +9,6 @@
 
 #include "codecs/block_codec.h"
 #include "codecs/payload/recipe.h"
-#include "server/archive/format/archive_format.h"
 
 namespace quire {
 namespace {

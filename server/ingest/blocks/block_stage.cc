@@ -6,7 +6,6 @@
 
 #include "codecs/base/status_macros.h"
 #include "server/archive/format/archive_format.h"
-#include "server/archive/format/block_frame.h"
 #include "server/archive/kept_blocks.h"
 
 namespace quire {

@@ -150,7 +150,7 @@ uint64_t BrokenCount() {
 }
 
 TEST(BlockStageTest, ABugOfACodecCostsSizeNotText) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   for (const auto fault :
        {BrokenCodec::Fault::kOtherText, BrokenCodec::Fault::kTruncated,
         BrokenCodec::Fault::kEmpty}) {
@@ -165,7 +165,7 @@ TEST(BlockStageTest, ABugOfACodecCostsSizeNotText) {
 }
 
 TEST(BlockStageTest, ComparesBlocksThatItCopies) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   QUIRE_ASSERT_OK(Write(directory / "from", *Codec("zlib")).status());
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto from,
                              Archive::Open(directory / "from"));

@@ -2,12 +2,8 @@
 #include "server/ingest/blocks/parallel_encoder.h"
 
 #include <cstring>
-#include <new>
 #include <string>
-#include <utility>
 #include <vector>
-
-#include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_macros.h"
 #include "codecs/base/status_matchers.h"

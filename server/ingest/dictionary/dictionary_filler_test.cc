@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/ingest/dictionary/dictionary_filler.h"
 
-#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/testing/noise.h"
 #include "server/ingest/build_pipeline.h"
 #include "server/ingest/testing/memory_source.h"
 
@@ -32,15 +32,6 @@ std::string RandomWords(size_t size, uint64_t seed) {
     absl::StrAppend(&text, words[random() % words.size()], " ");
   }
   text.resize(size);
-  return text;
-}
-
-std::string RandomBytes(size_t size, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::string text(size, '\0');
-  for (char& c : text) {
-    c = static_cast<char>(random());
-  }
   return text;
 }
 
@@ -70,33 +61,33 @@ TEST(DictionaryFillerTest, TakesSamplesThatHelp) {
 }
 
 TEST(DictionaryFillerTest, LeavesOutSamplesThatDoNot) {
-  const std::string text = RandomBytes(1'000'000, 2);
+  const std::string text = Noise(1'000'000, 2);
   EXPECT_EQ(Filled(text, "chosen", 100'000, 65536), "chosen");
   EXPECT_EQ(Filled("a little text", "", 5, 3), "");
 }
 
 // Half of the text is in the samples, and does not help the rest.
 TEST(DictionaryFillerTest, JudgesSamplesOnTextThatTheyDoNotHold) {
-  const std::string text = RandomBytes(4'000'000, 7);
+  const std::string text = Noise(4'000'000, 7);
   EXPECT_EQ(Filled(text, "chosen", 2'000'000, 65536), "chosen");
 }
 
 uint64_t StoredSize(const std::string& text, DictionaryMethod method) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   BuildOptions options;
   options.archive.codec = *ParseCodecSpec("rlz");
   options.dictionary_size_bytes = 500'000;
   options.dictionary_method = method;
-  const auto summary = BuildArchive(
-      directory / "x.quire", Sources(FixedSource({{"a", text}})), options);
+  const auto summary =
+      BuildArchive(directory / "x.quire", OneSource({{"a", text}}), options);
   EXPECT_THAT(summary, IsOk());
   return summary.ok() ? summary->info.stored_size_bytes : 0;
 }
 
 TEST(DictionaryFillerTest, CoverageIsNoWorseThanUniformWithoutRepeats) {
   for (const std::string& text :
-       {RandomWords(4'000'000, 3), RandomBytes(2'000'000, 4),
-        RandomWords(2'000'000, 5) + RandomBytes(1'000'000, 6)}) {
+       {RandomWords(4'000'000, 3), Noise(2'000'000, 4),
+        RandomWords(2'000'000, 5) + Noise(1'000'000, 6)}) {
     const uint64_t coverage = StoredSize(text, DictionaryMethod::kCoverage);
     const uint64_t uniform = StoredSize(text, DictionaryMethod::kUniform);
     EXPECT_LE(coverage, uniform + uniform / 50);

@@ -8,8 +8,6 @@
 #include <memory>
 #include <string>
 
-#include "absl/status/statusor.h"
-
 #include "codecs/base/bytes.h"
 #include "server/ingest/sources/libarchive_input.h"
 #include "server/ingest/sources/source.h"

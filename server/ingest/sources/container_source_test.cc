@@ -45,7 +45,7 @@ IdsAndContents FilesOf(const std::vector<TestEntry>& entries) {
 }
 
 TEST(ContainerSourceTest, ReadsTarsInEveryFormatAndCompression) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::vector<TestEntry> entries = SomeFiles();
   for (const char* format : {"gnutar", "pax"}) {
     for (const char* filter : {"none", "gzip", "bzip2", "xz", "zstd", "lz4",
@@ -60,7 +60,7 @@ TEST(ContainerSourceTest, ReadsTarsInEveryFormatAndCompression) {
 }
 
 TEST(ContainerSourceTest, ReadsZips) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::vector<TestEntry> entries = SomeFiles();
   for (const char* filter : {"none", "gzip", "xz"}) {
     SCOPED_TRACE(filter);
@@ -72,7 +72,7 @@ TEST(ContainerSourceTest, ReadsZips) {
 }
 
 TEST(ContainerSourceTest, CountsWhatIsNoRegularFile) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::string path = directory.Write(
       "tar", MakeTestArchive("gnutar", "none",
                              {{"link", "file", Kind::kSymbolicLink},
@@ -90,7 +90,7 @@ TEST(ContainerSourceTest, CountsWhatIsNoRegularFile) {
 }
 
 TEST(ContainerSourceTest, HardLinksHaveTheContentsOfTheirTarget) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::string big = MakeTestText(3000000, 7);
   const std::vector<TestEntry> entries = {
       {"early", "to nothing before it", Kind::kHardLink},
@@ -139,7 +139,7 @@ std::vector<TestEntry> FilesAndManyLinks() {
 }
 
 TEST(ContainerSourceTest, LinksOfACompressedTarDoNotDecompressItOnceEach) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::vector<TestEntry> entries = FilesAndManyLinks();
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const std::shared_ptr<const InputFile> file,
@@ -174,7 +174,7 @@ TEST(ContainerSourceTest, LinksOfACompressedTarDoNotDecompressItOnceEach) {
 }
 
 TEST(ContainerSourceTest, TargetsOfLinksAreBounded) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::string path = directory.Write(
       "tar.gz", MakeTestArchive("gnutar", "gzip",
                                 {{"a", "x"},
@@ -203,7 +203,7 @@ TEST(ContainerSourceTest, TargetsOfLinksAreBounded) {
 }
 
 TEST(ContainerSourceTest, HolesOfSparseFilesAreZeros) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::string data = MakeTestText(1000, 3);
   const std::string path =
       directory.Write("tar", GnuSparseTar(data, 500000, 1000000));
@@ -215,7 +215,7 @@ TEST(ContainerSourceTest, HolesOfSparseFilesAreZeros) {
 }
 
 TEST(ContainerSourceTest, CaptureTimesAreInMilliseconds) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   // The older format has whole seconds.
   for (const auto& [format, time_ms] :
        {std::pair("ustar", int64_t{1'000'000'000'000}),
@@ -235,7 +235,7 @@ TEST(ContainerSourceTest, CaptureTimesAreInMilliseconds) {
 }
 
 TEST(ContainerSourceTest, ReadsTarsWhoseChecksumIsOfSignedBytes) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   std::string tar = MakeTestArchive("ustar", "none", {{"\xC3\xA4", "1"}});
   constexpr size_t kChecksumOffset = 148;
   tar.replace(kChecksumOffset, 8, 8, ' ');
@@ -251,7 +251,7 @@ TEST(ContainerSourceTest, ReadsTarsWhoseChecksumIsOfSignedBytes) {
 }
 
 TEST(ContainerSourceTest, ATarCutAnywhereIsAnError) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   std::vector<TestEntry> entries;
   for (uint64_t i = 0; i < 3; ++i) {
     entries.push_back({absl::StrCat("file", i), MakeTestText(700 + i, i)});
@@ -270,7 +270,7 @@ TEST(ContainerSourceTest, ATarCutAnywhereIsAnError) {
 }
 
 TEST(ContainerSourceTest, ACompressedTarCutAnywhereIsAnError) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::vector<TestEntry> entries = {{"a", MakeTestText(2000, 1)},
                                           {"b", MakeTestText(2000, 2)}};
   for (const char* filter : {"gzip", "xz", "zstd", "bzip2"}) {
@@ -285,8 +285,53 @@ TEST(ContainerSourceTest, ACompressedTarCutAnywhereIsAnError) {
   }
 }
 
+// With quired build --keep-going.
+TEST(ContainerSourceTest, TargetsInADamagedTarAreSearchedForOnce) {
+  const TemporaryDirectory directory;
+  const std::string tar =
+      MakeTestArchive("gnutar", "gzip", FilesAndManyLinks());
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::shared_ptr<const InputFile> file,
+                             InputFile::Open(directory.Write(
+                                 "tar.gz", tar.substr(0, tar.size() - 30))));
+  int opened_count = 0;
+  ContainerInput input;
+  input.name = file->name();
+  input.open = [&]() -> absl::StatusOr<std::unique_ptr<ByteStream>> {
+    ++opened_count;
+    return OpenGzipStream(std::make_unique<FileStream>(file), "tar.gz");
+  };
+  input.spool_directory = directory.path();
+  const std::unique_ptr<Source> source = MakeTarSource(std::move(input));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<SourceReader> reader,
+                             source->Open());
+  int failure_count = 0;
+  while (true) {
+    const auto document = reader->Next();
+    failure_count += document.ok() ? 0 : 1;
+    if (document.ok() ? !document->has_value() : !reader->CanContinue()) {
+      break;
+    }
+  }
+  EXPECT_GT(failure_count, 10);
+  EXPECT_EQ(opened_count, 2);
+}
+
+// The targets of links are searched for, which skips large files.
+TEST(ContainerSourceTest, DamageInASkippedFileOfACompressedTarIsAnError) {
+  const TemporaryDirectory directory;
+  const std::string tar = MakeTestArchive("gnutar", "gzip",
+                                          {{"a", "contents"},
+                                           {"link", "a", Kind::kHardLink},
+                                           {"large", MakeTestText(4 << 20, 1)},
+                                           {"last", "end"}});
+  const std::string path =
+      directory.Write("tar.gz", tar.substr(0, tar.size() / 2));
+  EXPECT_THAT(ReadInput(path), FailsWith(absl::StatusCode::kDataLoss,
+                                         HasSubstr("is it truncated?")));
+}
+
 TEST(ContainerSourceTest, ReadsTarsOneAfterTheOther) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::string path = directory.Write(
       "tar", MakeTestArchive("ustar", "none", {{"a", "1"}}) +
                  MakeTestArchive("ustar", "none", {{"b", "2"}}));
@@ -295,7 +340,7 @@ TEST(ContainerSourceTest, ReadsTarsOneAfterTheOther) {
 }
 
 TEST(ContainerSourceTest, GarbageBehindATarIsAnError) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::string path =
       directory.Write("tar", MakeTestArchive("ustar", "none", {{"a", "1"}}) +
                                  MakeTestText(2000, 1));
@@ -303,7 +348,7 @@ TEST(ContainerSourceTest, GarbageBehindATarIsAnError) {
 }
 
 TEST(ContainerSourceTest, AZipCutOrDamagedIsAnError) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::string zip = MakeTestArchive(
       "zip", "none", {{"a", MakeTestText(3000, 1)}, {"b", "2"}});
   for (size_t size = 30; size < zip.size(); size += 31) {
@@ -319,8 +364,40 @@ TEST(ContainerSourceTest, AZipCutOrDamagedIsAnError) {
               FailsWith(absl::StatusCode::kDataLoss, HasSubstr("\"a\"")));
 }
 
+TEST(ContainerSourceTest, ReadsZipsWhateverTheirCommentIs) {
+  const TemporaryDirectory directory;
+  const std::vector<TestEntry> entries = SomeFiles();
+  const std::string zip = MakeTestArchive("zip", "none", entries);
+  constexpr size_t kEndSize = 22;
+  const std::string end = zip.substr(zip.size() - kEndSize);
+  // The end of an empty zip, and one that locates bytes that are no entries.
+  const std::string empty_end = end.substr(0, 4) + std::string(18, '\0');
+  std::string false_end = empty_end;
+  false_end[12] = 46;
+  for (const std::string& comment :
+       {std::string("short"), std::string("PK\5\6"),
+        "PK\5\6" + std::string(100, 'x'), end, empty_end, false_end,
+        std::string(20000, 'c'), std::string(0xFFFF, 'c'),
+        std::string(0xFFFF - 200, 'c') + empty_end + std::string(178, 'c')}) {
+    SCOPED_TRACE(comment.size());
+    std::string commented = zip + comment;
+    commented[zip.size() - 2] = static_cast<char>(comment.size() & 0xFF);
+    commented[zip.size() - 1] = static_cast<char>(comment.size() >> 8);
+    for (const char* prefix : {"", "PK\3\4 is not the first entry"}) {
+      const std::string path = directory.Write("zip", prefix + commented);
+      QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents files, ReadInput(path));
+      EXPECT_EQ(files, FilesOf(entries));
+    }
+  }
+  // Bytes that are no comment.
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const IdsAndContents files,
+      ReadInput(directory.Write("zip", zip + std::string(1000, 'g'))));
+  EXPECT_EQ(files, FilesOf(entries));
+}
+
 TEST(ContainerSourceTest, EveryPassIsTheSame) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::string path =
       directory.Write("tar", MakeTestArchive("pax", "xz", SomeFiles()));
   QUIRE_ASSERT_OK_AND_ASSIGN(

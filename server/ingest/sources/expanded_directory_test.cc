@@ -64,7 +64,7 @@ std::string Warc(const std::string& uri) {
 }
 
 // A directory like those of crawlers and packagers.
-void WriteCrawl(const TestDirectory& directory) {
+void WriteCrawl(const TemporaryDirectory& directory) {
   directory.Write("in/2022/a.warc.gz", Gzip(Warc("http://u/1")));
   directory.Write("in/2022/b.warc", Warc("http://u/1"));
   directory.Write("in/docs.zip",
@@ -79,7 +79,7 @@ void WriteCrawl(const TestDirectory& directory) {
 }
 
 TEST(ExpandedDirectoryTest, ContainersBecomeTheirDocuments) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   WriteCrawl(directory);
   QUIRE_ASSERT_OK_AND_ASSIGN(const Heard heard,
                              Hear(directory / "in", {.expand = true}));
@@ -103,7 +103,7 @@ TEST(ExpandedDirectoryTest, ContainersBecomeTheirDocuments) {
 }
 
 TEST(ExpandedDirectoryTest, WithoutExpansionContainersAreNoted) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   WriteCrawl(directory);
   QUIRE_ASSERT_OK_AND_ASSIGN(const Heard heard, Hear(directory / "in", {}));
   EXPECT_EQ(heard.documents.size(), 8);
@@ -117,7 +117,7 @@ TEST(ExpandedDirectoryTest, WithoutExpansionContainersAreNoted) {
 }
 
 TEST(ExpandedDirectoryTest, NamesThatDisagreeWithContentsAreNoted) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   directory.Write("in/bad.warc.gz", "no gzip at all");
   directory.Write("in/damaged.tar.gz", "\x1F\x8B\x08 looks like it");
   directory.Write("in/empty.zip", "");
@@ -155,7 +155,7 @@ TEST(ExpandedDirectoryTest, NamesThatDisagreeWithContentsAreNoted) {
 }
 
 TEST(ExpandedDirectoryTest, EntriesOfContainersAreCountedAndNamed) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   directory.Write(
       "in/x.tar",
       MakeTestArchive("pax", "none",
@@ -178,7 +178,7 @@ TEST(ExpandedDirectoryTest, EntriesOfContainersAreCountedAndNamed) {
 }
 
 TEST(ExpandedDirectoryTest, ExcludesAndRenames) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   WriteCrawl(directory);
   // Neither opened nor listed, which would fail.
   directory.Write("in/private/secret", "");
@@ -199,7 +199,7 @@ TEST(ExpandedDirectoryTest, ExcludesAndRenames) {
 }
 
 TEST(ExpandedDirectoryTest, OneContainerMayNotExpandWithoutBound) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   directory.Write(
       "in/x.tar.gz",
       MakeTestArchive("pax", "gzip", {{"a", MakeTestText(5000, 1)}}));

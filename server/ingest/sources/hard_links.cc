@@ -113,10 +113,10 @@ std::optional<LinkTarget> HardLinkTable::Find(uint64_t link_entry_index) const {
 absl::StatusOr<std::shared_ptr<const HardLinkTable>> LazyHardLinkTable::Get(
     const ContainerInput& input) {
   const MutexLock lock(&mutex_);
-  if (table_ == nullptr) {
-    QUIRE_ASSIGN_OR_RETURN(table_, HardLinkTable::Build(input));
+  if (!table_.has_value()) {
+    table_ = HardLinkTable::Build(input);
   }
-  return table_;
+  return *table_;
 }
 
 }  // namespace quire

@@ -60,7 +60,9 @@ class LazyHardLinkTable {
 
  private:
   Mutex mutex_;
-  std::shared_ptr<const HardLinkTable> table_ ABSL_GUARDED_BY(mutex_);
+  // Set at the first use. A failure stays: each attempt reads the whole tar.
+  std::optional<absl::StatusOr<std::shared_ptr<const HardLinkTable>>> table_
+      ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace quire

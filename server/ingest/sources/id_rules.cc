@@ -4,7 +4,6 @@
 #include <cstddef>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
@@ -67,6 +66,10 @@ absl::StatusOr<std::string> ToRegex(absl::string_view whole) {
   }
   if (glob.front() == '/' || glob.back() == '/') {
     return Malformed(whole, "one slash must be enough at either end");
+  }
+  // Zero directories too, as below.
+  if (absl::ConsumePrefix(&glob, "**/")) {
+    regex += "(?:.*/)?";
   }
   while (!glob.empty()) {
     if (absl::ConsumePrefix(&glob, "/**/")) {

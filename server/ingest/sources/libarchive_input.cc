@@ -6,13 +6,16 @@
 #include <sys/types.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
+#include "codecs/base/endian.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 
@@ -34,6 +37,73 @@ void AddFilters(archive* reader) {
   archive_read_support_filter_xz(reader);
 }
 
+// The record that ends a zip (APPNOTE.TXT of PKWARE, sections 4.3.12
+// to 4.3.16).
+constexpr size_t kZipEndSizeBytes = 22;
+constexpr size_t kZipCommentSizeBytesMax = 0xFFFF;
+constexpr size_t kZip64LocatorSizeBytes = 20;
+constexpr absl::string_view kZipEndMagic = "PK\5\6";
+constexpr absl::string_view kZipEntryMagic = "PK\1\2";
+constexpr absl::string_view kZip64LocatorMagic = "PK\6\7";
+
+// True if the bytes of `file` at `offset` are `magic`.
+bool IsAt(const InputFile& file, uint64_t offset, absl::string_view magic) {
+  std::array<uint8_t, kZipEndMagic.size()> bytes = {};
+  const absl::StatusOr<size_t> got = file.ReadAt(offset, bytes);
+  return got.ok() && *got == bytes.size() && AsText(bytes) == magic;
+}
+
+// True if `end`, at `offset` of `file`, locates a list of entries before it.
+bool LocatesEntries(const InputFile& file, uint64_t offset,
+                    const uint8_t* end) {
+  if (offset >= kZip64LocatorSizeBytes &&
+      IsAt(file, offset - kZip64LocatorSizeBytes, kZip64LocatorMagic)) {
+    return true;
+  }
+  const uint64_t list_size_bytes = LoadLittleEndian<uint32_t>(end + 12);
+  const uint64_t list_offset = LoadLittleEndian<uint32_t>(end + 16);
+  if (list_offset + list_size_bytes > offset) {
+    return false;
+  }
+  // libarchive, too, looks for the list right before its end: in a zip that
+  // follows other bytes, offsets may be from its own start.
+  return list_size_bytes == 0
+             ? list_offset == offset
+             : IsAt(file, offset - list_size_bytes, kZipEntryMagic);
+}
+
+// Returns the offset of the zip's comment, or the file's size if no comment
+// ends there. libarchive 3.6 takes the last signature in the last 16 KiB for
+// the zip's end, although it can be text of the comment.
+// Errors: Unavailable.
+absl::StatusOr<uint64_t> ZipCommentOffset(FileStream& stream) {
+  const InputFile& file = stream.file();
+  QUIRE_ASSIGN_OR_RETURN(const uint64_t size_bytes, file.SizeBytes());
+  std::vector<uint8_t> bytes(std::min<uint64_t>(
+      size_bytes, kZipEndSizeBytes + kZipCommentSizeBytesMax));
+  const uint64_t start = size_bytes - bytes.size();
+  const uint64_t offset_before = stream.offset();
+  stream.Seek(start);
+  QUIRE_ASSIGN_OR_RETURN(const size_t got, ReadFully(stream, bytes));
+  stream.Seek(offset_before);
+  const absl::string_view text = AsText(ByteView(bytes).first(got));
+  size_t found = text.rfind(kZipEndMagic);
+  while (found != absl::string_view::npos) {
+    const size_t comment = found + kZipEndSizeBytes;
+    if (comment <= text.size() &&
+        LoadLittleEndian<uint16_t>(&bytes[comment - sizeof(uint16_t)]) ==
+            text.size() - comment &&
+        LocatesEntries(file, start + found, &bytes[found])) {
+      return start + comment;
+    }
+    if (found == 0) {
+      break;
+    }
+    found = text.rfind(kZipEndMagic, found - 1);
+  }
+  return size_bytes;
+}
+
 }  // namespace
 
 struct LibarchiveInput::Callbacks {
@@ -48,7 +118,8 @@ struct LibarchiveInput::Callbacks {
     return static_cast<la_ssize_t>(*got);
   }
 
-  static la_int64_t Skip(archive* reader, void* self, la_int64_t size_bytes) {
+  static la_int64_t Skip(archive* /*reader*/, void* self,
+                         la_int64_t size_bytes) {
     auto* const input = static_cast<LibarchiveInput*>(self);
     // A tar's end mark is detected in the last bytes, so these are always read:
     // libarchive reads the rest of a short skip.
@@ -59,9 +130,10 @@ struct LibarchiveInput::Callbacks {
     absl::StatusOr<uint64_t> skipped =
         input->stream_->Skip(static_cast<uint64_t>(size_bytes - reserve));
     if (!skipped.ok()) {
+      // libarchive 3.6 takes an error for a number of bytes, and calls this
+      // again without end. After 0 it reads, and the read fails.
       input->stream_status_ = skipped.status();
-      archive_set_error(reader, EIO, "%s", "skip failed");
-      return ARCHIVE_FATAL;
+      return 0;
     }
     return static_cast<la_int64_t>(*skipped);
   }
@@ -73,13 +145,7 @@ struct LibarchiveInput::Callbacks {
     if (whence == SEEK_CUR) {
       base = static_cast<la_int64_t>(input->seekable_->offset());
     } else if (whence == SEEK_END) {
-      absl::StatusOr<uint64_t> size = input->seekable_->file().SizeBytes();
-      if (!size.ok()) {
-        input->stream_status_ = size.status();
-        archive_set_error(reader, EIO, "%s", "seek failed");
-        return ARCHIVE_FATAL;
-      }
-      base = static_cast<la_int64_t>(*size);
+      base = static_cast<la_int64_t>(input->end_offset_);
     }
     la_int64_t target = 0;
     if (__builtin_add_overflow(base, offset, &target) || target < 0) {
@@ -125,6 +191,7 @@ absl::StatusOr<std::unique_ptr<LibarchiveInput>> LibarchiveInput::Open(
       break;
     case Format::kZip:
       if (seekable != nullptr) {
+        QUIRE_ASSIGN_OR_RETURN(input->end_offset_, ZipCommentOffset(*seekable));
         archive_read_support_format_zip_seekable(reader);
       } else {
         archive_read_support_format_zip_streamable(reader);
@@ -151,7 +218,15 @@ absl::StatusOr<std::unique_ptr<LibarchiveInput>> LibarchiveInput::Open(
 }
 
 absl::StatusOr<size_t> LibarchiveInput::FillBuffer() {
-  absl::StatusOr<size_t> got = stream_->Read(buffer_);
+  QUIRE_RETURN_IF_ERROR(stream_status_);
+  MutableByteView space(buffer_);
+  if (seekable_ != nullptr) {
+    const uint64_t offset = std::min(seekable_->offset(), end_offset_);
+    space = space.first(static_cast<size_t>(
+        std::min<uint64_t>(space.size(), end_offset_ - offset)));
+  }
+  absl::StatusOr<size_t> got =
+      space.empty() ? absl::StatusOr<size_t>(0) : stream_->Read(space);
   if (!got.ok()) {
     stream_status_ = got.status();
     return got;
@@ -206,14 +281,18 @@ absl::StatusOr<std::unique_ptr<DecompressedStream>> DecompressedStream::Create(
   if (archive_filter_count(input->get()) < 2) {
     return nullptr;
   }
-  if (result != ARCHIVE_OK) {
+  const bool is_empty = result == ARCHIVE_EOF;
+  if (result != ARCHIVE_OK && !is_empty) {
     return input->Failure("where its compressed data start");
   }
   return std::unique_ptr<DecompressedStream>(
-      new DecompressedStream(std::move(input)));
+      new DecompressedStream(std::move(input), is_empty));
 }
 
 absl::StatusOr<size_t> DecompressedStream::Read(MutableByteView out) {
+  if (is_empty_) {
+    return 0;
+  }
   const la_ssize_t got =
       archive_read_data(input_->get(), out.data(), out.size());
   if (got < 0) {

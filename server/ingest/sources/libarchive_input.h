@@ -34,7 +34,8 @@ class LibarchiveInput {
   };
 
   // `name` is for messages. `seekable`, if not null, is the same object as
-  // `stream`; with it zips are read by their central directory.
+  // `stream`; with it zips are read by their central directory, without the
+  // comment after it.
   // Errors: DataLoss, Unavailable  libarchive rejects the stream's start.
   //         ResourceExhausted      no memory.
   static absl::StatusOr<std::unique_ptr<LibarchiveInput>> Open(
@@ -65,6 +66,8 @@ class LibarchiveInput {
   FileStream* const seekable_;
   const std::string name_;
   const bool is_zip_;
+  // With seekable_: libarchive sees the file up to here.
+  uint64_t end_offset_ = 0;
   archive* archive_ = nullptr;
   std::vector<uint8_t> buffer_;
   // The last bytes of the stream, at most one tar block.
@@ -86,10 +89,12 @@ class DecompressedStream final : public ByteStream {
   absl::StatusOr<size_t> Read(MutableByteView out) override;
 
  private:
-  explicit DecompressedStream(std::unique_ptr<LibarchiveInput> input)
-      : input_(std::move(input)) {}
+  DecompressedStream(std::unique_ptr<LibarchiveInput> input, bool is_empty)
+      : input_(std::move(input)), is_empty_(is_empty) {}
 
   const std::unique_ptr<LibarchiveInput> input_;
+  // libarchive finds no entry then.
+  const bool is_empty_;
 };
 
 }  // namespace quire

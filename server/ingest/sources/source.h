@@ -22,7 +22,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include "codecs/base/bytes.h"

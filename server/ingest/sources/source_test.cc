@@ -10,8 +10,6 @@
 #include <thread>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-
 #include "codecs/base/status_matchers.h"
 #include "server/ingest/sources/spool.h"
 #include "server/ingest/testing/ingest_testing.h"
@@ -25,7 +23,7 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 
 TEST(DirectorySourceTest, OrdersByPathBytewise) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   // '!' < '.' < '/' < '0', so the directory's contents come between.
   for (const char* name :
        {"in/a/x", "in/a/b/y", "in/a!", "in/a.txt", "in/a0", "in/\xFF", "in/Z",
@@ -48,7 +46,7 @@ TEST(DirectorySourceTest, OrdersByPathBytewise) {
 }
 
 TEST(DirectorySourceTest, LeavesOutLinksAndSpecialFiles) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   directory.Write("in/file", "contents");
   directory.Write("outside/secret", "secret");
   std::filesystem::create_symlink("file", directory / "in/link");
@@ -71,7 +69,7 @@ TEST(DirectorySourceTest, LeavesOutLinksAndSpecialFiles) {
 }
 
 TEST(DirectorySourceTest, AFileThatGoesAwayIsAnError) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   directory.Write("in/a", "1");
   directory.Write("in/b", "2");
   QUIRE_ASSERT_OK_AND_ASSIGN(
@@ -86,7 +84,7 @@ TEST(DirectorySourceTest, AFileThatGoesAwayIsAnError) {
 }
 
 TEST(DirectorySourceTest, NothingInsideIsUnpacked) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::string tar = MakeTestArchive("ustar", "gzip", {{"a", "1"}});
   directory.Write("in/x.tar.gz", tar);
   QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents files,
@@ -95,7 +93,7 @@ TEST(DirectorySourceTest, NothingInsideIsUnpacked) {
 }
 
 TEST(OpenSourceTest, APlainFileIsOneDocument) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::vector<std::string> contents = {
       "",
       "text",
@@ -122,7 +120,7 @@ TEST(OpenSourceTest, APlainFileIsOneDocument) {
 
 // A file has the same time in a directory and as an input.
 TEST(OpenSourceTest, APlainFileKeepsItsTime) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::string path = directory.Write("in/file", "text");
   const timespec times[2] = {{.tv_sec = 1'111'111'111, .tv_nsec = 0},
                              {.tv_sec = 987'654'321, .tv_nsec = 999'999'999}};
@@ -139,7 +137,7 @@ TEST(OpenSourceTest, APlainFileKeepsItsTime) {
 }
 
 TEST(OpenSourceTest, LooksAtContentsNotAtNames) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::string warc =
       MakeWarcRecord({"WARC-Target-URI: a"}, "block", "WARC/1.1");
   EXPECT_EQ(KindOf(directory.Write("a.txt", warc)), "warc");
@@ -157,7 +155,7 @@ TEST(OpenSourceTest, LooksAtContentsNotAtNames) {
 }
 
 TEST(OpenSourceTest, ReadsCompressedWarcs) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::string warc =
       MakeWarcRecord({"WARC-Target-URI: a"}, MakeTestText(100000, 1));
   const std::string path = directory.Write("x", Gzip(warc) + Gzip(warc));
@@ -166,7 +164,7 @@ TEST(OpenSourceTest, ReadsCompressedWarcs) {
 }
 
 TEST(OpenSourceTest, RefusesWhatOnlyLooksLikeAnArchive) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   std::string tar = MakeTestArchive("ustar", "none", {{"a", "1"}});
   tar[0] = 'b';
   EXPECT_THAT(OpenSource(directory.Write("x.tar", tar),
@@ -180,7 +178,7 @@ TEST(OpenSourceTest, RefusesWhatOnlyLooksLikeAnArchive) {
 }
 
 TEST(OpenSourceTest, RefusesWhatIsNeitherFileNorDirectory) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   ASSERT_EQ(mkfifo((directory / "pipe").c_str(), 0600), 0);
   EXPECT_THAT(
       OpenSource(directory / "pipe", {.spool_directory = directory.path()}),
@@ -194,7 +192,7 @@ TEST(OpenSourceTest, RefusesWhatIsNeitherFileNorDirectory) {
 }
 
 TEST(SpoolTest, LeavesNoNameBehind) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   int ends[2] = {-1, -1};
   // Non-blocking, as a pipe or socket of another program may be.
   ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);
@@ -226,7 +224,7 @@ TEST(SpoolTest, LeavesNoNameBehind) {
 }
 
 TEST(SpoolTest, StopsAtTheLimit) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::string path = directory.Write("in", MakeTestText(3000, 1));
   for (const uint64_t size_bytes_max : {3000u, 2999u}) {
     const UniqueFd fd(open(path.c_str(), O_RDONLY));
@@ -239,7 +237,7 @@ TEST(SpoolTest, StopsAtTheLimit) {
 }
 
 TEST(SpoolTest, KeepsZerosInHoles) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   QUIRE_ASSERT_OK_AND_ASSIGN(Spool spool,
                              Spool::Create(directory.path(), "test"));
   const std::string zeros(1 << 20, '\0');
@@ -260,7 +258,7 @@ TEST(SpoolTest, KeepsZerosInHoles) {
 }
 
 TEST(SpoolTest, ReadsZerosAtItsEnd) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   QUIRE_ASSERT_OK_AND_ASSIGN(Spool spool,
                              Spool::Create(directory.path(), "test"));
   QUIRE_ASSERT_OK(spool.Append(AsBytes("text")));
@@ -271,7 +269,7 @@ TEST(SpoolTest, ReadsZerosAtItsEnd) {
 }
 
 TEST(FileStreamTest, SkipsToTheEndAndNoFurther) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const std::shared_ptr<const InputFile> file,
       InputFile::Open(directory.Write("file", "0123456789")));

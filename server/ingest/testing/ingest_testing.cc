@@ -13,9 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <random>
-#include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
@@ -75,47 +73,6 @@ la_ssize_t AppendToString(archive* /*writer*/, void* out, const void* bytes,
 }
 
 }  // namespace
-
-TestDirectory::TestDirectory() {
-  path_ = absl::StrCat(::testing::TempDir(), "quire-test-XXXXXX");
-  EXPECT_NE(mkdtemp(path_.data()), nullptr) << path_;
-}
-
-TestDirectory::~TestDirectory() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-std::string TestDirectory::operator/(absl::string_view name) const {
-  return absl::StrCat(path_, "/", name);
-}
-
-std::string TestDirectory::Write(absl::string_view name,
-                                 absl::string_view contents) const {
-  std::string path = *this / name;
-  std::filesystem::create_directories(
-      std::filesystem::path(path).parent_path());
-  std::ofstream out(path, std::ios::binary);
-  out.write(contents.data(), static_cast<std::streamsize>(contents.size()));
-  EXPECT_TRUE(out.good()) << path;
-  return path;
-}
-
-std::string ReadTestFile(const std::string& path) {
-  const std::ifstream in(path, std::ios::binary);
-  EXPECT_TRUE(in.good()) << path;
-  std::ostringstream contents;
-  contents << in.rdbuf();
-  return contents.str();
-}
-
-std::map<std::string, std::string> FilesOf(const std::string& directory) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
-    files[entry.path().filename()] = ReadTestFile(entry.path());
-  }
-  return files;
-}
 
 absl::StatusOr<std::vector<IngestedDocument>> ReadAllDocuments(
     SourceReader& reader) {

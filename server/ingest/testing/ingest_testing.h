@@ -5,7 +5,6 @@
 #define QUIRE_SERVER_INGEST_TESTING_INGEST_TESTING_H_
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,34 +12,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
+#include "codecs/base/testing/temporary_directory.h"
 #include "server/ingest/sources/source.h"
 
 namespace quire {
-
-// A temporary directory, removed with its contents.
-class TestDirectory {
- public:
-  TestDirectory();
-  ~TestDirectory();
-  TestDirectory(const TestDirectory&) = delete;
-  TestDirectory& operator=(const TestDirectory&) = delete;
-
-  const std::string& path() const { return path_; }
-
-  // Returns the path of an entry.
-  std::string operator/(absl::string_view name) const;
-
-  // Writes a file, and the directories above it; returns its path.
-  std::string Write(absl::string_view name, absl::string_view contents) const;
-
- private:
-  std::string path_;
-};
-
-std::string ReadTestFile(const std::string& path);
-
-// Returns the contents of the files in `directory`, by name.
-std::map<std::string, std::string> FilesOf(const std::string& directory);
 
 struct IngestedDocument {
   SourceDocument document;

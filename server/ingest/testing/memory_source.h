@@ -91,6 +91,11 @@ inline std::vector<std::unique_ptr<Source>> Sources(
   return sources;
 }
 
+inline std::vector<std::unique_ptr<Source>> OneSource(
+    const IdsAndContents& documents) {
+  return Sources(FixedSource(documents));
+}
+
 }  // namespace quire
 
 #endif  // QUIRE_SERVER_INGEST_TESTING_MEMORY_SOURCE_H_

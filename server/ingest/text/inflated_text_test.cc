@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -43,7 +42,7 @@ absl::StatusOr<std::string> ReadAll(const InflatedText& text) {
 }
 
 TEST(InflatedTextTest, DoesNotDependOnThreadsOrPieces) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   constexpr uint64_t kMembers = Fewer(90u);
   std::string text;
   for (uint64_t i = 0; i < kMembers; ++i) {
@@ -76,7 +75,7 @@ TEST(InflatedTextTest, DoesNotDependOnThreadsOrPieces) {
 // A member at each border of the windows of 2 MiB, two of which one thread
 // searches at a time.
 TEST(InflatedTextTest, FindsMembersWhereWindowsMeet) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::string filler = MakeTestText(300'000, 1);
   const std::string plain = MakeTestText(9000, 7);
   const std::string member = GzipProgramStream(9, plain);
@@ -111,7 +110,7 @@ TEST(InflatedTextTest, FindsMembersWhereWindowsMeet) {
 }
 
 TEST(InflatedTextTest, EndsWhenItIsCancelled) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::atomic<bool> cancel = true;
   for (const uint32_t threads : {1u, 2u}) {
     QUIRE_ASSERT_OK_AND_ASSIGN(
@@ -139,8 +138,7 @@ BuildOptions InflatingOptions() {
 ArchiveInfo BuildAndVerify(const std::string& path,
                            const IdsAndContents& documents,
                            const BuildOptions& options) {
-  const auto summary =
-      BuildArchive(path, Sources(FixedSource(documents)), options);
+  const auto summary = BuildArchive(path, OneSource(documents), options);
   EXPECT_THAT(summary, IsOk());
   const auto report = VerifyArchive(path, {}, [](const ArchiveDamage&) {});
   EXPECT_THAT(report, IsOk());
@@ -166,7 +164,7 @@ ArchiveInfo BuildAndVerify(const std::string& path,
 }
 
 TEST(InflatedTextTest, MakesArchivesSmallerThatComeBackEqual) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   IdsAndContents documents;
   for (uint64_t i = 0; i < (kIsSanitized ? 20u : 60u); ++i) {
     // Two versions of each text, which have nothing in common as gzip members.
@@ -193,7 +191,7 @@ TEST(InflatedTextTest, MakesArchivesSmallerThatComeBackEqual) {
 // Members of several blocks, also at borders of the search's windows, in
 // segments that end at any document.
 TEST(InflatedTextTest, CutsBlocksAroundLargeMembers) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   IdsAndContents documents;
   uint64_t member_bytes = 0;
   const std::string text = MakeTestText(600'000, 1);
@@ -238,7 +236,7 @@ TEST(InflatedTextTest, CutsBlocksAroundLargeMembers) {
 }
 
 TEST(InflatedTextTest, ChangesNothingWithoutMembers) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const IdsAndContents documents = {{"a", MakeTestText(90000, 1)},
                                     {"b", MakeTestText(5000, 2)}};
   BuildOptions options = InflatingOptions();
@@ -253,7 +251,7 @@ TEST(InflatedTextTest, ChangesNothingWithoutMembers) {
 }
 
 TEST(InflatedTextTest, CountsMembersThatAreTooLarge) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::string text = MakeTestText(100'000, 3);
   const IdsAndContents documents = {
       {"a", GzipProgramStream(9, text)},
@@ -266,15 +264,14 @@ TEST(InflatedTextTest, CountsMembersThatAreTooLarge) {
     options.inflate_member_size_bytes_max = size_max;
     QUIRE_ASSERT_OK_AND_ASSIGN(
         const BuildSummary summary,
-        BuildArchive(directory / "archive", Sources(FixedSource(documents)),
-                     options));
+        BuildArchive(directory / "archive", OneSource(documents), options));
     EXPECT_EQ(summary.oversized_members.count, count) << size_max;
     EXPECT_EQ(summary.oversized_members.size_bytes > 0, count > 0);
   }
 }
 
 TEST(InflatedTextTest, LeavesFewMembersAsTheyAre) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::string member = GzipProgramStream(9, MakeTestText(9000, 3));
   const BuildOptions options = InflatingOptions();
   for (const size_t times : {size_t{400}, size_t{600}}) {

@@ -2,7 +2,6 @@
 #include "server/ingest/text/reordered_text.h"
 
 #include <cstdint>
-#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "codecs/base/sanitized.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/testing/noise.h"
 #include "codecs/reorder/content_chunker.h"
 #include "codecs/reorder/first_number_table.h"
 #include "codecs/reorder/offset_list.h"
@@ -24,15 +24,6 @@
 
 namespace quire {
 namespace {
-
-std::string Noise(size_t size, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::string text(size, '\0');
-  for (char& c : text) {
-    c = static_cast<char>(random());
-  }
-  return text;
-}
 
 constexpr int kTinyCount = Fewer(1'000'000);
 

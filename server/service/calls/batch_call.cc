@@ -9,15 +9,16 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/btree_map.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/arena.h"
 
 #include "codecs/base/status_macros.h"
 #include "server/service/base/service_error.h"
 #include "server/service/calls/batch_item.h"
 #include "server/service/calls/reading_stream.h"
 #include "server/service/calls/request_parser.h"
+#include "server/service/calls/waiting_items.h"
 #include "server/service/limits/batch_memory.h"
 #include "server/service/read/answer_bytes.h"
 #include "server/service/read/answer_plan.h"
@@ -43,10 +44,8 @@ constexpr size_t kFetchesAtOnceMax = 256;
 // records take more memory than the block.
 constexpr size_t kActiveItemsMax = 4096;
 
-struct PlannedItem {
-  BatchAnswer item;
-  AnswerPlan plan;
-};
+// Unused records that a call keeps, about 100 KB, which are not charged.
+constexpr size_t kSpareItemsMax = kFetchesAtOnceMax;
 
 // Items of one message.
 struct Arrived {
@@ -84,11 +83,11 @@ class BatchCall
       End(std::move(status));
       const BatchMemory::Arrival arrival = ArrivalOf(arrived);
       End(memory_.Arrive(arrival, core_.stream_window_size_bytes));
-      if (arrival.count > 0) {
+      if (arrival.count.items > 0) {
         archive_ = std::move(arrived.contents->archive);
       }
       for (const WaitingItem& item : arrived.waiting) {
-        waiting_.emplace(item.target.range.offset.value, item);
+        waiting_.Push(item);
       }
       ready_.splice(ready_.end(), arrived.refused);
     });
@@ -101,11 +100,13 @@ class BatchCall
     const uint64_t freed_bytes = ReleaseSent();
     // Destroyed after the lock is released: this may be the last owner.
     std::shared_ptr<const ServedArchive> unused_archive;
+    std::list<BatchAnswer> unused_spare;
     Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       writing_ = false;
-      memory_.Sent(std::exchange(writing_count_, 0), freed_bytes);
+      memory_.Sent(std::exchange(writing_count_, {}), freed_bytes);
       if (memory_.unanswered_count() == 0) {
         unused_archive = std::move(archive_);
+        unused_spare.swap(spare_);
       }
       End(ok ? absl::OkStatus() : absl::CancelledError());
       End(booking_.CheckAgain());
@@ -115,12 +116,13 @@ class BatchCall
  private:
   // Returns what the items of a received message will take.
   BatchMemory::Arrival ArrivalOf(const Arrived& arrived) const {
-    BatchMemory::Arrival arrival{.count = arrived.waiting.size() +
-                                          arrived.refused.size()};
-    if (arrival.count > 0) {
+    BatchMemory::Arrival arrival{
+        .count = {.items = arrived.waiting.size() + arrived.refused.size(),
+                  .refused = arrived.refused.size()}};
+    if (arrival.count.items > 0) {
       arrival.largest_bytes =
           BlockAnswerBytesMax(*arrived.contents->archive, encoding_) +
-          kAnswerFramingSizeBytesMax;
+          kAnswerFramingSizeBytesMax + BatchMemory::kActiveItemBytes;
     }
     for (const WaitingItem& item : arrived.waiting) {
       arrival.all_bytes += item.answer_bytes_max;
@@ -203,12 +205,16 @@ class BatchCall
   // Splits the received message into items to be fetched and refused items.
   // Errors: those of the whole stream.
   absl::Status TakeMessage(Arrived& arrived) ABSL_LOCKS_EXCLUDED(mutex_) {
-    v1::BatchReadRequest request;
+    // One allocation for many items.
+    google::protobuf::Arena arena;
+    auto& request =
+        *google::protobuf::Arena::CreateMessage<v1::BatchReadRequest>(&arena);
     QUIRE_RETURN_IF_ERROR(ParseBatchRequest(
         request_, core_.limits.batch_message_items_max(), request));
     request_.Clear();
     QUIRE_ASSIGN_OR_RETURN(arrived.contents, FindArchive(request));
     core_.metrics.BatchMessage(static_cast<uint64_t>(request.items_size()));
+    arrived.waiting.reserve(static_cast<size_t>(request.items_size()));
     for (const v1::BatchItem& item : request.items()) {
       absl::StatusOr<WaitingItem> waiting =
           ResolveBatchItem(core_, *arrived.contents, encoding_, item);
@@ -255,34 +261,38 @@ class BatchCall
   // Returns false if there is none to fetch.
   bool PlanNext(const std::shared_ptr<const ServedArchive>& archive)
       ABSL_LOCKS_EXCLUDED(mutex_) {
-    if (next_.has_value()) {
+    if (!next_.empty()) {
       return true;
     }
-    BatchAnswer item;
+    WaitingItem waiting;
     {
       MutexLock lock(&mutex_);
       if (!ended_with_.ok() || waiting_.empty()) {
         return false;
       }
-      auto next = waiting_.lower_bound(sweep_offset_);
-      if (next == waiting_.end()) {
-        next = waiting_.begin();
-      }
-      sweep_offset_ = next->first;
-      item.tag = next->second.tag;
-      item.target = next->second.target;
-      item.generation = next->second.generation;
-      waiting_.erase(next);
+      waiting = waiting_.Pop();
+      next_.splice(next_.end(), spare_, spare_.begin(),
+                   spare_.empty() ? spare_.end() : std::next(spare_.begin()));
     }
+    if (next_.empty()) {
+      next_.emplace_back();
+    }
+    BatchAnswer& item = next_.front();
+    item.tag = waiting.tag;
+    item.target = waiting.target;
+    item.generation = waiting.generation;
     if (item.target.document.has_value()) {
       item.description =
           DescribeDocument(*archive->archive, *item.target.document);
     }
-    AnswerPlan plan = PlanAnswer(*archive, item.target.range, encoding_);
-    item.own_bytes = kAnswerFramingSizeBytesMax + item.description.size() +
-                     plan.own_bytes + plan.serialised_bytes +
-                     (plan.is_shareable ? 0 : plan.block_bytes);
-    next_.emplace(PlannedItem{std::move(item), std::move(plan)});
+    next_plan_ = PlanAnswer(*archive, item.target.range, encoding_);
+    // A withdrawal changes the encoding, and so the form of the blocks: those
+    // of earlier items cannot be shared.
+    next_plan_.is_shareable &= next_plan_.encoding == encoding_;
+    item.own_bytes = BatchMemory::kActiveItemBytes +
+                     kAnswerFramingSizeBytesMax + item.description.size() +
+                     next_plan_.own_bytes + next_plan_.serialised_bytes +
+                     (next_plan_.is_shareable ? 0 : next_plan_.block_bytes);
     return true;
   }
 
@@ -297,9 +307,9 @@ class BatchCall
           fetching_.size() + ready_.size() >= kActiveItemsMax) {
         return false;
       }
-      const AnswerPlan& plan = next_->plan;
+      const AnswerPlan& plan = next_plan_;
       const uint64_t taken_bytes =
-          next_->item.own_bytes +
+          next_.front().own_bytes +
           (plan.is_shareable ? pinned_.NewBytes(plan.slices) : 0);
       StreamWindow& window = memory_.window();
       if (!window.is_in_use()) {
@@ -311,16 +321,14 @@ class BatchCall
       if (plan.is_shareable) {
         pinned_.Pin(plan.slices);
         for (const PlannedSlice& slice : plan.slices) {
-          next_->item.blocks.push_back(slice.block);
+          next_.front().blocks.push_back(slice.block);
         }
       }
-      fetching_.push_back(std::move(next_->item));
-      active = std::prev(fetching_.end());
+      active = next_.begin();
+      fetching_.splice(fetching_.end(), next_);
     }
-    AnswerPlan plan = std::move(next_->plan);
-    next_.reset();
     std::shared_ptr<AnswerRead> read = AnswerRead::Start(
-        core_.store, archive, std::move(plan), requester_,
+        core_.store, archive, std::move(next_plan_), requester_,
         [this, active](absl::StatusOr<Answer> outcome) {
           Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
             if (outcome.ok()) {
@@ -357,17 +365,19 @@ class BatchCall
           break;
         }
         writing_own_bytes_ += item.own_bytes;
+        writing_count_.refused += item.refusal.empty() ? 0 : 1;
         writing_blocks_.insert(writing_blocks_.end(), item.blocks.begin(),
                                item.blocks.end());
         items.splice(items.end(), ready_, ready_.begin());
       }
-      writing_count_ = items.size();
+      writing_count_.items = items.size();
     }
     AnswerBytes answer;
     TallyByEncoding tallies;
+    v1::BatchResult head;
     for (BatchAnswer& item : items) {
       RefuseIfWithdrawn(*archive, item);
-      AppendResult(item, answer, tallies);
+      AppendResult(item, head, answer, tallies);
     }
     for (size_t i = 0; i < tallies.size(); ++i) {
       if (tallies[i].answer_count > 0) {
@@ -375,6 +385,15 @@ class BatchCall
       }
     }
     response_ = answer.Take();
+    for (BatchAnswer& item : items) {
+      item = BatchAnswer();
+    }
+    {
+      MutexLock lock(&mutex_);
+      while (!items.empty() && spare_.size() < kSpareItemsMax) {
+        spare_.splice(spare_.end(), items, items.begin());
+      }
+    }
     BeginWriting();
     StartWrite(&response_);
   }
@@ -434,18 +453,21 @@ class BatchCall
   // waiting, planned, fetching, ready, or in the message being written.
   BatchMemory memory_ ABSL_GUARDED_BY(mutex_);
   PinnedBlocks pinned_ ABSL_GUARDED_BY(mutex_);
-  // By logical offset.
-  absl::btree_multimap<uint64_t, WaitingItem> waiting_ ABSL_GUARDED_BY(mutex_);
-  uint64_t sweep_offset_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Item to fetch once the window has space. Used only by Act().
-  std::optional<PlannedItem> next_;
+  WaitingItems waiting_ ABSL_GUARDED_BY(mutex_);
+  // At most one: the item to fetch once the window has space, and its plan.
+  // Used only by Act().
+  std::list<BatchAnswer> next_;
+  AnswerPlan next_plan_;
   std::list<BatchAnswer> fetching_ ABSL_GUARDED_BY(mutex_);
   std::list<BatchAnswer> ready_ ABSL_GUARDED_BY(mutex_);
+  // Unused elements for later items, while items are unanswered: allocations
+  // dominate the time of a short item.
+  std::list<BatchAnswer> spare_ ABSL_GUARDED_BY(mutex_);
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool all_received_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t writing_own_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<BlockAddress> writing_blocks_ ABSL_GUARDED_BY(mutex_);
-  uint64_t writing_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  BatchMemory::Counts writing_count_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

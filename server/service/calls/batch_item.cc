@@ -45,13 +45,14 @@ absl::StatusOr<WaitingItem> ResolveBatchItem(const ServiceCore& core,
     return ItemTooLarge("read_size_bytes_max", range.size_bytes,
                         limits.read_size_bytes_max());
   }
-  const uint64_t head_bytes = kAnswerFramingSizeBytesMax +
+  const uint64_t head_bytes = BatchMemory::kActiveItemBytes +
+                              kAnswerFramingSizeBytesMax +
                               (waiting.target.document.has_value()
                                    ? DescriptionSizeBytesMax(*archive.archive)
                                    : 0);
   // Memory of a message of items, which comes on top.
   const uint64_t message_bytes =
-      limits.batch_message_items_max() * BatchMemory::kWaitingItemBytes;
+      limits.batch_message_items_max() * BatchMemory::kItemBytes;
   const uint64_t memory_bytes_max =
       Admission::StreamShareBytes(limits.client_in_flight_size_bytes_max());
   waiting.answer_bytes_max =
@@ -90,21 +91,25 @@ uint64_t ResultSizeBytesMax(const BatchAnswer& item) {
          answer.data_size_bytes();
 }
 
-void AppendResult(const BatchAnswer& item, AnswerBytes& bytes,
-                  TallyByEncoding& tallies) {
-  v1::BatchResult head;
-  head.set_tag(item.tag);
+void AppendResult(const BatchAnswer& item, v1::BatchResult& head,
+                  AnswerBytes& bytes, TallyByEncoding& tallies) {
   if (!item.refusal.empty() || !item.outcome.ok()) {
     const std::string status =
         item.refusal.empty()
             ? ToItemStatus(item.outcome.status()).SerializeAsString()
             : item.refusal;
-    bytes.AppendNested(v1::BatchReadResponse::kResultsFieldNumber, head,
+    v1::BatchResult tag_only;
+    tag_only.set_tag(item.tag);
+    bytes.AppendNested(v1::BatchReadResponse::kResultsFieldNumber, tag_only,
                        {v1::BatchResult::kStatusFieldNumber, status},
                        v1::BatchResult::kDataFieldNumber, {});
     return;
   }
-  *head.mutable_range() = ToProto(item.target.range);
+  // Sets each field that it ever sets. Clear() would free the range.
+  head.set_tag(item.tag);
+  head.mutable_range()->set_offset(item.target.range.offset.value);
+  head.mutable_range()->set_size_bytes(item.target.range.size_bytes);
+  head.clear_details();
   DescribeData(*item.outcome, head);
   bytes.AppendNested(v1::BatchReadResponse::kResultsFieldNumber, head,
                      {v1::BatchResult::kDocumentFieldNumber, item.description},

@@ -31,7 +31,8 @@ struct WaitingItem {
   ResolvedTarget target = {};
   // Generation of the rules of withdrawal before the target was resolved.
   uint64_t generation = 0;
-  // Upper bound on the memory of its answer, including the description.
+  // Upper bound on the memory of its answer, including the description and
+  // BatchMemory::kActiveItemBytes.
   uint64_t answer_bytes_max = 0;
 };
 
@@ -75,9 +76,10 @@ void RefuseIfWithdrawn(const ServedArchive& archive, BatchAnswer& item);
 uint64_t ResultSizeBytesMax(const BatchAnswer& item);
 
 // Appends a ready item to a message with the checksum of its data. Counts it
-// unless it failed.
-void AppendResult(const BatchAnswer& item, AnswerBytes& bytes,
-                  TallyByEncoding& tallies);
+// unless it failed. `head` is scratch, for this function alone: calls that
+// share one allocate less.
+void AppendResult(const BatchAnswer& item, v1::BatchResult& head,
+                  AnswerBytes& bytes, TallyByEncoding& tallies);
 
 }  // namespace quire
 

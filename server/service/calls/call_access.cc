@@ -17,7 +17,8 @@
 namespace quire {
 
 CallAccess::CallAccess(const Catalog& catalog, const AccessControl* control,
-                       const grpc::CallbackServerContext& context)
+                       const grpc::CallbackServerContext& context,
+                       absl::string_view peer)
     : catalog_(catalog), control_(control) {
   if (control_ == nullptr) {
     return;
@@ -25,7 +26,7 @@ CallAccess::CallAccess(const Catalog& catalog, const AccessControl* control,
   // Read before the rules: a change in between is noticed later.
   generation_ = control_->generation();
   absl::StatusOr<std::shared_ptr<const AccessIdentity>> identity =
-      control_->Authenticate(CredentialsIn(context), expired_);
+      control_->Authenticate(CredentialsIn(context, peer), expired_);
   if (identity.ok()) {
     identity_ = *std::move(identity);
   } else {
@@ -33,7 +34,7 @@ CallAccess::CallAccess(const Catalog& catalog, const AccessControl* control,
   }
 }
 
-std::string CallAccess::identity() const {
+const std::string& CallAccess::identity() const {
   return identity_ == nullptr ? expired_ : identity_->name;
 }
 

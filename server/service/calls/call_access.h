@@ -37,9 +37,11 @@ struct FoundContents {
 class CallAccess {
  public:
   // Identifies the client. `control` is null if everyone may do everything.
-  // `catalog` and `control` must outlive this; `context` is used only here.
+  // `catalog` and `control` must outlive this; `context` and `peer`, which is
+  // context.peer(), are used only here.
   CallAccess(const Catalog& catalog, const AccessControl* control,
-             const grpc::CallbackServerContext& context);
+             const grpc::CallbackServerContext& context,
+             absl::string_view peer);
 
   // OK if the client is known or need not be.
   // Errors: Unauthenticated (CREDENTIALS_REJECTED).
@@ -61,7 +63,7 @@ class CallAccess {
 
   // Returns "token:ID" or "certificate:NAME", also for an expired token; empty
   // if everyone may do everything or the client is not known.
-  std::string identity() const;
+  const std::string& identity() const;
 
   // True if the client showed a valid token that has expired.
   bool has_expired() const { return !expired_.empty(); }

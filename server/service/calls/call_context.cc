@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
 
+#include "codecs/base/monotonic_time.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/trace_parent.h"
 #include "server/service/base/service_error.h"
@@ -47,15 +49,20 @@ std::string TraceIdIn(const grpc::CallbackServerContext& context) {
 
 CallBooking::CallBooking(ServiceCore& core, Method method,
                          grpc::CallbackServerContext& context)
+    : CallBooking(core, method, context, context.peer()) {}
+
+CallBooking::CallBooking(ServiceCore& core, Method method,
+                         grpc::CallbackServerContext& context,
+                         const std::string& peer)
     : core_(core),
       method_(method),
-      started_(absl::Now()),
-      access_(core.catalog_of_all, core.access_control, context),
-      address_(core.connections.ClientOf(ClientNameOf(context.peer()))),
+      started_(MonotonicNow()),
+      access_(core.catalog_of_all, core.access_control, context, peer),
+      address_(core.connections.ClientOf(ClientNameOf(peer))),
       client_(access_.identity().empty() ? ClientShareOf(address_)
                                          : access_.identity()),
       stall_entry_(core.stall_guard, context) {
-  core_.connections.CallBegan(context.peer());
+  core_.connections.CallBegan(peer);
   if (core_.call_log != nullptr) {
     trace_id_ = TraceIdIn(context);
     fetch_times_ = std::make_shared<FetchTimes>();
@@ -74,12 +81,12 @@ CallBooking::CallBooking(ServiceCore& core, Method method,
 }
 
 CallBooking::~CallBooking() {
-  const absl::Time ended = absl::Now();
+  const absl::Time ended = MonotonicNow();
   core_.metrics.CallEnded(method_, code_, ended - started_);
   if (ArchiveTraffic* const traffic = access_.traffic(); traffic != nullptr) {
     traffic->AddCall();
   }
-  if (const std::string identity = access_.identity(); !identity.empty()) {
+  if (const std::string& identity = access_.identity(); !identity.empty()) {
     core_.metrics.IdentityServed(identity, sent_bytes_);
   }
   if (core_.call_log != nullptr) {
@@ -96,11 +103,10 @@ void CallBooking::NoteRequest(const v1::ReadRequest& request) {
 
 void CallBooking::WriteLog(absl::Time ended) {
   const std::string archive = access_.asked();
-  const std::string identity = access_.identity();
   const FetchTime fetch_time = fetch_times_->sum();
   core_.call_log->Write(
-      {.time = ended,
-       .identity = identity,
+      {.time = absl::Now(),
+       .identity = access_.identity(),
        .address = address_,
        .method = MethodName(method_),
        .archive = archive,

@@ -12,12 +12,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "grpcpp/server_context.h"
 
 #include "proto/quire/v1/archive.pb.h"
 
+#include "codecs/base/monotonic_time.h"
 #include "server/service/base/service_error.h"
 #include "server/service/calls/call_access.h"
 #include "server/service/catalog/catalog.h"
@@ -91,13 +91,13 @@ class CallBooking {
 
   void ReadBegins() {
     if (core_.call_log != nullptr) {
-      read_began_ = absl::Now();
+      read_began_ = MonotonicNow();
     }
   }
 
   void ReadEnds() {
     if (core_.call_log != nullptr) {
-      read_duration_ = absl::Now() - read_began_;
+      read_duration_ = MonotonicNow() - read_began_;
     }
   }
 
@@ -144,19 +144,23 @@ class CallBooking {
   void WaitForClient() {
     stall_entry_.Arm();
     if (core_.call_log != nullptr) {
-      send_began_ = absl::Now();
+      send_began_ = MonotonicNow();
     }
   }
 
   void ClientTookIt() {
     stall_entry_.Disarm();
     if (core_.call_log != nullptr) {
-      send_duration_ += absl::Now() - send_began_;
+      send_duration_ += MonotonicNow() - send_began_;
       send_began_ = absl::InfiniteFuture();
     }
   }
 
  private:
+  // `peer` is context.peer(), which takes two allocations.
+  CallBooking(ServiceCore& core, Method method,
+              grpc::CallbackServerContext& context, const std::string& peer);
+
   void WriteLog(absl::Time ended);
 
   ServiceCore& core_;

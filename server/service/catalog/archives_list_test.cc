@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/catalog/archives_list.h"
 
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/testing/temporary_directory.h"
 
 namespace quire {
 namespace {
@@ -82,10 +80,8 @@ TEST(ArchivesListTest, NamesEveryFaultWithItsLine) {
 }
 
 TEST(ArchivesListTest, NamesTheFile) {
-  std::string directory =
-      (std::filesystem::temp_directory_path() / "quire_list_XXXXXX").string();
-  ASSERT_NE(mkdtemp(directory.data()), nullptr);
-  const std::string path = directory + "/archives";
+  const TemporaryDirectory directory;
+  const std::string path = directory / "archives";
   EXPECT_THAT(ReadArchivesList(path),
               FailsWith(absl::StatusCode::kInvalidArgument, HasSubstr(path)));
   std::ofstream(path) << "docs.quire\n=x\n";
@@ -95,8 +91,7 @@ TEST(ArchivesListTest, NamesTheFile) {
   std::ofstream(path) << "docs.quire\n";
   QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<ArchiveArgument> archives,
                              ReadArchivesList(path));
-  EXPECT_EQ(archives.at(0).path, directory + "/docs.quire");
-  std::filesystem::remove_all(directory);
+  EXPECT_EQ(archives.at(0).path, directory / "docs.quire");
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -15,6 +14,7 @@
 #include "gmock/gmock.h"
 
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/testing/temporary_directory.h"
 #include "server/service/catalog/listed_archive.h"
 
 namespace quire {
@@ -188,8 +188,8 @@ TEST(ArchiveArgumentTest, TakesNameAndPath) {
 
 TEST(FindArchivesTest, TakesDirectoriesThatLookLikeArchives) {
   namespace fs = std::filesystem;
-  std::string scratch = fs::temp_directory_path() / "quire-archives-XXXXXX";
-  ASSERT_NE(mkdtemp(scratch.data()), nullptr);
+  const TemporaryDirectory made;
+  const std::string& scratch = made.path();
   const fs::path directory = scratch;
   const auto names = [&] {
     std::vector<std::string> found;
@@ -231,14 +231,12 @@ TEST(FindArchivesTest, TakesDirectoriesThatLookLikeArchives) {
 // All of it is the path, also where it looks like NAME=PATH.
 TEST(FindArchivesTest, TakesPathsWithAnEqualsSign) {
   namespace fs = std::filesystem;
-  std::string scratch = fs::temp_directory_path() / "quire-archives-XXXXXX";
-  ASSERT_NE(mkdtemp(scratch.data()), nullptr);
+  const TemporaryDirectory scratch;
   const fs::path before = fs::current_path();
-  fs::current_path(scratch);
+  fs::current_path(scratch.path());
   fs::create_directories("a=b/docs.quire");
   const auto found = FindArchives("a=b");
   fs::current_path(before);
-  fs::remove_all(scratch);
   QUIRE_ASSERT_OK(found);
   ASSERT_EQ(found->archives.size(), 1u);
   EXPECT_EQ(found->archives[0].name, "docs");

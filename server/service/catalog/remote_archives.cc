@@ -2,12 +2,12 @@
 #include "server/service/catalog/remote_archives.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -170,31 +170,32 @@ RemoteArchives::State& RemoteArchives::StateOf(
   return *state;
 }
 
-absl::StatusOr<std::string> RemoteArchives::ReadNewManifest(
-    const ArchiveArgument& argument, State& state,
-    const std::atomic<bool>* cancel) {
+absl::StatusOr<std::optional<RemoteStore::Object>>
+RemoteArchives::ReadNewManifest(const ArchiveArgument& argument, State& state,
+                                const std::atomic<bool>* cancel) {
   const std::string path = Join(argument.path, kManifestFileName);
   const auto local = ReadSmallFile(path, kManifestFileSizeBytesMax);
   auto parsed = local.ok() ? ParseManifest(AsBytes(*local))
                            : absl::StatusOr<Manifest>(local.status());
   QUIRE_ASSIGN_OR_RETURN(
-      const std::optional<RemoteStore::Object> object,
+      std::optional<RemoteStore::Object> object,
       store_->ReadObject(state.address, kManifestFileName,
                          parsed.ok() ? state.tags[kManifestFileName] : "",
                          kManifestFileSizeBytesMax, cancel));
   if (!object.has_value()) {
     state.manifest = *std::move(parsed);
-    return "";
+    return object;
   }
-  state.tags[kManifestFileName] = object->etag;
-  const bool is_same = parsed.ok() && object->bytes == *local;
-  if (!is_same) {
+  if (parsed.ok() && object->bytes == *local) {
+    state.tags[kManifestFileName] = object->etag;
+    object.reset();
+  } else {
     parsed = ParseManifest(AsBytes(object->bytes));
     QUIRE_RETURN_IF_ERROR(
         InFile(Join(argument.url, kManifestFileName), parsed.status()));
   }
   state.manifest = *std::move(parsed);
-  return is_same ? "" : object->bytes;
+  return object;
 }
 
 absl::StatusOr<CachedFilePtr> RemoteArchives::OpenCopy(
@@ -400,7 +401,7 @@ absl::Status RemoteArchives::PrepareOutline(const ArchiveArgument& argument,
   }
   State& state = StateOf(argument);
   QUIRE_RETURN_IF_ERROR(BeginState(argument, state));
-  QUIRE_ASSIGN_OR_RETURN(const std::string new_manifest,
+  QUIRE_ASSIGN_OR_RETURN(const std::optional<RemoteStore::Object> new_manifest,
                          ReadNewManifest(argument, state, cancel));
   const Manifest& manifest = state.manifest;
   QUIRE_RETURN_IF_ERROR(CheckMapsFitAlone(argument, manifest));
@@ -421,9 +422,10 @@ absl::Status RemoteArchives::PrepareOutline(const ArchiveArgument& argument,
   }
   state.files = std::move(files);
   // Last, as on publishing: what it names is there.
-  if (!new_manifest.empty()) {
+  if (new_manifest.has_value()) {
     QUIRE_RETURN_IF_ERROR(
-        ReplaceFile(argument.path, kManifestFileName, new_manifest));
+        ReplaceFile(argument.path, kManifestFileName, new_manifest->bytes));
+    state.tags[kManifestFileName] = new_manifest->etag;
   }
   return absl::OkStatus();
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -118,10 +119,12 @@ class RemoteArchives {
   void CountOthers(const ArchiveArgument& argument, State& state);
   // Removes a directory that this class wrote, with all that is known of it.
   void RemoveDirectory(const std::string& path) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the new MANIFEST; empty if it is unchanged and whole.
-  absl::StatusOr<std::string> ReadNewManifest(const ArchiveArgument& argument,
-                                              State& state,
-                                              const std::atomic<bool>* cancel);
+  // Returns the new MANIFEST; unset if it is unchanged and whole. Its ETag
+  // joins `state` with the local copy: until then, the store must send it
+  // again.
+  absl::StatusOr<std::optional<RemoteStore::Object>> ReadNewManifest(
+      const ArchiveArgument& argument, State& state,
+      const std::atomic<bool>* cancel);
   absl::StatusOr<CachedFilePtr> OpenCopy(const ArchiveArgument& argument,
                                          const State& state,
                                          const std::string& name,

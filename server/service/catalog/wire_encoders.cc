@@ -2,7 +2,6 @@
 #include "server/service/catalog/wire_encoders.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace quire {
 

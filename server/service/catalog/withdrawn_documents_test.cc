@@ -5,7 +5,6 @@
 #include "server/service/catalog/withdrawn_documents.h"
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -94,9 +93,9 @@ TEST(WithdrawnDocumentsTest, FindsWhatASearchThroughAllDocumentsFinds) {
         RandomTestSegment(random() % 30 + 1, 200, random)};
     std::vector<TestDocument> documents = segments[0];
     documents.insert(documents.end(), segments[1].begin(), segments[1].end());
-    QUIRE_ASSERT_OK(WriteTestArchive(directory.File("a"), Options(), segments));
+    QUIRE_ASSERT_OK(WriteTestArchive(directory / "a", Options(), segments));
     QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
-                               Archive::Open(directory.File("a")));
+                               Archive::Open(directory / "a"));
     const std::vector<WithdrawalRule> rules = RandomRules(documents, random);
     QUIRE_ASSERT_OK_AND_ASSIGN(const auto found,
                                WithdrawnDocuments::Resolve(*archive, rules));
@@ -166,10 +165,9 @@ TEST(WithdrawnDocumentsTest, PassesNeighboursAtOnce) {
     }
   }
   const TemporaryDirectory directory;
-  QUIRE_ASSERT_OK(
-      WriteTestArchive(directory.File("a"), Options(), {documents}));
+  QUIRE_ASSERT_OK(WriteTestArchive(directory / "a", Options(), {documents}));
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
-                             Archive::Open(directory.File("a")));
+                             Archive::Open(directory / "a"));
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto found,
                              WithdrawnDocuments::Resolve(*archive, rules));
   EXPECT_EQ(found->Pass("a/10000").id, documents[kCount - 1].id);
@@ -195,10 +193,9 @@ TEST(WithdrawnDocumentsTest, ChargesARunForEachIdWithoutNeighbours) {
     }
   }
   const TemporaryDirectory directory;
-  QUIRE_ASSERT_OK(
-      WriteTestArchive(directory.File("a"), Options(), {documents}));
+  QUIRE_ASSERT_OK(WriteTestArchive(directory / "a", Options(), {documents}));
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
-                             Archive::Open(directory.File("a")));
+                             Archive::Open(directory / "a"));
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto found,
                              WithdrawnDocuments::Resolve(*archive, rules));
   // Each run has its first and its last id.
@@ -219,10 +216,9 @@ TEST(WithdrawnDocumentsTest, LimitsItsWorkInAnEarlierState) {
     }
   }
   const TemporaryDirectory directory;
-  QUIRE_ASSERT_OK(
-      WriteTestArchive(directory.File("a"), Options(), {documents}));
+  QUIRE_ASSERT_OK(WriteTestArchive(directory / "a", Options(), {documents}));
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
-                             Archive::Open(directory.File("a")));
+                             Archive::Open(directory / "a"));
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto found,
                              WithdrawnDocuments::Resolve(*archive, rules));
   ArchiveView view = *archive;
@@ -244,13 +240,13 @@ TEST(WithdrawnDocumentsTest, LimitsItsWorkInAnEarlierState) {
 
 TEST(WithdrawnDocumentsTest, JoinsTheTextOfNeighbours) {
   const TemporaryDirectory directory;
-  QUIRE_ASSERT_OK(WriteTestArchive(directory.File("a"), Options(),
+  QUIRE_ASSERT_OK(WriteTestArchive(directory / "a", Options(),
                                    {{{.id = "a", .text = "12"},
                                      {.id = "b"},
                                      {.id = "c", .text = "345"},
                                      {.id = "d", .text = "6"}}}));
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
-                             Archive::Open(directory.File("a")));
+                             Archive::Open(directory / "a"));
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const auto found,
       WithdrawnDocuments::Resolve(
@@ -264,7 +260,7 @@ TEST(WithdrawnDocumentsTest, JoinsTheTextOfNeighbours) {
 // Without ids nothing can be withdrawn.
 TEST(WithdrawnDocumentsTest, RefusesAnArchiveWithoutIds) {
   const TemporaryDirectory directory;
-  const std::string path = directory.File("a");
+  const std::string path = directory / "a";
   QUIRE_ASSERT_OK(
       WriteTestArchive(path, Options(), {{{.id = "unique", .text = "12"}}}));
   std::string bytes = ReadTestFile(path + "/segment-00000000");

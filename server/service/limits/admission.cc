@@ -177,8 +177,7 @@ std::optional<absl::StatusOr<Admission::Ticket>> Admission::AdmitInTurn(
         TryClaim(client, size_bytes, total_max_bytes_, client_max_bytes_)) {
       return Ticket(this, std::string(client), size_bytes, Use::kSingleAnswer);
     }
-    if (waiters_.size() == kWaitingAnswersMax ||
-        waiting_bytes > kWaitingBytesMax - waiting_bytes_) {
+    if (!HasRoomInLine(client, waiting_bytes)) {
       return Refuse(client, size_bytes, client_max_bytes_);
     }
     id = StandInLine(client, size_bytes, waiting_bytes, std::move(admitted));
@@ -202,6 +201,17 @@ bool Admission::IsNext(absl::string_view client) const {
          HeldBy(first.client) > client_max_bytes_ - size_bytes;
 }
 
+bool Admission::HasRoomInLine(absl::string_view client,
+                              uint64_t waiting_bytes) const {
+  const auto line = line_of_client_.find(client);
+  const bool has_line = line != line_of_client_.end();
+  const size_t own_count = has_line ? line->second->turns.size() : 0;
+  const uint64_t own_bytes = has_line ? line->second->waiting_bytes : 0;
+  const uint64_t free_bytes = kWaitingBytesMax - waiting_bytes_;
+  return own_count < kWaitingAnswersMax - waiters_.size() &&
+         own_bytes <= free_bytes && waiting_bytes <= free_bytes - own_bytes;
+}
+
 Admission::TurnId Admission::StandInLine(absl::string_view client,
                                          uint64_t size_bytes,
                                          uint64_t waiting_bytes,
@@ -209,11 +219,13 @@ Admission::TurnId Admission::StandInLine(absl::string_view client,
   const auto [found, is_first] =
       line_of_client_.try_emplace(client, lines_.end());
   if (is_first) {
-    found->second = lines_.insert(lines_.end(),
-                                  {.client = std::string(client), .turns = {}});
+    found->second = lines_.insert(
+        lines_.end(),
+        {.client = std::string(client), .turns = {}, .waiting_bytes = 0});
   }
   const TurnId id = ++last_turn_;
   found->second->turns.push_back(id);
+  found->second->waiting_bytes += waiting_bytes;
   waiting_bytes_ += waiting_bytes;
   waiters_.emplace(id, Waiter{.line = found->second,
                               .size_bytes = size_bytes,
@@ -229,6 +241,7 @@ Admission::Admitted Admission::TakeOut(
   Admitted admitted = std::move(waiter->second.admitted);
   waiting_bytes_ -= waiter->second.waiting_bytes;
   const std::list<Line>::iterator line = waiter->second.line;
+  line->waiting_bytes -= waiter->second.waiting_bytes;
   std::erase(line->turns, waiter->first);
   if (line->turns.empty()) {
     line_of_client_.erase(line->client);

@@ -21,9 +21,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 
+#include "codecs/base/monotonic_time.h"
 #include "codecs/base/mutex.h"
 #include "server/service/limits/retry_pacer.h"
 
@@ -69,14 +69,16 @@ class Admission {
 
   static constexpr absl::Duration kTurnWaitMax = absl::Seconds(1);
   // Limits on waiting answers and on their memory (requests, descriptions and
-  // plans), which is part of MemoryPlan::requests_bytes.
+  // plans), which is part of MemoryPlan::requests_bytes. A client that has
+  // answers waiting may add one as long as others could wait in the same number
+  // and size: one client uses at most half, and never refuses all others.
   static constexpr size_t kWaitingAnswersMax = 4096;
   static constexpr uint64_t kWaitingBytesMax = 2 << 20;
 
   // `clock` times waits and retries.
   // REQUIRES: 0 < client_max_bytes <= total_max_bytes.
   Admission(uint64_t total_max_bytes, uint64_t client_max_bytes,
-            std::function<absl::Time()> clock = absl::Now)
+            std::function<absl::Time()> clock = MonotonicNow)
       : total_max_bytes_(total_max_bytes),
         client_max_bytes_(client_max_bytes),
         client_streams_max_bytes_(StreamShareBytes(client_max_bytes)),
@@ -185,6 +187,7 @@ class Admission {
   struct Line {
     std::string client;
     std::deque<TurnId> turns;
+    uint64_t waiting_bytes = 0;
   };
 
   struct Waiter {
@@ -218,6 +221,9 @@ class Admission {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // True if an answer of `client` need not wait for the turns of others.
   bool IsNext(absl::string_view client) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // True if another answer of `client` may wait.
+  bool HasRoomInLine(absl::string_view client, uint64_t waiting_bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   TurnId StandInLine(absl::string_view client, uint64_t size_bytes,
                      uint64_t waiting_bytes, Admitted admitted)

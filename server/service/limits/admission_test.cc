@@ -351,7 +351,7 @@ TEST_F(AdmissionTurnTest, ManyAnswersThatWaitForTheirShareRefuseNoOtherClient) {
   for (size_t i = 0; i < Admission::kWaitingAnswersMax; ++i) {
     Ask("a", "more");
   }
-  EXPECT_EQ(admission_.waiting_count(), Admission::kWaitingAnswersMax);
+  EXPECT_EQ(admission_.waiting_count(), Admission::kWaitingAnswersMax / 2);
   // It gets its ticket from the call itself.
   Admission::TurnId id = 0;
   auto ticket = admission_.AdmitInTurn(
@@ -394,12 +394,44 @@ TEST_F(AdmissionTurnTest, WaitsAreBoundedInNumberAndMemory) {
   refused_.clear();
   Return();
   for (size_t i = 0; i < Admission::kWaitingAnswersMax; ++i) {
-    Ask("b", "more", 60);
+    Ask(absl::StrCat("client ", i), "more", 60);
   }
   EXPECT_EQ(admission_.waiting_count(), Admission::kWaitingAnswersMax);
   EXPECT_THAT(refused_, IsEmpty());
   Ask("b", "b2");
   EXPECT_THAT(refused_, ElementsAre("b2"));
+  now_ += Admission::kTurnWaitMax;
+  admission_.EndLateTurns();
+  EXPECT_EQ(admission_.waiting_count(), 0u);
+}
+
+TEST_F(AdmissionTurnTest, EachClientLeavesOthersRoomToWait) {
+  Ask("a", "a1", 60);
+  Ask("b", "b1", 40);
+  for (const char* const client : {"a", "b"}) {
+    for (size_t i = 0; i < Admission::kWaitingAnswersMax; ++i) {
+      Ask(client, "more", 60, 1);
+    }
+  }
+  // The first half, and half of the rest.
+  EXPECT_EQ(admission_.waiting_count(), Admission::kWaitingAnswersMax * 3 / 4);
+  EXPECT_EQ(ReasonOf(last_refusal_), v1::SERVER_BUSY);
+  refused_.clear();
+  Ask("c", "c1", 60, 1);
+  EXPECT_THAT(refused_, IsEmpty());
+  now_ += Admission::kTurnWaitMax;
+  admission_.EndLateTurns();
+  refused_.clear();
+  // The same for their memory.
+  constexpr uint64_t kQuarter = Admission::kWaitingBytesMax / 4;
+  const Admission::TurnId a2 = Ask("a", "a2", 60, kQuarter);
+  Ask("a", "a3", 60, kQuarter);
+  Ask("a", "a4", 60, 1);
+  EXPECT_THAT(refused_, ElementsAre("a4"));
+  admission_.Withdraw(a2);
+  Ask("a", "a5", 60, kQuarter + 1);
+  Ask("c", "c2", 60, 2 * kQuarter - 1);
+  EXPECT_THAT(refused_, ElementsAre("a4", "a2"));
   now_ += Admission::kTurnWaitMax;
   admission_.EndLateTurns();
   EXPECT_EQ(admission_.waiting_count(), 0u);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/limits/available_memory.h"
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/testing/temporary_directory.h"
 
 namespace quire {
 namespace {
@@ -16,30 +15,24 @@ using ::testing::HasSubstr;
 class AvailableMemoryTest : public ::testing::Test {
  protected:
   AvailableMemoryTest() {
-    std::string directory = ::testing::TempDir() + "/memory_XXXXXX";
-    root_ = mkdtemp(directory.data());
     Write("/proc/meminfo",
           "MemTotal:       16777216 kB\nMemFree: 1 kB\n"
           "MemAvailable:    8388608 kB\n");
   }
 
-  ~AvailableMemoryTest() override { std::filesystem::remove_all(root_); }
-
   void Write(const std::string& path, const std::string& text) {
-    std::filesystem::create_directories(
-        std::filesystem::path(root_ + path).parent_path());
-    std::ofstream(root_ + path) << text;
+    directory_.Write(path, text);
   }
 
   // Returns the cgroup limit that the result is derived from.
   uint64_t LimitFound() {
-    const auto found = FindAvailableMemory(root_);
+    const auto found = FindAvailableMemory(directory_.path());
     EXPECT_TRUE(found.ok()) << found.status();
     source_ = found.ok() ? found->source : "";
     return found.ok() ? found->size_bytes / 7 * 8 : 0;
   }
 
-  std::string root_;
+  const TemporaryDirectory directory_;
   std::string source_;
 };
 
@@ -68,7 +61,7 @@ TEST_F(AvailableMemoryTest, KnowsVersion1AndContainers) {
 TEST_F(AvailableMemoryTest, WithoutALimitTakesHalfOfWhatIsAvailable) {
   const auto expect_half = [this] {
     QUIRE_ASSERT_OK_AND_ASSIGN(const AvailableMemory found,
-                               FindAvailableMemory(root_));
+                               FindAvailableMemory(directory_.path()));
     EXPECT_EQ(found.size_bytes, 4 * kGiB);
     EXPECT_THAT(found.source, HasSubstr("half of 8 GiB"));
   };
@@ -86,7 +79,7 @@ TEST_F(AvailableMemoryTest, WithoutALimitTakesHalfOfWhatIsAvailable) {
 
 TEST_F(AvailableMemoryTest, SaysWhenNothingIsKnown) {
   Write("/proc/meminfo", "MemTotal: what\n");
-  EXPECT_THAT(FindAvailableMemory(root_).status(),
+  EXPECT_THAT(FindAvailableMemory(directory_.path()).status(),
               FailsWith(absl::StatusCode::kFailedPrecondition,
                         HasSubstr("give a size")));
 }

@@ -9,15 +9,15 @@ namespace quire {
 
 absl::Status BatchMemory::Arrive(const Arrival& arrival,
                                  uint64_t window_most_bytes) {
-  const uint64_t items_bytes = arrival.count * kWaitingItemBytes;
+  const uint64_t items_bytes = BytesOf(arrival.count);
   if (reserved_bytes_ > 0) {
     items_.Shrink(std::exchange(reserved_bytes_, 0) - items_bytes);
-  } else if (arrival.count > 0) {
+  } else if (arrival.count.items > 0) {
     QUIRE_ASSIGN_OR_RETURN(items_, admission_.Admit(client_, items_bytes,
                                                     Admission::Use::kStream));
   }
-  unanswered_count_ += arrival.count;
-  if (arrival.count == 0) {
+  unanswered_count_ += arrival.count.items;
+  if (arrival.count.items == 0) {
     return absl::OkStatus();
   }
   if (window_.is_open()) {
@@ -36,7 +36,7 @@ bool BatchMemory::TryReserve(uint64_t count_max) {
   if (unanswered_count_ == 0) {
     return true;
   }
-  const uint64_t size_bytes = count_max * kWaitingItemBytes;
+  const uint64_t size_bytes = count_max * kItemBytes;
   if (!items_.TryGrow(size_bytes)) {
     return false;
   }
@@ -44,11 +44,11 @@ bool BatchMemory::TryReserve(uint64_t count_max) {
   return true;
 }
 
-void BatchMemory::Sent(uint64_t count, uint64_t size_bytes) {
+void BatchMemory::Sent(Counts count, uint64_t size_bytes) {
   window_.GiveBack(size_bytes);
-  unanswered_count_ -= count;
+  unanswered_count_ -= count.items;
   if (unanswered_count_ > 0) {
-    items_.Shrink(count * kWaitingItemBytes);
+    items_.Shrink(BytesOf(count));
     return;
   }
   window_ = StreamWindow();

@@ -19,17 +19,27 @@ namespace quire {
 // an open, silent batch holds none. Thread-compatible.
 class BatchMemory {
  public:
-  // Charge for a waiting item: its record in the queue, or its error.
-  static constexpr uint64_t kWaitingItemBytes = 512;
+  // Charge for an item: in a message that is read and parsed; as an error.
+  static constexpr uint64_t kItemBytes = 512;
+  // Charge while an item waits or is answered: its record in the queue. From
+  // the start of its fetch the window has the rest.
+  static constexpr uint64_t kWaitingItemBytes = 160;
+  static constexpr uint64_t kActiveItemBytes = kItemBytes - kWaitingItemBytes;
 
   // `admission` must outlive this.
   BatchMemory(Admission& admission, std::string client)
       : admission_(admission), client_(std::move(client)) {}
 
+  struct Counts {
+    uint64_t items = 0;
+    // Those of `items` that were refused on arrival.
+    uint64_t refused = 0;
+  };
+
   // Items of one message, and the memory of their answers.
   struct Arrival {
-    uint64_t count = 0;
-    // Memory of the largest answer, positive.
+    Counts count;
+    // Memory of the largest answer with kActiveItemBytes, positive.
     uint64_t largest_bytes = 0;
     // Memory of all answers.
     uint64_t all_bytes = 0;
@@ -46,9 +56,8 @@ class BatchMemory {
   // REQUIRES: the last message for which this was called has arrived.
   bool TryReserve(uint64_t count_max);
 
-  // Records that `count` items were answered, which took `size_bytes` of the
-  // window.
-  void Sent(uint64_t count, uint64_t size_bytes);
+  // Records that items were answered, which took `size_bytes` of the window.
+  void Sent(Counts count, uint64_t size_bytes);
 
   StreamWindow& window() { return window_; }
 
@@ -56,6 +65,10 @@ class BatchMemory {
   uint64_t unanswered_count() const { return unanswered_count_; }
 
  private:
+  static uint64_t BytesOf(Counts count) {
+    return count.items * kWaitingItemBytes + count.refused * kActiveItemBytes;
+  }
+
   Admission& admission_;
   const std::string client_;
   Admission::Ticket items_;

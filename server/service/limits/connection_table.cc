@@ -152,7 +152,11 @@ void ConnectionTable::Forget(int fd) {
   const Connection& connection = found->second;
   if (connection.silent_since != 0) {
     silent_.erase(connection.silent_since);
-    silent_by_peer_.erase(connection.peer);
+    // A client may have reused its port for a later connection.
+    if (const auto named = silent_by_peer_.find(connection.peer);
+        named != silent_by_peer_.end() && named->second == fd) {
+      silent_by_peer_.erase(named);
+    }
     silent_count_.store(silent_.size());
   }
   const auto count = count_by_client_.find(connection.client);

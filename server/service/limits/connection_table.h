@@ -15,9 +15,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 
+#include "codecs/base/monotonic_time.h"
 #include "codecs/base/mutex.h"
 
 namespace quire {
@@ -54,7 +54,7 @@ class ConnectionTable {
   using Clock = std::function<absl::Time()>;
 
   explicit ConnectionTable(const ConnectionLimits& limits,
-                           Clock clock = absl::Now)
+                           Clock clock = MonotonicNow)
       : limits_(limits), clock_(std::move(clock)) {}
 
   // Adds a connection before gRPC gets it. `peer` is gRPC's name for it;

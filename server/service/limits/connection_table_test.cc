@@ -200,6 +200,22 @@ TEST_F(ConnectionTableTest, LeavesAnotherFileOfTheSameNumberAlone) {
   EXPECT_EQ(table.silent_ended_count(), 0u);
 }
 
+TEST_F(ConnectionTableTest, KnowsTheLaterConnectionOfAPort) {
+  ConnectionLimits limits = kRoomy;
+  limits.silence_max = absl::Seconds(10);
+  ConnectionTable table = MakeTable(limits);
+  const int earlier = Connect();
+  const int later = Connect();
+  EXPECT_EQ(table.Add(earlier, "peer", "a"), kTaken);
+  CloseBoth(earlier);
+  EXPECT_EQ(table.Add(later, "peer", "a"), kTaken);
+  EXPECT_EQ(table.Count(), 1u);
+  table.CallBegan("peer");
+  now_ += absl::Minutes(1);
+  EXPECT_EQ(table.EndSilent(), absl::InfiniteDuration());
+  EXPECT_FALSE(WasEnded(later));
+}
+
 TEST_F(ConnectionTableTest, NamesTheClientOfADescriptor) {
   ConnectionTable table(kRoomy);
   const int fd = Connect();

@@ -16,9 +16,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 
+#include "codecs/base/monotonic_time.h"
 #include "codecs/base/mutex.h"
 
 namespace quire {
@@ -85,7 +85,7 @@ absl::StatusOr<Quota> ParseQuota(absl::string_view text);
 // Thread-safe; never blocks.
 class QuotaBook {
  public:
-  explicit QuotaBook(std::function<absl::Time()> clock = absl::Now)
+  explicit QuotaBook(std::function<absl::Time()> clock = MonotonicNow)
       : clock_(std::move(clock)) {}
 
   // The use of one call. Must not outlive the book. Thread-safe except for

@@ -2,12 +2,11 @@
 #include "server/service/limits/quota.h"
 
 #include <atomic>
-#include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -2,7 +2,6 @@
 #include "server/service/limits/stream_window.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "codecs/base/status_macros.h"
 

@@ -54,10 +54,6 @@ class StreamWindow {
   // Takes space for an answer. Returns false if there is none until GiveBack().
   bool TryTake(uint64_t size_bytes);
 
-  // Returns the bytes that an answer turned out not to need.
-  // REQUIRES: they were taken.
-  void TakeLess(uint64_t size_bytes) { used_bytes_ -= size_bytes; }
-
   // Returns the bytes of a sent answer, as taken.
   void GiveBack(uint64_t size_bytes);
 

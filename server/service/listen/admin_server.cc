@@ -126,6 +126,7 @@ int AdminServerImpl::Listen(addrinfo& place) {
   if (port_ != 0) {
     reinterpret_cast<sockaddr_in*>(place.ai_addr)->sin_port = port_;
   }
+  errno = 0;
   // One thread per connection: /readyz waits for the server, and /healthz must
   // not wait for /readyz.
   MHD_Daemon* const daemon = MHD_start_daemon(
@@ -138,7 +139,8 @@ int AdminServerImpl::Listen(addrinfo& place) {
       MHD_OPTION_CONNECTION_MEMORY_LIMIT, kHeaderSizeBytesMax,
       MHD_OPTION_NOTIFY_CONNECTION, &NoteConnection, this, MHD_OPTION_END);
   if (daemon == nullptr) {
-    return errno;
+    // libmicrohttpd sets no errno for some failures, such as those of threads.
+    return errno != 0 ? errno : EAGAIN;
   }
   daemons_.push_back(daemon);
   port_ = htons(MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT)->port);

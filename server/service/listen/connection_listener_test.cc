@@ -17,6 +17,7 @@
 
 #include "codecs/base/mutex.h"
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/testing/temporary_directory.h"
 
 namespace quire {
 namespace {
@@ -60,19 +61,8 @@ class CallerLog : public v1::Archive::CallbackService {
 
 class ConnectionListenerTest : public ::testing::Test {
  protected:
-  ConnectionListenerTest() {
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / "quire_test_XXXXXX").string();
-    directory_ = mkdtemp(pattern.data());
-    path_ = directory_ + "/socket";
-  }
-
-  ~ConnectionListenerTest() override {
-    std::filesystem::remove_all(directory_);
-  }
-
-  std::string directory_;
-  std::string path_;
+  const TemporaryDirectory directory_;
+  const std::string path_ = directory_ / "socket";
   ConnectionTable connections_{{.client_connections_max = 100,
                                 .crowded_descriptor = 10'000,
                                 .last_descriptor = 10'000}};

@@ -9,17 +9,21 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <climits>
+#include <cstring>
+#include <limits>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "absl/base/attributes.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 
 #include "codecs/base/json_text.h"
+#include "codecs/base/monotonic_time.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/files/file_io.h"
 #include "server/archive/files/small_file.h"
@@ -29,7 +33,7 @@ namespace quire {
 namespace {
 
 constexpr auto kWriteInterval = std::chrono::milliseconds(100);
-constexpr absl::Duration kStopPatience = absl::Seconds(1);
+constexpr absl::Duration kHastePatience = absl::Seconds(1);
 constexpr int kPollMs = 100;
 // Bounds the lines if all calls are slow.
 constexpr int kSlowLinesPerSecondMax = 10;
@@ -45,65 +49,126 @@ bool NeedsNoEscape(absl::string_view text) {
   });
 }
 
-void AppendString(absl::string_view key, absl::string_view value,
-                  std::string& line) {
-  if (value.empty()) {
-    return;
-  }
-  if (NeedsNoEscape(value)) {
-    absl::StrAppend(&line, ",\"", key, "\":\"", value, "\"");
-  } else {
-    absl::StrAppend(&line, ",\"", key, "\":", JsonString(value));
-  }
-}
-
-void AppendDuration(absl::string_view key, absl::Duration value,
-                    std::string& line) {
-  absl::StrAppend(&line, ",\"", key, "\":", absl::ToInt64Microseconds(value));
-}
-
-// "2026-11-23T06:32:29.123456Z". absl::FormatTime() takes longer than the rest
-// of a line, so each thread caches the last second.
-void AppendTime(absl::Time time, std::string& line) {
-  thread_local int64_t last_second = -1;
-  thread_local std::string last_text;
-  const int64_t us = absl::ToUnixMicros(time);
-  const int64_t second = us / 1'000'000;
-  if (second != last_second) {
-    last_text =
-        absl::FormatTime("%Y-%m-%dT%H:%M:%S", absl::FromUnixSeconds(second),
-                         absl::UTCTimeZone());
-    last_second = second;
-  }
-  absl::StrAppend(&line, last_text, ".",
-                  absl::Dec(us - second * 1'000'000, absl::kZeroPad6), "Z");
-}
-
 }  // namespace
+
+// Builds lines, in memory that it reuses: std::string and absl::StrAppend()
+// take four times as long. Each thread keeps the size of its longest line; the
+// callers bound all members, so that is some kilobytes. Keys come with the text
+// around them; functions that take one are inlined so that it is copied as a
+// constant. Thread-compatible.
+class CallLog::LineBuffer {
+ public:
+  void Clear() { size_ = 0; }
+
+  absl::string_view text() const { return {memory_.data(), size_}; }
+
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void Append(absl::string_view text) {
+    if (text.size() > memory_.size() - size_) {
+      Grow(text.size());
+    }
+    std::memcpy(memory_.data() + size_, text.data(), text.size());
+    size_ += text.size();
+  }
+
+  // `key` is `,"KEY":"`. Appends nothing if `value` is empty.
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void AppendString(absl::string_view key,
+                                                 absl::string_view value) {
+    if (value.empty()) {
+      return;
+    }
+    Append(key);
+    if (NeedsNoEscape(value)) {
+      Append(value);
+      Append("\"");
+    } else {
+      Append(absl::string_view(JsonString(value)).substr(1));
+    }
+  }
+
+  // `key` is `,"KEY":`.
+  template <typename Integer>
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void AppendNumber(absl::string_view key,
+                                                 Integer value) {
+    Append(key);
+    char digits[std::numeric_limits<Integer>::digits10 + 2];
+    const char* const end =
+        std::to_chars(digits, digits + sizeof(digits), value).ptr;
+    Append({digits, static_cast<size_t>(end - digits)});
+  }
+
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void AppendDuration(absl::string_view key,
+                                                   absl::Duration value) {
+    AppendNumber(key, absl::ToInt64Microseconds(value));
+  }
+
+  // "2026-11-23T06:32:29.123456Z". absl::FormatTime() takes longer than the
+  // rest of a line, so the last second is cached.
+  void AppendTime(absl::Time time) {
+    const int64_t us = absl::ToUnixMicros(time);
+    const int64_t second = us / 1'000'000;
+    if (second != last_second_) {
+      last_text_ =
+          absl::FormatTime("%Y-%m-%dT%H:%M:%S", absl::FromUnixSeconds(second),
+                           absl::UTCTimeZone());
+      last_second_ = second;
+    }
+    Append(last_text_);
+    char fraction[] = ".000000Z";
+    int64_t rest = us - second * 1'000'000;
+    for (char* digit = fraction + 6; rest > 0; rest /= 10) {
+      *digit-- = static_cast<char>('0' + rest % 10);
+    }
+    Append({fraction, sizeof(fraction) - 1});
+  }
+
+ private:
+  ABSL_ATTRIBUTE_NOINLINE void Grow(size_t size_bytes) {
+    memory_.resize(2 * (size_ + size_bytes));
+  }
+
+  std::string memory_ = std::string(1024, '\0');
+  size_t size_ = 0;
+  int64_t last_second_ = -1;
+  std::string last_text_;
+};
 
 // Destination of the lines. Thread-compatible.
 class CallLog::OutputFile {
  public:
-  explicit OutputFile(std::string path) : path_(std::move(path)) {}
-
-  absl::Status Open() {
-    if (path_ == "-") {
-      return Take(UniqueFd(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)));
+  // Does not wait for the reader of a pipe. Errors: as CallLog::Open().
+  static absl::StatusOr<OutputFile> Open(const std::string& path) {
+    OutputFile file;
+    file.fd_ =
+        UniqueFd(path == "-" ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)
+                             : open(path.c_str(),
+                                    O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC |
+                                        O_NOCTTY | O_NONBLOCK,
+                                    0640));
+    struct stat status = {};
+    if (!file.fd_.is_open() || fstat(file.fd_.get(), &status) != 0) {
+      return absl::FailedPreconditionError(
+          ErrnoStatus(errno, path, "open as the access log").message());
     }
-    return Take(UniqueFd(
-        open(path_.c_str(),
-             O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
-             0640)));
+    file.is_regular_ = S_ISREG(status.st_mode);
+    if (!file.is_regular_) {
+      file.stream_id_ = {status.st_dev, status.st_ino};
+    }
+    return file;
   }
 
-  // Returns the number of lines not written. Abandons a pipe without a reader a
-  // while after `stopping` is set.
-  uint64_t Write(absl::string_view lines, const std::atomic<bool>& stopping) {
+  // Identifies a pipe or device, but no regular file.
+  using StreamId = std::optional<std::pair<dev_t, ino_t>>;
+
+  StreamId stream_id() const { return stream_id_; }
+
+  // Returns the number of lines not written. Abandons a pipe whose reader does
+  // not read a while after `haste` is needed.
+  uint64_t Write(absl::string_view lines, const Haste& haste) {
     if (is_torn_) {
       // Starts the next line on a new one.
-      is_torn_ = !WriteAll("\n", stopping).empty();
+      is_torn_ = !WriteAll("\n", haste).empty();
     }
-    const absl::string_view rest = is_torn_ ? lines : WriteAll(lines, stopping);
+    const absl::string_view rest = is_torn_ ? lines : WriteAll(lines, haste);
     if (rest.empty()) {
       return 0;
     }
@@ -116,28 +181,17 @@ class CallLog::OutputFile {
   int error() const { return error_; }
 
  private:
-  absl::Status Take(UniqueFd fd) {
-    struct stat status = {};
-    if (!fd.is_open() || fstat(fd.get(), &status) != 0) {
-      return absl::FailedPreconditionError(
-          ErrnoStatus(errno, path_, "open as the access log").message());
-    }
-    fd_ = std::move(fd);
-    is_regular_ = S_ISREG(status.st_mode);
-    is_torn_ = false;
-    return absl::OkStatus();
-  }
+  OutputFile() = default;
 
   // Returns the bytes not written.
-  absl::string_view WriteAll(absl::string_view bytes,
-                             const std::atomic<bool>& stopping) {
+  absl::string_view WriteAll(absl::string_view bytes, const Haste& haste) {
     absl::Time deadline = absl::InfiniteFuture();
     while (!bytes.empty()) {
       if (!is_regular_) {
-        if (stopping && deadline == absl::InfiniteFuture()) {
-          deadline = absl::Now() + kStopPatience;
+        if (haste.is_needed() && deadline == absl::InfiniteFuture()) {
+          deadline = MonotonicNow() + kHastePatience;
         }
-        if (absl::Now() > deadline) {
+        if (MonotonicNow() > deadline) {
           return bytes;
         }
         pollfd event = {fd_.get(), POLLOUT, 0};
@@ -160,9 +214,9 @@ class CallLog::OutputFile {
     return bytes;
   }
 
-  const std::string path_;
   UniqueFd fd_;
   bool is_regular_ = false;
+  StreamId stream_id_;
   // The file ends within a line.
   bool is_torn_ = false;
   int error_ = 0;
@@ -203,9 +257,12 @@ absl::StatusOr<std::unique_ptr<CallLog>> CallLog::Open(CallLogOptions options) {
     return log;
   }
   {
+    MutexLock reopen_lock(&log->reopen_mutex_);
     MutexLock lock(&log->file_mutex_);
-    log->file_ = std::make_unique<OutputFile>(log->options_.path);
-    QUIRE_RETURN_IF_ERROR(log->file_->Open());
+    QUIRE_ASSIGN_OR_RETURN(OutputFile file,
+                           OutputFile::Open(log->options_.path));
+    log->stream_id_ = file.stream_id();
+    log->file_ = std::make_unique<OutputFile>(std::move(file));
   }
   try {
     log->writer_ = std::thread([log = log.get()] { log->WriteUntilStopped(); });
@@ -223,7 +280,7 @@ CallLog::~CallLog() {
   if (!writer_.joinable()) {
     return;
   }
-  stopping_ = true;
+  haste_.stopping = true;
   {
     MutexLock lock(&mutex_);
     stop_ = true;
@@ -238,57 +295,55 @@ void CallLog::Write(const CallRecord& record) {
   if (options_.path.empty() && !is_slow) {
     return;
   }
-  const std::string line = Format(record);
+  thread_local LineBuffer line;
+  line.Clear();
+  Format(record, line);
   if (!options_.path.empty()) {
-    Append(line);
+    Append(line.text());
   }
   if (is_slow) {
-    SaySlow(record, line);
+    SaySlow(record, line.text());
   }
 }
 
-std::string CallLog::Format(const CallRecord& record) const {
-  std::string line;
-  line.reserve(400);
-  line.append(R"({"time":")");
-  AppendTime(record.time, line);
-  line.push_back('"');
-  AppendString("identity", record.identity, line);
-  AppendString("address", record.address, line);
-  AppendString("method", record.method, line);
-  AppendString("archive", record.archive, line);
+void CallLog::Format(const CallRecord& record, LineBuffer& line) const {
+  line.Append(R"({"time":")");
+  line.AppendTime(record.time);
+  line.Append("\"");
+  line.AppendString(R"(,"identity":")", record.identity);
+  line.AppendString(R"(,"address":")", record.address);
+  line.AppendString(R"(,"method":")", record.method);
+  line.AppendString(R"(,"archive":")", record.archive);
   if (!record.document.empty() &&
       options_.documents == CallLogOptions::Documents::kHashed) {
     const Sha256 digest = Sha256Of(absl::StrCat(key_, record.document));
-    AppendString(
-        "document_hash",
+    line.AppendString(
+        R"(,"document_hash":")",
         absl::BytesToHexString(
-            {reinterpret_cast<const char*>(digest.data()), kHashSizeBytes}),
-        line);
+            {reinterpret_cast<const char*>(digest.data()), kHashSizeBytes}));
   } else if (options_.documents == CallLogOptions::Documents::kPlain) {
-    AppendString("document", record.document.substr(0, kDocumentSizeBytesMax),
-                 line);
+    line.AppendString(R"(,"document":")",
+                      record.document.substr(0, kDocumentSizeBytesMax));
   }
-  absl::StrAppend(&line, ",\"bytes\":", record.size_bytes);
-  AppendString("code", record.code, line);
-  AppendString("reason", record.reason, line);
-  AppendDuration("duration_us", record.duration, line);
+  line.AppendNumber(R"(,"bytes":)", record.size_bytes);
+  line.AppendString(R"(,"code":")", record.code);
+  line.AppendString(R"(,"reason":")", record.reason);
+  line.AppendDuration(R"(,"duration_us":)", record.duration);
   if (record.read_duration.has_value()) {
-    AppendDuration("read_us", *record.read_duration, line);
+    line.AppendDuration(R"(,"read_us":)", *record.read_duration);
   }
   if (record.fetch_count > 0) {
-    absl::StrAppend(&line, ",\"fetches\":", record.fetch_count);
-    AppendDuration("queue_us", record.queue_duration, line);
-    AppendDuration("device_us", record.device_duration, line);
-    AppendDuration("decode_us", record.decode_duration, line);
+    line.AppendNumber(R"(,"fetches":)", record.fetch_count);
+    line.AppendDuration(R"(,"queue_us":)", record.queue_duration);
+    line.AppendDuration(R"(,"device_us":)", record.device_duration);
+    line.AppendDuration(R"(,"decode_us":)", record.decode_duration);
   }
-  AppendDuration("send_us", record.send_duration, line);
-  AppendString("trace_id", record.trace_id, line);
-  line.append("}\n");
-  return line;
+  line.AppendDuration(R"(,"send_us":)", record.send_duration);
+  line.AppendString(R"(,"trace_id":")", record.trace_id);
+  line.Append("}\n");
 }
 
-void CallLog::Append(const std::string& line) {
+void CallLog::Append(absl::string_view line) {
   bool wakes = false;
   {
     MutexLock lock(&mutex_);
@@ -301,14 +356,14 @@ void CallLog::Append(const std::string& line) {
     wakes = waiting_.empty() ||
             (waiting_.size() < options_.queue_size_bytes_max / 2 &&
              size_bytes >= options_.queue_size_bytes_max / 2);
-    waiting_.append(line);
+    waiting_.append(line.data(), line.size());
   }
   if (wakes) {
     wake_.NotifyOne();
   }
 }
 
-void CallLog::SaySlow(const CallRecord& record, const std::string& line) {
+void CallLog::SaySlow(const CallRecord& record, absl::string_view line) {
   if (!options_.say) {
     return;
   }
@@ -350,10 +405,14 @@ void CallLog::WriteUntilStopped() {
       lines.swap(waiting_);
       stop = stop_;
     }
+    // Otherwise this thread could take the mutex again before Reopen() does.
+    while (haste_.reopening) {
+      std::this_thread::yield();
+    }
     int error = 0;
     {
       MutexLock lock(&file_mutex_);
-      dropped_count_ += file_->Write(lines, stopping_);
+      dropped_count_ += file_->Write(lines, haste_);
       error = file_->error();
     }
     if (error != 0 && error != last_error && options_.say) {
@@ -367,8 +426,24 @@ void CallLog::WriteUntilStopped() {
 }
 
 absl::Status CallLog::Reopen() {
-  MutexLock lock(&file_mutex_);
-  return file_ == nullptr ? absl::OkStatus() : file_->Open();
+  if (options_.path.empty() || options_.path == "-") {
+    return absl::OkStatus();
+  }
+  QUIRE_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Open(options_.path));
+  MutexLock reopen_lock(&reopen_mutex_);
+  // The same pipe stays open. While its reader does not read, the writer blocks
+  // on it with the mutex locked, and a reload must not wait for that.
+  if (file.stream_id().has_value() && file.stream_id() == stream_id_) {
+    return absl::OkStatus();
+  }
+  haste_.reopening = true;
+  {
+    MutexLock lock(&file_mutex_);
+    *file_ = std::move(file);
+    stream_id_ = file_->stream_id();
+  }
+  haste_.reopening = false;
+  return absl::OkStatus();
 }
 
 }  // namespace quire

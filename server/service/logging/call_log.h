@@ -5,12 +5,15 @@
 #ifndef QUIRE_SERVER_SERVICE_LOGGING_CALL_LOG_H_
 #define QUIRE_SERVER_SERVICE_LOGGING_CALL_LOG_H_
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -112,9 +115,11 @@ class CallLog {
   void Write(const CallRecord& record) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Reopens the path, since the old file may have been moved. On failure lines
-  // still go to the old file. Blocks on I/O.
-  // Errors: as Open().
-  absl::Status Reopen() ABSL_LOCKS_EXCLUDED(file_mutex_);
+  // still go to the old file. Blocks on I/O, but not on the reader of a pipe: a
+  // pipe or device that is still at the path stays open, and lines that another
+  // does not accept within a second are dropped.
+  // Errors: as Open(), also if nothing has a pipe at the path open for reading.
+  absl::Status Reopen() ABSL_LOCKS_EXCLUDED(reopen_mutex_, file_mutex_);
 
   // Lines not written, because the queue was full or an error occurred.
   uint64_t dropped_count() const { return dropped_count_; }
@@ -124,15 +129,23 @@ class CallLog {
   }
 
  private:
+  class LineBuffer;
   class OutputFile;
 
   CallLog(CallLogOptions options, std::string key);
 
+  // Callers that wait for the writer.
+  struct Haste {
+    std::atomic<bool> stopping{false};
+    std::atomic<bool> reopening{false};
+
+    bool is_needed() const { return stopping || reopening; }
+  };
+
   void WriteUntilStopped();
-  void SaySlow(const CallRecord& record, const std::string& line);
-  // Returns the members of the line's object, and its end.
-  std::string Format(const CallRecord& record) const;
-  void Append(const std::string& line) ABSL_LOCKS_EXCLUDED(mutex_);
+  void SaySlow(const CallRecord& record, absl::string_view line);
+  void Format(const CallRecord& record, LineBuffer& line) const;
+  void Append(absl::string_view line) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const CallLogOptions options_;
   // Key of document hashes.
@@ -145,7 +158,12 @@ class CallLog {
   // Slow calls reported in the second that begins at slow_second_.
   int64_t slow_second_ ABSL_GUARDED_BY(mutex_) = 0;
   int slow_count_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::atomic<bool> stopping_{false};
+  Haste haste_;
+  // Held by Reopen().
+  Mutex reopen_mutex_ ABSL_ACQUIRED_BEFORE(file_mutex_);
+  // Device and inode of file_; unset for a regular file.
+  std::optional<std::pair<dev_t, ino_t>> stream_id_
+      ABSL_GUARDED_BY(reopen_mutex_);
   // Held while lines are written.
   Mutex file_mutex_;
   // Null without a path.

@@ -2,13 +2,16 @@
 #include "server/service/logging/call_log.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <iterator>
 #include <string>
 #include <thread>
@@ -90,6 +93,37 @@ CallRecord Record() {
           .is_unary = true};
 }
 
+// Writes until `pipe`, the write end of the log's, is full, and lines wait that
+// the writer tries to write.
+void BlockWriter(CallLog& log, int pipe) {
+  pollfd writable = {.fd = pipe, .events = POLLOUT, .revents = 0};
+  while (poll(&writable, 1, 0) != 0) {
+    log.Write(Record());
+  }
+  while (log.dropped_count() < 1000) {
+    log.Write(Record());
+  }
+  // The writer takes the full queue, and blocks with the mutex locked. If it is
+  // late, the test proves less and still passes.
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+}
+
+// Expects Reopen() to succeed while no one reads from the pipe, and returns how
+// many lines it dropped; closes `reader`.
+uint64_t ReopenWithinAMinute(CallLog& log, int reader) {
+  const uint64_t dropped_count = log.dropped_count();
+  std::future<absl::Status> reopened =
+      std::async(std::launch::async, [&] { return log.Reopen(); });
+  const bool is_done =
+      reopened.wait_for(std::chrono::seconds(60)) == std::future_status::ready;
+  const uint64_t dropped_by_reopen = log.dropped_count() - dropped_count;
+  // Otherwise it waits for a reader.
+  close(reader);
+  EXPECT_TRUE(is_done);
+  QUIRE_EXPECT_OK(reopened.get());
+  return dropped_by_reopen;
+}
+
 TEST_F(CallLogTest, WritesALineForEachCall) {
   CallLogOptions options = Options();
   options.documents = CallLogOptions::Documents::kPlain;
@@ -140,6 +174,7 @@ TEST_F(CallLogTest, NoBytesBreakALine) {
   EXPECT_EQ(lines[2]["document"], "\n{}");
   EXPECT_EQ(lines[6]["document"], "na\xc3\xafve");
   EXPECT_EQ(lines[7]["document"], std::string(1024, 'x'));
+  EXPECT_EQ(lines[7]["archive"], documents[7]);
 }
 
 TEST_F(CallLogTest, DocumentsAreHashedOrLeftOut) {
@@ -223,6 +258,63 @@ TEST_F(CallLogTest, KeepsTheOldFileWhereThereCanBeNoNewOne) {
   log->Write(Record());
   log.reset();
   EXPECT_EQ(Lines(path() + ".1").size(), 1U);
+}
+
+TEST_F(CallLogTest, ReopensStandardOutputThatNoOneReads) {
+  const auto signal_before = signal(SIGPIPE, SIG_IGN);
+  int ends[2] = {};
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const int before = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+  ASSERT_EQ(dup2(ends[1], STDOUT_FILENO), STDOUT_FILENO);
+  CallLogOptions options = Options();
+  options.path = "-";
+  options.queue_size_bytes_max = 1 << 16;
+  auto log = CallLog::Open(options);
+  ASSERT_EQ(dup2(before, STDOUT_FILENO), STDOUT_FILENO);
+  close(before);
+  QUIRE_ASSERT_OK(log.status());
+  BlockWriter(**log, ends[1]);
+  EXPECT_EQ(ReopenWithinAMinute(**log, ends[0]), 0U);
+  log->reset();
+  close(ends[1]);
+  signal(SIGPIPE, signal_before);
+}
+
+TEST_F(CallLogTest, ReopensAPipeThatNoOneReads) {
+  const auto signal_before = signal(SIGPIPE, SIG_IGN);
+  for (const bool is_replaced : {false, true}) {
+    std::filesystem::remove(path());
+    ASSERT_EQ(mkfifo(path().c_str(), 0600), 0);
+    const int reader = open(path().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    ASSERT_GE(reader, 0);
+    const int writer = open(path().c_str(), O_WRONLY | O_CLOEXEC);
+    CallLogOptions options = Options();
+    options.queue_size_bytes_max = 1 << 16;
+    QUIRE_ASSERT_OK_AND_ASSIGN(auto log, CallLog::Open(options));
+    BlockWriter(*log, writer);
+    if (is_replaced) {
+      std::filesystem::remove(path());
+    }
+    const uint64_t dropped_count = ReopenWithinAMinute(*log, reader);
+    EXPECT_EQ(dropped_count > 0, is_replaced);
+    log->Write(Record());
+    log.reset();
+    if (is_replaced) {
+      EXPECT_FALSE(Lines(path()).empty());
+    }
+    close(writer);
+  }
+  signal(SIGPIPE, signal_before);
+}
+
+TEST_F(CallLogTest, KeepsAPipeThatHasNoReaderNow) {
+  ASSERT_EQ(mkfifo(path().c_str(), 0600), 0);
+  const int reader = open(path().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
+  QUIRE_ASSERT_OK_AND_ASSIGN(auto log, CallLog::Open(Options()));
+  close(reader);
+  EXPECT_THAT(log->Reopen(), FailsWith(absl::StatusCode::kFailedPrecondition,
+                                       HasSubstr("No such device or address")));
 }
 
 TEST_F(CallLogTest, DropsLinesWhereNoOneReadsThem) {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "prometheus/metric_family.h"
 #include "prometheus/registry.h"

@@ -38,14 +38,6 @@ void ReleaseBlock(void* block) {
   delete static_cast<BlockPtr*>(block);
 }
 
-grpc::Slice Refer(const BlockPiece& piece) {
-  auto* owner = new BlockPtr(piece.block);
-  const ByteView bytes = piece.bytes();
-  // gRPC never writes to the slice, but takes a mutable pointer.
-  return grpc::Slice(const_cast<uint8_t*>(bytes.data()), bytes.size(),
-                     ReleaseBlock, owner);
-}
-
 }  // namespace
 
 uint8_t* AnswerBytes::Extend(size_t size_bytes) {
@@ -106,27 +98,46 @@ void AnswerBytes::AppendPieces(const std::vector<BlockPiece>& pieces) {
       const ByteView bytes = piece.bytes();
       copied_.insert(copied_.end(), bytes.begin(), bytes.end());
     } else {
-      FlushCopied();
-      slices_.push_back(Refer(piece));
+      references_.push_back({copied_.size(), Refer(piece)});
     }
     size_bytes_ += piece.size_bytes;
   }
 }
 
-void AnswerBytes::FlushCopied() {
-  if (!copied_.empty()) {
-    slices_.emplace_back(copied_.data(), copied_.size());
-    copied_.clear();
+// Pieces of one block in a row, as in batches, share its slice: each other one
+// takes an allocation and a count of the block's owners.
+grpc::Slice AnswerBytes::Refer(const BlockPiece& piece) {
+  if (piece.block.get() != last_block_) {
+    const ByteView bytes = piece.block->bytes();
+    // gRPC never writes to the slice, but takes a mutable pointer.
+    last_block_slice_ =
+        grpc::Slice(const_cast<uint8_t*>(bytes.data()), bytes.size(),
+                    ReleaseBlock, new BlockPtr(piece.block));
+    last_block_ = piece.block.get();
   }
+  return last_block_slice_.sub(piece.offset, piece.offset + piece.size_bytes);
 }
 
 grpc::ByteBuffer AnswerBytes::Take() {
-  FlushCopied();
-  if (slices_.empty()) {
-    slices_.emplace_back(std::string());
+  absl::InlinedVector<grpc::Slice, 4> slices;
+  slices.reserve(2 * references_.size() + 1);
+  const grpc::Slice copied(copied_.data(), copied_.size());
+  size_t used_bytes = 0;
+  for (Reference& reference : references_) {
+    if (reference.copied_size_bytes > used_bytes) {
+      slices.push_back(copied.sub(used_bytes, reference.copied_size_bytes));
+      used_bytes = reference.copied_size_bytes;
+    }
+    slices.push_back(std::move(reference.slice));
   }
-  grpc::ByteBuffer buffer(slices_.data(), slices_.size());
-  slices_.clear();
+  if (used_bytes < copied_.size() || slices.empty()) {
+    slices.push_back(copied.sub(used_bytes, copied_.size()));
+  }
+  grpc::ByteBuffer buffer(slices.data(), slices.size());
+  copied_.clear();
+  references_.clear();
+  last_block_ = nullptr;
+  last_block_slice_ = grpc::Slice();
   size_bytes_ = 0;
   return buffer;
 }

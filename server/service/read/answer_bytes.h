@@ -58,11 +58,21 @@ class AnswerBytes {
   // Returns space for more copied bytes, which the caller writes at once.
   uint8_t* Extend(size_t size_bytes);
   void AppendPieces(const std::vector<BlockPiece>& pieces);
-  void FlushCopied();
+  // Returns a slice that keeps the piece's block alive.
+  grpc::Slice Refer(const BlockPiece& piece);
 
-  // Copied bytes; they become one slice.
+  // A slice, and the copied bytes of the message before it.
+  struct Reference {
+    size_t copied_size_bytes = 0;
+    grpc::Slice slice;
+  };
+
+  // Copied bytes of the whole message: one allocation in gRPC.
   absl::InlinedVector<uint8_t, 128> copied_;
-  absl::InlinedVector<grpc::Slice, 4> slices_;
+  absl::InlinedVector<Reference, 4> references_;
+  // Block of the last reference, and a slice of all its bytes.
+  const DecodedBlock* last_block_ = nullptr;
+  grpc::Slice last_block_slice_;
   uint64_t size_bytes_ = 0;
 };
 

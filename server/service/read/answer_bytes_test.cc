@@ -117,6 +117,39 @@ TEST(AnswerBytesTest, NestedMessagesKeepTheirOrderAndText) {
   }
 }
 
+TEST(AnswerBytesTest, ABlockLivesAsLongAsTheSlicesOfItsPieces) {
+  const std::string text = TextOfSize(70000);
+  auto block = std::make_shared<TextBlock>(text);
+  auto other = std::make_shared<TextBlock>(TextOfSize(5000));
+  const std::weak_ptr<TextBlock> weak = block;
+  AnswerBytes bytes;
+  // Neighbours in one block, a copied piece, and the block again.
+  bytes.AppendBytesField(1, {{block, 0, 30000}, {block, 30000, 40000}});
+  bytes.AppendBytesField(1, {{block, 7, 5}, {other, 0, 5000}});
+  bytes.AppendBytesField(1, {{block, 100, 69900}});
+  const std::string first = text;
+  const std::string second = text.substr(7, 5) + TextOfSize(5000);
+  const std::string third = text.substr(100);
+  block.reset();
+  other.reset();
+  std::vector<grpc::Slice> slices;
+  {
+    const grpc::ByteBuffer buffer = bytes.Take();
+    std::string expected;
+    for (const std::string& part : {first, second, third}) {
+      AnswerBytes copy;
+      copy.AppendField({1, part});
+      expected += Flatten(copy.Take());
+    }
+    EXPECT_TRUE(Flatten(buffer) == expected);
+    ASSERT_TRUE(buffer.Dump(&slices).ok());
+  }
+  EXPECT_FALSE(weak.expired());
+  // The builder has let go of it.
+  slices.clear();
+  EXPECT_TRUE(weak.expired());
+}
+
 TEST(AnswerBytesTest, AnEmptyMessageIsStillOne) {
   AnswerBytes bytes;
   EXPECT_EQ(Flatten(bytes.Take()), "");

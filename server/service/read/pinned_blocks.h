@@ -8,7 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/container/btree_map.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
 #include "absl/types/span.h"
 
 #include "codecs/base/positions.h"
@@ -57,7 +58,13 @@ class PinnedBlocks {
     BlockStore::BlockPtr block;
   };
 
-  absl::btree_map<BlockAddress, Pinned> blocks_;
+  struct Hash {
+    size_t operator()(const BlockAddress& block) const {
+      return absl::HashOf(block.segment_index, block.block_index);
+    }
+  };
+
+  absl::flat_hash_map<BlockAddress, Pinned, Hash> blocks_;
 };
 
 }  // namespace quire

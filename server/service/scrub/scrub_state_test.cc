@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/scrub/scrub_state.h"
 
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/testing/temporary_directory.h"
 
 namespace quire {
 namespace {
@@ -16,14 +15,8 @@ using ::testing::IsEmpty;
 
 class ScrubStateTest : public ::testing::Test {
  protected:
-  ScrubStateTest() {
-    std::string name = std::filesystem::temp_directory_path() / "quire-XXXXXX";
-    directory_ = mkdtemp(name.data());
-  }
-
-  ~ScrubStateTest() override { std::filesystem::remove_all(directory_); }
-
-  std::string directory_;
+  const TemporaryDirectory scratch_;
+  const std::string directory_ = scratch_.path();
 };
 
 TEST_F(ScrubStateTest, KeepsItsProgress) {

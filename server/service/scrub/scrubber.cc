@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/status_macros.h"
@@ -20,7 +20,7 @@ namespace quire {
 namespace {
 
 constexpr size_t kStepBlocksMax = 128;
-constexpr absl::Duration kSaveInterval = absl::Minutes(1);
+constexpr std::chrono::minutes kSaveInterval{1};
 // Time until a look for an archive that is due, and after a failed step.
 constexpr std::chrono::seconds kIdleTime{1};
 // Blocks that cannot be read and are named in the log, in each pass.
@@ -230,8 +230,10 @@ std::shared_ptr<const ServedArchive> Scrubber::ChooseArchive(
       known = {.uuid = archive.info().uuid, .completed_at_s = now_s};
       fresh_.insert(name);
     }
+    // A time in the future is of a clock that was wrong.
     const bool is_due =
         known.next_block > 0 || fresh_.contains(name) ||
+        known.completed_at_s > now_s ||
         now_s - known.completed_at_s >= absl::ToInt64Seconds(options_.interval);
     const auto retry = retry_at_.find(name);
     if (retry != retry_at_.end() && now < retry->second) {
@@ -465,12 +467,11 @@ bool Scrubber::Sleep(std::chrono::nanoseconds time) {
 }
 
 void Scrubber::SaveIfDue(bool is_last) {
-  const absl::Time now = absl::Now();
-  if (options_.state_directory.empty() ||
-      (!is_last && now - saved_at_ < kSaveInterval)) {
+  const auto now = std::chrono::steady_clock::now();
+  if (options_.state_directory.empty() || (!is_last && now < save_at_)) {
     return;
   }
-  saved_at_ = now;
+  save_at_ = now + kSaveInterval;
   ScrubState state;
   {
     MutexLock lock(&mutex_);

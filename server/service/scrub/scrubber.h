@@ -13,13 +13,11 @@
 #include <set>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 
 #include "codecs/base/mutex.h"
 #include "server/service/base/log_line.h"
@@ -128,7 +126,7 @@ class Scrubber {
   };
 
   std::map<std::string, IndexCheck, std::less<>> index_checks_;
-  absl::Time saved_at_ = absl::InfinitePast();
+  std::chrono::steady_clock::time_point save_at_;
   bool said_unsaved_ = false;
   std::thread thread_;
 };

@@ -2,6 +2,7 @@
 #include "server/service/security/access_control.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -61,18 +62,23 @@ bool IsEncrypted(const grpc::AuthContext& auth) {
 
 }  // namespace
 
-ShownCredentials CredentialsIn(const grpc::CallbackServerContext& context) {
+ShownCredentials CredentialsIn(const grpc::CallbackServerContext& context,
+                               absl::string_view peer) {
   ShownCredentials shown;
+  shown.peer = peer;
+  const auto [first, end] =
+      context.client_metadata().equal_range("authorization");
+  if (first != end) {
+    shown.authorization = View(first->second);
+    shown.authorization_count = static_cast<size_t>(std::distance(first, end));
+    if (IsLocalPeer(peer)) {
+      return shown;
+    }
+  }
   const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
   shown.is_encrypted = IsEncrypted(*auth);
-  shown.peer = context.peer();
-  const auto& headers = context.client_metadata();
-  if (const auto header = headers.find("authorization");
-      header != headers.end()) {
-    shown.authorization = std::string(View(header->second));
-    shown.authorization_count = headers.count("authorization");
-  }
-  if (shown.is_encrypted && auth->IsPeerAuthenticated()) {
+  if (shown.authorization_count == 0 && shown.is_encrypted &&
+      auth->IsPeerAuthenticated()) {
     for (const char* property :
          {GRPC_PEER_URI_PROPERTY_NAME, GRPC_PEER_DNS_PROPERTY_NAME}) {
       for (const grpc::string_ref& name : auth->FindPropertyValues(property)) {

@@ -14,6 +14,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "grpcpp/server_context.h"
 
 #include "codecs/base/mutex.h"
@@ -21,20 +22,24 @@
 
 namespace quire {
 
-// The credentials of a call.
+// The credentials of a call. The views are valid as long as its context.
 struct ShownCredentials {
   // The header "authorization", and its number of occurrences.
-  std::string authorization;
+  absl::string_view authorization;
   size_t authorization_count = 0;
+  // Not looked up for a token from this machine, which may be unencrypted.
   bool is_encrypted = false;
   // Peer as in ServerContext::peer().
-  std::string peer;
-  // Alternative names of a verified certificate, URIs first.
+  absl::string_view peer;
+  // Alternative names of a verified certificate, URIs first. Not looked up for
+  // a token, which takes precedence.
   std::vector<std::string> certificate_names = {};
 };
 
-// Returns the credentials of `context`.
-ShownCredentials CredentialsIn(const grpc::CallbackServerContext& context);
+// Returns the credentials of `context`. `peer` is context.peer(), which takes
+// two allocations; the result refers to it.
+ShownCredentials CredentialsIn(const grpc::CallbackServerContext& context,
+                               absl::string_view peer);
 
 // Thread-safe.
 class AccessControl {

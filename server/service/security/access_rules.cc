@@ -5,6 +5,7 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -209,15 +210,19 @@ absl::StatusOr<std::vector<AccessIdentity>> ParseLine(absl::string_view line) {
 }  // namespace
 
 Sha256 Sha256Of(absl::string_view text) {
-  // SHA256() would look up the algorithm by name, which takes longer than
-  // hashing.
+  // SHA256() would look up the algorithm by name, and EVP_Digest() allocate a
+  // context: each takes longer than hashing.
   static const EVP_MD* const algorithm =
       EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  thread_local const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)>
+      context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
   Sha256 digest;
-  QUIRE_CHECK(algorithm != nullptr &&
-                  EVP_Digest(text.data(), text.size(), digest.data(), nullptr,
-                             algorithm, nullptr) == 1,
-              "OpenSSL has no SHA-256");
+  QUIRE_CHECK(
+      algorithm != nullptr && context != nullptr &&
+          EVP_DigestInit_ex2(context.get(), algorithm, nullptr) == 1 &&
+          EVP_DigestUpdate(context.get(), text.data(), text.size()) == 1 &&
+          EVP_DigestFinal_ex(context.get(), digest.data(), nullptr) == 1,
+      "OpenSSL has no SHA-256");
   return digest;
 }
 
@@ -252,6 +257,29 @@ bool AccessIdentity::Covers(absl::string_view archive) const {
       [&](const std::string& glob) { return MatchesGlob(glob, archive); });
 }
 
+ShownSecret::~ShownSecret() {
+  std::string* const shown = secret_.load();
+  if (shown != nullptr) {
+    OPENSSL_cleanse(shown->data(), shown->size());
+    delete shown;
+  }
+}
+
+bool ShownSecret::Is(absl::string_view secret) const {
+  const std::string* const shown = secret_.load(std::memory_order_acquire);
+  return shown != nullptr && shown->size() == secret.size() &&
+         CRYPTO_memcmp(shown->data(), secret.data(), secret.size()) == 0;
+}
+
+void ShownSecret::Set(absl::string_view secret) {
+  auto shown = std::make_unique<std::string>(secret);
+  std::string* expected = nullptr;
+  if (secret_.compare_exchange_strong(expected, shown.get(),
+                                      std::memory_order_acq_rel)) {
+    static_cast<void>(shown.release());
+  }
+}
+
 absl::StatusOr<std::shared_ptr<const AccessRules>> AccessRules::Parse(
     absl::string_view text) {
   auto rules = std::make_shared<AccessRules>();
@@ -274,7 +302,8 @@ absl::StatusOr<std::shared_ptr<const AccessRules>> AccessRules::Parse(
     Variants variants;
     for (AccessIdentity& variant : *identity) {
       variants.push_back(
-          std::make_shared<const AccessIdentity>(std::move(variant)));
+          {std::make_shared<const AccessIdentity>(std::move(variant)),
+           std::make_unique<ShownSecret>()});
     }
     if (!rules->identities_.emplace(name, std::move(variants)).second) {
       return Malformed(absl::StrCat("line ", number, ": ", QuotedText(name),
@@ -304,25 +333,38 @@ std::shared_ptr<const AccessIdentity> AccessRules::MatchToken(
     return nullptr;
   }
   const auto found = identities_.find(absl::StrCat(kToken, token.first));
-  const Sha256 digest = Sha256Of(token.second);
-  std::shared_ptr<const AccessIdentity> identity;
   if (found != identities_.end()) {
-    for (const auto& variant : found->second) {
-      if (CRYPTO_memcmp(digest.data(), variant->secret_sha256.data(),
-                        digest.size()) == 0) {
-        identity = variant;
+    for (const auto& [identity, shown] : found->second) {
+      if (shown->Is(token.second)) {
+        return identity;
       }
     }
   }
-  return identity;
+  const Sha256 digest = Sha256Of(token.second);
+  const Variant* right = nullptr;
+  if (found != identities_.end()) {
+    for (const Variant& variant : found->second) {
+      if (CRYPTO_memcmp(digest.data(), variant.identity->secret_sha256.data(),
+                        digest.size()) == 0) {
+        right = &variant;
+      }
+    }
+  }
+  if (right == nullptr) {
+    return nullptr;
+  }
+  right->shown->Set(token.second);
+  return right->identity;
 }
 
 std::shared_ptr<const AccessIdentity> AccessRules::FindCertificate(
     absl::string_view name, absl::Time now) const {
   const auto found = identities_.find(absl::StrCat(kCertificate, name));
-  return found == identities_.end() || found->second.front()->expiry <= now
-             ? nullptr
-             : found->second.front();
+  if (found == identities_.end()) {
+    return nullptr;
+  }
+  const auto& identity = found->second.front().identity;
+  return identity->expiry <= now ? nullptr : identity;
 }
 
 std::shared_ptr<const AccessIdentity> AccessRules::FindAgain(
@@ -332,9 +374,9 @@ std::shared_ptr<const AccessIdentity> AccessRules::FindAgain(
     return nullptr;
   }
   for (const auto& variant : found->second) {
-    if (variant->secret_sha256 == identity.secret_sha256 &&
-        variant->expiry > now) {
-      return variant;
+    if (variant.identity->secret_sha256 == identity.secret_sha256 &&
+        variant.identity->expiry > now) {
+      return variant.identity;
     }
   }
   return nullptr;
@@ -344,7 +386,7 @@ std::vector<std::pair<absl::Time, std::string>> AccessRules::Expiring(
     absl::Time from, absl::Time to) const {
   std::vector<std::pair<absl::Time, std::string>> expiring;
   for (const auto& [name, variants] : identities_) {
-    const absl::Time expiry = variants.front()->expiry;
+    const absl::Time expiry = variants.front().identity->expiry;
     if (from < expiry && expiry <= to) {
       expiring.emplace_back(expiry, name);
     }

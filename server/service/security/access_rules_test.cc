@@ -7,7 +7,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -132,6 +134,59 @@ TEST(AccessRulesTest, TakesTwoSecretsOfAnIdentityWhileOneReplacesTheOther) {
   EXPECT_NE(last->FindAgain(*by_new, kNow), nullptr);
 }
 
+TEST(AccessRulesTest, ASecretThatWasRightMakesNoOtherRight) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const auto rules,
+      AccessRules::Parse(absl::StrCat(
+          "token reader sha256=", Hex("old"), ",", Hex("new"),
+          " archives=* rights=read expires=2027-01-31\n",
+          "token other sha256=", Hex("oth"), " archives=* rights=read\n",
+          "token empty sha256=", Hex(""), " archives=* rights=read\n")));
+  for (int round = 0; round < 3; ++round) {
+    for (const std::string header : {"Bearer reader.old", "Bearer reader.new",
+                                     "Bearer other.oth", "Bearer empty."}) {
+      EXPECT_NE(rules->FindToken(header, kNow), nullptr) << header;
+    }
+    for (const std::string header :
+         {"Bearer reader.olx", "Bearer reader.nld", "Bearer reader.ol",
+          "Bearer reader.oldx", "Bearer reader.", "Bearer reader",
+          "Bearer reader.oth", "Bearer other.old", "Bearer other.",
+          "Bearer empty.x", "Bearer none.old"}) {
+      EXPECT_EQ(rules->FindToken(header, kNow), nullptr) << header;
+    }
+    EXPECT_NE(rules->FindToken("Bearer reader.old", kNow)->secret_sha256,
+              rules->FindToken("Bearer reader.new", kNow)->secret_sha256);
+    EXPECT_EQ(rules->FindToken("Bearer reader.old",
+                               absl::FromUnixSeconds(1'801'353'600)),
+              nullptr);
+  }
+}
+
+TEST(AccessRulesTest, ThreadsShowTheSameTokens) {
+  constexpr int kRounds = 200;
+  const std::string text =
+      absl::StrCat("token reader sha256=", Hex("old"), ",", Hex("new"),
+                   " archives=* rights=read\n");
+  for (int round = 0; round < kRounds; ++round) {
+    const auto rules = *AccessRules::Parse(text);
+    std::vector<std::thread> threads;
+    for (const std::string secret : {"old", "new", "bad", "old"}) {
+      threads.emplace_back([&rules, secret] {
+        for (int call = 0; call < 5; ++call) {
+          const auto found =
+              rules->FindToken(absl::StrCat("Bearer reader.", secret), kNow);
+          EXPECT_EQ(found != nullptr, secret != "bad");
+          EXPECT_TRUE(found == nullptr ||
+                      found->secret_sha256 == Sha256Of(secret));
+        }
+      });
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+  }
+}
+
 TEST(AccessRulesTest, ReadsExpiryAsUtcInEveryTimeZone) {
   // A time zone that needs no database.
   setenv("TZ", "Fixed/UTC-05:00:00", /*overwrite=*/1);
@@ -234,6 +289,38 @@ TEST_F(AccessControlFileTest, TakesATokenOverTlsOrFromThisMachineAlone) {
   EXPECT_THAT(control->Authenticate(shown, expired),
               HasCode(absl::StatusCode::kUnauthenticated));
   EXPECT_EQ(expired, "");
+}
+
+TEST_F(AccessControlFileTest, ReloadEndsATokenThatHasBeenShown) {
+  const auto line = [](absl::string_view secret, absl::string_view settings) {
+    return absl::StrCat("token reader sha256=", Hex(secret),
+                        " archives=* rights=read", settings, "\n");
+  };
+  const auto control = Open(line("one", ""));
+  std::string expired;
+  const auto shows = [&](absl::string_view header) {
+    return control
+        ->Authenticate(
+            {.authorization = header, .authorization_count = 1, .peer = "fd:7"},
+            expired)
+        .ok();
+  };
+  const auto reload = [&](const std::string& rules) {
+    std::ofstream(path_) << rules;
+    return control->Reload();
+  };
+  EXPECT_TRUE(shows("Bearer reader.one"));
+  EXPECT_TRUE(shows("Bearer reader.one"));
+  QUIRE_ASSERT_OK(reload(line("two", "")));
+  EXPECT_FALSE(shows("Bearer reader.one"));
+  EXPECT_TRUE(shows("Bearer reader.two"));
+  QUIRE_ASSERT_OK(reload(line("two", " expires=2020-01-01")));
+  EXPECT_FALSE(shows("Bearer reader.two"));
+  EXPECT_EQ(expired, "token:reader");
+  QUIRE_ASSERT_OK(reload(line("two", "")));
+  EXPECT_TRUE(shows("Bearer reader.two"));
+  QUIRE_ASSERT_OK(reload(""));
+  EXPECT_FALSE(shows("Bearer reader.two"));
 }
 
 TEST_F(AccessControlFileTest, NamesWhoseTokenHasExpired) {

@@ -5,8 +5,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 
+#include "codecs/base/monotonic_time.h"
 #include "codecs/base/printable_text.h"
 
 #include "grpc/support/log.h"
@@ -57,7 +57,7 @@ size_t IndexOf(absl::string_view message) {
 }
 
 void TakeLine(gpr_log_func_args* line) {
-  HandshakeFailures::OfProcess().Take(line->message, absl::Now());
+  HandshakeFailures::OfProcess().Take(line->message, MonotonicNow());
 }
 
 }  // namespace

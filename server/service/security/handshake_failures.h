@@ -31,7 +31,7 @@ class HandshakeFailures {
   // Receives a line per reason, at most once a minute; empty: no lines.
   void SetSay(SayLine say) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Processes a line of gRPC's log.
+  // Processes a line of gRPC's log, at a time of MonotonicNow().
   void Take(absl::string_view message, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

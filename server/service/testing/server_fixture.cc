@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <random>
 #include <utility>
 
@@ -105,18 +104,6 @@ uint64_t LeastMemoryBytes(const std::vector<std::string>& paths,
       return memory_bytes;
     }
   }
-}
-
-ServerTest::ServerTest() {
-  std::string pattern =
-      (std::filesystem::temp_directory_path() / "quire_test_XXXXXX").string();
-  directory_ = mkdtemp(pattern.data());
-}
-
-ServerTest::~ServerTest() {
-  stub_.reset();
-  server_.reset();
-  std::filesystem::remove_all(directory_);
 }
 
 namespace {

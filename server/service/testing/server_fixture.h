@@ -6,7 +6,6 @@
 #define QUIRE_SERVER_SERVICE_TESTING_SERVER_FIXTURE_H_
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +16,7 @@
 #include "proto/quire/v1/archive.grpc.pb.h"
 
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/testing/temporary_directory.h"
 #include "server/service/server.h"
 
 namespace quire {
@@ -51,9 +51,6 @@ uint64_t LeastMemoryBytes(const std::vector<std::string>& paths,
 
 class ServerTest : public ::testing::Test {
  protected:
-  ServerTest();
-  ~ServerTest() override;
-
   // Writes an archive of 16 KiB blocks at `path`, replacing an existing one.
   // Adds the serialised symbol table unless it is empty. If it `is_reordered`,
   // the text is stored in pieces of 12,000 to 40,000 bytes in reverse order.
@@ -67,9 +64,9 @@ class ServerTest : public ::testing::Test {
   // The same, but opens no archive yet.
   void ListenServer(ServerOptions options = {});
 
-  std::string archive_path() const { return directory_ + "/docs.quire"; }
+  std::string archive_path() const { return directory_ / "docs.quire"; }
 
-  const std::string& directory() const { return directory_; }
+  const std::string& directory() const { return directory_.path(); }
 
   v1::Archive::Stub& stub() { return *stub_; }
 
@@ -88,7 +85,7 @@ class ServerTest : public ::testing::Test {
   ServerChanges changes_;
 
  private:
-  std::string directory_;
+  const TemporaryDirectory directory_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<v1::Archive::Stub> stub_;
 };

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -79,6 +81,20 @@ class Results {
   std::map<uint64_t, DeviceResult> results_ ABSL_GUARDED_BY(mutex_);
 };
 
+// I/O priorities of this process's threads by their ids, as ioprio_get(2)
+// returns them.
+std::map<std::string, int> IoPriorities() {
+  constexpr int kWhoProcess = 1;
+  std::map<std::string, int> priorities;
+  for (const auto& task :
+       std::filesystem::directory_iterator("/proc/self/task")) {
+    const std::string thread = task.path().filename();
+    priorities[thread] = static_cast<int>(
+        syscall(SYS_ioprio_get, kWhoProcess, std::stoi(thread)));
+  }
+  return priorities;
+}
+
 // kAuto selects io_uring if the machine allows it.
 class DeviceTest : public ::testing::TestWithParam<Engine> {
  protected:
@@ -113,6 +129,26 @@ TEST_P(DeviceTest, ReadsMoreAtOnceThanItsDepth) {
     EXPECT_EQ(result.size_bytes, buffers[i].size());
     EXPECT_TRUE(std::equal(buffers[i].begin(), buffers[i].end(),
                            content.begin() + static_cast<ptrdiff_t>(i * 3001)));
+  }
+}
+
+TEST_P(DeviceTest, LeavesTheIoPrioritiesOfThreadsUnchanged) {
+  const std::map<std::string, int> before = IoPriorities();
+  const int own = before.at(absl::StrCat(gettid()));
+  TempFile file(Content(8192));
+  auto device = Open(4, results_.Collect());
+  std::vector<uint8_t> buffer(8192);
+  const DeviceRead read = {.id = 0,
+                           .fd = file.fd(),
+                           .offset = FileOffset{0},
+                           .urgent = true,
+                           .buffer = buffer};
+  device->Submit({&read, 1});
+  results_.WaitFor(1);
+  // The device's thread waits for the next read, or is about to.
+  for (const auto& [thread, priority] : IoPriorities()) {
+    EXPECT_EQ(priority, before.contains(thread) ? before.at(thread) : own)
+        << thread;
   }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/storage/device/io_uring_device.h"
 
-#include <linux/ioprio.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -37,20 +36,41 @@ constexpr unsigned kSetupFlags[] = {
     IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
     IORING_SETUP_COOP_TASKRUN, 0};
 
-// Sets the I/O priority of this thread; false if not permitted. The level is
-// the middle of the class; glibc lacks a function for it.
-bool SetIoPriority(int io_class) {
-  return syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0,
-                 IOPRIO_PRIO_VALUE(io_class, 4)) == 0;
-}
+// Gives the calling thread a real-time I/O priority while it exists, if that is
+// permitted. The constants are those of ioprio_set(2): glibc has neither them
+// nor the functions, and <linux/ioprio.h> of Linux 6.1.192 is no C++.
+class UrgentScope {
+ public:
+  UrgentScope()
+      : before_(static_cast<int>(syscall(SYS_ioprio_get, kWhoProcess, 0))),
+        is_urgent_(before_ >= 0 && Set(kRealTimeMiddle)) {}
 
-bool MayBeUrgent() {
-  if (!SetIoPriority(IOPRIO_CLASS_RT)) {
-    return false;
+  ~UrgentScope() {
+    if (is_urgent_) {
+      // Before Linux 6.0, a thread without a priority reports class 0 with a
+      // level that the kernel does not accept back.
+      Set(before_ >> kClassShift == 0 ? 0 : before_);
+    }
   }
-  SetIoPriority(IOPRIO_CLASS_NONE);
-  return true;
-}
+
+  UrgentScope(const UrgentScope&) = delete;
+  UrgentScope& operator=(const UrgentScope&) = delete;
+
+  bool is_urgent() const { return is_urgent_; }
+
+ private:
+  static constexpr int kWhoProcess = 1;
+  static constexpr int kClassShift = 13;
+  // Class 1 of those in the highest three bits, level 4 of 0 to 7.
+  static constexpr int kRealTimeMiddle = 1 << kClassShift | 4;
+
+  static bool Set(int priority) {
+    return syscall(SYS_ioprio_set, kWhoProcess, 0, priority) == 0;
+  }
+
+  const int before_;
+  const bool is_urgent_;
+};
 
 absl::Status Unusable(absl::string_view step, int error) {
   absl::string_view reason = "";
@@ -85,7 +105,7 @@ absl::Status Unusable(absl::string_view step, int error) {
 IoUringDevice::IoUringDevice(uint32_t depth, Done done)
     : done_(std::move(done)),
       depth_(depth),
-      takes_priorities_(MayBeUrgent()),
+      takes_priorities_(UrgentScope().is_urgent()),
       slots_(depth) {
   free_slots_.reserve(depth);
   for (uint32_t i = depth; i-- > 0;) {
@@ -259,9 +279,8 @@ void IoUringDevice::Run(std::promise<absl::Status> ready) {
 void IoUringDevice::StartBacklog() {
   if (!urgent_backlog_.empty() && !free_slots_.empty()) {
     StartReads(urgent_backlog_);
-    SetIoPriority(IOPRIO_CLASS_RT);
+    const UrgentScope urgent;
     io_uring_submit(&ring_);
-    SetIoPriority(IOPRIO_CLASS_NONE);
   }
   StartReads(backlog_);
 }

@@ -53,12 +53,12 @@ Buffer::~Buffer() {
   }
 }
 
-std::shared_ptr<BufferPool> BufferPool::Create(uint64_t idle_size_bytes_max) {
-  return std::shared_ptr<BufferPool>(new BufferPool(idle_size_bytes_max));
+std::shared_ptr<BufferPool> BufferPool::Create(uint64_t size_bytes_max) {
+  return std::shared_ptr<BufferPool>(new BufferPool(size_bytes_max));
 }
 
-BufferPool::BufferPool(uint64_t idle_size_bytes_max)
-    : idle_size_bytes_max_(idle_size_bytes_max) {}
+BufferPool::BufferPool(uint64_t size_bytes_max)
+    : size_bytes_max_(size_bytes_max) {}
 
 BufferPool::~BufferPool() {
   MutexLock lock(&mutex_);
@@ -67,6 +67,14 @@ BufferPool::~BufferPool() {
     ASAN_UNPOISON_MEMORY_REGION(slab.data, slab.size_bytes);
     munmap(slab.data, slab.size_bytes);
   }
+}
+
+void BufferPool::SetSizeMax(uint64_t size_bytes_max) {
+  {
+    MutexLock lock(&mutex_);
+    size_bytes_max_ = size_bytes_max;
+  }
+  ReleaseSurplus();
 }
 
 uint64_t BufferPool::MemorySizeBytes(uint64_t size_bytes) {
@@ -90,26 +98,32 @@ Buffer BufferPool::Allocate(size_t size_bytes) {
 uint8_t* BufferPool::Take(size_t memory_size_bytes) {
   if (memory_size_bytes > kPooledSizeBytesMax) {
     uint8_t* data = Map(memory_size_bytes);
-    MutexLock lock(&mutex_);
-    used_size_bytes_ += memory_size_bytes;
+    {
+      MutexLock lock(&mutex_);
+      used_size_bytes_ += memory_size_bytes;
+    }
+    ReleaseSurplus();
     return data;
   }
-  MutexLock lock(&mutex_);
-  SizeClass& size_class = classes_[memory_size_bytes];
-  size_class.used_at = ++clock_;
   uint8_t* data = nullptr;
-  if (!size_class.warm.empty()) {
-    data = size_class.warm.back();
-    size_class.warm.pop_back();
-    idle_size_bytes_ -= memory_size_bytes;
-  } else {
+  {
+    MutexLock lock(&mutex_);
+    SizeClass& size_class = classes_[memory_size_bytes];
+    size_class.used_at = ++clock_;
+    used_size_bytes_ += memory_size_bytes;
+    if (!size_class.warm.empty()) {
+      data = size_class.warm.back();
+      size_class.warm.pop_back();
+      idle_size_bytes_ -= memory_size_bytes;
+      return data;
+    }
     if (size_class.cold.empty()) {
       AddSlab(memory_size_bytes, size_class);
     }
     data = size_class.cold.back();
     size_class.cold.pop_back();
   }
-  used_size_bytes_ += memory_size_bytes;
+  ReleaseSurplus();
   return data;
 }
 
@@ -137,7 +151,6 @@ void BufferPool::Free(uint8_t* data, size_t size_bytes) {
     return;
   }
   ASAN_POISON_MEMORY_REGION(data, memory_size_bytes);
-  Warm surplus;
   {
     MutexLock lock(&mutex_);
     SizeClass& size_class = classes_[memory_size_bytes];
@@ -145,7 +158,15 @@ void BufferPool::Free(uint8_t* data, size_t size_bytes) {
     size_class.used_at = ++clock_;
     used_size_bytes_ -= memory_size_bytes;
     idle_size_bytes_ += memory_size_bytes;
+    if (used_size_bytes_ + idle_size_bytes_ <= size_bytes_max_) {
+      return;
+    }
   }
+  ReleaseSurplus();
+}
+
+void BufferPool::ReleaseSurplus() {
+  Warm surplus;
   while (true) {
     {
       MutexLock lock(&mutex_);
@@ -161,7 +182,7 @@ void BufferPool::Free(uint8_t* data, size_t size_bytes) {
 }
 
 bool BufferPool::TakeSurplus(Warm& surplus) {
-  if (idle_size_bytes_ <= idle_size_bytes_max_) {
+  if (used_size_bytes_ + idle_size_bytes_ <= size_bytes_max_) {
     return false;
   }
   auto rested = classes_.end();

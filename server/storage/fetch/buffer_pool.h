@@ -3,8 +3,8 @@
 // Memory for blocks and device reads. A server that runs for months under one
 // memory limit cannot leave its 64 KiB buffers to malloc, whose arenas retain
 // free memory between two live buffers. Here, unused memory is either kept for
-// the next buffer, up to a limit, or returned to the system page by page: the
-// counters match the memory of the process.
+// the next buffer, within the limit on all memory, or returned to the system
+// page by page: the counters match the memory of the process.
 #ifndef QUIRE_SERVER_STORAGE_FETCH_BUFFER_POOL_H_
 #define QUIRE_SERVER_STORAGE_FETCH_BUFFER_POOL_H_
 
@@ -52,8 +52,10 @@ class Buffer {
 // Thread-safe.
 class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
-  // Keeps up to `idle_size_bytes_max` of memory for later use.
-  static std::shared_ptr<BufferPool> Create(uint64_t idle_size_bytes_max);
+  // Keeps unused memory as long as it and live buffers have at most
+  // `size_bytes_max` in total. Live buffers alone may have more: their owners
+  // bound them.
+  static std::shared_ptr<BufferPool> Create(uint64_t size_bytes_max);
   ~BufferPool();
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
@@ -61,6 +63,9 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   // Ends the process if the system gives no memory: callers check every size
   // against a limit.
   Buffer Allocate(size_t size_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Changes the limit, and returns kept memory above it to the system.
+  void SetSizeMax(uint64_t size_bytes_max) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Returns the memory of a buffer of `size_bytes`: at most a quarter more, in
   // whole pages.
@@ -95,17 +100,19 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
     size_t size_bytes = 0;
   };
 
-  explicit BufferPool(uint64_t idle_size_bytes_max);
+  explicit BufferPool(uint64_t size_bytes_max);
   uint8_t* Take(size_t memory_size_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   void AddSlab(size_t memory_size_bytes, SizeClass& size_class)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Free(uint8_t* data, size_t size_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns kept memory to the system while there is too much.
+  void ReleaseSurplus() ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes warm memory whose pages should be released from its class, if too
   // much is kept.
   bool TakeSurplus(Warm& surplus) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const uint64_t idle_size_bytes_max_;
   mutable Mutex mutex_;
+  uint64_t size_bytes_max_ ABSL_GUARDED_BY(mutex_);
   std::map<size_t, SizeClass> classes_ ABSL_GUARDED_BY(mutex_);
   std::vector<Slab> slabs_ ABSL_GUARDED_BY(mutex_);
   uint64_t clock_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -82,6 +82,56 @@ TEST(BufferPoolTest, MovesAndOutlives) {
   EXPECT_EQ(kept.bytes()[99], 7);
 }
 
+TEST(BufferPoolTest, KeepsMemoryBesideLiveBuffers) {
+  auto pool = BufferPool::Create(256 * kKiB);
+  Buffer live = pool->Allocate(192 * kKiB);
+  {
+    Buffer a = pool->Allocate(16 * kKiB);
+    Buffer b = pool->Allocate(64 * kKiB);
+  }
+  // `b` was freed first, when all live buffers left no space for it.
+  EXPECT_EQ(pool->idle_size_bytes(), 16 * kKiB);
+  live = Buffer();
+  EXPECT_EQ(pool->idle_size_bytes(), 208 * kKiB);
+}
+
+TEST(BufferPoolTest, NewBuffersTakeThePlaceOfKeptMemory) {
+  auto pool = BufferPool::Create(128 * kKiB);
+  const uint8_t* place = nullptr;
+  {
+    Buffer buffer = pool->Allocate(64 * kKiB);
+    Fill(buffer, 1);
+    place = buffer.bytes().data();
+  }
+  const Buffer other_size = pool->Allocate(48 * kKiB);
+  EXPECT_EQ(pool->idle_size_bytes(), 64 * kKiB);
+  {
+    const Buffer too_much = pool->Allocate(32 * kKiB);
+    EXPECT_EQ(pool->idle_size_bytes(), 0);
+    EXPECT_EQ(ResidentPages(place, 64 * kKiB), 0);
+  }
+  { Buffer buffer = pool->Allocate(64 * kKiB); }
+  ASSERT_EQ(pool->idle_size_bytes(), 64 * kKiB);
+  // Too large for a size class.
+  const Buffer large = pool->Allocate(2 * kMiB);
+  EXPECT_EQ(pool->idle_size_bytes(), 0);
+}
+
+TEST(BufferPoolTest, GivesPagesBackWhenItsBoundFalls) {
+  auto pool = BufferPool::Create(kMiB);
+  const uint8_t* place = nullptr;
+  {
+    Buffer buffer = pool->Allocate(64 * kKiB);
+    Fill(buffer, 1);
+    place = buffer.bytes().data();
+  }
+  pool->SetSizeMax(64 * kKiB);
+  EXPECT_EQ(ResidentPages(place, 64 * kKiB), 16);
+  pool->SetSizeMax(32 * kKiB);
+  EXPECT_EQ(pool->idle_size_bytes(), 0);
+  EXPECT_EQ(ResidentPages(place, 64 * kKiB), 0);
+}
+
 TEST(BufferPoolTest, GivesPagesBackPastItsBound) {
   auto pool = BufferPool::Create(128 * kKiB);
   std::vector<Buffer> buffers;

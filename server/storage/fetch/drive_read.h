@@ -57,8 +57,6 @@ class DriveRead {
 
   uint64_t id() const { return id_; }
 
-  uint32_t buffer_size_bytes() const { return size_bytes_; }
-
   // Called without the lock by the thread that starts the read, before it does.
   void AllocateBuffer(BufferPool& buffers);
 

@@ -4,7 +4,29 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+
 namespace quire {
+namespace {
+
+// Returns the outcome of a GET, whose answer must have the ETag of `file`; the
+// first answer sets it. The reader has checked this only if the ETag was known
+// when the GET began. Errors: Aborted  another ETag; that of the GET.
+absl::Status CheckEnd(const ObjectGet::End& end, CachedFile& file) {
+  if (!end.status.ok()) {
+    return end.status;
+  }
+  if (file.etag.empty()) {
+    file.etag = end.etag;
+  }
+  return end.etag == file.etag
+             ? absl::OkStatus()
+             : absl::AbortedError(absl::StrCat(
+                   file.address->url, "/", file.object,
+                   ": has changed in the store while it was first read"));
+}
+
+}  // namespace
 
 struct ChunkFetcher::InFlight {
   CachedFilePtr file;
@@ -98,10 +120,8 @@ void ChunkFetcher::OnEnd(const std::shared_ptr<InFlight>& fetch,
        ++chunk) {
     in_flight_.erase(Key(fetch->file.get(), chunk));
   }
-  const bool is_good = end.status.ok();
-  if (is_good && fetch->file->etag.empty()) {
-    fetch->file->etag = end.etag;
-  }
+  const absl::Status status = CheckEnd(end, *fetch->file);
+  const bool is_good = status.ok();
   if (fetch->is_cached) {
     if (is_good) {
       cache_.Commit(*fetch->file, fetch->range);
@@ -109,11 +129,11 @@ void ChunkFetcher::OnEnd(const std::shared_ptr<InFlight>& fetch,
       cache_.Abandon(*fetch->file, fetch->range);
     }
   }
-  if (absl::IsAborted(end.status) || absl::IsNotFound(end.status)) {
+  if (absl::IsAborted(status) || absl::IsNotFound(status)) {
     fetch->file->is_stale = true;
   }
   if (!is_good && report_) {
-    report_(end.status);
+    report_(status);
   }
   using Outcome = ChunkWaiter::Outcome;
   for (const ChunkWaiter& waiter : fetch->waiters) {
@@ -123,10 +143,10 @@ void ChunkFetcher::OnEnd(const std::shared_ptr<InFlight>& fetch,
                 is_good && !is_filled
                     ? absl::ResourceExhaustedError(
                           "the cache of --store-cache has no space")
-                    : end.status);
+                    : status);
   }
   for (const ChunkWaiter& waiter : fetch->late_waiters) {
-    waiter.done(is_good ? Outcome::kAgain : Outcome::kFailed, end.status);
+    waiter.done(is_good ? Outcome::kAgain : Outcome::kFailed, status);
   }
 }
 

@@ -186,6 +186,29 @@ TEST_F(StoreDeviceTest, ReportsAnotherObject) {
   EXPECT_EQ(Read(0, 2 * kDeviceChunk).size_bytes, kDeviceChunk);
 }
 
+TEST_F(StoreDeviceTest, ComparesTheTagsOfGetsInFlightTogether) {
+  Open(1 << 20);
+  server_.ReplaceAlways();
+  std::vector<uint8_t> buffers[2];
+  std::vector<DeviceRead> reads;
+  for (uint64_t i = 0; i < 2; ++i) {
+    buffers[i].resize(kDeviceChunk);
+    reads.push_back({.id = next_id_++,
+                     .fd = fd_,
+                     .offset = FileOffset{i * 100 * kDeviceChunk},
+                     .buffer = buffers[i]});
+  }
+  device_->Submit(reads);
+  const bool is_good[2] = {results_.Wait(reads[0].id).status.ok(),
+                           results_.Wait(reads[1].id).status.ok()};
+  EXPECT_NE(is_good[0], is_good[1]);
+  EXPECT_TRUE(file_->is_stale);
+  EXPECT_EQ(failures_, 1);
+  // Only chunks of the GET that succeeded are kept.
+  EXPECT_EQ(file_->map.IsPresent(0), is_good[0]);
+  EXPECT_EQ(file_->map.IsPresent(100), is_good[1]);
+}
+
 TEST_F(StoreDeviceTest, EndsAllReadsAtAStop) {
   Open(1 << 20);
   server_.FailEvery(1);

@@ -4,7 +4,6 @@
 // and what is special to ARCs.
 #include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -89,7 +88,7 @@ absl::StatusOr<std::vector<IngestedDocument>> ReadFile(
 
 // All formats of the same captures.
 TEST(CrawlFormatsTest, AllGiveTheSameDocuments) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::string dictionary = MakeZstdDictionary(5);
   for (uint64_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
@@ -283,7 +282,7 @@ std::vector<std::string> ReadPastDamage(const std::string& path,
 }
 
 TEST(CrawlFormatsTest, GoOnAfterADamagedRecord) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::string dictionary = MakeZstdDictionary(5);
   for (const bool is_arc : {false, true}) {
     for (const bool is_zstd : {false, true}) {

@@ -42,7 +42,7 @@ std::vector<TestEntry> SomeWarcs() {
 }
 
 TEST(WaczSourceTest, IsItsWarcsInTheOrderOfTheirNames) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   // Detected by its contents, whatever its name.
   for (const char* name : {"x.wacz", "x"}) {
     const std::string path = directory.Write(name, Wacz(SomeWarcs()));
@@ -56,7 +56,7 @@ TEST(WaczSourceTest, IsItsWarcsInTheOrderOfTheirNames) {
 }
 
 TEST(WaczSourceTest, OtherZipsAreZips) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   EXPECT_EQ(KindOf(directory.Write(
                 "x", MakeTestArchive("zip", "none",
                                      {{"archive/a.warc", Record("u:1")}}))),
@@ -67,7 +67,7 @@ TEST(WaczSourceTest, OtherZipsAreZips) {
 }
 
 TEST(WaczSourceTest, NotesWhatIsNoWarc) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   std::vector<TestEntry> entries = SomeWarcs();
   entries.push_back({"archive/notes.txt", "notes"});
   QUIRE_ASSERT_OK_AND_ASSIGN(
@@ -87,7 +87,7 @@ TEST(WaczSourceTest, NotesWhatIsNoWarc) {
 }
 
 TEST(WaczSourceTest, OneWithoutWarcsIsAnError) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   for (const std::vector<TestEntry>& entries :
        {std::vector<TestEntry>{}, {{"archive/a.txt", "no WARC"}}}) {
     EXPECT_THAT(
@@ -100,7 +100,7 @@ TEST(WaczSourceTest, OneWithoutWarcsIsAnError) {
 }
 
 TEST(WaczSourceTest, AMemberThatIsNoWarcIsAnError) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   EXPECT_THAT(ReadInput(directory.Write(
                   "x.wacz", Wacz({{"archive/a.warc", "not a WARC"}}))),
               FailsWith(absl::StatusCode::kDataLoss,
@@ -109,7 +109,7 @@ TEST(WaczSourceTest, AMemberThatIsNoWarcIsAnError) {
 }
 
 TEST(WaczSourceTest, AnEncryptedMemberIsAnError) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   std::string wacz = Wacz(SomeWarcs());
   MarkZipEntryEncrypted("archive/b.warc", wacz);
   EXPECT_THAT(ReadInput(directory.Write("x.wacz", wacz)),
@@ -123,7 +123,7 @@ TEST(WaczSourceTest, AnEncryptedMemberIsAnError) {
 }
 
 TEST(WaczSourceTest, EveryCutIsAnError) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::string wacz = Wacz(SomeWarcs());
   for (size_t size = 30; size < wacz.size(); size += 11) {
     EXPECT_THAT(ReadInput(directory.Write("x.wacz", wacz.substr(0, size))),
@@ -133,7 +133,7 @@ TEST(WaczSourceTest, EveryCutIsAnError) {
 }
 
 TEST(WaczSourceTest, AMemberWithAWrongChecksumIsAnError) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   std::string wacz = Wacz(SomeWarcs());
   // After the text of the deflated member and the signature that follows it.
   const size_t at = wacz.find("PK\x07\x08") + 4;
@@ -187,7 +187,7 @@ std::pair<std::vector<std::string>, int> ReadPastErrors(
 }
 
 TEST(WaczSourceTest, GoesOnAfterDamage) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   std::string damaged = Gzip(Record("u:b2"));
   damaged[damaged.size() / 2] =
       static_cast<char>(damaged[damaged.size() / 2] ^ 0x40);
@@ -236,7 +236,7 @@ TEST(WaczSourceTest, DamageCostsNoPassOverTheMember) {
 }
 
 TEST(WaczSourceTest, ABombIsBounded) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   const std::string zeros(size_t{4} << 20, '\0');
   for (const TestEntry& entry :
        {TestEntry{"archive/a.warc.gz",
@@ -255,7 +255,7 @@ TEST(WaczSourceTest, ABombIsBounded) {
 }
 
 TEST(WaczSourceTest, IsExpandedInDirectories) {
-  const TestDirectory directory;
+  const TemporaryDirectory directory;
   directory.Write("in/x.wacz", Wacz(SomeWarcs()));
   // Not named like a zip, so it stays as it is.
   directory.Write("in/y.doc", Wacz(SomeWarcs()));

@@ -2,7 +2,6 @@
 #include "server/ingest/sources/lines/csv_fields.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

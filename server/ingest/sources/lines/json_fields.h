@@ -4,8 +4,6 @@
 #ifndef QUIRE_SERVER_INGEST_SOURCES_LINES_JSON_FIELDS_H_
 #define QUIRE_SERVER_INGEST_SOURCES_LINES_JSON_FIELDS_H_
 
-#include <string>
-
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "codecs/base/check.h"
 #include "server/ingest/sources/streams/zstd_dictionary.h"

@@ -101,7 +101,8 @@ std::string TinyObjectServer::Answer(const std::string& head) {
   if (fail_every != 0 && number % fail_every == 0) {
     return "HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\n\r\n";
   }
-  const std::string etag = absl::StrCat("\"", version_.load(), "\"");
+  const std::string etag = absl::StrCat(
+      "\"", is_replaced_always_ ? version_++ : version_.load(), "\"");
   const size_t condition = head.find("If-Match: ");
   if (condition != std::string::npos &&
       head.compare(condition + 10, etag.size(), etag) != 0) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Files that saved documents are written to.
-#ifndef QUIRE_SERVER_ARCHIVE_SALVAGE_OUTPUT_H_
-#define QUIRE_SERVER_ARCHIVE_SALVAGE_OUTPUT_H_
+#ifndef QUIRE_SERVER_ARCHIVE_REPAIR_SALVAGE_OUTPUT_H_
+#define QUIRE_SERVER_ARCHIVE_REPAIR_SALVAGE_OUTPUT_H_
 
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 
-#include "server/archive/archive_salvage.h"
+#include "server/archive/repair/archive_salvage.h"
 
 namespace quire {
 
@@ -27,4 +27,4 @@ absl::StatusOr<std::unique_ptr<SalvageOutput>> MakeSalvageDirectory(
 
 }  // namespace quire
 
-#endif  // QUIRE_SERVER_ARCHIVE_SALVAGE_OUTPUT_H_
+#endif  // QUIRE_SERVER_ARCHIVE_REPAIR_SALVAGE_OUTPUT_H_

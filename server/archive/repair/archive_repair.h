@@ -6,8 +6,8 @@
 // header and the table of a segment, its sections, its blocks through their
 // chain, the dictionary, the symbol table. A part is therefore taken from any
 // copy that has it undamaged, and a file is replaced only if all of it matches.
-#ifndef QUIRE_SERVER_ARCHIVE_ARCHIVE_REPAIR_H_
-#define QUIRE_SERVER_ARCHIVE_ARCHIVE_REPAIR_H_
+#ifndef QUIRE_SERVER_ARCHIVE_REPAIR_ARCHIVE_REPAIR_H_
+#define QUIRE_SERVER_ARCHIVE_REPAIR_ARCHIVE_REPAIR_H_
 
 #include <cstdint>
 #include <functional>
@@ -79,4 +79,4 @@ absl::StatusOr<RepairReport> RepairArchive(const std::string& path,
 
 }  // namespace quire
 
-#endif  // QUIRE_SERVER_ARCHIVE_ARCHIVE_REPAIR_H_
+#endif  // QUIRE_SERVER_ARCHIVE_REPAIR_ARCHIVE_REPAIR_H_

@@ -402,7 +402,7 @@ def decode_recipe(manifest, payload, size, dictionary):
     count = fields.varint()
     text_size = fields.varint()
     text_size_max = 6 << 20 if count == 1 else 1 << 20
-    require(0 < count <= size // 64 and text_size <= text_size_max, "recipe: bounds")
+    require(0 < count <= size // 64 and 0 < text_size <= text_size_max, "recipe: bounds")
     members = [
         ([fields.varint() for _ in range(4)], fields.u32()) for _ in range(count)
     ]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Salvages damaged archives and compares the result with their documents.
-#include "server/archive/archive_salvage.h"
+#include "server/archive/repair/archive_salvage.h"
 
 #include <sys/stat.h>
 
@@ -11,8 +11,10 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -20,7 +22,7 @@
 
 #include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
-#include "server/archive/salvage_output.h"
+#include "server/archive/repair/salvage_output.h"
 #include "server/archive/testing/archive_testing.h"
 #include "server/archive/testing/damaged_archive.h"
 
@@ -59,6 +61,11 @@ class MemoryOutput final : public SalvageOutput {
 
   absl::Status End() override {
     EXPECT_EQ(current_->text.size(), current_->document.range.size_bytes);
+    return absl::OkStatus();
+  }
+
+  absl::Status Drop() override {
+    saved_.erase(current_->document.ordinal.value);
     return absl::OkStatus();
   }
 
@@ -206,7 +213,7 @@ class ArchiveSalvageTest : public ::testing::Test {
   }
 
   const TemporaryDirectory directory_;
-  const std::string path_ = directory_.File("a.quire");
+  const std::string path_ = directory_ / "a.quire";
   std::vector<TestSegment> segments_;
   std::vector<TestDocument> documents_;
   TestFiles files_;
@@ -551,7 +558,7 @@ absl::StatusOr<SalvageReport> SalvageToFiles(
 
 TEST(SalvageOutputTest, NamesFilesByIdWhereThatIsPossible) {
   const TemporaryDirectory directory;
-  const std::string path = directory.File("a.quire");
+  const std::string path = directory / "a.quire";
   ArchiveWriterOptions options;
   options.codec = ParseCodecSpec("copy").value();
   options.block_size_bytes = 4096;
@@ -568,7 +575,7 @@ TEST(SalvageOutputTest, NamesFilesByIdWhereThatIsPossible) {
                          {.id = std::string("n\0l", 3), .text = "9"},
                          {.id = "d/a/below", .text = "10"}}}));
   std::map<std::string, std::string> renamed;
-  const std::string saved = directory.File("saved");
+  const std::string saved = directory / "saved";
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto output,
                              MakeSalvageDirectory(saved + "/"));
   EXPECT_FALSE(std::filesystem::exists(saved));
@@ -598,7 +605,7 @@ TEST(SalvageOutputTest, NamesFilesByIdWhereThatIsPossible) {
 
 TEST(SalvageOutputTest, ATarAppearsWhenItIsComplete) {
   const TemporaryDirectory directory;
-  const std::string path = directory.File("saved.tar");
+  const std::string path = directory / "saved.tar";
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto output, MakeSalvageTar(path));
   Document document;
   document.id = "a";
@@ -618,10 +625,101 @@ TEST(SalvageOutputTest, ATarAppearsWhenItIsComplete) {
   EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
 }
 
+// Clears bytes of a file once a document begins.
+class DamagingOutput final : public SalvageOutput {
+ public:
+  DamagingOutput(std::unique_ptr<SalvageOutput> output, std::string id,
+                 std::string path, uint64_t offset)
+      : output_(std::move(output)),
+        id_(std::move(id)),
+        path_(std::move(path)),
+        offset_(offset) {}
+
+  absl::StatusOr<std::string> Begin(const Document& document,
+                                    bool has_id) override {
+    if (document.id == id_) {
+      std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(static_cast<std::streamoff>(offset_));
+      file << std::string(1000, '\0');
+      EXPECT_TRUE(file.good());
+    }
+    return output_->Begin(document, has_id);
+  }
+
+  absl::Status Write(ByteView bytes) override { return output_->Write(bytes); }
+
+  absl::Status End() override { return output_->End(); }
+
+  absl::Status Drop() override { return output_->Drop(); }
+
+  absl::Status Finish() override { return output_->Finish(); }
+
+ private:
+  const std::unique_ptr<SalvageOutput> output_;
+  const std::string id_;
+  const std::string path_;
+  const uint64_t offset_;
+};
+
+TEST(SalvageOutputTest, DropsADocumentThatCannotBeReadTwice) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "a.quire";
+  ArchiveWriterOptions options;
+  options.codec = ParseCodecSpec("copy").value();
+  options.block_size_bytes = 1 << 20;
+  const std::string small = std::string(1000, 's');
+  QUIRE_ASSERT_OK(
+      WriteTestArchive(path, options,
+                       {{{.id = "before", .text = small},
+                         {.id = "d/large", .text = std::string(20 << 20, 'l')},
+                         {.id = "after", .text = small}}}));
+  const TestFiles files = ReadTestFiles(path);
+  // Damaged at its start, or after more than the buffer of a tar.
+  for (const uint64_t offset : {uint64_t{1} << 19, uint64_t{7} << 19}) {
+    for (const bool is_tar : {false, true}) {
+      SCOPED_TRACE(absl::StrCat(offset, is_tar ? " tar" : ""));
+      WriteTestFiles(path, files);
+      const std::string saved =
+          directory / absl::StrCat("saved", offset, is_tar ? ".tar" : "");
+      QUIRE_ASSERT_OK_AND_ASSIGN(
+          std::unique_ptr<SalvageOutput> files_output,
+          is_tar ? MakeSalvageTar(saved) : MakeSalvageDirectory(saved));
+      DamagingOutput output(std::move(files_output), "d/large",
+                            path + "/" + kFirst, offset);
+      std::vector<LostDocument> lost;
+      QUIRE_ASSERT_OK_AND_ASSIGN(
+          const SalvageReport report,
+          SalvageArchive(
+              path, output,
+              {.on_damage = [](const absl::Status&) {},
+               .on_lost = [&](const LostDocument& one) { lost.push_back(one); },
+               .on_renamed = [](const Document&, const std::string&) {}}));
+      EXPECT_EQ(report.saved_count, 2u);
+      EXPECT_EQ(report.saved_size_bytes, 2 * small.size());
+      EXPECT_EQ(report.lost_count, 1u);
+      ASSERT_THAT(lost, SizeIs(1));
+      EXPECT_EQ(lost[0].document.id, "d/large");
+      ASSERT_THAT(lost[0].lost, SizeIs(1));
+      EXPECT_LE(lost[0].lost[0].size_bytes, options.block_size_bytes);
+      if (is_tar) {
+        const std::string tar = ReadTestFile(saved);
+        // Twice a header and a member of two blocks; two blocks of zeros.
+        ASSERT_EQ(tar.size(), 8u * 512);
+        EXPECT_EQ(tar.substr(512, small.size()), small);
+        EXPECT_EQ(tar.substr(4 * 512, small.size()), small);
+      } else {
+        EXPECT_EQ(ReadTestFile(saved + "/before"), small);
+        EXPECT_EQ(ReadTestFile(saved + "/after"), small);
+        EXPECT_FALSE(std::filesystem::exists(saved + "/d/large"));
+      }
+    }
+  }
+}
+
 // Files that killed or failed salvages leave.
 TEST(SalvageOutputTest, TheNextRunReplacesAnInterruptedOne) {
   const TemporaryDirectory directory;
-  const std::string path = directory.File("saved");
+  const std::string path = directory / "saved";
   const std::string partial = path + ".partial/SALVAGED";
   Document document;
   document.id = "d/a";
@@ -668,7 +766,7 @@ TEST(SalvageOutputTest, TheNextRunReplacesAnInterruptedOne) {
 
 TEST(SalvageOutputTest, LeavesOtherPartialDirectoriesAlone) {
   const TemporaryDirectory directory;
-  const std::string path = directory.File("saved");
+  const std::string path = directory / "saved";
   const std::string partial = path + ".partial";
   // A build that can be resumed, and the directory of a user.
   std::filesystem::create_directory(partial);

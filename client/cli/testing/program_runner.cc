@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/cli/program_runner.h"
+#include "client/cli/testing/program_runner.h"
 
 #include <fcntl.h>
 #include <spawn.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef QUIRE_CODECS_GUARDED_BYTES_TESTING_H_
-#define QUIRE_CODECS_GUARDED_BYTES_TESTING_H_
+//
+// Bytes for tests of code that must not read or write beyond their ends.
+#ifndef QUIRE_CODECS_BASE_TESTING_GUARDED_BYTES_H_
+#define QUIRE_CODECS_BASE_TESTING_GUARDED_BYTES_H_
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,7 +16,7 @@
 
 namespace quire {
 
-// For tests: bytes that begin or end at a page that cannot be accessed. A read
+// Bytes that begin or end at a page that cannot be accessed. A read
 // or write beyond that side ends the test, in every build and not only under
 // AddressSanitizer, which the optimised code that is released never meets.
 // Thread-compatible.
@@ -22,7 +24,10 @@ class GuardedBytes {
  public:
   enum class Side { kBegin, kEnd };
 
+  // `size` zeros, of which `side` is next to the page that cannot be accessed.
+  // Ends the process if the system gives no memory.
   explicit GuardedBytes(size_t size, Side side = Side::kEnd) {
+    // One page without access on each side of the pages of the bytes.
     const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
     const size_t inner = (size + page - 1) / page * page;
     mapping_size_ = inner + 2 * page;
@@ -35,16 +40,19 @@ class GuardedBytes {
     bytes_ = {side == Side::kBegin ? begin : begin + inner - size, size};
   }
 
+  // A copy of `bytes`.
   explicit GuardedBytes(ByteView bytes, Side side = Side::kEnd)
       : GuardedBytes(bytes.size(), side) {
     std::ranges::copy(bytes, bytes_.begin());
   }
 
+  // Views of the bytes must not be used after this.
   ~GuardedBytes() { munmap(mapping_, mapping_size_); }
 
   GuardedBytes(const GuardedBytes&) = delete;
   GuardedBytes& operator=(const GuardedBytes&) = delete;
 
+  // Returns the bytes, which stay valid and writable as long as this object.
   MutableByteView bytes() const { return bytes_; }
 
  private:
@@ -55,4 +63,4 @@ class GuardedBytes {
 
 }  // namespace quire
 
-#endif  // QUIRE_CODECS_GUARDED_BYTES_TESTING_H_
+#endif  // QUIRE_CODECS_BASE_TESTING_GUARDED_BYTES_H_

@@ -8,9 +8,9 @@ import re
 import subprocess
 import sys
 
-DIRECTORY = pathlib.Path(__file__).resolve().parent
+DIRECTORY = pathlib.Path(__file__).resolve().parents[1]
 GOLDEN = DIRECTORY / "golden"
-READER = DIRECTORY / "reference_reader.py"
+READER = DIRECTORY / "reference" / "reference_reader.py"
 
 
 def run(*arguments):

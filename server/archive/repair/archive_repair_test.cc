@@ -3,7 +3,7 @@
 // Repairs random archives with random damage, in the archive and in its copies,
 // and compares the result with a model: a part can be restored if some copy
 // has its bytes.
-#include "server/archive/archive_repair.h"
+#include "server/archive/repair/archive_repair.h"
 
 #include <sys/stat.h>
 
@@ -20,7 +20,6 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_matchers.h"
-#include "server/archive/archive_verifier.h"
 #include "server/archive/format/archive_format.h"
 #include "server/archive/testing/archive_testing.h"
 #include "server/archive/testing/damaged_archive.h"
@@ -171,8 +170,8 @@ class ArchiveRepairTest : public ::testing::Test {
   }
 
   const TemporaryDirectory directory_;
-  const std::string path_ = directory_.File("a.quire");
-  const std::string copy_ = directory_.File("b.quire");
+  const std::string path_ = directory_ / "a.quire";
+  const std::string copy_ = directory_ / "b.quire";
   TestFiles good_;
 };
 

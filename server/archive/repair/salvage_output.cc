@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/archive/salvage_output.h"
+#include "server/archive/repair/salvage_output.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -47,6 +46,7 @@ class SalvageTar final : public SalvageOutput {
                                     bool has_id) override {
     std::string name = has_id ? TarName(document.id) : NameWithoutId(document);
     size_bytes_ = document.range.size_bytes;
+    start_offset_ = writer_.size_bytes();
     QUIRE_RETURN_IF_ERROR(Append(
         TarHeader(name, document.range.size_bytes, document.capture_time_ms)));
     return name;
@@ -55,6 +55,8 @@ class SalvageTar final : public SalvageOutput {
   absl::Status Write(ByteView bytes) override { return writer_.Append(bytes); }
 
   absl::Status End() override { return Append(TarPadding(size_bytes_)); }
+
+  absl::Status Drop() override { return writer_.Truncate(start_offset_); }
 
   absl::Status Finish() override {
     QUIRE_RETURN_IF_ERROR(Append(TarEnd()));
@@ -70,6 +72,8 @@ class SalvageTar final : public SalvageOutput {
   PartialDirectory partial_;
   FileWriter writer_;
   uint64_t size_bytes_ = 0;
+  // Offset of the document's header.
+  uint64_t start_offset_ = 0;
 };
 
 class SalvageDirectory final : public SalvageOutput {
@@ -139,6 +143,14 @@ class SalvageDirectory final : public SalvageOutput {
     return absl::OkStatus();
   }
 
+  absl::Status Drop() override {
+    file_ = UniqueFd();
+    if (unlink(file_path_.c_str()) != 0) {
+      return ErrnoStatus(errno, file_path_, "remove");
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status Finish() override {
     const UniqueFd directory(
         open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -166,6 +178,7 @@ class SalvageDirectory final : public SalvageOutput {
     file_ = UniqueFd(open(path.c_str(),
                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                           0644));
+    file_path_ = path.string();
     return file_.is_open() ? 0 : errno;
   }
 
@@ -173,6 +186,7 @@ class SalvageDirectory final : public SalvageOutput {
   // Path of the directory until Finish().
   const std::string path_;
   UniqueFd file_;
+  std::string file_path_;
   std::optional<int64_t> time_ms_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/archive/archive_salvage.h"
+#include "server/archive/repair/archive_salvage.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -332,27 +332,41 @@ class Salvage {
           return absl::OkStatus();
         }));
     if (!lost.lost.empty()) {
-      ++report_.lost_count;
-      callbacks_.on_lost(lost);
+      Lose(lost);
       return absl::OkStatus();
     }
     QUIRE_ASSIGN_OR_RETURN(const std::string name,
                            output_.Begin(lost.document, lost.has_id));
-    if (!lost.has_id || name != lost.document.id) {
-      callbacks_.on_renamed(lost.document, name);
-    }
     if (is_held) {
       QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(held)));
     } else {
-      QUIRE_RETURN_IF_ERROR(
-          text.Visit(local.offset.value, local.size_bytes,
-                     [&](uint64_t, const absl::StatusOr<ByteView>& part) {
-                       return part.ok() ? output_.Write(*part) : part.status();
-                     }));
+      position = 0;
+      QUIRE_RETURN_IF_ERROR(text.Visit(
+          local.offset.value, local.size_bytes,
+          [&](uint64_t size_bytes, const absl::StatusOr<ByteView>& part) {
+            if (!part.ok()) {
+              AddLost(position, size_bytes, part.status(), lost);
+            }
+            position += size_bytes;
+            return lost.lost.empty() ? output_.Write(*part) : absl::OkStatus();
+          }));
+      // A drive may fail to read a sector that it has read before.
+      if (!lost.lost.empty()) {
+        Lose(lost);
+        return output_.Drop();
+      }
+    }
+    if (!lost.has_id || name != lost.document.id) {
+      callbacks_.on_renamed(lost.document, name);
     }
     ++report_.saved_count;
     report_.saved_size_bytes += local.size_bytes;
     return output_.End();
+  }
+
+  void Lose(const LostDocument& lost) {
+    ++report_.lost_count;
+    callbacks_.on_lost(lost);
   }
 
   static void AddLost(uint64_t offset, uint64_t size_bytes,

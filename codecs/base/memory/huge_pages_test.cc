@@ -1,12 +1,11 @@
-// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-License-Identifier: Apache-2.0
+#include "codecs/base/memory/huge_pages.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "gtest/gtest.h"
-
-#include "server/archive/files/file_io.h"
 
 namespace quire {
 namespace {
@@ -24,7 +23,7 @@ TEST(HugePagesTest, LeavesTheContentsAsTheyAre) {
   const std::vector<uint8_t> expected = PageContent((size_t{9} << 20) + 12'345);
   std::vector<uint8_t> bytes = expected;
   for (const size_t start : {size_t{0}, size_t{1}, size_t{4096}}) {
-    PreferHugePages(MutableByteView(bytes).subspan(start));
+    PreferHugePages(ByteView(bytes).subspan(start));
     EXPECT_TRUE(bytes == expected);
   }
   bytes[5'000'000] ^= 1;

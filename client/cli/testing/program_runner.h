@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs a program like a shell; for tests.
-#ifndef QUIRE_CLIENT_CLI_PROGRAM_RUNNER_H_
-#define QUIRE_CLIENT_CLI_PROGRAM_RUNNER_H_
+#ifndef QUIRE_CLIENT_CLI_TESTING_PROGRAM_RUNNER_H_
+#define QUIRE_CLIENT_CLI_TESTING_PROGRAM_RUNNER_H_
 
 #include <string>
 #include <vector>
@@ -38,4 +38,4 @@ std::string FileText(const std::string& path);
 
 }  // namespace quire
 
-#endif  // QUIRE_CLIENT_CLI_PROGRAM_RUNNER_H_
+#endif  // QUIRE_CLIENT_CLI_TESTING_PROGRAM_RUNNER_H_

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Saves the documents of a damaged archive that can still be decoded.
-#ifndef QUIRE_SERVER_ARCHIVE_ARCHIVE_SALVAGE_H_
-#define QUIRE_SERVER_ARCHIVE_ARCHIVE_SALVAGE_H_
+#ifndef QUIRE_SERVER_ARCHIVE_REPAIR_ARCHIVE_SALVAGE_H_
+#define QUIRE_SERVER_ARCHIVE_REPAIR_ARCHIVE_SALVAGE_H_
 
 #include <cstdint>
 #include <functional>
@@ -28,9 +28,12 @@ class SalvageOutput {
   // all functions.
   virtual absl::StatusOr<std::string> Begin(const Document& document,
                                             bool has_id) = 0;
-  // Appends to the document; Begin() had its size.
+  // Appends to the document; Begin() had its size. Not called for each byte of
+  // it if Drop() follows.
   virtual absl::Status Write(ByteView bytes) = 0;
   virtual absl::Status End() = 0;
+  // In place of End(): removes what was written of the document.
+  virtual absl::Status Drop() = 0;
 
   // Called once, after all documents. Makes the output durable and gives it its
   // name.
@@ -83,8 +86,10 @@ struct SalvageCallbacks {
 // decodes completely to `output`, in the order of ordinals. Uses what each part
 // of the archive still proves: without MANIFEST the segments' tables, without
 // these the manifest and the sections themselves, without offsets of blocks the
-// checksums of their frames. Holds the dictionary, one segment's indexes and 32
-// MiB. Blocks.
+// checksums of their frames. A document whose blocks cannot be read a second
+// time, when it is written, is lost too. Holds the dictionary, one segment's
+// indexes and 32 MiB. Blocks.
+//
 // Errors: NotFound   no such directory, or no file of an archive in it.
 //         DataLoss   no segment states the codec.
 //         and those of `output`. Damage is no error.
@@ -94,4 +99,4 @@ absl::StatusOr<SalvageReport> SalvageArchive(const std::string& path,
 
 }  // namespace quire
 
-#endif  // QUIRE_SERVER_ARCHIVE_ARCHIVE_SALVAGE_H_
+#endif  // QUIRE_SERVER_ARCHIVE_REPAIR_ARCHIVE_SALVAGE_H_

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/archive_space.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "gtest/gtest.h"
+
+#include "codecs/base/status_matchers.h"
+#include "server/service/catalog/listed_archive.h"
+#include "server/service/catalog/wire_encoders.h"
+#include "server/service/testing/server_fixture.h"
+
+namespace quire {
+namespace {
+
+class ArchiveSpaceTest : public ServerTest {
+ protected:
+  void SetUp() override {
+    WriteArchive(archive_path(), MakeDocuments(50, 1));
+    BlockStoreOptions options;
+    options.cache_size_bytes = 0;
+    options.engine = BlockStoreOptions::Engine::kPread;
+    options.decode_threads = 1;
+    QUIRE_ASSERT_OK_AND_ASSIGN(store_, BlockStore::Create(options));
+    QUIRE_ASSERT_OK_AND_ASSIGN(outline_, Archive::ReadOutline(archive_path()));
+    plan_.listed_bytes = 4 * outline_->memory_bytes + outline_->opening_bytes;
+    space_ = std::make_unique<ArchiveSpace>(plan_, catalog_, *store_, nullptr);
+  }
+
+  // Opens the archive as the listed archive "docs".
+  std::shared_ptr<ServedArchive> OpenDocs() {
+    const ArchiveArgument argument = {
+        .name = "docs", .path = archive_path(), .is_listed = true};
+    auto opened = OpenServedArchive(
+        argument, std::make_shared<DecodeWorkspaces>(uint64_t{1} << 24),
+        std::make_shared<WireEncoders>(), {});
+    QUIRE_EXPECT_OK(opened);
+    std::shared_ptr<ServedArchive> served = *std::move(opened);
+    served->listed =
+        std::make_shared<ListedArchive>(argument, served->description);
+    return served;
+  }
+
+  std::optional<ArchiveOutline> outline_;
+  MemoryPlan plan_;
+  Catalog catalog_{{}};
+  std::unique_ptr<BlockStore> store_;
+  std::unique_ptr<ArchiveSpace> space_;
+};
+
+// Otherwise other archives would close for memory that nothing holds.
+TEST_F(ArchiveSpaceTest, APublishedArchiveCountsOnceBesideItsReservation) {
+  {
+    QUIRE_ASSERT_OK_AND_ASSIGN(std::optional<ArchiveSpace::Reservation> held,
+                               space_->ReserveListed(*outline_));
+    ASSERT_TRUE(held.has_value());
+    EXPECT_EQ(space_->FreeBytes(), 3 * outline_->memory_bytes);
+    std::shared_ptr<ServedArchive> served = OpenDocs();
+    QUIRE_ASSERT_OK(space_->Resize(*held, served->archive));
+    const uint64_t free_bytes = space_->FreeBytes();
+    EXPECT_LT(free_bytes, plan_.listed_bytes);
+    catalog_.Publish(std::move(served));
+    EXPECT_EQ(space_->FreeBytes(), free_bytes);
+  }
+  const std::shared_ptr<const ServedArchive> served = catalog_.FindOpen("docs");
+  ASSERT_NE(served, nullptr);
+  EXPECT_EQ(space_->FreeBytes(),
+            plan_.listed_bytes - served->archive->memory_bytes_max());
+}
+
+TEST_F(ArchiveSpaceTest, MemoryOfAnOpeningThatFailedIsFree) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(std::optional<ArchiveSpace::Reservation> held,
+                             space_->ReserveListed(*outline_));
+  ASSERT_TRUE(held.has_value());
+  QUIRE_ASSERT_OK(space_->Resize(*held, OpenDocs()->archive));
+  EXPECT_LT(space_->FreeBytes(), plan_.listed_bytes);
+  held.reset();
+  EXPECT_EQ(space_->FreeBytes(), plan_.listed_bytes);
+}
+
+// Calls that read it hold the memory.
+TEST_F(ArchiveSpaceTest, ARetiredArchiveCountsUntilItsLastReader) {
+  std::shared_ptr<ServedArchive> served = OpenDocs();
+  space_->Retired(served->archive);
+  EXPECT_EQ(space_->FreeBytes(),
+            plan_.listed_bytes - served->archive->memory_bytes_max());
+  served = nullptr;
+  EXPECT_EQ(space_->FreeBytes(), plan_.listed_bytes);
+}
+
+}  // namespace
+}  // namespace quire
