@@ -7,6 +7,7 @@
 
 #include "client/http/request/answer_status.h"
 #include "client/http/request/content_headers.h"
+#include "codecs/base/memory/free_memory.h"
 
 namespace quire {
 namespace {
@@ -130,7 +131,7 @@ ssize_t Exchange::Read(char* buffer, size_t size_bytes_max) {
 void Exchange::FetchPiece() {
   const bool is_slow = Clock::now() - piece_time_ > kFastPieceTime;
   // Freed before the new piece is read.
-  answer_.body = std::string();
+  FreeMemory(answer_.body);
   used_ = 0;
   // If there is no memory, the charge stays: it is at least the smallest piece.
   charge_.TryResize(PieceSize(*budget_, is_slow));

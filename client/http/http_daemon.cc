@@ -29,6 +29,7 @@
 #include "client/http/request/answer_status.h"
 #include "client/http/request/content_headers.h"
 #include "client/http/worker_pool.h"
+#include "codecs/base/memory/free_memory.h"
 #include "codecs/base/monotonic_time.h"
 #include "codecs/base/mutex.h"
 #include "codecs/base/status_macros.h"
@@ -653,7 +654,7 @@ void HttpDaemonImpl::NoteCompleted(void* self, MHD_Connection* connection,
     of.header_deadline = Clock::now() + absl::ToChronoNanoseconds(
                                             daemon.options_.header_timeout);
   }
-  of.target = std::string();
+  FreeMemory(of.target);
   --daemon.in_flight_;
 }
 

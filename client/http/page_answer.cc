@@ -11,6 +11,7 @@
 #include "client/http/gateway.h"
 #include "client/http/request/content_headers.h"
 #include "client/quire/payload_reader.h"
+#include "codecs/base/memory/free_memory.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -116,7 +117,7 @@ class PageReader {
     if (page_ == nullptr) {
       QUIRE_ASSIGN_OR_RETURN(page_, spool_->Create());
       QUIRE_RETURN_IF_ERROR(spool_->Append(*page_, AsBytes(buffer_)));
-      buffer_ = std::string();
+      FreeMemory(buffer_);
     }
     return spool_->Append(*page_, bytes);
   }

@@ -10,6 +10,7 @@
 #include "codecs/base/checksum.h"
 #include "codecs/base/duration_text.h"
 #include "codecs/base/header_fields.h"
+#include "codecs/base/memory/free_memory.h"
 #include "codecs/base/status_matchers.h"
 #include "codecs/base/varint.h"
 
@@ -40,6 +41,16 @@ TEST(HeaderFieldsTest, TakesFieldsUpToTheEmptyLine) {
   EXPECT_EQ(field->value, "no colon");
   EXPECT_FALSE(TakeHeaderField(rest).has_value());
   EXPECT_EQ(rest, "C: behind");
+}
+
+TEST(FreeMemoryTest, EmptiesAndFrees) {
+  std::string text(1000, 'x');
+  FreeMemory(text);
+  EXPECT_EQ(text, "");
+  EXPECT_LT(text.capacity(), 1000);
+  std::vector<int> numbers(1000);
+  FreeMemory(numbers);
+  EXPECT_EQ(numbers.capacity(), 0);
 }
 
 TEST(DurationTextTest, ReadsWhatPeopleWrite) {

@@ -18,6 +18,8 @@ SOURCE_SUFFIXES = (".cc", ".h", ".c", ".py", ".sh", ".proto", ".cmake")
 PROSE_SUFFIXES = (".md", ".txt", ".toml", ".yaml")
 NOTE_TO_SELF = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
 
+# Keeps the string's memory.
+ASSIGNED_EMPTY_STRING = re.compile(r"^\s+[\w.>-]+ = std::string\(\);$")
 # A source by its name, with or without directories, in backquotes.
 NAMED_SOURCE = re.compile(r"`([\w./-]*\w\.(?:cc|h|py|sh|proto|cmake))`")
 # A type that a header defines for other files.
@@ -42,6 +44,9 @@ def check_text(path, text):
     for number, line in enumerate(lines, 1):
         if NOTE_TO_SELF.search(line):
             complaints.append(f"{path}:{number}: a note to oneself")
+        if ASSIGNED_EMPTY_STRING.search(line):
+            complaints.append(f"{path}:{number}: keeps the string's memory; call clear(), or "
+                              "FreeMemory() to free it")
         if line != line.rstrip():
             complaints.append(f"{path}:{number}: blanks at the end of the line")
         if "\t" in line and path.endswith(SOURCE_SUFFIXES):

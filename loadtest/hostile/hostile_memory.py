@@ -8,6 +8,7 @@ import queue
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,8 @@ STOCK_MESSAGE_SIZE = 4 << 20
 ID_SIZE = 64_000
 LONG_ID_COUNT = 300
 HOSTILE_STREAMS = 8
+# At most 256 are open on one.
+CALLS_PER_STALLED_CONNECTION = 250
 # Contents of the adversarial archive: documents with a media type each, then those with the
 # longest ids.
 MEDIA_TYPE_COUNT = 200_000
@@ -170,15 +173,18 @@ class DescribedAnswersTest(SmallServerCase):
             complete += 1
         self.assertGreater(complete, 0)
 
+    def value_of(self, metric):
+        return float(re.search(rf"^{re.escape(metric)} (\S+)$", self.server.metrics(),
+                               re.MULTILINE).group(1))
+
     def wait_for_steady(self, metric):
         """Waits until a metric is positive and has been the same ten times in a row."""
         until = time.monotonic() + BUSY_SECONDS_MAX
         values = []
-        while len(values) < 10 or len(set(values[-10:])) > 1 or not float(values[-1]):
+        while len(values) < 10 or len(set(values[-10:])) > 1 or not values[-1]:
             self.assertLess(time.monotonic(), until, values[-10:])
             time.sleep(0.02)
-            values.append(re.search(rf"^{metric} (\S+)$", self.server.metrics(),
-                                    re.MULTILINE).group(1))
+            values.append(self.value_of(metric))
 
     def test_a_stock_client_reads_a_batch(self):
         archive = self.new_archive(options=[])
@@ -205,6 +211,35 @@ class DescribedAnswersTest(SmallServerCase):
             else:
                 self.assertEqual(error_of(self.stubs, error)[1], "SERVER_BUSY")
         self.assertGreater(right, 0)
+
+    def test_refused_reads_of_clients_that_take_nothing(self):
+        """A refusal that waits for its client keeps no description."""
+        pb = self.stubs.pb
+        refused = 'quire_call_errors_total{reason="SERVER_BUSY"}'
+        host, port = self.server.address.rsplit(":", 1)
+        for method in ("Read", "ReadStream"):
+            with self.subTest(method):
+                before = self.value_of(refused)
+                for _ in range(HOSTILE_STREAMS):
+                    connection = socket.socket()
+                    # The server's side then takes little, too.
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                    connection.connect((host, int(port)))
+                    self.connect_raw(connection=connection, window=64 << 20)
+                for number in range(CALLS_PER_STALLED_CONNECTION):
+                    body = grpc_frame(pb.ReadRequest(archive="pages", document=pb.DocumentName(
+                        ordinal=number, range=pb.ByteRange(offset=0, size_bytes=0))
+                        ).SerializeToString())
+                    for connection in self.raw_connections:
+                        connection.start_whole(f"/quire.v1.Archive/{method}", body)
+                        connection.send_only()
+                # Answers that the client does not take fill its share.
+                self.wait_for_steady(refused)
+                self.assertGreater(self.value_of(refused) - before,
+                                   HOSTILE_STREAMS * CALLS_PER_STALLED_CONNECTION / 2)
+                while self.raw_connections:
+                    self.raw_connections.pop().close()
+                self.wait_until("quire_in_flight_bytes 0\n")
 
     def test_pages_and_streams(self):
         pb = self.stubs.pb

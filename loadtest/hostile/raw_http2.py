@@ -22,7 +22,8 @@ def grpc_frame(message):
 
 
 class RawConnection:
-    """With `window` 0 the server may not send the data of any answer."""
+    """With `window` 0 the server may not send the data of any answer; with more than the
+    default, as much over all calls."""
 
     def __init__(self, address, window=WINDOW_DEFAULT, connection=None):
         """Uses `connection`, or a new one."""
@@ -42,6 +43,8 @@ class RawConnection:
         self.reset = set()
         self.unsent += PREFACE
         self._frame(SETTINGS, 0, 0, struct.pack(">HI", INITIAL_WINDOW_SIZE, window))
+        if window > WINDOW_DEFAULT:
+            self._frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", window - WINDOW_DEFAULT))
 
     def close(self):
         self.socket.close()
@@ -69,6 +72,11 @@ class RawConnection:
         """Begins a call whose request is all of `body`, in one frame."""
         stream = self.start(path, b"")
         self._frame(DATA, END_STREAM, stream, body)
+
+    def send_only(self):
+        """Sends the frames of whole requests, and receives nothing."""
+        self.socket.sendall(self.unsent)
+        self.unsent.clear()
 
     def _send_bodies(self):
         for stream in list(self.bodies):

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/memory/free_memory.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/varint.h"
@@ -293,7 +294,7 @@ absl::Status DocumentIndexBuilder::Build(const Emit& emit,
     }
   }
   id_size_bytes = ids.id_size_bytes();
-  entries_ = {};
+  FreeMemory(entries_);
   chunks_.clear();
   QUIRE_RETURN_IF_ERROR(
       emit(SectionType::kDocumentIds, std::move(ids).Build()));

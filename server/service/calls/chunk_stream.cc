@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "codecs/base/memory/free_memory.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/stored_order.h"
 #include "server/service/base/service_error.h"
@@ -77,6 +78,13 @@ class ChunkStream
 
   void Start(const grpc::ByteBuffer& buffer) {
     absl::Status status = Begin(buffer);
+    if (!status.ok()) {
+      // Nothing is admitted that counts them, and a client may leave the status
+      // unread.
+      FreeMemory(task_.description);
+      task_.order.reset();
+      order_.reset();
+    }
     Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       chunks_left_ = status.ok() && !(order_.has_value() && order_->at_end());
       End(std::move(status));

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/arena.h"
 
+#include "codecs/base/memory/free_memory.h"
 #include "codecs/base/status_macros.h"
 #include "server/service/base/service_error.h"
 #include "server/service/calls/request_parser.h"
@@ -40,7 +41,7 @@ class ReadCall : public grpc::ServerUnaryReactor {
   void Start(const grpc::ByteBuffer& request) {
     const absl::Status status = Begin(request);
     if (!status.ok()) {
-      booking_.Finish(*this, status);
+      Refuse(status);
     }
   }
 
@@ -133,7 +134,7 @@ class ReadCall : public grpc::ServerUnaryReactor {
                          if (turn_ended_with_.ok()) {
                            Read();
                          } else {
-                           booking_.Finish(*this, turn_ended_with_);
+                           Refuse(turn_ended_with_);
                          }
                        },
                    .client_id = ClientIdOf(booking_.Client()),
@@ -156,6 +157,14 @@ class ReadCall : public grpc::ServerUnaryReactor {
       core_.admission.Withdraw(turn);
     }
     return absl::OkStatus();
+  }
+
+  void Refuse(const absl::Status& status) {
+    // Nothing is admitted that counts them, and a client may leave the status
+    // unread.
+    FreeMemory(description_);
+    plan_ = AnswerPlan();
+    booking_.Finish(*this, status);
   }
 
   void Read() {
@@ -221,7 +230,7 @@ class ReadCall : public grpc::ServerUnaryReactor {
     if (!description_.empty()) {
       bytes.AppendField({v1::ReadResponse::kDocumentFieldNumber, description_});
       // Otherwise it would stay next to its copy until the answer is sent.
-      description_ = std::string();
+      FreeMemory(description_);
     }
     bytes.AppendBytesField(v1::ReadResponse::kDataFieldNumber, answer.pieces);
     response_ = bytes.Take();
