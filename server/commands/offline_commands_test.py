@@ -294,6 +294,9 @@ class OfflineCommandsTest(unittest.TestCase):
         result = self.run_quired("plan", "in", "--memory", "1MiB")
         self.assertEqual(result.returncode, 1)
         self.assertIn(b"or give --compare", result.stdout)
+        # Any file shows its disk; this one is not waited for.
+        os.mkfifo(self.directory / "fifo")
+        self.assertEqual(self.run_quired("plan", "in", "--disk", "fifo").returncode, 0)
         for arguments, message in (
                 (("in", "--network", "0Gbit"), b"--network must be more than 0"),
                 (("in", "--disk", "tape"), b"--disk must be hdd, ssd, an existing path"),

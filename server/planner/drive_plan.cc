@@ -85,7 +85,8 @@ absl::StatusOr<PlannedDrive> ParseDrive(const std::string& text) {
   if (absl::ConsumePrefix(&rest, "s3:")) {
     return ParseObjectStore(text, rest);
   }
-  const int fd = open(text.c_str(), O_RDONLY | O_CLOEXEC);
+  // Does not wait for a writer of a FIFO.
+  const int fd = open(text.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     return WrongDrive(text);
   }
