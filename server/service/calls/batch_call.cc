@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/arena.h"
 
+#include "codecs/base/memory/free_memory.h"
 #include "codecs/base/status_macros.h"
 #include "server/service/base/service_error.h"
 #include "server/service/calls/batch_item.h"
@@ -386,6 +387,9 @@ class BatchCall
     }
     response_ = answer.Take();
     for (BatchAnswer& item : items) {
+      // The assignment would keep their memory.
+      FreeMemory(item.description);
+      FreeMemory(item.refusal);
       item = BatchAnswer();
     }
     {
