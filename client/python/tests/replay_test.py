@@ -71,9 +71,16 @@ def wait_for(url):
             time.sleep(0.2)
 
 
+def installed(program):
+    path = shutil.which(program)
+    if path is None:
+        raise RuntimeError(f"there is no {program}: run deploy/bootstrap.sh replay")
+    return path
+
+
 def start_browser(profile):
     options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
+    options.binary_location = installed("chromium")
     for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                  "--no-first-run", "--disable-background-networking", "--force-color-profile=srgb",
                  "--window-size=1000,800", f"--user-data-dir={profile}",
@@ -81,7 +88,7 @@ def start_browser(profile):
                  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"):
         options.add_argument(flag)
     return webdriver.Chrome(options=options,
-                            service=webdriver.ChromeService(shutil.which("chromedriver")))
+                            service=webdriver.ChromeService(installed("chromedriver")))
 
 
 class QuietHandler(http.server.SimpleHTTPRequestHandler):
