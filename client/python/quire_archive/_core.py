@@ -22,9 +22,9 @@ from . import _options, _stored
 from ._steps import (ArchiveName, Call, Close, Compute, Emit, Finish, Open, Receive, Sleep, Start,
                      Steps)
 from .errors import (AnswerDamaged, ArchiveStateUnknown, CallCancelled, DictionaryNotFound,
-                     LimitExceeded, QuireError, ServerFault)
-from .records import (Answer, AnyKey, ArchiveInfo, Document, Prefix, Target, fill, make_document,
-                      make_info, resolve)
+                     DocumentNotFound, DocumentWithdrawn, LimitExceeded, QuireError, ServerFault)
+from .records import (Answer, AnyKey, ArchiveInfo, Document, Key, Prefix, Target, fill,
+                      make_document, make_info, resolve)
 
 _BACKOFF_GROWTH_MAX = 20
 _TOLD_DELAY_MAX = 30.0
@@ -302,8 +302,19 @@ class Core:
                     if piece is None:
                         raise ServerFault(f"document {document.ordinal} ends after the archive")
                     pieces.add(piece)
-                found.append((document, pieces.take(document.size)))
+                data = pieces.take(document.size)
+                if pieces.ends_with_zeros and (yield from self._is_withdrawn(pinned, document)):
+                    continue
+                found.append((document, data))
             yield Emit(found)
+
+    def _is_withdrawn(self, archive: ArchiveName, document: Document) -> Steps[bool]:
+        """True if the document was withdrawn after it was listed: a scan then has zeros."""
+        try:
+            yield from self.read(archive, Key(document.ordinal, range=(0, 0)))
+        except (DocumentNotFound, DocumentWithdrawn):
+            return True
+        return False
 
 
 def _take_dictionary(message: Any, data: bytearray, size: Optional[int], size_max: int) -> int:
@@ -621,6 +632,9 @@ class Pieces:
         self._pieces: Deque[bytes] = collections.deque()
         # Taken part of the first piece.
         self._at = 0
+        # The bytes that were taken last are zeros from the start of their last piece on, or
+        # from their own.
+        self.ends_with_zeros = False
 
     def add(self, piece: bytes) -> None:
         """Appends the next bytes."""
@@ -645,6 +659,7 @@ class Pieces:
             end = self._at + size
             taken = pieces[0][self._at:end]
             self._advance(end)
+            self.ends_with_zeros = _is_zeros(taken)
             return taken
         parts: List[Any] = []
         while size:
@@ -652,6 +667,7 @@ class Pieces:
             parts.append(memoryview(pieces[0])[self._at:end])
             size -= end - self._at
             self._advance(end)
+        self.ends_with_zeros = bool(parts) and _is_zeros(bytes(parts[-1]))
         return b"".join(parts)
 
     def _advance(self, end: int) -> None:
@@ -659,3 +675,8 @@ class Pieces:
             self._pieces.popleft()
             end = 0
         self._at = end
+
+
+def _is_zeros(data: bytes) -> bool:
+    """True for one or more zeros."""
+    return data[-1:] == b"\0" and data.count(0) == len(data)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Seekable files over spans of an archive."""
+"""Seekable files over a document or a whole archive."""
 from __future__ import annotations
 
 import io
@@ -11,13 +11,11 @@ BUFFER_SIZE = 256 << 10
 
 
 class SpanFile(io.RawIOBase):
-    """Bytes [offset, offset + size), read by `read_range(offset, size)`."""
+    """`size` bytes, read by `read_range(offset, size)`."""
 
-    def __init__(self, read_range: Callable[[int, int], bytes], offset: int, size: int,
-                 name: str) -> None:
+    def __init__(self, read_range: Callable[[int, int], bytes], size: int, name: str) -> None:
         super().__init__()
         self._read_range = read_range
-        self._offset = offset
         self._size = size
         self._at = 0
         self.name = name
@@ -53,6 +51,6 @@ class SpanFile(io.RawIOBase):
         size = min(size, self._size - self._at)
         if size <= 0:
             return b""
-        data = self._read_range(self._offset + self._at, size)
+        data = self._read_range(self._at, size)
         self._at += size
         return data

@@ -416,7 +416,8 @@ class Archive:
         """All documents with their bytes, in the order of the archive.
 
         Reads one state of the archive; raises ArchiveStateUnknown if it is replaced
-        meanwhile. A document is held in memory as a whole.
+        meanwhile. Documents that are withdrawn meanwhile are left out. A document is held in
+        memory as a whole.
         """
         return self._iterate(self._core.scan(self._target, first_ordinal))
 
@@ -431,19 +432,22 @@ class Archive:
              buffer_size: int = _files.BUFFER_SIZE) -> io.BufferedReader:
         """A document as a seekable file.
 
-        Reads one state of the archive; raises ArchiveStateUnknown if it is replaced.
+        Reads one state of the archive; raises ArchiveStateUnknown if it is replaced, and
+        DocumentWithdrawn or DocumentNotFound if the document is withdrawn.
         """
         archive = self if self.uuid is not None else self.pinned()
         document = archive.document(key, at=at, record_types=record_types, occurrence=occurrence)
         return io.BufferedReader(
-            _files.SpanFile(archive.read_range, document.offset, document.size, document.name),
+            # By its number: a range would have zeros once the document is withdrawn.
+            _files.SpanFile(lambda offset, size: archive.read(
+                document.ordinal, range=(offset, size)), document.size, document.name),
             buffer_size)
 
     def open_space(self, *, buffer_size: int = _files.BUFFER_SIZE) -> io.BufferedReader:
         """All documents put end to end as a seekable file: of a crawl, its WARC."""
         info = self.info()
         archive = Archive(self.client, self.name, info.uuid)
-        return io.BufferedReader(_files.SpanFile(archive.read_range, 0, info.size, self.name),
+        return io.BufferedReader(_files.SpanFile(archive.read_range, info.size, self.name),
                                  buffer_size)
 
     # --- Helpers.

@@ -345,8 +345,9 @@ class QuireFileSystem(AsyncFileSystem):  # type: ignore[misc]
             archive = await self._client[parsed.archive].pinned()
             document = await archive.document(parsed.id)
             begin, stop, _ = slice(start, end).indices(document.size)
-            found[index] = await archive.read_range(
-                document.offset + begin, max(0, stop - begin))
+            # By its number: a range would have zeros once the document is withdrawn.
+            found[index] = await archive.read(
+                document.ordinal, range=(begin, max(0, stop - begin)))
         except QuireError as error:
             found[index] = error
 
@@ -398,6 +399,7 @@ class QuireFile(AbstractBufferedFile):  # type: ignore[misc]
         end = min(end, self.size)
         if start >= end:
             return b""
-        data: bytes = sync(self.fs.loop, self._archive.read_range,
-                           self._document.offset + start, end - start)
+        # By its number, as QuireFileSystem does.
+        data: bytes = sync(self.fs.loop, self._archive.read, self._document.ordinal,
+                           range=(start, end - start))
         return data

@@ -416,6 +416,45 @@ class FaultsTest(unittest.TestCase):
         self.assertEqual(found, b"".join((b"%03d" % at * 100)[:250] for at in offsets))
         self.assertEqual(offsets, [0, 250, 500, 750])
 
+    def test_a_scan_leaves_out_what_is_withdrawn_after_it_was_listed(self):
+        texts = [b"document0", b"docum\0\0\0\0", bytes(9), bytes(9), b"", b"document5"]
+        offsets = [sum(map(len, texts[:number])) for number in range(len(texts))]
+        listed = [{"ordinal": number, "id": b"id-%d" % number,
+                   "range": {"offset": offsets[number], "size_bytes": len(text)}}
+                  for number, text in enumerate(texts)]
+        withdrawn = {1: (CODE.PERMISSION_DENIED, "DOCUMENT_WITHDRAWN"),
+                     2: (CODE.NOT_FOUND, "DOCUMENT_NOT_FOUND")}
+
+        def scan(_request, _context):
+            whole = b"".join(texts)
+            # The zeros begin with the second message.
+            for begin, end in ((0, 14), (14, 36), (36, 45)):
+                data = whole[begin:end]
+                yield {"range": {"offset": begin, "size_bytes": len(data)}, "data": data,
+                       "checksum": xxhash.xxh3_64_intdigest(data), "encoding": messages.IDENTITY}
+
+        def read(request, context):
+            number = request.document.ordinal
+            self.assertEqual(request.archive_uuid, "u")
+            asked.append(number)
+            if number in withdrawn:
+                fail(context, *withdrawn[number])
+            part = {"offset": offsets[number], "size_bytes": 0}
+            return {**answer(b"", number), "range": part, "document": listed[number]}
+
+        server = self.serve(Scan=scan, Read=read,
+                            ListDocuments=lambda *_: {"documents": listed})
+        server.description["size_bytes"] = 45
+        left = [(b"id-%d" % number, texts[number]) for number in (0, 3, 4, 5)]
+        asked = []
+        self.assertEqual([(found.id, data) for found, data in server.client["a"].scan()], left)
+        self.assertEqual(asked, [1, 2, 3])
+
+        async def scan_all():
+            async with quire.connect_async(server.address) as client:
+                return [(found.id, data) async for found, data in client["a"].scan()]
+        self.assertEqual(asyncio.run(scan_all()), left)
+
     def test_a_scan_that_lies(self):
         def piece(**changes):
             return {"range": {"offset": 0, "size_bytes": 9}, "encoding": messages.IDENTITY,

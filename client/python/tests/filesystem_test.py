@@ -4,8 +4,10 @@ import io
 import pathlib
 import pickle
 import random
+import signal
 import tarfile
 import tempfile
+import time
 import unittest
 
 import fsspec
@@ -155,6 +157,27 @@ class FilesystemTest(unittest.TestCase):
             self.assertEqual(file.read(), self.tables[name][-20:])
             file.seek(7)
             self.assertEqual(file.read(500), self.tables[name][7:507])
+
+    def test_a_file_that_is_withdrawn_does_not_continue_with_zeros(self):
+        text = b"some text " * 100
+        with tempfile.TemporaryDirectory() as directory:
+            rules = pathlib.Path(directory, "withdrawn")
+            rules.write_text("")
+            write_tar(pathlib.Path(directory, "pages.tar"), {"page": text})
+            archive = build(f"{directory}/pages.quire", f"{directory}/pages.tar")
+            with LiveServer(QUIRED, [archive], "--withdrawn", rules) as server, \
+                    quire.connect(server.address) as client:
+                fs = QuireFileSystem(server.address, skip_instance_cache=True)
+                with fs.open("pages/page", block_size=100, cache_type="none") as file:
+                    self.assertEqual(file.read(100), text[:100])
+                    rules.write_text("pages id page block\n")
+                    server.process.send_signal(signal.SIGHUP)
+                    with self.assertRaises(quire.DocumentWithdrawn):
+                        while True:
+                            client["pages"].document("page")
+                            time.sleep(0.02)
+                    with self.assertRaises(quire.DocumentWithdrawn):
+                        file.read(100)
 
 
 if __name__ == "__main__":

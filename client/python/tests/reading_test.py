@@ -438,6 +438,29 @@ class WithdrawnTest(unittest.TestCase):
 
                 self.assertEqual([(d.name, data) for d, data in asyncio.run(scan())], left)
 
+    def test_an_open_file_does_not_continue_with_zeros(self):
+        with tempfile.TemporaryDirectory() as directory:
+            write_corpus([("page", b"some text " * 100)], f"{directory}/pages")
+            rules = pathlib.Path(directory, "withdrawn")
+            rules.write_text("")
+            archive = build(pathlib.Path(directory, "pages.quire"), f"{directory}/pages.tar")
+            with LiveServer(QUIRED, [archive], "--withdrawn", rules) as server, \
+                    quire.connect(server.address) as client:
+                pages = client["pages"]
+                file = pages.open("page", buffer_size=100)
+                self.assertEqual(file.read(100), b"some text " * 10)
+                rules.write_text("pages id page block\n")
+                server.process.send_signal(signal.SIGHUP)
+                with self.assertRaises(quire.DocumentWithdrawn):
+                    while True:
+                        pages.document("page")
+                        time.sleep(0.02)
+                with self.assertRaises(quire.DocumentWithdrawn):
+                    file.read()
+                # The space has zeros, as documented.
+                with pages.open_space() as space:
+                    self.assertEqual(space.read(), bytes(1000))
+
 
 class TimeTest(unittest.TestCase):
     def test_periods(self):
