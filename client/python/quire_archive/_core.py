@@ -401,7 +401,8 @@ class Decoding:
             request.accepted_encodings.append(messages.STORED)
 
     def prepare(self, message: Any) -> Steps[None]:
-        """Fetches the dictionary of an answer if it is missing."""
+        """Fetches the dictionary of an answer if it is missing. Raises DictionaryNotFound also
+        if the server withholds it since documents were withdrawn."""
         self.dictionary = None
         if message.encoding != messages.STORED or self._decoder is None:
             return
@@ -410,7 +411,10 @@ class Decoding:
             dictionaries = self._core.dictionaries
             self.dictionary = dictionaries.get(needed)
             if self.dictionary is None:
-                data = yield from self._core.fetch_dictionary(self._archive, needed)
+                try:
+                    data = yield from self._core.fetch_dictionary(self._archive, needed)
+                except DocumentWithdrawn as error:
+                    raise DictionaryNotFound(str(error)) from None
                 self.dictionary = dictionaries.add(needed, data)
 
     def text(self, message: Any, dictionary: Any) -> bytes:

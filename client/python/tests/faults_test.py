@@ -416,6 +416,38 @@ class FaultsTest(unittest.TestCase):
         self.assertEqual(found, b"".join((b"%03d" % at * 100)[:250] for at in offsets))
         self.assertEqual(offsets, [0, 250, 500, 750])
 
+    def test_a_dictionary_that_is_withheld(self):
+        # Documents were withdrawn after the answer in stored blocks: it is asked for again.
+        block = {"stored_size_bytes": 9, "size_bytes": 9}
+        stored = {"encoding": messages.STORED,
+                  "details": {"codec": "rlz", "table_hash": 7, "blocks": [block]}}
+
+        def read(request, _context):
+            return answer(**(stored if request.accepted_encodings else {}))
+
+        def batch(requests, _context):
+            encodings = None
+            for request in requests:
+                encodings = list(request.accepted_encodings) if encodings is None else encodings
+                for item in request.items:
+                    yield {"results": [result(item.tag, **(stored if encodings else {}))]}
+
+        def scan(request, _context):
+            yield {"range": {"offset": 0, "size_bytes": 9}, "data": DATA,
+                   "checksum": xxhash.xxh3_64_intdigest(DATA), "encoding": messages.IDENTITY,
+                   **(stored if request.accepted_encodings else {})}
+
+        server = self.serve(Read=read, BatchRead=batch, Scan=scan, ReadStream=(
+            lambda request, context: iter([read(request, context)])), GetDictionary=failing(
+                99, CODE.PERMISSION_DENIED, "DOCUMENT_WITHDRAWN"))
+        server.description["codec"] = "rlz"
+        archive = self.connect(server.address, encoding="stored")["a"]
+        self.assertEqual(archive.read(0), DATA)
+        self.assertEqual(b"".join(archive.stream_range(0, 9)), DATA)
+        self.assertEqual([found.data for found in archive.get_many(range(2))],
+                         [DATA + b"%d" % number for number in range(2)])
+        self.assertEqual(server.calls.count("GetDictionary"), 3)
+
     def test_a_scan_leaves_out_what_is_withdrawn_after_it_was_listed(self):
         texts = [b"document0", b"docum\0\0\0\0", bytes(9), bytes(9), b"", b"document5"]
         offsets = [sum(map(len, texts[:number])) for number in range(len(texts))]
