@@ -123,7 +123,8 @@ void AddLimitOptions(CLI::App& app, GatewaySettings& settings) {
       ->capture_default_str();
   app.add_option("--header-size", settings.header_size,
                  "Maximum size of a request's line and headers, 4KiB to 1MiB; "
-                 "longer ones get 414 or 431. Charged to --memory for each "
+                 "each header counts 64 bytes more, and cookies count twice. "
+                 "Longer ones get 414 or 431. Charged to --memory for each "
                  "connection")
       ->type_name("SIZE")
       ->capture_default_str();

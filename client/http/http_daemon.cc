@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -44,6 +45,11 @@ constexpr std::chrono::milliseconds kSweepInterval(100);
 // After the system had no descriptor for a connection.
 constexpr std::chrono::milliseconds kAcceptPause(100);
 constexpr uint32_t kAdminConnectionsMax = 16;
+// Memory for the headers of answers, in libmicrohttpd next to the request: it
+// closes the connection without an answer if they do not fit.
+constexpr size_t kAnswerHeaderBytes = size_t{2} << 10;
+// Its record of a header in that memory.
+constexpr size_t kHeaderRecordBytes = 64;
 // Memory of a connection and of libmicrohttpd's own state.
 constexpr size_t kConnectionOverheadBytes = size_t{4} << 10;
 // For calls of requests whose connections were cut.
@@ -63,12 +69,35 @@ struct ClientConnection {
   Clock::time_point header_deadline;
 };
 
+// Size of the request line and the headers.
+size_t HeadSizeBytes(MHD_Connection* connection) {
+  const auto* const info = MHD_get_connection_info(
+      connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+  return info == nullptr ? 0 : info->header_size;
+}
+
+// Memory that libmicrohttpd has taken for the head of a request: its bytes, a
+// record of each header and cookie, and a copy of the cookies.
+size_t HeadMemoryBytes(MHD_Connection* connection, const RequestHead& head) {
+  const int cookie_count =
+      MHD_get_connection_values(connection, MHD_COOKIE_KIND, nullptr, nullptr);
+  size_t size_bytes =
+      HeadSizeBytes(connection) +
+      (head.headers.size() + static_cast<size_t>(std::max(0, cookie_count))) *
+          kHeaderRecordBytes;
+  for (const auto& [name, value] : head.headers) {
+    if (absl::EqualsIgnoreCase(name, MHD_HTTP_HEADER_COOKIE)) {
+      size_bytes += value.size();
+    }
+  }
+  return size_bytes;
+}
+
 // True if the library passed on all that the client sent as the request.
 bool IsWhole(MHD_Connection* connection, const ClientConnection& of,
              const RequestHead& head) {
-  const auto* const info = MHD_get_connection_info(
-      connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-  if (info == nullptr || of.raw_target == nullptr) {
+  const size_t size_bytes = HeadSizeBytes(connection);
+  if (size_bytes == 0 || of.raw_target == nullptr) {
     return false;
   }
   std::vector<absl::string_view> parts = {
@@ -78,7 +107,7 @@ bool IsWhole(MHD_Connection* connection, const ClientConnection& of,
     parts.push_back(value);
   }
   // The method is the start of the request.
-  return CoversHead({head.method.data(), info->header_size}, std::move(parts));
+  return CoversHead({head.method.data(), size_bytes}, std::move(parts));
 }
 
 class HttpDaemonImpl final : public HttpDaemon {
@@ -234,7 +263,8 @@ absl::Status HttpDaemonImpl::StartHttp() {
       MHD_OPTION_CONNECTION_LIMIT,
       options_.connections_max + kAdminConnectionsMax + 1,
       MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds,
-      MHD_OPTION_CONNECTION_MEMORY_LIMIT, options_.header_size_bytes,
+      MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+      options_.header_size_bytes + kAnswerHeaderBytes,
       MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
   if (daemon_ == nullptr) {
     return absl::ResourceExhaustedError(
@@ -341,6 +371,7 @@ std::optional<Refusal> HttpDaemonImpl::Admit(ClientConnection& connection) {
     return Refusal::kAddressConnections;
   }
   if (!connection.charge.TryResize(options_.header_size_bytes +
+                                   kAnswerHeaderBytes +
                                    kConnectionOverheadBytes)) {
     return Refusal::kMemory;
   }
@@ -523,7 +554,17 @@ void HttpDaemonImpl::Begin(Exchange& exchange, MHD_Connection* connection,
   }
   std::variant<HttpRequest, quire::Answer> parsed =
       ParseRequest(head, options_.rules);
-  if (!IsWhole(connection, of, head)) {
+  if (HeadMemoryBytes(connection, head) > options_.header_size_bytes) {
+    quire::Answer refusal = TextAnswer(
+        431, absl::StrCat("the request line and the headers must have at most ",
+                          options_.header_size_bytes, " bytes, of which each ",
+                          "header takes ", kHeaderRecordBytes,
+                          " more; see quire-http --header-size"));
+    // There may be little memory for others.
+    refusal.headers.resize(1);
+    refusal.closes = true;
+    parsed = std::move(refusal);
+  } else if (!IsWhole(connection, of, head)) {
     quire::Answer refusal = TextAnswer(
         400, "a request must have no NUL and no continued header lines");
     refusal.closes = true;

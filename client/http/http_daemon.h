@@ -37,7 +37,8 @@ struct DaemonOptions {
   // Connections in total and per address; unix sockets are one address.
   uint32_t connections_max = 4096;
   uint32_t address_connections_max = 4096;
-  // Memory of a connection for the request line and the headers, both ways.
+  // Bound on the request line and the headers, which each connection has memory
+  // for.
   size_t header_size_bytes = size_t{16} << 10;
   // From accepting a connection, or the end of its last request, to the end of
   // the next header. At least a second.

@@ -61,6 +61,27 @@ class InputTest(GatewayCase):
         headers = {f"X-{number}": "a:b " * 20 for number in range(100)}
         self.got("/v1/docs", Cookie="a=b; c", Accept="", **headers)
 
+    def test_headers_up_to_the_limit_are_answered(self):
+        target = self.path(LARGE).encode()
+        for count in 1, 20, 100:
+            statuses = []
+            # Each header counts 64 bytes more.
+            for size in range(4_000, 17_000 - 64 * count, 64):
+                each = size // count - len("X: \r\n")
+                head = (b"HEAD %s HTTP/1.1\r\nHost: localhost\r\n" % target
+                        + b"X: %s\r\n" % (b"a" * each) * count + b"\r\n")
+                with self.gateway.connect() as connection:
+                    connection.send(head)
+                    reply = connection.read_reply(is_head=True)
+                self.assertIsNotNone(reply, (count, len(head)))
+                is_within = len(head) + 64 * (count + 1) <= 16_384
+                self.assertEqual(reply.status, 200 if is_within else 431, (count, len(head)))
+                statuses.append(reply.status)
+            self.assertEqual(set(statuses), {200, 431}, count)
+        cookies = "; ".join(f"name{number}=value" for number in range(176))
+        self.assertEqual(self.ask(target, Cookie=cookies).status, 431)
+        self.got(target, Cookie=cookies[:1_000])
+
     def test_long_ids(self):
         self.got("/v1/docs/doc/" + "a" * 8000, 404)
         reply, _ = self.raw(b"GET /v1/docs/doc/" + b"a" * 65536
