@@ -114,11 +114,22 @@ absl::Status AccessLog::Reopen() {
   return absl::OkStatus();
 }
 
+void AccessLog::Flush() {
+  MutexLock lock(&mutex_);
+  while (!lines_.empty() || is_writing_) {
+    written_.Wait(&mutex_);
+  }
+}
+
 void AccessLog::Run() {
   std::string lines;
   for (;;) {
     {
       MutexLock lock(&mutex_);
+      is_writing_ = false;
+      if (lines_.empty()) {
+        written_.NotifyAll();
+      }
       while (lines_.empty() && next_fd_ < 0 && !stops_) {
         changed_.Wait(&mutex_);
       }
@@ -130,6 +141,7 @@ void AccessLog::Run() {
         return;
       }
       lines.swap(lines_);
+      is_writing_ = true;
     }
     if (!WriteAll(fd_, {lines.data(), lines.size()})) {
       const auto lost = std::count(lines.begin(), lines.end(), '\n');

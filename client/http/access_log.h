@@ -60,6 +60,10 @@ class AccessLog {
   // Opens the path again, for rotation; keeps the old file if it cannot.
   absl::Status Reopen() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Waits until the lines so far are written, for a process that ends while
+  // others may still append.
+  void Flush() ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
   AccessLog(std::string path, int fd, GatewayMetrics* metrics)
       : path_(std::move(path)), metrics_(metrics), fd_(fd) {}
@@ -70,11 +74,15 @@ class AccessLog {
   const std::string path_;
   GatewayMetrics* const metrics_;
   Mutex mutex_;
+  // Something to do for the writing thread.
   CondVar changed_;
+  // It has written all lines.
+  CondVar written_;
   std::string lines_ ABSL_GUARDED_BY(mutex_);
   // Replaces fd_ before the next line; -1: none.
   int next_fd_ ABSL_GUARDED_BY(mutex_) = -1;
   bool stops_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_writing_ ABSL_GUARDED_BY(mutex_) = false;
   // Used by the writing thread alone.
   int fd_;
   std::thread thread_;

@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -105,14 +106,25 @@ absl::Status Serve(const GatewaySettings& settings) {
                      "/metrics"));
   }
   Say(absl::StrCat("listening on ", daemon->address()));
+  std::atomic<bool> is_checking = true;
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<WorkerPool> checker,
                          WorkerPool::Start(1));
-  checker->Submit([&] { SayIfUnreachable(*gateway, server); });
+  checker->Submit([&] {
+    SayIfUnreachable(*gateway, server);
+    is_checking = false;
+  });
   WaitForStop(log.get());
   Say("draining");
-  if (!daemon->Drain(options.drain_timeout)) {
+  const bool has_drained = daemon->Drain(options.drain_timeout);
+  if (has_drained) {
+    // Closes the listening sockets.
+    daemon.reset();
+  }
+  if (!has_drained || is_checking) {
     Say("calls to the server did not end in time");
-    log.reset();
+    if (log != nullptr) {
+      log->Flush();
+    }
     std::_Exit(0);
   }
   return absl::OkStatus();

@@ -12,6 +12,7 @@ import pathlib
 import random
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -211,6 +212,24 @@ class LimitTest(GatewayCase):
             reading = self.enterContext(gateway.connect(receive_buffer=4096))
             reading.send(b"GET /v1/docs/space HTTP/1.1\r\nHost: localhost\r\n\r\n")
             reading.read_head()
+
+    def test_it_stops_while_a_silent_server_is_asked_at_the_start(self):
+        listening = self.enterContext(socket.create_server(("127.0.0.1", 0)))
+        gateway = LiveGateway(PROGRAMS.quire_http, f"127.0.0.1:{listening.getsockname()[1]}",
+                              "--timeout", "10m")
+        with gateway:
+            listening.settimeout(PATIENCE_S)
+            connection, _ = listening.accept()
+            with connection:
+                # An empty SETTINGS frame of HTTP/2: the connection is ready for calls.
+                connection.sendall(bytes.fromhex("000000040000000000"))
+                connection.settimeout(PATIENCE_S)
+                while b"ListArchives" not in connection.recv(1 << 16):
+                    pass
+                started = time.monotonic()
+                gateway.process.send_signal(signal.SIGTERM)
+                self.assertEqual(gateway.process.wait(PATIENCE_S), 0)
+                self.assertLess(time.monotonic() - started, 20)
 
     def test_command_line(self):
         for flags, word in ((["--listen", "0.0.0.0:0"], "--behind-tls"),
