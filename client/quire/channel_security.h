@@ -45,8 +45,8 @@ struct ChannelSecurity {
 // to a unix socket or to this machine. Thread-safe.
 bool CanCarryToken(const std::string& address, const ChannelSecurity& security);
 
-// True if `header` is "Bearer " and 1 to 1,024 printable ASCII characters other
-// than spaces. Thread-safe.
+// True if `header` is "Bearer ", in any case (RFC 9110, section 11.1), and 1 to
+// 1,024 printable ASCII characters other than spaces. Thread-safe.
 bool IsBearerHeader(absl::string_view header);
 
 }  // namespace quire

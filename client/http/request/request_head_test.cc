@@ -153,6 +153,8 @@ TEST_F(RequestHeadTest, ChecksTokens) {
             401);
   EXPECT_EQ(StatusOf({{"Host", "localhost"}, {"Authorization", "Bearer a\tb"}}),
             401);
+  EXPECT_EQ(StatusOf({{"Host", "localhost"}, {"Authorization", "bearer a"}}),
+            0);
   rules_.forwards_tokens = false;
   EXPECT_EQ(StatusOf({{"Host", "localhost"}, {"Authorization", "Bearer a"}}),
             403);

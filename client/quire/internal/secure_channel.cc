@@ -177,9 +177,12 @@ bool CanCarryToken(const std::string& address,
 }
 
 bool IsBearerHeader(absl::string_view header) {
-  return absl::ConsumePrefix(&header, kBearer) && !header.empty() &&
-         header.size() <= kTokenSizeBytesMax &&
-         std::all_of(header.begin(), header.end(), [](char c) {
+  if (!absl::StartsWithIgnoreCase(header, kBearer)) {
+    return false;
+  }
+  const absl::string_view token = header.substr(kBearer.size());
+  return !token.empty() && token.size() <= kTokenSizeBytesMax &&
+         std::all_of(token.begin(), token.end(), [](char c) {
            return absl::ascii_isgraph(static_cast<unsigned char>(c));
          });
 }
