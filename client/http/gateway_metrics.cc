@@ -67,7 +67,7 @@ std::string GatewayMetrics::Render(const MemoryBudget& memory,
                "Answers that ended before their last byte", cut_answers_.load(),
                text);
   AppendHead("quire_http_refused_connections_total", "counter",
-             "Connections that were closed without an answer, by reason", text);
+             "Connections that were closed before a request, by reason", text);
   for (size_t i = 0; i < kRefusalCount; ++i) {
     absl::StrAppend(&text, "quire_http_refused_connections_total{reason=\"",
                     kRefusalNames[i], "\"} ", refusals_[i].load(), "\n");

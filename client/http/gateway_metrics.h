@@ -16,7 +16,7 @@
 
 namespace quire {
 
-// Reasons for closing a connection without an answer.
+// Reasons for closing a connection before a request.
 enum class Refusal {
   kConnections,         // --connections
   kAddressConnections,  // --connections-per-address
@@ -37,7 +37,7 @@ class GatewayMetrics {
   void CountRequest(int status, uint64_t size_bytes, bool is_cut,
                     absl::Duration duration);
 
-  // A connection was closed without an answer; not a request.
+  // A connection was closed before a request.
   void CountRefusal(Refusal refusal) {
     refusals_[static_cast<size_t>(refusal)].fetch_add(
         1, std::memory_order_relaxed);
