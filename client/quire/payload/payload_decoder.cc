@@ -94,9 +94,10 @@ absl::Status PayloadDecoder::TakeHttpHeader(ByteView& block, PayloadSink out) {
     absl::StrAppend(&first,
                     AsText(block).substr(0, kHttpMagic.size() - first.size()));
     if (warc_->type == "response" && !absl::StartsWith(kHttpMagic, first)) {
-      // The block is a body without a header.
+      // The block, or the rest after interim responses, is a body without a
+      // header.
       state_ = State::kBody;
-      headers_size_bytes_ = warc_size_bytes_;
+      headers_size_bytes_ -= header_.size();
       return TakeBody(AsBytes(header_), out);
     }
     QUIRE_ASSIGN_OR_RETURN(const bool is_there, TakeHeader(block, "HTTP"));

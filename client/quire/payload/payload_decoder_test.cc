@@ -151,6 +151,9 @@ TEST(PayloadDecoderTest, TakesHeadersOff) {
                        "Link: x\r\n\r\nHTTP/1.1 200 OK\r\n\r\nbody"),
                 "body");
   ExpectPayload(Record("response", "HTTP/1.0 200\nA: b\n\nbody"), "body");
+  // Also if what follows an interim response is not HTTP.
+  ExpectPayload(Record("response", "HTTP/1.1 103 Hints\r\n\r\nHTTX body"),
+                "HTTX body");
 }
 
 TEST(PayloadDecoderTest, TakesTheBlockOfOtherRecords) {
