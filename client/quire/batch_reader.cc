@@ -177,9 +177,13 @@ void BatchReader::Serve() {
     if (answered) {
       governor.Progress();
     }
-    const std::optional<absl::Duration> delay = governor.DelayAfter(status);
+    // GetLimits() has repeated its call.
+    const std::optional<absl::Duration> delay =
+        !limits.ok() && absl::IsUnavailable(status)
+            ? std::nullopt
+            : governor.DelayAfter(status);
     if (!delay.has_value()) {
-      governor.Progress();  // Items added from here on start a new attempt.
+      governor.Reset();  // Items added from here on start a new attempt.
     }
     AfterStream(status, delay);
   }

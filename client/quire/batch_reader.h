@@ -85,7 +85,9 @@ class BatchReader {
               const BatchOptions& options);
 
   // Abandons unanswered items. Blocks until the stream's threads have ended,
-  // which does not depend on the server.
+  // which depends on the server only before the first stream: a call for its
+  // limits or, for `auto`, the archive's description then ends first, within
+  // ClientOptions::deadline.
   ~BatchReader();
   BatchReader(const BatchReader&) = delete;
   BatchReader& operator=(const BatchReader&) = delete;

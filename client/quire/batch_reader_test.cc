@@ -278,6 +278,24 @@ TEST_F(BatchReaderTest, GivesUpOnAServerThatStaysAway) {
   EXPECT_GE(server_->CallCount("BatchRead"), 4);
 }
 
+// A server that never answered gets no extra time, neither from the batch nor,
+// after it, from other calls.
+TEST_F(BatchReaderTest, GivesUpSoonOnAServerThatNeverAnswered) {
+  options_.deadline = absl::Milliseconds(500);
+  Connect();
+  FakeFaults faults;
+  faults.unavailable_calls = -1;
+  faults.with_listing = true;
+  server_->SetFaults(faults);
+  const auto batch = client_->StartBatch("web", {});
+  batch->Add(1, DocumentKey::Ordinal(1));
+  EXPECT_THAT(batch->Next()->result, HasCode(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(server_->CallCount("ListArchives"), 4);
+  EXPECT_THAT(client_->GetArchive("web"),
+              HasCode(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(server_->CallCount("GetArchive"), 4);
+}
+
 TEST_F(BatchReaderTest, AnswersEachItemOfAStreamThatEndsEarly) {
   FakeFaults faults;
   faults.early_ends = 1;

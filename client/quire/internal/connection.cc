@@ -313,7 +313,7 @@ RetryGovernor::RetryGovernor(Connection& connection)
     : RetryGovernor(connection, connection.options().stream_idle_max) {}
 
 void RetryGovernor::Progress() {
-  failures_in_row_ = 0;
+  Reset();
   connection_.NoteAnswer();
 }
 

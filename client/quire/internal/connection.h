@@ -138,6 +138,9 @@ class RetryGovernor {
   // A message arrived: restores the whole patience.
   void Progress();
 
+  // The next attempt is the first of another call.
+  void Reset() { failures_in_row_ = 0; }
+
   // Returns the delay before the next attempt: random after Unavailable, the
   // server's own if it is busy. Nothing if there must be no further attempt,
   // because of the kind of `status` or because the patience is used up.
