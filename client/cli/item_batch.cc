@@ -30,10 +30,7 @@ constexpr size_t kSearchSizeBytes = 4096;
 constexpr size_t kStatusSizeBytesMax = 2 * kRecordHeaderSizeBytesMax;
 
 size_t ItemSizeBytes(const ReadTarget& target) {
-  const auto* key = std::get_if<DocumentKey>(&target);
-  const auto* id =
-      key == nullptr ? nullptr : std::get_if<std::string>(&key->name);
-  return sizeof(ReadTarget) + (id == nullptr ? 0 : id->size());
+  return sizeof(ReadTarget) + TextSizeBytes(target);
 }
 
 // An item of a payload is also in `searches_`.

@@ -14,17 +14,9 @@
 namespace quire {
 namespace {
 
-// Size of the strings in the item that the answer carries.
-size_t TargetSizeBytes(const ReadTarget& target) {
-  const auto* key = std::get_if<DocumentKey>(&target);
-  const auto* id =
-      key == nullptr ? nullptr : std::get_if<std::string>(&key->name);
-  return id == nullptr ? 0 : id->size();
-}
-
 // Everything that waits for Next() counts, not only the text.
 size_t AnswerSizeBytes(const BatchAnswer& answer) {
-  size_t size_bytes = sizeof(BatchAnswer) + TargetSizeBytes(answer.target);
+  size_t size_bytes = sizeof(BatchAnswer) + TextSizeBytes(answer.target);
   if (!answer.result.ok()) {
     return size_bytes + answer.result.status().message().size();
   }

@@ -318,6 +318,17 @@ TEST_F(BatchReaderTest, AnswersEachItemOfAStreamThatEndsEarly) {
   EXPECT_EQ(lost_count, 479u);
 }
 
+// The server refuses messages of over 4 MiB.
+TEST_F(BatchReaderTest, CountsRecordTypesTowardsAMessage) {
+  StartServer({.batch_message_items_max = 4096});
+  DocumentKey key = DocumentKey::Id("doc/01");
+  key.record_types.assign(15, std::string(256, 'x'));
+  key.record_types.emplace_back();
+  QUIRE_EXPECT_OK(client_->ReadBatch(
+      "web", std::vector<ReadTarget>(1500, key),
+      [](const BatchAnswer& answer) { return answer.result.status(); }));
+}
+
 TEST_F(BatchReaderTest, FailsAllOfAnUnknownArchive) {
   size_t count = 0;
   QUIRE_ASSERT_OK(client_->ReadBatch(

@@ -17,6 +17,19 @@ std::string DescribeSpan(const ByteSpan& span) {
 
 }  // namespace
 
+size_t TextSizeBytes(const ReadTarget& target) {
+  const auto* key = std::get_if<DocumentKey>(&target);
+  if (key == nullptr) {
+    return 0;
+  }
+  const auto* id = std::get_if<std::string>(&key->name);
+  size_t size_bytes = id == nullptr ? 0 : id->size();
+  for (const std::string& type : key->record_types) {
+    size_bytes += type.size();
+  }
+  return size_bytes;
+}
+
 std::string DescribeTarget(const ReadTarget& target) {
   if (const auto* span = std::get_if<ByteSpan>(&target)) {
     return DescribeSpan(*span);

@@ -5,6 +5,7 @@
 #ifndef QUIRE_CLIENT_QUIRE_READ_TARGET_H_
 #define QUIRE_CLIENT_QUIRE_READ_TARGET_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -53,6 +54,9 @@ struct DocumentKey {
 };
 
 using ReadTarget = std::variant<ByteSpan, DocumentKey>;
+
+// Returns the size of the strings of `target`: its id and record types.
+size_t TextSizeBytes(const ReadTarget& target);
 
 // Returns text for error messages: "bytes [10, 20)", "document 17", "document
 // \"a/b\"" with ids escaped and truncated.

@@ -41,14 +41,16 @@ namespace quire {
 // by default (4 MiB). A single larger item is sent alone.
 inline constexpr size_t kBatchMessageSizeBytesMax = size_t{1} << 20;
 
-// Upper bound on an item's size on the wire, in bytes: 64 for tag, range, field
-// numbers and lengths, plus the size of its id.
+// Upper bound on an item's size on the wire, in bytes: 64 for tag, range, time,
+// field numbers and lengths, plus its id and its record types.
 inline size_t BatchItemSizeBytes(const ReadTarget& target) {
   constexpr size_t kOverheadSizeBytes = 64;
+  // Field number and length of a type.
+  constexpr size_t kTypeOverheadSizeBytes = 3;
   const auto* key = std::get_if<DocumentKey>(&target);
-  const auto* id =
-      key == nullptr ? nullptr : std::get_if<std::string>(&key->name);
-  return kOverheadSizeBytes + (id == nullptr ? 0 : id->size());
+  return kOverheadSizeBytes + TextSizeBytes(target) +
+         (key == nullptr ? 0
+                         : key->record_types.size() * kTypeOverheadSizeBytes);
 }
 
 // Uses two threads: one that writes items, started and joined by Run(), and the
