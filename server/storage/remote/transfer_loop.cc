@@ -168,6 +168,9 @@ TransferLoop::TransferId TransferLoop::Begin(const TransferRequest& request,
       static_cast<long>(std::max<int64_t>(request.time_max.count(), 1)));
   set(CURLOPT_CA_CACHE_TIMEOUT, kCaFileSecondsMax);
   set(CURLOPT_FRESH_CONNECT, request.on_fresh_connection ? 1L : 0L);
+  // Do not wait for the thread that resolves the name: a name server that does
+  // not answer would hold up this thread.
+  set(CURLOPT_QUICK_EXIT, 1L);
   // NOLINTEND(google-runtime-int)
   set(CURLOPT_HEADERFUNCTION, &OnHeaderLine);
   set(CURLOPT_HEADERDATA, transfer.get());
