@@ -14,6 +14,8 @@ namespace {
 
 constexpr int kOk = 200;
 constexpr int kPartialContent = 206;
+// A server keeps one for each object; stores send some 70 bytes.
+constexpr size_t kEtagSizeBytesMax = 1024;
 
 // Digits only: SimpleAtoi() also takes signs and spaces.
 std::optional<uint64_t> ParseDigits(absl::string_view text) {
@@ -90,6 +92,10 @@ void AnswerHead::AddLine(absl::string_view line) {
 
 absl::Status CheckAnswerHead(const AnswerHead& head,
                              const WantedAnswer& wanted) {
+  if (head.etag.size() > kEtagSizeBytesMax) {
+    return Refused(absl::StrCat("an ETag of ", head.etag.size(), " bytes"),
+                   absl::StrCat("at most ", kEtagSizeBytesMax));
+  }
   // First: another object also has another size.
   if (!wanted.etag.empty() && !head.etag.empty() && head.etag != wanted.etag) {
     return absl::AbortedError(

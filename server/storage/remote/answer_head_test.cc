@@ -67,6 +67,19 @@ TEST(AnswerHeadTest, RefusesOthers) {
   EXPECT_FALSE(CheckAnswerHead(whole, {.range = kWanted}).ok());
 }
 
+// One is kept for each object.
+TEST(AnswerHeadTest, RefusesALongETag) {
+  AnswerHead head = GoodHead();
+  head.AddLine("ETag: " + std::string(1024, 'x'));
+  EXPECT_TRUE(CheckAnswerHead(head, {.range = kWanted}).ok());
+  head.AddLine("ETag: " + std::string(1025, 'x'));
+  EXPECT_EQ(CheckAnswerHead(head, {.range = kWanted}).message(),
+            "the store answered an ETag of 1025 bytes, expected at most 1024");
+  // The message does not hold it either.
+  EXPECT_EQ(CheckAnswerHead(head, {.range = kWanted, .etag = "\"abc\""}).code(),
+            absl::StatusCode::kInternal);
+}
+
 TEST(AnswerHeadTest, TakesWholeObjectsUpToTheLimit) {
   AnswerHead head;
   head.AddLine("HTTP/1.1 200 OK");

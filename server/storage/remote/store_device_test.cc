@@ -209,6 +209,14 @@ TEST_F(StoreDeviceTest, ComparesTheTagsOfGetsInFlightTogether) {
   EXPECT_EQ(file_->map.IsPresent(100), is_good[1]);
 }
 
+// The ETag of the head was checked.
+TEST_F(StoreDeviceTest, IgnoresFieldsAfterTheBody) {
+  Open(1 << 20);
+  server_.SendTrailers();
+  QUIRE_EXPECT_OK(Read(0, 10).status);
+  EXPECT_EQ(file_->etag, "\"1\"");
+}
+
 TEST_F(StoreDeviceTest, EndsAllReadsAtAStop) {
   Open(1 << 20);
   server_.FailEvery(1);

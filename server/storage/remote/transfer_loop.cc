@@ -198,7 +198,11 @@ void TransferLoop::Cancel(TransferId id) {
 
 size_t TransferLoop::OnHeaderLine(char* bytes, size_t size, size_t count,
                                   void* transfer) {
-  static_cast<Transfer*>(transfer)->head.AddLine({bytes, size * count});
+  Transfer& to = *static_cast<Transfer*>(transfer);
+  // Fields after the body are not those that the receiver has checked.
+  if (!to.is_head_given) {
+    to.head.AddLine({bytes, size * count});
+  }
   return size * count;
 }
 

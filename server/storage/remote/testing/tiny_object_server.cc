@@ -116,11 +116,16 @@ std::string TinyObjectServer::Answer(const std::string& head) {
     const auto parsed = std::from_chars(head.data() + range + 13, end, first);
     std::from_chars(parsed.ptr + 1, end, last);
   }
-  return absl::StrCat("HTTP/1.1 206 Partial Content\r\nContent-Length: ",
-                      last - first + 1, "\r\nContent-Range: bytes ", first, "-",
-                      last, "/", bytes_.size(), "\r\nETag: ", etag,
-                      "\r\n\r\n") +
-         bytes_.substr(first, last - first + 1);
+  const std::string answer = absl::StrCat(
+      "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes ", first, "-", last,
+      "/", bytes_.size(), "\r\nETag: ", etag, "\r\n");
+  const std::string body = bytes_.substr(first, last - first + 1);
+  return sends_trailers_
+             ? absl::StrCat(answer, "Transfer-Encoding: chunked\r\n\r\n",
+                            absl::Hex(body.size()), "\r\n", body,
+                            "\r\n0\r\nETag: \"trailer\"\r\n\r\n")
+             : absl::StrCat(answer, "Content-Length: ", body.size(), "\r\n\r\n",
+                            body);
 }
 
 }  // namespace quire

@@ -37,6 +37,9 @@ class TinyObjectServer {
   // Changes the ETag.
   void Replace() { ++version_; }
 
+  // Sends bodies in chunks from now on, followed by another ETag.
+  void SendTrailers() { sends_trailers_ = true; }
+
   // Changes the ETag after each answer from now on.
   void ReplaceAlways() { is_replaced_always_ = true; }
 
@@ -53,6 +56,7 @@ class TinyObjectServer {
   std::atomic<uint64_t> fail_every_ = 0;
   std::atomic<uint64_t> version_ = 1;
   std::atomic<bool> is_replaced_always_ = false;
+  std::atomic<bool> sends_trailers_ = false;
   Mutex mutex_;
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<int> connections_ ABSL_GUARDED_BY(mutex_);
