@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -144,6 +145,18 @@ TEST(StoreCredentialsTest, RefusesMalformedFilesWithoutShowingThem) {
         << file;
     EXPECT_FALSE(absl::StrContains(parsed.status().message(), "SEC")) << file;
   }
+}
+
+TEST(StoreCredentialsTest, RefusesAFileThatCannotBeRead) {
+  for (const char* const name :
+       {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"}) {
+    unsetenv(name);
+  }
+  const std::string directory = ::testing::TempDir();
+  setenv("AWS_SHARED_CREDENTIALS_FILE", directory.c_str(), /*overwrite=*/1);
+  const auto found = FindStoreCredentials();
+  unsetenv("AWS_SHARED_CREDENTIALS_FILE");
+  EXPECT_EQ(found.status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 }  // namespace

@@ -125,6 +125,11 @@ absl::StatusOr<StoreCredentials> FindStoreCredentials() {
   std::vector<char> bytes(kCredentialsFileSizeBytesMax + 1);
   file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   const auto size_bytes = static_cast<size_t>(file.gcount());
+  // A directory can be opened and not read.
+  if (file.bad()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": cannot be read; expected a file of credentials"));
+  }
   if (size_bytes > kCredentialsFileSizeBytesMax) {
     return absl::FailedPreconditionError(
         absl::StrCat(path, ": has more than ", kCredentialsFileSizeBytesMax,
