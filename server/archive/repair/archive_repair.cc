@@ -70,12 +70,16 @@ absl::Status WriteAt(int fd, uint64_t offset, ByteView bytes,
 // The repair of one archive.
 class Repair {
  public:
+  // `partial` is that of the archive, acquired before `places` were opened;
+  // unset for a dry run.
   Repair(std::vector<Place> places, const Manifest& manifest,
-         std::string manifest_bytes, const RepairOptions& options)
+         std::string manifest_bytes, const RepairOptions& options,
+         std::optional<PartialDirectory> partial)
       : places_(std::move(places)),
         manifest_(manifest),
         manifest_bytes_(std::move(manifest_bytes)),
         options_(options),
+        partial_(std::move(partial)),
         planner_(manifest_,
                  [this](uint64_t size_bytes) { AddProgress(size_bytes); }) {}
 
@@ -107,8 +111,7 @@ class Repair {
   // files were planned. Errors: FailedPrecondition.
   absl::Status CheckIsSameArchive() const;
   // Makes the new file, checks it and puts it in place.
-  absl::Status Replace(const File& file, const FilePlan& plan,
-                       PartialDirectory& partial) const;
+  absl::Status Replace(const File& file, const FilePlan& plan);
   // Writes and syncs the new file: the parts of the old one, and the patches.
   // `share` takes them by sharing their storage.
   absl::Status Write(const FilePlan& plan, const FileCopies& copies, bool share,
@@ -118,6 +121,7 @@ class Repair {
   const Manifest& manifest_;
   const std::string manifest_bytes_;
   const RepairOptions& options_;
+  std::optional<PartialDirectory> partial_;
   RepairProgress progress_;
   RepairPlanner planner_;
 };
@@ -174,14 +178,6 @@ absl::StatusOr<RepairReport> Repair::Run() {
   const ArchiveInfo info = manifest_.Describe(manifest_bytes_.size());
   report.uuid = info.uuid;
   progress_.bytes_total = info.stored_size_bytes;
-  std::optional<PartialDirectory> partial;
-  if (!options_.dry_run) {
-    // Also keeps writers away while the files are compared.
-    QUIRE_ASSIGN_OR_RETURN(
-        PartialDirectory acquired,
-        PartialDirectory::CreateForFiles(places_[0].directory.path));
-    partial.emplace(std::move(acquired));
-  }
   const std::vector<File> files = Files();
   report.file_count = files.size();
   std::vector<std::pair<const File*, FilePlan>> plans;
@@ -196,8 +192,8 @@ absl::StatusOr<RepairReport> Repair::Run() {
     QUIRE_RETURN_IF_ERROR(CheckIsSameArchive());
   }
   for (const auto& [file, plan] : plans) {
-    if (plan.file().missing.empty() && partial.has_value()) {
-      QUIRE_RETURN_IF_ERROR(Replace(*file, plan, *partial));
+    if (plan.file().missing.empty() && partial_.has_value()) {
+      QUIRE_RETURN_IF_ERROR(Replace(*file, plan));
     }
     report.files.push_back(plan.file());
   }
@@ -237,17 +233,16 @@ absl::Status Repair::CheckIsSameArchive() const {
                : absl::OkStatus();
 }
 
-absl::Status Repair::Replace(const File& file, const FilePlan& plan,
-                             PartialDirectory& partial) const {
-  const std::string path = absl::StrCat(partial.name(), "/", plan.name());
+absl::Status Repair::Replace(const File& file, const FilePlan& plan) {
+  const std::string path = absl::StrCat(partial_->name(), "/", plan.name());
   const FileCopies copies = OpenCopies(plan.name());
-  if (!Write(plan, copies, /*share=*/true, partial.fd(), path).ok()) {
+  if (!Write(plan, copies, /*share=*/true, partial_->fd(), path).ok()) {
     QUIRE_RETURN_IF_ERROR(
-        Write(plan, copies, /*share=*/false, partial.fd(), path));
+        Write(plan, copies, /*share=*/false, partial_->fd(), path));
   }
   FileCopies written;
   QUIRE_ASSIGN_OR_RETURN(ReadableFile opened,
-                         OpenReadableFile(partial.fd(), plan.name(), path));
+                         OpenReadableFile(partial_->fd(), plan.name(), path));
   written.Add(std::move(opened));
   RepairPlanner planner(manifest_, [](uint64_t) {});
   if (!Plan(file, written, planner).IsWhole(written)) {
@@ -256,7 +251,7 @@ absl::Status Repair::Replace(const File& file, const FilePlan& plan,
                      ": differs from what was written to it; check the "
                      "device"));
   }
-  return partial.MoveFile(plan.name());
+  return partial_->MoveFile(plan.name());
 }
 
 absl::Status Repair::Write(const FilePlan& plan, const FileCopies& copies,
@@ -344,6 +339,14 @@ absl::StatusOr<RepairReport> RepairArchive(const std::string& path,
   if (error) {
     return ErrnoStatus(error.value(), path, "open the directory");
   }
+  std::optional<PartialDirectory> partial;
+  if (!options.dry_run) {
+    // Before MANIFEST is read: a writer may replace it until then, and the
+    // repair would restore the one that it read.
+    QUIRE_ASSIGN_OR_RETURN(PartialDirectory acquired,
+                           PartialDirectory::CreateForFiles(real_path));
+    partial.emplace(std::move(acquired));
+  }
   std::vector<Place> places;
   QUIRE_ASSIGN_OR_RETURN(Place target, OpenPlace(real_path));
   places.push_back(std::move(target));
@@ -387,7 +390,8 @@ absl::StatusOr<RepairReport> RepairArchive(const std::string& path,
   }
   const Manifest manifest = chosen->directory.manifest;
   std::string manifest_bytes = chosen->manifest_bytes;
-  return Repair(std::move(places), manifest, std::move(manifest_bytes), options)
+  return Repair(std::move(places), manifest, std::move(manifest_bytes), options,
+                std::move(partial))
       .Run();
 }
 

@@ -14,15 +14,20 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_matchers.h"
+#include "server/archive/archive.h"
+#include "server/archive/archive_writer.h"
+#include "server/archive/files/archive_change.h"
 #include "server/archive/format/archive_format.h"
 #include "server/archive/testing/archive_testing.h"
 #include "server/archive/testing/damaged_archive.h"
+#include "server/archive/testing/system_call_hooks.h"
 
 namespace quire {
 namespace {
@@ -363,6 +368,28 @@ TEST_F(ArchiveRepairTest, KeepsAwayFromWritersAndTheirUnfinishedWork) {
   QUIRE_ASSERT_OK(Repair());
   EXPECT_TRUE(ReadTestFiles(path_) == good_);
   EXPECT_FALSE(std::filesystem::exists(path_ + ".partial"));
+}
+
+// A writer that ends when the repair is about to lock has replaced MANIFEST.
+TEST_F(ArchiveRepairTest, NeverRestoresAStateThatAWriterReplaced) {
+  WritePair();
+  bool has_appended = false;
+  const ScopedSystemCallHooks hooks({.before_flock = [&] {
+    if (std::exchange(has_appended, true)) {
+      return;
+    }
+    auto change = ArchiveChange::Begin(path_);
+    QUIRE_ASSERT_OK(change);
+    const auto writer = ArchiveWriter::Append(*std::move(change), "test");
+    QUIRE_ASSERT_OK(WriteTestSegment({{.id = "b", .text = "appended"}}, 4096,
+                                     nullptr, *writer));
+    QUIRE_ASSERT_OK(writer->Commit());
+  }});
+  EXPECT_THAT(Repair(), FailsWith(absl::StatusCode::kFailedPrecondition,
+                                  HasSubstr("not a copy of the same archive")));
+  ASSERT_TRUE(has_appended);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
+  EXPECT_EQ(archive->info().document_count, 2u);
 }
 
 TEST_F(ArchiveRepairTest, NamesADirectoryThatIsNotThere) {
