@@ -213,6 +213,18 @@ class RemoteArchiveTest(RemoteCase):
         self.store.lies.clear()
         self.check_all(server)
 
+    def test_a_store_that_does_not_answer_is_no_damage(self):
+        server = Server(self, "--scrub-interval", "1h", "--scrub-rate", "1MiB")
+        self.store.lies.set("status_503", path="segment")
+        # A line at most for each second.
+        server.wait_for("a read from an object store failed", count=4)
+        damaged = 'quire_scrub_damaged_blocks{archive="docs"}'
+        self.assertEqual(server.metric(damaged), 0)
+        self.assertNotIn("damaged", server.said)
+        self.store.lies.clear()
+        server.wait_for("docs: scrubbed: 0 damaged blocks or indexes")
+        self.assertEqual(server.metric(damaged), 0)
+
     def test_signs_requests_and_reads_credentials_again(self):
         seen = []
 

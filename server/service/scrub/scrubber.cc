@@ -45,6 +45,15 @@ bool IsOfDevice(const absl::Status& status) {
   return !absl::IsResourceExhausted(status) && !absl::IsCancelled(status);
 }
 
+// True if the segment is in an object store. A failed GET is an outage, not
+// damage.
+bool IsRemote(const ServedArchive& archive, uint32_t segment_index) {
+  const std::shared_ptr<const FilePlacement>& placement =
+      archive.placements[segment_index];
+  return placement != nullptr &&
+         placement->place.drive.kind == DriveKind::kObjectStore;
+}
+
 uint64_t BlockCount(const Archive& archive) {
   return archive.info().block_count;
 }
@@ -180,8 +189,10 @@ void Scrubber::Run() {
       const size_t block_count = step.blocks.size();
       if (damaged.ok()) {
         progress.damaged_count += *damaged;
-        damaged = retry_at_.contains(archive->name) ? ReadSingly(*archive, step)
-                                                    : Read(*archive, step);
+        damaged = retry_at_.contains(archive->name) && !step.blocks.empty() &&
+                          !IsRemote(*archive, step.blocks[0].segment_index)
+                      ? ReadSingly(*archive, step)
+                      : Read(*archive, step);
       }
       if (!damaged.ok() || step.blocks.size() < block_count) {
         retry_at_[archive->name] = std::chrono::steady_clock::now() + kIdleTime;

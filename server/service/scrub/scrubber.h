@@ -35,7 +35,8 @@ namespace quire {
 // Past the page cache, whose pages of these files it drops. Damaged blocks are
 // reported as those of reads are, other damage in the log. If the device fails,
 // other archives have their turn; then the blocks are read one at a time, and
-// what fails again counts as damaged. Thread-safe.
+// what fails again counts as damaged. An object store that fails is asked again
+// until it answers. Thread-safe.
 class Scrubber {
  public:
   // Reads the state. `catalog` and `store` must outlive it; `say` may be empty.
