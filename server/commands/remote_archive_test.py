@@ -449,6 +449,28 @@ class RemoteArchiveTest(RemoteCase):
         server.wait_for("docs: replaced")
         self.assertEqual(server.scan().stdout, text)
 
+    def test_a_kill_never_pairs_a_manifest_with_the_tag_of_another(self):
+        server = Server(self)
+        self.assertEqual(server.stop(), 0)
+        old = self.scratch / "old"
+        os.rename(self.bucket / "docs.quire", old)
+        (self.bucket / "docs.quire").mkdir()
+        self.replace()
+        # Once the new MANIFEST is in the cache, and before the opening has ended.
+        self.store.lies.set("stall", path="segment")
+        server = Server(self, expect_start=False)
+        manifest = (self.bucket / "docs.quire" / "MANIFEST").read_bytes()
+        end = time.monotonic() + PATIENCE_S
+        while ([path.read_bytes() for path in server.cache.glob("docs-*/MANIFEST")] != [manifest]
+               and time.monotonic() < end):
+            time.sleep(0.01)
+        server.stop(signal.SIGKILL)
+        self.store.lies.clear()
+        # The store has the old archive again, with its old ETags.
+        shutil.rmtree(self.bucket / "docs.quire")
+        os.rename(old, self.bucket / "docs.quire")
+        self.check_all(Server(self))
+
     def test_objects_copied_again_are_found(self):
         server = Server(self)
         for path in (self.bucket / "docs.quire").glob("segment-*"):

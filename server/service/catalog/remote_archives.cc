@@ -423,6 +423,10 @@ absl::Status RemoteArchives::PrepareOutline(const ArchiveArgument& argument,
   state.files = std::move(files);
   // Last, as on publishing: what it names is there.
   if (new_manifest.has_value()) {
+    // First without its ETag: after a kill between the two renames, that of the
+    // old MANIFEST would prove the new one.
+    state.tags.erase(kManifestFileName);
+    QUIRE_RETURN_IF_ERROR(WriteTags(argument, state));
     QUIRE_RETURN_IF_ERROR(
         ReplaceFile(argument.path, kManifestFileName, new_manifest->bytes));
     state.tags[kManifestFileName] = new_manifest->etag;
