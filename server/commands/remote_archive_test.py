@@ -505,6 +505,22 @@ class RemoteArchiveTest(RemoteCase):
         self.assertEqual(server.stop(), 0)
         self.assertLess(time.monotonic() - begun, 4)
 
+    def test_opening_makes_one_copy_of_each_segment(self):
+        self.store.lies.set("stall", path="segment")
+        server = Server(self, expect_start=False)
+        end = time.monotonic() + PATIENCE_S
+        while not self.store.gets("segment") and time.monotonic() < end:
+            time.sleep(0.01)
+        files = []
+        for fd in pathlib.Path(f"/proc/{server.process.pid}/fd").iterdir():
+            try:
+                files.append(os.readlink(fd))
+            except FileNotFoundError:
+                pass
+        copies = [path for path in files if str(server.cache) in path and "segment-" in path]
+        self.assertEqual(len(copies), len(list(self.archive.glob("segment-*"))), copies)
+        self.assertEqual(server.stop(), 0)
+
     def test_stopped_store_fails_the_start(self):
         self.store.stop()
         server = Server(self, expect_start=False)

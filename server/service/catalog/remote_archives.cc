@@ -210,7 +210,9 @@ absl::StatusOr<CachedFilePtr> RemoteArchives::OpenCopy(
   if (file->address == nullptr) {
     file->address = state.address;
     file->object = name;
-    if (const auto tag = state.tags.find(name); tag != state.tags.end()) {
+    // An empty copy may be one of another object than that of the tag.
+    if (const auto tag = state.tags.find(name);
+        tag != state.tags.end() && !store_->cache().IsEmpty(*file)) {
       file->etag = tag->second;
     }
   }
@@ -244,7 +246,7 @@ absl::StatusOr<CachedFilePtr> RemoteArchives::OpenSegment(
                                   file) != state.files.end();
   const bool is_whole = cache.AllPresent(*file, HeaderChunk()) &&
                         cache.AllPresent(*file, KeptEnd(*file));
-  if (is_whole ? HasFooter(*file, segment) : is_known) {
+  if (is_whole ? HasFooter(*file, segment) : is_known || cache.IsEmpty(*file)) {
     return file;
   }
   // Another segment's, or an opening was interrupted: nothing tells what it is.

@@ -317,6 +317,11 @@ bool ChunkCache::AllPresent(CachedFile& file, ChunkRange range) const {
   return file.map.AllPresent(range);
 }
 
+bool ChunkCache::IsEmpty(const CachedFile& file) const {
+  MutexLock lock(&mutex_);
+  return file.map.IsEmpty();
+}
+
 std::optional<ChunkCache::Victim> ChunkCache::TakeVictim() {
   // The first turn clears marks of use, the second finds a chunk if any can be
   // evicted; the file of the hand may be passed in two parts.

@@ -181,6 +181,9 @@ class ChunkCache {
   bool AllPresent(CachedFile& file, ChunkRange range) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // True if the copy has no chunks, nor space for any.
+  bool IsEmpty(const CachedFile& file) const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Makes space for missing chunks, by eviction, and reserves it. False if
   // there is none now: the chunks are then not cached. One thread at a time
   // calls these four.

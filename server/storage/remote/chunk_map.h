@@ -4,6 +4,7 @@
 #ifndef QUIRE_SERVER_STORAGE_REMOTE_CHUNK_MAP_H_
 #define QUIRE_SERVER_STORAGE_REMOTE_CHUNK_MAP_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -70,6 +71,12 @@ class ChunkMap {
   bool IsAllocated(uint64_t chunk) const { return Has(allocated_, chunk); }
 
   bool AllPresent(ChunkRange range) const;
+
+  // True if no chunk is allocated.
+  bool IsEmpty() const {
+    return std::ranges::all_of(allocated_,
+                               [](uint64_t bits) { return bits == 0; });
+  }
 
   // Divides a range by presence; neighbours differ.
   std::vector<ChunkRun> Runs(ChunkRange range) const;
