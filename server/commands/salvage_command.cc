@@ -27,8 +27,9 @@ constexpr char kSalvageFooter[] =
 indexes, tables, or without MANIFEST. Prints damage, and lost documents with the
 bytes that cannot be decoded. Documents keep their ids as names, except ids that no
 file can have; a document whose id is lost is named %document-NUMBER. In a
-directory so is the second document of an id; a tar has all of them. If another
-copy of the archive exists, use quired repair instead.
+directory so is the second document of an id; a tar has all of them. Documents that
+quired redact removed are left out. If another copy of the archive exists, use quired
+repair instead.
 
 After a kill or an error OUTPUT.partial/SALVAGED has what was saved until then; the next
 run replaces it.

@@ -29,7 +29,6 @@
 #include "server/ingest/testing/memory_source.h"
 #include "server/redaction/inflated_block.h"
 #include "server/redaction/removed_documents.h"
-#include "server/redaction/segment_rewriter.h"
 #include "server/redaction/window_table.h"
 
 namespace quire {

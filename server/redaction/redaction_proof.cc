@@ -12,7 +12,7 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/status_macros.h"
-#include "server/redaction/segment_rewriter.h"
+#include "server/archive/format/archive_format.h"
 #include "server/redaction/window_table.h"
 
 namespace quire {

@@ -27,9 +27,6 @@
 
 namespace quire {
 
-// The record type of a removed document.
-inline constexpr char kWithdrawnRecordType[] = "withdrawn";
-
 // Counts over the blocks of segments.
 struct RewrittenBlocks {
   // With new text.

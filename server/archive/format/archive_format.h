@@ -64,6 +64,8 @@ inline constexpr size_t kDocumentIdSizeBytesMax = 65535;
 inline constexpr size_t kAttributeSizeBytesMax = 65535;
 // Limit on capture times, in milliseconds before or after 1970.
 inline constexpr int64_t kCaptureTimeMsMax = int64_t{1} << 53;
+// Record type of a document that was removed (FORMAT.md, "Compatibility").
+inline constexpr char kWithdrawnRecordType[] = "withdrawn";
 // Upper bound on the decompressed bytes per stored byte of a section or
 // dictionary; no method reaches it.
 inline constexpr uint64_t kExpansionMax = 65536;

@@ -18,6 +18,7 @@
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/files/dictionary_file.h"
 #include "server/archive/files/symbol_table_file.h"
+#include "server/archive/format/archive_format.h"
 #include "server/archive/format/segment_format.h"
 #include "server/archive/segment_reader.h"
 #include "server/archive/segment_text.h"
@@ -313,6 +314,9 @@ class Salvage {
     LostDocument lost;
     lost.has_id = documents.ids().size() == documents.count();
     lost.document = documents.Describe(ordinal);
+    if (lost.document.record_type == kWithdrawnRecordType) {
+      return absl::OkStatus();
+    }
     lost.document.id = documents.Id(ordinal);
     const LogicalRange local = lost.document.range;
     lost.document.ordinal.value = first_ordinal_ + ordinal;

@@ -87,7 +87,8 @@ struct SalvageCallbacks {
 // of the archive still proves: without MANIFEST the segments' tables, without
 // these the manifest and the sections themselves, without offsets of blocks the
 // checksums of their frames. A document whose blocks cannot be read a second
-// time, when it is written, is lost too. Holds the dictionary, one segment's
+// time, when it is written, is lost too. Documents that a redaction removed are
+// neither saved nor lost. Holds the dictionary, one segment's
 // indexes and 32 MiB. Blocks.
 //
 // Errors: NotFound   no such directory, or no file of an archive in it.

@@ -22,6 +22,7 @@
 
 #include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
+#include "server/archive/format/archive_format.h"
 #include "server/archive/repair/salvage_output.h"
 #include "server/archive/testing/archive_testing.h"
 #include "server/archive/testing/damaged_archive.h"
@@ -229,6 +230,25 @@ TEST_F(ArchiveSalvageTest, SavesAWholeArchive) {
   const Document& document = salvaged.output.saved().at(3).document;
   EXPECT_EQ(document.capture_time_ms, documents_[3].capture_time_ms);
   EXPECT_EQ(document.media_type, documents_[3].media_type);
+}
+
+// Their zeros would become documents of the archive that is built of the tar.
+TEST_F(ArchiveSalvageTest, LeavesOutDocumentsThatWereRemoved) {
+  ArchiveWriterOptions options;
+  options.codec = ParseCodecSpec("copy").value();
+  options.block_size_bytes = 4096;
+  const TestDocument removed = {.id = "",
+                                .text = std::string(5000, '\0'),
+                                .record_type = kWithdrawnRecordType};
+  documents_ = {removed, {.id = "left", .text = "text"}, removed};
+  QUIRE_ASSERT_OK(WriteTestArchive(path_, options, {documents_}));
+  files_ = ReadTestFiles(path_);
+  const Salvaged salvaged = Run();
+  QUIRE_ASSERT_OK(salvaged.report);
+  EXPECT_EQ(salvaged.report->lost_count, 0u);
+  ASSERT_THAT(salvaged.output.saved(), SizeIs(1));
+  EXPECT_EQ(salvaged.output.saved().at(1).document.id, "left");
+  EXPECT_EQ(salvaged.output.saved().at(1).text, "text");
 }
 
 // Each structure alone can be lost without a document.
