@@ -71,8 +71,14 @@ absl::StatusOr<UnfinishedArchive> UnfinishedArchive::Open(
       PartialDirectory directory,
       PartialDirectory::Create(
           path, replace, restart ? Leftovers::kRemove : Leftovers::kKeep));
-  QUIRE_ASSIGN_OR_RETURN(std::optional<JournalContents> found,
-                         ReadJournal(directory.fd(), directory.name()));
+  absl::StatusOr<std::optional<JournalContents>> read =
+      ReadJournal(directory.fd(), directory.name());
+  if (!read.ok()) {
+    // The device may read it later.
+    directory.KeepUnpublished();
+    return read.status();
+  }
+  std::optional<JournalContents> found = *std::move(read);
   if (found.has_value() && found->build_version != build_version) {
     found.reset();
   }

@@ -231,6 +231,20 @@ TEST_F(BuildResumeTest, FinishesAfterARefusal) {
   EXPECT_EQ(summary.kept_block_count, 0u);
 }
 
+// A device that fails once must not cost the blocks.
+TEST_F(BuildResumeTest, KeepsTheBlocksOfAJournalThatCannotBeRead) {
+  const BuildOptions options = ResumableOptions("zstd:1");
+  ASSERT_NO_FATAL_FAILURE(StopAtTheEnd(options));
+  const std::string journal = directory_ / "out.partial/JOURNAL";
+  fs::rename(journal, directory_ / "journal");
+  fs::create_symlink("JOURNAL", journal);
+  EXPECT_THAT(Resume(options).status().message(),
+              HasSubstr("out.partial/JOURNAL: cannot open"));
+  fs::rename(directory_ / "journal", journal);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const BuildSummary summary, Resume(options));
+  EXPECT_GT(summary.kept_block_count, 8u);
+}
+
 // A line per input, that stays the same while the input does.
 TEST_F(BuildResumeTest, ManyInputsAreDescribedAndTheDifferencesBounded) {
   inputs_.clear();

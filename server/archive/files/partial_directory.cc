@@ -57,6 +57,13 @@ absl::Status RemoveFile(int directory_fd, const std::string& entry,
              : ErrnoStatus(errno, absl::StrCat(name, "/", entry), "remove");
 }
 
+// False only if there is surely none: without it, the work of its writer is
+// removed.
+bool MayHaveJournal(int directory_fd) {
+  return faccessat(directory_fd, kJournalFileName, F_OK, 0) == 0 ||
+         errno != ENOENT;
+}
+
 // Removes a tar, or a directory of any depth.
 absl::Status RemoveSalvaged(absl::string_view name) {
   std::error_code error;
@@ -264,7 +271,7 @@ absl::StatusOr<PartialDirectory> PartialDirectory::CreateForSalvage(
 
 absl::Status PartialDirectory::AcquireUnlessResumable() {
   QUIRE_RETURN_IF_ERROR(AcquirePatiently(Leftovers::kKeep));
-  if (faccessat(fd(), kJournalFileName, F_OK, 0) == 0) {
+  if (MayHaveJournal(fd())) {
     KeepUnpublished();
     return absl::FailedPreconditionError(absl::StrCat(
         name_,
@@ -323,8 +330,7 @@ absl::Status PartialDirectory::Acquire(Leftovers leftovers) {
     return absl::AbortedError("removed");
   }
   QUIRE_RETURN_IF_ERROR(CheckHoldsOnlyArchiveFiles(directory.get(), name_));
-  if (leftovers == Leftovers::kRemove ||
-      faccessat(directory.get(), kJournalFileName, F_OK, 0) != 0) {
+  if (leftovers == Leftovers::kRemove || !MayHaveJournal(directory.get())) {
     QUIRE_RETURN_IF_ERROR(RemoveArchiveFiles(directory.get(), name_));
   }
   directory_ = std::move(directory);
