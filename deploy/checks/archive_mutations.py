@@ -194,7 +194,9 @@ REDACTION = [
              "  slot.is_reencoded = slot.is_given &&", "  slot.is_reencoded = false &&",
              "parallel_encoder_test", "a block is copied although it decodes to another text"),
     Mutation("server/archive/files/archive_change.cc",
-             "return is_changed ? SyncDirectory(archive_.get(), path_) : absl::OkStatus();",
-             "return !is_changed ? SyncDirectory(archive_.get(), path_) : absl::OkStatus();", "archive_change_test",
-             "old files come back after a crash"),
+             "  return SyncDirectory(archive_.get(), path_);", "  return absl::OkStatus();",
+             "archive_change_test", "old files come back after a crash"),
+    Mutation("server/archive/files/archive_change.cc",
+             "QUIRE_RETURN_IF_ERROR(SyncDirectory(archive_.get(), path_));", "", "archive_change_test",
+             "files are removed before the MANIFEST that does not name them is durable"),
 ]

@@ -445,6 +445,28 @@ TEST_F(ArchiveChangeTest, SyncsTheRemovalOfOldFiles) {
   EXPECT_NE(std::find(removed, calls.end(), "sync"), calls.end());
 }
 
+// Its MANIFEST must be durable before the files that the old one names go.
+TEST_F(ArchiveChangeTest, SyncsWhatAKilledWriterRenamedBeforeItRemovesFiles) {
+  WriteTestFile(path_ + "/segment-00000002", "of the manifest before");
+  std::vector<std::string> calls;
+  const ScopedSystemCallHooks hooks(
+      {.before_fsync =
+           [&](int fd) {
+             calls.push_back(
+                 "sync " + fs::read_symlink(absl::StrCat("/proc/self/fd/", fd))
+                               .filename()
+                               .string());
+           },
+       .before_unlinkat =
+           [&](const std::string& name) { calls.push_back(name); }});
+  const auto change = ArchiveChange::Begin(path_);
+  QUIRE_ASSERT_OK(change);
+  const auto removed = std::ranges::find(calls, "segment-00000002");
+  ASSERT_NE(removed, calls.end());
+  EXPECT_NE(std::find(calls.begin(), removed, "sync a"), removed);
+  EXPECT_NE(std::find(removed, calls.end(), "sync a"), calls.end());
+}
+
 TEST_F(ArchiveChangeTest, ReportsOldFilesThatStay) {
   QUIRE_ASSERT_OK_AND_ASSIGN(ArchiveChange change, ArchiveChange::Begin(path_));
   // Cannot be removed like a file.

@@ -120,19 +120,23 @@ absl::Status ArchiveChange::CheckUnchanged() const {
 
 absl::Status ArchiveChange::RemoveUnnamed(const Manifest& manifest) const {
   const auto named = FileNames(manifest);
-  QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> entries,
+  QUIRE_ASSIGN_OR_RETURN(std::vector<std::string> entries,
                          ListDirectory(archive_.get(), path_));
-  bool is_changed = false;
+  std::erase_if(entries, [&named](const std::string& entry) {
+    return !IsArchiveFileName(entry) || named.contains(entry);
+  });
+  if (entries.empty()) {
+    return absl::OkStatus();
+  }
+  // A writer that was killed after it renamed MANIFEST has not synced that: the
+  // old one, which names these files, may come back in a crash.
+  QUIRE_RETURN_IF_ERROR(SyncDirectory(archive_.get(), path_));
   for (const std::string& entry : entries) {
-    if (!IsArchiveFileName(entry) || named.contains(entry)) {
-      continue;
-    }
     if (unlinkat(archive_.get(), entry.c_str(), 0) != 0 && errno != ENOENT) {
       return ErrnoStatus(errno, absl::StrCat(path_, "/", entry), "remove");
     }
-    is_changed = true;
   }
-  return is_changed ? SyncDirectory(archive_.get(), path_) : absl::OkStatus();
+  return SyncDirectory(archive_.get(), path_);
 }
 
 absl::Status ArchiveChange::AddFiles(const ArchiveDirectory& from,

@@ -122,8 +122,8 @@ class ArchiveChange {
   absl::Status OpenArchive();
   // Errors: FailedPrecondition  PATH or its MANIFEST is another one.
   absl::Status CheckUnchanged() const;
-  // Removes files of an archive in PATH that `manifest` does not name, and
-  // syncs PATH if there are any.
+  // Removes files of an archive in PATH that `manifest` does not name. Syncs
+  // PATH before and after if there are any.
   absl::Status RemoveUnnamed(const Manifest& manifest) const;
 
   PartialDirectory partial_;
