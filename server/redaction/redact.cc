@@ -292,8 +292,14 @@ absl::StatusOr<RedactReport> RedactArchive(const std::string& path,
     if (!proof.ok()) {
       return absl::Status(
           proof.status().code(),
-          absl::StrCat(proof.status().message(),
-                       "; the documents were removed, and this is not proved"));
+          absl::StrCat(
+              proof.status().message(),
+              "; the documents were removed, and this is not proved",
+              report.old_files.ok()
+                  ? ""
+                  : absl::StrCat("; files of the old archive may still "
+                                 "have their text: ",
+                                 report.old_files.message())));
     }
     report.proof = *std::move(proof);
   }

@@ -342,6 +342,31 @@ TEST_F(RedactLayoutTest, AProofNamesWhatIsLeft) {
               ElementsAre(HasSubstr("segment-00000000 has text")));
 }
 
+// Whoever reads that the proof failed must learn that the text is still there.
+TEST_F(RedactLayoutTest, AFailedProofDoesNotHideOldFiles) {
+  std::mt19937_64 random(6);
+  ASSERT_NO_FATAL_FAILURE(Write("copy", random));
+  // Cannot be removed like a file.
+  const std::string left = path_ + "/segment-00000099";
+  const auto on_progress = [&](const RedactProgress& progress) {
+    if (progress.phase == RedactPhase::kRewrite) {
+      std::filesystem::create_directory(left);
+    }
+    if (progress.phase == RedactPhase::kProve) {
+      for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+        if (entry.is_regular_file()) {
+          std::filesystem::resize_file(entry.path(), 100);
+        }
+      }
+    }
+  };
+  const auto report =
+      Redact(AnyId(random), {.prove = true, .on_progress = on_progress});
+  EXPECT_THAT(report, FailsWith(absl::StatusCode::kDataLoss,
+                                HasSubstr("this is not proved")));
+  EXPECT_THAT(report.status().message(), HasSubstr(left));
+}
+
 TEST_F(RedactLayoutTest, AKillAtAnySystemCallLeavesTheOldOrTheNewArchive) {
   std::mt19937_64 random(4);
   ASSERT_NO_FATAL_FAILURE(Write("rlz", random));
