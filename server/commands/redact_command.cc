@@ -7,6 +7,7 @@
 #include <iostream>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,6 +20,7 @@
 #include "codecs/base/printable_text.h"
 #include "codecs/base/progress_meter.h"
 #include "server/archive/files/file_io.h"
+#include "server/commands/build_run.h"
 #include "server/commands/interrupt_flag.h"
 #include "server/commands/quired_commands.h"
 #include "server/commands/subcommand_support.h"
@@ -175,9 +177,7 @@ bool PrintProof(const std::string& path, const RedactionProof& proof) {
 }
 
 int RunRedact(RedactCommandOptions options) {
-  while (options.archive.size() > 1 && options.archive.back() == '/') {
-    options.archive.pop_back();
-  }
+  options.archive = TrimSlashes(std::move(options.archive));
   if (options.dry_run && options.prove) {
     return ReportUsage("redact",
                        "--prove examines the changed archive, and --dry-run "

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -237,6 +238,28 @@ absl::Status CopyFile(const ReadableFile& from, int directory_fd,
     QUIRE_RETURN_IF_ERROR(writer.Append(piece));
   }
   return writer.Finish();
+}
+
+absl::Status ReplaceFile(const std::string& directory, const std::string& name,
+                         absl::string_view text) {
+  const UniqueFd fd(
+      open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.is_open()) {
+    return ErrnoStatus(errno, directory, "open the directory");
+  }
+  const std::string aside = absl::StrCat(name, ".new");
+  const std::string path = absl::StrCat(directory, "/", aside);
+  if (unlinkat(fd.get(), aside.c_str(), 0) != 0 && errno != ENOENT) {
+    return ErrnoStatus(errno, path, "remove");
+  }
+  QUIRE_ASSIGN_OR_RETURN(FileWriter writer,
+                         FileWriter::Create(fd.get(), aside, path));
+  QUIRE_RETURN_IF_ERROR(writer.Append(AsBytes(text)));
+  QUIRE_RETURN_IF_ERROR(writer.Finish());
+  if (renameat(fd.get(), aside.c_str(), fd.get(), name.c_str()) != 0) {
+    return ErrnoStatus(errno, path, "rename");
+  }
+  return SyncDirectory(fd.get(), directory);
 }
 
 absl::Status SyncDirectory(int directory_fd, absl::string_view directory) {

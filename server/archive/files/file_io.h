@@ -127,6 +127,12 @@ absl::Status CopyFile(const ReadableFile& from, int directory_fd,
                       const std::string& name, std::string file,
                       const std::atomic<bool>* cancel);
 
+// Replaces the file `name` of a directory, or creates it: writes NAME.new,
+// syncs it, renames it and syncs the directory. NAME.new must be unused.
+// Blocks. Errors: as ErrnoStatus().
+absl::Status ReplaceFile(const std::string& directory, const std::string& name,
+                         absl::string_view text);
+
 // fsync() of a directory, so that its entries survive a crash, or of a file
 // that another program wrote.
 absl::Status SyncDirectory(int directory_fd, absl::string_view directory);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/catalog/remote_archives.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,27 +36,6 @@ constexpr size_t kShownNameSizeMax = 40;
 
 std::string Join(absl::string_view directory, absl::string_view name) {
   return absl::StrCat(directory, "/", name);
-}
-
-// Writes a file aside, syncs it and renames it.
-absl::Status ReplaceFile(const std::string& directory, const std::string& name,
-                         absl::string_view text) {
-  const UniqueFd fd(
-      open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.is_open()) {
-    return ErrnoStatus(errno, directory, "open");
-  }
-  const std::string aside = absl::StrCat(name, ".new");
-  const std::string path = Join(directory, aside);
-  unlinkat(fd.get(), aside.c_str(), 0);
-  QUIRE_ASSIGN_OR_RETURN(FileWriter writer,
-                         FileWriter::Create(fd.get(), aside, path));
-  QUIRE_RETURN_IF_ERROR(writer.Append(AsBytes(text)));
-  QUIRE_RETURN_IF_ERROR(writer.Finish());
-  if (renameat(fd.get(), aside.c_str(), fd.get(), name.c_str()) != 0) {
-    return ErrnoStatus(errno, path, "rename");
-  }
-  return SyncDirectory(fd.get(), directory);
 }
 
 // Offset of the sections of a segment.

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/scrub/scrub_state.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <utility>
 #include <vector>
 
@@ -13,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
-#include "codecs/base/bytes.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/files/file_io.h"
 #include "server/archive/files/small_file.h"
@@ -24,7 +21,6 @@ namespace {
 constexpr absl::string_view kFirstLine = "quire-scrub 2";
 constexpr absl::string_view kFirstLineOfVersion1 = "quire-scrub 1";
 constexpr char kFileName[] = "scrub";
-constexpr char kNewFileName[] = "scrub.new";
 constexpr size_t kFieldCount = 8;
 constexpr size_t kFieldCountOfVersion1 = 6;
 constexpr absl::string_view kNoSegment = "-";
@@ -99,23 +95,7 @@ absl::StatusOr<ScrubState> ReadScrubState(const std::string& directory) {
 
 absl::Status WriteScrubState(const std::string& directory,
                              const ScrubState& state) {
-  const UniqueFd fd(
-      open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.is_open()) {
-    return ErrnoStatus(errno, directory, "open the directory");
-  }
-  const std::string path = absl::StrCat(directory, "/", kNewFileName);
-  if (unlinkat(fd.get(), kNewFileName, 0) != 0 && errno != ENOENT) {
-    return ErrnoStatus(errno, path, "remove");
-  }
-  QUIRE_ASSIGN_OR_RETURN(FileWriter writer,
-                         FileWriter::Create(fd.get(), kNewFileName, path));
-  QUIRE_RETURN_IF_ERROR(writer.Append(AsBytes(EncodeScrubState(state))));
-  QUIRE_RETURN_IF_ERROR(writer.Finish());
-  if (renameat(fd.get(), kNewFileName, fd.get(), kFileName) != 0) {
-    return ErrnoStatus(errno, path, "rename");
-  }
-  return SyncDirectory(fd.get(), directory);
+  return ReplaceFile(directory, kFileName, EncodeScrubState(state));
 }
 
 }  // namespace quire
