@@ -128,6 +128,12 @@ SECTIONS = {
         lambda setting: setting.script(
             "bench/opening_bench.py", ["--text", setting.corpora / "webdocs256.raw"]),
         joins="archive_check"),
+    "short_documents": Section(
+        "Short documents", "Lines of the columns, 2,000 at a time, per core: Quire over gRPC with "
+        "the least memory and with the text in its cache, the others within one process.",
+        lambda setting: setting.script(
+            "bench/short_documents.py", ["--columns", setting.corpora / "columns", "--modules",
+                                         setting.corpora / "modules"]), joins="archive_check"),
     "security_bench": Section(
         "Tokens, log and TLS", "Cached reads; ratios of neighbouring runs.",
         lambda setting: setting.script(

@@ -1,14 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Builds one peer of archive_bench.py that has a Python package, compares what it reads with
-the text, and measures random reads.
+"""Builds one peer of archive_bench.py or short_documents.py that has a Python package,
+compares what it reads with the text, and measures random reads.
 
 usage: python_peers.py zim TEXT DOCUMENTS.tsv OUT SECONDS
        python_peers.py indexed_gzip|rapidgzip TEXT DOCUMENTS.tsv OUT SECONDS
+       python_peers.py duckdb|lance|lance-zstd TEXT DOCUMENTS.tsv OUT SECONDS
 
 Prints one JSON object; times are CPU times of this process and its children. zim reads whole
-documents, the others ranges of 16 KiB of TEXT.gz, which `gzip -9` makes. Caches hold little more
-than one cluster, so that reads decode.
+documents, two read ranges of 16 KiB of TEXT.gz, which `gzip -9` makes; their caches hold little
+more than one cluster, so that reads decode. The last three read 2,000 documents at a time from a
+column of strings, by row number.
 """
 import json
 import pathlib
@@ -19,6 +21,7 @@ import subprocess
 import sys
 
 RANGE_BYTES = 16 << 10
+BATCH_SIZE = 2_000
 ROUNDS = 3
 
 
@@ -129,14 +132,72 @@ def measure_gzip(module, text_path, text, out, seconds):
     return packed.stat().st_size + index.stat().st_size, build, best_rate(seconds, read)
 
 
+def open_duckdb(column, out):
+    """Returns the stored bytes, and a function that reads rows by number."""
+    import duckdb  # pylint: disable=import-outside-toplevel
+    import pyarrow  # pylint: disable=import-outside-toplevel
+    connection = duckdb.connect()
+    connection.execute("SET threads = 1")
+    # The newest format has the newest compression.
+    connection.execute(f"ATTACH '{out}' AS file (STORAGE_VERSION 'latest')")
+    connection.register("documents", column)
+    connection.execute("CREATE TABLE file.documents AS SELECT text FROM documents")
+    connection.execute("CHECKPOINT file")
+    connection.execute("DETACH file")
+    connection.execute(f"ATTACH '{out}' AS file (READ_ONLY)")
+
+    def read(numbers):
+        connection.register("wanted", pyarrow.table({"number": numbers}))
+        return connection.sql(
+            "SELECT text FROM file.documents AS d JOIN wanted ON d.rowid = wanted.number "
+            "ORDER BY d.rowid").to_arrow_table().column(0).to_pylist()
+
+    return lambda: out.stat().st_size, read
+
+
+def open_lance(column, out, compression):
+    """As open_duckdb(); without `compression` Lance chooses."""
+    import lance  # pylint: disable=import-outside-toplevel
+    import pyarrow  # pylint: disable=import-outside-toplevel
+    metadata = {"lance-encoding:compression": compression} if compression else None
+    schema = pyarrow.schema([pyarrow.field("text", pyarrow.string(), metadata=metadata)])
+    lance.write_dataset(pyarrow.table(column.columns, schema=schema), out)
+    dataset = lance.dataset(out)
+    return (lambda: sum(file.stat().st_size for file in out.rglob("*") if file.is_file()),
+            lambda numbers: dataset.take(numbers, columns=["text"]).column(0).to_pylist())
+
+
+def measure_column(peer, text, rows, out, seconds):
+    import pyarrow  # pylint: disable=import-outside-toplevel
+    documents = [text[offset:offset + size].decode() for offset, size in rows]
+    column = pyarrow.table({"text": pyarrow.array(documents)})
+    started = cpu_seconds()
+    if peer == "duckdb":
+        stored_bytes, read = open_duckdb(column, out)
+    else:
+        stored_bytes, read = open_lance(column, out, peer.partition("-")[2])
+    build = cpu_seconds() - started
+    for first in range(0, len(documents), BATCH_SIZE):
+        expected = documents[first:first + BATCH_SIZE]
+        expect(read(list(range(first, first + len(expected)))) == expected)
+    draw = random.Random(1)
+    size = min(BATCH_SIZE, len(documents))
+    batches = best_rate(seconds, lambda: read(sorted(draw.sample(range(len(documents)), size))))
+    return stored_bytes(), build, batches * size
+
+
 def main():
-    if len(sys.argv) != 6 or sys.argv[1] not in ("zim", "indexed_gzip", "rapidgzip"):
+    peers = ("zim", "indexed_gzip", "rapidgzip", "duckdb", "lance", "lance-zstd")
+    if len(sys.argv) != 6 or sys.argv[1] not in peers:
         sys.exit(__doc__)
     peer, text_path, rows_path, out, seconds = sys.argv[1:]
     out = pathlib.Path(out)
     text = pathlib.Path(text_path).read_bytes()
     if peer == "zim":
         stored, build, rate = measure_zim(text, read_rows(rows_path), out, float(seconds))
+    elif peer in peers[3:]:
+        stored, build, rate = measure_column(peer, text, read_rows(rows_path), out,
+                                             float(seconds))
     else:
         if not shutil.which("gzip"):
             sys.exit("python_peers.py: no gzip")
