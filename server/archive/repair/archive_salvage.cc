@@ -314,10 +314,12 @@ class Salvage {
     LostDocument lost;
     lost.has_id = documents.ids().size() == documents.count();
     lost.document = documents.Describe(ordinal);
-    if (lost.document.record_type == kWithdrawnRecordType) {
+    lost.document.id = documents.Id(ordinal);
+    // Inputs have documents of any record type, but each with an id.
+    if (lost.has_id && lost.document.id.empty() &&
+        lost.document.record_type == kWithdrawnRecordType) {
       return absl::OkStatus();
     }
-    lost.document.id = documents.Id(ordinal);
     const LogicalRange local = lost.document.range;
     lost.document.ordinal.value = first_ordinal_ + ordinal;
     lost.document.range.offset.value += segment_start_;

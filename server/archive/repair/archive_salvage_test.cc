@@ -240,15 +240,19 @@ TEST_F(ArchiveSalvageTest, LeavesOutDocumentsThatWereRemoved) {
   const TestDocument removed = {.id = "",
                                 .text = std::string(5000, '\0'),
                                 .record_type = kWithdrawnRecordType};
-  documents_ = {removed, {.id = "left", .text = "text"}, removed};
+  // An input may have documents of that type.
+  const TestDocument named = {
+      .id = "named", .text = "other", .record_type = kWithdrawnRecordType};
+  documents_ = {removed, {.id = "left", .text = "text"}, removed, named};
   QUIRE_ASSERT_OK(WriteTestArchive(path_, options, {documents_}));
   files_ = ReadTestFiles(path_);
   const Salvaged salvaged = Run();
   QUIRE_ASSERT_OK(salvaged.report);
   EXPECT_EQ(salvaged.report->lost_count, 0u);
-  ASSERT_THAT(salvaged.output.saved(), SizeIs(1));
+  ASSERT_THAT(salvaged.output.saved(), SizeIs(2));
   EXPECT_EQ(salvaged.output.saved().at(1).document.id, "left");
   EXPECT_EQ(salvaged.output.saved().at(1).text, "text");
+  EXPECT_EQ(salvaged.output.saved().at(3).document.id, "named");
 }
 
 // Each structure alone can be lost without a document.
