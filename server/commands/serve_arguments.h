@@ -18,8 +18,9 @@
 
 namespace quire {
 
-// The options of `quired serve`, as written.
+// The options of `quired serve`, as written. Empty: not given.
 struct ServeArguments {
+  // Each PATH or NAME=PATH.
   std::vector<std::string> archives;
   std::string archives_directory;
   std::string archives_list;
@@ -29,6 +30,7 @@ struct ServeArguments {
   TlsFiles tls;
   std::string access;
   std::string withdrawn;
+  // 0: no scrub.
   absl::Duration scrub_interval = absl::ZeroDuration();
   uint64_t scrub_rate_bytes = ScrubOptions().rate_bytes_per_second;
   std::string state_directory;
@@ -37,6 +39,7 @@ struct ServeArguments {
   std::string memory;
   std::string engine = "auto";
   std::string range_decode = "auto";
+  // 0: one per core.
   uint32_t decode_threads = 0;
   uint32_t device_depth = ServerOptions().device_depth;
   std::string direct_io = "off";

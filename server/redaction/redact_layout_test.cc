@@ -342,7 +342,7 @@ TEST_F(RedactLayoutTest, AProofNamesWhatIsLeft) {
               ElementsAre(HasSubstr("segment-00000000 has text")));
 }
 
-// Whoever reads that the proof failed must learn that the text is still there.
+// The message of a failed proof also says that the text is still there.
 TEST_F(RedactLayoutTest, AFailedProofDoesNotHideOldFiles) {
   std::mt19937_64 random(6);
   ASSERT_NO_FATAL_FAILURE(Write("copy", random));
