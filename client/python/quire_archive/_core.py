@@ -671,7 +671,7 @@ class Pieces:
             parts.append(memoryview(pieces[0])[self._at:end])
             size -= end - self._at
             self._advance(end)
-        self.ends_with_zeros = bool(parts) and _is_zeros(bytes(parts[-1]))
+        self.ends_with_zeros = bool(parts) and _is_zeros(parts[-1])
         return b"".join(parts)
 
     def _advance(self, end: int) -> None:
@@ -681,6 +681,6 @@ class Pieces:
         self._at = end
 
 
-def _is_zeros(data: bytes) -> bool:
-    """True for one or more zeros."""
-    return data[-1:] == b"\0" and data.count(0) == len(data)
+def _is_zeros(data: Union[bytes, memoryview]) -> bool:
+    """True for one or more zeros. Copies a view only if its last byte is one."""
+    return len(data) > 0 and data[-1] == 0 and bytes(data).count(0) == len(data)
