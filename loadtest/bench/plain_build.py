@@ -3,6 +3,7 @@
 """Compares a plain `quired build` with the best of its options.
 
 usage: plain_build.py [--smoke] [--grid] [--whole] [--report] [--threads N] [--build DIR] COLLECTION...
+       plain_build.py --limits CODEC [--report] [--threads N] [--build DIR] COLLECTION...
 
 COLLECTION is a directory (plain_collections.py makes some). Builds each plainly and with all choices off;
 with --grid also with {16, 32, 64 MiB within the rule} x {off, dedup, auto, full} x inflate {off, auto}; skips
@@ -11,6 +12,8 @@ collection, in order of path, as one stream with zstd and xz, which have no rand
 Prints a Markdown table of sizes in percent of the text and CPU seconds, and exits with 1 if a plain archive is
 more than 0.1 % above all off, or with --grid more than 3 % above the best, or CPU is above 1.3 times all off
 over their sum; --report only prints that.
+With --limits builds each with the codec and dictionaries of at most 16, 32, 64, 128 and 256 MiB, prints the
+sizes, and exits with 1 if one is more than 0.2 % above that of a smaller limit.
 --smoke generates small collections and compares only sizes. --build, else QUIRE_BINARY_DIR, names the build
 directory.
 """
@@ -36,6 +39,8 @@ PLAIN = ()
 OFF = ("--reorder", "off", "--inflate", "off", "--dictionary-size", "16MiB")
 # Limits above all off and above the best of the grid, and of CPU by all off.
 OFF_MARGIN, BEST_MARGIN, CPU_RATIO_MAX = 1.001, 1.03, 1.3
+# Limits of the dictionary, and of an archive above that of a smaller one.
+DICTIONARY_MIB, LIMIT_MARGIN = (16, 32, 64, 128, 256), 1.002
 WHOLE = {"zstd -19 --long": ("zstd", "-19", "--long=27", "-T1", "-q", "-c"), "xz -9e": ("xz", "-9e", "-T1", "-c")}
 
 
@@ -149,24 +154,44 @@ def misses(rows, with_cpu):
     return failures
 
 
+def compare_limits(quired, collections, codec, threads):
+    """Prints a table; returns what is above its bound."""
+    rows, failures = [], []
+    for collection in collections:
+        sizes = []
+        for mib in DICTIONARY_MIB:
+            options = ("--codec", codec, "--dictionary-size", f"{mib}MiB")
+            size, _, text, _ = build(quired, collection, options, threads)
+            if size > min([size, *sizes]) * LIMIT_MARGIN:
+                failures.append(f"{collection.name}: {size / min(sizes) - 1:.2%} above a smaller limit at {mib} MiB")
+            sizes.append(size)
+        rows.append([collection.name, f"{text / 1e6:.0f} MB", *(f"{size / text:.3%}" for size in sizes)])
+    print("\n".join(markdown(("collection", "text", *(f"{mib} MiB" for mib in DICTIONARY_MIB)), rows)))
+    return failures
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--grid", action="store_true")
     parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--limits", metavar="CODEC")
     parser.add_argument("--report", action="store_true")
     parser.add_argument("--build", type=pathlib.Path, default=BUILD)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("collections", nargs="*", type=pathlib.Path)
     options = parser.parse_args()
     quired = options.build / "bin" / "quired"
-    if options.smoke:
-        with tempfile.TemporaryDirectory(prefix="quire-plain-build-") as directory:
-            rows = compare(quired, make_small(pathlib.Path(directory)), True, True, 2)
+    if options.limits:
+        failures = compare_limits(quired, options.collections, options.limits, options.threads)
     else:
-        rows = compare(quired, options.collections, options.grid, options.whole, options.threads)
-    print("\n".join(table(rows)))
-    failures = misses(rows, not options.smoke)
+        if options.smoke:
+            with tempfile.TemporaryDirectory(prefix="quire-plain-build-") as directory:
+                rows = compare(quired, make_small(pathlib.Path(directory)), True, True, 2)
+        else:
+            rows = compare(quired, options.collections, options.grid, options.whole, options.threads)
+        print("\n".join(table(rows)))
+        failures = misses(rows, not options.smoke)
     for failure in failures:
         print(failure, file=sys.stderr)
     return 1 if failures and not options.report else 0
