@@ -217,7 +217,8 @@ class Archive::ListingWalk {
       : prefix_(listing.prefix), end_(listing.end), next_(ComesLater{this}) {
     cursors_.reserve(segments.size());
     for (const Segment& segment : segments) {
-      if (segment.CountBelow(end_) == 0) {
+      // One without documents may come before others.
+      if (segment.first_ordinal >= end_) {
         break;
       }
       segments_.push_back(&segment);

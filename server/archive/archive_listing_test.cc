@@ -2,6 +2,7 @@
 //
 // Listings with delimiters, against a brute-force model, and their cost.
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -15,8 +16,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "codecs/base/bytes.h"
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/testing/temporary_directory.h"
 #include "server/archive/archive.h"
+#include "server/archive/format/archive_format.h"
+#include "server/archive/format/manifest.h"
+#include "server/archive/format/segment_format.h"
 #include "server/archive/testing/archive_testing.h"
 
 namespace quire {
@@ -127,6 +133,52 @@ TEST(ArchiveListingTest, PassesPrefixesOfTheHighestBytes) {
   EXPECT_THAT(List(*archive, "", "\xFF",
                    Archive::IdCursor{.id = "\xFF", .is_common_prefix = true}),
               ElementsAre());
+}
+
+// Adds a segment without documents to the archive, before the one at `index`.
+void InsertEmptySegment(const std::string& path, size_t index) {
+  const std::string manifest_path = absl::StrCat(path, "/", kManifestFileName);
+  Manifest manifest =
+      ParseManifest(AsBytes(ReadTestFile(manifest_path))).value();
+  const uint32_t number = manifest.next_segment_number++;
+  SegmentFooter footer{.sections = {}, .blocks_end = kSegmentHeaderSizeBytes};
+  const std::string segment =
+      EncodeSegmentHeader(
+          {.number = number,
+           .block_size_bytes = manifest.block_size_bytes,
+           .codec_id = static_cast<uint32_t>(manifest.codec.id)}) +
+      EncodeSegmentFooter(footer, number);
+  WriteTestFile(absl::StrCat(path, "/", SegmentFileName(number)), segment);
+  manifest.segments.insert(
+      manifest.segments.begin() + static_cast<ptrdiff_t>(index),
+      {.number = number,
+       .file_size_bytes = segment.size(),
+       .footer_checksum = footer.checksum,
+       .sections = {},
+       .codec_level = manifest.codec.level});
+  manifest.uuid = manifest.DeriveUuid();
+  WriteTestFile(manifest_path, EncodeManifest(manifest));
+}
+
+// The format allows them (FORMAT.md, section 6).
+TEST(ArchiveListingTest, PassesSegmentsWithoutDocuments) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "a.quire";
+  ArchiveWriterOptions options;
+  options.codec = ParseCodecSpec("copy").value();
+  QUIRE_ASSERT_OK(WriteTestArchive(
+      path, options, {{{.id = "b", .text = "x"}}, {{.id = "a"}, {.id = "b"}}}));
+  for (const size_t index : {0u, 2u, 2u, 5u}) {
+    InsertEmptySegment(path, index);
+  }
+  const auto archive = Archive::Open(path);
+  QUIRE_ASSERT_OK(archive);
+  ASSERT_EQ((*archive)->info().segment_count, 6);
+  EXPECT_THAT(List(**archive, "", ""),
+              ElementsAre(Pair("a", 1), Pair("b", 0), Pair("b", 2)));
+  EXPECT_THAT(
+      List(**archive, "", "", Archive::IdCursor{.id = "b", .ordinal = 0}),
+      ElementsAre(Pair("b", 2)));
 }
 
 TEST(ArchiveListingTest, AnswersAsTheModelDoes) {
