@@ -310,11 +310,7 @@ class ServerImpl final : public Server {
       lines.push_back({LogLevel::kError, std::string(started.message())});
     }
     std::ranges::move(DescribeWithdrawals(), std::back_inserter(lines));
-    broken_count_ = static_cast<uint64_t>(
-        std::count_if(changes.archives.begin(), changes.archives.end(),
-                      [this](const ArchiveArgument& archive) {
-                        return !catalog_.Contains(archive.name);
-                      }));
+    CountBroken(changes.archives);
     metrics_.AllReloaded(absl::Now(), succeeded);
     return lines;
   }
@@ -330,12 +326,14 @@ class ServerImpl final : public Server {
     for (const auto& [name, archive] : *served) {
       kept.push_back(name);
     }
-    return loader_.Reload(
+    std::vector<LogLine> lines = loader_.Reload(
         archives, kept,
         [this](const std::string& name, bool is_serving) {
           SetArchiveHealth(name, is_serving);
         },
         [&](bool ok) { metrics_.ReloadEnded(ok); }, /*manifests_only=*/true);
+    CountBroken(archives);
+    return lines;
   }
 
   void CheckAlive(std::function<void()> answered) override
@@ -426,6 +424,14 @@ class ServerImpl final : public Server {
   bool is_drain_ended() ABSL_LOCKS_EXCLUDED(drain_mutex_) {
     MutexLock lock(&drain_mutex_);
     return drain_ended_;
+  }
+
+  // Counts the archives that should be served and cannot be opened.
+  void CountBroken(const std::vector<ArchiveArgument>& wanted) {
+    broken_count_ = static_cast<uint64_t>(std::count_if(
+        wanted.begin(), wanted.end(), [this](const ArchiveArgument& archive) {
+          return !catalog_.Contains(archive.name);
+        }));
   }
 
   std::vector<LogLine> DescribeWithdrawals() const {

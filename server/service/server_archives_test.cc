@@ -199,6 +199,20 @@ TEST_F(ServerArchivesTest, BrokenArchivesAreLeftOutUntilTheyAreGood) {
   EXPECT_EQ(Read("c"), grpc::StatusCode::OK);
 }
 
+TEST_F(ServerArchivesTest, AnArchiveThatAPeriodicLookOpensIsNotBroken) {
+  const std::vector<ArchiveArgument> archives = {Make("a", 1), Make("b", 2)};
+  TruncateSegment(archives[0]);
+  ServerOptions options = Options(archives);
+  options.skip_broken = true;
+  StartServer(options);
+  server().ReloadGrown(archives);
+  EXPECT_THAT(Metrics(), HasSubstr("quire_archives{state=\"broken\"} 1"));
+  Make("a", 1);
+  server().ReloadGrown(archives);
+  EXPECT_EQ(Read("a"), grpc::StatusCode::OK);
+  EXPECT_THAT(Metrics(), HasSubstr("quire_archives{state=\"broken\"} 0"));
+}
+
 TEST_F(ServerArchivesTest, ArchivesThatAreKeptAreNotLookedAt) {
   const ArchiveArgument a = Make("a", 1);
   const ArchiveArgument b = Make("b", 2);
