@@ -416,6 +416,23 @@ class RemoteArchiveTest(RemoteCase):
         got = server.scan()
         self.assertEqual(got.stdout, self.text + (more / "last").read_bytes())
 
+    def test_a_reload_stays_with_the_store_and_its_copies(self):
+        config = self.scratch / "quired.toml"
+        config.write_text(f'store-endpoint = "{self.store.url}"\n')
+        server = Server(self, "--config", config, archive="docs=s3://bucket/docs.quire")
+        self.check_all(server)
+        copies = sorted(server.cache.glob("docs-*"))
+        self.store.clear()
+        config.write_text('store-endpoint = "http://127.0.0.1:1"\n')
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for("needs a restart")
+        server.wait_for("archive docs: unchanged")
+        self.assertEqual([(request.path, request.status) for request in self.store.requests],
+                         [("/bucket/docs.quire/MANIFEST", 304)])
+        self.assertEqual(sorted(server.cache.glob("docs-*")), copies)
+        self.check_all(server)
+        self.assertEqual(server.stop(), 0)
+
     def test_finds_a_replaced_archive_by_itself(self):
         for ignores in False, True:
             with self.subTest(store_ignores_if_match=ignores):

@@ -30,6 +30,7 @@
 #include "server/service/calls/archive_service.h"
 #include "server/service/calls/call_context.h"
 #include "server/service/catalog/drive_report.h"
+#include "server/service/catalog/remote_archives.h"
 #include "server/service/groundwork.h"
 #include "server/service/listen/admin_server.h"
 #include "server/service/listen/alive_checks.h"
@@ -297,7 +298,7 @@ class ServerImpl final : public Server {
     std::vector<LogLine> lines;
     bool succeeded = ReloadFiles(lines) && changes.is_wanted;
     std::vector<LogLine> archive_lines = loader_.Reload(
-        changes.archives, changes.kept_archives,
+        WithPathsInForce(changes.archives), changes.kept_archives,
         [this](const std::string& name, bool is_serving) {
           SetArchiveHealth(name, is_serving);
         },
@@ -327,7 +328,7 @@ class ServerImpl final : public Server {
       kept.push_back(name);
     }
     std::vector<LogLine> lines = loader_.Reload(
-        archives, kept,
+        WithPathsInForce(archives), kept,
         [this](const std::string& name, bool is_serving) {
           SetArchiveHealth(name, is_serving);
         },
@@ -424,6 +425,19 @@ class ServerImpl final : public Server {
   bool is_drain_ended() ABSL_LOCKS_EXCLUDED(drain_mutex_) {
     MutexLock lock(&drain_mutex_);
     return drain_ended_;
+  }
+
+  // Another --store-cache or --store-endpoint of a changed configuration needs
+  // a restart: until then, local copies stay where they are.
+  std::vector<ArchiveArgument> WithPathsInForce(
+      std::vector<ArchiveArgument> archives) const {
+    for (ArchiveArgument& archive : archives) {
+      if (!archive.url.empty() && options_.store.has_value()) {
+        // A URL without an address here is refused when it is opened.
+        RemoteArchives::SetPath(*options_.store, archive).IgnoreError();
+      }
+    }
+    return archives;
   }
 
   // Counts the archives that should be served and cannot be opened.
