@@ -602,6 +602,7 @@ absl::StatusOr<ArchiveLoader::ListedOutcome> ArchiveLoader::OpenListed(
   served->listed = listed;
   listed->Opened(served, ListedArchive::Clock::now());
   QUIRE_RETURN_IF_ERROR(Publish(argument, std::move(served)));
+  listed->Published();
   return ListedOutcome::kOpened;
 }
 

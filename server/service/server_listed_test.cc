@@ -17,9 +17,12 @@
 #include "proto/error_details.h"
 
 #include "codecs/base/byte_size.h"
+#include "codecs/base/bytes.h"
 #include "codecs/base/mutex.h"
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/testing/temporary_directory.h"
 #include "server/archive/archive.h"
+#include "server/archive/format/segment_format.h"
 #include "server/service/limits/memory_plan.h"
 #include "server/service/security/access_rules.h"
 #include "server/service/testing/server_fixture.h"
@@ -134,6 +137,18 @@ class ServerListedTest : public ServerTest {
   std::vector<std::string> opened() {
     MutexLock lock(&mutex_);
     return opened_;
+  }
+
+  // Returns the lines of the log that begin with `prefix`.
+  std::vector<std::string> said(absl::string_view prefix) {
+    MutexLock lock(&mutex_);
+    std::vector<std::string> lines;
+    for (const std::string& line : lines_) {
+      if (absl::StartsWith(line, prefix)) {
+        lines.push_back(line);
+      }
+    }
+    return lines;
   }
 
   std::string Metrics() {
@@ -356,6 +371,38 @@ TEST_F(ServerListedTest, ABrokenArchiveOfTheListIsTriedAgain) {
   std::filesystem::rename(directory() + "/away", PathOf("b"));
   Reload();
   Await("b");
+}
+
+// Flips a byte of the document ids.
+void DamageIds(const std::string& archive) {
+  const std::string path = archive + "/segment-00000000";
+  std::string file = ReadTestFile(path);
+  const ByteView bytes = AsBytes(file);
+  const auto footer = ParseSegmentFooter(
+      bytes.last(SegmentFooterSizeBytes(bytes.last(kTrailerSizeBytes)).value()),
+      file.size(), 0);
+  QUIRE_ASSERT_OK(footer);
+  file[footer->Find(SectionType::kDocumentIds)->offset] ^= 1;
+  WriteTestFile(path, file);
+}
+
+// It opens, but nothing finds the documents that are to be withdrawn.
+TEST_F(ServerListedTest, AnArchiveThatCannotBePublishedIsTriedAgainLater) {
+  WriteAll();
+  DamageIds(PathOf("b"));
+  std::ofstream(directory() + "/withdrawn") << "b id x block\n";
+  ServerOptions options;
+  options.withdrawn_path = directory() + "/withdrawn";
+  options.skip_broken = true;
+  Start(options);
+  std::vector<std::string> failures;
+  while (failures.size() < 2) {
+    EXPECT_EQ(ReasonIn(Read("b")), "ARCHIVE_OPENING");
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    failures = said("archive b cannot be opened");
+  }
+  EXPECT_THAT(failures, ElementsAre(HasSubstr("tried again on use after 1s"),
+                                    HasSubstr("tried again on use after 2s")));
 }
 
 TEST_F(ServerListedTest, EachMustFitAlone) {

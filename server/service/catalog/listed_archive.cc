@@ -74,6 +74,10 @@ void ListedArchive::Opened(const std::shared_ptr<ServedArchive>& served,
   closed_ = std::move(description);
   last_ = served;
   opened_at_ = now;
+}
+
+void ListedArchive::Published() {
+  MutexLock lock(&mutex_);
   failure_count_ = 0;
   is_wanted_ = false;
 }

@@ -55,10 +55,12 @@ class ListedArchive {
 
   bool has_failed() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // End of an opening. `served` is not published yet, and nothing else refers
-  // to it: it gets the earlier opening_id if its files are the same.
+  // Records an opened archive. `served` is not published yet, and nothing else
+  // refers to it: it gets the earlier opening_id if its files are the same.
   void Opened(const std::shared_ptr<ServedArchive>& served,
               Clock::time_point now) ABSL_LOCKS_EXCLUDED(mutex_);
+  // End of a good opening: the archive was published.
+  void Published() ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the time to the next attempt.
   Clock::duration Failed(Clock::time_point now) ABSL_LOCKS_EXCLUDED(mutex_);
   // It was not opened, and that is no failure.
