@@ -538,6 +538,9 @@ class OfflineCommandsTest(unittest.TestCase):
             # Exit code, part of the message, arguments.
             (2, "Usage: quired", []),
             (2, 'must be one of build, append, compact, dictionary, join, plan, recompress, redact, verify, repair, salvage, inspect, serve, check-config, token, got "biuld"', ["biuld", "in"]),
+            (2, 'ID must have no blanks, got "a calls=5"', ["token", "new", "a calls=5"]),
+            (2, "ID must not be empty", ["token", "new", ""]),
+            (2, "quired: rights must be list", ["token", "new", "a", "--rights", "write"]),
             (2, "--output", ["build", "in"]),
             (2, "INPUT", good),
             (2, 'unknown option "--blok-size"', ["build", "--blok-size", "4KiB", "in"]),

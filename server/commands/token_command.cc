@@ -3,16 +3,19 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 
 #include "codecs/base/printable_text.h"
@@ -60,7 +63,30 @@ absl::Status WriteSecret(const std::string& path, const std::string& text) {
   return absl::OkStatus();
 }
 
+// Errors: InvalidArgument  the words of a line would not be these.
+absl::Status CheckWords(const TokenArguments& arguments) {
+  if (arguments.id.empty()) {
+    return absl::InvalidArgumentError("ID must not be empty");
+  }
+  for (const auto& [name, value] :
+       {std::pair("ID", &arguments.id),
+        std::pair("--archives", &arguments.archives),
+        std::pair("--rights", &arguments.rights),
+        std::pair("--expires", &arguments.expires)}) {
+    if (std::any_of(value->begin(), value->end(), [](char c) {
+          return absl::ascii_isspace(static_cast<unsigned char>(c));
+        })) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, " must have no blanks, got ", QuotedText(*value)));
+    }
+  }
+  return absl::OkStatus();
+}
+
 int NewToken(const TokenArguments& arguments) {
+  if (const absl::Status words = CheckWords(arguments); !words.ok()) {
+    return ReportUsage("token new", words.message());
+  }
   const absl::StatusOr<std::string> secret = NewSecret();
   if (!secret.ok()) {
     return ReportFailure(secret.status());
@@ -73,10 +99,9 @@ int NewToken(const TokenArguments& arguments) {
       " archives=", arguments.archives, " rights=", arguments.rights,
       arguments.expires.empty() ? "" : " expires=", arguments.expires);
   // Applies the server's checks.
-  if (const auto rules = AccessRules::Parse(line);
-      !rules.ok() || (*rules)->size() != 1) {
-    return ReportUsage("token new", rules.ok() ? "an option holds a line's end"
-                                               : rules.status().message());
+  if (const auto rules = AccessRules::Parse(line); !rules.ok()) {
+    return ReportUsage("token new",
+                       absl::StripPrefix(rules.status().message(), "line 1: "));
   }
   const std::string token = absl::StrCat(arguments.id, ".", *secret, "\n");
   if (const auto rules = AccessRules::Parse(line);
