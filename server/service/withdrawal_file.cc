@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
@@ -41,6 +42,32 @@ absl::string_view TakeWord(absl::string_view& line) {
   return word;
 }
 
+// Replaces \\ and \xNN. Returns false if anything else follows a backslash. Not
+// absl::CUnescape(), which knows more escapes, and takes all hex digits after
+// \x.
+bool Unescape(absl::string_view value, std::string& out) {
+  out.reserve(value.size());
+  for (size_t i = 0; i < value.size(); ++i) {
+    if (value[i] != '\\') {
+      out.push_back(value[i]);
+      continue;
+    }
+    const absl::string_view rest = value.substr(i + 1);
+    if (absl::StartsWith(rest, "\\")) {
+      out.push_back('\\');
+      i += 1;
+    } else if (rest.size() >= 3 && rest[0] == 'x' &&
+               absl::ascii_isxdigit(static_cast<unsigned char>(rest[1])) &&
+               absl::ascii_isxdigit(static_cast<unsigned char>(rest[2]))) {
+      out += absl::HexStringToBytes(rest.substr(1, 2));
+      i += 3;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
 absl::StatusOr<WithdrawalLine> ParseLine(absl::string_view line) {
   const absl::string_view whole = line;
   WithdrawalLine parsed;
@@ -60,8 +87,7 @@ absl::StatusOr<WithdrawalLine> ParseLine(absl::string_view line) {
   if (action != "exclude" && action != "block") {
     return Malformed("the last word must be exclude or block", action);
   }
-  std::string error;
-  if (!absl::CUnescape(value, &parsed.rule.value, &error)) {
+  if (!Unescape(value, parsed.rule.value)) {
     return Malformed("VALUE must have \\\\ or \\xNN after each backslash",
                      value);
   }

@@ -25,8 +25,9 @@ TEST(WithdrawalFileTest, ParsesRules) {
                        "\n"
                        "docs id http://example.org/a%20b exclude\n"
                        "  web-*\tprefix  a b\\\\c\\x00 \t block\r\n"
-                       "docs id exclude block"));
-  ASSERT_THAT(lines, SizeIs(3));
+                       "docs id exclude block\n"
+                       "docs id \\x20a\\\\X \\x4A4\\x20bad block"));
+  ASSERT_THAT(lines, SizeIs(4));
   EXPECT_EQ(lines[0].archive_glob, "docs");
   EXPECT_FALSE(lines[0].rule.is_prefix);
   EXPECT_EQ(lines[0].rule.value, "http://example.org/a%20b");
@@ -37,6 +38,7 @@ TEST(WithdrawalFileTest, ParsesRules) {
   EXPECT_EQ(lines[1].rule.action, Withdrawal::kBlock);
   EXPECT_EQ(lines[2].rule.value, "exclude");
   EXPECT_EQ(lines[2].rule.action, Withdrawal::kBlock);
+  EXPECT_EQ(lines[3].rule.value, " a\\X J4 bad");
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto none, ParseWithdrawals(""));
   EXPECT_THAT(none, IsEmpty());
 }
@@ -50,6 +52,10 @@ TEST(WithdrawalFileTest, NamesTheLineAndTheFault) {
       {"docs name a exclude", "must be id or prefix, got \"name\""},
       {"docs id a remove", "must be exclude or block, got \"remove\""},
       {"docs id a\\q exclude", "after each backslash"},
+      {"docs id a\\n exclude", "after each backslash"},
+      {"docs id a\\x4 exclude", "after each backslash"},
+      {"docs id a\\101 exclude", "after each backslash"},
+      {"docs id a\\ exclude", "after each backslash"},
       {"docs id " + std::string(65536, 'x') + " block",
        "VALUE has 65536 bytes, ids have at most 65535"}};
   for (const auto& [text, message] : cases) {
