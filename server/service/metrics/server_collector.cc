@@ -490,9 +490,11 @@ std::vector<MetricFamily> ServerCollector::Collect() const {
                   "Reads sent to a drive.", stats, &DriveStats::reads),
       DriveFamily(MetricType::Gauge, "quire_drive_reads_in_flight",
                   "Reads at a drive now.", stats, &DriveStats::reads_in_flight),
-      DriveFamily(MetricType::Gauge, "quire_drive_queued_requests",
-                  "Blocks that wait for a drive.", stats,
-                  &DriveStats::queued_requests),
+      DriveFamily(
+          MetricType::Gauge, "quire_drive_queued_requests",
+          "Requests that wait for a drive, of one block or several in a "
+          "row.",
+          stats, &DriveStats::queued_requests),
       DriveFamily("quire_drive_read_duration_seconds",
                   "From the start of an operation of a drive to its result.",
                   stats, &DriveStats::read_durations),
