@@ -304,6 +304,8 @@ class OfflineCommandsTest(unittest.TestCase):
                 (("in", "--objective", "best"), b"must be speed, balanced or archive, got \"best\""),
                 (("in", "--budget", "5"), b"--budget needs --price-per-tb"),
                 (("in", "--price-per-tb", "0"), b"--price-per-tb"),
+                (("in", "--html", "-"), b"--html must name a file"),
+                (("in", "--html", "in"), b"in: is a directory; give the path of a file"),
                 (("empty",), b"hold no text to plan with")):
             (self.directory / "empty").mkdir(exist_ok=True)
             result = self.run_quired("plan", *arguments)

@@ -252,10 +252,20 @@ int RunPlan(const PlanArguments& arguments) {
   if (!options.ok()) {
     return ReportUsage("plan", options.status().message());
   }
+  if (arguments.html == "-") {
+    return ReportUsage("plan",
+                       "--html must name a file; only --json may be -, for "
+                       "standard output");
+  }
   // Before minutes of work.
+  std::error_code error;
   for (const std::string* const report : {&arguments.json, &arguments.html}) {
-    const std::string directory =
-        std::filesystem::path(*report).parent_path().string();
+    if (fs::is_directory(*report, error)) {
+      return ReportUsage(
+          "plan",
+          absl::StrCat(*report, ": is a directory; give the path of a file"));
+    }
+    const std::string directory = fs::path(*report).parent_path().string();
     if (!directory.empty() && access(directory.c_str(), W_OK) != 0) {
       return ReportFailure(absl::UnavailableError(
           absl::StrCat(*report, ": cannot be written to ", directory, ": ",
