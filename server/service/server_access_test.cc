@@ -422,38 +422,58 @@ TEST_F(ServerAccessTest, AQuotaIsCheckedAfterTheLastMessageOfAStream) {
   }
 }
 
+// Rules that set the expiry, and rules that do so while the stream is open.
 TEST_F(ServerAccessTest, AnIdentityThatExpiresEndsItsStreams) {
-  ASSERT_NO_FATAL_FAILURE(Start(Line("reader", "archives=docs rights=read")));
+  const std::string reader = Line("reader", "archives=docs rights=read");
+  ASSERT_NO_FATAL_FAILURE(Start(reader));
   v1::BatchReadRequest request;
   request.set_archive(kOpen);
   request.add_items()->mutable_range()->set_size_bytes(10);
   v1::BatchReadResponse response;
-  // Repeat until the first message arrives before the token expires: a busy
-  // machine may be slow.
-  for (absl::Duration life = absl::Seconds(2);; life *= 2) {
-    const absl::Time expiry = absl::Now() + life;
-    WriteRules(Line(
-        "reader", absl::StrCat("archives=docs rights=read expires=",
-                               absl::FormatTime("%E4Y-%m-%dT%H:%M:%SZ", expiry,
-                                                absl::UTCTimeZone()))));
-    Reload();
-    grpc::ClientContext context;
-    context.AddMetadata("authorization", HeaderOf("reader"));
-    auto stream = stub().BatchRead(&context);
-    stream->Write(request);
-    if (!stream->Read(&response)) {
-      EXPECT_EQ(stream->Finish().error_code(),
-                grpc::StatusCode::UNAUTHENTICATED);
+  for (const bool is_set_before : {true, false}) {
+    SCOPED_TRACE(is_set_before);
+    bool was_tested = false;
+    // Repeat until the last message before the expiry is answered: a busy
+    // machine may be slow.
+    for (absl::Duration life = absl::Seconds(2); !was_tested; life *= 2) {
       ASSERT_LT(life, absl::Minutes(2));
-      continue;
+      absl::Time expiry;
+      const auto limit = [&] {
+        expiry = absl::Now() + life;
+        WriteRules(
+            Line("reader",
+                 absl::StrCat("archives=docs rights=read expires=",
+                              absl::FormatTime("%E4Y-%m-%dT%H:%M:%SZ", expiry,
+                                               absl::UTCTimeZone()))));
+        Reload();
+      };
+      if (is_set_before) {
+        limit();
+      } else {
+        WriteRules(reader);
+        Reload();
+      }
+      grpc::ClientContext context;
+      context.AddMetadata("authorization", HeaderOf("reader"));
+      auto stream = stub().BatchRead(&context);
+      stream->Write(request);
+      was_tested = stream->Read(&response);
+      if (!is_set_before) {
+        ASSERT_TRUE(was_tested);
+        limit();
+        stream->Write(request);
+        was_tested = stream->Read(&response);
+      }
+      if (was_tested) {
+        absl::SleepFor(expiry - absl::Now());
+        stream->Write(request);
+        EXPECT_FALSE(stream->Read(&response));
+      }
+      stream->WritesDone();
+      const grpc::Status status = stream->Finish();
+      EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
+      EXPECT_EQ(ReasonIn(status), "CREDENTIALS_REJECTED");
     }
-    absl::SleepFor(expiry - absl::Now());
-    stream->Write(request);
-    EXPECT_FALSE(stream->Read(&response));
-    const grpc::Status status = stream->Finish();
-    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
-    EXPECT_EQ(ReasonIn(status), "CREDENTIALS_REJECTED");
-    return;
   }
 }
 

@@ -2,6 +2,8 @@
 #include "server/service/calls/call_access.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -15,6 +17,12 @@
 #include "server/service/catalog/listed_archive.h"
 
 namespace quire {
+namespace {
+
+// absl::ToUnixMicros(absl::InfiniteFuture()).
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+}  // namespace
 
 CallAccess::CallAccess(const Catalog& catalog, const AccessControl* control,
                        const grpc::CallbackServerContext& context,
@@ -29,6 +37,7 @@ CallAccess::CallAccess(const Catalog& catalog, const AccessControl* control,
       control_->Authenticate(CredentialsIn(context, peer), expired_);
   if (identity.ok()) {
     identity_ = *std::move(identity);
+    expiry_us_ = absl::ToUnixMicros(identity_->expiry);
   } else {
     status_ = identity.status();
   }
@@ -202,10 +211,11 @@ absl::Status CallAccess::CheckAgain() {
     return absl::OkStatus();
   }
   const uint64_t generation = control_->generation();
-  if (generation == generation_.load(std::memory_order_relaxed) &&
-      (identity_->expiry == absl::InfiniteFuture() ||
-       absl::Now() < identity_->expiry)) {
-    return absl::OkStatus();
+  if (generation == generation_.load(std::memory_order_acquire)) {
+    const int64_t expiry_us = expiry_us_.load(std::memory_order_relaxed);
+    if (expiry_us == kNever || absl::ToUnixMicros(absl::Now()) < expiry_us) {
+      return absl::OkStatus();
+    }
   }
   QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<const AccessIdentity> now,
                          control_->Refresh(*identity_));
@@ -217,7 +227,13 @@ absl::Status CallAccess::CheckAgain() {
   if (!reading.empty()) {
     QUIRE_RETURN_IF_ERROR(CheckRead(now.get(), reading));
   }
-  generation_.store(generation, std::memory_order_relaxed);
+  MutexLock lock(&mutex_);
+  // Another thread may have checked newer rules.
+  if (generation >= generation_.load(std::memory_order_relaxed)) {
+    expiry_us_.store(absl::ToUnixMicros(now->expiry),
+                     std::memory_order_relaxed);
+    generation_.store(generation, std::memory_order_release);
+  }
   return absl::OkStatus();
 }
 
