@@ -163,7 +163,8 @@ class ServerImpl final : public Server {
             },
             [this] { return broken_count_.load(); },
             [this] { return DescribeListed(); },
-            [this] { return DescribeConnections(); }, metrics_,
+            [this] { return DescribeConnections(); },
+            [this] { return stall_guard_.stalled_count(); }, metrics_,
             [] { return HandshakeFailures::OfProcess().counts(); },
             [this] {
               return scrubber_ == nullptr ? std::vector<ScrubFigures>()

@@ -377,13 +377,16 @@ TEST_F(ServerLifeTest, EndsCallsWhoseClientStopsReading) {
   const auto reader = stub().Scan(&context, request);
   const std::string ended =
       "quire_calls_total{code=\"CANCELLED\",method=\"Scan\"} 1";
+  const std::string stalled = "quire_stalled_calls_total 1";
   // The memory is returned shortly after the call is counted as ended.
   const std::string idle = "quire_in_flight_bytes 0";
   EXPECT_THAT(AwaitMetrics([&](const std::string& page) {
                 return absl::StrContains(page, ended) &&
+                       absl::StrContains(page, stalled) &&
                        absl::StrContains(page, idle);
               }),
               ::testing::AllOf(::testing::HasSubstr(ended),
+                               ::testing::HasSubstr(stalled),
                                ::testing::HasSubstr(idle)));
   uint64_t got_bytes = 0;
   for (v1::ScanResponse response; reader->Read(&response);) {

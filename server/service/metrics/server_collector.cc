@@ -509,6 +509,9 @@ std::vector<MetricFamily> ServerCollector::Collect() const {
   if (sources_.remote_store != nullptr) {
     AddRemoteStore(sources_.remote_store->GetStats(), families);
   }
+  families.push_back(Single(MetricType::Counter, "quire_stalled_calls_total",
+                            "Calls ended by --stall-timeout.",
+                            sources_.stalled_calls()));
   AddConnections(sources_.connections(), families);
   AddIdentities(sources_.calls, families);
   families.push_back(HandshakesFamily(sources_.handshake_failures()));

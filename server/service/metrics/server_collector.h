@@ -73,6 +73,8 @@ class ServerCollector : public prometheus::Collectable {
     std::function<uint64_t()> broken_archives;
     std::function<ListedFigures()> listed_archives;
     std::function<ConnectionFigures()> connections;
+    // Number of calls ended because their client had stopped reading.
+    std::function<uint64_t()> stalled_calls;
     const CallMetrics& calls;
     // Failed TLS handshakes by reason.
     std::function<std::vector<std::pair<std::string, uint64_t>>()>
