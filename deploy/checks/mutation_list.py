@@ -542,7 +542,7 @@ GROWTH = [
              "return opened->description == segment && file == file",
              "archive_state_test", "a restored segment file is not opened by a reload"),
     Mutation("server/archive/archive_documents.cc", "uint64_t count = CountBelow(end);\n  if (count == 0)",
-             "uint64_t count = reader().documents().count();\n  if (count == 0)",
+             "uint64_t count = end == 0 ? 0 : reader().documents().count();\n  if (count == 0)",
              "archive_state_test server_growth_test", "ids of later documents are found in an earlier state"),
     Mutation("server/service/calls/batch_call.cc", ".view = *view};", ".view = *archive_->archive};",
              "server_growth_test", "a batch sees documents that were appended since"),
