@@ -21,6 +21,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Pair;
 using Kind = TestEntry::Kind;
 
@@ -393,6 +394,27 @@ TEST(ContainerSourceTest, ReadsZipsWhateverTheirCommentIs) {
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const IdsAndContents files,
       ReadInput(directory.Write("zip", zip + std::string(1000, 'g'))));
+  EXPECT_EQ(files, FilesOf(entries));
+}
+
+TEST(ContainerSourceTest, AZipMayHaveNoEntries) {
+  const TemporaryDirectory directory;
+  const std::string empty = "PK\5\6" + std::string(18, '\0');
+  std::string commented = empty + "PK\5\6";
+  commented[20] = 4;
+  for (const std::string& zip : {empty, commented}) {
+    const std::string path = directory.Write("zip", zip);
+    EXPECT_EQ(KindOf(path), "zip");
+    QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents files, ReadInput(path));
+    EXPECT_THAT(files, IsEmpty());
+  }
+  EXPECT_THAT(ReadInput(directory.Write("zip", empty + "and more")),
+              HasCode(absl::StatusCode::kDataLoss));
+  const std::vector<TestEntry> entries = SomeFiles();
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const IdsAndContents files,
+      ReadInput(directory.Write(
+          "zip", empty + MakeTestArchive("zip", "none", entries))));
   EXPECT_EQ(files, FilesOf(entries));
 }
 

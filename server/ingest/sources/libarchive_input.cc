@@ -6,7 +6,6 @@
 #include <sys/types.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <utility>
@@ -45,10 +44,13 @@ constexpr size_t kZip64LocatorSizeBytes = 20;
 constexpr absl::string_view kZipEndMagic = "PK\5\6";
 constexpr absl::string_view kZipEntryMagic = "PK\1\2";
 constexpr absl::string_view kZip64LocatorMagic = "PK\6\7";
+// A zip without entries, up to the size of its comment.
+constexpr absl::string_view kEmptyZip("PK\5\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+                                      kZipEndSizeBytes - sizeof(uint16_t));
 
 // True if the bytes of `file` at `offset` are `magic`.
 bool IsAt(const InputFile& file, uint64_t offset, absl::string_view magic) {
-  std::array<uint8_t, kZipEndMagic.size()> bytes = {};
+  std::vector<uint8_t> bytes(magic.size());
   const absl::StatusOr<size_t> got = file.ReadAt(offset, bytes);
   return got.ok() && *got == bytes.size() && AsText(bytes) == magic;
 }
@@ -193,6 +195,13 @@ absl::StatusOr<std::unique_ptr<LibarchiveInput>> LibarchiveInput::Open(
       if (seekable != nullptr) {
         QUIRE_ASSIGN_OR_RETURN(input->end_offset_, ZipCommentOffset(*seekable));
         archive_read_support_format_zip_seekable(reader);
+        if (input->end_offset_ == kZipEndSizeBytes &&
+            IsAt(seekable->file(), 0, kEmptyZip)) {
+          // libarchive 3.6 does not find the end at offset 0. An empty file has
+          // no entries either.
+          archive_read_support_format_empty(reader);
+          input->end_offset_ = 0;
+        }
       } else {
         archive_read_support_format_zip_streamable(reader);
       }
