@@ -179,6 +179,12 @@ absl::StatusOr<CodecSpec> CheckOptions(const EncodingOptions& options,
   if (WasGiven(options.dictionary_method_option)) {
     QUIRE_RETURN_IF_ERROR(CheckUsesDictionary(codec, "--dictionary-method"));
   }
+  const CodecInfo& info = *FindCodec(codec.id);
+  if (info.needs_symbol_table && options.no_symbol_table) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--no-symbol-table: codec ", info.name,
+        " needs the table; leave the option out, or choose another codec"));
+  }
   QUIRE_RETURN_IF_ERROR(
       ParseDictionaryMethod(options.dictionary_method).status());
   QUIRE_RETURN_IF_ERROR(ParseReorderMode(options.reorder).status());

@@ -407,13 +407,6 @@ absl::Status CheckBuildOptions(const BuildOptions& options) {
         absl::StrCat("threads and segment size must be at least 1, got ",
                      options.threads, " and ", options.segment_size_bytes));
   }
-  const CodecInfo* const codec = FindCodec(options.archive.codec.id);
-  if (codec != nullptr && codec->needs_symbol_table && !options.symbol_table) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("codec ", codec->name,
-                     " needs a symbol table, which --no-symbol-table omits; "
-                     "remove that option, or choose another codec"));
-  }
   return absl::OkStatus();
 }
 
