@@ -51,10 +51,11 @@ std::string Quoted(const std::string& word) {
 std::string Head(const PlanRequest& request, const Plan& plan) {
   const PlanOptions& options = request.options;
   std::string text = absl::StrFormat(
-      "%s of text in %d documents; archives were built from %s of it.\n"
+      "%s of text in %s; archives were built from %s of it.\n"
       "Server: %d cores, disk %s, network %.3g Gbit/s; ranges of %s. "
       "Objective: %s.\n",
-      FormatByteSize(plan.text_size_bytes), plan.document_count,
+      FormatByteSize(plan.text_size_bytes),
+      FormatCounted(plan.document_count, "document", "documents"),
       plan.sample_size_bytes >= plan.text_size_bytes
           ? "all"
           : FormatByteSize(plan.sample_size_bytes),

@@ -409,6 +409,10 @@ TEST(PlanReportTest, EveryFormHasEveryRow) {
   EXPECT_THAT(html, HasSubstr("a&lt;b"));
   EXPECT_THAT(html, HasSubstr("<svg"));
   EXPECT_THAT(table, HasSubstr("'it'\\''s'"));
+  EXPECT_THAT(table, HasSubstr("of text in 20 documents; archives"));
+  Plan one = plan;
+  one.document_count = 1;
+  EXPECT_THAT(FormatPlan(request, one), HasSubstr("of text in 1 document; "));
 }
 
 TEST(PlanReportTest, CountsRequestsToAnObjectStore) {
