@@ -112,9 +112,7 @@ class ArchiveBuild {
     if (keeps_encoding()) {
       return absl::OkStatus();
     }
-    if (!options_.resume.symbol_table.empty()) {
-      context_->symbol_table = options_.resume.symbol_table;
-    } else if (codec != nullptr && codec->needs_symbol_table) {
+    if (codec != nullptr && codec->needs_symbol_table) {
       QUIRE_ASSIGN_OR_RETURN(context_->symbol_table,
                              choice_->TrainSymbolTable(true));
     } else if ((is_resumable() || !encodes_text_) && options_.symbol_table) {

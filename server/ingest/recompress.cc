@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "codecs/base/bytes.h"
 #include "server/ingest/resume_parameters.h"
 #include "server/ingest/sources/archive_source.h"
 
@@ -28,10 +27,6 @@ absl::StatusOr<BuildSummary> RecompressArchive(
   options.resume.unread_inputs = info.unread_inputs;
   if (info.block_size_bytes == options.archive.block_size_bytes) {
     options.resume.copied = archive.get();
-  }
-  if (options.symbol_table && !archive->has_layout() &&
-      options.reorder == ReorderMode::kOff) {
-    options.resume.symbol_table = std::string(AsText(archive->symbol_table()));
   }
   std::vector<std::unique_ptr<Source>> sources;
   sources.push_back(std::make_unique<ArchiveSource>(archive, options.threads));

@@ -18,8 +18,6 @@ namespace quire {
 // Builds the archive at `path` with the ids, attributes, order and text of
 // `archive`, which may be the one at `path` if `options.archive.replace`. The
 // result equals that of BuildArchive() for the same documents, byte for byte.
-// The symbol table is that of `archive` if it has one and both store the text
-// in its own order.
 //
 // A call that fails or is cancelled after the first blocks, or whose process is
 // killed, leaves PATH.partial; a later call with the same archive and options

@@ -21,6 +21,7 @@
 #include "codecs/base/status_matchers.h"
 #include "server/archive/files/build_journal.h"
 #include "server/archive/format/archive_format.h"
+#include "server/ingest/append.h"
 #include "server/ingest/testing/build_testing.h"
 #include "server/ingest/testing/memory_source.h"
 
@@ -128,6 +129,38 @@ TEST_F(RecompressTest, MakesOfEveryCodecWhatBuildMakes) {
       EXPECT_EQ(FilesOf(out), built[to]);
       fs::remove_all(out);
     }
+  }
+}
+
+// The archive's own table is of the documents before an append, or of text with
+// its members as they are.
+TEST_F(RecompressTest, TrainsTheSymbolTableOfABuild) {
+  const IdsAndContents documents = {
+      {"a", MakeTestText(30000, 1)},
+      {"b", std::string(30000, '=') + Gzip(MakeTestText(30000, 2))}};
+  const std::string appended = directory_ / "appended";
+  QUIRE_ASSERT_OK(
+      BuildArchive(appended, OneSource({documents[0]}), OptionsOf("zstd"))
+          .status());
+  QUIRE_ASSERT_OK(AppendToArchive(appended, OneSource({documents[1]}),
+                                  ExistingMode::kAdd, OptionsOf("zstd"))
+                      .status());
+  const std::string whole = directory_ / "whole";
+  QUIRE_ASSERT_OK(
+      BuildArchive(whole, OneSource(documents), OptionsOf("zstd")).status());
+  BuildOptions inflating = OptionsOf("fsst");
+  inflating.inflate = true;
+  for (const auto& [from, options] :
+       {std::pair(appended, OptionsOf("lz4")), std::pair(whole, inflating)}) {
+    SCOPED_TRACE(from);
+    const std::string built = directory_ / "built";
+    QUIRE_ASSERT_OK(
+        BuildArchive(built, OneSource(documents), options).status());
+    const std::string out = directory_ / "out";
+    QUIRE_ASSERT_OK(Recompress(from, out, options).status());
+    EXPECT_EQ(FilesOf(out), FilesOf(built));
+    fs::remove_all(built);
+    fs::remove_all(out);
   }
 }
 
@@ -347,17 +380,20 @@ TEST_F(RecompressTest, NamesADamagedBlockAndKeepsWhatIsBeforeIt) {
   const std::string from = Build("from", OptionsOf("copy"));
   const std::string segment = from + "/segment-00000001";
   const std::string out = directory_ / "out";
+  // Training a symbol table would meet the damage before the first block.
+  BuildOptions options = OptionsOf("zstd");
+  options.symbol_table = false;
   const std::string reference = directory_ / "reference";
-  QUIRE_ASSERT_OK(Recompress(from, reference, OptionsOf("zstd")).status());
+  QUIRE_ASSERT_OK(Recompress(from, reference, options).status());
   const size_t in_block_2 = 48 + 2 * (4096 + 12) + 100;
   Flip(segment, in_block_2);
-  const auto failed = Recompress(from, out, OptionsOf("zstd"));
+  const auto failed = Recompress(from, out, options);
   EXPECT_EQ(failed.status().code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(failed.status().message(), HasSubstr(segment + ": block 2: "));
   EXPECT_FALSE(fs::exists(out));
   Flip(segment, in_block_2);
   QUIRE_ASSERT_OK_AND_ASSIGN(const BuildSummary summary,
-                             Recompress(from, out, OptionsOf("zstd")));
+                             Recompress(from, out, options));
   EXPECT_GT(summary.kept_block_count, 0);
   EXPECT_EQ(FilesOf(out), FilesOf(reference));
 }
