@@ -270,11 +270,12 @@ class DirectoryReader final : public SourceReader {
     const std::string path = absl::StrCat(root_, "/", id);
     UniqueFd fd(
         open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    if (!fd.is_open()) {
+    // O_NOFOLLOW refuses a symbolic link with ELOOP.
+    if (!fd.is_open() && errno != ELOOP) {
       return ErrnoStatus(errno, path, "open");
     }
     struct stat status = {};
-    if (fstat(fd.get(), &status) != 0) {
+    if (fd.is_open() && fstat(fd.get(), &status) != 0) {
       return ErrnoStatus(errno, path, "look at");
     }
     if (!S_ISREG(status.st_mode)) {
