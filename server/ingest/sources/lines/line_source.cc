@@ -287,7 +287,8 @@ absl::StatusOr<bool> LineReader::FindRecord() {
   const size_t size_max =
       format_ == Format::kLines ? kLineBufferSizeBytes : kRecordSizeBytesMax;
   while (true) {
-    const absl::string_view text = buffered();
+    // The buffer may hold more, after a compressed file.
+    const absl::string_view text = buffered().substr(0, size_max);
     const size_t mark_size =
         line_ == 1 ? text.size() - WithoutByteOrderMark(text).size() : 0;
     if (spans_lines_) {
@@ -318,9 +319,9 @@ absl::StatusOr<bool> LineReader::FindRecord() {
       return false;
     }
     record_rest_ = text.size();
-    is_open_ = !stream_ended_;
+    is_open_ = !stream_ended_ || text.size() < buffered().size();
     if (spans_lines_ && absl::StrContains(text, '\n')) {
-      if (stream_ended_ &&
+      if (!is_open_ &&
           CsvRecordSize(absl::StrCat(text.substr(mark_size), "\n")) ==
               text.size() - mark_size + 1) {
         next_line_ += LineFeedCount(text) + 1;

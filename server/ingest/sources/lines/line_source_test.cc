@@ -297,6 +297,24 @@ TEST(LineSourceTest, RecordsOverTheLimitKeepTheLineNumber) {
               ElementsAre(HasSubstr("line 2: is longer than 16 MiB")));
 }
 
+TEST(LineSourceTest, TheLimitOfARecordIsTheSameAfterACompressedFile) {
+  const std::string large = absl::StrCat(
+      "{\"id\":\"x\",\"t\":\"", std::string(kRecordSizeBytesMax, 'x'), "\"}\n");
+  const std::string text = absl::StrCat("{\"id\":1}\n", large, "{\"id\":3}\n");
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const Lines lines,
+      ReadLines({{"f", text}, {"g", Gzip(text)}, {"h", text}},
+                {.id_field = "id"}));
+  std::vector<std::string> ids;
+  for (const auto& [id, contents] : lines.documents) {
+    ids.push_back(id);
+    EXPECT_TRUE(contents.size() < 100 || contents == large) << id;
+  }
+  EXPECT_THAT(ids,
+              ElementsAre("1", "f:2", "3", "1", "g:2", "3", "1", "h:2", "3"));
+  EXPECT_EQ(lines.bad_records.size(), 3u);
+}
+
 TEST(LineSourceTest, ReadsCompressedFilesAnywhere) {
   const TemporaryDirectory directory;
   directory.Write("logs/a.log", "a1\na2\n");
