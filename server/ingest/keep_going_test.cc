@@ -193,6 +193,28 @@ TEST_F(KeepGoingTest, KeepsWhatComesBeforeTheEndOfATruncatedWarc) {
   EXPECT_EQ(again[1].second, "the rest");
 }
 
+// It is damage, not an input over the limit.
+TEST_F(KeepGoingTest, KeepsWhatComesBeforeADamagedLength) {
+  const std::string first = Record("http://u/1", "one");
+  std::string second = Record("http://u/2", "two");
+  second.insert(second.find(": 3\r\n") + 2, "99999999999999");
+  directory_.Write("in/a.warc", first + second);
+  directory_.Write("in/b", "the rest");
+  for (const std::vector<std::string>& inputs :
+       {std::vector<std::string>{directory_ / "in"},
+        std::vector<std::string>{directory_ / "in/a.warc",
+                                 directory_ / "in/b"}}) {
+    QUIRE_ASSERT_OK(Build(inputs));
+    EXPECT_THAT(failures_->messages(),
+                ElementsAre(AllOf(HasSubstr("a.warc: record 1"),
+                                  HasSubstr("the file ends after"))));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents, ReadBack());
+    ASSERT_EQ(documents.size(), 2u);
+    EXPECT_EQ(documents[0].second, first);
+    EXPECT_EQ(documents[1].second, "the rest");
+  }
+}
+
 // Returns the offset of each record in a WARC that is gzipped by record, and
 // then the end of the file.
 std::string GzippedRecords(size_t count, std::vector<size_t>& offsets) {

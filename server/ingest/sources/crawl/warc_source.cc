@@ -122,6 +122,12 @@ void WarcReader::StartPart() {
   record_position_ = 0;
 }
 
+absl::Status WarcReader::EndsAfter(uint64_t size_bytes) const {
+  return Malformed(absl::StrCat("the file ends after ", size_bytes, " of its ",
+                                block_end_ + record_end_.size(),
+                                " bytes (is it truncated?)"));
+}
+
 absl::Status WarcReader::Truncated(absl::string_view what) const {
   return stream_status_.ok() ? Malformed(what) : stream_status_;
 }
@@ -250,6 +256,13 @@ absl::StatusOr<std::optional<SourceDocument>> WarcReader::NextRecord() {
   }
   record_end_ = is_arc ? "" : header->crlf ? "\r\n\r\n" : "\n\n";
   block_end_ = header_size + header->content_length;
+  // A damaged length may be larger than any limit.
+  const uint64_t size_bytes_min = block_end_ + record_end_.size();
+  const uint64_t left =
+      stream_->EndOffset().value_or(UINT64_MAX) - record_offset_;
+  if (size_bytes_min > left) {
+    return EndsAfter(left);
+  }
   record_size_bytes_ =
       block_end_ + (is_arc ? kArcGapSizeBytesMax : record_end_.size());
 
@@ -337,9 +350,7 @@ absl::StatusOr<size_t> WarcReader::ReadRecord(MutableByteView out) {
     QUIRE_RETURN_IF_ERROR(stream_status_);
     QUIRE_ASSIGN_OR_RETURN(size, stream_->Read(out.first(want)));
     if (size == 0) {
-      return Malformed(absl::StrCat("the file ends after ", record_position_,
-                                    " of its ", block_end_ + record_end_.size(),
-                                    " bytes (is it truncated?)"));
+      return EndsAfter(record_position_);
     }
   }
   record_position_ += size;

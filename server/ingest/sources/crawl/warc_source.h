@@ -100,6 +100,8 @@ class WarcReader final : public SourceReader {
   absl::Status CheckRecordEnd();
   absl::Status FindArcRecordEnd();
   absl::Status Malformed(absl::string_view what) const;
+  // Returns the error for a record of which the file has `size_bytes`.
+  absl::Status EndsAfter(uint64_t size_bytes) const;
   // Returns the error for missing text: the cause, if the stream failed.
   absl::Status Truncated(absl::string_view what) const;
 

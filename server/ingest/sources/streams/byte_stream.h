@@ -39,6 +39,9 @@ class ByteStream {
   // the end. The default reads them. Errors: as Read().
   virtual absl::StatusOr<uint64_t> Skip(uint64_t size_bytes);
 
+  // Offset of the stream's end; unset if only reading can tell.
+  virtual std::optional<uint64_t> EndOffset() const { return std::nullopt; }
+
   // True if a checksum was verified for every byte read.
   virtual bool IsVerified() const { return false; }
 
@@ -119,6 +122,11 @@ class FileStream final : public ByteStream {
   absl::StatusOr<uint64_t> Skip(uint64_t size_bytes) override;
 
   uint64_t offset() const { return offset_; }
+
+  std::optional<uint64_t> EndOffset() const override {
+    const absl::StatusOr<uint64_t> size_bytes = file_->SizeBytes();
+    return size_bytes.ok() ? std::optional(*size_bytes) : std::nullopt;
+  }
 
   bool Seek(uint64_t offset) override {
     offset_ = offset;
