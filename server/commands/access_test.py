@@ -217,8 +217,9 @@ class AccessTest(ServedCase):
         self.assertIn("File exists", again.stderr)
         self.assertEqual(again.stdout, "")
         for arguments, reason in [(["a.b"], "a token's ID must be"),
-                                  (["a", "--archives", "x y"], "settings must be"),
-                                  (["a", "--archives", "x\ny"], "line"),
+                                  (["a", "--archives", "x y"],
+                                   "--archives must have no blanks, got \"x y\""),
+                                  (["a", "--archives", "x\ny"], "must have no blanks"),
                                   (["a", "--rights", "write"], "rights must be"),
                                   (["a", "--expires", "soon"], "expires must be"),
                                   (["a", "--expires", "2020-01-01"],

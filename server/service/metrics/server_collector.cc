@@ -401,6 +401,9 @@ void AddService(const ServerCollector::Sources& sources,
                             "quire_access_log_dropped_lines_total",
                             "Lines of the access log that were not written.",
                             sources.dropped_log_lines()));
+  families.push_back(Single(MetricType::Counter, "quire_stalled_calls_total",
+                            "Calls ended by --stall-timeout.",
+                            sources.stalled_calls()));
   families.push_back(
       ExpiryFamily("quire_certificate_expiry_timestamp_seconds",
                    "Expiry of the server's certificate, in seconds since 1970.",
@@ -509,9 +512,6 @@ std::vector<MetricFamily> ServerCollector::Collect() const {
   if (sources_.remote_store != nullptr) {
     AddRemoteStore(sources_.remote_store->GetStats(), families);
   }
-  families.push_back(Single(MetricType::Counter, "quire_stalled_calls_total",
-                            "Calls ended by --stall-timeout.",
-                            sources_.stalled_calls()));
   AddConnections(sources_.connections(), families);
   AddIdentities(sources_.calls, families);
   families.push_back(HandshakesFamily(sources_.handshake_failures()));
