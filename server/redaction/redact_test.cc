@@ -4,17 +4,21 @@
 #include "server/redaction/redact.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <deque>
 #include <filesystem>
 #include <map>
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 
 #include "codecs/base/sanitized.h"
@@ -469,6 +473,46 @@ TEST_F(RedactTest, PartsHaveTheWindowsBetweenThem) {
             [](uint64_t) { return absl::CancelledError(); }, sinks),
         HasCode(absl::StatusCode::kCancelled));
   }
+}
+
+// Also what another thread reads after the last text of the calling one.
+TEST_F(RedactTest, CountsTheTextOfEveryThread) {
+  BuildOptions options;
+  options.archive.codec = ParseCodecSpec("copy").value();
+  options.archive.block_size_bytes = 4096;
+  // Four parts, of which each thread takes one at least.
+  ASSERT_NO_FATAL_FAILURE(
+      Build({{.id = "a", .text = std::string(1'000'000, 'a')}}, options));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
+  const std::thread::id caller = std::this_thread::get_id();
+  absl::Notification other_began;
+  absl::Notification caller_has_read;
+  uint64_t read_bytes = 0;
+  QUIRE_ASSERT_OK(ForEachPart(
+      *archive, 0, /*thread_count=*/2,
+      [&](uint64_t size_bytes) {
+        read_bytes += size_bytes;
+        return absl::OkStatus();
+      },
+      [&](size_t /*thread*/, const StoredPart& /*part*/,
+          const OnTextRead& on_part_read) {
+        const bool is_caller = std::this_thread::get_id() == caller;
+        if ((is_caller ? caller_has_read : other_began).HasBeenNotified()) {
+          return absl::OkStatus();
+        }
+        if (is_caller) {
+          other_began.WaitForNotification();
+        } else {
+          other_began.Notify();
+          caller_has_read.WaitForNotification();
+        }
+        const absl::Status status = on_part_read(7);
+        if (is_caller) {
+          caller_has_read.Notify();
+        }
+        return status;
+      }));
+  EXPECT_EQ(read_bytes, 14);
 }
 
 }  // namespace
