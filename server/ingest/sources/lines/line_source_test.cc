@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/sanitized.h"
@@ -20,7 +21,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Pair;
 
 struct Lines {
@@ -359,19 +359,13 @@ TEST(LineSourceTest, ReadsCompressedFilesAnywhere) {
 
 TEST(LineSourceTest, CompressedFilesMayBeEmpty) {
   // As their programs compress no text; libarchive's writer crashes then.
-  const auto bytes = [](const auto& literal) {
-    return std::string(literal, sizeof(literal) - 1);
-  };
-  std::string xz = bytes(
-      "\xFD\x37\x7A\x58\x5A\x00\x00\x04\xE6\xD6\xB4\x46"
-      "\x00\x00\x00\x00\x1C\xDF\x44\x21\x1F\xB6\xF3\x7D"
-      "\x01\x00\x00\x00\x00\x04\x59\x5A");
-  const std::string bzip2 = bytes(
-      "\x42\x5A\x68\x39\x17\x72\x45\x38\x50\x90\x00\x00"
-      "\x00\x00");
-  const std::string lz4 = bytes(
-      "\x04\x22\x4D\x18\x64\x40\xA7\x00\x00\x00\x00\x05"
-      "\x5D\xCC\x02");
+  std::string xz = absl::HexStringToBytes(
+      "fd377a585a000004e6d6b446000000001cdf44211fb6f37d"
+      "010000000004595a");
+  const std::string bzip2 =
+      absl::HexStringToBytes("425a683917724538509000000000");
+  const std::string lz4 =
+      absl::HexStringToBytes("04224d186440a700000000055dcc02");
   const TemporaryDirectory directory;
   directory.Write("logs/a", "1\n");
   directory.Write("logs/b.bz2", bzip2);
