@@ -156,7 +156,7 @@ class OutsideCase:
                                 grpc.StatusCode.INVALID_ARGUMENT,
                                 grpc.StatusCode.RESOURCE_EXHAUSTED,
                                 # gRPC ends connections when it has no memory for requests,
-                                # and calls whose data crosses a window that it made smaller.
+                                # and sometimes resets calls.
                                 grpc.StatusCode.UNAVAILABLE,
                                 grpc.StatusCode.INTERNAL})
 
