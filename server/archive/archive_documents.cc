@@ -217,7 +217,7 @@ class Archive::ListingWalk {
       : prefix_(listing.prefix), end_(listing.end), next_(ComesLater{this}) {
     cursors_.reserve(segments.size());
     for (const Segment& segment : segments) {
-      // One without documents may come before others.
+      // A segment without documents may come before others.
       if (segment.first_ordinal >= end_) {
         break;
       }

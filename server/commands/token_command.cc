@@ -63,7 +63,8 @@ absl::Status WriteSecret(const std::string& path, const std::string& text) {
   return absl::OkStatus();
 }
 
-// Errors: InvalidArgument  the words of a line would not be these.
+// Checks that each argument is one word: blanks separate the words of a rule.
+// Errors: InvalidArgument  an argument with blanks, or no ID.
 absl::Status CheckWords(const TokenArguments& arguments) {
   if (arguments.id.empty()) {
     return absl::InvalidArgumentError("ID must not be empty");
@@ -99,13 +100,13 @@ int NewToken(const TokenArguments& arguments) {
       " archives=", arguments.archives, " rights=", arguments.rights,
       arguments.expires.empty() ? "" : " expires=", arguments.expires);
   // Applies the server's checks.
-  if (const auto rules = AccessRules::Parse(line); !rules.ok()) {
+  const auto rules = AccessRules::Parse(line);
+  if (!rules.ok()) {
     return ReportUsage("token new",
                        absl::StripPrefix(rules.status().message(), "line 1: "));
   }
   const std::string token = absl::StrCat(arguments.id, ".", *secret, "\n");
-  if (const auto rules = AccessRules::Parse(line);
-      (*rules)->FindToken(
+  if ((*rules)->FindToken(
           absl::StrCat("Bearer ", absl::StripAsciiWhitespace(token)),
           absl::Now()) == nullptr) {
     return ReportUsage("token new",

@@ -149,10 +149,11 @@ class CallAccess {
   absl::Status status_;
   // Name of an expired identity.
   std::string expired_;
-  // Of the rules that were last checked, and the expiry of the identity by
-  // them, in microseconds since the epoch: set first, so that a reader of the
-  // generation sees no older one.
+  // Generation of the rules that were last checked.
   std::atomic<uint64_t> generation_ = 0;
+  // Expiry of the identity by these rules, in microseconds since 1970. Stored
+  // before the generation, so that a thread that loads the new generation loads
+  // no older expiry.
   std::atomic<int64_t> expiry_us_ = 0;
   mutable Mutex mutex_;
   std::string asked_ ABSL_GUARDED_BY(mutex_);
