@@ -21,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/testing/test_level.h"
 #include "server/archive/archive.h"
 #include "server/archive/format/archive_format.h"
 #include "server/archive/repair/salvage_output.h"
@@ -525,10 +526,10 @@ TEST_F(ArchiveSalvageTest, RefusesADirectoryOfNothing) {
 
 // Whatever is damaged: saved documents are right, and each other is lost.
 TEST_F(ArchiveSalvageTest, NeverSavesWrongText) {
-  std::random_device seeds;
+  std::mt19937 seeds(TestSeed());
   uint64_t saved_count = 0;
   uint64_t lost_count = 0;
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < TestRounds(80, 200); ++round) {
     const uint64_t seed = (uint64_t{seeds()} << 32) | seeds();
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     std::mt19937_64 random(seed);

@@ -184,7 +184,10 @@ std::optional<SegmentFooter> RepairPlanner::PlanFooter(
   const uint64_t offset = expected.file_size_bytes - size_bytes;
   for (size_t i = 0; i < copies.count(); ++i) {
     std::string bytes(size_bytes, '\0');
-    if (!copies.Read(i, offset, AsMutableBytes(bytes))) {
+    // A copy may end within the magic.
+    if (!copies.Read(i, offset,
+                     AsMutableBytes(bytes).first(size_bytes -
+                                                 kSegmentEndMagic.size()))) {
       continue;
     }
     RestoreEndMagic(AsMutableBytes(bytes));
