@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/testing/test_level.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
 #include "server/archive/stored_order.h"
@@ -132,7 +133,7 @@ void ExpectEqualLookUps(const Archive& whole, uint64_t end,
 
 // A state need not end with a segment: segments may have been merged.
 TEST(ArchiveStateTest, LookUpsSeeTheDocumentsOfTheStateAlone) {
-  const uint64_t seed = std::random_device()();
+  const uint64_t seed = TestSeed();
   SCOPED_TRACE(absl::StrCat("seed ", seed));
   std::mt19937_64 random(seed);
   const TemporaryDirectory directory;

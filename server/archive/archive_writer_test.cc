@@ -25,6 +25,7 @@
 #include "codecs/base/checksum.h"
 #include "codecs/base/status_matchers.h"
 #include "codecs/base/testing/no_more_threads.h"
+#include "codecs/base/testing/test_level.h"
 #include "server/archive/archive.h"
 #include "server/archive/files/file_io.h"
 #include "server/archive/format/archive_format.h"
@@ -334,7 +335,7 @@ void KillAWriter(const std::string& path, char letter, bool replace,
 }
 
 TEST(ArchiveWriterCrashTest, LeavesAWholeArchiveOrNone) {
-  const uint64_t seed = std::random_device{}();
+  const uint64_t seed = TestSeed();
   SCOPED_TRACE(absl::StrCat("seed ", seed));
   std::mt19937_64 random(seed);
   int absent = 0;
@@ -357,7 +358,7 @@ TEST(ArchiveWriterCrashTest, LeavesAWholeArchiveOrNone) {
 }
 
 TEST(ArchiveWriterCrashTest, KeepsAWholeArchiveWhileItIsReplaced) {
-  const uint64_t seed = std::random_device{}();
+  const uint64_t seed = TestSeed();
   SCOPED_TRACE(absl::StrCat("seed ", seed));
   std::mt19937_64 random(seed);
   const TemporaryDirectory directory;

@@ -19,10 +19,13 @@ import threading
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "loadtest" / "harness"))
+# pylint: disable=wrong-import-position
 from killed_command import kill_after
+from test_level import SEED, rounds
 
 QUIRED = Path(os.environ["QUIRE_BINARY_DIR"]) / "bin" / "quired"
-KILL_COUNT = 30
+KILL_COUNT = rounds(8, 30)
 # Number of them that end while the new manifest is in ARCHIVE.partial.
 KILLED_AT_THE_END_COUNT = 10
 
@@ -70,7 +73,7 @@ class Reader:
 
 
 def main():
-    seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(1 << 32)
+    seed = int(sys.argv[1]) if len(sys.argv) > 1 else SEED
     kill_count = int(sys.argv[2]) if len(sys.argv) > 2 else KILL_COUNT
     print(f"seed {seed}")
     generator = random.Random(seed)

@@ -17,10 +17,13 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "loadtest" / "harness"))
+# pylint: disable=wrong-import-position
 from killed_command import kill_after
+from test_level import SEED, rounds
 
 QUIRED = Path(os.environ["QUIRE_BINARY_DIR"]) / "bin" / "quired"
-KILL_COUNT = 20
+KILL_COUNT = rounds(10, 20)
 # With and without an archive to replace, and both kinds of builds.
 KILLED_AT_THE_START_COUNT = 4
 REORDER_MODES = ("off", "full")
@@ -51,7 +54,7 @@ def uuid_of_whole(archive):
 
 
 def main():
-    seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(1 << 32)
+    seed = int(sys.argv[1]) if len(sys.argv) > 1 else SEED
     print(f"seed {seed}")
     generator = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="quire-kill-") as scratch:

@@ -6,7 +6,7 @@ nothing else may remain. Also tests SIGTERM, a full disk, a second writer, and i
 that changed.
 
 Usage: kill_resume_test.py [SEED]; QUIRE_BINARY_DIR names the build directory,
-QUIRE_KILL_COUNT the number of kills (25).
+QUIRE_KILL_COUNT the number of kills (8; 25 in deploy/test.sh nightly).
 """
 import fcntl
 import filecmp
@@ -22,10 +22,13 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "loadtest" / "harness"))
+# pylint: disable=wrong-import-position
 from killed_command import kill_after
+from test_level import SEED, rounds
 
 QUIRED = Path(os.environ["QUIRE_BINARY_DIR"]) / "bin" / "quired"
-KILL_COUNT = int(os.environ.get("QUIRE_KILL_COUNT", "25"))
+KILL_COUNT = int(os.environ.get("QUIRE_KILL_COUNT", rounds(8, 25)))
 # With a dictionary; without; with a symbol table that is trained beforehand; and builds
 # from files and from a compressed tar, of which one moves text.
 CASES = [("recompress", "rlz", "off"), ("recompress", "xz:9", "off"),
@@ -155,7 +158,7 @@ def check_refused(arguments, directory, output, expected):
 
 
 def main():
-    seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(1 << 32)
+    seed = int(sys.argv[1]) if len(sys.argv) > 1 else SEED
     print(f"seed {seed}")
     generator = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="quire-kill-") as scratch:

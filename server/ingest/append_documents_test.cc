@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/testing/test_level.h"
 #include "server/archive/files/archive_change.h"
 #include "server/ingest/append.h"
 #include "server/ingest/existing_documents.h"
@@ -116,7 +117,7 @@ TEST_F(AppendTest, KeepsTheEncodingOfTheArchive) {
 
 // Random appends with random modes of order, inflating and segments.
 TEST_F(AppendTest, AnyOptionsGiveTheSameDocuments) {
-  const uint64_t seed = std::random_device()();
+  const uint64_t seed = TestSeed();
   SCOPED_TRACE(absl::StrCat("seed ", seed));
   std::mt19937_64 random(seed);
   ASSERT_NO_FATAL_FAILURE(

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/testing/test_level.h"
 #include "server/ingest/build_pipeline.h"
 #include "server/ingest/input_failures.h"
 #include "server/ingest/resume_parameters.h"
@@ -121,7 +122,7 @@ TEST_F(BuildResumeTest, MakesTheArchiveOfAnUninterruptedBuild) {
 }
 
 TEST_F(BuildResumeTest, StopsAtAnyPointGiveTheSameArchive) {
-  const uint64_t seed = std::random_device()();
+  const uint64_t seed = TestSeed();
   SCOPED_TRACE(absl::StrCat("seed ", seed));
   std::mt19937_64 random(seed);
   const BuildOptions options = ResumableOptions("rlz:2");

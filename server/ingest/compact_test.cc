@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/testing/test_level.h"
 #include "server/archive/archive_verifier.h"
 #include "server/archive/files/archive_change.h"
 #include "server/archive/testing/system_call_hooks.h"
@@ -216,7 +217,7 @@ TEST_F(CompactTest, TakesInSegmentsWithALayout) {
 }
 
 TEST_F(CompactTest, AnyMixOfAppendsAndCompactionsGivesTheSameDocuments) {
-  const uint64_t seed = std::random_device()();
+  const uint64_t seed = TestSeed();
   SCOPED_TRACE(absl::StrCat("seed ", seed));
   std::mt19937_64 random(seed);
   const bool inflates = random() % 2 == 0;

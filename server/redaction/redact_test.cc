@@ -23,6 +23,7 @@
 
 #include "codecs/base/sanitized.h"
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/testing/test_level.h"
 #include "codecs/payload/test_codec.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_verifier.h"
@@ -256,27 +257,28 @@ struct Encoding {
 class RandomRedactTest : public RedactTest,
                          public ::testing::WithParamInterface<Encoding> {};
 
-INSTANTIATE_TEST_SUITE_P(
-    Encodings, RandomRedactTest,
-    ::testing::Values(Encoding{"copy", ReorderMode::kOff},
-                      Encoding{"copy", ReorderMode::kFull},
-                      Encoding{"rlz:1", ReorderMode::kOff},
-                      Encoding{"rlz:2", ReorderMode::kDuplicates},
-                      Encoding{"rlz:2", ReorderMode::kFull},
-                      Encoding{"rlz:3/parts", ReorderMode::kDuplicates},
-                      Encoding{"rlz:2/inflate", ReorderMode::kOff},
-                      Encoding{"rlz:2/parts/inflate", ReorderMode::kFull},
-                      Encoding{"auto", ReorderMode::kDuplicates},
-                      Encoding{"auto/inflate", ReorderMode::kOff},
-                      Encoding{"auto/parts/inflate", ReorderMode::kDuplicates},
-                      Encoding{"zstd:3/inflate", ReorderMode::kDuplicates},
-                      Encoding{"rlz-zz", ReorderMode::kFull},
-                      Encoding{"rlz-zzz", ReorderMode::kOff},
-                      Encoding{"rlz-pv", ReorderMode::kDuplicates},
-                      Encoding{"zlib-primed", ReorderMode::kOff},
-                      Encoding{"zlib/parts", ReorderMode::kDuplicates},
-                      Encoding{"fsst", ReorderMode::kDuplicates},
-                      Encoding{"xz", ReorderMode::kFull}));
+INSTANTIATE_TEST_SUITE_P(Encodings, RandomRedactTest,
+                         ::testing::ValuesIn(SomeOf<Encoding>(
+                             {{"copy", ReorderMode::kOff},
+                              {"copy", ReorderMode::kFull},
+                              {"rlz:1", ReorderMode::kOff},
+                              {"rlz:2", ReorderMode::kDuplicates},
+                              {"rlz:2", ReorderMode::kFull},
+                              {"rlz:3/parts", ReorderMode::kDuplicates},
+                              {"rlz:2/inflate", ReorderMode::kOff},
+                              {"rlz:2/parts/inflate", ReorderMode::kFull},
+                              {"auto", ReorderMode::kDuplicates},
+                              {"auto/inflate", ReorderMode::kOff},
+                              {"auto/parts/inflate", ReorderMode::kDuplicates},
+                              {"zstd:3/inflate", ReorderMode::kDuplicates},
+                              {"rlz-zz", ReorderMode::kFull},
+                              {"rlz-zzz", ReorderMode::kOff},
+                              {"rlz-pv", ReorderMode::kDuplicates},
+                              {"zlib-primed", ReorderMode::kOff},
+                              {"zlib/parts", ReorderMode::kDuplicates},
+                              {"fsst", ReorderMode::kDuplicates},
+                              {"xz", ReorderMode::kFull}},
+                             3)));
 
 TEST_P(RandomRedactTest, RemovesDocumentsAndLeavesTheRest) {
   const TestCodec codec = ParseTestCodec(GetParam().codec);

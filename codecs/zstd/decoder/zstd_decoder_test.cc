@@ -89,7 +89,7 @@ class ZstdDecoderTest : public ::testing::Test {
 };
 
 TEST_F(ZstdDecoderTest, DecodesFramesOfAllLevels) {
-  for (int level = -5; level <= 22; ++level) {
+  for (int level = -5; level <= 22; level += kIsSanitized ? 3 : 1) {
     SCOPED_TRACE(absl::StrCat("level ", level));
     // A little less than an inner block, or several of them.
     const size_t size =

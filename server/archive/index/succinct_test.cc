@@ -15,6 +15,7 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/testing/test_level.h"
 #include "codecs/base/varint.h"
 #include "server/archive/format/column.h"
 #include "server/archive/index/document_index.h"
@@ -57,7 +58,7 @@ TEST(EliasFanoTest, HoldsClusters) {
 }
 
 TEST(EliasFanoTest, AgreesWithAVectorInFewBits) {
-  std::random_device seeds;
+  std::mt19937 seeds(TestSeed());
   for (const uint64_t gap_max : {1u, 2u, 1000u, 70000u, 1u << 30}) {
     const uint64_t seed = seeds();
     SCOPED_TRACE(absl::StrCat("seed ", seed, " gap ", gap_max));
@@ -79,7 +80,7 @@ TEST(EliasFanoTest, AgreesWithAVectorInFewBits) {
 }
 
 TEST(InvertiblePermutationTest, InvertsEveryKindOfCycle) {
-  std::random_device seeds;
+  std::mt19937 seeds(TestSeed());
   for (const uint64_t count : {uint64_t{1}, uint64_t{2}, uint64_t{9},
                                uint64_t{1000}, uint64_t{30000}}) {
     const uint64_t seed = seeds();
