@@ -1,40 +1,54 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds everything and runs all tests; called by continuous integration. Prints
-# the time of each stage at the end, in minutes of wall clock and of CPU. The aim is
-# 30 minutes on two cores with an empty compiler cache.
+# Builds Quire and tests it; called by continuous integration. Prints the time of each stage,
+# in minutes of wall clock and of CPU, and last the sum of all tests: "N passed, N failed".
 #
-# usage: deploy/test.sh [STAGE...]      without any: all but the last, in this order:
+# usage: deploy/test.sh [nightly | STAGE...]
+#
+# Without arguments, the default level: what a defect in a change would most probably break.
+# 18 minutes on two fast cores with an empty compiler cache. Its stages, in this order:
 #   bootstrap  install the required Debian packages
 #   tree       formatting, shell syntax, layers, licences, names, stages
-#   release    build with g++, all warnings fatal, optimised
-#   ctest      unit, property and end-to-end tests of that build
-#   asan       build with clang, AddressSanitizer, UndefinedBehaviorSanitizer
-#              and thread-safety analysis; all tests except those that measure
-#              (label `measured`), run mainly foreign code (`foreign`) or kill
-#              hundreds of builds that other tests let end (`killed`)
-#   fuzz       each fuzz target of that build for FUZZ_SECONDS (default 5)
-#   tsan       the suites with threads (label `tsan`) under ThreadSanitizer
-#   tidy       clang-tidy on the sources that changed since the merge base with
+#   programs   build the programs and the tests of codecs with g++, optimised; run
+#              the tests from outside and those that measure
+#   checked    build all tests with clang, AddressSanitizer, UndefinedBehaviorSanitizer
+#              and thread-safety analysis; run them and the fuzz corpora
+#   races      the suites with threads (label `tsan`) of directories that changed,
+#              under ThreadSanitizer
+#   changes    clang-tidy on the sources that changed since the merge base with
 #              main, or on main in its last commits, at most 40 of them
 #              (checks/changed_sources.py chooses and reports them);
 #              since the commit TIDY_BASE if that is set; on all that match
-#              TIDY_FILES if that is set (TIDY_FILES=. is the whole tree, 80
-#              minutes of CPU)
+#              TIDY_FILES if that is set
+#
+# nightly: everything, in at most 100 minutes. Its stages are bootstrap, tree and:
+#   release    build all with g++
+#   ctest      all tests of that build but the label `ecosystem`
+#   asan       build all with clang and the sanitizers, with coverage; all tests but
+#              those that measure (label `measured`), run mainly foreign code
+#              (`foreign`) or kill hundreds of builds that other tests let end (`killed`)
+#   fuzz       each fuzz target of that build for FUZZ_SECONDS (default 20)
+#   tsan       all suites under ThreadSanitizer
+#   tidy       clang-tidy on all sources
 #   ecosystem  tests of the release build that drive foreign programs at length
 #              (label `ecosystem`), which download packages of other languages
-#              or need Chromium (bootstrap.sh replay); ctest runs a shorter test
-#              of each, which does not
+#              or need Chromium (bootstrap.sh replay)
+# By name only:
+#   hour       the fuzz targets for an hour in all, and random inputs for an hour
+#   mutations  bugs that tests must catch, one at a time (checks/mutation_run.py): hours
 #
 # JOBS sets the number of parallel jobs (default: one per core).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 jobs=${JOBS:-$(nproc)}
-fuzz_seconds=${FUZZ_SECONDS:-5}
-default_stages=(bootstrap tree release ctest asan fuzz tsan tidy)
-all_stages=("${default_stages[@]}" ecosystem)
+fuzz_seconds=${FUZZ_SECONDS:-20}
+default_stages=(bootstrap tree programs checked races changes)
+nightly_stages=(bootstrap tree release ctest asan fuzz tsan tidy ecosystem)
+all_stages=("${default_stages[@]}" "${nightly_stages[@]:2}" hour mutations)
+# Results of this run: NAME.xml of ctest, NAME.failed of a stage.
+records=build/records
 
 # No stage reads standard input; a test that does gets end of file.
 exec </dev/null
@@ -49,14 +63,17 @@ fi
 
 sources() { /usr/bin/python3 deploy/checks/source_tree.py "$@"; }
 
-# configure_and_build PRESET [CMAKE OPTION...]
+# configure_and_build PRESET TARGET [CMAKE OPTION...]
 configure_and_build() {
-  cmake --preset "$@"
-  cmake --build "build/$1" -j "$jobs"
+  cmake --preset "$1" "${@:3}"
+  cmake --build "build/$1" -j "$jobs" --target "$2"
 }
 
+# run_ctest BUILD [CTEST OPTION...]: half of the tests wait for a server or a clock most of
+# the time, so there are more of them than cores.
 run_ctest() {
-  ctest --test-dir "$1" -j "$jobs" --output-on-failure --no-tests=error "${@:2}"
+  ctest --test-dir "build/$1" -j $((jobs + 1)) --output-on-failure --no-tests=error \
+    --output-junit "$PWD/$records/$stage.xml" "${@:2}"
 }
 
 stage_bootstrap() { deploy/bootstrap.sh all; }
@@ -72,77 +89,128 @@ stage_tree() {
     return 1
   }
   { sources .sh; echo .ci/run; } | xargs -d '\n' shellcheck
-  for check in layers spdx names temporaries stages changed_sources mutation_run readme_figures; do
+  for check in layers spdx names temporaries stages changed_sources mutation_run readme_figures \
+    test_times; do
     "deploy/checks/${check}_test.py"
   done
 }
 
-stage_release() { configure_and_build release; }
+stage_programs() {
+  configure_and_build release default_level
+  run_ctest release -L '^default$'
+}
 
-stage_ctest() { run_ctest build/release -LE ecosystem; }
+stage_checked() {
+  configure_and_build asan default_level
+  run_ctest asan -L '^default$'
+}
 
-stage_ecosystem() { run_ctest build/release -L ecosystem; }
+stage_release() { configure_and_build release all; }
+
+# Tests try more in these stages, and other random trials in each run.
+set_nightly() {
+  export QUIRE_TEST_LEVEL=nightly QUIRE_TEST_SEED=${QUIRE_TEST_SEED:-$SRANDOM}
+  echo "QUIRE_TEST_SEED=$QUIRE_TEST_SEED"
+}
+
+stage_ctest() {
+  set_nightly
+  run_ctest release -LE 'ecosystem|tree'
+}
+
+stage_ecosystem() {
+  set_nightly
+  run_ctest release -L ecosystem
+}
 
 # One build for both stages: the fuzz targets are built with the sanitizers and
 # the coverage feedback, which the tests do not use.
 stage_asan() {
-  configure_and_build fuzz -DQUIRE_TESTS=ON
-  run_ctest build/fuzz -LE 'tree|measured|smoke|foreign|killed|ecosystem'
+  set_nightly
+  configure_and_build fuzz all -DQUIRE_TESTS=ON
+  run_ctest fuzz -LE 'tree|measured|smoke|foreign|killed|ecosystem'
 }
 
-stage_fuzz() {
-  local targets=(build/fuzz/fuzz/*_fuzz) target
+# fuzz_targets SECONDS: each target for as long, a core each.
+fuzz_targets() {
+  local targets=(build/fuzz/fuzz/*_fuzz)
   [[ -x "${targets[0]}" ]] || {
     echo "no fuzz targets in build/fuzz/fuzz; run the stage asan first" >&2
     return 1
   }
-  for target in "${targets[@]}"; do
-    fuzz_one "$target"
-  done
+  export -f fuzz_one
+  printf '%s\n' "${targets[@]}" | xargs -d '\n' -I{} -P "$jobs" bash -c 'fuzz_one "$@"' fuzz_one {} "$1"
 }
 
-# Starts from the seeds next to the target's source, if any. The corpus below build/
-# keeps growing over runs.
+# fuzz_one TARGET SECONDS: starts from the corpus next to the target's source, if any
+# (checks/fuzz_corpora.py). The corpus below build/ keeps growing over runs.
 fuzz_one() {
-  local name corpus seeds log=build/fuzz/fuzz.log
+  local name corpus log
   name=$(basename "$1")
   corpus=build/fuzz/corpus/$name
-  mkdir -p "$corpus"
-  mapfile -t seeds < <(find codecs server client -type d -path "*/${name}_seeds")
-  if ! "$1" -max_total_time="$fuzz_seconds" -timeout=20 -rss_limit_mb=2048 \
-    -print_final_stats=1 -artifact_prefix="build/fuzz/$name-" \
-    "$corpus" "${seeds[@]}" >"$log" 2>&1; then
+  log=build/fuzz/$name.log
+  /usr/bin/python3 deploy/checks/fuzz_corpora.py unpack "$name" "$corpus"
+  if ! "$1" -max_total_time="$2" -timeout=20 -rss_limit_mb=2048 \
+    -print_final_stats=1 -artifact_prefix="build/fuzz/$name-" "$corpus" >"$log" 2>&1; then
     tail -n 60 "$log" >&2
     return 1
   fi
   printf '%-32s %s\n' "$name" "$(sed -n 's/^Done \(.*\)/\1/p' "$log")"
 }
 
-# Builds only tests with the label: a test's target has the test's name.
+stage_fuzz() { fuzz_targets "$fuzz_seconds"; }
+
+stage_hour() {
+  local targets=(build/fuzz/fuzz/*_fuzz)
+  fuzz_targets $((3600 * jobs / ${#targets[@]}))
+  build/fuzz/server/ingest/random_blocks_test --minutes 60
+}
+
+stage_mutations() { deploy/checks/mutation_run.py; }
+
+# build_and_test_tsan TEST...: a suite's target has the suite's name.
+build_and_test_tsan() {
+  cmake --build build/tsan -j "$jobs" --target "$@"
+  run_ctest tsan -R "^($(IFS='|'; echo "$*"))\$"
+}
+
 stage_tsan() {
+  set_nightly
   cmake --preset tsan
-  local targets
-  mapfile -t targets < <(ctest --test-dir build/tsan -N -L tsan |
+  local suites
+  mapfile -t suites < <(ctest --test-dir build/tsan -N -L suite |
     sed -n 's/^ *Test *#[0-9]*: //p')
-  cmake --build build/tsan -j "$jobs" --target "${targets[@]}"
-  run_ctest build/tsan -L tsan
+  build_and_test_tsan "${suites[@]}"
+}
+
+stage_races() {
+  cmake --preset tsan
+  local suites
+  mapfile -t suites < <(/usr/bin/python3 deploy/checks/changed_sources.py \
+    --base "${TIDY_BASE:-}" --suites build/tsan)
+  if ((${#suites[@]})); then
+    build_and_test_tsan "${suites[@]}"
+  fi
 }
 
 # The compile commands of `dev`, without precompiled headers, of which clang-tidy
 # would need its own. Builds only generated headers.
-stage_tidy() {
+configure_tidy() {
   cmake --preset dev -B build/tidy -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON
-  local headers files
+  local headers
   mapfile -t headers < <(ninja -C build/tidy -t targets all |
     sed -n 's/^\(generated\/.*\.pb\.h\): .*/\1/p')
   ninja -C build/tidy "${headers[@]}"
-  files=$(tidy_sources)
+}
+
+# tidy_all SOURCES: a line each.
+tidy_all() {
   local not_shipped='_(test|benchmark)\.cc$|/testing/'
-  { grep -Ev "$not_shipped" <<<"$files" || true; } | tidy
+  { grep -Ev "$not_shipped" <<<"$1" || true; } | tidy
   # Tests and benchmarks multiply small constants, set variables before they start
   # threads, and may be slow. They run under the sanitizers, and the analyzer would
   # take two thirds of the time.
-  { grep -E "$not_shipped" <<<"$files" || true; } |
+  { grep -E "$not_shipped" <<<"$1" || true; } |
     tidy --checks=-clang-analyzer-*,-performance-*,-concurrency-*,-bugprone-implicit-widening*
 }
 
@@ -152,13 +220,21 @@ tidy() {
   { grep . || true; } | xargs -r -d '\n' -n 1 -P "$jobs" clang-tidy-14 --quiet -p build/tidy "$@"
 }
 
-tidy_sources() {
+stage_tidy() {
+  configure_tidy
+  tidy_all "$(sources .cc)"
+}
+
+stage_changes() {
+  local files
+  configure_tidy
   if [[ -n "${TIDY_FILES:-}" ]]; then
-    sources .cc | grep -E "$TIDY_FILES"
+    files=$(sources .cc | grep -E "$TIDY_FILES")
   else
-    /usr/bin/python3 deploy/checks/changed_sources.py --base "${TIDY_BASE:-}" \
-      --commands build/tidy/compile_commands.json
+    files=$(/usr/bin/python3 deploy/checks/changed_sources.py --base "${TIDY_BASE:-}" \
+      --commands build/tidy/compile_commands.json)
   fi
+  tidy_all "$files"
 }
 
 summary=()
@@ -184,44 +260,61 @@ line() {
 # here may be in a condition, where bash would ignore -e inside.
 run_stage() {
   local begun=$SECONDS cpu_before cpu_after
+  stage=$1
   times >"$times_file"
   cpu_before=$(cpu_of "$times_file")
-  printf '\n=== %s\n' "$1"
+  printf '\n=== %s\n' "$stage"
   set +e
   (
     set -e
-    "stage_$1"
+    "stage_$stage"
   )
   status=$?
   set -e
   local verdict=passed
-  ((status == 0)) || verdict=FAILED
+  if ((status != 0)); then
+    verdict=FAILED
+    failed+=("$stage")
+    touch "$records/$stage.failed"
+  fi
   times >"$times_file"
   cpu_after=$(cpu_of "$times_file")
-  summary+=("$(line "$1" "$verdict" $((SECONDS - begun)) $((cpu_after - cpu_before)))")
+  summary+=("$(line "$stage" "$verdict" $((SECONDS - begun)) $((cpu_after - cpu_before)))")
 }
 
 print_summary() {
+  local verdict=passed
+  ((${#failed[@]} == 0)) || verdict=FAILED
   printf '\n=== summary (minutes of wall clock, of CPU)\n'
   printf '%s\n' "${summary[@]}"
   times >"$times_file"
-  line all "$1" $((SECONDS - started)) "$(cpu_of "$times_file")"
+  line all "$verdict" $((SECONDS - started)) "$(cpu_of "$times_file")"
+  ((${#failed[@]} == 0)) ||
+    echo "deploy/test.sh: failed: ${failed[*]}; again with: deploy/test.sh ${failed[*]}" >&2
+  /usr/bin/python3 deploy/checks/test_times.py sums "$records" || true
 }
 
 stages=("$@")
-((${#stages[@]})) || stages=("${default_stages[@]}")
+# The default level ends at its first failed stage, nightly at its last stage.
+go_on=
+if ((${#stages[@]} == 0)); then
+  stages=("${default_stages[@]}")
+elif [[ "${stages[*]}" == nightly ]]; then
+  stages=("${nightly_stages[@]}")
+  go_on=yes
+fi
 for stage in "${stages[@]}"; do
   if [[ " ${all_stages[*]} " != *" $stage "* ]]; then
-    echo "no stage '$stage'; there are: ${all_stages[*]}" >&2
+    echo "no stage '$stage'; there are: nightly ${all_stages[*]}" >&2
     exit 2
   fi
 done
+rm -rf "$records"
+mkdir -p "$records"
+failed=()
 for stage in "${stages[@]}"; do
   run_stage "$stage"
-  if ((status != 0)); then
-    print_summary FAILED
-    echo "deploy/test.sh: stage $stage failed; again with: deploy/test.sh $stage" >&2
-    exit 1
-  fi
+  ((status == 0)) || [[ -n "$go_on" ]] || break
 done
-print_summary passed
+print_summary
+((${#failed[@]} == 0))

@@ -8,7 +8,10 @@ a single commit, or without git, there is no base: lists the parsers of untruste
 instead. Prints paths, one per line, most changed lines first, and the base on standard
 error.
 
-usage: changed_sources.py [--base COMMIT] [--count-max N] [--commands FILE]
+With --suites prints instead the tests with the label `tsan` of the CMake build directory
+BUILD that are defined in a directory with changed sources.
+
+usage: changed_sources.py [--base COMMIT] [--count-max N] [--commands FILE] [--suites BUILD]
 """
 import argparse
 import json
@@ -17,6 +20,7 @@ import subprocess
 import sys
 
 from source_tree import ROOT, list_files, read_text
+from test_times import test_directories
 
 COMMITS = 5
 COUNT_MAX = 40
@@ -110,6 +114,12 @@ def choose(root, base=None, count_max=COUNT_MAX, built=None):
         f"{' '.join(left_out)}" if left_out else "")
 
 
+def changed_suites(sources, directories):
+    """Returns the names of suites, given the directory of each, that have changed sources."""
+    changed = {str(pathlib.PurePath(path).parent) for path in sources}
+    return sorted(name for name, directory in directories.items() if directory in changed)
+
+
 def built_sources(root, commands):
     """Returns the sources in a compile_commands.json, relative to root."""
     return {str(pathlib.Path(entry["file"]).relative_to(root))
@@ -122,7 +132,16 @@ def main():
     parser.add_argument("--base", help="compare with this commit")
     parser.add_argument("--count-max", type=int, default=COUNT_MAX)
     parser.add_argument("--commands", help="only sources in this compile_commands.json")
+    parser.add_argument("--suites", metavar="BUILD", type=pathlib.Path,
+                        help="print the suites with threads of changed directories")
     options = parser.parse_args()
+    if options.suites is not None:
+        sources, reason = choose(ROOT, options.base, sys.maxsize)
+        suites = changed_suites(sources, test_directories(options.suites, "tsan"))
+        print(f"changed_sources: {reason}; {len(suites)} suites with threads", file=sys.stderr)
+        for suite in suites:
+            print(suite)
+        return
     sources, reason = choose(
         ROOT, options.base, options.count_max,
         None if options.commands is None else built_sources(ROOT, options.commands))

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import unittest
 
-from changed_sources import COMMITS, choose
+from changed_sources import COMMITS, changed_suites, choose
 
 UNTRUSTED = ["codecs/zlib/parse.cc"]
 
@@ -40,6 +40,12 @@ class ChangedSourcesTest(unittest.TestCase):
 
     def chosen(self, root=None, **options):
         return choose(root or self.root, **options)[0]
+
+    def test_chooses_the_suites_of_changed_directories(self):
+        directories = {"cache_test": "server/cache", "read_test": "server/read"}
+        self.assertEqual(changed_suites(["server/cache/a.cc", "server/b.cc"], directories),
+                         ["cache_test"])
+        self.assertEqual(changed_suites(["codecs/a.cc"], directories), [])
 
     def test_a_branch_is_compared_with_its_merge_base(self):
         self.git("checkout", "-q", "-b", "topic")

@@ -9,8 +9,10 @@ must pass without any. Then for each bug: apply it, build only its tests, run th
 it. Run by name, not in continuous integration, as a full run takes hours. Continuous
 integration runs --check, which only checks that each text occurs once.
 
-usage: mutation_run.py [--check | --list] [--only REGEX] [--sample N]
+usage: mutation_run.py [--check | --list | --levels BUILD,BUILD] [--only REGEX] [--sample N]
                        [--directory DIR] [--keep] [-j JOBS]
+--levels prints the bugs that only nightly tests catch, given the release and the asan build,
+and fails if those are more than a tenth.
 --only takes a regular expression for "path: why"; --sample N takes each Nth.
 Exit code 1: a bug survived, does not compile or does not apply.
 """
@@ -24,6 +26,7 @@ import tempfile
 
 from mutation_list import MUTATIONS
 from source_tree import ROOT, read_text
+from test_times import test_directories
 
 TEST_SECONDS_MAX = 300
 # Each source compiles alone, quickly, and lld links: a bug costs one compile and a few
@@ -46,6 +49,23 @@ def problems(root, mutations):
         if mutation.old == mutation.new:
             found.append(f"{mutation.path}: changes nothing ({mutation.why})")
     return found
+
+
+def of_nightly_only(mutations, default_tests):
+    """Returns the mutations of which no test is among `default_tests`."""
+    return [mutation for mutation in mutations
+            if not default_tests & set(mutation.tests.split())]
+
+
+def print_levels(builds):
+    default_tests = {name for build in builds
+                     for name in test_directories(pathlib.Path(build), "default")}
+    found = of_nightly_only(MUTATIONS, default_tests)
+    for mutation in found:
+        print(f"{mutation.path}: {mutation.why} [{mutation.tests}]")
+    print(f"{len(MUTATIONS) - len(found)} of {len(MUTATIONS)} mutations name a test of the "
+          f"default level ({len(default_tests)} tests)")
+    return len(found) * 10 <= len(MUTATIONS)
 
 
 class Scratch:
@@ -131,6 +151,7 @@ def main():
     parser = argparse.ArgumentParser(description="runs the tests against known bugs")
     parser.add_argument("--check", action="store_true", help="only look whether each applies")
     parser.add_argument("--list", action="store_true", help="only print them")
+    parser.add_argument("--levels", help="the release and the asan build, with a comma")
     parser.add_argument("--only", default="", help="regular expression for 'path: why'")
     parser.add_argument("--sample", type=int, default=1, help="each Nth of them")
     parser.add_argument("--directory", type=pathlib.Path,
@@ -147,6 +168,8 @@ def main():
                      "fix mutation_list.py")
         print(f"mutation_run: {len(MUTATIONS)} mutations apply")
         return
+    if options.levels:
+        sys.exit(not print_levels(options.levels.split(",")))
     chosen = [mutation for mutation in MUTATIONS
               if re.search(options.only, f"{mutation.path}: {mutation.why}")][::options.sample]
     if options.list:

@@ -33,6 +33,10 @@ else()
   # g++ 12 warns of overlaps and sizes in std::string's code that do not exist
   # (GCC bugs 105651 and 105329).
   list(APPEND QUIRE_WARNINGS -Wno-restrict -Wno-stringop-overflow)
+  if(QUIRE_UNITY)
+    # It takes a source in a batch for a header.
+    list(APPEND QUIRE_WARNINGS -Wno-subobject-linkage)
+  endif()
 endif()
 # For all targets, as some imported ones require it: a precompiled header works only
 # for sources that are compiled with the same macros.
@@ -42,12 +46,26 @@ if(QUIRE_SANITIZE)
   add_link_options(-fsanitize=${QUIRE_SANITIZE})
 endif()
 # ld takes three times as long: 0.48 s of CPU rather than 0.15 for a small test.
-if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-  find_program(QUIRE_LLD ld.lld PATHS /usr/lib/llvm-14/bin NO_DEFAULT_PATH)
-  if(QUIRE_LLD)
-    add_link_options(-fuse-ld=lld)
-  endif()
+find_program(QUIRE_LLD ld.lld PATHS /usr/lib/llvm-14/bin NO_DEFAULT_PATH)
+if(QUIRE_LLD)
+  cmake_path(GET QUIRE_LLD PARENT_PATH quire_lld_directory)
+  # g++ finds it only by -B.
+  add_link_options(-fuse-ld=lld $<$<CXX_COMPILER_ID:GNU>:-B${quire_lld_directory}>)
 endif()
+
+# Levels of tests. deploy/test.sh without arguments builds the target default_level in the
+# presets release and asan, and runs the tests with the label `default`: each test in one
+# of the two builds, those of codecs in both. A test with one of these labels is not
+# of the default level; the stages of `deploy/test.sh nightly` run all.
+#   tree       checks of the sources: the stage tree runs them
+#   nightly    takes long, or depends on foreign programs or their timing
+#   smoke      benchmarks on small inputs
+#   ecosystem  downloads packages, or drives foreign programs at length
+set(quire_other_labels tree nightly smoke ecosystem)
+# Tests with this label measure time, memory or sizes of real amounts of text, which
+# sanitizers change or make ten times slower: they run in the release build only, from
+# a program of their own.
+set(quire_measured_label measured)
 
 # quire_batched(RESULT TARGET source ...)
 # Sets RESULT to sources that each include up to eight of the given ones, if QUIRE_UNITY:
@@ -109,9 +127,15 @@ function(quire_compile_quickly target)
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-array-bounds>)
 endfunction()
 
+# For libraries that use gRPC: with sanitizers -O0 compiles a batch of the service in 5.5 s
+# of CPU instead of 13.3, and a test waits for gRPC more than for our code.
+function(quire_sanitize_quickly target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Sanitize>:-O0>)
+endfunction()
+
 # quire_precompiled(NAME KIND HEADERS h ... DEPS lib ...)
-# A precompiled header that targets of one kind share: libraries (STATIC), libraries
-# for command lines (QUICK) or tests (EXECUTABLE). All of them must have the same
+# A precompiled header that targets of one kind share: libraries (STATIC), libraries that
+# use gRPC (GRPC), libraries for command lines (QUICK) or tests (EXECUTABLE). All of them must have the same
 # compiler options: position-independent code, coverage, optimisation. gRPC's headers
 # alone take 15 seconds.
 function(quire_precompiled name kind)
@@ -128,7 +152,9 @@ function(quire_precompiled name kind)
   if(NOT kind STREQUAL "EXECUTABLE")
     quire_coverage(${name})
   endif()
-  if(NOT kind STREQUAL "STATIC")
+  if(kind STREQUAL "GRPC")
+    quire_sanitize_quickly(${name})
+  elseif(NOT kind STREQUAL "STATIC")
     quire_compile_quickly(${name})
   endif()
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
@@ -155,7 +181,7 @@ macro(quire_define_precompiled)
     <absl/status/statusor.h> <absl/strings/str_cat.h>)
   quire_precompiled(quire_pch STATIC
     HEADERS ${quire_common_headers} DEPS absl::statusor absl::strings)
-  quire_precompiled(quire_grpc_pch STATIC
+  quire_precompiled(quire_grpc_pch GRPC
     HEADERS ${quire_common_headers} <grpcpp/grpcpp.h>
     DEPS absl::statusor absl::strings gRPC::grpc++)
   # Halves the time of CLI11, which is headers only, in each source.
@@ -173,17 +199,32 @@ macro(quire_define_precompiled)
     quire_options(quire_test_main)
     quire_compile_quickly(quire_test_main)
     target_link_libraries(quire_test_main PRIVATE GTest::gmock GTest::gtest)
+    add_library(quire_fuzz_replay_main STATIC EXCLUDE_FROM_ALL
+      "${CMAKE_SOURCE_DIR}/deploy/cmake/fuzz_replay_main.cc")
+    quire_options(quire_fuzz_replay_main)
   endif()
 endmacro()
+
+# Sets `result` if libraries of this directory are batched. Builds without sanitizers compile
+# the sources of codecs and of archives one by one: in a large batch g++ inlines less, which
+# they would feel.
+function(quire_batches_libraries result)
+  file(RELATIVE_PATH directory "${CMAKE_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
+  if(QUIRE_SANITIZE OR NOT directory MATCHES "^(codecs|server/archive)(/|$)")
+    set(${result} ON PARENT_SCOPE)
+  else()
+    set(${result} OFF PARENT_SCOPE)
+  endif()
+endfunction()
 
 # quire_library(NAME [GRPC] [COMMAND_LINE] [SEPARATE] SOURCES a.cc ... DEPS lib ...)
 # One library per directory. GRPC: its sources include gRPC's headers. COMMAND_LINE:
 # they include CLI11 and are compiled quickly. SEPARATE: they use the same names in
-# anonymous namespaces. Builds without sanitizers batch only libraries for command lines:
-# in a large batch g++ inlines less, which codecs would feel.
+# anonymous namespaces.
 function(quire_library name)
   cmake_parse_arguments(ARG "GRPC;COMMAND_LINE;SEPARATE" "" "SOURCES;DEPS" ${ARGN})
-  if((QUIRE_SANITIZE OR ARG_COMMAND_LINE) AND NOT ARG_SEPARATE)
+  quire_batches_libraries(is_batched)
+  if((is_batched OR ARG_COMMAND_LINE) AND NOT ARG_SEPARATE)
     quire_batched(ARG_SOURCES ${name} ${ARG_SOURCES})
   endif()
   add_library(${name} STATIC ${ARG_SOURCES})
@@ -194,6 +235,7 @@ function(quire_library name)
     quire_compile_quickly(${name})
     quire_use_precompiled(${name} quire_cli_pch)
   elseif(ARG_GRPC)
+    quire_sanitize_quickly(${name})
     quire_use_precompiled(${name} quire_grpc_pch)
   else()
     quire_use_precompiled(${name} quire_pch)
@@ -204,7 +246,8 @@ endfunction()
 # Adds the sources of a subdirectory to the library of the directory above.
 function(quire_sources target)
   set(sources ${ARGN})
-  if(QUIRE_SANITIZE)
+  quire_batches_libraries(is_batched)
+  if(is_batched)
     get_filename_component(directory "${CMAKE_CURRENT_SOURCE_DIR}" NAME)
     quire_batched(sources ${target}_${directory} ${ARGN})
   endif()
@@ -247,12 +290,13 @@ set(quire_test_seconds_max 900)
 # variables).
 function(quire_test name)
   cmake_parse_arguments(ARG "GRPC;ALONE" "" "SOURCES;DEPS;LABELS" ${ARGN})
-  if(NOT QUIRE_TESTS OR (QUIRE_SANITIZE MATCHES "thread" AND NOT "tsan" IN_LIST ARG_LABELS))
+  if(NOT QUIRE_TESTS OR (QUIRE_SANITIZE AND quire_measured_label IN_LIST ARG_LABELS))
     return()
   endif()
-  if(ARG_ALONE)
+  if(ARG_ALONE OR quire_measured_label IN_LIST ARG_LABELS)
+    quire_add_level(${name} SUITE LABELS ${ARG_LABELS} RESULT ARG_LABELS TARGETS ${name})
     quire_test_program(${name} "${ARG_GRPC}" SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS})
-    quire_script_test(${name} COMMAND ${name} LABELS ${ARG_LABELS})
+    quire_add_test(${name} COMMAND ${name} LABELS ${ARG_LABELS})
     return()
   endif()
   get_property(sources DIRECTORY PROPERTY quire_test_sources)
@@ -267,7 +311,8 @@ function(quire_test name)
   quire_test_program_name(program)
   add_custom_target(${name} DEPENDS ${program})
   string(REPLACE ";" "," files "${ARG_SOURCES}")
-  quire_script_test(${name} COMMAND ${program} --sources=${files} LABELS ${ARG_LABELS})
+  quire_add_level(${name} SUITE LABELS ${ARG_LABELS} RESULT ARG_LABELS TARGETS ${name})
+  quire_add_test(${name} COMMAND ${program} --sources=${files} LABELS ${ARG_LABELS})
 endfunction()
 
 # Sets `result` to the program of this directory's tests, such as server_archive_tests.
@@ -305,10 +350,65 @@ function(quire_test_program name grpc)
 endfunction()
 
 # quire_script_test(NAME COMMAND ... [LABELS l ...])
+# A test that runs the programs from outside. The default level runs it on the release
+# build, which takes half of the time of sanitizers.
 function(quire_script_test name)
   if(NOT QUIRE_TESTS)
     return()
   endif()
+  cmake_parse_arguments(ARG "" "" "COMMAND;LABELS" ${ARGN})
+  if(QUIRE_SANITIZE AND quire_measured_label IN_LIST ARG_LABELS)
+    return()
+  endif()
+  string(REGEX MATCHALL "TARGET_FILE:[^>]+" targets "${ARG_COMMAND}")
+  list(TRANSFORM targets REPLACE "TARGET_FILE:" "")
+  quire_add_level(${name} LABELS ${ARG_LABELS} RESULT ARG_LABELS
+    TARGETS quired quire quire-http quire-loadtest ${targets})
+  quire_add_test(${name} COMMAND ${ARG_COMMAND} LABELS ${ARG_LABELS})
+endfunction()
+
+# quire_add_level(NAME [SUITE] [LABELS l ...] RESULT variable TARGETS target ...)
+# Sets `variable` to the labels, with `suite` for a suite and `default` if this build runs
+# the test in the default level, which then builds the targets.
+function(quire_add_level name)
+  cmake_parse_arguments(ARG "SUITE" "RESULT" "LABELS;TARGETS" ${ARGN})
+  set(labels ${ARG_LABELS})
+  if(ARG_SUITE)
+    list(APPEND labels suite)
+  endif()
+  set(is_default ON)
+  foreach(label IN LISTS quire_other_labels)
+    if(label IN_LIST labels)
+      set(is_default OFF)
+    endif()
+  endforeach()
+  file(RELATIVE_PATH directory "${CMAKE_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
+  if(QUIRE_SANITIZE)
+    if(NOT ARG_SUITE OR quire_measured_label IN_LIST labels)
+      set(is_default OFF)
+    endif()
+  elseif(ARG_SUITE AND NOT quire_measured_label IN_LIST labels AND NOT directory MATCHES "^codecs(/|$)")
+    set(is_default OFF)
+  endif()
+  if(is_default)
+    list(APPEND labels default)
+    set_property(GLOBAL APPEND PROPERTY quire_default_targets ${ARG_TARGETS})
+  endif()
+  set(${ARG_RESULT} ${labels} PARENT_SCOPE)
+endfunction()
+
+# Defines default_level. REQUIRES: all tests are defined.
+function(quire_define_default_level)
+  get_property(targets GLOBAL PROPERTY quire_default_targets)
+  list(REMOVE_DUPLICATES targets)
+  add_custom_target(default_level)
+  if(targets)
+    add_dependencies(default_level ${targets})
+  endif()
+endfunction()
+
+# quire_add_test(NAME COMMAND ... [LABELS l ...])
+function(quire_add_test name)
   cmake_parse_arguments(ARG "" "" "COMMAND;LABELS" ${ARGN})
   add_test(NAME ${name} COMMAND ${ARG_COMMAND})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${quire_test_seconds_max}
@@ -316,18 +416,30 @@ function(quire_script_test name)
 endfunction()
 
 # quire_fuzz(NAME SOURCES a_fuzz.cc ... DEPS lib ...)
-# The binary is fuzz/NAME below the build directory; deploy/test.sh runs all.
+# The binary is fuzz/NAME below the build directory; deploy/test.sh runs all. Without
+# QUIRE_FUZZ, AddressSanitizer's build has a test NAME that runs the target on its corpus
+# (checks/fuzz_corpora.py).
 function(quire_fuzz name)
-  if(NOT QUIRE_FUZZ)
+  if(NOT QUIRE_FUZZ AND NOT (QUIRE_TESTS AND QUIRE_SANITIZE MATCHES "address"))
     return()
   endif()
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   quire_options(${name})
-  quire_coverage(${name})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
-  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/fuzz")
+  if(QUIRE_FUZZ)
+    quire_coverage(${name})
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    return()
+  endif()
+  quire_compile_quickly(${name})
+  quire_use_precompiled(${name} quire_test_pch)
+  target_link_libraries(${name} PRIVATE quire_fuzz_replay_main GTest::gtest GTest::gmock)
+  quire_add_level(${name} SUITE RESULT labels TARGETS ${name})
+  quire_add_test(${name} LABELS ${labels} fuzz_replay
+    COMMAND "${QUIRE_PYTHON}" "${CMAKE_SOURCE_DIR}/deploy/checks/fuzz_corpora.py" replay
+      $<TARGET_FILE:${name}>)
 endfunction()
 
 # quire_benchmark(NAME SOURCES a_benchmark.cc ... DEPS lib ...)
