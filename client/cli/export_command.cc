@@ -432,6 +432,7 @@ absl::StatusOr<ExportScope> FindScope(CliRun& run) {
     scope.since = *std::move(state);
   }
   scope.archive.clear_history();
+  scope.archive.clear_redacted_states();
   return scope;
 }
 

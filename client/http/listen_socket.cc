@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -89,7 +88,7 @@ absl::StatusOr<ListenSockets> ListenSockets::Open(const std::string& address) {
 ListenSockets::ListenSockets(ListenSockets&& other) noexcept
     : fds_(std::exchange(other.fds_, {})),
       address_(std::move(other.address_)),
-      unix_path_(std::exchange(other.unix_path_, {})),
+      claim_(std::move(other.claim_)),
       is_local_(other.is_local_) {}
 
 void ListenSockets::Close() {
@@ -97,10 +96,7 @@ void ListenSockets::Close() {
     close(fd);
   }
   fds_.clear();
-  if (!unix_path_.empty()) {
-    unlink(unix_path_.c_str());
-    unix_path_.clear();
-  }
+  claim_.Release();
 }
 
 absl::Status ListenSockets::OpenUnix(const std::string& path) {
@@ -112,27 +108,19 @@ absl::Status ListenSockets::OpenUnix(const std::string& path) {
         sizeof(address.sun_path) - 1, " bytes, got ", path.size()));
   }
   std::memcpy(address.sun_path, path.data(), path.size());
-
-  struct stat info {};
-
-  if (lstat(path.c_str(), &info) == 0) {
-    const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const bool is_free = S_ISSOCK(info.st_mode) && probe >= 0 &&
-                         connect(probe, reinterpret_cast<sockaddr*>(&address),
-                                 sizeof(address)) != 0 &&
-                         errno == ECONNREFUSED;
-    close(probe);
-    if (!is_free) {
-      return CannotListen({address_.data(), address_.size()}, EADDRINUSE);
-    }
-    unlink(path.c_str());
+  absl::StatusOr<SocketPathClaim> claim = SocketPathClaim::Take(path);
+  if (!claim.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot listen on ", PrintableText(address_), ": ",
+                     claim.status().message()));
   }
+  claim_ = *std::move(claim);
   const int error =
       Listen(reinterpret_cast<sockaddr*>(&address), sizeof(address));
   if (error != 0) {
     return CannotListen({address_.data(), address_.size()}, error);
   }
-  unix_path_ = path;
+  claim_.NoteBound();
   return absl::OkStatus();
 }
 

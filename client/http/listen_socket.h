@@ -11,6 +11,8 @@
 
 #include "absl/status/statusor.h"
 
+#include "codecs/base/socket_path_claim.h"
+
 namespace quire {
 
 // Listening sockets of one address. Thread-compatible.
@@ -18,12 +20,13 @@ class ListenSockets {
  public:
   // Listens on HOST:PORT, all addresses of the host with one port, which is a
   // free one for port 0; or on unix:PATH, which replaces a socket that no
-  // process listens on. Blocks while the host is looked up.
-  // Errors: InvalidArgument     another form of address.
+  // process listens on, and holds PATH.lock against other programs. Blocks
+  // while the host is looked up. Errors: InvalidArgument     another form of
+  // address.
   //         FailedPrecondition  says why it cannot listen.
   static absl::StatusOr<ListenSockets> Open(const std::string& address);
 
-  // Closes the sockets; removes the path of a unix socket.
+  // Closes the sockets; removes a unix socket, unless another is at its path.
   ~ListenSockets() { Close(); }
 
   ListenSockets(ListenSockets&& other) noexcept;
@@ -50,7 +53,8 @@ class ListenSockets {
 
   std::vector<int> fds_;
   std::string address_;
-  std::string unix_path_;
+  // Of the path of a unix socket.
+  SocketPathClaim claim_;
   bool is_local_ = true;
 };
 

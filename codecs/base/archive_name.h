@@ -19,11 +19,12 @@ inline constexpr size_t kArchiveNameSizeMax = 128;
 inline constexpr char kArchiveMetadataKey[] = "quire-archive";
 
 // True for names that archives may have: 1 to kArchiveNameSizeMax letters,
-// digits, dots, underscores and dashes, all of which a header may hold.
+// digits, dots, underscores and dashes, all of which a header may hold. "." and
+// ".." are none: a URL or a path with them is that of another place.
 // Thread-safe.
 inline bool IsArchiveName(absl::string_view name) {
-  return !name.empty() && name.size() <= kArchiveNameSizeMax &&
-         std::all_of(name.begin(), name.end(), [](char c) {
+  return !name.empty() && name.size() <= kArchiveNameSizeMax && name != "." &&
+         name != ".." && std::all_of(name.begin(), name.end(), [](char c) {
            return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
                   c == '.' || c == '_' || c == '-';
          });

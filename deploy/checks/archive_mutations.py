@@ -186,7 +186,7 @@ REDACTION = [
     Mutation("server/redaction/segment_rewriter.cc", "      piece.checksum = checksum.Get();",
              "      (void)checksum.Get();", "redact_layout_test",
              "checksums of a layout's text are those of the removed text"),
-    Mutation("server/redaction/redact.cc", "EarlierStates::kDrop", "EarlierStates::kKeep",
+    Mutation("server/redaction/redact.cc", "EarlierStates::kRedact", "EarlierStates::kKeep",
              "redact_layout_test", "clients resume a state whose documents have changed"),
     Mutation("server/redaction/redaction_proof.cc", "  report(\"the dictionary\");\n", "",
              "redact_layout_test", "a proof blames the ids for text in the dictionary"),

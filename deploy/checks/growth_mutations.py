@@ -83,7 +83,7 @@ PARTS = [
              "      QUIRE_RETURN_IF_ERROR(SyncDirectory(file.fd.get(), file.path));\n", "",
              "archive_join_test", "parts that nobody synced are lost in a crash"),
     Mutation("server/archive/files/archive_change.cc",
-             "    if (manifest.uuid != manifest_.uuid) {", "    if (!manifest_.segments.empty()) {",
+             "  if (after.uuid != before.uuid) {", "  if (!before.segments.empty()) {",
              "archive_join_test", "a join of one part has its own state as an earlier one"),
     Mutation("server/archive/archive_join.cc", "    members.Add(added);", "    (void)added;",
              "archive_join_test", "blocks of later parts are not counted"),

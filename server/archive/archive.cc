@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/checksum.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/archive_parts.h"
 #include "server/archive/files/archive_directory.h"
@@ -135,13 +136,26 @@ std::optional<ArchiveView> Archive::FindState(absl::string_view uuid) const {
     return *this;
   }
   const auto uuid_of = [this](uint32_t i) {
-    return absl::string_view(info_.history[i].uuid);
+    return absl::string_view(StateAt(i).uuid);
   };
   const auto found = std::ranges::lower_bound(states_, uuid, {}, uuid_of);
   if (found == states_.end() || uuid_of(*found) != uuid) {
     return std::nullopt;
   }
-  return ArchiveView(*this, info_.history[*found]);
+  if (*found < info_.history.size()) {
+    return ArchiveView(*this, StateAt(*found));
+  }
+  // All states since the last removal have the same removed documents.
+  const std::string& since =
+      info_.history.empty() ? info_.uuid : info_.history.front().uuid;
+  return ArchiveView(*this, StateAt(*found),
+                     std::max<uint64_t>(1, Checksum64(AsBytes(since))));
+}
+
+const ArchiveState& Archive::StateAt(uint32_t index) const {
+  const size_t history_count = info_.history.size();
+  return index < history_count ? info_.history[index]
+                               : info_.redacted_states[index - history_count];
 }
 
 const SegmentReader& Archive::SegmentOf(BlockAddress block) const {
@@ -158,6 +172,10 @@ Extent Archive::BlockExtent(BlockAddress block) const {
 
 uint64_t Archive::SegmentBlockCount(uint32_t segment_index) const {
   return segments_[segment_index].reader().block_count();
+}
+
+const BlockSpans& Archive::SegmentBlocks(uint32_t segment_index) const {
+  return segments_[segment_index].reader().blocks();
 }
 
 uint64_t Archive::SegmentStart(uint32_t segment_index) const {

@@ -34,6 +34,7 @@
 namespace quire {
 
 class Archive;
+class BlockSpans;
 class OpeningHelpers;
 class SegmentLayout;
 class SegmentReader;
@@ -94,17 +95,22 @@ struct ArchiveView {
   // NOLINTNEXTLINE(google-explicit-constructor): a state is an archive.
   ArchiveView(const Archive& whole);
 
-  ArchiveView(const Archive& whole, const ArchiveState& state)
+  ArchiveView(const Archive& whole, const ArchiveState& state,
+              uint64_t removed_since = 0)
       : archive(&whole),
         uuid(state.uuid),
         size_bytes(state.size_bytes),
-        document_count(state.document_count) {}
+        document_count(state.document_count),
+        removals_hash(removed_since) {}
 
   const Archive* archive = nullptr;
   absl::string_view uuid;
   // Size of the logical space.
   uint64_t size_bytes = 0;
   uint64_t document_count = 0;
+  // Not 0 in a redacted state: documents were removed since. Of one uuid, equal
+  // values mean that these documents are the same.
+  uint64_t removals_hash = 0;
 };
 
 // Immutable and thread-safe. Shared: a reader of its extents keeps a reference,
@@ -153,8 +159,9 @@ class Archive {
 
   const ArchiveInfo& info() const { return info_; }
 
-  // Returns the present or an earlier state; unset if `uuid` names none.
-  // Positions of documents and text in a state mean the same in later ones.
+  // Returns the present or an earlier state, redacted ones included; unset if
+  // `uuid` names none. Positions of documents and text in a state mean the same
+  // in later ones.
   std::optional<ArchiveView> FindState(absl::string_view uuid) const;
 
   const ArchiveMemory& memory() const { return memory_; }
@@ -227,10 +234,11 @@ class Archive {
   // Extent of the whole frame: header, payload and checksum (FORMAT.md: "block
   // frame").
   Extent BlockExtent(BlockAddress block) const;
-  // Number of blocks of one segment; offset of the segment in the logical
-  // space; and the layout of its text in its blocks.
+  // Number of blocks of one segment; start and size of each of them; offset of
+  // the segment in the logical space; and the layout of its text in its blocks.
   // REQUIRES for these: segment_index < segment_count.
   uint64_t SegmentBlockCount(uint32_t segment_index) const;
+  const BlockSpans& SegmentBlocks(uint32_t segment_index) const;
   uint64_t SegmentStart(uint32_t segment_index) const;
   const SegmentLayout& SegmentLayoutOf(uint32_t segment_index) const;
 
@@ -276,6 +284,9 @@ class Archive {
 
   // Returns GetDocument(ordinal).range without reading the rest.
   absl::StatusOr<LogicalRange> GetDocumentRange(DocumentOrdinal ordinal) const;
+  // True if the document was removed (FORMAT.md, "Compatibility"): its text is
+  // zeros. False if its attributes are damaged. REQUIRES: the document exists.
+  bool IsRedacted(DocumentOrdinal ordinal) const;
   // Returns all documents with exactly this id, in order of ordinal.
   // Errors: NotFound  there is none.
   absl::StatusOr<std::vector<DocumentOrdinal>> FindDocuments(
@@ -391,6 +402,8 @@ class Archive {
   // The index of the segment of a byte. REQUIRES: offset < info_.size_bytes.
   size_t SegmentIndexAt(uint64_t offset) const;
   absl::Status CheckOrdinal(DocumentOrdinal ordinal) const;
+  // Returns a state of the history, then of the redacted states.
+  const ArchiveState& StateAt(uint32_t index) const;
   const std::string path_;
   ArchiveInfo info_;
   ArchiveMemory memory_;
@@ -400,7 +413,7 @@ class Archive {
   // Indices in it, by SegmentNumber().
   absl::flat_hash_map<uint32_t, uint32_t> index_of_number_;
   uint64_t description_size_bytes_max_ = 0;
-  // Indexes in info_.history, by uuid.
+  // Indexes for StateAt(), by uuid.
   std::vector<uint32_t> states_;
   std::vector<FileIdentity> files_;
   std::string direct_io_note_;

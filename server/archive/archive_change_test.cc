@@ -541,6 +541,41 @@ TEST_F(ArchiveChangeTest, RefusesWhatIsNoArchive) {
               UnorderedElementsAre("a", "empty", "file"));
 }
 
+// Stands for a removal: the segments of equal size change their order.
+TEST_F(ArchiveChangeTest, ARemovalMovesTheHistoryToTheRedactedStates) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const ArchiveInfo before, Append(path_, 'c'));
+  ASSERT_EQ(before.history.size(), 1u);
+  {
+    QUIRE_ASSERT_OK_AND_ASSIGN(ArchiveChange change,
+                               ArchiveChange::Begin(path_));
+    Manifest manifest = change.manifest();
+    std::swap(manifest.segments[0], manifest.segments[1]);
+    QUIRE_ASSERT_OK(
+        change.Commit(std::move(manifest), EarlierStates::kRedact).status());
+  }
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto removed, Archive::Open(path_));
+  EXPECT_TRUE(removed->info().history.empty());
+  const std::vector<ArchiveState> states = {
+      before.history[0],
+      {before.uuid, before.size_bytes, before.document_count}};
+  EXPECT_EQ(removed->info().redacted_states, states);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const ArchiveInfo after, Append(path_, 'd'));
+  EXPECT_EQ(after.redacted_states, states);
+  ASSERT_EQ(after.history.size(), 1u);
+  EXPECT_EQ(after.history[0].uuid, removed->info().uuid);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto grown, Archive::Open(path_));
+  for (const ArchiveState& state : states) {
+    const auto view = grown->FindState(state.uuid);
+    ASSERT_TRUE(view.has_value());
+    EXPECT_EQ(view->size_bytes, state.size_bytes);
+    EXPECT_NE(view->removals_hash, 0u);
+    // An append removes nothing.
+    EXPECT_EQ(view->removals_hash,
+              removed->FindState(state.uuid)->removals_hash);
+  }
+  EXPECT_EQ(grown->FindState(after.history[0].uuid)->removals_hash, 0u);
+}
+
 TEST_F(ArchiveChangeTest, AFullHistoryDropsItsOldestState) {
   QUIRE_ASSERT_OK(Append(path_, 'c'));
   const std::string bytes = ReadTestFile(path_ + "/MANIFEST");
@@ -563,6 +598,14 @@ TEST_F(ArchiveChangeTest, AFullHistoryDropsItsOldestState) {
     EXPECT_EQ(archive->FindState(state.uuid)->document_count,
               state.document_count);
   }
+  QUIRE_ASSERT_OK_AND_ASSIGN(ArchiveChange change, ArchiveChange::Begin(path_));
+  Manifest redacted = change.manifest();
+  std::swap(redacted.segments[0], redacted.segments[1]);
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const ArchiveChange::Committed committed,
+      change.Commit(std::move(redacted), EarlierStates::kRedact));
+  ASSERT_EQ(committed.manifest.redacted_states.size(), kHistoryCountMax);
+  EXPECT_EQ(committed.manifest.redacted_states.back().document_count, 4u);
 }
 
 }  // namespace

@@ -124,6 +124,18 @@ absl::StatusOr<LogicalRange> Archive::GetDocumentRange(
   return range;
 }
 
+bool Archive::IsRedacted(DocumentOrdinal ordinal) const {
+  const Segment& segment = SegmentOfDocument(ordinal.value);
+  const DocumentIndex& documents = segment.reader().documents();
+  const uint64_t local = ordinal.value - segment.first_ordinal;
+  if (documents.RecordType(local) != kWithdrawnRecordType) {
+    return false;
+  }
+  Document document = documents.Describe(local);
+  document.id = documents.Id(local);
+  return quire::IsRedacted(document);
+}
+
 absl::StatusOr<std::vector<DocumentOrdinal>> Archive::FindDocuments(
     absl::string_view id) const {
   std::vector<DocumentOrdinal> found;

@@ -49,7 +49,8 @@ uint64_t PlannedMemoryBytes(const Manifest& manifest) {
   for (const ManifestSegment& segment : manifest.segments) {
     size_bytes += SegmentReader::EstimateMemoryBytes(segment);
   }
-  size_bytes += manifest.history.size() * kStateMemoryBytes;
+  size_bytes += (manifest.history.size() + manifest.redacted_states.size()) *
+                kStateMemoryBytes;
   size_bytes += FilterBytes(manifest);
   return size_bytes;
 }
@@ -127,10 +128,11 @@ absl::Status Archive::Load(const ArchiveDirectory& directory,
   files_ = files.Identify(directory);
   direct_io_note_ = std::move(files.direct_io_note);
   info_ = manifest.Describe(directory.manifest_file.size_bytes);
-  states_.resize(info_.history.size());
+  states_.resize(info_.history.size() + info_.redacted_states.size());
   std::iota(states_.begin(), states_.end(), 0);
+  // Of equal uuids the one of the history comes first.
   std::ranges::sort(states_, {}, [this](uint32_t i) {
-    return absl::string_view(info_.history[i].uuid);
+    return std::pair(absl::string_view(StateAt(i).uuid), i);
   });
   memory_bytes_max_ = PlannedMemoryBytes(manifest);
   QUIRE_RETURN_IF_ERROR(LoadCodec(manifest, files, options));

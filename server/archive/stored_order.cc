@@ -9,6 +9,7 @@
 
 #include "codecs/base/checksum.h"
 #include "codecs/base/endian.h"
+#include "server/archive/index/block_spans.h"
 #include "server/archive/index/segment_layout.h"
 
 namespace quire {
@@ -100,9 +101,13 @@ void StoredOrder::LoadSegment() {
   SkipEmptySegments();
   const SegmentLayout& layout = archive_->SegmentLayoutOf(segment_);
   // Cached, since a look-up takes longer than a comparison.
-  std::vector<RunStart> starts(layout.run_count());
-  for (uint32_t run = 0; run < starts.size(); ++run) {
-    starts[run] = {StoredStart(layout, run), run};
+  std::vector<RunStart> starts;
+  starts.reserve(layout.run_count());
+  for (uint32_t run = 0; run < layout.run_count(); ++run) {
+    // Those that have ended are not sorted for a scan that is resumed.
+    if (EndOfRun(run) > start_) {
+      starts.push_back({StoredStart(layout, run), run});
+    }
   }
   std::ranges::sort(starts);
   runs_.resize(starts.size());
@@ -118,15 +123,16 @@ absl::Status StoredOrder::GoTo(Position position) {
         "no block begins at byte ", position.offset, " of the stored text"));
   };
   SkipEmptySegments();
-  while (!at_end() && segment_start_ + start_ < position.offset) {
-    start_ += archive_->BlockSizeBytes({segment_, block_});
-    if (++block_ == archive_->SegmentBlockCount(segment_)) {
-      segment_start_ += start_;
-      start_ = 0;
-      block_ = 0;
-      ++segment_;
-      SkipEmptySegments();
-    }
+  while (!at_end() && position.offset - segment_start_ >=
+                          archive_->SegmentBlocks(segment_).size_bytes()) {
+    segment_start_ += archive_->SegmentBlocks(segment_).size_bytes();
+    ++segment_;
+    SkipEmptySegments();
+  }
+  if (!at_end()) {
+    const BlockSpans& blocks = archive_->SegmentBlocks(segment_);
+    block_ = blocks.BlockAt(position.offset - segment_start_);
+    start_ = blocks.StartOf(block_);
   }
   if (segment_start_ + start_ != position.offset) {
     return no_block();

@@ -65,8 +65,9 @@ class StoredOrder {
   // REQUIRES: IsThere(view).
   explicit StoredOrder(const ArchiveView& view);
 
-  // Continues at `position`, the `next` of an earlier range. REQUIRES: the
-  // first call. Errors: OutOfRange  no block begins there.
+  // Continues at `position`, the `next` of an earlier range. Takes the time of
+  // a look-up in each segment, not of the blocks before. REQUIRES: the first
+  // call. Errors: OutOfRange  no block begins there.
   absl::Status GoTo(Position position);
 
   // Bytes of stored text before the next block.

@@ -99,6 +99,31 @@ std::vector<KeptMembers> KeptAsTheyAre(const FoundMembers& found) {
   return all;
 }
 
+// `name` is that of a list of states, from the oldest on; prints nothing if it
+// is empty.
+void PrintStates(const char* name, const std::vector<ArchiveState>& states) {
+  if (states.empty()) {
+    return;
+  }
+  const ArchiveState& last = states.back();
+  PrintLine(name,
+            absl::StrCat(
+                FormatCounted(states.size(), "earlier state", "earlier states"),
+                ", the last ", last.uuid, " of ",
+                FormatCounted(last.document_count, "document", "documents"),
+                ", ", FormatByteSize(last.size_bytes)));
+}
+
+Json DescribeStates(const std::vector<ArchiveState>& states) {
+  Json described = Json::array();
+  for (const ArchiveState& state : states) {
+    described.push_back({{"uuid", state.uuid},
+                         {"size_bytes", state.size_bytes},
+                         {"document_count", state.document_count}});
+  }
+  return described;
+}
+
 void PrintFoundMembers(const FoundMembers& found) {
   PrintLine(
       absl::StrCat(DeflateContainerName(found.container), " members").c_str(),
@@ -184,16 +209,8 @@ void PrintText(const Archive& archive) {
             " of the text, in ", FormatCounted(info.run_count, "run", "runs")));
   }
   PrintLine("segments", FormatCount(info.segment_count));
-  if (!info.history.empty()) {
-    const ArchiveState& last = info.history.back();
-    PrintLine("history",
-              absl::StrCat(
-                  FormatCounted(info.history.size(), "earlier state",
-                                "earlier states"),
-                  ", the last ", last.uuid, " of ",
-                  FormatCounted(last.document_count, "document", "documents"),
-                  ", ", FormatByteSize(last.size_bytes)));
-  }
+  PrintStates("history", info.history);
+  PrintStates("redacted states", info.redacted_states);
   PrintLine("blocks", FormatCount(info.block_count));
   for (const MemberBlocks& member : info.members) {
     PrintLine(absl::StrCat("  in ", MemberName(member.codec)).c_str(),
@@ -262,12 +279,8 @@ void PrintJson(const Archive& archive) {
                              : info.size_bytes;
     json["segment_size_bytes"].push_back(end - archive.SegmentStart(i));
   }
-  json["history"] = Json::array();
-  for (const ArchiveState& state : info.history) {
-    json["history"].push_back({{"uuid", state.uuid},
-                               {"size_bytes", state.size_bytes},
-                               {"document_count", state.document_count}});
-  }
+  json["history"] = DescribeStates(info.history);
+  json["redacted_states"] = DescribeStates(info.redacted_states);
   json["block_count"] = info.block_count;
   for (const FoundMembers& found : info.found_members) {
     Json& to = json["compressed_members"]

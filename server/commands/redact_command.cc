@@ -36,7 +36,8 @@ records of an id are removed. If an id is not in ARCHIVE, nothing is changed.
 The text of the documents becomes zeros of the same length, also in the dictionary;
 their ids become empty and their attributes none, except for the record type, which is
 "withdrawn". Ordinals and offsets of all documents stay. Text that other documents have
-too stays in these. Earlier states end: clients that resume are refused.
+too stays in these. Clients that read an earlier state continue: the documents are
+withdrawn in it, too.
 
 All of ARCHIVE is read. If the dictionary changes, all segments are written anew, which
 needs as much space as ARCHIVE has; otherwise those with the documents are. ARCHIVE is

@@ -83,6 +83,9 @@ class RedactCommandTest(unittest.TestCase):
         self.assertIn("\n  found: none\n", result.stdout)
         info = self.info("x.quire")
         self.assertEqual(info["document_count"], 40)
+        self.assertEqual(info["history"], [])
+        self.assertEqual([state["uuid"] for state in info["redacted_states"]],
+                         [self.info("replica.quire")["uuid"]])
         self.assertFalse(any(SECRET.encode() in text for text in self.salvaged("x.quire")))
         # A replica becomes the same.
         replica = self.quired("redact", "replica.quire/", "ids", "--quiet", "--threads", 1)

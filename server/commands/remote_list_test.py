@@ -47,8 +47,8 @@ class RemoteListTest(RemoteCase):
         server = self.start()
         self.assertEqual(self.store.requests, [])
         self.assertIn("4 archives of", server.said)
-        # 16 MiB for transfers, and a 64th of --memory for chunk maps.
-        self.assertRegex(server.said, r"object stores +20 MiB")
+        # 16 MiB for transfers, 12 for manifests, and a 64th of --memory for chunk maps.
+        self.assertRegex(server.said, r"object stores +32 MiB")
         lines = self.listed(server).splitlines()
         self.assertRegex(lines[1], r"^far0 +- .*opened on first use")
         self.assertRegex(lines[4], r"^near +120 .*opened on first use")

@@ -203,7 +203,8 @@ void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
       ->default_str("");
   AddDrainOptions(*subcommand, *arguments);
   AddTimeOption(*subcommand, "--scrub-interval", arguments->scrub_interval,
-                {.max = absl::Hours(24) * 366},
+                // The time of the last pass is kept in seconds.
+                {.min = absl::Seconds(1), .max = absl::Hours(24) * 366},
                 "Read and check every stored block once in this time, past all "
                 "caches and after the reads of clients, like 14d. Default: "
                 "never")

@@ -275,7 +275,7 @@ absl::StatusOr<RedactReport> RedactArchive(const std::string& path,
   QUIRE_ASSIGN_OR_RETURN(Manifest manifest, redactor.Write(change));
   QUIRE_ASSIGN_OR_RETURN(
       ArchiveChange::Committed committed,
-      change.Commit(std::move(manifest), EarlierStates::kDrop));
+      change.Commit(std::move(manifest), EarlierStates::kRedact));
   RedactReport& report = redactor.report();
   report.after = committed.manifest.Describe(committed.file_size_bytes);
   report.old_files = committed.old_files;

@@ -84,7 +84,7 @@ struct RedactReport {
 // files. Ordinals and offsets stay: the text of removed documents becomes
 // zeros, their ids become empty, their attributes none, and their record type
 // "withdrawn". Messages about unread inputs disappear too. Equal archives and
-// ids give equal archives. The history ends.
+// ids give equal archives. The state before joins the redacted states.
 //
 // Text of the dictionary is zeroed if the removed documents have it and the
 // others have not, in windows (window_table.h) of 32 bytes; as the headers of

@@ -191,6 +191,8 @@ TEST_F(RedactLayoutTest, RemovesDocumentsThatShareStoredText) {
       ASSERT_NO_FATAL_FAILURE(ExpectRemoved(id));
       EXPECT_THAT(report.proof->failures, IsEmpty());
       EXPECT_THAT(report.after->history, IsEmpty());
+      ASSERT_FALSE(report.after->redacted_states.empty());
+      EXPECT_EQ(report.after->redacted_states.back().uuid, report.before.uuid);
       shared_bytes += report.shared_size_bytes;
     }
   }

@@ -323,6 +323,8 @@ TEST_P(RandomRedactTest, RemovesDocumentsAndLeavesTheRest) {
       window_count += report.proof->window_count;
       zeroed_bytes += report.dictionary_zeroed_bytes;
       EXPECT_THAT(report.after->history, IsEmpty());
+      ASSERT_FALSE(report.after->redacted_states.empty());
+      EXPECT_EQ(report.after->redacted_states.back().uuid, report.before.uuid);
       EXPECT_EQ(planned.document_count, report.document_count);
       EXPECT_EQ(planned.changed_block_count, report.changed_block_count);
       EXPECT_EQ(planned.reencoded_block_count, report.reencoded_block_count);

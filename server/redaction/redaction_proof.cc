@@ -84,9 +84,7 @@ absl::Status Prover::CheckDocuments() {
   for (const uint64_t ordinal : removed_.ordinals()) {
     QUIRE_ASSIGN_OR_RETURN(const Document document,
                            after_.GetDocument({ordinal}));
-    if (!document.id.empty() || document.capture_time_ms.has_value() ||
-        !document.media_type.empty() ||
-        document.record_type != kWithdrawnRecordType) {
+    if (!IsRedacted(document)) {
       Fail(absl::StrCat("document ", ordinal, " still has a description"));
     }
   }

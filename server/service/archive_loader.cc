@@ -41,6 +41,47 @@ void AddSummary(const std::vector<std::string>& names, absl::string_view what,
   }
 }
 
+// Returns rules for the documents of `before` that were removed from `after`.
+std::vector<WithdrawalRule> RemovedSince(const Archive& before,
+                                         const Archive& after) {
+  std::vector<WithdrawalRule> rules;
+  const std::optional<ArchiveView> view = after.FindState(before.info().uuid);
+  if (!view.has_value() || view->removals_hash == 0) {
+    return rules;
+  }
+  const uint64_t count =
+      std::min(view->document_count, before.info().document_count);
+  for (uint64_t i = 0; i < count; ++i) {
+    if (after.IsRedacted({i}) && !before.IsRedacted({i})) {
+      rules.push_back({.value = before.GetDocument({i}).value().id,
+                       .action = Withdrawal::kBlock});
+    }
+  }
+  return rules;
+}
+
+// Withdraws the documents that the rules match.
+// Errors: as WithdrawnDocuments::Resolve().
+absl::Status WithdrawAll(const ServedArchive& archive,
+                         const std::vector<WithdrawalRule>& rules) {
+  QUIRE_ASSIGN_OR_RETURN(auto documents,
+                         WithdrawnDocuments::Resolve(*archive.archive, rules));
+  archive.withdrawal->Set(std::move(documents));
+  return absl::OkStatus();
+}
+
+// Returns the names of the archives to be served that are not of the list.
+std::set<absl::string_view> NamedOf(const std::vector<ArchiveArgument>& wanted,
+                                    const std::vector<std::string>& kept) {
+  std::set<absl::string_view> names(kept.begin(), kept.end());
+  for (const ArchiveArgument& argument : wanted) {
+    if (!argument.is_listed) {
+      names.insert(argument.name);
+    }
+  }
+  return names;
+}
+
 }  // namespace
 
 ArchiveLoader::ArchiveLoader(const ServerOptions& options,
@@ -67,6 +108,124 @@ ArchiveLoader::ArchiveLoader(const ServerOptions& options,
                   one.outline.has_value() ? &*one.outline : nullptr));
   }
   catalog_.SetListed(std::move(entries));
+  if (withdrawals_ != nullptr) {
+    std::set<absl::string_view> read;
+    for (const auto& [argument, outline] : planned_) {
+      read.insert(argument.name);
+      NoteUnopened(argument, outline.info);
+    }
+    for (ArchiveArgument argument : options_.archives) {
+      if (argument.is_listed || read.contains(argument.name)) {
+        continue;
+      }
+      if (!argument.url.empty() && options_.store.has_value()) {
+        // A URL without an address here is refused when it is opened.
+        RemoteArchives::SetPath(*options_.store, argument).IgnoreError();
+      }
+      NoteUnread(argument);
+    }
+  }
+}
+
+void ArchiveLoader::NoteUnopened(const ArchiveArgument& argument,
+                                 const ArchiveInfo& info) {
+  if (withdrawals_ != nullptr) {
+    SetParts(argument, SharedParts(info));
+  }
+}
+
+void ArchiveLoader::NoteUnread(const ArchiveArgument& argument) {
+  if (withdrawals_ == nullptr) {
+    return;
+  }
+  SharedParts parts;
+  if (argument.is_listed) {
+    const auto listed = catalog_.GetListed();
+    if (const auto found = listed->find(argument.name);
+        found != listed->end()) {
+      parts = found->second->parts();
+    }
+  } else {
+    const auto unopened = catalog_.GetUnopened();
+    if (const auto found = unopened->find(argument.name);
+        found != unopened->end()) {
+      parts = found->second->parts;
+    } else if (const auto open = catalog_.FindOpen(argument.name);
+               open != nullptr) {
+      parts = SharedParts(open->archive->info());
+    }
+  }
+  parts.Examine(argument);
+  SetParts(argument, std::move(parts));
+}
+
+void ArchiveLoader::SetParts(const ArchiveArgument& argument,
+                             SharedParts parts) {
+  MutexLock lock(&marks_mutex_);
+  if (argument.is_listed) {
+    const auto listed = catalog_.GetListed();
+    if (const auto found = listed->find(argument.name);
+        found != listed->end()) {
+      found->second->SetParts(std::move(parts));
+    }
+    return;
+  }
+  catalog_.NoteUnopened(
+      argument.name,
+      {.neighbourhood = NeighbourhoodOf(argument),
+       .parts = std::move(parts),
+       .may_withdraw = withdrawals_->HasRulesFor(argument.name)});
+}
+
+void ArchiveLoader::ForgetOthers(const std::vector<ArchiveArgument>& wanted,
+                                 const std::vector<std::string>& kept) {
+  const std::set<absl::string_view> names = NamedOf(wanted, kept);
+  const auto unopened = catalog_.GetUnopened();
+  for (const auto& [name, archive] : *unopened) {
+    if (!names.contains(name)) {
+      catalog_.ForgetUnopened(name);
+    }
+  }
+}
+
+std::vector<ArchiveArgument> ArchiveLoader::InOrderOfOpening(
+    std::vector<ArchiveArgument> wanted) const {
+  if (withdrawals_ != nullptr) {
+    std::ranges::stable_partition(
+        wanted, [this](const ArchiveArgument& argument) {
+          return withdrawals_->HasRulesFor(argument.name);
+        });
+  }
+  return wanted;
+}
+
+absl::Status ArchiveLoader::PrepareRemoteOutline(
+    const ArchiveArgument& argument) {
+  if (argument.url.empty()) {
+    return absl::OkStatus();
+  }
+  QUIRE_RETURN_IF_ERROR(CheckHasStore(argument));
+  absl::Status status = remote_->PrepareOutline(argument, &stop_);
+  if (!status.ok()) {
+    NoteUnread(argument);
+  }
+  return status;
+}
+
+absl::StatusOr<ArchiveOutline> ArchiveLoader::ReadAndNoteOutline(
+    const ArchiveArgument& argument, const Archive* shared) {
+  absl::StatusOr<ArchiveOutline> outline =
+      Archive::ReadOutline(argument.path, shared, !argument.url.empty());
+  if (!outline.ok()) {
+    NoteUnread(argument);
+  } else if (argument.is_listed || shared == nullptr ||
+             outline->files != shared->files()) {
+    NoteUnopened(argument, outline->info);
+  } else if (catalog_.GetUnopened()->contains(argument.name)) {
+    // The contents that are open are at the path again.
+    catalog_.ForgetUnopened(argument.name);
+  }
+  return outline;
 }
 
 absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenRemote(
@@ -186,13 +345,57 @@ absl::Status ArchiveLoader::OpenPlanned(const PlannedArchive& planned,
   return Publish(argument, std::move(served));
 }
 
+void ArchiveLoader::WithdrawRemoved(
+    const std::shared_ptr<const ServedArchive>& fresh) {
+  std::vector<std::shared_ptr<const ServedArchive>> read;
+  {
+    MutexLock lock(&earlier_mutex_);
+    // Names that are not served any more.
+    if (earlier_.size() > 2 * catalog_.size()) {
+      std::erase_if(earlier_, [](const auto& entry) {
+        return std::ranges::all_of(
+            entry.second, [](const auto& one) { return one.expired(); });
+      });
+    }
+    auto& earlier = earlier_[fresh->name];
+    std::erase_if(earlier, [&](const auto& one) {
+      read.push_back(one.lock());
+      return read.back() == nullptr;
+    });
+    earlier.push_back(fresh);
+  }
+  for (const std::shared_ptr<const ServedArchive>& archive : read) {
+    if (archive == nullptr) {
+      continue;
+    }
+    std::vector<WithdrawalRule> removed =
+        RemovedSince(*archive->archive, *fresh->archive);
+    if (removed.empty()) {
+      continue;
+    }
+    const absl::Status status =
+        withdrawals_ != nullptr
+            ? withdrawals_->WithdrawRemoved(*archive, std::move(removed))
+            : WithdrawAll(*archive, std::move(removed));
+    if (!status.ok() && options_.say) {
+      options_.say(LogLevel::kError,
+                   absl::StrCat("archive ", fresh->name,
+                                ": calls that read its earlier contents get "
+                                "documents that were removed until they end: ",
+                                status.message()));
+    }
+  }
+}
+
 absl::Status ArchiveLoader::Publish(const ArchiveArgument& argument,
                                     std::shared_ptr<ServedArchive> served) {
+  const std::shared_ptr<const ServedArchive> fresh = served;
   if (withdrawals_ != nullptr) {
     QUIRE_RETURN_IF_ERROR(withdrawals_->Publish(std::move(served), catalog_));
   } else {
     catalog_.Publish(std::move(served));
   }
+  WithdrawRemoved(fresh);
   if (!argument.url.empty()) {
     // Text that was removed from the archive leaves the cache, too.
     remote_->RemoveUnnamed(argument);
@@ -203,12 +406,7 @@ absl::Status ArchiveLoader::Publish(const ArchiveArgument& argument,
 std::vector<LogLine> ArchiveLoader::RemoveOthers(
     const std::vector<ArchiveArgument>& wanted,
     const std::vector<std::string>& kept, const ServingChanged& changed) {
-  std::set<absl::string_view> names(kept.begin(), kept.end());
-  for (const ArchiveArgument& argument : wanted) {
-    if (!argument.is_listed) {
-      names.insert(argument.name);
-    }
-  }
+  const std::set<absl::string_view> names = NamedOf(wanted, kept);
   std::vector<LogLine> lines;
   const std::shared_ptr<const Catalog::ByName> before = catalog_.Get();
   for (const auto& [name, served] : *before) {
@@ -231,13 +429,14 @@ std::vector<LogLine> ArchiveLoader::Reload(
     const std::function<void(bool)>& ended, bool manifests_only) {
   // Remove first: new archives may use the memory.
   std::vector<LogLine> lines = RemoveOthers(wanted, kept, changed);
+  ForgetOthers(wanted, kept);
   if (!manifests_only) {
     for (LogLine& line : ReloadList(wanted, changed)) {
       lines.push_back(std::move(line));
     }
   }
   std::vector<std::string> unchanged;
-  for (const ArchiveArgument& argument : wanted) {
+  for (const ArchiveArgument& argument : InOrderOfOpening(wanted)) {
     if (stop_) {
       break;
     }
@@ -302,16 +501,11 @@ absl::StatusOr<std::string> ArchiveLoader::ReloadOne(
     // It was closed in between.
     return "";
   }
-  const bool is_remote = !argument.url.empty();
-  if (is_remote) {
-    QUIRE_RETURN_IF_ERROR(CheckHasStore(argument));
-    QUIRE_RETURN_IF_ERROR(remote_->PrepareOutline(argument, &stop_));
-  }
+  QUIRE_RETURN_IF_ERROR(PrepareRemoteOutline(argument));
   QUIRE_ASSIGN_OR_RETURN(
       const ArchiveOutline outline,
-      Archive::ReadOutline(argument.path,
-                           served == nullptr ? nullptr : served->archive.get(),
-                           is_remote));
+      ReadAndNoteOutline(argument,
+                         served == nullptr ? nullptr : served->archive.get()));
   if (served != nullptr && outline.files == served->archive->files()) {
     return "";
   }
@@ -332,14 +526,16 @@ absl::StatusOr<std::string> ArchiveLoader::ReloadOne(
   const bool is_same_text =
       served != nullptr &&
       fresh->archive->info().uuid == served->archive->info().uuid;
-  const bool has_grown =
-      served != nullptr && !is_same_text &&
-      fresh->archive->FindState(served->archive->info().uuid).has_value();
+  const std::optional<ArchiveView> before =
+      served == nullptr
+          ? std::nullopt
+          : fresh->archive->FindState(served->archive->info().uuid);
   std::string line = absl::StrCat(
-      is_same_text        ? "same contents in new files, "
-      : served == nullptr ? "added, "
-      : has_grown         ? "has grown, "
-                          : "replaced, ",
+      is_same_text                 ? "same contents in new files, "
+      : served == nullptr          ? "added, "
+      : !before.has_value()        ? "replaced, "
+      : before->removals_hash == 0 ? "has grown, "
+                                   : "documents were removed, ",
       FormatCounted(fresh->archive->info().document_count, "document",
                     "documents"),
       is_same_text ? "; its " : "", is_same_text ? kBlocksNotChecked : "");
@@ -421,14 +617,31 @@ std::shared_ptr<ListedArchive> ArchiveLoader::NewListed(
     description =
         DescribeArchive(argument.name, outline->info, v1::ARCHIVE_STATE_CLOSED);
   }
-  auto listed =
-      std::make_shared<ListedArchive>(argument, std::move(description));
+  SharedParts parts;
+  if (outline != nullptr) {
+    parts = SharedParts(outline->info);
+  } else if (withdrawals_ != nullptr) {
+    parts.Examine(argument);
+  }
+  auto listed = std::make_shared<ListedArchive>(
+      argument, std::move(description), std::move(parts));
   listed->SetMayWithdraw(withdrawals_ != nullptr &&
                          withdrawals_->HasRulesFor(argument.name));
   return listed;
 }
 
 void ArchiveLoader::MarkWithdrawals() {
+  MutexLock lock(&marks_mutex_);
+  if (withdrawals_ != nullptr) {
+    std::set<std::string> withdrawing;
+    const auto unopened = catalog_.GetUnopened();
+    for (const auto& [name, archive] : *unopened) {
+      if (withdrawals_->HasRulesFor(name)) {
+        withdrawing.insert(name);
+      }
+    }
+    catalog_.MarkUnopened(withdrawing);
+  }
   const std::shared_ptr<const Catalog::ListedByName> all = catalog_.GetListed();
   for (const auto& [name, listed] : *all) {
     listed->SetMayWithdraw(withdrawals_ != nullptr &&
@@ -584,9 +797,8 @@ absl::StatusOr<ArchiveLoader::ListedOutcome> ArchiveLoader::OpenListed(
   const std::shared_ptr<const ServedArchive> previous = listed->last();
   QUIRE_ASSIGN_OR_RETURN(
       const ArchiveOutline outline,
-      Archive::ReadOutline(
-          argument.path,
-          previous == nullptr ? nullptr : previous->archive.get(), is_remote));
+      ReadAndNoteOutline(
+          argument, previous == nullptr ? nullptr : previous->archive.get()));
   QUIRE_ASSIGN_OR_RETURN(std::optional<ArchiveSpace::Reservation> reservation,
                          space_.ReserveListed(outline));
   if (!reservation.has_value()) {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -90,9 +91,9 @@ class ArchiveLoader {
       const std::shared_ptr<ListedArchive>& listed)
       ABSL_LOCKS_EXCLUDED(claims_mutex_);
 
-  // Sets which closed archives of the list may have withdrawn documents: to be
+  // Sets which archives that are not open may have withdrawn documents: to be
   // called when the rules were read again. Thread-safe.
-  void MarkWithdrawals();
+  void MarkWithdrawals() ABSL_LOCKS_EXCLUDED(marks_mutex_);
 
   // Listed archives that were closed. Thread-safe.
   uint64_t closed_count() const { return space_.closed_count(); }
@@ -117,6 +118,10 @@ class ArchiveLoader {
   // copies of files that it no longer has.
   absl::Status Publish(const ArchiveArgument& argument,
                        std::shared_ptr<ServedArchive> served);
+  // Withdraws documents that were removed from `fresh`, which is served now,
+  // from earlier contents of it that calls still read.
+  void WithdrawRemoved(const std::shared_ptr<const ServedArchive>& fresh)
+      ABSL_LOCKS_EXCLUDED(earlier_mutex_);
   // Opens an archive that the catalog does not have yet; `outline` is its plan.
   absl::Status OpenPlanned(const PlannedArchive& planned,
                            OpeningHelpers* helpers);
@@ -130,6 +135,30 @@ class ArchiveLoader {
   // it. Archives that stay keep their entries, and are not examined.
   std::vector<LogLine> ReloadList(const std::vector<ArchiveArgument>& wanted,
                                   const ServingChanged& changed);
+  // Notes contents that are not open, whose parts are withheld if rules of
+  // withdrawal apply to the archive's name: those whose manifest was read, or
+  // that of a manifest that cannot be read. Listed archives are in the list, or
+  // will be. Thread-safe.
+  void NoteUnopened(const ArchiveArgument& argument, const ArchiveInfo& info)
+      ABSL_LOCKS_EXCLUDED(marks_mutex_);
+  void NoteUnread(const ArchiveArgument& argument)
+      ABSL_LOCKS_EXCLUDED(marks_mutex_);
+  // REQUIRES: there are rules.
+  void SetParts(const ArchiveArgument& argument, SharedParts parts)
+      ABSL_LOCKS_EXCLUDED(marks_mutex_);
+  // Forgets unopened contents of archives that are not to be served.
+  void ForgetOthers(const std::vector<ArchiveArgument>& wanted,
+                    const std::vector<std::string>& kept);
+  // Moves those to which rules of withdrawal apply to the front: no archive
+  // that shares their parts is to be open before these parts are known.
+  std::vector<ArchiveArgument> InOrderOfOpening(
+      std::vector<ArchiveArgument> wanted) const;
+  // Brings the manifest of an archive in an object store here; no effect for
+  // others.
+  absl::Status PrepareRemoteOutline(const ArchiveArgument& argument);
+  // Archive::ReadOutline() whose result is noted, also if it fails.
+  absl::StatusOr<ArchiveOutline> ReadAndNoteOutline(
+      const ArchiveArgument& argument, const Archive* shared);
   // Returns an entry for an archive that becomes listed.
   std::shared_ptr<ListedArchive> NewListed(const ArchiveArgument& argument,
                                            const ArchiveOutline* outline);
@@ -182,6 +211,13 @@ class ArchiveLoader {
   // Memory of archives that turned out larger than planned.
   std::atomic<uint64_t> unplanned_bytes_ = 0;
   ArchiveSpace space_;
+  // Held from looking up rules for a name to marking it, so that no mark is of
+  // rules that were replaced.
+  Mutex marks_mutex_;
+  Mutex earlier_mutex_;
+  // Contents that were published under a name, and are served or read.
+  std::map<std::string, std::vector<std::weak_ptr<const ServedArchive>>>
+      earlier_ ABSL_GUARDED_BY(earlier_mutex_);
   Mutex claims_mutex_;
   CondVar claim_ended_;
   // Names of archives.

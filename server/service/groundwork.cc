@@ -104,6 +104,22 @@ class StopWatch {
   std::jthread thread_;
 };
 
+// Memory of objects that are read whole: little, unless --memory is large. One
+// of manifests of 65,536 segments takes the larger.
+constexpr uint64_t kObjectMemoryBytesMin = uint64_t{12} << 20;
+constexpr uint64_t kObjectMemoryBytes = uint64_t{96} << 20;
+constexpr uint64_t kLargeMemoryBytes = uint64_t{1} << 30;
+
+// REQUIRES: there is a store.
+RemoteStoreOptions StoreOptions(const ServerOptions& options) {
+  RemoteStoreOptions store = *options.store;
+  store.object_memory_bytes =
+      options.memory_bytes.value_or(kLargeMemoryBytes) < kLargeMemoryBytes
+          ? kObjectMemoryBytesMin
+          : kObjectMemoryBytes;
+  return store;
+}
+
 // Logs failures of object stores, a line for all of a second, and lets archives
 // be checked that seem to have changed.
 RemoteStore::Report StoreReport(const ServerOptions& options) {
@@ -139,7 +155,7 @@ bool OpenRemote(const ServerOptions& options, bool is_trial,
             : "archives in an object store need --store-cache DIR:SIZE"));
     return false;
   }
-  RemoteStoreOptions store = *options.store;
+  RemoteStoreOptions store = StoreOptions(options);
   store.is_trial = is_trial;
   groundwork.remote = TakeOrNote(
       "--store-cache",
@@ -211,7 +227,7 @@ void PlanArchives(const ServerOptions& options, Groundwork& groundwork,
     const uint64_t map_bytes = MapBytesMax(
         options, planned.ok() ? *planned : std::vector<PlannedArchive>());
     groundwork.remote->store().cache().SetMapBytesMax(map_bytes);
-    store_bytes = RemoteStore::MemoryBytes(*options.store) + map_bytes;
+    store_bytes = RemoteStore::MemoryBytes(StoreOptions(options)) + map_bytes;
   }
   absl::StatusOr<std::vector<PlannedListed>> planned_listed =
       ReadListedOutlines(listed, groundwork.remote.get(), listed_broken);

@@ -278,7 +278,7 @@ class ServerImpl final : public Server {
     if (remote_ != nullptr) {
       remote_->RemoveOthers(options_.archives);
     }
-    metrics_.AllReloaded(absl::Now(), true);
+    metrics_.AllReloaded(absl::Now(), broken_count_ == 0);
     return absl::OkStatus();
   }
 

@@ -181,6 +181,7 @@ TEST_F(ServerArchivesTest, BrokenArchivesAreLeftOutUntilTheyAreGood) {
   EXPECT_THAT(said(), Contains(StartsWith("archive a is left out: ")));
   EXPECT_THAT(said(), Contains(StartsWith("archive b is left out: ")));
   EXPECT_THAT(Metrics(), HasSubstr("quire_archives{state=\"broken\"} 2"));
+  EXPECT_THAT(Metrics(), HasSubstr("quire_last_reload_succeeded 0"));
   EXPECT_THAT(Listed(), ElementsAre("c"));
   EXPECT_EQ(Read("a"), grpc::StatusCode::NOT_FOUND);
   EXPECT_EQ(Read("b"), grpc::StatusCode::NOT_FOUND);
@@ -197,6 +198,10 @@ TEST_F(ServerArchivesTest, BrokenArchivesAreLeftOutUntilTheyAreGood) {
   EXPECT_THAT(Metrics(), HasSubstr("quire_last_reload_succeeded 0"));
   EXPECT_EQ(Read("b"), grpc::StatusCode::OK);
   EXPECT_EQ(Read("c"), grpc::StatusCode::OK);
+  Make("a", 1);
+  Make("c", 3);
+  Reload();
+  EXPECT_THAT(Metrics(), HasSubstr("quire_last_reload_succeeded 1"));
 }
 
 TEST_F(ServerArchivesTest, AnArchiveThatAPeriodicLookOpensIsNotBroken) {

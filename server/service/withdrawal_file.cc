@@ -2,6 +2,7 @@
 #include "server/service/withdrawal_file.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -152,6 +153,7 @@ absl::StatusOr<std::shared_ptr<const WithdrawnDocuments>> WithdrawalFile::Match(
       rules.push_back(line.rule);
     }
   }
+  std::ranges::move(archive.withdrawal->removed(), std::back_inserter(rules));
   return WithdrawnDocuments::Resolve(*archive.archive, rules);
 }
 
@@ -204,6 +206,15 @@ absl::Status WithdrawalFile::Publish(std::shared_ptr<ServedArchive> archive,
   std::erase_if(published_, [](const auto& old) { return old.expired(); });
   published_.push_back(archive);
   catalog.Publish(std::move(archive));
+  return absl::OkStatus();
+}
+
+absl::Status WithdrawalFile::WithdrawRemoved(
+    const ServedArchive& archive, std::vector<WithdrawalRule> removed) {
+  MutexLock lock(&mutex_);
+  archive.withdrawal->SetRemoved(std::move(removed));
+  QUIRE_ASSIGN_OR_RETURN(auto documents, Match(lines_, archive));
+  archive.withdrawal->Set(std::move(documents));
   return absl::OkStatus();
 }
 

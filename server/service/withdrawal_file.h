@@ -73,6 +73,12 @@ class WithdrawalFile {
   absl::Status Publish(std::shared_ptr<ServedArchive> archive, Catalog& catalog)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Withdraws documents of an archive that calls still read, and from whose
+  // newer contents they were removed. Errors: as WithdrawnDocuments::Resolve().
+  absl::Status WithdrawRemoved(const ServedArchive& archive,
+                               std::vector<WithdrawalRule> removed)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Reads the file again, and applies it to all published archives, also to
   // replaced ones that calls still read. An error leaves the old rules in force
   // for all. Returns text for the log. Blocks on I/O.

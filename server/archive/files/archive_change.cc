@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <system_error>
 #include <vector>
@@ -63,6 +64,29 @@ ManifestState StateOf(const Manifest& manifest) {
     state.document_count += segment.document_count;
   }
   return state;
+}
+
+// Sets the earlier states of `after`, the archive of `before` once it is
+// changed. REQUIRES: after.uuid is set.
+void SetEarlierStates(const Manifest& before, EarlierStates earlier,
+                      Manifest& after) {
+  after.history.clear();
+  after.redacted_states.clear();
+  if (earlier == EarlierStates::kDrop) {
+    return;
+  }
+  after.redacted_states = before.redacted_states;
+  std::vector<ManifestState>& states =
+      earlier == EarlierStates::kKeep ? after.history : after.redacted_states;
+  std::ranges::copy(before.history, std::back_inserter(states));
+  // A copy may add nothing.
+  if (after.uuid != before.uuid) {
+    states.push_back(StateOf(before));
+  }
+  if (states.size() > kHistoryCountMax) {
+    states.erase(states.begin(),
+                 states.end() - static_cast<ptrdiff_t>(kHistoryCountMax));
+  }
 }
 
 }  // namespace
@@ -173,17 +197,7 @@ absl::Status ArchiveChange::RemoveNew(const std::string& name) {
 absl::StatusOr<ArchiveChange::Committed> ArchiveChange::Commit(
     Manifest manifest, EarlierStates earlier) {
   manifest.uuid = manifest.DeriveUuid();
-  manifest.history.clear();
-  if (earlier == EarlierStates::kKeep) {
-    manifest.history = manifest_.history;
-    // A copy may add nothing.
-    if (manifest.uuid != manifest_.uuid) {
-      manifest.history.push_back(StateOf(manifest_));
-    }
-    if (manifest.history.size() > kHistoryCountMax) {
-      manifest.history.erase(manifest.history.begin());
-    }
-  }
+  SetEarlierStates(manifest_, earlier, manifest);
   const std::string file = EncodeManifest(manifest);
   // Never publish a manifest that readers reject.
   QUIRE_RETURN_IF_ERROR(InFile(path_, ParseManifest(AsBytes(file)).status()));

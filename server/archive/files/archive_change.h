@@ -36,7 +36,10 @@ enum class EarlierStates {
   // The documents before the change are the first ones after it, unchanged: the
   // state joins the history, which drops its oldest state when it is full.
   kKeep,
-  // Documents changed: the history ends.
+  // Documents were removed, and the positions of all stay: the state and those
+  // of the history join the redacted states, and the history ends.
+  kRedact,
+  // Positions of documents changed: no earlier state is left.
   kDrop,
 };
 
@@ -103,12 +106,12 @@ class ArchiveChange {
   // Removes a new file that is not needed. Errors: as ErrnoStatus().
   absl::Status RemoveNew(const std::string& name);
 
-  // Publishes `manifest`, whose uuid and history this call sets, with all files
-  // of fd(). Then removes the files that it no longer names; readers that have
-  // them open are not affected. The change is unusable afterwards. Returns the
-  // published manifest and the size of its file.
-  // REQUIRES: the new files are synced.
-  // Errors: FailedPrecondition  the archive was replaced meanwhile.
+  // Publishes `manifest`, whose uuid and earlier states this call sets, with
+  // all files of fd(). Then removes the files that it no longer names; readers
+  // that have them open are not affected. The change is unusable afterwards.
+  // Returns the published manifest and the size of its file. REQUIRES: the new
+  // files are synced. Errors: FailedPrecondition  the archive was replaced
+  // meanwhile.
   //         DataLoss            readers would reject `manifest`.
   //         PermissionDenied, Unavailable.
   // After an error the archive is unchanged, except if the last sync of its

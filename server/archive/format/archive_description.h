@@ -117,6 +117,9 @@ struct ArchiveInfo {
   std::string uuid;
   // Earlier states, oldest first; at most 4096.
   std::vector<ArchiveState> history;
+  // States before documents were removed, likewise: positions of documents and
+  // text are those of the present state, and the removed documents are there.
+  std::vector<ArchiveState> redacted_states;
   uint32_t format_version = 0;
   CodecSpec codec;
   // Text of each block except the last of a segment, unless blocks vary in

@@ -32,11 +32,11 @@ std::string SegmentFileName(uint32_t number) {
 }
 
 std::string DictionaryFileName(uint64_t hash) {
-  return absl::StrCat("dictionary-", FormatChecksum(hash));
+  return absl::StrCat(kDictionaryFilePrefix, FormatChecksum(hash));
 }
 
 std::string SymbolTableFileName(uint64_t hash) {
-  return absl::StrCat("symbols-", FormatChecksum(hash));
+  return absl::StrCat(kSymbolTableFilePrefix, FormatChecksum(hash));
 }
 
 bool IsSegmentFileName(absl::string_view name) {
@@ -48,7 +48,8 @@ bool IsArchiveFileName(absl::string_view name) {
   if (IsSegmentFileName(name)) {
     return true;
   }
-  for (const absl::string_view kind : {"dictionary-", "symbols-"}) {
+  for (const absl::string_view kind :
+       {kDictionaryFilePrefix, kSymbolTableFilePrefix}) {
     if (absl::StartsWith(name, kind)) {
       name.remove_prefix(kind.size());
       return name.size() == 16 &&

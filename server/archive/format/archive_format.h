@@ -27,6 +27,7 @@
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
 #include "codecs/base/endian.h"
+#include "server/archive/format/archive_description.h"
 
 namespace quire {
 
@@ -66,6 +67,14 @@ inline constexpr size_t kAttributeSizeBytesMax = 65535;
 inline constexpr int64_t kCaptureTimeMsMax = int64_t{1} << 53;
 // Record type of a document that was removed (FORMAT.md, "Compatibility").
 inline constexpr char kWithdrawnRecordType[] = "withdrawn";
+
+// True for a document that was removed. A record of a crawl can have the same
+// type, and has an id or a time.
+inline bool IsRedacted(const Document& document) {
+  return document.record_type == kWithdrawnRecordType && document.id.empty() &&
+         document.media_type.empty() && !document.capture_time_ms.has_value();
+}
+
 // Upper bound on the decompressed bytes per stored byte of a section or
 // dictionary; no method reaches it.
 inline constexpr uint64_t kExpansionMax = 65536;
@@ -73,6 +82,8 @@ inline constexpr uint64_t kExpansionMax = 65536;
 inline constexpr char kManifestFileName[] = "MANIFEST";
 // "segment-00000017".
 std::string SegmentFileName(uint32_t number);
+inline constexpr char kDictionaryFilePrefix[] = "dictionary-";
+inline constexpr char kSymbolTableFilePrefix[] = "symbols-";
 // "dictionary-0123456789abcdef".
 std::string DictionaryFileName(uint64_t hash);
 // "symbols-0123456789abcdef".

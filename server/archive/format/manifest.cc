@@ -147,19 +147,43 @@ absl::Status TakeUuid(const std::string& bytes, Manifest::Uuid& uuid) {
   return absl::OkStatus();
 }
 
-absl::Status TakeHistory(const pb::Manifest& message, Manifest& manifest) {
-  if (message.history_size() > static_cast<int>(kHistoryCountMax)) {
-    return Damaged(absl::StrCat("a history of ", message.history_size(),
+// `what` names the list of states.
+absl::Status TakeStates(
+    const google::protobuf::RepeatedPtrField<pb::State>& states,
+    absl::string_view what, std::vector<ManifestState>& taken) {
+  if (states.size() > static_cast<int>(kHistoryCountMax)) {
+    return Damaged(absl::StrCat(what, " of ", states.size(),
                                 " states, expected at most ",
                                 kHistoryCountMax));
   }
-  for (const pb::State& from : message.history()) {
-    ManifestState& state = manifest.history.emplace_back();
+  for (const pb::State& from : states) {
+    ManifestState& state = taken.emplace_back();
     QUIRE_RETURN_IF_ERROR(TakeUuid(from.uuid(), state.uuid));
     state.size_bytes = from.size_bytes();
     state.document_count = from.document_count();
   }
   return absl::OkStatus();
+}
+
+void AddStates(const std::vector<ManifestState>& states,
+               google::protobuf::RepeatedPtrField<pb::State>& added) {
+  for (const ManifestState& state : states) {
+    pb::State& to = *added.Add();
+    to.set_uuid(state.uuid.data(), state.uuid.size());
+    to.set_size_bytes(state.size_bytes);
+    to.set_document_count(state.document_count);
+  }
+}
+
+std::vector<ArchiveState> DescribeStates(
+    const std::vector<ManifestState>& states) {
+  std::vector<ArchiveState> described;
+  described.reserve(states.size());
+  for (const ManifestState& state : states) {
+    described.push_back(
+        {FormatUuid(state.uuid), state.size_bytes, state.document_count});
+  }
+  return described;
 }
 
 absl::Status CheckCodec(const Manifest& manifest) {
@@ -273,25 +297,27 @@ absl::Status CheckSegmentNumbers(const Manifest& manifest) {
   return absl::OkStatus();
 }
 
-// States precede each other and the current one.
-absl::Status CheckHistory(const Manifest& manifest) {
+// States precede each other and the current one. `what` names the list.
+absl::Status CheckStates(const Manifest& manifest,
+                         const std::vector<ManifestState>& states,
+                         absl::string_view what) {
   ManifestState now;
   for (const ManifestSegment& segment : manifest.segments) {
     now.size_bytes += segment.size_bytes;
     now.document_count += segment.document_count;
   }
   ManifestState before;
-  for (size_t i = 0; i < manifest.history.size(); ++i) {
-    const ManifestState& state = manifest.history[i];
+  for (size_t i = 0; i < states.size(); ++i) {
+    const ManifestState& state = states[i];
     if (state.size_bytes < before.size_bytes ||
         state.document_count < before.document_count ||
         state.size_bytes > now.size_bytes ||
         state.document_count > now.document_count) {
       return Damaged(absl::StrCat(
-          "state ", i, " of the history has ", state.size_bytes, " bytes and ",
-          state.document_count, " documents, after ", before.size_bytes,
-          " and ", before.document_count, " and before ", now.size_bytes,
-          " and ", now.document_count));
+          "state ", i, " of the ", what, " has ", state.size_bytes,
+          " bytes and ", state.document_count, " documents, after ",
+          before.size_bytes, " and ", before.document_count, " and before ",
+          now.size_bytes, " and ", now.document_count));
     }
     before = state;
   }
@@ -413,7 +439,9 @@ absl::Status CheckManifest(const Manifest& manifest) {
   }
   QUIRE_RETURN_IF_ERROR(CheckSegmentNumbers(manifest));
   QUIRE_RETURN_IF_ERROR(CheckSegments(manifest));
-  QUIRE_RETURN_IF_ERROR(CheckHistory(manifest));
+  QUIRE_RETURN_IF_ERROR(CheckStates(manifest, manifest.history, "history"));
+  QUIRE_RETURN_IF_ERROR(
+      CheckStates(manifest, manifest.redacted_states, "redacted states"));
   return CheckMembers(manifest);
 }
 
@@ -525,10 +553,8 @@ ArchiveInfo Manifest::Describe(uint64_t manifest_file_size_bytes) const {
     info.block_count += segment.block_count;
     info.document_count += segment.document_count;
   }
-  for (const ManifestState& state : history) {
-    info.history.push_back(
-        {FormatUuid(state.uuid), state.size_bytes, state.document_count});
-  }
+  info.history = DescribeStates(history);
+  info.redacted_states = DescribeStates(redacted_states);
   if (dictionary.has_value()) {
     info.stored_size_bytes += dictionary->file_size_bytes;
     info.dictionary_size_bytes = dictionary->size_bytes;
@@ -555,12 +581,8 @@ std::string EncodeManifest(const Manifest& manifest) {
   message.set_next_segment_number(manifest.next_segment_number);
   message.set_writer(manifest.writer);
   message.set_choice(manifest.choice);
-  for (const ManifestState& state : manifest.history) {
-    pb::State& to = *message.add_history();
-    to.set_uuid(state.uuid.data(), state.uuid.size());
-    to.set_size_bytes(state.size_bytes);
-    to.set_document_count(state.document_count);
-  }
+  AddStates(manifest.history, *message.mutable_history());
+  AddStates(manifest.redacted_states, *message.mutable_redacted_states());
   if (manifest.dictionary.has_value()) {
     pb::Dictionary& dictionary = *message.mutable_dictionary();
     dictionary.set_hash(manifest.dictionary->hash);
@@ -624,7 +646,11 @@ absl::StatusOr<Manifest> ParseManifest(ByteView file) {
   message.DiscardUnknownFields();
   manifest.has_unknown_fields = message.ByteSizeLong() != message_size_bytes;
   QUIRE_RETURN_IF_ERROR(TakeUuid(message.uuid(), manifest.uuid));
-  QUIRE_RETURN_IF_ERROR(TakeHistory(message, manifest));
+  QUIRE_RETURN_IF_ERROR(
+      TakeStates(message.history(), "a history", manifest.history));
+  QUIRE_RETURN_IF_ERROR(TakeStates(message.redacted_states(),
+                                   "a list of redacted states",
+                                   manifest.redacted_states));
   manifest.codec = {.id = static_cast<CodecId>(message.codec_id()),
                     .partition_size_bytes = message.partition_size_bytes()};
   manifest.block_size_bytes = message.block_size_bytes();

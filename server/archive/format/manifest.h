@@ -93,6 +93,7 @@ struct Manifest {
   std::string writer;
   std::string choice;
   std::vector<ManifestState> history;
+  std::vector<ManifestState> redacted_states;
   std::optional<ManifestDictionary> dictionary;
   std::optional<ManifestSymbolTable> symbol_table;
   std::vector<ManifestSegment> segments;

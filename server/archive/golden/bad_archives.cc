@@ -117,6 +117,9 @@ void WriteBadManifests(const std::string& directory) {
   fields("manifest-history-future", [](Manifest& m) {
     m.history = {{.uuid = {}, .size_bytes = 5, .document_count = 2}};
   });
+  fields("manifest-redacted-future", [](Manifest& m) {
+    m.redacted_states = {{.uuid = {}, .size_bytes = 6, .document_count = 1}};
+  });
   fields("manifest-sum", [](Manifest& m) {
     m.segments[0].size_bytes = ~uint64_t{0};
     m.segments[0].block_count = uint64_t{1} << 52;

@@ -122,6 +122,25 @@ TEST(GoldenTest, EarlierStatesAreThoseOfTheAppends) {
   }
 }
 
+TEST(GoldenTest, RedactedStatesAreThoseBeforeARemoval) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const auto archive, Archive::Open(GoldenDirectory() + "good/redacted"));
+  const ArchiveInfo& info = archive->info();
+  ASSERT_EQ(info.redacted_states.size(), 1u);
+  ASSERT_EQ(info.history.size(), 1u);
+  EXPECT_EQ(info.redacted_states[0].document_count, 3u);
+  EXPECT_EQ(info.history[0].document_count, 3u);
+  const auto before = archive->FindState(info.redacted_states[0].uuid);
+  ASSERT_TRUE(before.has_value());
+  EXPECT_EQ(before->size_bytes, 3018u);
+  EXPECT_NE(before->removals_hash, 0u);
+  EXPECT_EQ(archive->FindState(info.history[0].uuid)->removals_hash, 0u);
+  EXPECT_EQ(archive->FindState(info.uuid)->removals_hash, 0u);
+  for (uint64_t i = 0; i < info.document_count; ++i) {
+    EXPECT_EQ(archive->IsRedacted({i}), i == 1) << i;
+  }
+}
+
 struct BadArchive {
   std::string name;
   // "open", "read" or "verify".

@@ -26,7 +26,10 @@
 #include "codecs/deflate/deflate_recipe.h"
 #include "codecs/fsst/table/symbol_table.h"
 #include "server/archive/archive_writer.h"
+#include "server/archive/files/archive_change.h"
+#include "server/archive/format/archive_format.h"
 #include "server/archive/golden/bad_archives.h"
+#include "server/archive/segment_writer.h"
 #include "server/archive/testing/adversarial_archive.h"
 #include "server/archive/testing/archive_testing.h"
 
@@ -368,6 +371,63 @@ void WriteHistory(const std::string& directory) {
   }
 }
 
+// One document of three removed, then one appended: a redacted state, and one
+// of the history.
+void WriteRedacted(const std::string& directory) {
+  const ArchiveWriterOptions options = {.codec = ParseCodecSpec("copy").value(),
+                                        .block_size_bytes = 4096,
+                                        .writer = "make_golden"};
+  const std::string path = directory + "/good/redacted";
+  const std::string secret = "a secret";
+  const std::string text = Verse(3000);
+  QUIRE_CHECK(WriteTestArchive(path, options,
+                               {{{.id = "page", .text = text},
+                                 {.id = "secret",
+                                  .text = secret,
+                                  .capture_time_ms = 1700000000000,
+                                  .record_type = "response",
+                                  .media_type = "text/html"},
+                                 {.id = "other", .text = "not secret"}}})
+                  .ok(),
+              "no archive");
+  {
+    auto change = ArchiveChange::Begin(path);
+    QUIRE_CHECK(change.ok(), change.status().ToString());
+    Manifest manifest = change->manifest();
+    auto segment = SegmentWriter::Create(
+        change->fd(), change->name(),
+        {.number = manifest.next_segment_number,
+         .block_size_bytes = manifest.block_size_bytes,
+         .codec_id = static_cast<uint32_t>(manifest.codec.id)});
+    QUIRE_CHECK(segment.ok(), segment.status().ToString());
+    const std::string block =
+        absl::StrCat(text, std::string(secret.size(), '\0'), "not secret");
+    absl::Status status = segment->AppendBlock(
+        AsBytes(block), {.bytes = AsBytes(block), .is_raw = true});
+    status.Update(
+        segment->AddDocument({.id = "page", .size_bytes = text.size()}));
+    status.Update(segment->AddDocument(
+        {.size_bytes = secret.size(), .record_type = kWithdrawnRecordType}));
+    status.Update(segment->AddDocument({.id = "other", .size_bytes = 10}));
+    auto written = segment->Finish();
+    status.Update(written.status());
+    QUIRE_CHECK(status.ok(), status.ToString());
+    manifest.next_segment_number = written->number + 1;
+    manifest.segments = {*std::move(written)};
+    status =
+        change->Commit(std::move(manifest), EarlierStates::kRedact).status();
+    QUIRE_CHECK(status.ok(), status.ToString());
+  }
+  auto change = ArchiveChange::Begin(path);
+  QUIRE_CHECK(change.ok(), change.status().ToString());
+  const auto writer = ArchiveWriter::Append(*std::move(change), "make_golden");
+  absl::Status status =
+      WriteTestSegment({{.id = "secret", .text = "no more"}},
+                       options.block_size_bytes, nullptr, *writer);
+  status.Update(writer->Commit().status());
+  QUIRE_CHECK(status.ok(), status.ToString());
+}
+
 int Main(const std::string& directory) {
   std::filesystem::create_directories(directory + "/good");
   WriteGood(directory, "empty", "copy", {});
@@ -383,6 +443,7 @@ int Main(const std::string& directory) {
   WriteVarying(directory);
   WriteParts(directory);
   WriteHistory(directory);
+  WriteRedacted(directory);
   WriteGood(directory, "members", "auto:max", NumberSegments());
   for (const CodecInfo& codec : AllCodecs()) {
     const std::string name(codec.name);

@@ -51,6 +51,7 @@ MANIFEST = {
     18: "slices_per_mib_max",
     19: "required_features",
     20: "has_recipes",
+    23: "redacted_states",
 }
 STATE = {1: "uuid", 2: "size", 3: "document_count"}
 DICTIONARY = {1: "hash", 2: "size", 3: "file_size"}
@@ -109,7 +110,9 @@ def parse_manifest(data):
     payload = fields.take(size)
     require(fields.u64() == checksum(data[:-8]), "MANIFEST: checksum")
     manifest = parse_message(
-        payload, MANIFEST, ("segments", "members", "history", "required_features")
+        payload,
+        MANIFEST,
+        ("segments", "members", "history", "required_features", "redacted_states"),
     )
     require(not manifest["required_features"], "MANIFEST: a required feature")
     for name in (
@@ -173,19 +176,20 @@ def parse_manifest(data):
     manifest["segments"] = segments
     numbers = {segment["number"] for segment in segments}
     require(len(numbers) == len(segments), "MANIFEST: segment numbers")
-    parse_history(manifest)
+    for states in ("history", "redacted_states"):
+        check_states(manifest, states)
     parse_members(manifest)
     return manifest
 
 
-def parse_history(manifest):
-    states = [parse_message(data, STATE) for data in manifest["history"]]
-    require(len(states) <= 4096, "MANIFEST: history")
-    require(all(len(state["uuid"] or b"") == 16 for state in states), "MANIFEST: history")
+def check_states(manifest, where):
+    states = [parse_message(data, STATE) for data in manifest[where]]
+    require(len(states) <= 4096, f"MANIFEST: {where}")
+    require(all(len(state["uuid"] or b"") == 16 for state in states), f"MANIFEST: {where}")
     for name in ("size", "document_count"):
         values = [state[name] or 0 for state in states]
         values.append(sum(segment[name] for segment in manifest["segments"]))
-        require(values == sorted(values), f"MANIFEST: {name} in the history")
+        require(values == sorted(values), f"MANIFEST: {name} in {where}")
 
 
 def parse_members(manifest):

@@ -315,9 +315,7 @@ class Salvage {
     lost.has_id = documents.ids().size() == documents.count();
     lost.document = documents.Describe(ordinal);
     lost.document.id = documents.Id(ordinal);
-    // Inputs have documents of any record type, but each with an id.
-    if (lost.has_id && lost.document.id.empty() &&
-        lost.document.record_type == kWithdrawnRecordType) {
+    if (lost.has_id && IsRedacted(lost.document)) {
       return absl::OkStatus();
     }
     const LogicalRange local = lost.document.range;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/calls/call_access.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -176,23 +175,6 @@ absl::Status CallAccess::Visit(
     }
   }
   return absl::OkStatus();
-}
-
-bool CallAccess::AnyWithdrawn(
-    absl::FunctionRef<bool(const v1::ArchiveDescription&)> is_meant) const {
-  const auto listed = catalog_.GetListed();
-  const auto archives = catalog_.Get();
-  return std::ranges::any_of(*archives,
-                             [&](const auto& entry) {
-                               const ServedArchive& served = *entry.second;
-                               return is_meant(served.description) &&
-                                      served.withdrawal->Get() != nullptr;
-                             }) ||
-         std::ranges::any_of(*listed, [&](const auto& entry) {
-           return entry.second->may_withdraw() &&
-                  !archives->contains(entry.first) &&
-                  is_meant(*entry.second->description());
-         });
 }
 
 void CallAccess::Reading(const ServedArchive& archive) {

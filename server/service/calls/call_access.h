@@ -112,10 +112,11 @@ class CallAccess {
     return catalog_.Await(name);
   }
 
-  // True if an archive, of any rights, that `is_meant` accepts has withdrawn
-  // documents, or may have some once it is open.
-  bool AnyWithdrawn(
-      absl::FunctionRef<bool(const v1::ArchiveDescription&)> is_meant) const;
+  // True if an archive, of any rights, has the part or may have it, and has
+  // withdrawn documents or may have some once it is open.
+  bool MayHaveWithdrawn(SharedPart part, absl::string_view hash) const {
+    return catalog_.MayHaveWithdrawn(part, hash);
+  }
 
   // Records that the call reads `archive`, which Visit() found.
   void Reading(const ServedArchive& archive);

@@ -49,8 +49,8 @@ absl::StatusOr<uint32_t> PageSize(const ServiceCore& core, bool is_set,
 absl::Status Withheld() {
   return ServiceError(
       absl::StatusCode::kPermissionDenied, v1::DOCUMENT_WITHDRAWN,
-      "an archive with it has withdrawn documents, whose text it may contain; "
-      "read in WIRE_ENCODING_IDENTITY");
+      "an archive that has it, or may have it and is not open, has withdrawn "
+      "documents, whose text it may contain; read in WIRE_ENCODING_IDENTITY");
 }
 
 }  // namespace
@@ -119,10 +119,7 @@ absl::Status GetSymbolTable(const ServiceCore& core, CallAccess& access,
         }
       }));
   if (is_found &&
-      access.AnyWithdrawn([&](const v1::ArchiveDescription& archive) {
-        return archive.has_symbol_table_hash() &&
-               archive.symbol_table_hash() == request.hash();
-      })) {
+      access.MayHaveWithdrawn(SharedPart::kSymbolTable, request.hash())) {
     response.Clear();
     return Withheld();
   }
@@ -357,11 +354,9 @@ class GetDictionaryCall : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 
  private:
   bool IsWithheld() {
-    return booking_.access().AnyWithdrawn(
-        [this](const v1::ArchiveDescription& archive) {
-          return archive.has_dictionary_hash() &&
-                 archive.dictionary_hash() == hash_;
-        });
+    // A replaced archive is not among those of the server.
+    return archive_->withdrawal->Get() != nullptr ||
+           booking_.access().MayHaveWithdrawn(SharedPart::kDictionary, hash_);
   }
 
   absl::Status Begin(const grpc::ByteBuffer& buffer) {

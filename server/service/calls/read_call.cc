@@ -107,8 +107,8 @@ class ReadCall : public grpc::ServerUnaryReactor {
                        withdrawn.get());
     if (target_.document.has_value()) {
       description_ = DescribeDocument(archive, *target_.document);
-    } else if (withdrawn != nullptr) {
-      zeros_hash_ = withdrawn->ZerosHash(found.view.size_bytes);
+    } else {
+      zeros_hash_ = ZerosHash(found.view, withdrawn.get());
     }
     return Admit(buffer.Length() + description_.size());
   }

@@ -222,7 +222,8 @@ absl::StatusOr<StoredOrder::Position> ResolveStoredScan(
       return ServiceError(
           absl::StatusCode::kFailedPrecondition, v1::ARCHIVE_STATE_UNKNOWN,
           "resume_token is of a scan in stored order, and the archive, which "
-          "has grown, no longer has this order; scan again from the beginning",
+          "has changed, no longer has this order; scan again from the "
+          "beginning",
           {{"archive", request.archive()}});
     }
     position.offset = token.first;

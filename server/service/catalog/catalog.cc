@@ -99,12 +99,16 @@ v1::ArchiveDescription DescribeArchive(const std::string& name,
 }
 
 void AddHistory(const ArchiveInfo& info, v1::ArchiveDescription& description) {
-  for (const ArchiveState& state : info.history) {
-    v1::EarlierState& to = *description.add_history();
-    to.set_uuid(state.uuid);
-    to.set_size_bytes(state.size_bytes);
-    to.set_document_count(state.document_count);
-  }
+  const auto add = [](const std::vector<ArchiveState>& states, auto& added) {
+    for (const ArchiveState& state : states) {
+      v1::EarlierState& to = *added.Add();
+      to.set_uuid(state.uuid);
+      to.set_size_bytes(state.size_bytes);
+      to.set_document_count(state.document_count);
+    }
+  };
+  add(info.history, *description.mutable_history());
+  add(info.redacted_states, *description.mutable_redacted_states());
 }
 
 namespace {
@@ -126,8 +130,9 @@ absl::Status CheckArchiveName(const ArchiveArgument& argument) {
                    "\"", argument.name,
                    "\" cannot be an archive's name: use 1 to ",
                    kArchiveNameSizeMax,
-                   " letters, digits, dots, underscores and dashes, as in ",
-                   "NAME=", argument.path));
+                   " letters, digits, dots, underscores and dashes, not \".\" "
+                   "or \"..\", as in NAME=",
+                   argument.path));
 }
 
 }  // namespace
@@ -230,6 +235,7 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> OpenServedArchive(
   }
   auto served = std::make_shared<ServedArchive>();
   served->name = argument.name;
+  served->neighbourhood = NeighbourhoodOf(argument);
   served->archive = *archive;
   served->opening_id = NextOpeningId();
   served->wire_encoders = std::move(encoders);
@@ -398,9 +404,16 @@ void Catalog::Publish(std::shared_ptr<ServedArchive> archive) {
                          : TrafficOf(archive->name);
   auto opening = std::make_shared<OpeningByName>(*GetOpening());
   opening->erase(archive->name);
+  const std::string name = archive->name;
   auto archives = std::make_shared<ByName>(*Get());
-  (*archives)[archive->name] = std::move(archive);
+  (*archives)[name] = std::move(archive);
   Replace(std::move(archives), std::move(opening));
+  // Only now: its withdrawn documents are known wherever it is seen.
+  if (const auto unopened = GetUnopened(); unopened->contains(name)) {
+    auto others = std::make_shared<UnopenedByName>(*unopened);
+    others->erase(name);
+    SetUnopened(std::move(others));
+  }
 }
 
 void Catalog::Remove(const std::string& name) {
@@ -426,6 +439,93 @@ void Catalog::Replace(std::shared_ptr<const ByName> archives,
   archives_.swap(archives);
   opening_.swap(opening);
   // The old snapshots, now in the parameters, are released after the lock.
+}
+
+std::shared_ptr<const Catalog::UnopenedByName> Catalog::GetUnopened() const {
+  MutexLock lock(&mutex_);
+  return unopened_;
+}
+
+void Catalog::SetUnopened(std::shared_ptr<const UnopenedByName> unopened) {
+  MutexLock lock(&mutex_);
+  unopened_.swap(unopened);
+}
+
+void Catalog::NoteUnopened(const std::string& name, Unopened unopened) {
+  MutexLock write_lock(&write_mutex_);
+  auto all = std::make_shared<UnopenedByName>(*GetUnopened());
+  (*all)[name] = std::make_shared<const Unopened>(std::move(unopened));
+  SetUnopened(std::move(all));
+}
+
+void Catalog::MarkUnopened(const std::set<std::string>& withdrawing) {
+  MutexLock write_lock(&write_mutex_);
+  auto all = std::make_shared<UnopenedByName>(*GetUnopened());
+  for (auto& [name, unopened] : *all) {
+    auto marked = std::make_shared<Unopened>(*unopened);
+    marked->may_withdraw = withdrawing.contains(name);
+    unopened = std::move(marked);
+  }
+  SetUnopened(std::move(all));
+}
+
+void Catalog::ForgetUnopened(const std::string& name) {
+  MutexLock write_lock(&write_mutex_);
+  auto all = std::make_shared<UnopenedByName>(*GetUnopened());
+  all->erase(name);
+  SetUnopened(std::move(all));
+}
+
+bool Catalog::MayHaveWithdrawn(SharedPart part, absl::string_view hash) const {
+  // In this order: contents that are opened in between are seen in both states.
+  const auto unopened = GetUnopened();
+  const auto listed = GetListed();
+  const auto archives = Get();
+  const auto has_it = [&](const ServedArchive& archive) {
+    const v1::ArchiveDescription& description = archive.description;
+    return hash == (part == SharedPart::kDictionary
+                        ? description.dictionary_hash()
+                        : description.symbol_table_hash());
+  };
+  // Unless `has` says it, an archive may have the parts of those next to it. An
+  // open archive of the name that has the part decides about it.
+  const auto may_have_it = [&](const std::string& name, std::optional<bool> has,
+                               auto neighbourhood) {
+    if (has == false) {
+      return false;
+    }
+    const auto open = archives->find(name);
+    if (open != archives->end() && has_it(*open->second)) {
+      return false;
+    }
+    return has == true ||
+           std::ranges::any_of(*archives,
+                               [&, place = neighbourhood()](const auto& entry) {
+                                 return entry.second->neighbourhood == place &&
+                                        has_it(*entry.second);
+                               });
+  };
+  return std::ranges::any_of(*archives,
+                             [&](const auto& entry) {
+                               return has_it(*entry.second) &&
+                                      entry.second->withdrawal->Get() !=
+                                          nullptr;
+                             }) ||
+         std::ranges::any_of(
+             *unopened,
+             [&](const auto& entry) {
+               const Unopened& archive = *entry.second;
+               return archive.may_withdraw &&
+                      may_have_it(entry.first, archive.parts.Has(part, hash),
+                                  [&] { return archive.neighbourhood; });
+             }) ||
+         std::ranges::any_of(*listed, [&](const auto& entry) {
+           const ListedArchive& archive = *entry.second;
+           return archive.may_withdraw() &&
+                  may_have_it(entry.first, archive.HasPart(part, hash), [&] {
+                    return NeighbourhoodOf(archive.argument());
+                  });
+         });
 }
 
 absl::StatusOr<std::shared_ptr<const ServedArchive>> Catalog::Find(

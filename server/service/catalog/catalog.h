@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@
 #include "server/service/catalog/archive_block_decoder.h"
 #include "server/service/catalog/archive_traffic.h"
 #include "server/service/catalog/decode_workspaces.h"
+#include "server/service/catalog/shared_parts.h"
 #include "server/service/catalog/wire_encoders.h"
 #include "server/service/catalog/wire_table.h"
 #include "server/service/catalog/withdrawn_documents.h"
@@ -54,6 +56,8 @@ enum class RangeDecode {
 // traffic.
 struct ServedArchive {
   std::string name;
+  // NeighbourhoodOf() it.
+  std::string neighbourhood;
   std::shared_ptr<const Archive> archive;
   // New at every opening, except that of a listed archive whose files are the
   // same as at the last one.
@@ -116,7 +120,7 @@ struct ArchiveArgument {
 using FilePlacer = std::function<FilePlacement(int fd)>;
 
 // Errors: InvalidArgument  empty path, or a name that is not 1 to 128 of
-//                          [A-Za-z0-9._-].
+//                          [A-Za-z0-9._-], or "." or "..".
 absl::StatusOr<ArchiveArgument> ParseArchiveArgument(absl::string_view text);
 
 // Result of scanning a directory of archives.
@@ -157,7 +161,8 @@ v1::ArchiveDescription DescribeArchive(const std::string& name,
                                        const ArchiveInfo& info,
                                        v1::ArchiveState state);
 
-// Adds the earlier states of an archive to its description.
+// Adds the earlier states of an archive, redacted ones included, to its
+// description.
 void AddHistory(const ArchiveInfo& info, v1::ArchiveDescription& description);
 
 // Opens an archive for serving, to be decoded in `workspaces` and encoded for
@@ -222,6 +227,18 @@ class Catalog {
   using ListedByName =
       std::map<std::string, std::shared_ptr<ListedArchive>, std::less<>>;
 
+  // A named archive whose contents are being opened or cannot be opened, while
+  // other ones may be open under its name.
+  struct Unopened {
+    std::string neighbourhood;
+    SharedParts parts;
+    // Rules of withdrawal apply to its name.
+    bool may_withdraw = false;
+  };
+
+  using UnopenedByName =
+      std::map<std::string, std::shared_ptr<const Unopened>, std::less<>>;
+
   // Queues a listed archive to be opened. Called on the threads of calls, which
   // it must not block, without a lock.
   using Demand = std::function<void(std::shared_ptr<ListedArchive>)>;
@@ -247,6 +264,26 @@ class Catalog {
 
   // Replaces the list. Open archives stay open.
   void SetListed(ListedByName listed) ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
+
+  // Notes contents that are not open, until an archive of their name is
+  // published or they are forgotten.
+  void NoteUnopened(const std::string& name, Unopened unopened)
+      ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
+  // Sets Unopened::may_withdraw of those that `withdrawing` names, and clears
+  // that of others.
+  void MarkUnopened(const std::set<std::string>& withdrawing)
+      ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
+  void ForgetUnopened(const std::string& name)
+      ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
+  // Call this before Get() and GetListed(), to see contents that are opened in
+  // between in both.
+  std::shared_ptr<const UnopenedByName> GetUnopened() const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // True if an archive, open or not, has the part or may have it, and has
+  // withdrawn documents or may have some once it is open.
+  bool MayHaveWithdrawn(SharedPart part, absl::string_view hash) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   using TrafficByName =
       std::map<std::string, std::shared_ptr<ArchiveTraffic>, std::less<>>;
@@ -301,6 +338,8 @@ class Catalog {
   void Replace(std::shared_ptr<const ByName> archives,
                std::shared_ptr<const OpeningByName> opening)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
+  void SetUnopened(std::shared_ptr<const UnopenedByName> unopened)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
   // Lets the archive be opened.
   absl::Status Demanded(const std::shared_ptr<ListedArchive>& listed) const
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -323,6 +362,8 @@ class Catalog {
   std::shared_ptr<const OpeningByName> opening_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const ListedByName> listed_ ABSL_GUARDED_BY(mutex_) =
       std::make_shared<const ListedByName>();
+  std::shared_ptr<const UnopenedByName> unopened_ ABSL_GUARDED_BY(mutex_) =
+      std::make_shared<const UnopenedByName>();
   Demand demand_;
 };
 

@@ -179,7 +179,8 @@ TEST(ArchiveArgumentTest, TakesNameAndPath) {
     EXPECT_EQ(argument.name, c.name) << c.text;
     EXPECT_EQ(argument.path, c.path) << c.text;
   }
-  for (const char* bad : {"", "=x", "name=", "a b=x", "dir/a b.quire", "/"}) {
+  for (const char* bad : {"", "=x", "name=", "a b=x", "dir/a b.quire", "/", ".",
+                          "..", "dir/..", ".=x", "..=x", "...quire"}) {
     EXPECT_THAT(ParseArchiveArgument(bad),
                 HasCode(absl::StatusCode::kInvalidArgument))
         << bad;

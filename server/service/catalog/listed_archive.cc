@@ -18,8 +18,9 @@ constexpr uint32_t kDoublingsMax = 10;
 }  // namespace
 
 ListedArchive::ListedArchive(ArchiveArgument argument,
-                             v1::ArchiveDescription description)
-    : argument_(std::move(argument)) {
+                             v1::ArchiveDescription description,
+                             SharedParts parts)
+    : argument_(std::move(argument)), parts_(std::move(parts)) {
   description.set_state(v1::ARCHIVE_STATE_CLOSED);
   closed_ =
       std::make_shared<const v1::ArchiveDescription>(std::move(description));
@@ -33,6 +34,16 @@ ListedArchive::Description ListedArchive::description() const {
   auto opening = std::make_shared<v1::ArchiveDescription>(*closed_);
   opening->set_state(v1::ARCHIVE_STATE_OPENING);
   return opening;
+}
+
+SharedParts ListedArchive::parts() const {
+  MutexLock lock(&mutex_);
+  return parts_;
+}
+
+void ListedArchive::SetParts(SharedParts parts) {
+  MutexLock lock(&mutex_);
+  parts_ = std::move(parts);
 }
 
 bool ListedArchive::Want(Clock::time_point now) {
@@ -72,6 +83,7 @@ void ListedArchive::Opened(const std::shared_ptr<ServedArchive>& served,
   files_ = served->archive->files();
   opening_id_ = served->opening_id;
   closed_ = std::move(description);
+  parts_ = SharedParts(served->archive->info());
   last_ = served;
   opened_at_ = now;
 }

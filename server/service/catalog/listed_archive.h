@@ -37,8 +37,9 @@ class ListedArchive {
   static constexpr std::chrono::seconds kRetryDelayMin{1};
   static constexpr std::chrono::seconds kRetryDelayMax{60};
 
-  // `description` is what is known before it is opened.
-  ListedArchive(ArchiveArgument argument, v1::ArchiveDescription description);
+  // `description` and `parts` are what is known before it is opened.
+  ListedArchive(ArchiveArgument argument, v1::ArchiveDescription description,
+                SharedParts parts = {});
 
   const ArchiveArgument& argument() const { return argument_; }
 
@@ -92,8 +93,18 @@ class ListedArchive {
   // False while callers that waited for its opening may still come.
   bool MayClose(Clock::time_point now) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // True if rules of withdrawal may apply to it. Kept up to date while it is
-  // closed.
+  // Parts of the contents that were or will be opened last.
+  SharedParts parts() const ABSL_LOCKS_EXCLUDED(mutex_);
+  void SetParts(SharedParts parts) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // parts().Has().
+  std::optional<bool> HasPart(SharedPart part, absl::string_view hash) const
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    return parts_.Has(part, hash);
+  }
+
+  // True if rules of withdrawal apply to its name.
   void SetMayWithdraw(bool may_withdraw) { may_withdraw_ = may_withdraw; }
 
   bool may_withdraw() const { return may_withdraw_; }
@@ -106,6 +117,7 @@ class ListedArchive {
   mutable Mutex mutex_;
   // The description of the state closed.
   Description closed_ ABSL_GUARDED_BY(mutex_);
+  SharedParts parts_ ABSL_GUARDED_BY(mutex_);
   bool is_wanted_ ABSL_GUARDED_BY(mutex_) = false;
   // Since the last good opening.
   uint32_t failure_count_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -123,10 +123,14 @@ WithdrawnDocuments::Resolve(const Archive& archive,
 }
 
 void WithdrawnDocuments::HashZeros(const ArchiveInfo& info) {
-  for (const ArchiveState& state : info.history) {
-    state_zeros_.push_back({.state_size_bytes = state.size_bytes});
+  for (const auto* const states : {&info.redacted_states, &info.history}) {
+    for (const ArchiveState& state : *states) {
+      state_zeros_.push_back({.state_size_bytes = state.size_bytes});
+    }
   }
   state_zeros_.push_back({.state_size_bytes = info.size_bytes});
+  // A redacted state may be as large as one of the history.
+  std::ranges::sort(state_zeros_, {}, &StateZeros::state_size_bytes);
   const std::vector<AnswerRange> zeros = ZerosIn({{0}, info.size_bytes});
   uint64_t hash = 0;
   auto range = zeros.begin();

@@ -87,7 +87,7 @@ class WithdrawnDocuments {
 
   // Returns a hash of ZerosIn() of a state of the archive, the same on all
   // servers; 0 if there are none. REQUIRES: `state_size_bytes` is the size of
-  // the archive's logical space, or of one in its history.
+  // the archive's logical space, or of that of an earlier state.
   uint64_t ZerosHash(uint64_t state_size_bytes) const;
 
   // Unset if some document whose id starts with `prefix` and that comes after
@@ -193,6 +193,19 @@ class WithdrawalInForce {
     generation_.fetch_add(1, std::memory_order_release);
   }
 
+  // Rules for documents that were removed from newer contents of the archive,
+  // while calls still read this one. They apply after those of the operator.
+  std::vector<WithdrawalRule> removed() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    return removed_;
+  }
+
+  void SetRemoved(std::vector<WithdrawalRule> removed)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    removed_.swap(removed);
+  }
+
   // Number of calls of Set(): what was found in one generation need not be
   // looked up again.
   uint64_t generation() const {
@@ -204,6 +217,7 @@ class WithdrawalInForce {
   std::atomic<uint64_t> generation_ = 0;
   mutable Mutex mutex_;
   std::shared_ptr<const WithdrawnDocuments> documents_ ABSL_GUARDED_BY(mutex_);
+  std::vector<WithdrawalRule> removed_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace quire

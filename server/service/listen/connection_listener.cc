@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -40,14 +39,6 @@ constexpr absl::Duration kSilenceLookMax = absl::Minutes(1);
 
 std::string ErrnoMessage(int error_number) {
   return std::generic_category().message(error_number);
-}
-
-void RemoveSocket(const std::string& path) {
-  struct stat info {};
-
-  if (lstat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode)) {
-    unlink(path.c_str());
-  }
 }
 
 // Returns gRPC's name for the peer, without the zone of a link-local address.
@@ -159,10 +150,13 @@ absl::Status ConnectionListener::BindUnix() {
                      " bytes, got ", unix_path_.size()));
   }
   std::memcpy(address.sun_path, unix_path_.data(), unix_path_.size());
-  RemoveSocket(unix_path_);
+  QUIRE_ASSIGN_OR_RETURN(claim_, SocketPathClaim::Take(unix_path_));
   const int error = BindOne(Generic(address), sizeof(address));
-  return error == 0 ? absl::OkStatus()
-                    : absl::FailedPreconditionError(WhyNotAtPath(unix_path_));
+  if (error != 0) {
+    return absl::FailedPreconditionError(ErrnoMessage(error));
+  }
+  claim_.NoteBound();
+  return absl::OkStatus();
 }
 
 absl::Status ConnectionListener::BindHost(const std::string& address) {
@@ -275,9 +269,7 @@ void ConnectionListener::Stop() {
     thread_.join();
   }
   listening_.clear();
-  if (!unix_path_.empty()) {
-    RemoveSocket(unix_path_);
-  }
+  claim_.Release();
 }
 
 void ConnectionListener::AcceptUntilStopped(grpc::Server& server) {

@@ -23,6 +23,7 @@
 #include "grpcpp/server_builder.h"
 
 #include "codecs/base/mutex.h"
+#include "codecs/base/socket_path_claim.h"
 #include "server/archive/files/file_io.h"
 #include "server/service/limits/connection_table.h"
 
@@ -70,8 +71,9 @@ class OwnConnection {
 class ConnectionListener {
  public:
   // Binds and listens, but accepts nothing yet. HOST:PORT binds all addresses
-  // of the host; unix:PATH replaces a stale socket. `connections` must outlive
-  // the listener. Blocks while a name is looked up.
+  // of the host; unix:PATH replaces a stale socket, and holds PATH.lock against
+  // other servers. `connections` must outlive the listener. Blocks while a name
+  // is looked up.
   // Errors: FailedPrecondition  with the reason as the end of a sentence.
   static absl::StatusOr<std::unique_ptr<ConnectionListener>> Open(
       const std::string& address, ConnectionTable& connections);
@@ -92,7 +94,8 @@ class ConnectionListener {
   // Errors: ResourceExhausted  no thread available.
   absl::Status Serve(grpc::Server& server);
 
-  // Stops accepting, and removes the file of a unix socket.
+  // Stops accepting, and removes the file of a unix socket, if it is this
+  // one's.
   void Stop() ABSL_LOCKS_EXCLUDED(stop_mutex_);
 
   // Connects to this listener like a client on this machine; does not block.
@@ -122,6 +125,8 @@ class ConnectionListener {
 
   // Empty if it is not a unix socket.
   const std::string unix_path_;
+  // Of that path.
+  SocketPathClaim claim_;
   ConnectionTable& connections_;
   const std::shared_ptr<OwnConnections> own_ =
       std::make_shared<OwnConnections>();

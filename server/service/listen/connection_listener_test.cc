@@ -18,6 +18,7 @@
 #include "codecs/base/mutex.h"
 #include "codecs/base/status_matchers.h"
 #include "codecs/base/testing/temporary_directory.h"
+#include "server/service/listen/listen_address.h"
 
 namespace quire {
 namespace {
@@ -145,14 +146,21 @@ TEST_F(ConnectionListenerTest, TakesNoAddressThatIsInUse) {
                         testing::HasSubstr("no such address")));
 }
 
-TEST_F(ConnectionListenerTest, ReplacesASocketThatWasLeftBehind) {
+TEST_F(ConnectionListenerTest, TheSecondAtAPathIsRefusedAndLeavesTheFirst) {
   QUIRE_ASSERT_OK_AND_ASSIGN(
       std::unique_ptr<ConnectionListener> first,
       ConnectionListener::Open("unix:" + path_, connections_));
-  QUIRE_ASSERT_OK_AND_ASSIGN(
-      std::unique_ptr<ConnectionListener> second,
-      ConnectionListener::Open("unix:" + path_, connections_));
+  EXPECT_THAT(ConnectionListener::Open("unix:" + path_, connections_),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        testing::HasSubstr("another server holds this lock")));
   EXPECT_TRUE(std::filesystem::is_socket(path_));
+  EXPECT_THAT(CheckListenAddress("unix:" + path_),
+              HasCode(absl::StatusCode::kFailedPrecondition));
+  first->Stop();
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  // It need not have ended its calls.
+  QUIRE_EXPECT_OK(
+      ConnectionListener::Open("unix:" + path_, connections_).status());
 }
 
 TEST_F(ConnectionListenerTest, LeavesOtherFilesAlone) {

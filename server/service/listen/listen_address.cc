@@ -2,13 +2,10 @@
 #include "server/service/listen/listen_address.h"
 
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
 #include <system_error>
 
 #include "absl/strings/numbers.h"
@@ -16,26 +13,18 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 
+#include "codecs/base/socket_path_claim.h"
+
 namespace quire {
 namespace {
 
 absl::Status CheckUnixSocket(absl::string_view path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof(address.sun_path)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("unix:", path, ": a socket's path has 1 to ",
-                     sizeof(address.sun_path) - 1, " bytes"));
+  constexpr size_t kSizeMax = sizeof(sockaddr_un::sun_path) - 1;
+  if (path.empty() || path.size() > kSizeMax) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "unix:", path, ": a socket's path has 1 to ", kSizeMax, " bytes"));
   }
-  std::memcpy(address.sun_path, path.data(), path.size());
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) {
-    return absl::FailedPreconditionError("cannot create a unix socket");
-  }
-  const bool answered =
-      connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
-  close(fd);
-  if (answered) {
+  if (IsSocketServed(std::string(path))) {
     return absl::FailedPreconditionError(
         absl::StrCat("unix:", path, ": a server answers there already"));
   }
@@ -92,22 +81,6 @@ std::optional<std::string> UnixSocketPath(absl::string_view address) {
   }
   absl::ConsumePrefix(&address, "//");
   return std::string(address);
-}
-
-std::string WhyNotAtPath(const std::string& path) {
-  struct stat info {};
-
-  // Do not bind here: that would create the socket's file.
-  if (lstat(path.c_str(), &info) == 0 && !S_ISSOCK(info.st_mode)) {
-    return "a file that is not a socket exists there";
-  }
-  const size_t slash = path.rfind('/');
-  const std::string directory =
-      slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  return access(directory.c_str(), W_OK | X_OK) != 0
-             ? absl::StrCat(directory, ": ",
-                            std::generic_category().message(errno))
-             : "a socket cannot be created there";
 }
 
 absl::StatusOr<AddressList> ResolveListenAddress(const std::string& address) {

@@ -15,8 +15,7 @@
 namespace quire {
 
 // Errors: InvalidArgument     neither HOST:PORT nor unix:PATH.
-//         FailedPrecondition  a server answers on that unix socket: gRPC would
-//                             take it over silently.
+//         FailedPrecondition  a server listens on that unix socket.
 absl::Status CheckListenAddress(const std::string& address);
 
 // Checks the address of metrics, which must be HOST:PORT.
@@ -31,11 +30,8 @@ using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 // Errors: FailedPrecondition  the host is not known.
 absl::StatusOr<AddressList> ResolveListenAddress(const std::string& address);
 
-// Returns why a server cannot listen on a unix socket, as the end of a
-// sentence.
-std::string WhyNotAtPath(const std::string& path);
-
-// Returns the same for an errno of bind() or listen(): "the port is in use".
+// Returns why a server cannot listen, as the end of a sentence, for an errno of
+// bind() or listen(): "the port is in use".
 std::string DescribeListenError(int error_number);
 
 // Returns `address` with its port replaced by `port`; unix addresses are

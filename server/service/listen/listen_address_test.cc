@@ -51,13 +51,6 @@ TEST(ListenAddressTest, FindsHosts) {
                 testing::StartsWith("the host is not known (")));
 }
 
-TEST(ListenAddressTest, SaysWhyThereIsNoSocket) {
-  EXPECT_THAT(WhyNotAtPath("/no-such-directory/socket"),
-              testing::StartsWith("/no-such-directory/: No such file"));
-  EXPECT_EQ(WhyNotAtPath("/proc/version"),
-            "a file that is not a socket exists there");
-}
-
 TEST(ListenAddressTest, TellsRefusalsApart) {
   EXPECT_EQ(DescribeListenError(EADDRINUSE), "the port is in use");
   EXPECT_EQ(DescribeListenError(EADDRNOTAVAIL),

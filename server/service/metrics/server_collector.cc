@@ -34,11 +34,14 @@ ClientMetric Sample(
 }
 
 MetricFamily Single(MetricType type, std::string name, std::string help,
+                    double value) {
+  return {std::move(name), std::move(help), type, {Sample(type, value)}};
+}
+
+MetricFamily Single(MetricType type, std::string name, std::string help,
                     uint64_t value) {
-  return {std::move(name),
-          std::move(help),
-          type,
-          {Sample(type, static_cast<double>(value))}};
+  return Single(type, std::move(name), std::move(help),
+                static_cast<double>(value));
 }
 
 // A gauge or counter per drive.
@@ -166,10 +169,9 @@ void AddRemoteStore(const RemoteStore::Stats& stats,
 
 void AddScrub(const std::vector<ScrubFigures>& figures, absl::Duration interval,
               std::vector<MetricFamily>& families) {
-  families.push_back(
-      Single(MetricType::Gauge, "quire_scrub_interval_seconds",
-             "Interval of --scrub-interval; 0 without it.",
-             static_cast<uint64_t>(absl::ToInt64Seconds(interval))));
+  families.push_back(Single(MetricType::Gauge, "quire_scrub_interval_seconds",
+                            "Interval of --scrub-interval; 0 without it.",
+                            absl::ToDoubleSeconds(interval)));
   MetricFamily bytes{"quire_scrubbed_bytes_total",
                      "Bytes of blocks read and checked by the scrub.",
                      MetricType::Counter,

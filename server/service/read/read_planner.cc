@@ -14,6 +14,8 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/wire_format_lite.h"
 
+#include "codecs/base/checksum.h"
+#include "codecs/base/endian.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/varint.h"
 #include "server/service/base/service_error.h"
@@ -197,6 +199,13 @@ absl::Status Withdrawn() {
                       "the document was withdrawn by the server's operator");
 }
 
+absl::Status Redacted() {
+  return ServiceError(absl::StatusCode::kPermissionDenied,
+                      v1::DOCUMENT_WITHDRAWN,
+                      "the document was removed from the archive; its text is "
+                      "gone");
+}
+
 // Checks a look-up of an id. An excluded document gives the same error as a
 // missing one.
 absl::Status CheckWithdrawal(const ArchiveView& view,
@@ -285,6 +294,9 @@ absl::StatusOr<ResolvedTarget> ResolveDocument(const ServedView& served,
   if (!ordinal.ok()) {
     return ordinal.status();
   }
+  if (served.view.archive->IsRedacted(*ordinal)) {
+    return Redacted();
+  }
   absl::StatusOr<LogicalRange> whole =
       served.view.archive->GetDocumentRange(*ordinal);
   if (!whole.ok()) {
@@ -313,6 +325,18 @@ absl::Status CheckStillThere(const ServedArchive& archive,
       archive.withdrawal->Get();
   return withdrawn == nullptr ? absl::OkStatus()
                               : CheckWithdrawal(*withdrawn, *target.document);
+}
+
+uint64_t ZerosHash(const ArchiveView& view,
+                   const WithdrawnDocuments* withdrawn) {
+  const uint64_t of_rules =
+      withdrawn == nullptr ? 0 : withdrawn->ZerosHash(view.size_bytes);
+  if (view.removals_hash == 0) {
+    return of_rules;
+  }
+  std::array<uint8_t, sizeof(uint64_t)> bytes;
+  StoreLittleEndian(of_rules, bytes.data());
+  return std::max<uint64_t>(1, Checksum64(bytes, view.removals_hash));
 }
 
 v1::ByteRange ToProto(LogicalRange range) {

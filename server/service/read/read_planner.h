@@ -53,6 +53,12 @@ absl::StatusOr<ResolvedTarget> ResolveTarget(const ServedView& served,
 absl::Status CheckStillThere(const ServedArchive& archive,
                              const ResolvedTarget& target, uint64_t generation);
 
+// Returns ReadResponse.zeros_hash of a state; 0 if no range of it reads as
+// zeros because documents were withdrawn, or removed since. `withdrawn` may be
+// null.
+uint64_t ZerosHash(const ArchiveView& view,
+                   const WithdrawnDocuments* withdrawn);
+
 v1::ByteRange ToProto(LogicalRange range);
 // Upper bound on a serialised v1::Document without its strings: tags, lengths,
 // and ordinal, offset, size and time of at most 10 bytes each.

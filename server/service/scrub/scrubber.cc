@@ -245,7 +245,7 @@ std::shared_ptr<const ServedArchive> Scrubber::ChooseArchive(
     const bool is_due =
         known.next_block > 0 || fresh_.contains(name) ||
         known.completed_at_s > now_s ||
-        now_s - known.completed_at_s >= absl::ToInt64Seconds(options_.interval);
+        absl::Seconds(now_s - known.completed_at_s) >= options_.interval;
     const auto retry = retry_at_.find(name);
     if (retry != retry_at_.end() && now < retry->second) {
       continue;

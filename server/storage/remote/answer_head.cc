@@ -124,9 +124,9 @@ absl::Status CheckAnswerHead(const AnswerHead& head,
                      "200");
     }
     if (head.content_length.value_or(0) > wanted.size_bytes_max) {
-      return Refused(
-          absl::StrCat("an object of ", *head.content_length, " bytes"),
-          absl::StrCat("at most ", wanted.size_bytes_max));
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the store answered an object of ", *head.content_length,
+                       " bytes, expected at most ", wanted.size_bytes_max));
     }
   }
   if (!head.content_encoding.empty() &&

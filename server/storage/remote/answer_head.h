@@ -54,6 +54,7 @@ struct WantedAnswer {
 // Checks the head of an answer with status 200 or 206.
 // Errors: Internal  it is not exactly what was asked for; says what was found.
 //         Aborted   the ETag is another one: the object has changed.
+//         ResourceExhausted  a whole object is larger than wanted.
 absl::Status CheckAnswerHead(const AnswerHead& head,
                              const WantedAnswer& wanted);
 

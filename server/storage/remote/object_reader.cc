@@ -262,7 +262,9 @@ bool ObjectReader::Request::OnBody(ByteView bytes) {
       wanted.range.has_value() ? wanted.range->last - wanted.range->first + 1
                                : wanted.size_bytes_max;
   if (bytes.size() > size_bytes_max - received_bytes_) {
-    refusal_ = absl::InternalError(
+    refusal_ = absl::Status(
+        wanted.range.has_value() ? absl::StatusCode::kInternal
+                                 : absl::StatusCode::kResourceExhausted,
         absl::StrCat("the store sent more than ", size_bytes_max, " bytes"));
     return false;
   }
@@ -305,8 +307,10 @@ absl::Status ObjectReader::ActiveGet::Describe(StoreOutcome outcome,
       absl::StrCat(get_.address->url, "/", get_.object, ": ");
   switch (outcome) {
     case StoreOutcome::kRefused:
-      return absl::UnavailableError(
-          absl::StrCat(object, request.refusal().message()));
+      return absl::Status(absl::IsResourceExhausted(request.refusal())
+                              ? absl::StatusCode::kResourceExhausted
+                              : absl::StatusCode::kUnavailable,
+                          absl::StrCat(object, request.refusal().message()));
     case StoreOutcome::kMissing:
       return absl::NotFoundError(
           absl::StrCat(object, "the store does not have it (404)"));

@@ -91,6 +91,7 @@ struct ObjectGet {
     //         NotFound          404.
     //         Aborted           412: the object has changed.
     //         PermissionDenied  401 or 403.
+    //         ResourceExhausted  a whole object is larger than wanted.
     absl::Status status;
     bool is_not_modified = false;
     std::string etag = {};

@@ -24,6 +24,12 @@ constexpr std::chrono::milliseconds kCancelInterval{20};
 // The loop's and the stack's memory, and hedges.
 constexpr uint64_t kFixedMemoryBytes = 4 << 20;
 
+// Objects of at most this size are read by all threads at a time.
+constexpr uint64_t kSmallObjectBytesMax = 32 << 10;
+// Memory of an object: its bytes in a buffer that grows, the local copy, the
+// message and what is made of it.
+constexpr uint64_t kMemoryPerObjectByte = 6;
+
 // Lets a thread wait for the loop. Shared by both, as the thread may leave.
 class Completion {
  public:
@@ -158,11 +164,57 @@ RemoteStore::~RemoteStore() {
 }
 
 uint64_t RemoteStore::MemoryBytes(const RemoteStoreOptions& options) {
-  return kFixedMemoryBytes +
+  return kFixedMemoryBytes + options.object_memory_bytes +
          options.requests_max * TransferLoop::kTransferMemoryBytes;
 }
 
+absl::StatusOr<std::shared_ptr<void>> RemoteStore::TakeTurn(
+    const std::atomic<bool>* cancel) {
+  MutexLock lock(&large_->mutex);
+  while (large_->is_taken) {
+    if (cancel != nullptr && *cancel) {
+      return absl::CancelledError("reading from the store was cancelled");
+    }
+    large_->changed.WaitFor(&large_->mutex, kCancelInterval);
+  }
+  large_->is_taken = true;
+  return std::shared_ptr<void>(nullptr, [large = large_](void* /*none*/) {
+    {
+      MutexLock end_lock(&large->mutex);
+      large->is_taken = false;
+    }
+    large->changed.NotifyOne();
+  });
+}
+
 absl::StatusOr<std::optional<RemoteStore::Object>> RemoteStore::ReadObject(
+    const std::shared_ptr<const StoreAddress>& address,
+    const std::string& object, const std::string& none_match,
+    uint64_t size_bytes_max, const std::atomic<bool>* cancel) {
+  const uint64_t large_max = std::min(
+      size_bytes_max, options_.object_memory_bytes / kMemoryPerObjectByte);
+  absl::StatusOr<std::optional<Object>> read =
+      ReadOnce(address, object, none_match,
+               std::min(large_max, kSmallObjectBytesMax), cancel);
+  if (absl::IsResourceExhausted(read.status()) &&
+      large_max > kSmallObjectBytesMax) {
+    QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<void> turn, TakeTurn(cancel));
+    read = ReadOnce(address, object, none_match, large_max, cancel);
+    if (read.ok() && read->has_value()) {
+      (*read)->turn = std::move(turn);
+    }
+  }
+  if (!absl::IsResourceExhausted(read.status())) {
+    return read;
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      read.status().message(),
+      large_max < size_bytes_max
+          ? ", which is what --memory leaves for it; restart with more --memory"
+          : ""));
+}
+
+absl::StatusOr<std::optional<RemoteStore::Object>> RemoteStore::ReadOnce(
     const std::shared_ptr<const StoreAddress>& address,
     const std::string& object, const std::string& none_match,
     uint64_t size_bytes_max, const std::atomic<bool>* cancel) {

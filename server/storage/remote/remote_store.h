@@ -43,6 +43,9 @@ struct RemoteStoreOptions {
   uint64_t cache_size_bytes = 0;
   // Only look: see ChunkCache::Options.
   bool is_trial = false;
+  // Memory of objects that are read whole, above all manifests, with what their
+  // readers make of them. Larger objects than a sixth of it are refused.
+  uint64_t object_memory_bytes = uint64_t{96} << 20;
 
   // Affects performance. Unit of GETs and of eviction, and GETs at a time.
   uint32_t chunk_size_bytes = 256 << 10;
@@ -87,12 +90,17 @@ class RemoteStore {
   struct Object {
     std::string bytes;
     std::string etag;
+    // Held by a large object: it is the only one at a time.
+    std::shared_ptr<void> turn = nullptr;
   };
 
   // Reads an object of at most `size_bytes_max`. Unset if it still has the ETag
   // `none_match`, unless that is empty. Blocks until the answer, the last retry
-  // or `cancel`, which may be null.
-  // Errors: those of ObjectGet::End; Cancelled.
+  // or `cancel`, which may be null; and for a large object until there is no
+  // other.
+  // Errors: those of ObjectGet::End; Cancelled; FailedPrecondition  it is too
+  //         large, for `size_bytes_max` or for the memory; the message says
+  //         which.
   absl::StatusOr<std::optional<Object>> ReadObject(
       const std::shared_ptr<const StoreAddress>& address,
       const std::string& object, const std::string& none_match,
@@ -128,11 +136,29 @@ class RemoteStore {
   Stats GetStats() const;
 
  private:
+  // A turn that one holder has at a time; outlives the store.
+  struct LargeObjects {
+    Mutex mutex;
+    CondVar changed;
+    bool is_taken ABSL_GUARDED_BY(mutex) = false;
+  };
+
+  // Errors: Cancelled.
+  absl::StatusOr<std::shared_ptr<void>> TakeTurn(
+      const std::atomic<bool>* cancel);
+  // ReadObject() without a turn.
+  // Errors: those of ObjectGet::End; Cancelled.
+  absl::StatusOr<std::optional<Object>> ReadOnce(
+      const std::shared_ptr<const StoreAddress>& address,
+      const std::string& object, const std::string& none_match,
+      uint64_t size_bytes_max, const std::atomic<bool>* cancel);
+
   explicit RemoteStore(const RemoteStoreOptions& options, DeviceEngine engine)
       : options_(options), engine_(engine) {}
 
   const RemoteStoreOptions options_;
   const DeviceEngine engine_;
+  const std::shared_ptr<LargeObjects> large_ = std::make_shared<LargeObjects>();
   const std::shared_ptr<RemoteFileTable> files_ =
       std::make_shared<RemoteFileTable>();
   std::unique_ptr<ChunkCache> cache_;

@@ -116,9 +116,13 @@ std::string TinyObjectServer::Answer(const std::string& head) {
     const auto parsed = std::from_chars(head.data() + range + 13, end, first);
     std::from_chars(parsed.ptr + 1, end, last);
   }
+  const bool is_whole = sends_whole_ && range == std::string::npos;
   const std::string answer = absl::StrCat(
-      "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes ", first, "-", last,
-      "/", bytes_.size(), "\r\nETag: ", etag, "\r\n");
+      is_whole ? "HTTP/1.1 200 OK"
+               : absl::StrCat("HTTP/1.1 206 Partial Content\r\nContent-Range: "
+                              "bytes ",
+                              first, "-", last, "/", bytes_.size()),
+      "\r\nETag: ", etag, "\r\n");
   const std::string body = bytes_.substr(first, last - first + 1);
   return sends_trailers_
              ? absl::StrCat(answer, "Transfer-Encoding: chunked\r\n\r\n",

@@ -40,6 +40,10 @@ class TinyObjectServer {
   // Sends bodies in chunks from now on, followed by another ETag.
   void SendTrailers() { sends_trailers_ = true; }
 
+  // Answers requests without a range by the whole object, as stores do, instead
+  // of by a range of all of it.
+  void SendWholeObjects() { sends_whole_ = true; }
+
   // Changes the ETag after each answer from now on.
   void ReplaceAlways() { is_replaced_always_ = true; }
 
@@ -57,6 +61,7 @@ class TinyObjectServer {
   std::atomic<uint64_t> version_ = 1;
   std::atomic<bool> is_replaced_always_ = false;
   std::atomic<bool> sends_trailers_ = false;
+  std::atomic<bool> sends_whole_ = false;
   Mutex mutex_;
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<int> connections_ ABSL_GUARDED_BY(mutex_);
