@@ -510,6 +510,12 @@ absl::Status PartialDirectory::SwapWithOld() {
     return ErrnoStatus(errno, path_, "create a file in");
   }
   QUIRE_RETURN_IF_ERROR(Lock(old_mark.get(), path_));
+  // If its writer was killed after publication, the old archive has a journal:
+  // as PATH.partial it would be an archive to resume, and stay. Both changes
+  // must be durable before the swap.
+  QUIRE_RETURN_IF_ERROR(
+      RemoveFile(old_directory.get(), kJournalFileName, path_));
+  QUIRE_RETURN_IF_ERROR(SyncDirectory(old_directory.get(), path_));
   if (renameat2(parent_.get(), partial_base_name_.c_str(), parent_.get(),
                 base_name_.c_str(), RENAME_EXCHANGE) != 0) {
     const int error = errno;
