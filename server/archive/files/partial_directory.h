@@ -9,10 +9,11 @@
 // but without PARTIAL is not ours and stays untouched.
 //
 // Publishing renames the directory to PATH, or swaps it with the existing
-// archive, which gets a PARTIAL and loses its JOURNAL first. PATH is therefore always a complete
-// archive or nothing. A killed writer leaves a marked PATH.partial: its own or
-// the replaced archive. If it is killed around the rename, the archive at PATH
-// keeps a PARTIAL. Readers ignore it, and it disappears with the archive.
+// archive, which gets a PARTIAL and loses its JOURNAL first. PATH is therefore
+// always a complete archive or nothing. A killed writer leaves a marked
+// PATH.partial: its own or the replaced archive. If it is killed around the
+// rename, the archive at PATH keeps a PARTIAL. Readers ignore it, and it
+// disappears with the archive.
 #ifndef QUIRE_SERVER_ARCHIVE_FILES_PARTIAL_DIRECTORY_H_
 #define QUIRE_SERVER_ARCHIVE_FILES_PARTIAL_DIRECTORY_H_
 
