@@ -6,7 +6,8 @@
 // The directory is PATH.partial. The file PARTIAL marks it as ours, and its
 // writer locks that file. The kernel releases the lock with the process, so a
 // directory whose PARTIAL can be locked is a leftover. A directory with files
-// but without PARTIAL is not ours and stays untouched.
+// but without PARTIAL is not ours and stays untouched, and so does one of
+// another user: anybody may create it in a shared parent.
 //
 // Publishing renames the directory to PATH, or swaps it with the existing
 // archive, which gets a PARTIAL and loses its JOURNAL first. PATH is therefore
