@@ -312,9 +312,7 @@ absl::Status LineReader::PrepareText() {
           "cut at the bytes of line feeds, inside of characters; convert "
           "it to UTF-8 before");
     } else if (is_parquet) {
-      NoteOfFile(
-          EntryNote::kForeignFormat,
-          absl::StrCat("is Parquet, and has no lines; ", kParquetAdvice));
+      NoteOfFile(EntryNote::kForeignFormat, kNoParquet);
     }
     return absl::OkStatus();
   }
