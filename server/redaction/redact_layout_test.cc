@@ -275,7 +275,7 @@ TEST_F(RedactLayoutTest, RemovesOneOfSeveralDocumentsOfAnId) {
   EXPECT_EQ(removed({"a\t@0", "b"}, prove), "--2345");
   EXPECT_EQ(removed({"\t@0", "b"}, prove), "0-234-");
   EXPECT_THAT(removed({"a\t@0"}),
-              HasSubstr("\"a\\t@0\" would name another document afterwards"));
+              HasSubstr("\"a\\x09@0\" would name another document afterwards"));
   EXPECT_EQ(
       removed({"a\t@0"}, {.archive_uuid = "of the archive", .prove = true}),
       "-12345");

@@ -58,10 +58,14 @@ bool IsJsonArrayStart(absl::string_view text) {
 std::string DelimiterHint(const std::vector<std::string>& columns) {
   const size_t found = columns.size() == 1 ? columns[0].find_first_of(";\t|")
                                            : std::string::npos;
-  return found == std::string::npos
-             ? ""
-             : absl::StrCat("; if ", QuotedText(columns[0].substr(found, 1)),
-                            " separates its fields, give it as --delimiter");
+  if (found == std::string::npos) {
+    return "";
+  }
+  return absl::StrCat(
+      "; another delimiter can be given, as in --delimiter ",
+      columns[0][found] == '\t'
+          ? "tab"
+          : absl::StrCat("'", columns[0].substr(found, 1), "'"));
 }
 
 bool IsBlank(absl::string_view text) {

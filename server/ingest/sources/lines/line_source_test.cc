@@ -304,7 +304,7 @@ TEST(LineSourceTest, JsonThatIsMalformedOutsideTheFieldsIsNoted) {
   EXPECT_THAT(
       lines.tolerated,
       ElementsAre("input: document 0, line 1: is not JSON: expected a value at "
-                  "byte 15, found \"NaN}\\n\", outside of the fields",
+                  "byte 15, found \"NaN}\\x0A\", outside of the fields",
                   HasSubstr("line 2: ")));
 }
 
@@ -383,9 +383,9 @@ TEST(LineSourceTest, DelimitersOfACsv) {
   EXPECT_THAT(other.documents, ElementsAre(Pair("x;", "1")));
   EXPECT_THAT(ReadLines({{"g", tabs}}, {.id_field = "id"}),
               FailsWith(absl::StatusCode::kInvalidArgument,
-                        HasSubstr("its 1 column is \"id\\tt\"; if \"\\t\" "
-                                  "separates its fields, give it as "
-                                  "--delimiter")));
+                        HasSubstr("its 1 column is \"id\\x09t\"; another "
+                                  "delimiter can be given, as in --delimiter "
+                                  "tab")));
 }
 
 TEST(LineSourceTest, CarriageReturnsAloneEndLines) {
