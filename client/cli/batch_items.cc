@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/batch_items.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "absl/strings/str_split.h"
 
 #include "codecs/base/byte_size.h"
+#include "codecs/base/document_item.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 
@@ -20,31 +20,6 @@ namespace {
 constexpr size_t kShownSizeBytesMax = 100;
 // Consumed input is erased in pieces of at least this size.
 constexpr size_t kDropSizeBytes = size_t{64} << 10;
-
-constexpr absl::string_view kOccurrenceMark = "\t@";
-
-struct ItemParts {
-  absl::string_view id;
-  std::optional<uint64_t> occurrence = {};
-};
-
-ItemParts SplitOccurrence(absl::string_view item) {
-  const size_t mark = item.rfind(kOccurrenceMark);
-  if (mark == absl::string_view::npos) {
-    return {item};
-  }
-  const absl::string_view number = item.substr(mark + kOccurrenceMark.size());
-  uint64_t occurrence = 0;
-  // SimpleAtoi() also accepts blanks and signs.
-  if (!std::all_of(number.begin(), number.end(),
-                   [](char c) {
-                     return absl::ascii_isdigit(static_cast<unsigned char>(c));
-                   }) ||
-      !absl::SimpleAtoi(number, &occurrence)) {
-    return {item};
-  }
-  return {item.substr(0, mark), occurrence};
-}
 
 std::string Shown(absl::string_view item) {
   return QuotedText(item, kShownSizeBytesMax);
@@ -97,7 +72,7 @@ void ItemCounter::Feed(absl::string_view input) {
 absl::StatusOr<ReadTarget> ParseBatchItem(ItemForm form,
                                           absl::string_view item) {
   if (form == ItemForm::kId) {
-    const ItemParts parts = SplitOccurrence(item);
+    const DocumentItem parts = ParseDocumentItem(item);
     DocumentKey key = DocumentKey::Id(std::string(parts.id));
     key.occurrence = parts.occurrence;
     return key;
@@ -120,15 +95,6 @@ absl::StatusOr<ReadTarget> ParseBatchItem(ItemForm form,
   QUIRE_ASSIGN_OR_RETURN(const uint64_t offset, ParseByteSize(words[0]));
   QUIRE_ASSIGN_OR_RETURN(const uint64_t size_bytes, ParseByteSize(words[1]));
   return ByteSpan{offset, size_bytes};
-}
-
-std::string FormatBatchItem(absl::string_view id,
-                            std::optional<uint64_t> occurrence) {
-  if (!occurrence.has_value() && !id.empty() &&
-      !SplitOccurrence(id).occurrence.has_value()) {
-    return std::string(id);
-  }
-  return absl::StrCat(id, kOccurrenceMark, occurrence.value_or(0));
 }
 
 }  // namespace quire

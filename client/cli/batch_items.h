@@ -71,20 +71,12 @@ class ItemCounter {
 
 enum class ItemForm { kId, kOrdinal, kRange };
 
-// Parses an item. An id is used unchanged, except for a tab, '@' and a number
-// at its end: ID<TAB>@N is the N-th of all documents with that id, from 0, in
-// the order of the archive. Numbers and sizes may have blanks around them, so a
-// line may end with a carriage return; sizes may have units. Thread-safe.
-// Errors: InvalidArgument  not a number, or not "OFFSET LENGTH".
+// Parses an item; of form kId as ParseDocumentItem(). Numbers and sizes may
+// have blanks around them, so a line may end with a carriage return; sizes may
+// have units. Thread-safe. Errors: InvalidArgument  not a number, or not
+// "OFFSET LENGTH".
 absl::StatusOr<ReadTarget> ParseBatchItem(ItemForm form,
                                           absl::string_view item);
-
-// Returns the item of form kId for number `occurrence`, from 0, of the
-// documents with that id; without `occurrence`, for the document that the id
-// alone selects. The empty id, whose line would be skipped, and ids that end
-// like an item with an occurrence always get an occurrence of 0. Thread-safe.
-std::string FormatBatchItem(absl::string_view id,
-                            std::optional<uint64_t> occurrence);
 
 }  // namespace quire
 

@@ -10,6 +10,7 @@
 #include "client/cli/batch_items.h"
 #include "client/cli/shown_text.h"
 #include "codecs/base/check.h"
+#include "codecs/base/document_item.h"
 #include "codecs/base/printable_text.h"
 
 namespace quire {
@@ -51,7 +52,7 @@ void CheckItem(absl::string_view item) {
                                          : id == std::string(item));
   for (const std::optional<uint64_t> occurrence :
        {std::optional<uint64_t>(), std::optional<uint64_t>(item.size())}) {
-    const std::string formatted = FormatBatchItem(item, occurrence);
+    const std::string formatted = FormatDocumentItem(item, occurrence);
     const auto again =
         std::get<DocumentKey>(*ParseBatchItem(ItemForm::kId, formatted));
     QUIRE_CHECK(std::get<std::string>(again.name) == std::string(item));

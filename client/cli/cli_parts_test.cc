@@ -23,6 +23,7 @@
 #include "client/cli/shown_text.h"
 #include "client/cli/testing/program_runner.h"
 #include "client/cli/warc_format.h"
+#include "codecs/base/document_item.h"
 #include "codecs/base/status_matchers.h"
 #include "codecs/base/tar_format.h"
 #include "codecs/base/testing/temporary_directory.h"
@@ -127,11 +128,11 @@ TEST(BatchItemsTest, NamesOneOfSeveralDocuments) {
                                "a\t@1\r", "a\t@99999999999999999999"}) {
     EXPECT_EQ(std::get<std::string>(parse(id).name), id);
     EXPECT_FALSE(parse(id).occurrence.has_value()) << id;
-    EXPECT_EQ(FormatBatchItem(id, std::nullopt), id);
+    EXPECT_EQ(FormatDocumentItem(id, std::nullopt), id);
   }
-  EXPECT_EQ(FormatBatchItem("a", 3), "a\t@3");
-  EXPECT_EQ(FormatBatchItem("", std::nullopt), "\t@0");
-  EXPECT_EQ(FormatBatchItem("a\t@7", std::nullopt), "a\t@7\t@0");
+  EXPECT_EQ(FormatDocumentItem("a", 3), "a\t@3");
+  EXPECT_EQ(FormatDocumentItem("", std::nullopt), "\t@0");
+  EXPECT_EQ(FormatDocumentItem("a\t@7", std::nullopt), "a\t@7\t@0");
 }
 
 TEST(TarFormatTest, WritesWhatUstarCannotHoldInAPaxHeader) {

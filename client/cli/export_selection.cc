@@ -18,6 +18,7 @@
 #include "client/cli/output_file.h"
 #include "client/quire/client_status.h"
 #include "codecs/base/byte_size.h"
+#include "codecs/base/document_item.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 
@@ -316,10 +317,10 @@ class DirectoryTarget final : public ExportTarget {
         const ReadTarget item,
         ParseBatchItem(
             ItemForm::kId,
-            FormatBatchItem(listed.document.id(),
-                            listed.needs_occurrence
-                                ? std::optional<uint64_t>(listed.occurrence)
-                                : std::nullopt)));
+            FormatDocumentItem(listed.document.id(),
+                               listed.needs_occurrence
+                                   ? std::optional<uint64_t>(listed.occurrence)
+                                   : std::nullopt)));
     QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file,
                            directory_.OpenFile(FileNameOf(item)));
     const auto write = [&](ByteView bytes) {

@@ -23,6 +23,7 @@
 #include "client/quire/capture_time.h"
 #include "client/quire/client_status.h"
 #include "codecs/base/byte_size.h"
+#include "codecs/base/document_item.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 
@@ -281,9 +282,9 @@ absl::Status RunLs(CliRun& run) {
     const std::string& id = listed->document.id();
     QUIRE_RETURN_IF_ERROR(PrintDocumentLine(
         run, *listed,
-        FormatBatchItem(id, listed->needs_occurrence
-                                ? std::optional<uint64_t>(listed->occurrence)
-                                : std::nullopt)));
+        FormatDocumentItem(id, listed->needs_occurrence
+                                   ? std::optional<uint64_t>(listed->occurrence)
+                                   : std::nullopt)));
     broken_count += id.find('\n') == std::string::npos ? 0 : 1;
   }
   if (broken_count > 0 && !settings.null_separated && !settings.json) {

@@ -30,6 +30,7 @@
 #include "server/archive/segment_merger.h"
 #include "server/archive/testing/archive_testing.h"
 #include "server/archive/testing/system_call_hooks.h"
+#include "server/archive/unfinished_archive.h"
 
 namespace quire {
 namespace {
@@ -214,6 +215,98 @@ class KilledChangeTest : public ArchiveChangeTest,
 
 INSTANTIATE_TEST_SUITE_P(WithoutAndWithJoining, KilledChangeTest,
                          ::testing::Bool());
+
+// A resumable and a plain writer, each killed just after it swapped its archive
+// with the old one: what is left is no archive to resume.
+TEST_F(ArchiveChangeTest, AfterTwoKillsNoReplacedArchiveLooksUnfinished) {
+  ArchiveWriterOptions options;
+  options.codec = ParseCodecSpec("copy").value();
+  options.block_size_bytes = kSmallBlockSizeBytes;
+  options.replace = true;
+  const auto replace = [&](bool is_resumable) {
+    absl::StatusOr<std::unique_ptr<ArchiveWriter>> writer =
+        absl::UnknownError("");
+    if (is_resumable) {
+      auto unfinished = UnfinishedArchive::Open(path_, true, "codec copy\n", 1,
+                                                /*restart=*/false);
+      writer =
+          ArchiveWriter::Continue(*std::move(unfinished), options, nullptr,
+                                  [](uint64_t) { return absl::OkStatus(); });
+    } else {
+      writer = ArchiveWriter::Create(path_, options, nullptr);
+    }
+    WriteTestSegment(Segment('c'), kSmallBlockSizeBytes, nullptr, **writer)
+        .IgnoreError();
+    (*writer)->Commit().status().IgnoreError();
+  };
+  for (const bool is_resumable : {true, false}) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      bool is_swapped = false;
+      const auto kill_if_swapped = [&is_swapped] {
+        if (is_swapped) {
+          raise(SIGKILL);
+        }
+      };
+      const ScopedSystemCallHooks hooks(
+          {.before_fsync = [&](int) { kill_if_swapped(); },
+           .before_rename =
+               [&](const std::string& /*from*/, const std::string& to) {
+                 is_swapped = to == "a";
+               },
+           .before_unlinkat = [&](const std::string&) { kill_if_swapped(); }});
+      replace(is_resumable);
+      _exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    EXPECT_EQ(Letters(), "c");
+  }
+  EXPECT_TRUE(fs::exists(path_ + ".partial/PARTIAL"));
+  EXPECT_FALSE(fs::exists(path_ + ".partial/JOURNAL"));
+  QUIRE_ASSERT_OK(Append(path_, 'd'));
+  EXPECT_EQ(Letters(), "cd");
+  EXPECT_EQ(Names(directory_.path()), std::vector<std::string>{"a"});
+}
+
+// The mark and the removed journal of the old archive must be durable before it
+// is called PATH.partial.
+TEST_F(ArchiveChangeTest, SyncsTheOldArchiveBeforeItIsSwapped) {
+  WriteTestFile(path_ + "/JOURNAL", "of a killed writer");
+  ArchiveWriterOptions options;
+  options.codec = ParseCodecSpec("copy").value();
+  options.block_size_bytes = kSmallBlockSizeBytes;
+  options.replace = true;
+  std::vector<std::string> calls;
+  const ScopedSystemCallHooks hooks(
+      {.before_fsync =
+           [&](int fd) {
+             calls.push_back(
+                 "sync " + fs::read_symlink(absl::StrCat("/proc/self/fd/", fd))
+                               .filename()
+                               .string());
+           },
+       .before_rename =
+           [&](const std::string&, const std::string& to) {
+             calls.push_back("rename to " + to);
+           },
+       .before_unlinkat =
+           [&](const std::string& name) { calls.push_back(name); }});
+  QUIRE_ASSERT_OK(WriteTestArchive(path_, options, {Segment('c')}));
+  const auto removed = std::ranges::find(calls, "JOURNAL");
+  const auto synced = std::find(removed, calls.end(), "sync a");
+  EXPECT_NE(std::find(synced, calls.end(), "rename to a"), calls.end());
+}
+
+TEST_F(ArchiveChangeTest, RemovesTheJournalOfAPublishedArchive) {
+  WriteTestFile(path_ + "/JOURNAL", "of a killed writer");
+  QUIRE_ASSERT_OK(Append(path_, 'c'));
+  EXPECT_THAT(Names(path_),
+              ElementsAre("MANIFEST", "segment-00000000", "segment-00000001",
+                          "segment-00000002"));
+}
 
 TEST_P(KilledChangeTest, AKillAtAnySystemCallLeavesTheOldOrTheNewArchive) {
   const bool joins = GetParam();

@@ -285,6 +285,44 @@ TEST(ArchiveWriterTest, ClearsLeftoversOfItsOwnKindOnly) {
               HasCode(absl::StatusCode::kAlreadyExists));
 }
 
+// Anybody may create the directory in a shared parent, and wait for an archive.
+TEST(ArchiveWriterTest, RefusesAPartialDirectoryOfAnotherUser) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "a";
+  const std::string partial = path + ".partial";
+  std::filesystem::create_directory(partial);
+  std::filesystem::create_directory(partial + "/PARTIAL");
+  EXPECT_FALSE(ArchiveWriter::Create(path, CopyOptions(), nullptr).ok());
+  std::filesystem::remove(partial + "/PARTIAL");
+  std::filesystem::create_directory(directory / "other");
+  std::filesystem::remove(partial);
+  std::filesystem::create_directory_symlink(directory / "other", partial);
+  EXPECT_THAT(ArchiveWriter::Create(path, CopyOptions(), nullptr),
+              HasCode(absl::StatusCode::kAlreadyExists));
+  std::filesystem::remove(partial);
+  if (geteuid() != 0) {
+    GTEST_SKIP() << "only root can give a directory to another user";
+  }
+  std::filesystem::create_directory(partial);
+  ASSERT_EQ(chown(partial.c_str(), 12345, 12345), 0);
+  // With and without the mark.
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(
+        ArchiveWriter::Create(path, CopyOptions(), nullptr),
+        FailsWith(absl::StatusCode::kAlreadyExists,
+                  HasSubstr("a.partial: belongs to user 12345, and this "
+                            "process is of user 0")));
+    WriteTestFile(partial + "/PARTIAL", "");
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+  size_t entry_count = 0;
+  for ([[maybe_unused]] const auto& entry :
+       std::filesystem::directory_iterator(directory.path())) {
+    ++entry_count;
+  }
+  EXPECT_EQ(entry_count, 2u);
+}
+
 TEST(ArchiveWriterTest, LeavesAnArchiveAloneThatIsCalledPartial) {
   const TemporaryDirectory directory;
   const std::string path = directory / "a";

@@ -51,7 +51,7 @@ With --split lines, lines are documents: a line's bytes include its line end,
 so that the lines of a file together are the file. With --id-field a file whose
 first character is { is JSON Lines, any other a CSV with a header line. A CSV
 record with line ends in quotes is one document. Records without the field keep
-the id FILE:LINE and are named.
+the id FILE:LINE and are named; if no record of an input has it, the build fails.
 
 Examples:
   quired build -o docs.quire /usr/share/doc
@@ -133,11 +133,14 @@ absl::Status SetResume(const BuildCommandOptions& options,
   }
   // Ids and sizes of documents say the rest.
   const LineSplit& split = options.input.line_split;
-  build.resume.parameters =
-      absl::StrCat(EncodingParameters(build), "split ",
-                   options.input.split.empty() ? "off" : options.input.split,
-                   ", id field ", QuotedText(split.id_field), ", text field ",
-                   QuotedText(split.text_field), "\n");
+  build.resume.parameters = absl::StrCat(
+      EncodingParameters(build), "split ",
+      options.input.split.empty() ? "off" : options.input.split, ", id field ",
+      QuotedText(split.id_field), ", text field ", QuotedText(split.text_field),
+      options.input.delimiter.empty()
+          ? ""
+          : absl::StrCat(", delimiter ", QuotedText(options.input.delimiter)),
+      "\n");
   build.resume.describes_inputs = true;
   build.resume.restart = options.restart;
   build.resume.on_dropped = [output = options.output] {

@@ -33,6 +33,28 @@ void PrintNamed(const std::vector<std::string>& named, uint64_t count) {
   }
 }
 
+// Errors: InvalidArgument  not one character; for the usage error.
+absl::Status SetDelimiter(const std::string& text, LineSplit& split) {
+  if (text.empty()) {
+    return absl::OkStatus();
+  }
+  const std::string delimiter = text == "tab" || text == "\\t" ? "\t" : text;
+  if (delimiter.size() != 1 ||
+      delimiter.find_first_of("\"\r\n") != std::string::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--delimiter must be one character of ASCII, or tab, and "
+                     "neither a quote nor a line end, got ",
+                     QuotedText(text)));
+  }
+  if (split.id_field.empty() && split.text_field.empty()) {
+    return absl::InvalidArgumentError(
+        "--delimiter separates the fields of --id-field and --text-field; give "
+        "one of them, as lines without them are not divided");
+  }
+  split.delimiter = delimiter[0];
+  return absl::OkStatus();
+}
+
 const char* NameOf(EntryNote note) {
   switch (note) {
     case EntryNote::kSymbolicLink:
@@ -47,6 +69,8 @@ const char* NameOf(EntryNote note) {
       return "one document, not expanded: ";
     case EntryNote::kMisnamed:
     case EntryNote::kBadRecord:
+    case EntryNote::kTolerated:
+    case EntryNote::kForeignFormat:
     case EntryNote::kRepeatedId:
       return "";
   }
@@ -113,14 +137,21 @@ void AddSplitOptions(CLI::App& subcommand, BuildInputOptions& options) {
           ->check(CLI::IsMember({"lines"}));
   subcommand
       .add_option("--id-field", options.line_split.id_field,
-                  "Id of a line: this member of JSON Lines, or this column of "
-                  "a CSV with a header line")
+                  "Id of a line: this member of JSON Lines, or the one at this "
+                  "path, as in meta.id, or this column of a CSV with a header "
+                  "line")
       ->type_name("NAME")
       ->needs(split);
   subcommand
       .add_option("--text-field", options.line_split.text_field,
                   "Store only this member or column of each line")
       ->type_name("NAME")
+      ->needs(split);
+  subcommand
+      .add_option("--delimiter", options.delimiter,
+                  "Character between the fields of a CSV, or tab; default: a "
+                  "comma, or that of a first line such as sep=;")
+      ->type_name("CHAR")
       ->needs(split);
 }
 
@@ -143,7 +174,8 @@ absl::StatusOr<SourceOptions> MakeSourceOptions(
     return absl::InvalidArgumentError(
         "--input-size-max must be at least 1 byte, got 0");
   }
-  const LineSplit& fields = options.line_split;
+  LineSplit fields = options.line_split;
+  QUIRE_RETURN_IF_ERROR(SetDelimiter(options.delimiter, fields));
   if (!fields.id_field.empty() && fields.id_field == fields.text_field) {
     return absl::InvalidArgumentError(
         absl::StrCat("--id-field and --text-field must differ, got ",
@@ -213,8 +245,10 @@ void InputReport::Hear(EntryNote note, const std::string& text) {
     ++unexpanded_count_;
     return;
   }
-  Sentences* const sentences = note == EntryNote::kMisnamed     ? &misnamed_
+  Sentences* const sentences = note == EntryNote::kMisnamed        ? &misnamed_
+                               : note == EntryNote::kForeignFormat ? &foreign_
                                : note == EntryNote::kBadRecord  ? &bad_records_
+                               : note == EntryNote::kTolerated  ? &tolerated_
                                : note == EntryNote::kRepeatedId ? &repeated_ids_
                                                                 : nullptr;
   if (sentences == nullptr) {
@@ -257,9 +291,17 @@ void InputReport::PrintWarnings(const SkippedEntries& skipped) const {
   PrintSentences(misnamed_, "file does not match its name",
                  "files do not match their names");
   PrintSentences(
+      foreign_,
+      "file is kept as it is, in a format that other programs convert",
+      "files are kept as they are, in formats that other programs "
+      "convert");
+  PrintSentences(
       bad_records_,
       "record lacks a field or is malformed; it is kept, by FILE:LINE",
       "records lack a field or are malformed; they are kept, by FILE:LINE");
+  PrintSentences(tolerated_,
+                 "record or file deviates from its format; it was read",
+                 "records or files deviate from their formats; they were read");
   PrintSentences(repeated_ids_, "record repeats an id", "records repeat an id");
   if (failures_.count() > 0) {
     std::cerr << "warning: "

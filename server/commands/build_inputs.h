@@ -27,7 +27,9 @@ struct BuildInputOptions {
   IdRuleOptions id_rules;
   // Empty or "lines".
   std::string split;
+  // Without its delimiter, which is text here.
   LineSplit line_split;
+  std::string delimiter;
   bool keep_going = false;
   bool verbose = false;
 };
@@ -92,7 +94,9 @@ class InputReport {
   InputFailures failures_;
   uint64_t unexpanded_count_ = 0;
   Sentences misnamed_;
+  Sentences foreign_;
   Sentences bad_records_;
+  Sentences tolerated_;
   Sentences repeated_ids_;
 };
 

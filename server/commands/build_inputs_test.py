@@ -246,6 +246,38 @@ class BuildInputsTest(unittest.TestCase):
                      "left out, a device, pipe or socket: crawl/socket\n"):
             self.assertEqual(said.count(line), 1, said)
 
+    def test_names_records_and_files_that_deviate(self):
+        self.write("a.jsonl", b'{"id":"1","x":NaN}\n{"id":"2"}\n{"x":0}\n')
+        self.write("b.csv", b"id\tt\n3\t16\"\n")
+        split = ("--split", "lines", "--id-field", "id")
+        said = self.build(*split, "--delimiter", "tab", "crawl")
+        self.assertIn("warning: 1 record lacks a field or is malformed; it is kept, by "
+                      "FILE:LINE:\n  crawl: ", said)
+        self.assertIn("warning: 1 record or file deviates from its format; it was read:\n"
+                      "  crawl: ", said)
+        self.assertIn("line 1: is not JSON: expected a value at byte 15", said)
+        # A field that no record has.
+        said = self.build("--split", "lines", "--id-field", "x.y", "crawl/a.jsonl", code=1)
+        self.assertIn('none of its 3 records has a usable field "x.y"', said)
+        said = self.build("--keep-going", "--split", "lines", "--id-field", "x.y",
+                          "crawl/a.jsonl", code=1)
+        self.assertIn('none of its 3 records has a usable field "x.y"', said)
+        self.assertEqual(self.document_count(), 3)
+        self.write("p.parquet", b"PAR1 and more")
+        for path in ("crawl/p.parquet", "crawl"):
+            said = self.build(path)
+            self.assertIn("warning: 1 file is kept as it is, in a format that other programs "
+                          "convert:\n  " + path, said)
+            self.assertIn("quire-pack parquet makes a tar of its rows", said)
+        said = self.build(*split, "crawl/p.parquet", code=1)
+        self.assertIn("is Parquet, and has no lines; quire-pack parquet", said)
+        for arguments, message in (
+                ((*split, "--delimiter", "ab"), b'must be one character of ASCII, or tab'),
+                (("--split", "lines", "--delimiter", ";"), b"--delimiter separates the fields")):
+            refused = self.run_quired("build", "-o", "y.quire", *arguments, "crawl")
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn(message, refused.stderr)
+
     def test_excludes_and_renames(self):
         self.write(".git/config", b"1")
         self.write("html/index.html", b"2")

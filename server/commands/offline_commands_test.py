@@ -294,6 +294,18 @@ class OfflineCommandsTest(unittest.TestCase):
         result = self.run_quired("plan", "in", "--memory", "1MiB")
         self.assertEqual(result.returncode, 1)
         self.assertIn(b"or give --compare", result.stdout)
+        # Names that anybody could foresee are not written through, and only files are
+        # replaced.
+        os.symlink("victim", self.directory / "report.partial")
+        (self.directory / "victim").write_bytes(b"precious")
+        result = self.run_quired("plan", "in", "--json", "report")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(json.loads((self.directory / "report").read_text())["version"], 1)
+        self.assertEqual((self.directory / "victim").read_bytes(), b"precious")
+        os.mkfifo(self.directory / "pipe")
+        result = self.run_quired("plan", "in", "--html", "pipe")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"pipe: is not a file, and would be replaced", result.stderr)
         # Any file shows its disk; this one is not waited for.
         os.mkfifo(self.directory / "fifo")
         self.assertEqual(self.run_quired("plan", "in", "--disk", "fifo").returncode, 0)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <array>
@@ -22,9 +23,11 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/byte_size.h"
+#include "codecs/base/bytes.h"
 #include "codecs/base/number_range.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
+#include "server/archive/files/file_io.h"
 #include "server/commands/build_inputs.h"
 #include "server/commands/encoding_options.h"
 #include "server/commands/interrupt_flag.h"
@@ -221,28 +224,48 @@ std::vector<std::string> InputOptionsOf(const BuildInputOptions& input) {
   add("--split", input.split);
   add("--id-field", input.line_split.id_field);
   add("--text-field", input.line_split.text_field);
+  add("--delimiter", input.delimiter);
   add("--input-size-max", input.input_size_bytes_max.has_value()
                               ? FormatByteSizeExact(*input.input_size_bytes_max)
                               : "");
   return options;
 }
 
+// Replaces the file at `path`, or a link there, or creates it.
 absl::Status WriteReport(const std::string& path, const std::string& text) {
-  const std::string aside = path + ".partial";
-  std::FILE* const file = std::fopen(aside.c_str(), "wbe");
-  if (file == nullptr) {
+  // Created exclusively: another user's link at this name is an error.
+  const std::string aside = absl::StrCat(path, ".", getpid(), ".new");
+  QUIRE_ASSIGN_OR_RETURN(FileWriter writer,
+                         FileWriter::Create(AT_FDCWD, aside, aside));
+  absl::Status status = writer.Append(AsBytes(text));
+  if (status.ok()) {
+    status = writer.Finish();
+  }
+  if (status.ok() && std::rename(aside.c_str(), path.c_str()) != 0) {
+    status = ErrnoStatus(errno, path, "write");
+  }
+  if (!status.ok()) {
+    unlink(aside.c_str());
+  }
+  return status;
+}
+
+// Errors: Unavailable  a report cannot be written to `path`.
+absl::Status CheckReportPath(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(path, error);
+  if (fs::exists(status) && !fs::is_regular_file(status) &&
+      !fs::is_symlink(status)) {
     return absl::UnavailableError(absl::StrCat(
         path,
-        ": cannot be written; give a path in a directory that this user "
-        "may write to"));
+        ": is not a file, and would be replaced; give the path of one, "
+        "or --json - for standard output"));
   }
-  const bool is_written =
-      std::fwrite(text.data(), 1, text.size(), file) == text.size() &&
-      std::fflush(file) == 0 && fsync(fileno(file)) == 0;
-  if (std::fclose(file) != 0 || !is_written ||
-      std::rename(aside.c_str(), path.c_str()) != 0) {
-    unlink(aside.c_str());
-    return absl::UnavailableError(absl::StrCat(path, ": cannot be written"));
+  const std::string directory = fs::path(path).parent_path().string();
+  if (!directory.empty() && access(directory.c_str(), W_OK) != 0) {
+    return absl::UnavailableError(
+        absl::StrCat(path, ": cannot be written to ", directory, ": ",
+                     std::generic_category().message(errno)));
   }
   return absl::OkStatus();
 }
@@ -265,11 +288,9 @@ int RunPlan(const PlanArguments& arguments) {
           "plan",
           absl::StrCat(*report, ": is a directory; give the path of a file"));
     }
-    const std::string directory = fs::path(*report).parent_path().string();
-    if (!directory.empty() && access(directory.c_str(), W_OK) != 0) {
-      return ReportFailure(absl::UnavailableError(
-          absl::StrCat(*report, ": cannot be written to ", directory, ": ",
-                       std::generic_category().message(errno))));
+    const absl::Status writable = CheckReportPath(*report);
+    if (!writable.ok()) {
+      return ReportFailure(writable);
     }
   }
   const InterruptFlag interrupt;

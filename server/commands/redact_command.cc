@@ -30,8 +30,11 @@ namespace quire {
 namespace {
 
 constexpr char kRedactFooter[] =
-    R"(IDS has one id per line, byte for byte; empty lines are skipped. All captures and
-records of an id are removed. If an id is not in ARCHIVE, nothing is changed.
+    R"(IDS has one id per line, byte for byte, as quire ls prints them; empty lines are
+skipped. All captures and records of an id are removed; of ID<TAB>@N only number N, from
+0, of the documents with that id. If a document is not in ARCHIVE, nothing is changed.
+If some documents of an id stay, their numbers change: where a repeated command would
+remove others, --uuid is required.
 
 The text of the documents becomes zeros of the same length, also in the dictionary;
 their ids become empty and their attributes none, except for the record type, which is
@@ -58,19 +61,25 @@ proof fails.
 Examples:
   quired redact web.quire ids --dry-run
   quired redact web.quire ids --prove > redacted.txt
-  echo http://example.org/private | quired redact web.quire -)";
+  echo http://example.org/private | quired redact web.quire -
+  quire ls web http://example.org/private/ -0 | quired redact web.quire - -0)";
 
 struct RedactCommandOptions {
   std::string archive;
   std::string ids;
+  bool null_separated = false;
+  std::string uuid;
   bool dry_run = false;
   bool prove = false;
   uint32_t threads = CoreCount();
   bool quiet = false;
 };
 
+// With `null_separated` every item ends with a NUL byte, else with a newline,
+// and empty lines are not items.
 // Errors: InvalidArgument  there are no ids; as ErrnoStatus().
-absl::StatusOr<std::vector<std::string>> ReadIds(const std::string& path) {
+absl::StatusOr<std::vector<std::string>> ReadIds(const std::string& path,
+                                                 bool null_separated) {
   std::ifstream file;
   const bool is_stdin = path == "-";
   if (!is_stdin) {
@@ -88,8 +97,9 @@ absl::StatusOr<std::vector<std::string>> ReadIds(const std::string& path) {
   }
   std::vector<std::string> ids;
   errno = 0;
-  for (std::string line; std::getline(in, line);) {
-    if (!line.empty()) {
+  const char delimiter = null_separated ? '\0' : '\n';
+  for (std::string line; std::getline(in, line, delimiter);) {
+    if (!line.empty() || null_separated) {
       ids.push_back(line);
     }
   }
@@ -125,6 +135,12 @@ void PrintReport(const std::string& path, const RedactReport& report) {
   if (report.shared_size_bytes > 0) {
     std::cout << "; " << FormatByteSize(report.shared_size_bytes)
               << " of it stays in other documents that have it too";
+  }
+  if (report.renumbered_id_count > 0) {
+    std::cout << "\n  numbers: of "
+              << FormatCounted(report.renumbered_id_count, "id", "ids")
+              << " other documents stay, and N in ID<TAB>@N "
+              << (is_planned ? "would count" : "counts") << " only these";
   }
   std::cout << "\n  blocks: "
             << FormatCounted(report.changed_block_count, "has", "have")
@@ -184,7 +200,8 @@ int RunRedact(RedactCommandOptions options) {
                        "--prove examines the changed archive, and --dry-run "
                        "changes none; give one of them");
   }
-  const absl::StatusOr<std::vector<std::string>> ids = ReadIds(options.ids);
+  const absl::StatusOr<std::vector<std::string>> ids =
+      ReadIds(options.ids, options.null_separated);
   if (absl::IsInvalidArgument(ids.status())) {
     return ReportUsage("redact", ids.status().message());
   }
@@ -196,7 +213,8 @@ int RunRedact(RedactCommandOptions options) {
   if (!options.quiet && isatty(STDERR_FILENO) != 0) {
     meter.emplace(std::cerr, &absl::Now, ProgressMeterOptions{});
   }
-  RedactOptions redact = {.dry_run = options.dry_run,
+  RedactOptions redact = {.archive_uuid = options.uuid,
+                          .dry_run = options.dry_run,
                           .prove = options.prove,
                           .threads = options.threads,
                           .cancel = interrupt.flag()};
@@ -242,10 +260,17 @@ void AddRedactCommand(CLI::App& app, int& exit_code) {
   AddArchiveArgument(*subcommand, options->archive);
   subcommand
       ->add_option("IDS", options->ids,
-                   "File with the ids of the documents, one per line; - reads "
-                   "standard input")
+                   "File with the documents, one per line: ID, or ID<TAB>@N; - "
+                   "reads standard input")
       ->type_name("")
       ->required();
+  subcommand->add_flag("-0,--null", options->null_separated,
+                       "IDS ends each id with a NUL byte, as of quire ls -0");
+  subcommand
+      ->add_option("--uuid", options->uuid,
+                   "Change nothing unless ARCHIVE has this uuid (quired "
+                   "inspect)")
+      ->type_name("UUID");
   subcommand->add_flag("--dry-run", options->dry_run,
                        "Print what would change; change nothing");
   subcommand->add_flag("--prove", options->prove,

@@ -6,6 +6,7 @@ redact_layout_test kills at every system call in turn.
 
 QUIRE_BINARY_DIR names the build directory.
 """
+import io
 import json
 import os
 import random
@@ -122,6 +123,35 @@ class RedactCommandTest(unittest.TestCase):
         warc = quire("export", "x", "--warc", "-")
         self.assertEqual(warc.count(b"WARC-Type: resource"), len(kept))
         self.assertNotIn(bytes(32), warc)
+
+    def test_removes_what_a_list_prints(self):
+        with tarfile.open(self.directory / "twice.tar", "w") as tar:
+            for i, name in enumerate(("d/a", "d/two", "d/two", "e", "d/new\nline")):
+                member = tarfile.TarInfo(name)
+                member.size = 2000
+                tar.addfile(member, io.BytesIO(f"{i} ".encode() * 1000))
+        self.assertEqual(
+            self.quired("build", "--quiet", "-o", "t.quire", "twice.tar").returncode, 0)
+        address = self.serve("t.quire")
+
+        def listed(*arguments):
+            return subprocess.run([QUIRE, "ls", "t", *arguments, "--server", address],
+                                  check=True, stdout=subprocess.PIPE).stdout.decode()
+
+        self.assertEqual(listed("d/two"), "d/two\t@0\nd/two\t@1\n")
+        refused = self.quired("redact", "t.quire", "-", text="d/two\t@0\n")
+        self.assertEqual(refused.returncode, 1)
+        uuid = self.info("t.quire")["uuid"]
+        self.assertIn(f"give --uuid {uuid}\n", refused.stderr)
+        once = self.quired("redact", "t.quire", "-", "--uuid", uuid, text="d/two\t@0\n")
+        self.assertEqual((once.returncode, once.stderr), (0, ""))
+        self.assertIn("\n  numbers: of 1 id other documents stay", once.stdout)
+        address = self.serve("t.quire")
+        self.assertEqual(listed("d/two"), "d/two\n")
+        every = self.quired("redact", "t.quire", "-", "-0", "--prove", text=listed("d/", "-0"))
+        self.assertEqual((every.returncode, every.stderr), (0, ""))
+        address = self.serve("t.quire")
+        self.assertEqual(listed(), "e\n")
 
     def test_refuses_mistakes(self):
         (self.directory / "ids").write_text("d/07.txt\nd/7.txt\n")

@@ -228,8 +228,13 @@ SizeForecast ForecastSize(const BuiltSample& all,
   // Text that the halves share. If the whole takes more than its halves, their
   // dictionary held much of them, which does not happen with large texts.
   const double shared = in_halves - all.stored_bytes;
-  // Text that occurs everywhere is stored once for each sample.
-  const double by_constant = all.stored_bytes * scale - shared * (scale - 1);
+  // Text that occurs everywhere is stored once for each sample. If each half
+  // takes as much as the whole, the samples do not show what further text adds:
+  // proportional is an upper bound.
+  const double growth = all.stored_bytes - shared;
+  const double by_constant = growth > 0
+                                 ? all.stored_bytes + growth * (scale - 1)
+                                 : all.stored_bytes * scale;
   // A sample of one in n documents has one in n² pairs of equal documents.
   // Pairs are at most half of the archive: halves that share more share other
   // text.
@@ -244,7 +249,7 @@ SizeForecast ForecastSize(const BuiltSample& all,
   // Half of the difference is the standard error of the mean. A half without
   // text tells nothing.
   const double difference =
-      std::min(halves[0].text_bytes, halves[1].text_bytes) > 0
+      growth > 0 && std::min(halves[0].text_bytes, halves[1].text_bytes) > 0
           ? std::abs(halves[0].stored_bytes / halves[0].text_bytes -
                      halves[1].stored_bytes / halves[1].text_bytes) *
                 text_bytes

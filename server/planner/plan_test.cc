@@ -297,6 +297,24 @@ TEST(ForecastSizeTest, KnowsLittleWithoutASecondHalf) {
   EXPECT_NEAR(forecast.size_bytes_max, 2000, 0.1);
 }
 
+// A small sample may take less than its halves, which must not make the size of
+// a large text negative.
+TEST(ForecastSizeTest, IsNeverLessThanTheSample) {
+  for (const double half : {45.0, 50.0, 55.0, 99.0, 100.0, 101.0, 150.0, 1e6}) {
+    for (const double text_bytes : {2501.0, 10'000.0, 1e12}) {
+      SCOPED_TRACE(absl::StrCat(half, " ", text_bytes));
+      const std::vector<BuiltSample> halves(2, Built(1250, half));
+      const SizeForecast forecast =
+          ForecastSize(Built(2500, 100), halves, text_bytes, 0);
+      EXPECT_GE(forecast.size_bytes, 100);
+      EXPECT_LE(forecast.size_bytes, 1.5 * 100 * text_bytes / 2500);
+      EXPECT_GE(forecast.size_bytes_min, 0);
+      EXPECT_LE(forecast.size_bytes_min, forecast.size_bytes);
+      EXPECT_GE(forecast.size_bytes_max, forecast.size_bytes);
+    }
+  }
+}
+
 TEST(PlanTest, ForecastsFromAPart) {
   for (const auto& documents :
        {SimilarDocuments(2000, 4000), Releases(4, 2000, 1000)}) {

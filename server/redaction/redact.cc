@@ -11,6 +11,7 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
+#include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/payload/payload_codec.h"
 #include "codecs/payload/recipe.h"
@@ -107,6 +108,7 @@ std::vector<uint32_t> Redactor::Segments() const {
 absl::Status Redactor::Prepare() {
   report_.before = archive_.info();
   report_.document_count = removed_.ordinals().size();
+  report_.renumbered_id_count = removed_.renumbered_id_count();
   report_.size_bytes = removed_.size_bytes();
   if (manifest_.dictionary.has_value()) {
     QUIRE_RETURN_IF_ERROR(RedactTheDictionary());
@@ -240,14 +242,39 @@ absl::StatusOr<Manifest> Redactor::Write(const ArchiveChange& change) {
   return manifest;
 }
 
+// Errors: as RemovedDocuments::Find(); FailedPrecondition  the archive has
+// another uuid, or one is required.
+absl::StatusOr<RemovedDocuments> FindRemoved(const Archive& archive,
+                                             std::span<const std::string> items,
+                                             const RedactOptions& options) {
+  const std::string& uuid = archive.info().uuid;
+  if (!options.archive_uuid.empty() && options.archive_uuid != uuid) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(archive.path(), ": expected uuid ",
+                     QuotedText(options.archive_uuid), ", found ", uuid,
+                     "; list its documents again, and nothing was changed"));
+  }
+  QUIRE_ASSIGN_OR_RETURN(RemovedDocuments removed,
+                         RemovedDocuments::Find(archive, items));
+  if (!removed.reused_item().empty() && options.archive_uuid.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        archive.path(), ": ", QuotedText(removed.reused_item()),
+        " would name another document afterwards, which a repeated command "
+        "would remove; nothing was changed; to remove the present one give "
+        "--uuid ",
+        uuid));
+  }
+  return removed;
+}
+
 absl::StatusOr<RedactReport> DryRun(const std::string& path,
-                                    std::span<const std::string> ids,
+                                    std::span<const std::string> items,
                                     const RedactOptions& options) {
   QUIRE_ASSIGN_OR_RETURN(ArchiveDirectory directory, OpenKnownArchive(path));
   Manifest& manifest = directory.manifest;
   QUIRE_ASSIGN_OR_RETURN(const auto archive, Archive::OpenAs(path, manifest));
   QUIRE_ASSIGN_OR_RETURN(RemovedDocuments removed,
-                         RemovedDocuments::Find(*archive, ids));
+                         FindRemoved(*archive, items, options));
   Redactor redactor(*archive, std::move(manifest), std::move(removed), options);
   QUIRE_RETURN_IF_ERROR(redactor.Prepare());
   QUIRE_RETURN_IF_ERROR(redactor.CountBlocks());
@@ -257,19 +284,19 @@ absl::StatusOr<RedactReport> DryRun(const std::string& path,
 }  // namespace
 
 absl::StatusOr<RedactReport> RedactArchive(const std::string& path,
-                                           std::span<const std::string> ids,
+                                           std::span<const std::string> items,
                                            const RedactOptions& options) {
-  if (ids.empty()) {
+  if (items.empty()) {
     return absl::InvalidArgumentError("no ids to remove");
   }
   if (options.dry_run) {
-    return DryRun(path, ids, options);
+    return DryRun(path, items, options);
   }
   QUIRE_ASSIGN_OR_RETURN(ArchiveChange change, ArchiveChange::Begin(path));
   QUIRE_ASSIGN_OR_RETURN(const auto archive,
                          Archive::OpenAs(change.path(), change.manifest()));
   QUIRE_ASSIGN_OR_RETURN(RemovedDocuments removed,
-                         RemovedDocuments::Find(*archive, ids));
+                         FindRemoved(*archive, items, options));
   Redactor redactor(*archive, change.manifest(), std::move(removed), options);
   QUIRE_RETURN_IF_ERROR(redactor.Prepare());
   QUIRE_ASSIGN_OR_RETURN(Manifest manifest, redactor.Write(change));

@@ -38,6 +38,8 @@ struct RedactProgress {
 };
 
 struct RedactOptions {
+  // Affects behaviour: the archive must have this uuid; empty: any.
+  std::string archive_uuid = {};
   // Affects behaviour: find out what would change, and change nothing.
   bool dry_run = false;
   // Affects behaviour: examine the new archive (redaction_proof.h).
@@ -61,6 +63,9 @@ struct RedactReport {
   // The removed documents, and the size of their text.
   uint64_t document_count = 0;
   uint64_t size_bytes = 0;
+  // Ids of which other documents stay, so that their occurrences are counted
+  // anew.
+  uint64_t renumbered_id_count = 0;
   // The part of it that other documents share, and which therefore stays.
   uint64_t shared_size_bytes = 0;
   // New segments, and the size of the text of their blocks.
@@ -79,12 +84,16 @@ struct RedactReport {
   std::optional<RedactionProof> proof;
 };
 
-// Removes all documents with one of `ids` from the archive at `path`, which is
-// the old or the new one at any moment (archive_change.h); then removes its old
-// files. Ordinals and offsets stay: the text of removed documents becomes
-// zeros, their ids become empty, their attributes none, and their record type
-// "withdrawn". Messages about unread inputs disappear too. Equal archives and
-// ids give equal archives. The state before joins the redacted states.
+// Removes the documents that `items` name (codecs/base/document_item.h), all of
+// an id without an occurrence, from the archive at `path`, which is the old or
+// the new one at any moment (archive_change.h); then removes its old files.
+// Ordinals and offsets stay: the text of removed documents becomes zeros, their
+// ids become empty, their attributes none, and their record type "withdrawn".
+// Messages about unread inputs disappear too. Equal archives and items give
+// equal archives. The state before joins the redacted states.
+//
+// Repeating a call never removes other documents: a call whose items would all
+// name documents in the new archive too, but others, requires `archive_uuid`.
 //
 // Text of the dictionary is zeroed if the removed documents have it and the
 // others have not, in windows (window_table.h) of 32 bytes; as the headers of
@@ -92,18 +101,19 @@ struct RedactReport {
 // table stays. Memory: the opened archive, a copy of its dictionary,
 // `windows_per_pass` windows, the tables of one segment (SegmentRedaction,
 // DocumentIndexBuilder), and those of ParallelEncoder. Blocks.
-// Errors: InvalidArgument     no ids.
-//         NotFound            an id is not there; names it.
+// Errors: InvalidArgument     no items.
+//         NotFound            a document is not there; names it.
 //         DataLoss            the archive is damaged.
 //         FailedPrecondition  another writer is at work, the archive has parts
-//                             that this program does not know, or it was
-//                             replaced meanwhile.
+//                             that this program does not know, has another
+//                             uuid or requires one, or it was replaced
+//                             meanwhile.
 //         Cancelled, ResourceExhausted; Unavailable, PermissionDenied  of the
 //         file system, such as a full disk.
 // After an error the archive is unchanged, except if the last sync of its
 // directory or the proof failed; the message says so.
 absl::StatusOr<RedactReport> RedactArchive(const std::string& path,
-                                           std::span<const std::string> ids,
+                                           std::span<const std::string> items,
                                            const RedactOptions& options);
 
 }  // namespace quire

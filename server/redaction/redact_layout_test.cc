@@ -235,6 +235,59 @@ TEST_F(RedactLayoutTest, OpenReadersKeepTheOldArchive) {
   ASSERT_NO_FATAL_FAILURE(ExpectRemoved(id));
 }
 
+// Items are those of quire ls.
+TEST_F(RedactLayoutTest, RemovesOneOfSeveralDocumentsOfAnId) {
+  ArchiveWriterOptions options;
+  options.codec = ParseCodecSpec("copy").value();
+  options.block_size_bytes = 4096;
+  options.replace = true;
+  const auto removed = [&](const std::vector<std::string>& items,
+                           RedactOptions redact = {}) {
+    const TestSegment segment = {{.id = "a", .text = "0"},
+                                 {.id = "b", .text = "1"},
+                                 {.id = "a", .text = "2"},
+                                 {.id = "a\t@1", .text = "3"}};
+    const TestSegment more = {{.id = "a", .text = "4"},
+                              {.id = "", .text = "5"}};
+    EXPECT_THAT(WriteTestArchive(path_, options, {segment, more}), IsOk());
+    if (redact.archive_uuid == "of the archive") {
+      redact.archive_uuid = (*Archive::Open(path_))->info().uuid;
+    }
+    const auto report = RedactArchive(path_, items, redact);
+    if (!report.ok()) {
+      return std::string(report.status().message());
+    }
+    EXPECT_TRUE(report->proof->failures.empty());
+    QUIRE_EXPECT_OK(report->old_files);
+    std::string left;
+    const auto archive = *Archive::Open(path_);
+    for (const std::string& text : ReadTexts(*archive)) {
+      left += text[0] == '\0' ? "-" : text;
+    }
+    // A repeated call removes nothing else.
+    EXPECT_FALSE(RedactArchive(path_, items, redact).ok());
+    return left;
+  };
+  const RedactOptions prove = {.prove = true};
+  EXPECT_EQ(removed({"a"}, prove), "-1-3-5");
+  EXPECT_EQ(removed({"a\t@0", "a\t@1", "a\t@2"}, prove), "-1-3-5");
+  EXPECT_EQ(removed({"a\t@2", "a\t@2"}, prove), "0123-5");
+  EXPECT_EQ(removed({"a\t@1\t@0"}, prove), "012-45");
+  // Nothing else has the id that is not there a second time.
+  EXPECT_EQ(removed({"a\t@0", "b"}, prove), "--2345");
+  EXPECT_EQ(removed({"\t@0", "b"}, prove), "0-234-");
+  EXPECT_THAT(removed({"a\t@0"}),
+              HasSubstr("\"a\\x09@0\" would name another document afterwards"));
+  EXPECT_EQ(
+      removed({"a\t@0"}, {.archive_uuid = "of the archive", .prove = true}),
+      "-12345");
+  EXPECT_THAT(removed({"a"}, {.archive_uuid = "another"}),
+              HasSubstr("expected uuid \"another\", found "));
+  EXPECT_THAT(removed({"a\t@3", "c"}),
+              HasSubstr("no document has the id \"a\" as number 3 (there are "
+                        "3, from 0) or \"c\"; nothing was changed"));
+}
+
 TEST_F(RedactLayoutTest, RefusesAndChangesNothing) {
   std::mt19937_64 random(3);
   ASSERT_NO_FATAL_FAILURE(Write("rlz", random));

@@ -2,11 +2,17 @@
 #include "server/redaction/removed_documents.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 
+#include "codecs/base/document_item.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 
@@ -17,12 +23,8 @@ constexpr size_t kNamedIdsMax = 10;
 
 absl::Status NotFound(const std::string& path,
                       const std::vector<std::string>& missing) {
-  std::vector<std::string> named(
-      missing.begin(), missing.begin() + static_cast<ptrdiff_t>(std::min(
-                                             missing.size(), kNamedIdsMax)));
-  for (std::string& id : named) {
-    id = QuotedText(id);
-  }
+  const auto named = absl::MakeConstSpan(missing).first(
+      std::min(missing.size(), kNamedIdsMax));
   return absl::NotFoundError(absl::StrCat(
       path, ": no document has the id ", absl::StrJoin(named, " or "),
       missing.size() > named.size()
@@ -30,6 +32,18 @@ absl::Status NotFound(const std::string& path,
           : "",
       "; nothing was changed"));
 }
+
+// The documents of one id.
+struct IdSelection {
+  std::vector<DocumentOrdinal> documents;
+  bool is_whole = false;
+  // Removed ones, if it is not whole.
+  std::set<uint64_t> occurrences;
+
+  uint64_t removed_count() const {
+    return is_whole ? documents.size() : occurrences.size();
+  }
+};
 
 // Adds an interval after the others.
 void AppendInterval(TextInterval interval,
@@ -47,22 +61,60 @@ void AppendInterval(TextInterval interval,
 }  // namespace
 
 absl::StatusOr<RemovedDocuments> RemovedDocuments::Find(
-    const Archive& archive, std::span<const std::string> ids) {
-  RemovedDocuments removed;
+    const Archive& archive, std::span<const std::string> items) {
+  std::map<absl::string_view, IdSelection> ids;
   std::vector<std::string> missing;
-  for (const std::string& id : ids) {
-    const auto found = archive.FindDocuments(id);
-    if (absl::IsNotFound(found.status())) {
-      missing.push_back(id);
-      continue;
+  for (const std::string& text : items) {
+    const DocumentItem item = ParseDocumentItem(text);
+    const auto [entry, is_new] = ids.try_emplace(item.id);
+    IdSelection& selection = entry->second;
+    if (is_new) {
+      auto found = archive.FindDocuments(item.id);
+      if (!found.ok() && !absl::IsNotFound(found.status())) {
+        return found.status();
+      }
+      selection.documents =
+          std::move(found).value_or(std::vector<DocumentOrdinal>());
     }
-    QUIRE_RETURN_IF_ERROR(found.status());
-    for (const DocumentOrdinal ordinal : *found) {
-      removed.ordinals_.push_back(ordinal.value);
+    const size_t count = selection.documents.size();
+    if (count == 0) {
+      missing.push_back(QuotedText(item.id));
+    } else if (!item.occurrence.has_value()) {
+      selection.is_whole = true;
+    } else if (*item.occurrence < count) {
+      selection.occurrences.insert(*item.occurrence);
+    } else {
+      missing.push_back(absl::StrCat(QuotedText(item.id), " as number ",
+                                     *item.occurrence, " (there are ", count,
+                                     ", from 0)"));
     }
   }
   if (!missing.empty()) {
     return NotFound(archive.path(), missing);
+  }
+  RemovedDocuments removed;
+  bool may_repeat = true;
+  for (const auto& [id, selection] : ids) {
+    const std::vector<DocumentOrdinal>& documents = selection.documents;
+    for (size_t i = 0; i < documents.size(); ++i) {
+      if (selection.is_whole || selection.occurrences.contains(i)) {
+        removed.ordinals_.push_back(documents[i].value);
+      }
+    }
+    const uint64_t kept_count = documents.size() - selection.removed_count();
+    removed.renumbered_id_count_ += kept_count > 0 ? 1 : 0;
+    // Removed documents have the empty id, so that it never disappears.
+    const bool is_found_again =
+        id.empty() ||
+        (!selection.is_whole && *selection.occurrences.rbegin() < kept_count);
+    may_repeat = may_repeat && is_found_again;
+    if (is_found_again && !selection.is_whole) {
+      removed.reused_item_ =
+          FormatDocumentItem(id, *selection.occurrences.begin());
+    }
+  }
+  if (!may_repeat) {
+    removed.reused_item_.clear();
   }
   std::ranges::sort(removed.ordinals_);
   removed.ordinals_.erase(

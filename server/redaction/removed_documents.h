@@ -22,10 +22,11 @@ namespace quire {
 // Immutable.
 class RemovedDocuments {
  public:
-  // All documents of these ids, of which there is at least one.
-  // Errors: NotFound  no document has one of them; names up to ten.
+  // The documents that `items` name, of which there is at least one: those of
+  // an id, or one of them (codecs/base/document_item.h).
+  // Errors: NotFound  there is no such document; names up to ten.
   static absl::StatusOr<RemovedDocuments> Find(
-      const Archive& archive, std::span<const std::string> ids);
+      const Archive& archive, std::span<const std::string> items);
 
   // In order.
   const std::vector<uint64_t>& ordinals() const { return ordinals_; }
@@ -37,6 +38,13 @@ class RemovedDocuments {
   std::vector<TextInterval> KeptRanges(const Archive& archive) const;
 
   uint64_t size_bytes() const { return size_bytes_; }
+
+  // Ids of which other documents stay.
+  uint64_t renumbered_id_count() const { return renumbered_id_count_; }
+
+  // An item that names another document after the removal; empty if there is
+  // none, or if Find() would fail then.
+  const std::string& reused_item() const { return reused_item_; }
 
   // Those with ordinals from `begin` to `end` - 1.
   std::span<const uint64_t> OrdinalsIn(uint64_t begin, uint64_t end) const;
@@ -52,6 +60,8 @@ class RemovedDocuments {
   std::vector<uint64_t> ordinals_;
   std::vector<TextInterval> ranges_;
   uint64_t size_bytes_ = 0;
+  uint64_t renumbered_id_count_ = 0;
+  std::string reused_item_;
 };
 
 // Adds the text of the documents, with their members inflated, and their ids.

@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 
 #include "codecs/base/byte_size.h"
+#include "codecs/base/document_item.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/files/small_file.h"
@@ -88,7 +89,13 @@ absl::StatusOr<WithdrawalLine> ParseLine(absl::string_view line) {
   if (action != "exclude" && action != "block") {
     return Malformed("the last word must be exclude or block", action);
   }
-  if (!Unescape(value, parsed.rule.value)) {
+  DocumentItem item = {.id = value};
+  if (kind == "id") {
+    // Before escapes are replaced: \x09@0 is part of an id.
+    item = ParseDocumentItem(value);
+  }
+  parsed.has_occurrence = item.occurrence.has_value();
+  if (!Unescape(item.id, parsed.rule.value)) {
     return Malformed("VALUE must have \\\\ or \\xNN after each backslash",
                      value);
   }
@@ -254,6 +261,21 @@ std::vector<LogLine> WithdrawalFile::Describe(
        absl::StrCat("withdrawn documents: ",
                     FormatCounted(document_count, "document", "documents"),
                     " by ", FormatCounted(lines_.size(), "rule", "rules"))}};
+  const auto numbered =
+      std::ranges::find_if(lines_, &WithdrawalLine::has_occurrence);
+  if (numbered != lines_.end()) {
+    const auto more =
+        std::count_if(numbered + 1, lines_.end(),
+                      [](const auto& line) { return line.has_occurrence; });
+    said.push_back(
+        {LogLevel::kWarning,
+         absl::StrCat(
+             path_, ": line ", numbered->number,
+             " names one document of an id by a tab and @N, and "
+             "withdraws all of them; ",
+             FormatCounted(static_cast<uint64_t>(more), "more line does too",
+                           "more lines do too"))});
+  }
   for (const WithdrawalLine& line : lines_) {
     if (said.size() > kWarningsMax) {
       break;

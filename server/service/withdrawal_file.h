@@ -8,7 +8,9 @@
 //
 // ARCHIVES is a glob over names of archives, with * and ?. VALUE is an id, or
 // the start of ids; it may contain blanks inside, \\ for a backslash, and \xNN
-// for any byte. The first rule that matches an id decides.
+// for any byte. The first rule that matches an id decides. ID<TAB>@N, as quire
+// ls prints one of several documents of an id, means all documents of the id:
+// if some were hidden, the others would have other numbers.
 #ifndef QUIRE_SERVER_SERVICE_WITHDRAWAL_FILE_H_
 #define QUIRE_SERVER_SERVICE_WITHDRAWAL_FILE_H_
 
@@ -38,6 +40,8 @@ struct WithdrawalLine {
   uint64_t number = 0;
   std::string archive_glob;
   WithdrawalRule rule;
+  // VALUE was ID<TAB>@N.
+  bool has_occurrence = false;
 };
 
 // Errors: InvalidArgument  a line is malformed; "line N: " and the error.
@@ -85,7 +89,8 @@ class WithdrawalFile {
   // Errors: as Open() and Publish().
   absl::StatusOr<std::string> Reload() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Returns what the rules in force withdraw of `archives`, and a warning for
+  // Returns what the rules in force withdraw of `archives`, a warning if lines
+  // name one document of an id and withdraw all, and a warning for
   // each line without effect that a typing error may explain: no archive has a
   // name that it matches, or none of its archives has a withdrawn document,
   // and none of those in `listed` that it matches is closed. At most

@@ -43,6 +43,40 @@ TEST(WithdrawalFileTest, ParsesRules) {
   EXPECT_THAT(none, IsEmpty());
 }
 
+// As quire ls prints documents that share an id.
+TEST(WithdrawalFileTest, ANumberOfADocumentMeansAllOfItsId) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto lines,
+                             ParseWithdrawals("docs id a b\t@12 block\n"
+                                              "docs id a\\x09@1\texclude\n"
+                                              "docs id a\t@1\t@0 block\n"
+                                              "docs id a\t@x block\n"
+                                              "docs prefix a\t@1 block\n"));
+  ASSERT_THAT(lines, SizeIs(5));
+  EXPECT_EQ(lines[0].rule.value, "a b");
+  EXPECT_TRUE(lines[0].has_occurrence);
+  EXPECT_EQ(lines[1].rule.value, "a\t@1");
+  EXPECT_FALSE(lines[1].has_occurrence);
+  EXPECT_EQ(lines[2].rule.value, "a\t@1");
+  EXPECT_TRUE(lines[2].has_occurrence);
+  EXPECT_EQ(lines[3].rule.value, "a\t@x");
+  EXPECT_EQ(lines[4].rule.value, "a\t@1");
+  EXPECT_FALSE(lines[4].has_occurrence);
+}
+
+TEST(WithdrawalFileTest, WarnsOfNumbersOfDocuments) {
+  const std::string path = ::testing::TempDir() + "/withdrawal_file_test.n";
+  std::ofstream(path) << "docs id a block\ndocs id b\t@0 block\n"
+                         "docs id b\t@1 block\n";
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto file, WithdrawalFile::Open(path));
+  const std::vector<LogLine> said = file->Describe({}, {});
+  ASSERT_GT(said.size(), 1u);
+  EXPECT_EQ(said[1].level, LogLevel::kWarning);
+  EXPECT_THAT(std::string(said[1].text),
+              HasSubstr("line 2 names one document of an id by a tab and @N, "
+                        "and withdraws all of them; 1 more line does too"));
+  std::filesystem::remove(path);
+}
+
 TEST(WithdrawalFileTest, NamesTheLineAndTheFault) {
   const std::pair<std::string, const char*> cases[] = {
       {"docs",

@@ -147,7 +147,9 @@ absl::Status ArchiveChange::RemoveUnnamed(const Manifest& manifest) const {
   QUIRE_ASSIGN_OR_RETURN(std::vector<std::string> entries,
                          ListDirectory(archive_.get(), path_));
   std::erase_if(entries, [&named](const std::string& entry) {
-    return !IsArchiveFileName(entry) || named.contains(entry);
+    // A writer that was killed after publication left its journal.
+    return entry != kJournalFileName &&
+           (!IsArchiveFileName(entry) || named.contains(entry));
   });
   if (entries.empty()) {
     return absl::OkStatus();

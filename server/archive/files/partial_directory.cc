@@ -110,6 +110,21 @@ absl::Status Lock(int fd, absl::string_view name) {
   return ErrnoStatus(errno, name, "lock");
 }
 
+// True if a directory in `parent_fd` has the owner that new ones get there. On
+// some file systems, such as NFS for root, it is not the user of this process.
+bool IsOwn(const struct stat& status, int parent_fd) {
+  if (status.st_uid == geteuid()) {
+    return true;
+  }
+  const std::string probe = absl::StrCat(".quire-owner-", getpid());
+  struct stat created;
+  const bool is_known =
+      mkdirat(parent_fd, probe.c_str(), 0700) == 0 &&
+      fstatat(parent_fd, probe.c_str(), &created, AT_SYMLINK_NOFOLLOW) == 0;
+  unlinkat(parent_fd, probe.c_str(), AT_REMOVEDIR);
+  return is_known && status.st_uid == created.st_uid;
+}
+
 bool SameFile(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
@@ -150,7 +165,8 @@ absl::StatusOr<bool> CheckPlace(int parent_fd, const std::string& base_name,
         absl::StrCat(path, ": is there and is no directory; move it away"));
   }
   const UniqueFd directory(
-      openat(parent_fd, base_name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      openat(parent_fd, base_name.c_str(),
+             O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!directory.is_open()) {
     return ErrnoStatus(errno, path, "open");
   }
@@ -309,6 +325,17 @@ absl::Status PartialDirectory::Acquire(Leftovers leftovers) {
     }
     return ErrnoStatus(errno, name_, "open");
   }
+  // Its owner could change it later: an archive would become theirs.
+  struct stat status;
+  if (fstat(directory.get(), &status) != 0) {
+    return ErrnoStatus(errno, name_, "stat");
+  }
+  if (!IsOwn(status, parent_.get())) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(name_, ": belongs to user ", status.st_uid,
+                     ", and this process is of user ", geteuid(),
+                     "; remove it or choose another output"));
+  }
   bool is_new_mark = false;
   QUIRE_ASSIGN_OR_RETURN(UniqueFd mark, OpenMark(directory.get(), is_new_mark));
   QUIRE_RETURN_IF_ERROR(Lock(mark.get(), name_));
@@ -328,6 +355,11 @@ absl::Status PartialDirectory::Acquire(Leftovers leftovers) {
       unlinkat(directory.get(), kMarkFileName, 0);
     }
     return absl::AbortedError("removed");
+  }
+  if (!S_ISREG(locked.st_mode)) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(name_, "/", kMarkFileName,
+                     ": is not a file; remove it or choose another output"));
   }
   QUIRE_RETURN_IF_ERROR(CheckHoldsOnlyArchiveFiles(directory.get(), name_));
   if (leftovers == Leftovers::kRemove || !MayHaveJournal(directory.get())) {
@@ -498,8 +530,9 @@ absl::Status PartialDirectory::MoveIntoPlace() {
 absl::Status PartialDirectory::SwapWithOld() {
   // After the swap the old archive is called PATH.partial. The mark makes it a
   // leftover if this process is killed; the lock prevents that before.
-  const UniqueFd old_directory(openat(parent_.get(), base_name_.c_str(),
-                                      O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const UniqueFd old_directory(
+      openat(parent_.get(), base_name_.c_str(),
+             O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!old_directory.is_open()) {
     return ErrnoStatus(errno, path_, "open");
   }
@@ -510,6 +543,12 @@ absl::Status PartialDirectory::SwapWithOld() {
     return ErrnoStatus(errno, path_, "create a file in");
   }
   QUIRE_RETURN_IF_ERROR(Lock(old_mark.get(), path_));
+  // If its writer was killed after publication, the old archive has a journal:
+  // as PATH.partial it would be an archive to resume, and stay. Both changes
+  // must be durable before the swap.
+  QUIRE_RETURN_IF_ERROR(
+      RemoveFile(old_directory.get(), kJournalFileName, path_));
+  QUIRE_RETURN_IF_ERROR(SyncDirectory(old_directory.get(), path_));
   if (renameat2(parent_.get(), partial_base_name_.c_str(), parent_.get(),
                 base_name_.c_str(), RENAME_EXCHANGE) != 0) {
     const int error = errno;

@@ -6,13 +6,15 @@
 // The directory is PATH.partial. The file PARTIAL marks it as ours, and its
 // writer locks that file. The kernel releases the lock with the process, so a
 // directory whose PARTIAL can be locked is a leftover. A directory with files
-// but without PARTIAL is not ours and stays untouched.
+// but without PARTIAL is not ours and stays untouched, and so does one of
+// another user: anybody may create it in a shared parent.
 //
 // Publishing renames the directory to PATH, or swaps it with the existing
-// archive, which gets a PARTIAL first. PATH is therefore always a complete
-// archive or nothing. A killed writer leaves a marked PATH.partial: its own or
-// the replaced archive. If it is killed around the rename, the archive at PATH
-// keeps a PARTIAL. Readers ignore it, and it disappears with the archive.
+// archive, which gets a PARTIAL and loses its JOURNAL first. PATH is therefore
+// always a complete archive or nothing. A killed writer leaves a marked
+// PATH.partial: its own or the replaced archive. If it is killed around the
+// rename, the archive at PATH keeps a PARTIAL. Readers ignore it, and it
+// disappears with the archive.
 #ifndef QUIRE_SERVER_ARCHIVE_FILES_PARTIAL_DIRECTORY_H_
 #define QUIRE_SERVER_ARCHIVE_FILES_PARTIAL_DIRECTORY_H_
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_macros.h"
@@ -109,11 +110,12 @@ class RuledReader final : public SourceReader {
  public:
   RuledReader(std::unique_ptr<SourceReader> reader,
               std::shared_ptr<const IdRules> rules, std::string name,
-              std::string misnaming)
+              std::string misnaming, bool holds_files)
       : reader_(std::move(reader)),
         rules_(std::move(rules)),
         name_(std::move(name)),
-        misnaming_(std::move(misnaming)) {}
+        misnaming_(std::move(misnaming)),
+        holds_files_(holds_files) {}
 
   absl::StatusOr<std::optional<SourceDocument>> Next() override {
     if (!misnaming_.empty()) {
@@ -123,6 +125,9 @@ class RuledReader final : public SourceReader {
     while (true) {
       QUIRE_ASSIGN_OR_RETURN(std::optional<SourceDocument> document,
                              reader_->Next());
+      const bool is_parquet =
+          document.has_value() && holds_files_ &&
+          absl::EndsWithIgnoreCase(document->id, ".parquet");
       if (document.has_value() && rules_ != nullptr) {
         if (rules_->Excludes(document->id)) {
           Note(EntryNote::kExcluded,
@@ -130,6 +135,12 @@ class RuledReader final : public SourceReader {
           continue;
         }
         document->id = rules_->Rename(document->id);
+      }
+      if (is_parquet) {
+        Note(EntryNote::kForeignFormat,
+             absl::StrCat(name_, ": ", reader_->Place(),
+                          ": is named like Parquet, and is one document; "
+                          "quire-pack parquet makes a tar of its rows"));
       }
       return document;
     }
@@ -163,15 +174,19 @@ class RuledReader final : public SourceReader {
   const std::shared_ptr<const IdRules> rules_;
   const std::string name_;
   std::string misnaming_;
+  // Documents are files, not lines or records.
+  const bool holds_files_;
 };
 
 class RuledSource final : public Source {
  public:
   RuledSource(std::unique_ptr<Source> source,
-              std::shared_ptr<const IdRules> rules, std::string misnaming)
+              std::shared_ptr<const IdRules> rules, std::string misnaming,
+              bool is_split)
       : source_(std::move(source)),
         rules_(std::move(rules)),
-        misnaming_(std::move(misnaming)) {}
+        misnaming_(std::move(misnaming)),
+        holds_files_(!is_split && CheckHasLines(*source_).ok()) {}
 
   const std::string& name() const override { return source_->name(); }
 
@@ -185,13 +200,14 @@ class RuledSource final : public Source {
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<SourceReader> reader,
                            source_->Open());
     return std::make_unique<RuledReader>(std::move(reader), rules_, name(),
-                                         misnaming_);
+                                         misnaming_, holds_files_);
   }
 
  private:
   const std::unique_ptr<Source> source_;
   const std::shared_ptr<const IdRules> rules_;
   const std::string misnaming_;
+  const bool holds_files_;
 };
 
 }  // namespace
@@ -217,6 +233,8 @@ void SourceReader::Note(EntryNote note, const std::string& text) {
     case EntryNote::kUnexpanded:
     case EntryNote::kMisnamed:
     case EntryNote::kBadRecord:
+    case EntryNote::kTolerated:
+    case EntryNote::kForeignFormat:
     case EntryNote::kRepeatedId:
       break;
   }
@@ -231,7 +249,8 @@ absl::StatusOr<std::unique_ptr<Source>> OpenSource(
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Source> source,
                          OpenAny(path, options, misnaming));
   source = std::make_unique<RuledSource>(std::move(source), options.id_rules,
-                                         std::move(misnaming));
+                                         std::move(misnaming),
+                                         options.split.has_value());
   if (!options.split.has_value()) {
     return source;
   }

@@ -64,6 +64,10 @@ enum class EntryNote {
   kMisnamed,
   // A record without a usable value of a field of LineSplit.
   kBadRecord,
+  // A record or file that deviates from its format and was read nevertheless.
+  kTolerated,
+  // A file that is kept as it is, in a format that other programs convert.
+  kForeignFormat,
   // A record whose given id an earlier record has.
   kRepeatedId,
 };
@@ -192,6 +196,8 @@ enum class MemberIds {
 struct LineSplit {
   std::string id_field = {};
   std::string text_field = {};
+  // Between the fields of a CSV. Default: that of its line "sep=", or a comma.
+  std::optional<char> delimiter = std::nullopt;
 };
 
 struct SourceOptions {

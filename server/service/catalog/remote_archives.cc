@@ -373,12 +373,7 @@ absl::Status RemoteArchives::CheckMapsFitAlone(const ArchiveArgument& argument,
 
 absl::Status RemoteArchives::PrepareOutline(const ArchiveArgument& argument,
                                             const std::atomic<bool>* cancel) {
-  std::error_code error;
-  std::filesystem::create_directories(argument.path, error);
-  if (error) {
-    return absl::UnavailableError(
-        absl::StrCat(argument.path, ": cannot be created: ", error.message()));
-  }
+  QUIRE_RETURN_IF_ERROR(store_->cache().MakeDirectory(argument.path));
   State& state = StateOf(argument);
   QUIRE_RETURN_IF_ERROR(BeginState(argument, state));
   QUIRE_ASSIGN_OR_RETURN(const std::optional<RemoteStore::Object> new_manifest,

@@ -46,15 +46,29 @@ absl::Status WriteAll(int fd, uint64_t offset, ByteView bytes) {
   return absl::OkStatus();
 }
 
+// True for a regular file of this owner that has no other name: writing to it
+// changes nobody else's file.
+bool IsOwnFile(const struct stat& status, uid_t owner) {
+  return S_ISREG(status.st_mode) && status.st_uid == owner &&
+         status.st_nlink == 1;
+}
+
 // Checks in a file of its own that chunks can be punched out, and are then
-// reported as missing.
-absl::Status CheckHoles(const std::string& directory) {
+// reported as missing. Returns the owner that new files get there: not on every
+// file system it is the user of this process.
+absl::StatusOr<uid_t> CheckHoles(const std::string& directory) {
   std::string path = absl::StrCat(directory, "/holes-XXXXXX");
   const UniqueFd fd(mkostemp(path.data(), O_CLOEXEC));
   if (!fd.is_open()) {
     return FileError(directory, "create a file in it");
   }
   unlink(path.c_str());
+
+  struct stat created {};
+
+  if (fstat(fd.get(), &created) != 0) {
+    return FileError(directory, "examine a file in it");
+  }
   constexpr uint32_t kChunk = 16 * kPageSizeBytes;
   constexpr uint64_t kFileSizeBytes = uint64_t{3} * kChunk;
   ChunkMap map(kFileSizeBytes, kChunk, 3);
@@ -74,7 +88,7 @@ absl::Status CheckHoles(const std::string& directory) {
                      "--store-cache needs; choose a directory on ext4, xfs, "
                      "btrfs or tmpfs"));
   }
-  return absl::OkStatus();
+  return created.st_uid;
 }
 
 }  // namespace
@@ -109,7 +123,7 @@ absl::StatusOr<std::unique_ptr<ChunkCache>> ChunkCache::Open(
         options.directory, ": cannot be created: ", error.message(),
         "; correct --store-cache"));
   }
-  QUIRE_RETURN_IF_ERROR(CheckHoles(options.directory));
+  QUIRE_ASSIGN_OR_RETURN(cache->file_owner_, CheckHoles(options.directory));
   cache->directory_ = options.directory;
   if (options.is_trial) {
     std::string path = absl::StrCat(options.directory, "/trial-XXXXXX");
@@ -119,10 +133,20 @@ absl::StatusOr<std::unique_ptr<ChunkCache>> ChunkCache::Open(
     cache->directory_ = path;
   } else {
     const std::string path = absl::StrCat(options.directory, "/LOCK");
-    cache->lock_ =
-        UniqueFd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (!cache->lock_.is_open()) {
+    cache->lock_ = UniqueFd(
+        open(path.c_str(),
+             O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+
+    struct stat status {};
+
+    if (!cache->lock_.is_open() || fstat(cache->lock_.get(), &status) != 0) {
       return FileError(path, "open");
+    }
+    if (!IsOwnFile(status, cache->file_owner_)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          path,
+          ": is not a file of this user alone; remove it, or choose "
+          "another directory with --store-cache"));
     }
     if (flock(cache->lock_.get(), LOCK_EX | LOCK_NB) != 0) {
       return absl::FailedPreconditionError(
@@ -143,20 +167,40 @@ ChunkCache::~ChunkCache() {
   }
 }
 
+absl::Status ChunkCache::MakeDirectory(const std::string& path) const {
+  struct stat status {};
+
+  if ((mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) ||
+      lstat(path.c_str(), &status) != 0) {
+    return FileError(path, "create");
+  }
+  if (!S_ISDIR(status.st_mode) || status.st_uid != file_owner_) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        path,
+        ": is not a directory of this user; remove it, or choose another "
+        "directory with --store-cache"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<CachedFilePtr> ChunkCache::OpenFile(const std::string& path,
                                                    uint64_t size_bytes,
                                                    uint64_t kept_from) {
-  UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
 
   struct stat status {};
 
   if (fd.is_open() && fstat(fd.get(), &status) != 0) {
     return FileError(path, "examine");
   }
-  if (!fd.is_open() || static_cast<uint64_t>(status.st_size) != size_bytes) {
+  if (!fd.is_open() || !IsOwnFile(status, file_owner_) ||
+      static_cast<uint64_t>(status.st_size) != size_bytes) {
     const std::string aside = absl::StrCat(path, ".new");
-    fd = UniqueFd(
-        open(aside.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    // Of a killed server. Any other file fails the exclusive creation.
+    unlink(aside.c_str());
+    fd = UniqueFd(open(aside.c_str(),
+                       O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                       0600));
     if (!fd.is_open() ||
         ftruncate(fd.get(), static_cast<off_t>(size_bytes)) != 0 ||
         fstat(fd.get(), &status) != 0) {

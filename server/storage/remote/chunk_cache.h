@@ -4,6 +4,8 @@
 #ifndef QUIRE_SERVER_STORAGE_REMOTE_CHUNK_CACHE_H_
 #define QUIRE_SERVER_STORAGE_REMOTE_CHUNK_CACHE_H_
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -136,10 +138,16 @@ class ChunkCache {
 
   uint32_t chunk_size_bytes() const { return options_.chunk_size_bytes; }
 
-  // Opens the copy at `path`, or creates an empty one, which replaces a file of
-  // another size. Chunks that are there count as present. Chunk 0 and those
-  // that end after byte `kept_from` are kept. Blocks on I/O.
-  // Errors: ResourceExhausted  the maps of all files exceed their limit.
+  // Creates a directory in directory(), unless it exists.
+  // Errors: FailedPrecondition  something else is there, or another user's
+  //                             directory; Unavailable.
+  absl::Status MakeDirectory(const std::string& path) const;
+
+  // Opens the copy at `path`, or creates an empty one, which replaces a link,
+  // and a file of another size or owner or with other names. Chunks that are
+  // there count as present. Chunk 0 and those that end after byte `kept_from`
+  // are kept. Blocks on I/O. Errors: ResourceExhausted  the maps of all files
+  // exceed their limit.
   //         Unavailable        from the system.
   absl::StatusOr<CachedFilePtr> OpenFile(const std::string& path,
                                          uint64_t size_bytes,
@@ -217,6 +225,8 @@ class ChunkCache {
   const Options options_;
   const std::shared_ptr<MapMemory> maps_ = std::make_shared<MapMemory>();
   std::string directory_;
+  // Owner of the files that this process creates there.
+  uid_t file_owner_ = 0;
   UniqueFd lock_;
   mutable Mutex mutex_;
   std::vector<CachedFilePtr> files_ ABSL_GUARDED_BY(mutex_);

@@ -9,6 +9,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <random>
 #include <string>
@@ -264,6 +265,63 @@ TEST_F(ChunkCacheTest, IsOfOneProcess) {
 }
 
 // remote_archive_test.py has a file system without holes.
+// Any user may put files into a directory such as /tmp.
+TEST_F(ChunkCacheTest, WritesToNoFileOfOthers) {
+  namespace fs = std::filesystem;
+  const fs::path directory = directory_;
+  const fs::path victim = directory / "victim";
+  const std::string text(2 * kChunk, 'v');
+  const auto is_untouched = [&] {
+    std::string now;
+    std::getline(std::ifstream(victim, std::ios::binary), now);
+    return now == text;
+  };
+  std::ofstream(victim, std::ios::binary) << text;
+  const auto cache = OpenCache(4 * kChunk);
+  // Where a new file is prepared, and at its name: links, and a hard link.
+  fs::create_symlink(victim, directory / "a.new");
+  fs::create_symlink(victim, directory / "b");
+  fs::create_hard_link(victim, directory / "c");
+  for (const char* name : {"a", "b", "c"}) {
+    const CachedFilePtr file = OpenCopy(*cache, name, 2);
+    EXPECT_FALSE(file->map.IsPresent(0)) << name;
+    ASSERT_TRUE(Fill(*cache, *file, 0));
+    EXPECT_TRUE(is_untouched()) << name;
+    EXPECT_FALSE(fs::is_symlink(directory / name));
+  }
+  ASSERT_EQ(mkfifo((directory / "d").c_str(), 0600), 0);
+  ASSERT_TRUE(Fill(*cache, *OpenCopy(*cache, "d", 2), 0));
+
+  fs::create_directory(directory / "real");
+  fs::create_directory_symlink(directory / "real", directory / "link");
+  QUIRE_EXPECT_OK(cache->MakeDirectory(directory / "real"));
+  QUIRE_EXPECT_OK(cache->MakeDirectory(directory / "new"));
+  EXPECT_THAT(cache->MakeDirectory(directory / "link"),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        HasSubstr("is not a directory of this user")));
+  if (geteuid() == 0) {
+    ASSERT_EQ(chown((directory / "real").c_str(), 12345, 12345), 0);
+    EXPECT_FALSE(cache->MakeDirectory(directory / "real").ok());
+    ASSERT_EQ(chown((directory / "a").c_str(), 12345, 12345), 0);
+    EXPECT_FALSE(OpenCopy(*cache, "a", 2)->map.IsPresent(0));
+  }
+}
+
+TEST_F(ChunkCacheTest, RefusesALockOfOthers) {
+  const std::filesystem::path directory = directory_;
+  std::ofstream(directory / "victim") << "v";
+  const ChunkCache::Options options = {.directory = directory_,
+                                       .size_bytes_max = 4 * kChunk,
+                                       .chunk_size_bytes = kChunk};
+  std::filesystem::create_symlink(directory / "victim", directory / "LOCK");
+  EXPECT_FALSE(ChunkCache::Open(options).ok());
+  std::filesystem::remove(directory / "LOCK");
+  std::filesystem::create_hard_link(directory / "victim", directory / "LOCK");
+  EXPECT_THAT(ChunkCache::Open(options),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        HasSubstr("LOCK: is not a file of this user alone")));
+}
+
 TEST_F(ChunkCacheTest, RefusesDirectoriesWithoutFiles) {
   const auto cache = ChunkCache::Open({.directory = "/proc/self/task",
                                        .size_bytes_max = 1 << 20,

@@ -3,19 +3,21 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
+#include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
 namespace {
 
+// The last record of a file may end in CR alone.
 absl::string_view WithoutLineEnd(absl::string_view record) {
-  if (absl::ConsumeSuffix(&record, "\n")) {
-    absl::ConsumeSuffix(&record, "\r");
-  }
+  absl::ConsumeSuffix(&record, "\n");
+  absl::ConsumeSuffix(&record, "\r");
   return record;
 }
 
@@ -38,7 +40,8 @@ size_t AfterClosingQuote(absl::string_view text, size_t begin) {
 // from 0: its text in the record, without outer quotes, and true if that has
 // doubled quotes.
 template <typename Take>
-absl::Status VisitFields(absl::string_view record, const Take& take) {
+absl::Status VisitFields(absl::string_view record, char delimiter,
+                         const Take& take) {
   size_t begin = 0;
   for (size_t number = 0;; ++number) {
     size_t end = 0;
@@ -49,20 +52,22 @@ absl::Status VisitFields(absl::string_view record, const Take& take) {
             absl::StrCat("is not CSV: the quote that begins field ", number + 1,
                          " is not closed"));
       }
-      if (end < record.size() && record[end] != ',') {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "is not CSV: expected a comma after the quote that closes field ",
-            number + 1));
+      if (end < record.size() && record[end] != delimiter) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("is not CSV: expected ",
+                         QuotedText(absl::string_view(&delimiter, 1)),
+                         " after the quote that closes field ", number + 1));
       }
       const absl::string_view text = record.substr(begin + 1, end - begin - 2);
       take(number, text, absl::StrContains(text, '"'));
     } else {
-      end = std::min(record.find(',', begin), record.size());
+      end = std::min(record.find(delimiter, begin), record.size());
       const absl::string_view text = record.substr(begin, end - begin);
-      if (absl::StrContains(text, '"')) {
+      // Most such files mean a quoted field, in which delimiters do not count.
+      if (absl::StartsWith(absl::StripLeadingAsciiWhitespace(text), "\"")) {
         return absl::InvalidArgumentError(
             absl::StrCat("is not CSV: field ", number + 1,
-                         " has a quote and does not begin with one"));
+                         " has blanks before its first quote"));
       }
       take(number, text, false);
     }
@@ -90,7 +95,8 @@ void AssignField(absl::string_view text, bool has_quotes, std::string& value) {
 
 }  // namespace
 
-std::optional<size_t> CsvRecordSize(absl::string_view text) {
+std::optional<size_t> CsvRecordSize(absl::string_view text,
+                                    const CsvDialect& dialect) {
   size_t begin = 0;
   while (true) {
     if (begin < text.size() && text[begin] == '"') {
@@ -99,23 +105,33 @@ std::optional<size_t> CsvRecordSize(absl::string_view text) {
         return std::nullopt;
       }
     }
-    while (begin < text.size() && text[begin] != ',' && text[begin] != '\n') {
+    while (begin < text.size() && text[begin] != dialect.delimiter &&
+           text[begin] != dialect.line_end) {
       ++begin;
     }
     if (begin == text.size()) {
       return std::nullopt;
     }
-    if (text[begin++] == '\n') {
+    if (text[begin++] == dialect.line_end) {
       return begin;
     }
   }
 }
 
+std::optional<char> CsvDelimiterOf(absl::string_view line) {
+  constexpr absl::string_view kMark = "sep=";
+  line = line.substr(0, line.find_first_of("\r\n"));
+  return line.size() == kMark.size() + 1 && absl::StartsWith(line, kMark) &&
+                 line.back() != '"'
+             ? std::optional(line.back())
+             : std::nullopt;
+}
+
 absl::StatusOr<std::vector<std::string>> SplitCsvRecord(
-    absl::string_view record) {
+    absl::string_view record, const CsvDialect& dialect) {
   std::vector<std::string> fields;
   QUIRE_RETURN_IF_ERROR(VisitFields(
-      WithoutLineEnd(record),
+      WithoutLineEnd(record), dialect.delimiter,
       [&fields](size_t /*number*/, absl::string_view text, bool has_quotes) {
         AssignField(text, has_quotes, fields.emplace_back());
       }));
@@ -123,10 +139,11 @@ absl::StatusOr<std::vector<std::string>> SplitCsvRecord(
 }
 
 absl::Status ReadCsvFields(absl::string_view record, size_t column_count,
-                           absl::Span<RecordField> fields) {
+                           absl::Span<RecordField> fields,
+                           const CsvDialect& dialect) {
   size_t count = 0;
   QUIRE_RETURN_IF_ERROR(
-      VisitFields(WithoutLineEnd(record),
+      VisitFields(WithoutLineEnd(record), dialect.delimiter,
                   [&](size_t number, absl::string_view text, bool has_quotes) {
                     count = number + 1;
                     for (RecordField& field : fields) {

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/ingest/sources/lines/json_fields.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
+#include "server/ingest/sources/lines/utf16_stream.h"
 
 namespace quire {
 namespace {
@@ -30,48 +36,37 @@ bool IsDigit(char byte) {
   return byte >= '0' && byte <= '9';
 }
 
-void AppendUtf8(uint32_t code, std::string& out) {
-  const auto tail = [&out, code](int shift) {
-    out.push_back(static_cast<char>(0x80 | ((code >> shift) & 0x3F)));
-  };
-  if (code < 0x80) {
-    out.push_back(static_cast<char>(code));
-  } else if (code < 0x800) {
-    out.push_back(static_cast<char>(0xC0 | (code >> 6)));
-    tail(0);
-  } else if (code < 0x10000) {
-    out.push_back(static_cast<char>(0xE0 | (code >> 12)));
-    tail(6);
-    tail(0);
-  } else {
-    out.push_back(static_cast<char>(0xF0 | (code >> 18)));
-    tail(12);
-    tail(6);
-    tail(0);
-  }
-}
-
 class JsonScanner {
  public:
   JsonScanner(absl::string_view text, absl::Span<RecordField> fields)
       : text_(text), fields_(fields) {}
 
   absl::Status Run() {
+    Paths paths;
     for (RecordField& field : fields_) {
       field.state = RecordField::State::kMissing;
       field.value.clear();
+      field.is_member = false;
+      paths.push_back(field.name);
     }
     SkipSpace();
     if (!Take('{')) {
       return Expected("an object, which begins with {");
     }
-    QUIRE_RETURN_IF_ERROR(ScanMembers(1));
+    QUIRE_RETURN_IF_ERROR(ScanMembers(1, paths));
     SkipSpace();
     return position_ == text_.size() ? absl::OkStatus()
                                      : Expected("the end of the line");
   }
 
+  // The first problem of a part that is no field; OK if there is none.
+  const absl::Status& tolerated() const { return tolerated_; }
+
  private:
+  // For each field the rest of its path inside an object; no data if it is not
+  // in there.
+  using Paths = absl::InlinedVector<absl::string_view, 2>;
+
   absl::Status Expected(absl::string_view what) const {
     return absl::InvalidArgumentError(absl::StrCat(
         "is not JSON: expected ", what, " at byte ", position_ + 1, ", found ",
@@ -99,26 +94,190 @@ class JsonScanner {
     }
   }
 
-  // After the opening brace. Only members of the outermost object are fields.
-  absl::Status ScanMembers(int depth) {
+  // After the opening brace of an object that may have fields.
+  absl::Status ScanMembers(int depth, const Paths& paths) {
     SkipSpace();
     if (Take('}')) {
       return absl::OkStatus();
     }
     while (true) {
       SkipSpace();
-      RecordField* field = nullptr;
-      if (depth == 1) {
-        QUIRE_RETURN_IF_ERROR(ScanString(&name_));
-        field = FieldNamed(name_);
-      } else {
-        QUIRE_RETURN_IF_ERROR(ScanString(nullptr));
-      }
+      QUIRE_RETURN_IF_ERROR(ScanName());
+      Paths inner;
+      RecordField* const field = FindField(depth, paths, inner);
       SkipSpace();
       if (!Take(':')) {
         return Expected("a colon");
       }
-      QUIRE_RETURN_IF_ERROR(ScanValue(depth, field));
+      QUIRE_RETURN_IF_ERROR(ScanValue(depth, field, inner));
+      SkipSpace();
+      if (Take('}')) {
+        return absl::OkStatus();
+      }
+      if (!Take(',')) {
+        return Expected("a comma or }");
+      }
+    }
+  }
+
+  // Sets `name_`, and `has_name_` unless the name is malformed.
+  absl::Status ScanName() {
+    const size_t begin = position_;
+    absl::Status status = ScanString(&name_);
+    has_name_ = status.ok();
+    if (!status.ok() && begin < text_.size() && text_[begin] == '"') {
+      Tolerate(std::move(status));
+      position_ = begin;
+      return PassString();
+    }
+    return status;
+  }
+
+  // Returns the field that is the member `name_` of an object, or null. `inner`
+  // becomes the paths that continue in the member, or stays empty.
+  RecordField* FindField(int depth, const Paths& paths, Paths& inner) {
+    RecordField* found = nullptr;
+    for (size_t i = 0; i < fields_.size() && has_name_; ++i) {
+      RecordField& field = fields_[i];
+      absl::string_view path = paths[i];
+      if (path.data() == nullptr || (field.is_member && depth > 1)) {
+        continue;
+      }
+      if (path == name_) {
+        field.is_member = depth == 1;
+        found = &field;
+      } else if (!field.is_member && absl::ConsumePrefix(&path, name_) &&
+                 absl::ConsumePrefix(&path, ".")) {
+        // An earlier member of this name does not count.
+        field.state = RecordField::State::kMissing;
+        inner.resize(fields_.size());
+        inner[i] = path;
+      }
+    }
+    return found;
+  }
+
+  // `depth` is the number of objects and arrays around the value. `field` may
+  // be null, and `inner` empty.
+  absl::Status ScanValue(int depth, RecordField* field, const Paths& inner) {
+    SkipSpace();
+    const size_t begin = position_;
+    const char first = Peek();
+    if (field != nullptr) {
+      field->value.clear();
+      field->state = RecordField::State::kWrongType;
+    }
+    if (first == '"' && field != nullptr) {
+      field->state = RecordField::State::kFound;
+      return ScanString(&field->value);
+    }
+    if (first == '{' && !inner.empty() && depth < kJsonDepthMax) {
+      ++position_;
+      QUIRE_RETURN_IF_ERROR(ScanMembers(depth + 1, inner));
+    } else if (field != nullptr && first != '{' && first != '[') {
+      QUIRE_RETURN_IF_ERROR(ScanPlainValue(depth));
+    } else {
+      QUIRE_RETURN_IF_ERROR(PassValue(depth));
+    }
+    const absl::string_view value = text_.substr(begin, position_ - begin);
+    const bool is_number = first == '-' || IsDigit(first);
+    if (field != nullptr &&
+        (is_number || (field->takes_any && value != "null"))) {
+      field->state = RecordField::State::kFound;
+      field->value.assign(value.data(), value.size());
+    }
+    return absl::OkStatus();
+  }
+
+  // Passes a value that has no field. It may be malformed if its end is
+  // certain.
+  absl::Status PassValue(int depth) {
+    const size_t begin = position_;
+    absl::Status status = ScanPlainValue(depth);
+    if (status.ok()) {
+      const size_t end = position_;
+      SkipSpace();
+      if (position_ == text_.size() || Peek() == ',' || Peek() == '}') {
+        position_ = end;
+        return absl::OkStatus();
+      }
+      status = Expected("a comma or }");
+    }
+    Tolerate(std::move(status));
+    position_ = begin;
+    return PassLoosely();
+  }
+
+  void Tolerate(absl::Status problem) {
+    if (tolerated_.ok()) {
+      tolerated_ = std::move(problem);
+    }
+  }
+
+  // A word, a string, or brackets with anything between them that has matching
+  // brackets.
+  absl::Status PassLoosely() {
+    constexpr absl::string_view kWordEnds = " \t\r\n,:\"[]{}";
+    std::string closers;
+    do {
+      SkipSpace();
+      const char first = Peek();
+      if (first == '"') {
+        QUIRE_RETURN_IF_ERROR(PassString());
+      } else if (first == '{' || first == '[') {
+        closers.push_back(first == '{' ? '}' : ']');
+        ++position_;
+      } else if (!closers.empty() && first == closers.back()) {
+        closers.pop_back();
+        ++position_;
+      } else if (!closers.empty() && (first == ',' || first == ':')) {
+        ++position_;
+      } else {
+        const size_t end =
+            std::min(text_.find_first_of(kWordEnds, position_), text_.size());
+        if (end == position_) {
+          return closers.empty()
+                     ? Expected("a value")
+                     : Expected(absl::StrCat(
+                           "a value or ", closers.substr(closers.size() - 1)));
+        }
+        position_ = end;
+      }
+    } while (!closers.empty());
+    return absl::OkStatus();
+  }
+
+  // A string up to its closing quote. REQUIRES: a quote is next.
+  absl::Status PassString() {
+    for (++position_;; position_ += 2) {
+      position_ = text_.find_first_of("\"\\", position_);
+      if (position_ == text_.npos || position_ + 1 == text_.size()) {
+        const bool is_closed =
+            position_ != text_.npos && text_[position_] == '"';
+        position_ = text_.size();
+        return is_closed ? absl::OkStatus() : Expected("the end of a string");
+      }
+      if (text_[position_] == '"') {
+        ++position_;
+        return absl::OkStatus();
+      }
+    }
+  }
+
+  // After the opening brace.
+  absl::Status ScanPlainMembers(int depth) {
+    SkipSpace();
+    if (Take('}')) {
+      return absl::OkStatus();
+    }
+    while (true) {
+      SkipSpace();
+      QUIRE_RETURN_IF_ERROR(ScanString(nullptr));
+      SkipSpace();
+      if (!Take(':')) {
+        return Expected("a colon");
+      }
+      QUIRE_RETURN_IF_ERROR(ScanPlainValue(depth));
       SkipSpace();
       if (Take('}')) {
         return absl::OkStatus();
@@ -136,7 +295,7 @@ class JsonScanner {
       return absl::OkStatus();
     }
     while (true) {
-      QUIRE_RETURN_IF_ERROR(ScanValue(depth, nullptr));
+      QUIRE_RETURN_IF_ERROR(ScanPlainValue(depth));
       SkipSpace();
       if (Take(']')) {
         return absl::OkStatus();
@@ -147,21 +306,12 @@ class JsonScanner {
     }
   }
 
-  // `depth` is the number of objects and arrays around the value. `field` may
-  // be null.
-  absl::Status ScanValue(int depth, RecordField* field) {
+  // `depth` is the number of objects and arrays around the value.
+  absl::Status ScanPlainValue(int depth) {
     SkipSpace();
-    const size_t begin = position_;
     const char first = Peek();
-    if (field != nullptr) {
-      field->value.clear();
-      field->state = RecordField::State::kWrongType;
-    }
     if (first == '"') {
-      if (field != nullptr) {
-        field->state = RecordField::State::kFound;
-      }
-      return ScanString(field != nullptr ? &field->value : nullptr);
+      return ScanString(nullptr);
     }
     if (first == '{' || first == '[') {
       if (depth == kJsonDepthMax) {
@@ -169,16 +319,11 @@ class JsonScanner {
                                      " objects and arrays inside each other"));
       }
       ++position_;
-      return first == '{' ? ScanMembers(depth + 1) : ScanElements(depth + 1);
+      return first == '{' ? ScanPlainMembers(depth + 1)
+                          : ScanElements(depth + 1);
     }
     if (first == '-' || IsDigit(first)) {
-      QUIRE_RETURN_IF_ERROR(ScanNumber());
-      if (field != nullptr) {
-        field->state = RecordField::State::kFound;
-        const absl::string_view number = text_.substr(begin, position_ - begin);
-        field->value.assign(number.data(), number.size());
-      }
-      return absl::OkStatus();
+      return ScanNumber();
     }
     for (const absl::string_view word : {"true", "false", "null"}) {
       if (text_.substr(position_, word.size()) == word) {
@@ -316,27 +461,26 @@ class JsonScanner {
     return code;
   }
 
-  RecordField* FieldNamed(absl::string_view name) {
-    for (RecordField& field : fields_) {
-      if (field.name == name) {
-        return &field;
-      }
-    }
-    return nullptr;
-  }
-
   const absl::string_view text_;
   const absl::Span<RecordField> fields_;
   size_t position_ = 0;
-  // Name of the current member.
+  // Name of the current member of an object that may have fields.
   std::string name_;
+  bool has_name_ = false;
+  absl::Status tolerated_;
 };
 
 }  // namespace
 
 absl::Status ReadJsonFields(absl::string_view text,
-                            absl::Span<RecordField> fields) {
-  return JsonScanner(text, fields).Run();
+                            absl::Span<RecordField> fields,
+                            std::string* tolerated) {
+  JsonScanner scanner(text, fields);
+  absl::Status status = scanner.Run();
+  if (tolerated != nullptr) {
+    *tolerated = status.ok() ? std::string(scanner.tolerated().message()) : "";
+  }
+  return status;
 }
 
 }  // namespace quire

@@ -4,6 +4,8 @@
 #ifndef QUIRE_SERVER_INGEST_SOURCES_LINES_JSON_FIELDS_H_
 #define QUIRE_SERVER_INGEST_SOURCES_LINES_JSON_FIELDS_H_
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -12,18 +14,26 @@
 
 namespace quire {
 
-// Depth of nested objects and arrays in a record.
+// Depth of nested objects and arrays that are checked.
 inline constexpr int kJsonDepthMax = 256;
 
 // Parses `text`, one JSON object (RFC 8259) perhaps between white space, and
-// sets each of `fields` from the member with its name: the characters of a
-// string, or a number as it is written. Of several members with one name the
-// last counts. Checks all of the text. Thread-safe.
-// Errors: InvalidArgument  not a JSON object, not UTF-8, or nested too deeply;
+// sets each of `fields` from the member with its name, or else from the one at
+// its path: the characters of a string, a number as it is written, and what
+// `takes_any` adds. Of several members with one name the last counts. Checks
+// all of the text. Thread-safe.
+//
+// Names and values that are not of a field may be malformed, such as NaN, an
+// unknown escape, control characters, bytes that are not UTF-8, or deeper
+// nested than kJsonDepthMax, as long as their end is certain: strings have a
+// closing quote, and brackets match. `tolerated`, which may be null, is then
+// set to the first such problem, as of an error; otherwise it is cleared.
+// Errors: InvalidArgument  not a JSON object, or a field's value is malformed;
 //                          `fields` are then unspecified. The message has the
 //                          byte's number from 1.
 absl::Status ReadJsonFields(absl::string_view text,
-                            absl::Span<RecordField> fields);
+                            absl::Span<RecordField> fields,
+                            std::string* tolerated = nullptr);
 
 }  // namespace quire
 

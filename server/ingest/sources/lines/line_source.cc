@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "absl/types/span.h"
 
 #include "codecs/base/byte_size.h"
@@ -19,6 +20,7 @@
 #include "server/ingest/sources/input_limits.h"
 #include "server/ingest/sources/lines/csv_fields.h"
 #include "server/ingest/sources/lines/json_fields.h"
+#include "server/ingest/sources/lines/utf16_stream.h"
 
 namespace quire {
 namespace {
@@ -28,6 +30,9 @@ constexpr size_t kLineBufferSizeBytes = 256 << 10;
 // of a zstd file.
 constexpr size_t kCompressedStartSizeBytes = size_t{17} << 20;
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
+constexpr absl::string_view kParquetMagic = "PAR1";
+constexpr absl::string_view kNoParquet =
+    "is Parquet, and has no lines; quire-pack parquet makes a tar of its rows";
 
 // Columns that a message names.
 constexpr size_t kNamedColumnCountMax = 10;
@@ -38,12 +43,37 @@ absl::string_view WithoutByteOrderMark(absl::string_view text) {
              : text;
 }
 
+// True if `text` begins like an array with a JSON value, not like the header of
+// a CSV.
+bool IsJsonArrayStart(absl::string_view text) {
+  constexpr absl::string_view kSpace = " \t\r\n";
+  if (!absl::ConsumePrefix(&text, "[")) {
+    return false;
+  }
+  const size_t first = text.find_first_not_of(kSpace);
+  return first == text.npos || absl::StrContains("{[]\"", text[first]);
+}
+
+// Names a delimiter that the only column seems to have; empty if there is none.
+std::string DelimiterHint(const std::vector<std::string>& columns) {
+  const size_t found = columns.size() == 1 ? columns[0].find_first_of(";\t|")
+                                           : std::string::npos;
+  if (found == std::string::npos) {
+    return "";
+  }
+  return absl::StrCat(
+      "; another delimiter can be given, as in --delimiter ",
+      columns[0][found] == '\t'
+          ? "tab"
+          : absl::StrCat("'", columns[0].substr(found, 1), "'"));
+}
+
 bool IsBlank(absl::string_view text) {
   return text.find_first_not_of(" \t\r\n") == text.npos;
 }
 
-uint64_t LineFeedCount(absl::string_view text) {
-  return static_cast<uint64_t>(std::count(text.begin(), text.end(), '\n'));
+uint64_t LineEndCount(absl::string_view text, char line_end) {
+  return static_cast<uint64_t>(std::count(text.begin(), text.end(), line_end));
 }
 
 // `start`, and then `rest`.
@@ -127,6 +157,10 @@ LineReader::LineReader(std::unique_ptr<SourceReader> reader, std::string name,
       fields_.push_back({.name = field});
     }
   }
+  if (!split_.text_field.empty()) {
+    fields_.back().takes_any = true;
+  }
+  usable_counts_.resize(fields_.size());
 }
 
 std::string LineReader::Place() const {
@@ -168,6 +202,7 @@ absl::StatusOr<std::optional<SourceDocument>> LineReader::Next() {
       if (stream_ == nullptr) {
         QUIRE_ASSIGN_OR_RETURN(const bool is_open, OpenFile());
         if (!is_open) {
+          QUIRE_RETURN_IF_ERROR(CheckFieldsFound());
           return std::nullopt;
         }
       }
@@ -216,11 +251,13 @@ absl::StatusOr<bool> LineReader::OpenFile() {
   record_rest_ = 0;
   is_open_ = false;
   has_text_ = false;
+  dialect_ = {.delimiter = split_.delimiter.value_or(',')};
   Fill();
   if (MayBeCompressed(buffered())) {
     QUIRE_RETURN_IF_ERROR(Decompress(*file));
   }
-  DetectFormat();
+  QUIRE_RETURN_IF_ERROR(PrepareText());
+  QUIRE_RETURN_IF_ERROR(DetectFormat());
   return true;
 }
 
@@ -257,14 +294,90 @@ absl::Status LineReader::Decompress(const SourceDocument& file) {
   return absl::OkStatus();
 }
 
-void LineReader::DetectFormat() {
+absl::Status LineReader::FileError(absl::string_view problem) const {
+  return absl::InvalidArgumentError(
+      absl::StrCat(name_, ": ", reader_->Place(), ": ", problem));
+}
+
+void LineReader::NoteOfFile(EntryNote note, absl::string_view text) {
+  if (listener()) {
+    Note(note, absl::StrCat(name_, ": ", reader_->Place(), ": ", text));
+  }
+}
+
+absl::Status LineReader::PrepareText() {
+  const std::optional<WideEncoding> encoding = WideEncodingOf(buffered());
+  const bool is_parquet = absl::StartsWith(buffered(), kParquetMagic);
+  if (fields_.empty()) {
+    if (encoding.has_value()) {
+      NoteOfFile(
+          EntryNote::kForeignFormat,
+          "is UTF-16 or UTF-32 by its byte order mark, and its lines are "
+          "cut at the bytes of line feeds, inside of characters; convert "
+          "it to UTF-8 before");
+    } else if (is_parquet) {
+      NoteOfFile(EntryNote::kForeignFormat, kNoParquet);
+    }
+    return absl::OkStatus();
+  }
+  if (is_parquet) {
+    return FileError(kNoParquet);
+  }
+  if (encoding == WideEncoding::kUtf32) {
+    return FileError(
+        "is UTF-32 by its byte order mark; convert it to UTF-8, as by iconv");
+  }
+  if (encoding.has_value()) {
+    QUIRE_RETURN_IF_ERROR(stream_status_);
+    NoteOfFile(EntryNote::kTolerated,
+               "is UTF-16 by its byte order mark, and stored as UTF-8");
+    stream_ = std::make_unique<Utf16Stream>(
+        std::make_unique<ResumedStream>(
+            std::vector<uint8_t>(
+                buffer_.begin(),
+                buffer_.begin() + static_cast<ptrdiff_t>(end_)),
+            std::move(stream_)),
+        encoding == WideEncoding::kUtf16Big,
+        absl::StrCat(name_, ": ", reader_->Place()));
+    stream_ended_ = false;
+    end_ = 0;
+    Fill();
+  }
+  const absl::string_view start = buffered().substr(0, kLineBufferSizeBytes);
+  if (absl::StrContains(start, '\r') && !absl::StrContains(start, '\n')) {
+    dialect_.line_end = '\r';
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LineReader::DetectFormat() {
   const absl::string_view start = WithoutByteOrderMark(buffered());
-  const size_t first = start.find_first_not_of(" \t\r\n");
+  const size_t first = start.find_first_not_of(" \t\r\n\x1E");
   format_ = fields_.empty()                              ? Format::kLines
             : first == start.npos || start[first] == '{' ? Format::kJsonLines
                                                          : Format::kCsv;
   spans_lines_ = format_ == Format::kCsv;
   column_count_ = 0;
+  if (format_ == Format::kCsv && IsJsonArrayStart(start.substr(first))) {
+    return FileError(
+        "is a JSON array; --split takes JSON Lines, an object on each line, as "
+        "jq -c '.[]' writes them");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LineReader::CheckFieldsFound() {
+  const uint64_t record_count = std::exchange(record_count_, 0);
+  for (size_t i = 0; i < fields_.size() && record_count > 0; ++i) {
+    if (usable_counts_[i] == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name_, ": none of its ",
+                       FormatCounted(record_count, "record has", "records has"),
+                       " a usable field ", QuotedText(fields_[i].name), "; ",
+                       first_problem_));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status LineReader::PassRecord() {
@@ -292,14 +405,16 @@ absl::StatusOr<bool> LineReader::FindRecord() {
     const size_t mark_size =
         line_ == 1 ? text.size() - WithoutByteOrderMark(text).size() : 0;
     if (spans_lines_) {
-      const std::optional<size_t> size = CsvRecordSize(text.substr(mark_size));
+      const std::optional<size_t> size =
+          CsvRecordSize(text.substr(mark_size), dialect_);
       if (size.has_value()) {
         record_rest_ = mark_size + *size;
-        next_line_ += LineFeedCount(text.substr(0, record_rest_));
+        next_line_ +=
+            LineEndCount(text.substr(0, record_rest_), dialect_.line_end);
         return true;
       }
     } else {
-      const size_t line_end = text.find('\n');
+      const size_t line_end = text.find(dialect_.line_end);
       if (line_end != text.npos) {
         record_rest_ = line_end + 1;
         ++next_line_;
@@ -320,11 +435,12 @@ absl::StatusOr<bool> LineReader::FindRecord() {
     }
     record_rest_ = text.size();
     is_open_ = !stream_ended_ || text.size() < buffered().size();
-    if (spans_lines_ && absl::StrContains(text, '\n')) {
+    if (spans_lines_ && absl::StrContains(text, dialect_.line_end)) {
       if (!is_open_ &&
-          CsvRecordSize(absl::StrCat(text.substr(mark_size), "\n")) ==
-              text.size() - mark_size + 1) {
-        next_line_ += LineFeedCount(text) + 1;
+          CsvRecordSize(absl::StrCat(text.substr(mark_size),
+                                     std::string(1, dialect_.line_end)),
+                        dialect_) == text.size() - mark_size + 1) {
+        next_line_ += LineEndCount(text, dialect_.line_end) + 1;
         return true;
       }
       spans_lines_ = false;
@@ -348,7 +464,7 @@ absl::StatusOr<std::optional<SourceDocument>> LineReader::DescribeRecord() {
   }
   const bool is_header = format_ == Format::kCsv && column_count_ == 0;
   const bool is_value = (is_open_ || !IsBlank(record)) && !is_header;
-  if (is_header && !IsBlank(record)) {
+  if (is_header && !IsBlank(record) && !TakeDelimiter(record)) {
     QUIRE_RETURN_IF_ERROR(ReadCsvHeader(record));
   }
   if (is_value) {
@@ -359,13 +475,22 @@ absl::StatusOr<std::optional<SourceDocument>> LineReader::DescribeRecord() {
   return document;
 }
 
+bool LineReader::TakeDelimiter(absl::string_view record) {
+  const std::optional<char> delimiter =
+      line_ == 1 ? CsvDelimiterOf(WithoutByteOrderMark(record)) : std::nullopt;
+  if (delimiter.has_value() && !split_.delimiter.has_value()) {
+    dialect_.delimiter = *delimiter;
+  }
+  return delimiter.has_value();
+}
+
 absl::Status LineReader::ReadCsvHeader(absl::string_view record) {
   const auto in_file = [this](absl::string_view problem) {
     return absl::InvalidArgumentError(
         absl::StrCat(name_, ": ", Place(), ": ", problem));
   };
   const absl::StatusOr<std::vector<std::string>> columns =
-      SplitCsvRecord(WithoutByteOrderMark(record));
+      SplitCsvRecord(WithoutByteOrderMark(record), dialect_);
   if (is_open_ || !columns.ok()) {
     return in_file(absl::StrCat(
         "the header line ",
@@ -388,7 +513,8 @@ absl::Status LineReader::ReadCsvHeader(absl::string_view record) {
                         [](std::string* out, const std::string& name) {
                           out->append(QuotedText(name, 40));
                         }),
-          columns->size() > named.size() ? ", ..." : ""));
+          columns->size() > named.size() ? ", ..." : "",
+          DelimiterHint(*columns)));
     }
     field.column = static_cast<size_t>(column - columns->begin());
   }
@@ -396,6 +522,7 @@ absl::Status LineReader::ReadCsvHeader(absl::string_view record) {
 }
 
 void LineReader::ApplyFields(SourceDocument& document) {
+  ++record_count_;
   if (is_open_) {
     NoteBadRecord(
         absl::StrCat("is longer than ", FormatByteSize(kRecordSizeBytesMax)));
@@ -405,47 +532,74 @@ void LineReader::ApplyFields(SourceDocument& document) {
   if (line_ == 1) {
     record = WithoutByteOrderMark(record);
   }
-  const absl::Status status =
-      format_ == Format::kCsv
-          ? ReadCsvFields(record, column_count_, absl::MakeSpan(fields_))
-          : ReadJsonFields(record, absl::MakeSpan(fields_));
+  tolerated_.clear();
+  absl::Status status;
+  if (format_ == Format::kCsv) {
+    status =
+        ReadCsvFields(record, column_count_, absl::MakeSpan(fields_), dialect_);
+  } else {
+    absl::ConsumePrefix(&record, "\x1E");
+    status = ReadJsonFields(record, absl::MakeSpan(fields_), &tolerated_);
+  }
   if (!status.ok()) {
     NoteBadRecord(status.message());
     return;
   }
-  for (RecordField& field : fields_) {
-    const bool is_id = &field == fields_.data() && !split_.id_field.empty();
-    if (field.state != RecordField::State::kFound) {
-      NoteBadRecord(
-          absl::StrCat(field.state == RecordField::State::kMissing
-                           ? "has no field "
-                           : "has neither a string nor a number in field ",
-                       QuotedText(field.name)));
-    } else if (!is_id) {
-      has_text_ = true;
-      text_ = std::move(field.value);
-      text_begin_ = 0;
-      document.size_bytes = text_.size();
-    } else if (field.value.empty()) {
-      NoteBadRecord(
-          absl::StrCat("has an empty field ", QuotedText(field.name)));
+  if (!tolerated_.empty() && listener()) {
+    Note(EntryNote::kTolerated,
+         absl::StrCat(name_, ": ", Place(), ": ", tolerated_,
+                      ", outside of the fields"));
+  }
+  for (size_t i = 0; i < fields_.size(); ++i) {
+    const std::string problem = ApplyField(i, document);
+    if (problem.empty()) {
+      ++usable_counts_[i];
     } else {
-      std::string id =
-          id_rules_ == nullptr ? field.value : id_rules_->Rename(field.value);
-      if (id.size() > kDocumentIdSizeBytesMax) {
-        NoteBadRecord(absl::StrCat(
-            "has ", FormatCount(field.value.size()), " bytes in field ",
-            QuotedText(field.name), ", and an id must be at most ",
-            FormatCount(kDocumentIdSizeBytesMax), " bytes"));
-      } else {
-        document.id = std::move(id);
-        document.has_given_id = true;
-      }
+      NoteBadRecord(problem);
     }
   }
 }
 
+std::string LineReader::ApplyField(size_t index, SourceDocument& document) {
+  RecordField& field = fields_[index];
+  const auto of_field = [&field](absl::string_view problem) {
+    return absl::StrCat(problem, " field ", QuotedText(field.name));
+  };
+  if (field.state == RecordField::State::kMissing) {
+    return of_field("has no");
+  }
+  if (field.state == RecordField::State::kWrongType) {
+    return of_field(field.takes_any ? "has null in"
+                                    : "has neither a string nor a number in");
+  }
+  if (index > 0 || split_.id_field.empty()) {
+    has_text_ = true;
+    text_ = std::move(field.value);
+    text_begin_ = 0;
+    document.size_bytes = text_.size();
+    return "";
+  }
+  if (field.value.empty()) {
+    return of_field("has an empty");
+  }
+  std::string id =
+      id_rules_ == nullptr ? field.value : id_rules_->Rename(field.value);
+  if (id.size() > kDocumentIdSizeBytesMax) {
+    return absl::StrCat(
+        of_field(
+            absl::StrCat("has ", FormatCount(field.value.size()), " bytes in")),
+        ", and an id must be at most ", FormatCount(kDocumentIdSizeBytesMax),
+        " bytes");
+  }
+  document.id = std::move(id);
+  document.has_given_id = true;
+  return "";
+}
+
 void LineReader::NoteBadRecord(absl::string_view problem) {
+  if (first_problem_.empty()) {
+    first_problem_ = absl::StrCat(Place(), ": ", problem);
+  }
   if (listener()) {
     Note(EntryNote::kBadRecord,
          absl::StrCat(name_, ": ", Place(), ": ", problem));
@@ -469,7 +623,7 @@ absl::StatusOr<size_t> LineReader::Read(MutableByteView out) {
       }
       return 0;
     }
-    const size_t line_end = buffered().find('\n');
+    const size_t line_end = buffered().find(dialect_.line_end);
     is_open_ = line_end == buffered().npos;
     record_rest_ = is_open_ ? buffered().size() : line_end + 1;
   }

@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 
 #include "codecs/base/bytes.h"
+#include "server/ingest/sources/lines/csv_fields.h"
 #include "server/ingest/sources/lines/record_field.h"
 #include "server/ingest/sources/source.h"
 #include "server/ingest/sources/streams/byte_stream.h"
@@ -33,13 +34,19 @@ inline constexpr size_t kRecordSizeBytesMax = size_t{16} << 20;
 // from 1. A file that is compressed is decompressed first.
 //
 // With a field in LineSplit, files are JSON Lines if the first byte that is
-// not white space is {, else CSV with a header line. A CSV record may contain
-// line feeds in quoted fields: it is one document, of the number of its first
-// line. After a quote that is not closed within kRecordSizeBytesMax, every line
-// of the file is a record. Id: the value of the field. Records without it keep
-// FILE:LINE: the header line and empty lines silently; those that are malformed
-// or where the field is missing, empty, neither a string nor a number, or
-// longer than an id may be, with a note of kBadRecord.
+// neither white space nor a record separator (RFC 7464) is {, else CSV with a
+// header line, perhaps after a line "sep=" and a delimiter. A CSV record may
+// contain line ends in quoted fields: it is one document, of the number of its
+// first line. After a quote that is not closed within kRecordSizeBytesMax,
+// every line of the file is a record. In a file that has carriage returns and
+// no line feed at its start, carriage returns end lines. A file in UTF-16, by
+// its byte order mark, becomes UTF-8, with a note.
+//
+// Id: the value of the field. Records without it keep FILE:LINE: the header
+// line and empty lines silently; those that are malformed or where the field is
+// missing, empty, neither a string nor a number, or longer than an id may be,
+// with a note of kBadRecord. JSON that is malformed outside the fields only
+// gets a note of kTolerated (json_fields.h).
 //
 // With LineSplit::text_field a document is the value of that field, the header
 // line and empty lines are not documents, and records without the value are
@@ -47,7 +54,9 @@ inline constexpr size_t kRecordSizeBytesMax = size_t{16} << 20;
 //
 // Lines may have any length; those that are not kept in memory have no size in
 // advance. Errors: DataLoss         damaged compressed data.
-//                  InvalidArgument  a CSV without the column.
+//                  InvalidArgument  a CSV without the column; a JSON array, a
+//                                   Parquet file or UTF-32, with a field; at
+//                                   the end, records of which none has a field.
 // Thread-compatible.
 class LineReader final : public SourceReader {
  public:
@@ -74,7 +83,14 @@ class LineReader final : public SourceReader {
   absl::StatusOr<bool> OpenFile();
   // Decompresses the file if it is compressed.
   absl::Status Decompress(const SourceDocument& file);
-  void DetectFormat();
+  // Converts UTF-16, and finds out how the file ends its lines.
+  absl::Status PrepareText();
+  absl::Status DetectFormat();
+  // Errors: InvalidArgument  there were records, and none had one of the
+  // fields.
+  absl::Status CheckFieldsFound();
+  // True if the line sets the delimiter.
+  bool TakeDelimiter(absl::string_view record);
   absl::Status ReadCsvHeader(absl::string_view record);
   // Finds the next record; false at the end of the file.
   absl::StatusOr<bool> FindRecord();
@@ -82,7 +98,11 @@ class LineReader final : public SourceReader {
   // Describes the record; nullopt if it is not a document.
   absl::StatusOr<std::optional<SourceDocument>> DescribeRecord();
   void ApplyFields(SourceDocument& document);
+  // Returns the problem if the value is unusable; empty otherwise.
+  std::string ApplyField(size_t index, SourceDocument& document);
   void NoteBadRecord(absl::string_view problem);
+  void NoteOfFile(EntryNote note, absl::string_view text);
+  absl::Status FileError(absl::string_view problem) const;
   // Drops the current file after an error.
   void LeaveFile();
   // Reads until the buffer is full or the file ends.
@@ -106,8 +126,15 @@ class LineReader final : public SourceReader {
   // Quoted fields of the CSV may contain line feeds.
   bool spans_lines_ = false;
   size_t column_count_ = 0;
+  CsvDialect dialect_;
   // The fields of `split_`, the id first.
   std::vector<RecordField> fields_;
+  // Records of all files, and for each field those with a usable value.
+  uint64_t record_count_ = 0;
+  std::vector<uint64_t> usable_counts_;
+  // Of the first record that lacks a field.
+  std::string first_problem_;
+  std::string tolerated_;
 
   std::vector<uint8_t> buffer_;
   // The unread part of buffer_.
@@ -123,7 +150,7 @@ class LineReader final : public SourceReader {
   uint64_t next_line_ = 1;
   // Unread bytes of the current record at the front of the buffer.
   size_t record_rest_ = 0;
-  // The record goes on after them, up to a line feed.
+  // The record continues after them, up to a line end.
   bool is_open_ = false;
   // Set if the document is the value of a field; its first unread byte.
   bool has_text_ = false;

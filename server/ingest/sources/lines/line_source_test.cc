@@ -18,6 +18,7 @@
 namespace quire {
 namespace {
 
+using std::string_literals::operator""s;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -26,6 +27,8 @@ using ::testing::Pair;
 struct Lines {
   IdsAndContents documents;
   std::vector<std::string> bad_records;
+  std::vector<std::string> tolerated;
+  std::vector<std::string> foreign;
 };
 
 absl::StatusOr<Lines> ReadLines(std::unique_ptr<SourceReader> files,
@@ -33,9 +36,13 @@ absl::StatusOr<Lines> ReadLines(std::unique_ptr<SourceReader> files,
   LineReader reader(std::move(files), "input", split, nullptr, std::nullopt);
   Lines lines;
   reader.Listen([&lines](EntryNote note, const std::string& text) {
-    if (note == EntryNote::kBadRecord) {
-      lines.bad_records.push_back(text);
-    }
+    std::vector<std::string>* const notes =
+        note == EntryNote::kBadRecord       ? &lines.bad_records
+        : note == EntryNote::kTolerated     ? &lines.tolerated
+        : note == EntryNote::kForeignFormat ? &lines.foreign
+                                            : nullptr;
+    ASSERT_NE(notes, nullptr) << text;
+    notes->push_back(text);
   });
   absl::StatusOr<std::vector<IngestedDocument>> documents =
       ReadAllDocuments(reader);
@@ -271,6 +278,202 @@ TEST(LineSourceTest, TextFromAField) {
                           Pair("3", "x\"y"), Pair("4", "")));
   EXPECT_THAT(lines.bad_records,
               ElementsAre(HasSubstr("line 3: has no field \"t\"")));
+}
+
+// UTF-16 of text in ASCII, with its byte order mark.
+std::string Utf16(const std::string& text, bool is_big_endian) {
+  std::string wide = is_big_endian ? "\xFE\xFF" : "\xFF\xFE";
+  for (const char byte : text) {
+    wide += is_big_endian ? std::string{'\0', byte} : std::string{byte, '\0'};
+  }
+  return wide;
+}
+
+TEST(LineSourceTest, JsonThatIsMalformedOutsideTheFieldsIsNoted) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const Lines lines,
+      ReadLines({{"f",
+                  "{\"id\":\"a\",\"x\":NaN}\n{\"x\":\"\t\",\"id\":\"b\"}\n"
+                  "{\"id\":\"c\"}\n"}},
+                {.id_field = "id"}));
+  EXPECT_THAT(lines.documents,
+              ElementsAre(Pair("a", "{\"id\":\"a\",\"x\":NaN}\n"),
+                          Pair("b", "{\"x\":\"\t\",\"id\":\"b\"}\n"),
+                          Pair("c", "{\"id\":\"c\"}\n")));
+  EXPECT_THAT(lines.bad_records, ElementsAre());
+  EXPECT_THAT(
+      lines.tolerated,
+      ElementsAre("input: document 0, line 1: is not JSON: expected a value at "
+                  "byte 15, found \"NaN}\\x0A\", outside of the fields",
+                  HasSubstr("line 2: ")));
+}
+
+TEST(LineSourceTest, ObjectsArraysAndPaths) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const Lines lines, ReadLines({{"f",
+                                     "{\"m\":{\"id\":1},\"t\":[\"x\", 2]}\n"
+                                     "{\"m\":{\"id\":2},\"t\":{\"a\":null}}\n"
+                                     "{\"m\":{\"id\":3},\"t\":null}\n"}},
+                                   {.id_field = "m.id", .text_field = "t"}));
+  EXPECT_THAT(lines.documents,
+              ElementsAre(Pair("1", "[\"x\", 2]"), Pair("2", "{\"a\":null}"),
+                          Pair("3", "{\"m\":{\"id\":3},\"t\":null}\n")));
+  EXPECT_THAT(lines.bad_records,
+              ElementsAre(HasSubstr("line 3: has null in field \"t\"")));
+}
+
+TEST(LineSourceTest, AFieldThatNoRecordHasIsAnError) {
+  const auto fault = [](const IdsAndContents& files, const LineSplit& split) {
+    const auto lines = ReadLines(files, split);
+    return lines.ok() ? "" : std::string(lines.status().message());
+  };
+  const IdsAndContents files = {{"e", ""},
+                                {"f", "{\"id\":\"a\",\"t\":null}\n\n"},
+                                {"g", "{\"id\":\"b\",\"m\":{}}\n"}};
+  EXPECT_EQ(fault(files, {.id_field = "m.ip"}),
+            "input: none of its 2 records has a usable field \"m.ip\"; "
+            "document 1, line 1: has no field \"m.ip\"");
+  EXPECT_THAT(fault(files, {.id_field = "id", .text_field = "t"}),
+              HasSubstr("a usable field \"t\"; document 1, line 1: has null"));
+  EXPECT_THAT(fault({{"f", "id,t\n1\n2\n"}}, {.id_field = "id"}),
+              HasSubstr("none of its 2 records has a usable field \"id\""));
+  EXPECT_EQ(fault({{"f", "id,t\n"}, {"e", "\n"}}, {.id_field = "id"}), "");
+  EXPECT_EQ(fault(files, {.id_field = "id"}), "");
+  // It is reported once.
+  LineReader reader(*FixedSource(files)->Open(), "input", {.id_field = "no"},
+                    nullptr, std::nullopt);
+  for (int i = 0; i < 3; ++i) {
+    QUIRE_ASSERT_OK(reader.Next().status());
+  }
+  EXPECT_FALSE(reader.Next().ok());
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto end, reader.Next());
+  EXPECT_FALSE(end.has_value());
+}
+
+TEST(LineSourceTest, QuotesInsideFieldsOfACsv) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const Lines lines,
+      ReadLines({{"f", "id,t\n16\",disk\n2,a \"b\"\n"}}, {.id_field = "id"}));
+  EXPECT_THAT(lines.documents,
+              ElementsAre(Pair("f:1", "id,t\n"), Pair("16\"", "16\",disk\n"),
+                          Pair("2", "2,a \"b\"\n")));
+  EXPECT_THAT(lines.bad_records, ElementsAre());
+}
+
+TEST(LineSourceTest, DelimitersOfACsv) {
+  const std::string spreadsheet = "\xEF\xBB\xBFsep=;\r\nid;t\r\na,b;1\r\n";
+  const std::string tabs = "id\tt\nc\t2,3\n";
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const Lines found, ReadLines({{"f", spreadsheet}, {"g", "id,t\nd,4\n"}},
+                                   {.id_field = "id"}));
+  EXPECT_THAT(found.documents,
+              ElementsAre(Pair("f:1", "\xEF\xBB\xBFsep=;\r\n"),
+                          Pair("f:2", "id;t\r\n"), Pair("a,b", "a,b;1\r\n"),
+                          Pair("g:1", "id,t\n"), Pair("d", "d,4\n")));
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const Lines given,
+      ReadLines({{"g", tabs}},
+                {.id_field = "id", .text_field = "t", .delimiter = '\t'}));
+  EXPECT_THAT(given.documents, ElementsAre(Pair("c", "2,3")));
+  // One that is given has precedence.
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const Lines other,
+      ReadLines({{"f", "sep=;\nid\tt\nx;\t1\n"}},
+                {.id_field = "id", .text_field = "t", .delimiter = '\t'}));
+  EXPECT_THAT(other.documents, ElementsAre(Pair("x;", "1")));
+  EXPECT_THAT(ReadLines({{"g", tabs}}, {.id_field = "id"}),
+              FailsWith(absl::StatusCode::kInvalidArgument,
+                        HasSubstr("its 1 column is \"id\\x09t\"; another "
+                                  "delimiter can be given, as in --delimiter "
+                                  "tab")));
+}
+
+TEST(LineSourceTest, CarriageReturnsAloneEndLines) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const Lines lines,
+                             ReadLines({{"f", "id,t\r1,\"a\rb\"\r2,c"},
+                                        {"g", "{\"id\":3}\r{\"id\":4}\r"},
+                                        {"h", "id\n5\n"}},
+                                       {.id_field = "id"}));
+  EXPECT_THAT(lines.documents,
+              ElementsAre(Pair("f:1", "id,t\r"), Pair("1", "1,\"a\rb\"\r"),
+                          Pair("2", "2,c"), Pair("3", "{\"id\":3}\r"),
+                          Pair("4", "{\"id\":4}\r"), Pair("h:1", "id\n"),
+                          Pair("5", "5\n")));
+  EXPECT_THAT(lines.bad_records, ElementsAre());
+}
+
+TEST(LineSourceTest, Utf16BecomesUtf8) {
+  const std::string csv = "id,t\r\na,1\r\n";
+  // An e with an acute accent, a euro sign, and a pair.
+  const std::string wide = std::string("\xFF\xFE") +
+                           "{\0\"\0i\0d\0\"\0:\0"s
+                           "\"\0\xE9\0\xAC\x20\x3D\xD8\x00\xDE\"\0}\0"s;
+  QUIRE_ASSERT_OK_AND_ASSIGN(const Lines lines,
+                             ReadLines({{"f", Utf16(csv, true)},
+                                        {"g", Gzip(Utf16(csv, false))},
+                                        {"h", wide}},
+                                       {.id_field = "id"}));
+  EXPECT_THAT(lines.documents,
+              ElementsAre(Pair("f:1", "\uFEFFid,t\r\n"), Pair("a", "a,1\r\n"),
+                          Pair("g:1", "\uFEFFid,t\r\n"), Pair("a", "a,1\r\n"),
+                          Pair("\u00E9\u20AC\U0001F600",
+                               "\uFEFF{\"id\":\"\u00E9\u20AC\U0001F600\"}")));
+  EXPECT_EQ(lines.tolerated.size(), 3u);
+  EXPECT_THAT(lines.tolerated[0], HasSubstr("document 0: is UTF-16"));
+  std::string many = "id\n";
+  for (int i = 0; i < 100'000; ++i) {
+    absl::StrAppend(&many, i, "\n");
+  }
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const Lines long_file,
+      ReadLines({{"f", Utf16(many, false)}}, {.id_field = "id"}));
+  ASSERT_EQ(long_file.documents.size(), 100'001u);
+  EXPECT_EQ(long_file.documents.back(), std::pair("99999"s, "99999\n"s));
+  const auto fault = [](const std::string& text) {
+    return std::string(
+        ReadLines({{"f", text}}, {.id_field = "id"}).status().message());
+  };
+  EXPECT_THAT(
+      fault(Utf16("id\n1\n", false) + "x"),
+      HasSubstr("document 0: is UTF-16 by its byte order mark, and ends "
+                "inside a character at byte 12"));
+  EXPECT_THAT(fault("\xFE\xFF\xD8\x3D\0a"s), HasSubstr("half of a surrogate "
+                                                       "pair at byte 4"));
+  EXPECT_THAT(fault("\xFF\xFE\0\0i\0\0\0"s), HasSubstr("UTF-32"));
+  // Without fields every byte stays.
+  QUIRE_ASSERT_OK_AND_ASSIGN(const Lines plain,
+                             ReadLines({{"f", Utf16("a\nb", false)}}));
+  EXPECT_THAT(plain.documents, ElementsAre(Pair("f:1",
+                                                "\xFF\xFE"
+                                                "a\0\n"s),
+                                           Pair("f:2", "\0b\0"s)));
+  EXPECT_THAT(plain.foreign, ElementsAre(HasSubstr("document 0: is UTF-16")));
+}
+
+TEST(LineSourceTest, NamesOtherFormats) {
+  const auto fault = [](const std::string& text) {
+    return std::string(
+        ReadLines({{"f", text}}, {.id_field = "id"}).status().message());
+  };
+  EXPECT_THAT(
+      fault(" [\n {\"id\":1},\n {\"id\":2}]\n"),
+      HasSubstr("document 0: is a JSON array; --split takes JSON Lines"));
+  EXPECT_THAT(fault("[\"id\"]"), HasSubstr("is a JSON array"));
+  EXPECT_THAT(fault("PAR1\x15\x04"), HasSubstr("quire-pack parquet"));
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const Lines bracket,
+      ReadLines({{"f", "[id],id\n1,2\n"}}, {.id_field = "id"}));
+  EXPECT_EQ(bracket.documents[1].first, "2");
+  QUIRE_ASSERT_OK_AND_ASSIGN(const Lines parquet, ReadLines({{"f", "PAR1"}}));
+  EXPECT_THAT(parquet.foreign, ElementsAre(HasSubstr("quire-pack parquet")));
+  // RFC 7464.
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const Lines sequence,
+      ReadLines({{"f", "\x1E{\"id\":1}\n\x1E{\"id\":2}\n"}},
+                {.id_field = "id"}));
+  EXPECT_THAT(sequence.documents, ElementsAre(Pair("1", "\x1E{\"id\":1}\n"),
+                                              Pair("2", "\x1E{\"id\":2}\n")));
+  EXPECT_THAT(sequence.bad_records, ElementsAre());
 }
 
 TEST(LineSourceTest, ACsvWithoutTheColumnIsAnError) {

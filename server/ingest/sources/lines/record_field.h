@@ -12,16 +12,22 @@ struct RecordField {
   enum class State {
     kMissing,
     kFound,
-    // Neither a string nor a number.
+    // Neither a string nor a number; with `takes_any`, null.
     kWrongType,
   };
 
+  // In JSON also a path: names of members, each in the object before, with dots
+  // between them.
   std::string name = {};
+  // JSON: objects, arrays, true and false are values too, as they are written.
+  bool takes_any = false;
   // Index of its column: for CSV.
   size_t column = 0;
   State state = State::kMissing;
   // Any bytes if found.
   std::string value = {};
+  // Used by the parser: `name` is that of a member, not a path.
+  bool is_member = false;
 };
 
 }  // namespace quire
