@@ -15,10 +15,13 @@ std::optional<v1::EarlierState> FindState(const v1::ArchiveDescription& archive,
   if (wanted == now.uuid()) {
     return now;
   }
-  for (const v1::EarlierState& state : archive.history()) {
-    if (wanted == state.uuid() && state.size_bytes() <= now.size_bytes() &&
-        state.document_count() <= now.document_count()) {
-      return state;
+  for (const auto* const states :
+       {&archive.history(), &archive.redacted_states()}) {
+    for (const v1::EarlierState& state : *states) {
+      if (wanted == state.uuid() && state.size_bytes() <= now.size_bytes() &&
+          state.document_count() <= now.document_count()) {
+        return state;
+      }
     }
   }
   return std::nullopt;

@@ -13,8 +13,9 @@
 namespace quire {
 
 // Returns the state `uuid` of an archive that Client::GetArchive() describes:
-// the present one, or one of its history. Unset if it has no such state, or if
-// that would be larger than the archive.
+// the present one, one of its history, or one before documents were removed for
+// good. Unset if it has no such state, or if that would be larger than the
+// archive.
 std::optional<v1::EarlierState> FindState(const v1::ArchiveDescription& archive,
                                           absl::string_view uuid);
 
