@@ -168,6 +168,15 @@ absl::Status CliRun::WriteData(ByteView data) {
   return output_->Write(data);
 }
 
+absl::Status CliRun::PinContents() {
+  if (!archive_uuid_.has_value()) {
+    QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription archive,
+                           client_->GetArchive(settings_.archive));
+    archive_uuid_ = archive.uuid();
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ReadResult> CliRun::Read(const ReadTarget& target) {
   absl::StatusOr<ReadResult> result = ReadResult();
   QUIRE_RETURN_IF_ERROR(RetryWhileBusy([&] {
@@ -282,6 +291,15 @@ void CliRun::NoteOrigin(const DocumentKey& key, const PayloadOrigin& origin) {
   const std::string time = origin.document.has_capture_time_ms()
                                ? FormatTimeMs(origin.document.capture_time_ms())
                                : "unknown time";
+  if (origin.passed_count > 0) {
+    Note(absl::StrCat(
+        DescribeTarget(key), ": this is the capture of ", time, "; ",
+        FormatCounted(origin.passed_count, "capture", "captures"),
+        " that would come first ", origin.passed_count == 1 ? "is a" : "are",
+        origin.passed_count == 1 ? " redirect or has" : " redirects or have",
+        " no body. --status or --record selects ",
+        origin.passed_count == 1 ? "it" : "them"));
+  }
   if (!origin.unresolved.empty()) {
     Note(absl::StrCat(DescribeTarget(key), ": ", origin.unresolved,
                       "; this is the capture of ", time));

@@ -94,6 +94,13 @@ class CliRun {
     }
   }
 
+  // The same with the present contents.
+  // Errors: as Client::GetArchive().
+  absl::Status PinContents();
+
+  // Notes that `document` does not match `target` exactly.
+  void NoteTime(const ReadTarget& target, const v1::Document& document);
+
   // Read() that retries while the server is busy.
   absl::StatusOr<ReadResult> Read(const ReadTarget& target);
 
@@ -103,8 +110,6 @@ class CliRun {
   // not retried from there on.
   absl::Status RetryStreamWhileBusy(
       absl::FunctionRef<absl::Status(bool& has_begun)> stream);
-  // Notes that `document` does not match `key` exactly.
-  void NoteTime(const ReadTarget& target, const v1::Document& document);
   void NoteOrigin(const DocumentKey& key, const PayloadOrigin& origin);
 
   const CliSettings& settings_;

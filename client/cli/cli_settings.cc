@@ -111,6 +111,14 @@ void DefineGet(CLI::App& app, CliSettings& settings) {
           ->type_name("TYPE,...")
           ->allow_extra_args(false)
           ->excludes(by_ordinal);
+  CLI::Option* status =
+      get->add_option("--status", settings.filter.statuses,
+                      "Select responses and revisits of a crawl with these "
+                      "HTTP statuses: 200, 200,301 or 4xx. Default: any page; "
+                      "only if there is none a redirect, or an answer to HEAD")
+          ->type_name("CODE,...")
+          ->allow_extra_args(false)
+          ->excludes(by_ordinal);
   CLI::Option* at =
       get->add_option("--at", settings.at,
                       "Select the newest capture at or before this time (UTC): "
@@ -125,6 +133,7 @@ void DefineGet(CLI::App& app, CliSettings& settings) {
       ->type_name("N")
       ->excludes(by_ordinal)
       ->excludes(record_type)
+      ->excludes(status)
       ->excludes(at)
       // CLI11 lets -1 wrap around.
       ->check([](const std::string& text) {
@@ -241,13 +250,20 @@ void DefineExport(CLI::App& app, CliSettings& settings) {
           "--output-dir names the items that ls prints");
   tar->excludes(warc)->excludes(directory);
   warc->excludes(directory);
+  CLI::Option* with_targets =
+      subcommand
+          ->add_flag("--with-targets", settings.with_targets,
+                     "Also write the records that selected revisits refer to, "
+                     "after the others, whether or not they pass the filters")
+          ->excludes(directory);
   subcommand
       ->add_flag("--payload", settings.payload,
                  "Write payloads of crawl records as get prints them: revisits "
                  "followed, without headers, chunks and compression. Default "
                  "of --record-type: response,revisit,resource and documents "
                  "that are not WARC records")
-      ->excludes(warc);
+      ->excludes(warc)
+      ->excludes(with_targets);
   subcommand->add_flag(
       "--keep-going", settings.keep_going,
       "Leave out documents of which a part is damaged, and finish: each is "

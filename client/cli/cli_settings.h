@@ -57,12 +57,14 @@ struct CliSettings {
   bool null_separated = false;
   bool by_ordinal = false;
   std::optional<uint64_t> occurrence;
-  // `get` has only the record types of these.
+  // `get` has only the record types and statuses of these.
   FilterSettings filter;
   std::optional<std::string> at;
   // Prints WARC records whole instead of their payloads.
   bool whole_records = false;
   bool payload = false;
+  // Exports what revisits refer to.
+  bool with_targets = false;
   // OFFSET:LENGTH within each document.
   std::optional<std::string> part;
   std::string offset = "0";

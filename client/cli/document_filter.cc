@@ -188,6 +188,11 @@ bool DocumentFilter::is_set() const {
 }
 
 bool DocumentFilter::Passes(const v1::Document& document) const {
+  return PassesOtherThanMediaType(document) && PassesMediaType(document);
+}
+
+bool DocumentFilter::PassesOtherThanMediaType(
+    const v1::Document& document) const {
   const bool is_passed_by_default =
       record_types_.empty() && document.record_type() != kWithdrawnRecordType;
   if (!is_passed_by_default &&
@@ -200,8 +205,7 @@ bool DocumentFilter::Passes(const v1::Document& document) const {
     return false;
   }
   return document.capture_time_ms() >= from_ms_.value_or(INT64_MIN) &&
-         document.capture_time_ms() <= to_ms_.value_or(INT64_MAX) &&
-         PassesMediaType(document);
+         document.capture_time_ms() <= to_ms_.value_or(INT64_MAX);
 }
 
 bool DocumentFilter::PassesMediaType(const v1::Document& document) const {

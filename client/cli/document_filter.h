@@ -21,10 +21,6 @@
 
 namespace quire {
 
-// The record type of documents that `quired redact` removed: they have neither
-// id nor attributes, and zeros in place of their text.
-inline constexpr absl::string_view kWithdrawnRecordType = "withdrawn";
-
 // Values of the options, unparsed.
 struct FilterSettings {
   std::vector<std::string> record_types = {};
@@ -68,6 +64,11 @@ class DocumentFilter {
   // True if the document passes all options except --status. Removed documents
   // pass only if their record type is selected.
   bool Passes(const v1::Document& document) const;
+
+  // The same without --media-type.
+  bool PassesOtherThanMediaType(const v1::Document& document) const;
+
+  bool has_media_types() const { return !media_types_.empty(); }
 
   // Unset: the document has no HTTP status.
   bool PassesStatus(std::optional<int> status) const;

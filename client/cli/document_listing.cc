@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "client/cli/capture_choice.h"
 #include "client/quire/client_status.h"
 #include "client/quire/payload/record_header.h"
 #include "codecs/base/byte_size.h"
@@ -145,9 +146,16 @@ absl::Status DocumentListing::Fill() {
       at_end_ = true;
       break;
     }
-    if (!listed->is_common_prefix &&
-        (listed->document.ordinal() < first_ordinal_ ||
-         !filter_.Passes(listed->document))) {
+    v1::Document& document = listed->document;
+    bool passes = false;
+    if (!listed->is_common_prefix && document.ordinal() >= first_ordinal_) {
+      QUIRE_ASSIGN_OR_RETURN(passes, PassesFilter(run_, filter_, document));
+    }
+    if (!listed->is_common_prefix && !passes) {
+      withdrawn_count_ += document.ordinal() >= first_ordinal_ &&
+                                  document.record_type() == kWithdrawnRecordType
+                              ? 1
+                              : 0;
       continue;
     }
     Entry entry;

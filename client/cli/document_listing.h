@@ -64,7 +64,8 @@ struct UnlistedDocuments {
 // Thread-compatible.
 class DocumentListing {
  public:
-  // `run` and `filter` must outlive the listing.
+  // `run` and `filter` must outlive the listing. `lister` is to list withdrawn
+  // documents, too (ListOptions::with_withdrawn), which are counted.
   DocumentListing(CliRun& run, DocumentLister lister,
                   const DocumentFilter& filter,
                   const DocumentListingOptions& options);
@@ -80,6 +81,9 @@ class DocumentListing {
 
   // Documents listed so far, whether they pass or not.
   uint64_t listed_count() const { return listed_count_; }
+
+  // Withdrawn documents among them that were left out.
+  uint64_t withdrawn_count() const { return withdrawn_count_; }
 
   // After the end: which of the documents from DocumentListingOptions::
   // first_ordinal to `document_count` were not listed.
@@ -124,6 +128,7 @@ class DocumentListing {
   uint64_t first_tag_ = 0;
   uint64_t entries_size_bytes_ = 0;
   uint64_t listed_count_ = 0;
+  uint64_t withdrawn_count_ = 0;
   // By ordinal.
   std::vector<bool> is_listed_;
   uint64_t capture_count_ = 0;

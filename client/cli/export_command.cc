@@ -48,7 +48,8 @@ class ExportRun {
         output_(std::move(output)),
         lister_(run.client().ListDocuments(
             archive_.name(), {.first_ordinal = scope.since.document_count(),
-                              .archive_uuid = archive_.uuid()})),
+                              .archive_uuid = archive_.uuid(),
+                              .with_withdrawn = true})),
         next_offset_(first_offset_),
         document_count_(scope.since.document_count()) {}
 
@@ -306,7 +307,7 @@ class ExportRun {
 
   absl::Status EndDocument() {
     ++document_count_;
-    if (std::exchange(ends_with_zeros_, false)) {
+    if (std::exchange(ends_with_zeros_, false) && !is_withdrawn()) {
       ending_with_zeros_.push_back(document_->ordinal());
     }
     if (is_left_out()) {
@@ -470,7 +471,7 @@ absl::Status RunExport(CliRun& run) {
   QUIRE_ASSIGN_OR_RETURN(const bool is_gzip, IsGzipName(settings.output));
   ExportOutput output(run.output(), is_gzip);
   QUIRE_RETURN_IF_ERROR(
-      settings.payload || filter.is_set()
+      settings.payload || settings.with_targets || filter.is_set()
           ? ExportSelection(run, scope, filter, *format, output)
           : ExportAll(run, scope, *format, std::move(output)));
   for (const std::string& note : format->Notes()) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -16,6 +17,7 @@
 #include "client/cli/document_listing.h"
 #include "client/cli/item_batch.h"
 #include "client/cli/output_file.h"
+#include "client/cli/revisit_targets.h"
 #include "client/quire/client_status.h"
 #include "codecs/base/byte_size.h"
 #include "codecs/base/document_item.h"
@@ -84,6 +86,25 @@ class ListedItems final : public ItemSource {
   uint64_t held_size_bytes_ = 0;
 };
 
+// Documents by ordinal, in order.
+class OrdinalItems final : public ItemSource {
+ public:
+  explicit OrdinalItems(const std::vector<uint64_t>& ordinals)
+      : ordinals_(ordinals) {}
+
+  bool at_end() const override { return next_ == ordinals_.size(); }
+
+  absl::StatusOr<std::optional<ReadTarget>> Next(bool /*may_wait*/) override {
+    return std::optional<ReadTarget>(
+        at_end() ? std::optional<ReadTarget>()
+                 : DocumentKey::Ordinal(ordinals_[next_++]));
+  }
+
+ private:
+  const std::vector<uint64_t>& ordinals_;
+  size_t next_ = 0;
+};
+
 // Writes one document. `data` is null if it is too large for memory.
 class ExportTarget {
  public:
@@ -97,7 +118,10 @@ class SelectionRun {
  public:
   SelectionRun(CliRun& run, const ExportScope& scope,
                const DocumentFilter& filter)
-      : run_(run), scope_(scope), filter_(filter) {
+      : run_(run),
+        scope_(scope),
+        filter_(filter),
+        targets_(run, scope.archive.document_count()) {
     if (run.settings().payload && !filter_.has_record_types()) {
       filter_.SetRecordTypes({"response", "revisit", "resource", ""});
     }
@@ -135,12 +159,49 @@ class SelectionRun {
     if (unlisted.count > 0) {
       QUIRE_RETURN_IF_ERROR(CheckWithdrawn(run_, unlisted.ordinal));
     }
-    if (items.count() == 0 && items.listing().listed_count() > 0) {
+    if (items.count() == 0 &&
+        items.listing().listed_count() > items.listing().withdrawn_count()) {
       return NothingPassed(run_, filter_, items.listing());
     }
+    QUIRE_RETURN_IF_ERROR(targets_.Find());
+    const std::vector<uint64_t> missing = targets_.Missing();
+    target_count_ = missing.size();
+    if (run_.settings().with_targets && target_count_ > 0) {
+      QUIRE_RETURN_IF_ERROR(WriteTargets(missing, target));
+    }
     run_.KeepOutputDespiteComplaints();
-    NoteResult(items, unlisted.count);
+    NoteResult(items, unlisted.count + items.listing().withdrawn_count());
     return absl::OkStatus();
+  }
+
+  // Writes what exported revisits refer to.
+  absl::Status WriteTargets(const std::vector<uint64_t>& ordinals,
+                            ExportTarget& target) {
+    OrdinalItems items(ordinals);
+    const ItemBatchOptions options;
+    AnswerOrder order(
+        {},
+        [&](const ItemAnswer& answer) -> absl::Status {
+          ListedDocument listed;
+          if (answer.result.ok()) {
+            listed.document = *answer.result->document;
+          } else {
+            DocumentKey key = std::get<DocumentKey>(answer.target);
+            key.part = ByteSpan{};
+            QUIRE_ASSIGN_OR_RETURN(const ReadResult described, run_.Read(key));
+            listed.document = *described.document;
+          }
+          return Take(listed, answer, target);
+        },
+        [&](uint64_t tag, const ReadTarget& item) {
+          return AnswerForStream(run_, options, tag, item);
+        });
+    QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<ItemBatch> batch,
+                           ItemBatch::Start(run_, items, order, options));
+    QUIRE_RETURN_IF_ERROR(batch->Run());
+    return run_.unreachable()
+               ? absl::UnavailableError("the export is not complete")
+               : absl::OkStatus();
   }
 
   absl::Status Take(const ListedDocument& listed, const ItemAnswer& answer,
@@ -156,14 +217,20 @@ class SelectionRun {
     }
     if (status.ok()) {
       run_.progress().Add(0, 1);
-      return status;
+      // Payloads are those of the targets.
+      return run_.settings().payload
+                 ? status
+                 : targets_.Add(listed.document,
+                                answer.result.ok()
+                                    ? AsBytes(answer.result->data)
+                                    : ByteView());
     }
     const bool is_of_item =
         !absl::IsFailedPrecondition(status) && !absl::IsAborted(status) &&
         !IsClosedOutput(status) && ExitCodeFor(status) != kExitUnreachable &&
         (run_.settings().keep_going || IsPayloadFault(status) ||
-         (run_.settings().payload &&
-          (absl::IsNotFound(status) || IsWithdrawn(status))));
+         IsWithdrawn(status) ||
+         (run_.settings().payload && absl::IsNotFound(status)));
     if (!is_of_item) {
       return status;
     }
@@ -196,12 +263,34 @@ class SelectionRun {
             ? ""
             : absl::StrCat(", and left out ", FormatCount(left_out_count_),
                            " that cannot be read in full"),
-        NoteOfWithdrawn(withdrawn_count)));
+        NoteOfWithdrawn(withdrawn_count), NoteOfTargets()));
+  }
+
+  std::string NoteOfTargets() const {
+    std::string note;
+    if (target_count_ > 0) {
+      absl::StrAppend(&note, "; ",
+                      FormatCounted(target_count_, "target of revisits is",
+                                    "targets of revisits are"),
+                      run_.settings().with_targets
+                          ? " added"
+                          : " left out (--with-targets adds them)");
+    }
+    if (targets_.unresolved_count() > 0) {
+      absl::StrAppend(&note, "; ",
+                      FormatCounted(targets_.unresolved_count(),
+                                    "revisit refers", "revisits refer"),
+                      " to what the archive does not hold");
+    }
+    return note;
   }
 
   CliRun& run_;
   const ExportScope& scope_;
   DocumentFilter filter_;
+  RevisitTargets targets_;
+  // Of exported revisits, and not exported by the filter.
+  uint64_t target_count_ = 0;
   uint64_t left_out_count_ = 0;
 };
 
@@ -349,7 +438,8 @@ absl::Status ExportSelection(CliRun& run, const ExportScope& scope,
           .Run(run.client().ListDocuments(
                    run.settings().archive,
                    {.first_ordinal = scope.since.document_count(),
-                    .archive_uuid = scope.archive.uuid()}),
+                    .archive_uuid = scope.archive.uuid(),
+                    .with_withdrawn = true}),
                /*ordered=*/true, target));
   const std::string end = format.End();
   QUIRE_RETURN_IF_ERROR(output.Write(AsBytes(end)));
@@ -362,11 +452,12 @@ absl::Status ExportToDirectory(CliRun& run, const ExportScope& scope,
                          OutputDirectory::Create(run.settings().output_dir));
   DirectoryTarget target(run, directory);
   // By id: file names have occurrences.
-  QUIRE_RETURN_IF_ERROR(SelectionRun(run, scope, filter)
-                            .Run(run.client().ListDocuments(
-                                     run.settings().archive,
-                                     {.archive_uuid = scope.archive.uuid()}),
-                                 /*ordered=*/false, target));
+  QUIRE_RETURN_IF_ERROR(
+      SelectionRun(run, scope, filter)
+          .Run(run.client().ListDocuments(run.settings().archive,
+                                          {.archive_uuid = scope.archive.uuid(),
+                                           .with_withdrawn = true}),
+               /*ordered=*/false, target));
   return directory.Sync();
 }
 

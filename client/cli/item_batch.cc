@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "client/cli/capture_choice.h"
 #include "client/cli/shown_text.h"
 #include "client/quire/client_status.h"
 #include "client/quire/payload/record_header.h"
@@ -49,7 +50,7 @@ bool IsTypeMissing(const absl::Status& status) {
 
 // Reads the document of `target` and returns true if it passes `filter`. If the
 // filter needs the HTTP status, this reads the document's first bytes.
-absl::StatusOr<bool> PassesFilter(CliRun& run, const DocumentFilter& filter,
+absl::StatusOr<bool> TargetPasses(CliRun& run, const DocumentFilter& filter,
                                   const ReadTarget& target) {
   bool passes = false;
   bool is_decided = false;
@@ -63,7 +64,10 @@ absl::StatusOr<bool> PassesFilter(CliRun& run, const DocumentFilter& filter,
       target, /*payload=*/false,
       [&](const PayloadOrigin& origin) -> absl::Status {
         head.clear();
-        if (!filter.Passes(origin.document)) {
+        v1::Document document = origin.document;
+        QUIRE_ASSIGN_OR_RETURN(const bool document_passes,
+                               PassesFilter(run, filter, document));
+        if (!document_passes) {
           return stop(false);
         }
         return filter.needs_status() ? absl::OkStatus() : stop(true);
@@ -112,11 +116,8 @@ ItemAnswer AnswerForStream(CliRun& run, const ItemBatchOptions& options,
   }
   const auto& key = std::get<DocumentKey>(target);
   absl::StatusOr<bool> passes =
-      PassesFilter(run, *options.filter,
+      TargetPasses(run, *options.filter,
                    options.payload ? PayloadSearch::FirstTarget(key) : key);
-  if (options.payload && IsTypeMissing(passes.status())) {
-    passes = PassesFilter(run, *options.filter, key);
-  }
   if (passes.ok()) {
     item.is_left_out = !*passes;
   } else if (options.filter->has_record_types() &&
@@ -208,8 +209,8 @@ absl::Status ItemBatch::RequestItems() {
   return absl::OkStatus();
 }
 
-bool ItemBatch::IsLeftOut(const ReadTarget& target,
-                          const absl::StatusOr<ReadResult>& result) const {
+absl::StatusOr<bool> ItemBatch::IsLeftOut(
+    const ReadTarget& target, absl::StatusOr<ReadResult>& result) const {
   const DocumentFilter* filter = options_.filter;
   if (filter == nullptr || !std::holds_alternative<DocumentKey>(target)) {
     return false;
@@ -217,7 +218,9 @@ bool ItemBatch::IsLeftOut(const ReadTarget& target,
   if (!result.ok()) {
     return filter->has_record_types() && IsTypeMissing(result.status());
   }
-  return !filter->Passes(*result->document) ||
+  QUIRE_ASSIGN_OR_RETURN(const bool passes,
+                         PassesFilter(run_, *filter, *result->document));
+  return !passes ||
          (filter->needs_status() &&
           !filter->PassesStatus(FindHttpStatus(AsBytes(result->data)).code));
 }
@@ -234,8 +237,11 @@ absl::Status ItemBatch::Take(BatchAnswer answer) {
   ItemAnswer item{.tag = answer.tag,
                   .target = std::move(answer.target),
                   .result = std::move(answer.result)};
-  item.is_left_out = IsLeftOut(item.target, item.result);
-  if (item.is_left_out) {
+  const absl::StatusOr<bool> is_left_out = IsLeftOut(item.target, item.result);
+  if (!is_left_out.ok()) {
+    item.result = is_left_out.status();
+  } else if (*is_left_out) {
+    item.is_left_out = true;
     item.result = ReadResult();
   }
   return order_.Take(std::move(item));
@@ -245,18 +251,28 @@ absl::Status ItemBatch::TakePayload(BatchAnswer answer) {
   const auto found = searches_.find(answer.tag);
   Search& state = found->second;
   ItemAnswer item{.tag = answer.tag, .target = state.key};
+  absl::StatusOr<bool> is_left_out = false;
+  if (!state.has_passed && !IsTooLargeForBatch(answer.result.status())) {
+    is_left_out = IsLeftOut(state.key, answer.result);
+  }
   if (IsTooLargeForBatch(answer.result.status())) {
     item = state.has_passed
                ? ItemAnswer{.tag = answer.tag,
                             .target = state.key,
                             .result = TooLarge()}
                : AnswerForStream(run_, options_, answer.tag, state.key);
-  } else if (!state.has_passed && IsLeftOut(state.key, answer.result)) {
+  } else if (!is_left_out.ok()) {
+    item.result = is_left_out.status();
+  } else if (*is_left_out) {
     item.is_left_out = true;
   } else {
     state.has_passed |= answer.result.ok();
     if (state.search == nullptr) {
-      state.search = std::make_unique<PayloadSearch>(state.key);
+      state.search = std::make_unique<PayloadSearch>(
+          state.key, [this](const DocumentKey& key) {
+            return ListCaptures(run_.client(), run_.settings().archive, key,
+                                run_.read_options());
+          });
       in_flight_size_bytes_ += kSearchSizeBytes;
     }
     std::optional<absl::Status> outcome =

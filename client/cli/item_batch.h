@@ -89,8 +89,8 @@ class ItemBatch {
   std::optional<absl::Status> Decode(Search& state,
                                      absl::StatusOr<ReadResult> record,
                                      ItemAnswer& item);
-  bool IsLeftOut(const ReadTarget& target,
-                 const absl::StatusOr<ReadResult>& result) const;
+  absl::StatusOr<bool> IsLeftOut(const ReadTarget& target,
+                                 absl::StatusOr<ReadResult>& result) const;
 
   CliRun& run_;
   ItemSource& source_;

@@ -139,6 +139,51 @@ TEST_F(QuireCrawlTest, FollowsRevisitsOrSaysWhereTheyRefer) {
                                  "archive does not hold\n"));
 }
 
+TEST_F(QuireCrawlTest, SelectsByStatus) {
+  const auto response = [](const std::string& status, const std::string& body) {
+    return Record("response",
+                  absl::StrCat("HTTP/1.1 ", status, "\r\n\r\n", body));
+  };
+  const std::string head =
+      Record("response", "HTTP/1.1 404\r\nContent-Length: 9\r\n\r\n");
+  server_->Reload(
+      {{"crawl",
+        {.documents = {
+             {"p", response("200 OK", "first"), 1000, {}, "response"},
+             {"p", response("404 No", "gone"), 2000, {}, "response"},
+             {"p", response("200 OK", "again"), 3000, {}, "response"},
+             {"p", head, 4000, {}, "response"},
+             {"p", response("301 Moved", "there"), 5000, {}, "response"},
+             {"p", Record("request", ""), 5000, {}, "request"},
+             {"plain", "text", {}, {}, {}}}}}});
+  ProgramRun run = Get({"p"});
+  EXPECT_EQ(run.out, "again");
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.err, HasSubstr("this is the capture of "
+                                 "1970-01-01T00:00:03.000Z; 2 captures"));
+  EXPECT_EQ(Get({"p", "--status", "200"}).out, "again");
+  EXPECT_EQ(Get({"p", "--status", "200"}).err, "");
+  EXPECT_EQ(Get({"p", "--status", "200", "--at", "19700101000002"}).out,
+            "first");
+  // An answer to HEAD does not hide it.
+  EXPECT_EQ(Get({"p", "--status", "4xx,3xx"}).out, "there");
+  EXPECT_EQ(Get({"p", "--status", "404"}).out, "gone");
+  EXPECT_EQ(Get({"p", "--status", "404", "--record"}).out,
+            response("404 No", "gone"));
+  EXPECT_EQ(Get({"p", "--status", "301", "--range", "0:4"}).out, "WARC");
+  run = Get({"p", "--status", "500"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.err, HasSubstr("no capture has a status of --status; there "
+                                 "are 200 (2 captures), 301 (1 capture), 404 "
+                                 "(2 captures)"));
+  run = Get({"plain", "--status", "200"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.err, HasSubstr("no response or revisit"));
+  EXPECT_EQ(Get({"p", "--status", "20"}).exit_code, 2);
+  EXPECT_EQ(Get({"0", "--ordinal", "--status", "200"}).exit_code, 2);
+  EXPECT_EQ(Run({"batch", "crawl", "--payload"}, "p\n").out, "again");
+}
+
 // A crawl with everything that filters and payloads meet.
 class QuireSelectionTest : public CliTest {
  protected:
@@ -418,6 +463,70 @@ TEST_F(QuireSelectionTest, ExportsSelectionsToTarsAndWarcs) {
   EXPECT_EQ(
       Run({"export", "crawl", "--warc", path, "--output-dir", "x"}).exit_code,
       2);
+}
+
+class QuireRevisitTest : public QuireSelectionTest {
+ protected:
+  QuireRevisitTest() {
+    server_->Reload(
+        {{"crawl",
+          {.documents = {{"a", page_a_, 1000, "text/html", "response"},
+                         {"b", Response("200 OK", "", "see b"), 1000,
+                          "image/png", "response"},
+                         {"c", RevisitOf("a", 1, ""), 5000, {}, "revisit"},
+                         {"d", RevisitOf("b", 1, ""), 6000, "application/http",
+                          "revisit"},
+                         {"e", RevisitOf("nowhere", 1, ""), 7000,
+                          "application/http", "revisit"},
+                         // By its digest.
+                         {"a",
+                          Record("revisit", "", "WARC-Target-URI: a\r\n"),
+                          8000,
+                          {},
+                          "revisit"},
+                         {"f", Response("200 OK", "", large_), 7000,
+                          "text/plain", "response"}}}}});
+  }
+};
+
+TEST_F(QuireRevisitTest, RevisitsHaveTheMediaTypeOfTheirTarget) {
+  EXPECT_EQ(Ls({"--media-type", "text/html"}), "a@0 a@1 c@0 ");
+  EXPECT_EQ(Ls({"--media-type", "image/*"}), "b d@0 ");
+  EXPECT_EQ(Ls({"--media-type", "application/http"}), "e@0 ");
+  EXPECT_EQ(Run({"batch", "crawl", "--payload", "--media-type", "text/html"},
+                "c\nd\na\n")
+                .out,
+            "see asee a");
+  EXPECT_THAT(Run({"ls", "crawl", "--json", "--media-type", "image/png",
+                   "--record-type", "revisit"})
+                  .out,
+              HasSubstr("\"media_type\":\"image/png\""));
+}
+
+TEST_F(QuireRevisitTest, SaysWhichTargetsAnExportLeavesOut) {
+  const std::string path = directory_ + "/out.warc";
+  ProgramRun run =
+      Run({"export", "crawl", "--warc", path, "--from", "1970-01-01T00:00:05"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.err,
+            "quire: exported 5 documents of 7; 2 targets of revisits are left "
+            "out (--with-targets adds them); 1 revisit refers to what the "
+            "archive does not hold\n");
+  const std::string selected = FileText(path);
+  run = Run({"export", "crawl", "--warc", path, "--from", "1970-01-01T00:00:05",
+             "--with-targets"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("exported 5 documents of 7; 2 targets of "
+                                 "revisits are added; 1 "));
+  EXPECT_TRUE(FileText(path) ==
+              selected + page_a_ + Response("200 OK", "", "see b"));
+  // Nothing is missing.
+  run = Run({"export", "crawl", "--warc", path, "--with-targets",
+             "--media-type", "text/html"});
+  EXPECT_EQ(run.err, "quire: exported 3 documents of 7\n");
+  EXPECT_EQ(Run({"export", "crawl", "--with-targets", "--output-dir", path})
+                .exit_code,
+            2);
 }
 
 // The archive is replaced between the listing and the reads.

@@ -22,6 +22,7 @@ namespace quire {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class QuireExportTest : public CliTest {
  protected:
@@ -33,7 +34,8 @@ TEST_F(QuireExportTest, SkipsWithdrawnDocuments) {
   for (int i = 0; i < 40; ++i) {
     documents.push_back({.id = absl::StrCat("d", i),
                          .text = std::string(i % 3 == 0 ? 0 : 700, 'x'),
-                         .is_withdrawn = i % 4 == 1 || i < 2 || i > 35});
+                         .is_withdrawn = i % 4 == 1 || i < 2 || i > 35,
+                         .is_redacted = i == 20 || i == 21 || i == 22});
   }
   // Zeros that are no sign of a withdrawal.
   documents[10].text.append(100, '\0');
@@ -51,20 +53,41 @@ TEST_F(QuireExportTest, SkipsWithdrawnDocuments) {
     arguments.insert(arguments.end(), form.begin(), form.end());
     const ProgramRun run = Run(arguments);
     EXPECT_EQ(run.exit_code, 0) << run.err;
-    EXPECT_THAT(run.err, HasSubstr("exported 26 documents"));
-    EXPECT_THAT(run.err, HasSubstr("; 14 documents are withdrawn\n"));
+    EXPECT_THAT(run.err, HasSubstr("exported 24 documents"));
+    EXPECT_THAT(run.err, HasSubstr("; 16 documents are withdrawn\n"));
   }
   const std::string text = FileText(tar);
   EXPECT_EQ(text, FileText(filtered));
   for (const FakeDocument& document : documents) {
     const std::string path = absl::StrCat(files, "/", document.id);
-    EXPECT_EQ(std::filesystem::exists(path), !document.is_withdrawn) << path;
-    EXPECT_EQ(FileText(path), document.is_withdrawn ? "" : document.text);
+    const bool is_gone = document.is_withdrawn || document.is_redacted;
+    EXPECT_EQ(std::filesystem::exists(path), !is_gone) << path;
+    EXPECT_EQ(FileText(path), is_gone ? "" : document.text);
     EXPECT_EQ(
         text.find(document.id + std::string(1, '\0')) == std::string::npos,
-        document.is_withdrawn)
+        is_gone)
         << document.id;
   }
+}
+
+TEST_F(QuireExportTest, ListsRedactedDocumentsOnRequestOnly) {
+  server_->Reload(
+      {{"gaps",
+        {.documents = {{.id = "a", .text = "one"},
+                       {.id = "b", .text = "2", .is_redacted = true},
+                       {.id = "c", .text = "three"}}}}});
+  ProgramRun run = Run({"ls", "gaps"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(run.out, "a\nc\n");
+  EXPECT_THAT(run.err, HasSubstr("1 document is withdrawn and not listed"));
+  run = Run({"ls", "--json", "gaps", "--record-type", "withdrawn"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.out, HasSubstr("\"ordinal\":1,"));
+  EXPECT_THAT(run.err, Not(HasSubstr("not listed")));
+  run = Run({"get", "gaps", "--ordinal", "1"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(run.out, "");
+  EXPECT_THAT(run.err, HasSubstr("withdrawn"));
 }
 
 class QuireExportChangeTest : public QuireExportTest {

@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 
 #include "client/cli/batch_items.h"
+#include "client/cli/capture_choice.h"
 #include "client/cli/damaged_scan.h"
 #include "client/cli/document_filter.h"
 #include "client/cli/document_listing.h"
@@ -256,7 +257,8 @@ absl::Status RunLs(CliRun& run) {
       run.client().ListDocuments(settings.archive,
                                  {.prefix = settings.prefix,
                                   .delimiter = settings.delimiter,
-                                  .archive_uuid = settings.archive_uuid}),
+                                  .archive_uuid = settings.archive_uuid,
+                                  .with_withdrawn = true}),
       filter, {.with_status = settings.long_listing});
   uint64_t count = 0;
   uint64_t broken_count = 0;
@@ -294,7 +296,15 @@ absl::Status RunLs(CliRun& run) {
         " a newline; with -0 each line ends with a NUL byte instead, and batch "
         "-0 takes them"));
   }
-  if (count == 0 && listing.listed_count() > 0) {
+  if (listing.withdrawn_count() > 0) {
+    QUIRE_RETURN_IF_ERROR(run.output().Flush());
+    run.Note(
+        absl::StrCat(FormatCounted(listing.withdrawn_count(), "document is",
+                                   "documents are"),
+                     " withdrawn and not listed; --record-type withdrawn lists "
+                     "them"));
+  }
+  if (count == 0 && listing.listed_count() > listing.withdrawn_count()) {
     return NothingPassed(run, filter, listing);
   }
   if (count == 0 && !settings.prefix.empty()) {
@@ -304,6 +314,24 @@ absl::Status RunLs(CliRun& run) {
   }
   return absl::OkStatus();
 }
+
+namespace {
+
+// Prints a document, or of a crawl what it carries, for `quire get`.
+absl::Status PrintDocument(CliRun& run, const DocumentFilter& filter,
+                           const DocumentKey& target) {
+  const CliSettings& settings = run.settings();
+  DocumentKey chosen = target;
+  if (filter.needs_status()) {
+    QUIRE_ASSIGN_OR_RETURN(chosen, ChooseCapture(run, target, filter));
+    chosen.part = target.part;
+  }
+  return settings.whole_records || settings.part.has_value()
+             ? run.Print(chosen)
+             : run.PrintPayload(chosen);
+}
+
+}  // namespace
 
 absl::Status RunGet(CliRun& run) {
   const CliSettings& settings = run.settings();
@@ -315,6 +343,8 @@ absl::Status RunGet(CliRun& run) {
   selected.occurrence = settings.occurrence;
   QUIRE_ASSIGN_OR_RETURN(selected.record_types,
                          ParseRecordTypes(settings.filter.record_types));
+  QUIRE_ASSIGN_OR_RETURN(const DocumentFilter filter,
+                         DocumentFilter::Make(settings.filter));
   if (settings.at.has_value()) {
     const absl::StatusOr<CapturePeriod> at = ParseCapturePeriod(*settings.at);
     if (!at.ok()) {
@@ -342,10 +372,7 @@ absl::Status RunGet(CliRun& run) {
     targets.push_back(std::move(key));
   }
   for (const DocumentKey& target : targets) {
-    const absl::Status status =
-        settings.whole_records || settings.part.has_value()
-            ? run.Print(target)
-            : run.PrintPayload(target);
+    const absl::Status status = PrintDocument(run, filter, target);
     if (IsClosedOutput(status) || absl::IsFailedPrecondition(status)) {
       return status;
     }

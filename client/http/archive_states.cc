@@ -30,7 +30,10 @@ bool SelectNamed(const RequestTarget& target, KnownState& state) {
   if (target.uuid.empty()) {
     return true;
   }
-  const v1::EarlierState* const named = FindIn(*state.all, target.uuid);
+  const v1::EarlierState* named = FindIn(*state.all, target.uuid);
+  if (named == nullptr) {
+    named = FindIn(*state.redacted, target.uuid);
+  }
   if (named == nullptr) {
     return false;
   }
@@ -62,20 +65,26 @@ absl::StatusOr<KnownState> ArchiveStates::Fetch(const std::string& archive) {
   newest.set_uuid(description.uuid());
   newest.set_size_bytes(description.size_bytes());
   newest.set_document_count(description.document_count());
+  auto redacted = std::make_shared<std::vector<v1::EarlierState>>(
+      description.redacted_states().begin(),
+      description.redacted_states().end());
+  const size_t count = all->size() + redacted->size();
   MutexLock lock(&mutex_);
-  if (present_.size() >= kArchivesMax ||
-      state_count_ + all->size() > kStatesMax) {
+  if (present_.size() >= kArchivesMax || state_count_ + count > kStatesMax) {
     present_.clear();
     state_count_ = 0;
   }
   KnownState& known = present_[archive];
   if (known.uuid != description.uuid()) {
-    state_count_ -= known.all == nullptr ? 0 : known.all->size();
-    state_count_ += all->size();
+    if (known.all != nullptr) {
+      state_count_ -= known.all->size() + known.redacted->size();
+    }
+    state_count_ += count;
     known = {.uuid = description.uuid(),
              .size_bytes = description.size_bytes(),
              .document_count = description.document_count(),
-             .all = std::move(all)};
+             .all = std::move(all),
+             .redacted = std::move(redacted)};
   }
   return known;
 }

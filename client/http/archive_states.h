@@ -31,8 +31,11 @@ struct KnownState {
   bool is_named = false;
   // Media type of the logical space; empty: unknown so far.
   std::string space_type = {};
-  // All states of the archive, oldest first.
+  // All states of the archive, oldest first, except for `redacted`.
   std::shared_ptr<const std::vector<v1::EarlierState>> all = {};
+  // States before documents were removed for good. They can be named, and have
+  // no entity tags: their logical space had other bytes.
+  std::shared_ptr<const std::vector<v1::EarlierState>> redacted = {};
 
   // Returns the uuid of the earliest state that has `span` of the logical space
   // and `document_count_min` documents.
@@ -70,7 +73,7 @@ class ArchiveStates {
   mutable Mutex mutex_;
   // Present states, by name.
   std::map<std::string, KnownState> present_ ABSL_GUARDED_BY(mutex_);
-  // Sum of the sizes of KnownState::all.
+  // Sum of the sizes of KnownState::all and KnownState::redacted.
   size_t state_count_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -46,12 +46,17 @@ MHD_Response* Exchange::MakeResponse(bool has_body) {
     // A Content-Length of 0 would be wrong with 304 (RFC 9110, section 8.6). An
     // unknown size gives no Content-Length, and must not give chunks: the
     // library would send the last one.
-    const uint64_t unset = answer_.status == MHD_HTTP_NOT_MODIFIED
-                               ? MHD_SIZE_UNKNOWN
-                               : answer_.body.size();
+    const uint64_t unset =
+        answer_.status == MHD_HTTP_NOT_MODIFIED || !answer_.cut.ok()
+            ? MHD_SIZE_UNKNOWN
+            : answer_.body.size();
     response = MHD_create_response_from_callback(
         answer_.size_bytes.value_or(unset), /*block_size=*/1, &ReadBody, self,
         &Release);
+  } else if (!answer_.cut.ok()) {
+    response = MHD_create_response_from_callback(
+        answer_.size_bytes.value_or(MHD_SIZE_UNKNOWN), kSendBufferSizeBytes,
+        &ReadBody, self, &Release);
   } else if (answer_.rest.size_bytes > 0) {
     response = MHD_create_response_from_callback(
         answer_.body.size() + answer_.rest.size_bytes, kSendBufferSizeBytes,
@@ -68,7 +73,7 @@ MHD_Response* Exchange::MakeResponse(bool has_body) {
 
 MHD_Result Exchange::Queue(Submit submit, bool is_head) {
   submit_ = std::move(submit);
-  if (answer_.rest.size_bytes > 0 && !is_head &&
+  if ((answer_.rest.size_bytes > 0 || !answer_.cut.ok()) && !is_head &&
       !fixed_charge_.TryResize(fixed_charge_.size_bytes() +
                                kSendBufferSizeBytes)) {
     answer_ = AnswerOfStatus(MemoryExhausted());
@@ -81,14 +86,16 @@ MHD_Result Exchange::Queue(Submit submit, bool is_head) {
   for (const auto& [name, value] : answer_.headers) {
     MHD_add_response_header(response, name, value.c_str());
   }
-  if (answer_.status == MHD_HTTP_NOT_MODIFIED && !answer_.size_bytes) {
+  if ((answer_.status == MHD_HTTP_NOT_MODIFIED ||
+       (is_head && !answer_.cut.ok())) &&
+      !answer_.size_bytes) {
     MHD_set_response_options(response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT,
                              MHD_RO_END);
   }
   if (answer_.closes) {
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
   }
-  if (answer_.rest.size_bytes == 0 && has_body) {
+  if (answer_.rest.size_bytes == 0 && has_body && answer_.cut.ok()) {
     sent_size_bytes_ = answer_.body.size();
   }
   const MHD_Result result = MHD_queue_response(
@@ -118,6 +125,9 @@ ssize_t Exchange::Read(char* buffer, size_t size_bytes_max) {
     used_ += size;
     sent_size_bytes_ += size;
     return static_cast<ssize_t>(size);
+  }
+  if (fault_.ok() && answer_.rest.size_bytes == 0) {
+    fault_ = answer_.cut;
   }
   if (!fault_.ok()) {
     return MHD_CONTENT_READER_END_WITH_ERROR;

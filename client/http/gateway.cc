@@ -291,7 +291,7 @@ Answer Gateway::Run(const HttpRequest& request, MemoryCharge& charge) {
       answer = AnswerArchives(request);
       break;
     case Resource::kBrowseArchives:
-      answer = AnswerBrowseArchives();
+      answer = AnswerBrowseArchives(request);
       break;
     case Resource::kArchive:
       answer = AnswerArchive(request);
@@ -430,16 +430,13 @@ absl::StatusOr<std::string> Gateway::SpaceType(const std::string& archive,
                                                const KnownState& state) {
   // The first document that is not withdrawn.
   QUIRE_ASSIGN_OR_RETURN(
-      const ListPage page,
+      const std::optional<v1::Document> document,
       client_
           ->ListDocuments(
               archive,
-              {.first_ordinal = 0, .archive_uuid = state.uuid, .page_size = 1})
-          .NextPage());
-  const auto* const document =
-      page.entries.empty() ? nullptr
-                           : std::get_if<v1::Document>(&page.entries[0]);
-  if (document == nullptr) {
+              {.first_ordinal = 0, .archive_uuid = state.uuid, .page_size = 16})
+          .Next());
+  if (!document.has_value()) {
     return kUnknownType;
   }
   std::string type = document->has_record_type() ? kWarcType : kUnknownType;

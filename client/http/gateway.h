@@ -131,7 +131,7 @@ class Gateway {
                                     const KnownState& state);
   absl::StatusOr<Answer> AnswerBrowse(const HttpRequest& request,
                                       const KnownState& state);
-  absl::StatusOr<Answer> AnswerBrowseArchives();
+  absl::StatusOr<Answer> AnswerBrowseArchives(const HttpRequest& request);
   absl::StatusOr<Answer> AnswerFile(const HttpRequest& request,
                                     MemoryCharge& charge);
   // A file that consists of pieces; `description` is its list of pieces.
@@ -150,6 +150,10 @@ class Gateway {
   // Charges the body, and turns errors into answers.
   static Answer Finished(absl::StatusOr<Answer> answer, MemoryCharge& charge);
 
+  // An answer with the beginning of a page whose rest is missing, as `cut`
+  // says.
+  static Answer AnswerCutPage(const HttpRequest& request,
+                              Representation representation, absl::Status cut);
   // An answer with the part of `representation` that the request selects.
   absl::StatusOr<Answer> AnswerPart(const HttpRequest& request,
                                     Representation representation,

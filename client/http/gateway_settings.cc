@@ -70,6 +70,11 @@ void AddListenOptions(CLI::App& app, GatewaySettings& settings) {
                  "localhost, 127.0.0.1 and [::1]")
       ->type_name("NAME")
       ->allow_extra_args(false);
+  app.add_option("--base-path", settings.daemon.rules.base_path,
+                 "Path below which a proxy serves this gateway, such as "
+                 "/archives: links of /browse begin with it. Requests may, "
+                 "too. X-Forwarded-Prefix replaces it")
+      ->type_name("PATH");
   app.add_option("--allow-origin", settings.daemon.rules.allowed_origins,
                  "Let web pages of this origin, such as "
                  "https://replayweb.page, read answers; * means all. May be "
@@ -123,7 +128,7 @@ void AddLimitOptions(CLI::App& app, GatewaySettings& settings) {
       ->capture_default_str();
   app.add_option("--header-size", settings.header_size,
                  "Maximum size of a request's line and headers, 4KiB to 1MiB; "
-                 "each header counts 64 bytes more, and cookies count twice. "
+                 "each header counts 64 bytes more. "
                  "Longer ones get 414 or 431. Charged to --memory for each "
                  "connection")
       ->type_name("SIZE")
@@ -166,7 +171,7 @@ Manual MakeManual() {
 }  // namespace
 
 void DefineGatewayOptions(CLI::App& app, GatewaySettings& settings) {
-  app.add_option("--server", settings.server,
+  app.add_option("-s,--server", settings.server,
                  "Address of the Quire server: HOST:PORT or unix:PATH")
       ->type_name("ADDRESS")
       ->envname("QUIRE_SERVER")
@@ -235,6 +240,13 @@ absl::StatusOr<GatewayOptions> MakeGatewayOptions(
         options.daemon.threads, " threads, got \"", settings.memory, "\""));
   }
   options.budget_size_bytes = memory - fixed;
+  absl::StatusOr<std::string> base_path =
+      ParseBasePath(options.daemon.rules.base_path);
+  if (!base_path.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--base-path: ", base_path.status().message()));
+  }
+  options.daemon.rules.base_path = *std::move(base_path);
   for (std::string& host : options.daemon.rules.hosts) {
     host = absl::AsciiStrToLower(host);
   }

@@ -50,6 +50,12 @@ constexpr uint32_t kAdminConnectionsMax = 16;
 constexpr size_t kAnswerHeaderBytes = size_t{2} << 10;
 // Its record of a header in that memory.
 constexpr size_t kHeaderRecordBytes = 64;
+// libmicrohttpd acts on the first of equal headers. These come before those of
+// the client. With them the library neither copies cookies and keeps a record
+// of each, nor refuses a Content-Length: both would end the connection without
+// an answer, or with a malformed one.
+constexpr const char* kFirstHeaders[][2] = {
+    {MHD_HTTP_HEADER_COOKIE, "-"}, {MHD_HTTP_HEADER_CONTENT_LENGTH, "0"}};
 // Memory of a connection and of libmicrohttpd's own state.
 constexpr size_t kConnectionOverheadBytes = size_t{4} << 10;
 // For calls of requests whose connections were cut.
@@ -76,21 +82,16 @@ size_t HeadSizeBytes(MHD_Connection* connection) {
   return info == nullptr ? 0 : info->header_size;
 }
 
-// Memory that libmicrohttpd has taken for the head of a request: its bytes, a
-// record of each header and cookie, and a copy of the cookies.
+// Memory that libmicrohttpd has taken for the head of a request: its bytes, and
+// a record of each header.
 size_t HeadMemoryBytes(MHD_Connection* connection, const RequestHead& head) {
-  const int cookie_count =
-      MHD_get_connection_values(connection, MHD_COOKIE_KIND, nullptr, nullptr);
-  size_t size_bytes =
-      HeadSizeBytes(connection) +
-      (head.headers.size() + static_cast<size_t>(std::max(0, cookie_count))) *
-          kHeaderRecordBytes;
-  for (const auto& [name, value] : head.headers) {
-    if (absl::EqualsIgnoreCase(name, MHD_HTTP_HEADER_COOKIE)) {
-      size_bytes += value.size();
-    }
-  }
-  return size_bytes;
+  return HeadSizeBytes(connection) + head.headers.size() * kHeaderRecordBytes;
+}
+
+// True for the headers that NoteTarget() adds.
+bool IsFirstHeader(const char* name) {
+  return std::any_of(std::begin(kFirstHeaders), std::end(kFirstHeaders),
+                     [&](const auto& header) { return name == header[0]; });
 }
 
 // True if the library passed on all that the client sent as the request.
@@ -265,7 +266,9 @@ absl::Status HttpDaemonImpl::StartHttp() {
       MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds,
       MHD_OPTION_CONNECTION_MEMORY_LIMIT,
       options_.header_size_bytes + kAnswerHeaderBytes,
-      MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+      // The library's own refusals are malformed, or close the connection
+      // without an answer: CheckHead() does it.
+      MHD_OPTION_STRICT_FOR_CLIENT, 0, MHD_OPTION_END);
   if (daemon_ == nullptr) {
     return absl::ResourceExhaustedError(
         absl::StrCat("cannot start the HTTP thread: ",
@@ -482,6 +485,14 @@ void* HttpDaemonImpl::NoteTarget(void* /*self*/, const char* target,
   ClientConnection& of = ConnectionOf(connection);
   of.target = target == nullptr ? "" : target;
   of.raw_target = target;
+  // The library would keep a record of each parameter, for which there may be
+  // no memory. The target is in its buffer, which the copy replaces.
+  if (const size_t query = of.target.find('?'); query != std::string::npos) {
+    const_cast<char*>(target)[query + 1] = '\0';
+  }
+  for (const auto& [name, value] : kFirstHeaders) {
+    MHD_set_connection_value(connection, MHD_HEADER_KIND, name, value);
+  }
   return nullptr;
 }
 
@@ -539,9 +550,11 @@ void HttpDaemonImpl::Begin(Exchange& exchange, MHD_Connection* connection,
       connection, MHD_HEADER_KIND,
       [](void* cls, MHD_ValueKind, const char* name, size_t name_size,
          const char* value, size_t value_size) {
-        static_cast<RequestHead*>(cls)->headers.emplace_back(
-            absl::string_view(name, name_size),
-            absl::string_view(value, value_size));
+        if (!IsFirstHeader(name)) {
+          static_cast<RequestHead*>(cls)->headers.emplace_back(
+              absl::string_view(name, name_size),
+              absl::string_view(value, value_size));
+        }
         return MHD_YES;
       },
       &head);

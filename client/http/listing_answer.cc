@@ -49,6 +49,7 @@ Answer PageOf(const HttpRequest& request, const BrowsePage& page) {
       "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
       "form-action 'none'; frame-ancestors 'none'");
   answer.headers.emplace_back("Referrer-Policy", "no-referrer");
+  answer.headers.emplace_back("Vary", "X-Forwarded-Prefix");
   return answer;
 }
 
@@ -147,6 +148,10 @@ absl::StatusOr<Answer> Gateway::AnswerList(const HttpRequest& request,
                       "}\n");
     }
   }
+  if (page.withdrawn_count > 0) {
+    absl::StrAppend(&lines, "{\"withdrawn_count\":", page.withdrawn_count,
+                    "}\n");
+  }
   if (!page.next_page_token.empty()) {
     absl::StrAppend(
         &lines, "{\"next_token\":", JsonString(page.next_page_token), "}\n");
@@ -154,10 +159,12 @@ absl::StatusOr<Answer> Gateway::AnswerList(const HttpRequest& request,
   return ListAnswer(request, "application/jsonl", std::move(lines));
 }
 
-absl::StatusOr<Answer> Gateway::AnswerBrowseArchives() {
+absl::StatusOr<Answer> Gateway::AnswerBrowseArchives(
+    const HttpRequest& request) {
   QUIRE_ASSIGN_OR_RETURN(const std::vector<v1::ArchiveDescription> archives,
                          client_->ListArchives());
-  BrowsePage page{.title = "archives",
+  BrowsePage page{.base_path = request.base_path,
+                  .title = "archives",
                   .path = {{.link = "/browse/", .name = "archives"}}};
   for (const v1::ArchiveDescription& archive : archives) {
     page.rows.push_back({.link = BrowseLink(archive.name(), ""),
@@ -166,7 +173,7 @@ absl::StatusOr<Answer> Gateway::AnswerBrowseArchives() {
                          .media_type = FormatCounted(archive.document_count(),
                                                      "document", "documents")});
   }
-  return PageOf({}, page);
+  return PageOf(request, page);
 }
 
 absl::StatusOr<Answer> Gateway::AnswerBrowse(const HttpRequest& request,
@@ -190,7 +197,8 @@ absl::StatusOr<Answer> Gateway::AnswerBrowse(const HttpRequest& request,
   const std::string name = target.uuid.empty()
                                ? target.archive
                                : absl::StrCat(target.archive, "@", target.uuid);
-  BrowsePage page{.title = absl::StrCat(target.archive, ": ", target.id),
+  BrowsePage page{.base_path = request.base_path,
+                  .title = absl::StrCat(target.archive, ": ", target.id),
                   .path = PathOf(name, target.id)};
   const absl::string_view id = target.id;
   const size_t shown_from =
@@ -205,6 +213,7 @@ absl::StatusOr<Answer> Gateway::AnswerBrowse(const HttpRequest& request,
                            .name = std::string(prefix.substr(shown_from))});
     }
   }
+  page.withdrawn_count = listed.withdrawn_count;
   if (!listed.next_page_token.empty()) {
     page.next_link = absl::StrCat(
         "/browse/", name,

@@ -61,6 +61,10 @@ class PageReader {
                                 ConditionResult::kProceed) {
       return Stop();
     }
+    if (origin.http.has_value() && origin.http->transfer_codings.empty() &&
+        origin.http->content_codings.empty()) {
+      stated_size_bytes_ = origin.http->content_length;
+    }
     const size_t codings = origin.http.has_value()
                                ? origin.http->transfer_codings.size() +
                                      origin.http->content_codings.size()
@@ -77,19 +81,32 @@ class PageReader {
     return fault_;
   }
 
-  // Called after the last byte, with the outcome of the read.
+  // Called after the last byte, with the outcome of the read. OK also if the
+  // page is cut: then cut() says why.
   absl::Status Finish(const absl::Status& status) {
     if (is_stopped_) {
       return absl::OkStatus();
     }
     // The search takes it for a fault of the record.
     QUIRE_RETURN_IF_ERROR(fault_);
-    QUIRE_RETURN_IF_ERROR(status);
+    const bool has_bytes = page_ != nullptr || !buffer_.empty();
+    if (IsPayloadFault(status) && absl::IsDataLoss(status) && has_bytes) {
+      cut_ = status;
+    } else {
+      QUIRE_RETURN_IF_ERROR(status);
+    }
     is_decoded_ = page_ == nullptr;
-    if (page_ != nullptr) {
+    if (page_ != nullptr && cut_.ok()) {
       spool_->Keep(etag_, page_);
     }
     return absl::OkStatus();
+  }
+
+  const absl::Status& cut() const { return cut_; }
+
+  // Size that the page would have; unset if the crawl does not say it.
+  const std::optional<uint64_t>& stated_size_bytes() const {
+    return stated_size_bytes_;
   }
 
   const std::string& etag() const { return etag_; }
@@ -150,6 +167,8 @@ class PageReader {
   std::string content_type_;
   // Error of the gateway.
   absl::Status fault_;
+  absl::Status cut_;
+  std::optional<uint64_t> stated_size_bytes_;
   bool is_stopped_ = false;
   bool is_decoded_ = false;
   uint64_t ordinal_ = 0;
@@ -159,6 +178,31 @@ class PageReader {
 };
 
 }  // namespace
+
+Answer Gateway::AnswerCutPage(const HttpRequest& request,
+                              Representation representation, absl::Status cut) {
+  Answer answer;
+  // What is there must not be taken for a part of something whole.
+  AddContentHeaders(request, /*etag=*/"", answer);
+  answer.headers.emplace_back("Content-Type", representation.content_type);
+  const uint64_t there = representation.bytes == nullptr
+                             ? representation.known.size()
+                             : representation.bytes->size_bytes();
+  if (representation.size_bytes.value_or(0) > there) {
+    answer.size_bytes = representation.size_bytes;
+  }
+  answer.cut = std::move(cut);
+  if (request.method == Method::kHead) {
+    return answer;
+  }
+  answer.body = std::move(representation.known);
+  if (representation.bytes != nullptr) {
+    answer.rest = {.store = std::move(representation.bytes),
+                   .offset = 0,
+                   .size_bytes = there};
+  }
+  return answer;
+}
 
 absl::StatusOr<Answer> Gateway::AnswerPage(const HttpRequest& request,
                                            const KnownState& state,
@@ -195,6 +239,10 @@ absl::StatusOr<Answer> Gateway::AnswerPage(const HttpRequest& request,
   } else if (reader.is_decoded()) {
     representation.size_bytes = reader.buffer().size();
     representation.known = std::move(reader.buffer());
+  }
+  if (!reader.cut().ok()) {
+    representation.size_bytes = reader.stated_size_bytes();
+    return AnswerCutPage(request, std::move(representation), reader.cut());
   }
   return AnswerPart(request, std::move(representation), charge);
 }

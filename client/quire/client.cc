@@ -260,12 +260,14 @@ DocumentLister Client::ListDocuments(absl::string_view archive,
   if (!options.page_token.empty()) {
     first.set_page_token(options.page_token);
   }
-  return DocumentLister(connection_, std::move(first));
+  return DocumentLister(connection_, std::move(first), options.with_withdrawn);
 }
 
 DocumentLister::DocumentLister(std::shared_ptr<Connection> connection,
-                               v1::ListDocumentsRequest first)
+                               v1::ListDocumentsRequest first,
+                               bool with_withdrawn)
     : connection_(std::move(connection)),
+      with_withdrawn_(with_withdrawn),
       request_(std::move(first)),
       next_ordinal_(request_.first_ordinal()) {}
 
@@ -282,19 +284,28 @@ absl::StatusOr<std::optional<v1::Document>> DocumentLister::Next() {
 }
 
 absl::StatusOr<std::optional<ListEntry>> DocumentLister::NextEntry() {
+  for (;;) {
+    while (status_.ok() && !has_entry()) {
+      if (last_page_) {
+        return std::optional<ListEntry>();
+      }
+      status_ = FetchPage();
+    }
+    QUIRE_RETURN_IF_ERROR(status_);
+    QUIRE_ASSIGN_OR_RETURN(std::optional<ListEntry> entry, TakeEntry());
+    if (entry.has_value()) {
+      return entry;
+    }
+  }
+}
+
+absl::StatusOr<std::optional<ListEntry>> DocumentLister::TakeEntry() {
   const auto has_document = [this] {
     return next_document_ < page_.documents_size();
   };
   const auto has_prefix = [this] {
     return next_prefix_ < page_.common_prefixes_size();
   };
-  while (status_.ok() && !has_entry()) {
-    if (last_page_) {
-      return std::optional<ListEntry>();
-    }
-    status_ = FetchPage();
-  }
-  QUIRE_RETURN_IF_ERROR(status_);
   const bool is_document =
       has_document() &&
       !(has_prefix() && page_.common_prefixes(next_prefix_) <
@@ -304,6 +315,10 @@ absl::StatusOr<std::optional<ListEntry>> DocumentLister::NextEntry() {
         std::move(*page_.mutable_documents(next_document_++));
     status_ = CheckDocument(document);
     QUIRE_RETURN_IF_ERROR(status_);
+    if (!with_withdrawn_ && document.record_type() == kWithdrawnRecordType) {
+      ++withdrawn_count_;
+      return std::optional<ListEntry>();
+    }
     return std::optional<ListEntry>(std::move(document));
   }
   CommonPrefix prefix = {
@@ -319,10 +334,14 @@ absl::StatusOr<ListPage> DocumentLister::NextPage() {
     status_ = FetchPage();
   }
   QUIRE_RETURN_IF_ERROR(status_);
+  const uint64_t skipped_before = withdrawn_count_;
   while (has_entry()) {
-    QUIRE_ASSIGN_OR_RETURN(std::optional<ListEntry> entry, NextEntry());
-    page.entries.push_back(*std::move(entry));
+    QUIRE_ASSIGN_OR_RETURN(std::optional<ListEntry> entry, TakeEntry());
+    if (entry.has_value()) {
+      page.entries.push_back(*std::move(entry));
+    }
   }
+  page.withdrawn_count = withdrawn_count_ - skipped_before;
   if (!last_page_) {
     page.next_page_token = request_.page_token();
   }
@@ -342,7 +361,7 @@ absl::Status DocumentLister::CheckDocument(const v1::Document& document) {
         "the server listed a document with the delimiter, not its common "
         "prefix; does it know delimiters?");
   }
-  // Withdrawn documents are not listed.
+  // Documents that the operator withdrew are not listed.
   if (request_.has_first_ordinal() && document.ordinal() < next_ordinal_) {
     return absl::InternalError(absl::StrCat(
         "the server listed document number ", document.ordinal(),

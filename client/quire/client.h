@@ -223,6 +223,9 @@ struct ListOptions {
   std::optional<uint32_t> page_size = {};
   // From ListPage: continues the same listing. Empty: from the start.
   std::string page_token = {};
+  // Also lists documents that `quired redact` removed, which have the record
+  // type kWithdrawnRecordType. Otherwise they are skipped and counted.
+  bool with_withdrawn = false;
 };
 
 // Stands for all documents whose id starts with it: the id up to the end of the
@@ -238,6 +241,8 @@ struct ListPage {
   std::vector<ListEntry> entries;
   // For ListOptions; empty on the last page.
   std::string next_page_token;
+  // Withdrawn documents of the page that were skipped.
+  uint64_t withdrawn_count = 0;
 };
 
 // Receives the next bytes of a stream and their offset (in the archive's
@@ -360,7 +365,7 @@ class DocumentLister {
  public:
   // `first` has the archive and the selection of documents.
   DocumentLister(std::shared_ptr<Connection> connection,
-                 v1::ListDocumentsRequest first);
+                 v1::ListDocumentsRequest first, bool with_withdrawn);
 
   // Returns the next entry, or nothing at the end. Documents and common
   // prefixes come in one order, by their bytes. Blocks to fetch a page. After
@@ -379,18 +384,25 @@ class DocumentLister {
   // this is called. Otherwise as NextEntry().
   absl::StatusOr<ListPage> NextPage();
 
+  // Withdrawn documents that were skipped so far.
+  uint64_t withdrawn_count() const { return withdrawn_count_; }
+
  private:
   bool has_entry() const {
     return next_document_ < page_.documents_size() ||
            next_prefix_ < page_.common_prefixes_size();
   }
 
+  // Returns the next entry of the page, or nothing if it was skipped.
+  // REQUIRES: has_entry().
+  absl::StatusOr<std::optional<ListEntry>> TakeEntry();
   // Error if the server did not answer the request.
   absl::Status CheckDocument(const v1::Document& document);
   absl::Status CheckCommonPrefix(const std::string& prefix);
   absl::Status FetchPage();
 
   const std::shared_ptr<Connection> connection_;
+  const bool with_withdrawn_;
   v1::ListDocumentsRequest request_;
   v1::ListDocumentsResponse page_;
   int next_document_ = 0;
@@ -398,6 +410,7 @@ class DocumentLister {
   std::string last_prefix_;
   // In a listing in archive order: the least ordinal that may follow.
   uint64_t next_ordinal_ = 0;
+  uint64_t withdrawn_count_ = 0;
   bool last_page_ = false;
   absl::Status status_;
 };

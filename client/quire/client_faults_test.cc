@@ -83,6 +83,35 @@ TEST_F(ClientFaultsTest, TriesAgainWhileUnavailable) {
   EXPECT_EQ(server_->CallCount("ReadStream"), 4);
 }
 
+TEST_F(ClientFaultsTest, TriesAgainAfterAResetOfGrpc) {
+  FakeFaults faults;
+  faults.reset_calls = 3;
+  server_->SetFaults(faults);
+  QUIRE_EXPECT_OK(client_->Read("web", ByteSpan{0, 10}));
+  EXPECT_EQ(server_->CallCount("Read"), 4);
+  std::string text;
+  server_->SetFaults(faults);
+  QUIRE_EXPECT_OK(Stream(ByteSpan{0, 5000}, text));
+  text.clear();
+  server_->SetFaults(faults);
+  QUIRE_EXPECT_OK(Scan(text));
+  EXPECT_EQ(text, web_text_);
+  server_->SetFaults(faults);
+  QUIRE_EXPECT_OK(client_->ReadBatch(
+      "web", {DocumentKey::Ordinal(0)},
+      [](const BatchAnswer& answer) { return answer.result.status(); }));
+  server_->SetFaults(faults);
+  EXPECT_TRUE(client_->ListDocuments("web").Next().ok());
+  // Not for ever, although the server has answered before.
+  faults.reset_calls = -1;
+  server_->SetFaults(faults);
+  const int before = server_->CallCount("Read");
+  EXPECT_THAT(client_->Read("web", ByteSpan{0, 10}),
+              FailsWith(absl::StatusCode::kUnavailable,
+                        HasSubstr("gRPC reset the call")));
+  EXPECT_EQ(server_->CallCount("Read") - before, options_.attempts_max);
+}
+
 TEST_F(ClientFaultsTest, GivesUpWhenTheDeadlineHasPassed) {
   options_.deadline = absl::Milliseconds(500);
   Connect();

@@ -31,6 +31,16 @@ bool IsCutOff(const grpc::Status& status) {
          (status.error_code() == grpc::UNKNOWN && text == "Stream removed");
 }
 
+// True if gRPC itself reset the call, as data arrived that crossed a window
+// which it had made smaller meanwhile. Nothing is wrong with the call.
+bool IsOverflow(const grpc::Status& status) {
+  return status.error_code() == grpc::INTERNAL &&
+         absl::StrContains(status.error_message(), "overflows local window");
+}
+
+// Payload type that marks the statuses of IsCallReset().
+constexpr absl::string_view kCallResetUrl = "quire/call_reset";
+
 }  // namespace
 
 absl::Status StatusFromGrpc(const grpc::Status& status) {
@@ -43,6 +53,12 @@ absl::Status StatusFromGrpc(const grpc::Status& status) {
     if (IsCutOff(status)) {
       return absl::UnavailableError(
           absl::StrCat("a proxy ended the call (", text, ")"));
+    }
+    if (IsOverflow(status)) {
+      absl::Status reset = absl::UnavailableError(
+          absl::StrCat("gRPC reset the call (", text, ")"));
+      reset.SetPayload(kCallResetUrl, absl::Cord());
+      return reset;
     }
     return {
         IsCertificateFault(text) ? absl::StatusCode::kUnauthenticated : code,
@@ -68,6 +84,10 @@ absl::Status StatusFromItem(const v1::ItemStatus& status) {
                           result.code(), status.message(), details)));
   }
   return result;
+}
+
+bool IsCallReset(const absl::Status& status) {
+  return status.GetPayload(kCallResetUrl).has_value();
 }
 
 bool IsOfOtherContents(const absl::Status& status) {

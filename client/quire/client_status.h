@@ -28,6 +28,10 @@ inline constexpr absl::string_view kErrorDetailsPayloadUrl =
 // Unknown. Thread-safe.
 absl::Status StatusFromGrpc(const grpc::Status& status);
 
+// True if gRPC reset the call by its flow control: the same call may succeed at
+// once, and waiting does not help. Thread-safe.
+bool IsCallReset(const absl::Status& status);
+
 // Converts the status of a batch item. Thread-safe.
 absl::Status StatusFromItem(const v1::ItemStatus& status);
 

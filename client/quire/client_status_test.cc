@@ -45,6 +45,15 @@ TEST(ClientStatusTest, TakesACallThatAProxyCutForUnavailable) {
   EXPECT_THAT(StatusFromGrpc(reset),
               FailsWith(absl::StatusCode::kUnavailable,
                         ::testing::HasSubstr("(Received RST_STREAM")));
+  EXPECT_FALSE(IsCallReset(StatusFromGrpc(reset)));
+  const grpc::Status overflow = {
+      grpc::INTERNAL, "frame of size 16384 overflows local window of 5"};
+  EXPECT_THAT(StatusFromGrpc(overflow),
+              HasCode(absl::StatusCode::kUnavailable));
+  EXPECT_TRUE(IsCallReset(StatusFromGrpc(overflow)));
+  EXPECT_THAT(
+      StatusFromGrpc({grpc::INTERNAL, overflow.error_message(), "\x08"}),
+      HasCode(absl::StatusCode::kInternal));
   EXPECT_THAT(StatusFromGrpc({grpc::UNKNOWN, "Stream removed"}),
               HasCode(absl::StatusCode::kUnavailable));
   // Errors of a server, and others.

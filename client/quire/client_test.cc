@@ -378,6 +378,51 @@ TEST_F(ClientTest, ListsDocumentsPageByPage) {
   EXPECT_THAT(none.Next(), HasCode(absl::StatusCode::kNotFound));
 }
 
+TEST_F(ClientTest, SkipsAndCountsWithdrawnDocumentsInLists) {
+  FakeArchive archive;
+  for (int i = 0; i < 30; ++i) {
+    archive.documents.push_back({.id = absl::StrCat("d", i),
+                                 .text = "text",
+                                 .is_redacted = i < 20 || i == 25});
+  }
+  server_->Reload({{"web", archive}});
+  for (const std::optional<uint64_t> first :
+       {std::optional<uint64_t>(), std::optional<uint64_t>(0)}) {
+    DocumentLister lister =
+        client_->ListDocuments("web", {.first_ordinal = first});
+    std::vector<uint64_t> ordinals;
+    for (;;) {
+      QUIRE_ASSERT_OK_AND_ASSIGN(const auto document, lister.Next());
+      if (!document.has_value()) {
+        break;
+      }
+      ordinals.push_back(document->ordinal());
+    }
+    EXPECT_THAT(ordinals, ElementsAre(20, 21, 22, 23, 24, 26, 27, 28, 29));
+    EXPECT_EQ(lister.withdrawn_count(), 21u);
+    // A page that has none of the others is no end.
+    ListOptions options = {.first_ordinal = first};
+    uint64_t withdrawn_count = 0;
+    size_t count = 0;
+    do {
+      QUIRE_ASSERT_OK_AND_ASSIGN(
+          const ListPage page,
+          client_->ListDocuments("web", options).NextPage());
+      withdrawn_count += page.withdrawn_count;
+      count += page.entries.size();
+      options.page_token = page.next_page_token;
+    } while (!options.page_token.empty());
+    EXPECT_EQ(withdrawn_count, 21u);
+    EXPECT_EQ(count, 9u);
+  }
+  DocumentLister all = client_->ListDocuments(
+      "web", {.first_ordinal = 0, .with_withdrawn = true});
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto first, all.Next());
+  EXPECT_EQ(first->record_type(), kWithdrawnRecordType);
+  EXPECT_TRUE(
+      IsWithdrawn(client_->Read("web", DocumentKey::Ordinal(3)).status()));
+}
+
 TEST_F(ClientTest, ListsALevel) {
   DocumentLister level = client_->ListDocuments("web", {.delimiter = "/"});
   std::vector<std::string> entries;

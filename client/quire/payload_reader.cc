@@ -13,7 +13,12 @@ absl::Status ReadPayload(Client& client, absl::string_view archive,
     return absl::InvalidArgumentError(
         "a payload is read as a whole: name no part of the document");
   }
-  PayloadSearch search(key, options.size_bytes_max);
+  PayloadSearch search(
+      key,
+      [&](const DocumentKey& captured) {
+        return ListCaptures(client, archive, captured, options.read);
+      },
+      options.size_bytes_max);
   for (;;) {
     absl::Status status = client.ReadStream(
         archive, search.target(),

@@ -29,11 +29,12 @@ struct PayloadOptions {
 // payload_decoder.h defines it. A document that is not a WARC record is output
 // unchanged. Bytes passed to `sink` are correct even if the call fails.
 //
-// If `key` has only an id, or an id and a time, revisits count as responses. If
-// the id has neither, a second call reads the default of
-// DocumentKey::record_types. A revisit is followed to its target: the newest
-// record of its WARC-Refers-To-Target-URI with the time of its
-// WARC-Refers-To-Date or with its WARC-Payload-Digest.
+// If `key` has only an id, or an id and a time, revisits count as responses,
+// and captures that are no pages are passed if the id has any other: redirects
+// (3xx) and answers to HEAD, of which the newest kCapturesMax are tried.
+// Otherwise one call reads a document, or a page. A revisit is followed to its
+// target: the newest record of its WARC-Refers-To-Target-URI with the time of
+// its WARC-Refers-To-Date or with its WARC-Payload-Digest.
 //
 // Blocks; thread-safe as `client` is. REQUIRES: `key` names no part.
 // Errors: NotFound  also: the target of the named revisit is not in the

@@ -128,6 +128,72 @@ TEST_F(PayloadReaderTest, ReadsResponsesBeforeOtherTypes) {
             "RECORD_TYPE_NOT_FOUND");
 }
 
+TEST_F(PayloadReaderTest, TakesOneCall) {
+  AddPage(10, "page", "sha1:A");
+  documents_.push_back({"plain", "a file", {}, {}, {}});
+  Add("stored", "resource", 30, "as stored");
+  Add("text", "conversion", 30, "as text");
+  int count = 0;
+  for (const char* id : {kPage, "plain", "stored", "text", "none"}) {
+    Read(DocumentKey::Id(id));
+    EXPECT_EQ(server_->CallCount("ReadStream"), ++count) << id;
+  }
+  EXPECT_EQ(server_->CallCount("ListDocuments"), 0);
+}
+
+TEST_F(PayloadReaderTest, PassesRedirectsAndAnswersToHead) {
+  const std::string moved =
+      "HTTP/1.1 301 Moved\r\nLocation: x\r\nContent-Length: 4\r\n\r\n";
+  const std::string head = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n";
+  AddPage(10, "oldest", "sha1:A");
+  AddPage(20, "page", "sha1:B");
+  // Of the same time, before and after the page.
+  Add(kPage, "response", 20, head);
+  Add(kPage, "response", 30, moved + "here");
+  Add(kPage, "response", 30, moved);
+  Add(kPage, "response", 40, head);
+  Add(kPage, "revisit", 50, "",
+      "WARC-Refers-To-Date: 1970-01-01T00:00:40Z\r\n");
+  Add(kPage, "response", 60, moved, "WARC-Truncated: length\r\n");
+  Add("http://example.org/a", "response", 70, moved);
+  Add(kPage + std::string("other"), "response", 70, "HTTP/1.1 200\r\n\r\nno");
+  ServedPayload payload = ReadPage();
+  QUIRE_ASSERT_OK(payload.status);
+  EXPECT_EQ(payload.text, "page");
+  EXPECT_EQ(payload.origin->passed_count, 6u);
+  EXPECT_FALSE(payload.origin->revisit.has_value());
+  DocumentKey key = DocumentKey::Id(kPage);
+  key.at_time_ms = 35'000;
+  EXPECT_EQ(Read(key).text, "page");
+  key.at_time_ms = 19'000;
+  EXPECT_EQ(Read(key).text, "oldest");
+  EXPECT_EQ(Read(key).origin->passed_count, 0u);
+  // Whatever is named is read.
+  EXPECT_EQ(Read(DocumentKey::Ordinal(3)).text, "here");
+  EXPECT_EQ(Read(DocumentKey::Ordinal(5)).text, "");
+  key = DocumentKey::Id(kPage);
+  key.record_types = {"response"};
+  key.at_time_ms = 30'000;
+  EXPECT_EQ(Read(key).text, "");
+  // There is no page.
+  payload = Read(DocumentKey::Id("http://example.org/a"));
+  QUIRE_EXPECT_OK(payload.status);
+  EXPECT_EQ(payload.text, "");
+  EXPECT_EQ(payload.origin->http->status_code, 301);
+  EXPECT_EQ(payload.origin->passed_count, 0u);
+}
+
+TEST_F(PayloadReaderTest, TakesTheOldestPageIfAllAreLater) {
+  Add(kPage, "response", 10, "HTTP/1.1 302 Found\r\n\r\n");
+  AddPage(20, "older", "");
+  AddPage(30, "newer", "");
+  DocumentKey key = DocumentKey::Id(kPage);
+  key.at_time_ms = 5'000;
+  EXPECT_EQ(Read(key).text, "older");
+  key.at_time_ms = 10'000;
+  EXPECT_EQ(Read(key).text, "older");
+}
+
 // The target of a revisit is a capture, never a conversion of it.
 TEST_F(PayloadReaderTest, FollowsNoRevisitToAConversion) {
   AddPage(10, "page", "");

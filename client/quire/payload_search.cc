@@ -112,18 +112,18 @@ std::string RevisitReference::Describe() const {
   return text;
 }
 
-PayloadSearch::PayloadSearch(DocumentKey key, uint64_t size_bytes_max)
+PayloadSearch::PayloadSearch(DocumentKey key, CaptureLister list_captures,
+                             uint64_t size_bytes_max)
     : key_(std::move(key)),
       names_id_alone_(NamesIdAlone(key_)),
+      list_captures_(std::move(list_captures)),
       size_bytes_max_(size_bytes_max) {
   Continue(Phase::kCapture, FirstTarget(key_));
 }
 
 DocumentKey PayloadSearch::FirstTarget(const DocumentKey& key) {
   DocumentKey target = key;
-  if (NamesIdAlone(key)) {
-    target.record_types = {"response", kRevisitType};
-  }
+  target.with_revisits = NamesIdAlone(key);
   return target;
 }
 
@@ -174,13 +174,55 @@ absl::Status PayloadSearch::Begin(PayloadOriginSink on_origin) {
              plain->size_bytes <= size_bytes - plain->offset) {
     origin_.plain = ByteSpan{plain->offset, plain->size_bytes};
   }
+  if (captures_.has_value() && phase_ == Phase::kCapture &&
+      origin_.document.id() != std::get<std::string>(key_.name)) {
+    return absl::AbortedError(
+        "the archive was replaced by other contents meanwhile; read again");
+  }
   if (phase_ == Phase::kCandidate &&
       !(origin_.warc.has_value() &&
         reference_->Means(origin_.document, *origin_.warc))) {
     stop_ = Stop::kOther;
     return absl::CancelledError("another record");
   }
+  if (PassesRecord()) {
+    stop_ = Stop::kNoPage;
+    return absl::CancelledError("no page");
+  }
   return on_origin(origin_);
+}
+
+bool PayloadSearch::PassesRecord() const {
+  if (!names_id_alone_ || list_captures_ == nullptr || takes_any_ ||
+      decoder_->http() == nullptr) {
+    return false;
+  }
+  constexpr int kRedirect = 3;
+  return decoder_->http()->status_code.value_or(0) / 100 == kRedirect ||
+         decoder_->lacks_body();
+}
+
+std::optional<absl::Status> PayloadSearch::NextCapture() {
+  if (!captures_.has_value()) {
+    absl::StatusOr<std::vector<uint64_t>> captures = list_captures_(key_);
+    if (!captures.ok()) {
+      return captures.status();
+    }
+    captures_ = *std::move(captures);
+  }
+  origin_.revisit.reset();
+  origin_.unresolved.clear();
+  reference_.reset();
+  candidate_count_ = 0;
+  // The first is the one that was read.
+  if (++next_capture_ >= captures_->size()) {
+    takes_any_ = true;
+    origin_.passed_count = 0;
+    return Continue(Phase::kCapture, FirstTarget(key_));
+  }
+  ++origin_.passed_count;
+  return Continue(Phase::kCapture,
+                  DocumentKey::Ordinal((*captures_)[next_capture_]));
 }
 
 absl::Status PayloadSearch::FinishRecord(PayloadOriginSink on_origin,
@@ -188,6 +230,10 @@ absl::Status PayloadSearch::FinishRecord(PayloadOriginSink on_origin,
   if (origin_.document.has_record_type()) {
     const absl::Status finished = MarkFault(decoder_->Finish(
         [&](ByteView bytes) { return HandOut(bytes, on_origin, sink); }));
+    // A redirect is passed, whether or not it is whole.
+    if (!finished.ok() && !has_begun_ && PassesRecord()) {
+      stop_ = Stop::kNoPage;
+    }
     if (stop_ != Stop::kNone || !finished.ok()) {
       return finished;
     }
@@ -200,15 +246,11 @@ std::optional<absl::Status> PayloadSearch::EndRecord(
   if (status.ok()) {
     status = FinishRecord(on_origin, sink);
   }
+  if (stop_ == Stop::kNoPage) {
+    return NextCapture();
+  }
   switch (phase_) {
     case Phase::kCapture:
-      if (names_id_alone_ &&
-          ErrorReasonOf(status) ==
-              v1::ErrorReason_Name(v1::RECORD_TYPE_NOT_FOUND)) {
-        return Continue(Phase::kDefault, key_);
-      }
-      [[fallthrough]];
-    case Phase::kDefault:
       if (stop_ != Stop::kRevisit) {
         return status;
       }

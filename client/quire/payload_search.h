@@ -9,12 +9,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 
 #include "proto/quire/v1/archive.pb.h"
 
+#include "client/quire/capture_list.h"
 #include "client/quire/capture_time.h"
 #include "client/quire/payload/payload_decoder.h"
 #include "client/quire/read_target.h"
@@ -31,6 +33,9 @@ struct PayloadOrigin {
   // Set if the newest capture is a revisit whose target is not in the archive:
   // the target, as text. Then `document` is the newest capture in the archive.
   std::string unresolved = {};
+  // Captures that the read prefers, and that are no pages: redirects, and
+  // answers to HEAD.
+  uint64_t passed_count = 0;
   // Headers of the record and of HTTP; unset for a document that is not a WARC
   // record, or not an HTTP message.
   std::optional<WarcFields> warc = {};
@@ -82,8 +87,10 @@ class RevisitReference {
 // Memory is bounded as that of PayloadDecoder. Thread-compatible.
 class PayloadSearch {
  public:
+  // `list_captures` is called by EndRecord(); null: a redirect or an answer to
+  // HEAD is the payload where it is the newest capture.
   // REQUIRES: `key` names no part.
-  explicit PayloadSearch(DocumentKey key,
+  explicit PayloadSearch(DocumentKey key, CaptureLister list_captures,
                          uint64_t size_bytes_max = kPayloadSizeBytesMax);
 
   // Returns the target() of a new search for `key`. Thread-safe.
@@ -109,31 +116,38 @@ class PayloadSearch {
  private:
   // Purpose of the current read.
   enum class Phase {
-    // The capture that the key names, revisits included.
+    // A capture that the key may name, revisits included.
     kCapture,
-    // The default of DocumentKey::record_types, where the id has neither
-    // responses nor revisits.
-    kDefault,
     // A record that may be the target of the revisit.
     kCandidate,
     // The newest capture in the archive, if it does not have the target.
     kHeld
   };
   // Reason for not reading a record's payload.
-  enum class Stop { kNone, kRevisit, kOther };
+  enum class Stop { kNone, kRevisit, kOther, kNoPage };
 
   absl::Status HandOut(ByteView bytes, PayloadOriginSink on_origin,
                        PayloadSink sink);
   // Called once the headers are known, before the first byte.
   absl::Status Begin(PayloadOriginSink on_origin);
   absl::Status FinishRecord(PayloadOriginSink on_origin, PayloadSink sink);
+  // True if the current record is no page, and another one may be.
+  bool PassesRecord() const;
+  // After a capture that is no page: prepares the read of the next one.
+  std::optional<absl::Status> NextCapture();
   // Prepares the read of another record.
   std::nullopt_t Continue(Phase phase, DocumentKey target);
   std::optional<absl::Status> AfterCandidate(absl::Status status);
 
   const DocumentKey key_;
   const bool names_id_alone_;
+  const CaptureLister list_captures_;
   const uint64_t size_bytes_max_;
+  // Set after the first capture that is no page: all of them, in order.
+  std::optional<std::vector<uint64_t>> captures_;
+  size_t next_capture_ = 0;
+  // None of them is a page.
+  bool takes_any_ = false;
   Phase phase_ = Phase::kCapture;
   DocumentKey target_;
   PayloadOrigin origin_;

@@ -81,6 +81,7 @@ v1::DocumentName ToProto(const DocumentKey& key) {
   if (key.at_time_ms.has_value()) {
     name.set_at_time_ms(*key.at_time_ms);
   }
+  name.set_with_revisits(key.with_revisits);
   if (key.part.has_value()) {
     *name.mutable_range() = ToProto(*key.part);
   }

@@ -45,6 +45,9 @@ struct DocumentKey {
   // 1970-01-01 UTC; if all are later, the oldest. Unset: the newest.
   // ParseCapturePeriod() of capture_time.h converts a date.
   std::optional<int64_t> at_time_ms = {};
+  // Without record types: a revisit counts as a response. Servers that do not
+  // know this ignore it.
+  bool with_revisits = false;
   // Part of the document; unset: all.
   std::optional<ByteSpan> part = {};
 
@@ -54,6 +57,10 @@ struct DocumentKey {
 };
 
 using ReadTarget = std::variant<ByteSpan, DocumentKey>;
+
+// The record type of documents that `quired redact` removed: they have neither
+// id nor attributes, and reading them fails as withdrawn (IsWithdrawn()).
+inline constexpr absl::string_view kWithdrawnRecordType = "withdrawn";
 
 // Returns the size of the strings of `target`: its id and record types.
 size_t TextSizeBytes(const ReadTarget& target);

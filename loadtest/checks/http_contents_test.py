@@ -96,6 +96,36 @@ class WithdrawnTest(unittest.TestCase):
         self.assertEqual(ask("/v1/docs/list").body, b"")
 
 
+class RedactedTest(unittest.TestCase):
+    def test_documents_that_were_removed_for_good(self):
+        directory = pathlib.Path(self.enterContext(
+            tempfile.TemporaryDirectory(prefix="quire-http-redacted-")))
+        archive = directory / "docs.quire"
+        build(PROGRAMS.quired, archive, {"a": b"one", "b": b"two", "c": b"three"})
+        (directory / "ids").write_text("b\n")
+        subprocess.run([PROGRAMS.quired, "redact", archive, directory / "ids"], check=True,
+                       capture_output=True)
+        server = self.enterContext(LiveServer(PROGRAMS.quired, [f"docs={archive}"]))
+        gateway = self.enterContext(LiveGateway(PROGRAMS.quire_http, server.address))
+
+        def ask(target, method="GET", **headers):
+            with gateway.connect() as connection:
+                return connection.ask(target, method, **headers)
+
+        for method in "GET", "HEAD":
+            self.assertEqual(ask("/v1/docs/ordinal/1", method).status, 451)
+        self.assertEqual(ask("/v1/docs/ordinal/1", Range="bytes=0-0").status, 451)
+        self.assertEqual(ask("/v1/docs/doc/b").status, 404)
+        self.assertEqual(ask("/v1/docs/ordinal/2").body, b"three")
+        self.assertEqual(ask("/v1/docs/space").body, b"one\0\0\0three")
+        lines = [json.loads(line) for line in ask("/v1/docs/list").body.splitlines()]
+        self.assertEqual([line.get("id") for line in lines], ["a", "c", None])
+        self.assertEqual(lines[-1], {"withdrawn_count": 1})
+        page = ask("/browse/docs/").body
+        self.assertIn(b"1 withdrawn document is not shown", page)
+        self.assertNotIn(b"empty id", page)
+
+
 class GrowthTest(unittest.TestCase):
     """An archive that is appended to and taken down from, and a cache in front of it."""
 

@@ -78,9 +78,13 @@ class InputTest(GatewayCase):
                 self.assertEqual(reply.status, 200 if is_within else 431, (count, len(head)))
                 statuses.append(reply.status)
             self.assertEqual(set(statuses), {200, 431}, count)
-        cookies = "; ".join(f"name{number}=value" for number in range(176))
-        self.assertEqual(self.ask(target, Cookie=cookies).status, 431)
-        self.got(target, Cookie=cookies[:1_000])
+
+    def test_records_of_the_library_take_no_memory(self):
+        # Cookies and parameters of the target: it keeps a record of each.
+        for count in 176, 1_500:
+            self.got("/v1/docs", Cookie="; ".join(["a=b"] * count))
+        self.got("/v1/docs/doc/empty.txt?" + "&" * 1_500)
+        self.got("/v1/docs/doc/empty.txt?" + "a&" * 1_500, 400)
 
     def test_long_ids(self):
         self.got("/v1/docs/doc/" + "a" * 8000, 404)
@@ -108,6 +112,26 @@ class InputTest(GatewayCase):
             # Nothing that follows is taken for a request.
             self.assertEqual(len(found), 1, (headers, found))
             self.assertIn(found[0], (400, 413), headers)
+
+    def test_refusals_are_one_well_formed_answer(self):
+        host = b"Host: localhost\r\n"
+        for data in (b"GET /v1/docs HTTP/1.1\r\n\r\n",
+                     b"GET /v1/docs HTTP/1.1\r\nX: y\r\n\r\n",
+                     b"GET /v1/do cs HTTP/1.1\r\n" + host + b"\r\n",
+                     b"GET /v1/docs/doc/a\x7fb HTTP/1.1\r\n" + host + b"\r\n",
+                     b"GET /v1/docs\rX: y HTTP/1.1\r\n" + host + b"\r\n",
+                     *(b"GET /v1/docs HTTP/1.1\r\n" + host + line + b"\r\n\r\n" for line in (
+                         b"X: a\rTransfer-Encoding: chunked", b"X: a\r", b"X: \ra", b"X\r: a",
+                         b"X: a\x01b", b"X: \x7f", b"Content-Length: +0",
+                         b"Content-Length: 00", b"Content-Length:", b"Content-Length: 0, 0",
+                         b"Content-Length: 99999999999999999999999", b"no colon"))):
+            with self.gateway.connect() as connection:
+                connection.send(data)
+                reply = connection.read_reply()
+                self.assertEqual(reply.status, 400, (data, reply))
+                self.assertTrue(reply.is_complete, data)
+                self.assertTrue(connection.is_closed())
+                self.assertEqual(connection.buffer, b"", data)
 
     def test_numbers(self):
         for target, status in ((f"/v1/docs/ordinal/{2**64}", 404), ("/v1/docs/ordinal/-1", 400),

@@ -19,7 +19,8 @@ import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 # pylint: disable=wrong-import-position
-from gateway_case import GatewayCase, LARGE, run_tests
+from gateway_case import GatewayCase, LARGE, PROGRAMS, run_tests
+from live_gateway import LiveGateway
 
 
 class ReadTest(GatewayCase):
@@ -202,6 +203,23 @@ class ReadTest(GatewayCase):
         row = re.search(r'href="(/v1/web@[^"]*)"', self.got(dots).body.decode())
         self.assertEqual(self.got(row[1]).body, self.records[5])
 
+    def test_browse_behind_a_path(self):
+        links = re.compile(r'href="([^"]*)"')
+        for path in "/browse/", "/browse/docs/", "/browse/docs/site/0/", "/browse/web/":
+            plain = links.findall(self.got(path).body.decode())
+            reply = self.got(path, X_Forwarded_Prefix="/archives/")
+            self.assertEqual(reply.headers["vary"], "X-Forwarded-Prefix")
+            self.assertTrue(plain)
+            self.assertEqual(links.findall(reply.body.decode()),
+                             ["/archives" + link for link in plain])
+        self.got("/browse/", 400, X_Forwarded_Prefix="//evil.example")
+        with LiveGateway(PROGRAMS.quire_http, self.server.address, "--base-path", "/q") as gateway, \
+                gateway.connect() as connection:
+            for path in "/q/browse/docs/", "/browse/docs/":
+                found = links.findall(connection.ask(path).body.decode())
+                self.assertTrue(all(link.startswith("/q/") for link in found), found)
+            self.assertEqual(connection.ask("/q/v1/docs/doc/empty.txt").status, 200)
+
     def test_pages(self):
         reply = self.got("/v1/web/page/http://example.org/")
         self.assertEqual(reply.body, self.page)
@@ -212,7 +230,32 @@ class ReadTest(GatewayCase):
                          b"<p>first</p>")
         head = self.ask("/v1/web/page/http://example.org/", "HEAD")
         self.assertEqual(head.headers["content-length"], str(len(self.page)))
-        self.got("/v1/web/page/http://example.org/cut", 502)
+        # What there is of it.
+        with self.gateway.connect() as connection:
+            cut = connection.ask("/v1/web/page/http://example.org/cut")
+            self.assertEqual((cut.status, cut.body), (200, b"only so much"))
+            self.assertEqual(cut.headers["content-length"], "9999")
+            self.assertFalse(cut.is_complete)
+            self.assertNotIn("etag", cut.headers)
+        head = self.ask("/v1/web/page/http://example.org/cut", "HEAD")
+        self.assertEqual((head.status, head.headers["content-length"]), (200, "9999"))
+        # Coded, so that its size is not known: the last chunk is missing.
+        for name, page in ("cut-page", self.large_page[:5000]), ("cut-large", self.large_page):
+            with self.gateway.connect() as connection:
+                cut = connection.ask(f"/v1/web/page/http://example.org/{name}",
+                                     Range="bytes=0-1", If_None_Match='"x"')
+                self.assertEqual(cut.status, 200)
+                self.assertFalse(cut.is_complete)
+                self.assertEqual(cut.headers["transfer-encoding"], "chunked")
+                self.assertGreater(len(cut.body), len(page) // 2)
+                self.assertTrue(page.startswith(cut.body), name)
+            head = self.ask(f"/v1/web/page/http://example.org/{name}", "HEAD")
+            self.assertEqual(head.status, 200)
+            self.assertNotIn("content-length", head.headers)
+        self.got("/v1/web/page/http://example.org/damaged", 502)
+        # A redirect and an answer to HEAD do not hide the page.
+        self.assertEqual(self.got("/v1/web/page/http://example.org/moved").body, b"there")
+        self.assertEqual(self.got("/v1/web/page/http://example.org/moved-only").body, b"")
         odd = self.got("/v1/web/page/http://example.org/a/../b")
         self.assertEqual(odd.body, self.traversal)
         self.assertEqual(odd.headers["content-type"], "application/octet-stream")

@@ -98,7 +98,22 @@ class GatewayCase(unittest.TestCase):
             response("http://example.org/a/../b", "2021-01-01T00:00:00Z", cls.traversal,
                      "Content-Type: text/html\x01"),
             warc_record("metadata", "http://example.org/", "2021-01-01T00:00:00Z", b"a: b",
-                        "application/warc-fields")]
+                        "application/warc-fields"),
+            response("http://example.org/cut-page", "2021-01-01T00:00:00Z",
+                     gzip.compress(cls.large_page[:5000])[:-40], "Content-Encoding: gzip"),
+            response("http://example.org/cut-large", "2021-01-01T00:00:00Z",
+                     zlib.compress(cls.large_page)[:-40], "Content-Encoding: deflate"),
+            response("http://example.org/damaged", "2021-01-01T00:00:00Z",
+                     gzip.compress(b"page")[:10] + bytes([255] * 20), "Content-Encoding: gzip"),
+            response("http://example.org/moved", "2021-01-01T00:00:00Z", b"there"),
+            warc_record("response", "http://example.org/moved", "2021-02-01T00:00:00Z",
+                        b"HTTP/1.1 301 Moved\r\nLocation: /\r\nContent-Length: 99\r\n\r\n",
+                        "application/http; msgtype=response"),
+            response("http://example.org/moved", "2021-03-01T00:00:00Z", b"",
+                     "Content-Length: 5"),
+            warc_record("response", "http://example.org/moved-only", "2021-02-01T00:00:00Z",
+                        b"HTTP/1.1 301 Moved\r\nLocation: /\r\nContent-Length: 99\r\n\r\n",
+                        "application/http; msgtype=response")]
         warc = cls.directory / "crawl.warc.gz"
         warc.write_bytes(b"".join(gzip.compress(record) for record in cls.records))
         subprocess.run([PROGRAMS.quired, "build", "--quiet", "-o", cls.directory / "web.quire",

@@ -102,6 +102,31 @@ TEST_F(ServerCapturesTest, SelectsByType) {
   EXPECT_EQ(Text(Request("plain", {""})), "newer");
 }
 
+TEST_F(ServerCapturesTest, CountsRevisitsAsResponsesOnRequest) {
+  const auto with_revisits = [this](const std::string& id,
+                                    std::optional<int64_t> at = {}) {
+    v1::ReadRequest request = Request(id, {}, at);
+    request.mutable_document()->set_with_revisits(true);
+    return request;
+  };
+  EXPECT_EQ(Text(with_revisits(kPage)), "revisit of 4000");
+  EXPECT_EQ(Text(with_revisits(kPage, 3999)), "of 3000 as well");
+  EXPECT_EQ(Text(with_revisits("mixed")), "newer resource");
+  EXPECT_EQ(Text(with_revisits("plain")), "newer");
+  v1::ReadResponse response;
+  EXPECT_EQ(ReasonIn(Read(with_revisits("text"), &response)),
+            "RECORD_TYPE_NOT_FOUND");
+  v1::ReadRequest request = with_revisits(kPage);
+  request.mutable_document()->add_record_types("response");
+  EXPECT_EQ(ReasonIn(Read(request, &response)), "MALFORMED_REQUEST");
+  request = with_revisits(kPage);
+  request.mutable_document()->set_ordinal(1);
+  EXPECT_EQ(ReasonIn(Read(request, &response)), "MALFORMED_REQUEST");
+  request = with_revisits(kPage);
+  request.mutable_document()->set_occurrence(1);
+  EXPECT_EQ(ReasonIn(Read(request, &response)), "MALFORMED_REQUEST");
+}
+
 TEST_F(ServerCapturesTest, SelectsByTime) {
   EXPECT_EQ(Text(Request(kPage, {}, 2999)), "of 2000");
   EXPECT_EQ(Text(Request(kPage, {}, 2000)), "of 2000");

@@ -19,6 +19,9 @@ int HttpStatusOf(const absl::Status& status) {
   if (IsPayloadFault(status)) {
     return 502;
   }
+  if (IsWithdrawn(status)) {
+    return 451;
+  }
   const std::string reason = ErrorReasonOf(status);
   switch (status.code()) {
     case absl::StatusCode::kNotFound:
@@ -26,7 +29,7 @@ int HttpStatusOf(const absl::Status& status) {
     case absl::StatusCode::kInvalidArgument:
       return 400;
     case absl::StatusCode::kPermissionDenied:
-      return reason == v1::ErrorReason_Name(v1::DOCUMENT_WITHDRAWN) ? 451 : 403;
+      return 403;
     case absl::StatusCode::kUnauthenticated:
       // Without a reason the client refuses the server.
       return reason.empty() ? 502 : 401;

@@ -87,7 +87,9 @@ void AddCaching(const HttpRequest& request, Answer& answer) {
 void AddContentHeaders(const HttpRequest& request, absl::string_view etag,
                        Answer& answer) {
   answer.headers.reserve(10);
-  answer.headers.emplace_back("ETag", std::string(etag));
+  if (!etag.empty()) {
+    answer.headers.emplace_back("ETag", std::string(etag));
+  }
   AddCaching(request, answer);
   answer.headers.emplace_back("Content-Security-Policy", kPageRules);
   answer.headers.emplace_back("X-Content-Type-Options", "nosniff");

@@ -45,7 +45,7 @@ std::string DocumentMediaType(absl::string_view media_type,
                               absl::string_view id);
 
 // Adds ETag, caching and the headers that keep archived pages from acting in
-// the gateway's origin. `etag` has its quotes.
+// the gateway's origin. `etag` has its quotes; empty: none.
 void AddContentHeaders(const HttpRequest& request, absl::string_view etag,
                        Answer& answer);
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_split.h"
 
 #include "client/http/request/request_target.h"
+#include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
 
 namespace quire {
@@ -21,9 +22,10 @@ bool IsResolved(absl::string_view id) {
   return false;
 }
 
-void AppendLink(const BrowseRow& row, std::string& html) {
-  absl::StrAppend(&html, "<a href=\"", HtmlEscape(row.link), "\">",
-                  HtmlEscape(row.name), "</a>");
+void AppendLink(const BrowsePage& page, const BrowseRow& row,
+                std::string& html) {
+  absl::StrAppend(&html, "<a href=\"", HtmlEscape(page.base_path),
+                  HtmlEscape(row.link), "\">", HtmlEscape(row.name), "</a>");
 }
 
 }  // namespace
@@ -61,25 +63,31 @@ std::string RenderBrowsePage(const BrowsePage& page) {
       "</title>\n<style>body{font-family:sans-serif;margin:2em}"
       "td{padding:0 1.5em 0 0}td.n{text-align:right}</style>\n<h1>");
   for (const BrowseRow& level : page.path) {
-    AppendLink(level, html);
+    AppendLink(page, level, html);
     html.push_back(' ');
   }
   html.append("</h1>\n<table>\n");
   for (const BrowseRow& row : page.rows) {
     html.append("<tr><td>");
-    AppendLink(row, html);
+    AppendLink(page, row, html);
     absl::StrAppend(&html, "</td><td class=\"n\">", HtmlEscape(row.size),
                     "</td><td>", HtmlEscape(row.time), "</td><td>",
                     HtmlEscape(row.media_type), "</td><td>");
     if (!row.record_link.empty()) {
-      AppendLink({.link = row.record_link, .name = "record"}, html);
+      AppendLink(page, {.link = row.record_link, .name = "record"}, html);
     }
     html.append("</td></tr>\n");
   }
   html.append("</table>\n");
+  if (page.withdrawn_count > 0) {
+    absl::StrAppend(&html, "<p>",
+                    FormatCounted(page.withdrawn_count, "withdrawn document is",
+                                  "withdrawn documents are"),
+                    " not shown</p>\n");
+  }
   if (!page.next_link.empty()) {
     html.append("<p>");
-    AppendLink({.link = page.next_link, .name = "next page"}, html);
+    AppendLink(page, {.link = page.next_link, .name = "next page"}, html);
     html.append("</p>\n");
   }
   html.append("</html>\n");

@@ -42,12 +42,16 @@ struct BrowseRow {
 };
 
 struct BrowsePage {
+  // In front of all links; see ParseBasePath().
+  std::string base_path = {};
   std::string title = {};
   // Links to the levels above, with their names.
   std::vector<BrowseRow> path = {};
   std::vector<BrowseRow> rows = {};
   // Link to the next page; empty: none.
   std::string next_link = {};
+  // Documents without a row.
+  uint64_t withdrawn_count = 0;
 };
 
 // Returns the page as HTML. Thread-safe.

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 #include "client/http/bodies/byte_store.h"
@@ -37,6 +38,8 @@ struct HttpRequest {
   RequestConditions conditions;
   RangeHeader range;
   CallHeaders headers;
+  // Path of the gateway in front of links: "" or "/archives".
+  std::string base_path;
 };
 
 // The rest of a body: a part of a store.
@@ -52,9 +55,12 @@ struct Answer {
   // The whole body, or what precedes `rest`.
   std::string body = {};
   BodyRest rest = {};
-  // For HEAD and 304, which send no body: the size that GET would send with
-  // 200. Unset: that of `body`, for 304 unknown.
+  // For HEAD and 304, which send no body, and for `cut`: the size that GET
+  // would send with 200. Unset: that of `body`, for 304 and `cut` unknown.
   std::optional<uint64_t> size_bytes = {};
+  // Not OK: the body is the beginning of one whose rest is missing. Its size is
+  // `size_bytes` or, if unset, not stated, and after it the connection is cut.
+  absl::Status cut = {};
   // Closes the connection afterwards.
   bool closes = false;
 };

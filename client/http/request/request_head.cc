@@ -21,6 +21,13 @@ namespace {
 
 constexpr const char* kMethods = "GET, HEAD, OPTIONS";
 
+// True for bytes that neither a target nor the value of a header may have, such
+// as a CR without LF, which others take for the end of a line (RFC 9112,
+// section 2.2).
+bool IsControl(char c) {
+  return absl::ascii_iscntrl(static_cast<unsigned char>(c));
+}
+
 // The headers that the gateway reads. Repeated ones among them are refused,
 // except lists.
 struct KnownHeaders {
@@ -30,10 +37,12 @@ struct KnownHeaders {
   std::optional<absl::string_view> if_range;
   std::optional<absl::string_view> trace_parent;
   std::optional<absl::string_view> content_length;
+  std::optional<absl::string_view> forwarded_prefix;
   std::optional<std::string> if_match;
   std::optional<std::string> if_none_match;
   bool has_body = false;
   bool has_malformed_name = false;
+  bool has_control = false;
   // Not empty: a header that was repeated.
   std::string repeated;
 };
@@ -59,10 +68,15 @@ KnownHeaders FindHeaders(const RequestHead& head) {
                    {"Range", &known.range},
                    {"If-Range", &known.if_range},
                    {"traceparent", &known.trace_parent},
-                   {"Content-Length", &known.content_length}};
+                   {"Content-Length", &known.content_length},
+                   {"X-Forwarded-Prefix", &known.forwarded_prefix}};
   for (const auto& [name, text] : head.headers) {
     const absl::string_view value = absl::StripTrailingAsciiWhitespace(text);
     known.has_malformed_name = known.has_malformed_name || !IsHttpToken(name);
+    known.has_control =
+        known.has_control || std::any_of(text.begin(), text.end(), [](char c) {
+          return c != '\t' && IsControl(c);
+        });
     for (const auto& [single, header] : singles) {
       if (absl::EqualsIgnoreCase(name, single)) {
         TakeOnce(single, value, *header, known);
@@ -111,9 +125,22 @@ std::optional<Answer> CheckHead(const RequestHead& head,
   if (head.version != "HTTP/1.1" && head.version != "HTTP/1.0") {
     return Closing(TextAnswer(400, "the request line must end with HTTP/1.1"));
   }
+  if (std::any_of(head.target.begin(), head.target.end(),
+                  [](char c) { return c == ' ' || IsControl(c); })) {
+    return Closing(
+        TextAnswer(400,
+                   "the target of a request must have no blanks and control "
+                   "characters; write them as %20 and the like"));
+  }
   // Such as "Transfer-Encoding :", which a proxy may understand otherwise.
   if (known.has_malformed_name) {
     return Closing(TextAnswer(400, "the name of a header is malformed"));
+  }
+  if (known.has_control) {
+    return Closing(TextAnswer(
+        400,
+        "the value of a header must have no control characters, such as a "
+        "CR that is not followed by LF"));
   }
   if (!known.repeated.empty()) {
     return Closing(
@@ -196,6 +223,18 @@ std::variant<HttpRequest, Answer> ParseRequest(const RequestHead& head,
     Answer answer = TextAnswer(405, absl::StrCat("use one of ", kMethods));
     answer.headers.emplace_back("Allow", kMethods);
     return Closing(std::move(answer));
+  }
+  absl::StatusOr<std::string> base_path =
+      ParseBasePath(known.forwarded_prefix.value_or(rules.base_path));
+  if (!base_path.ok()) {
+    return TextAnswer(400, absl::StrCat("X-Forwarded-Prefix: ",
+                                        base_path.status().message()));
+  }
+  request.base_path = *std::move(base_path);
+  absl::string_view path = raw;
+  if (absl::ConsumePrefix(&path, rules.base_path) &&
+      absl::StartsWith(path, "/")) {
+    raw = path;
   }
   absl::StatusOr<RequestTarget> target = ParseRequestTarget(raw);
   if (!target.ok()) {

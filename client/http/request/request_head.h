@@ -31,6 +31,9 @@ struct RequestRules {
   std::vector<std::string> allowed_origins = {};
   // Tokens may be sent to the server.
   bool forwards_tokens = true;
+  // As of ParseBasePath(). Targets may begin with it or not. The header
+  // X-Forwarded-Prefix replaces it in links.
+  std::string base_path = {};
 };
 
 // True if `parts`, views into `block`, are all of it except for NUL, white

@@ -12,6 +12,7 @@
 
 #include "client/http/request/answer_status.h"
 #include "client/http/request/content_headers.h"
+#include "client/quire/client_status.h"
 
 namespace quire {
 namespace {
@@ -96,6 +97,58 @@ TEST_F(RequestHeadTest, RefusesNamesThatOthersMayUnderstand) {
         << name;
   }
   EXPECT_EQ(StatusOf({{"Host", "localhost \t"}, {"X-!#$%&'*+.^_`|~", ""}}), 0);
+}
+
+TEST_F(RequestHeadTest, KnowsItsPathBehindAProxy) {
+  const auto base_of = [&](Headers headers) {
+    headers.emplace_back("Host", "localhost");
+    const auto parsed = Parse(std::move(headers));
+    const auto* request = std::get_if<HttpRequest>(&parsed);
+    return request == nullptr ? "refused" : request->base_path;
+  };
+  EXPECT_EQ(base_of({}), "");
+  EXPECT_EQ(base_of({{"X-Forwarded-Prefix", "/q"}}), "/q");
+  EXPECT_EQ(base_of({{"x-forwarded-prefix", "/a/b-1/"}}), "/a/b-1");
+  for (const char* none : {"", "/"}) {
+    EXPECT_EQ(base_of({{"X-Forwarded-Prefix", none}}), "");
+  }
+  for (const char* wrong :
+       {"q", "//evil.example", "/a//b", "/..", "/a/./b", "/a\"b", "/a b",
+        "/%2F", "https://evil.example", "/a, /b", "/\\evil"}) {
+    EXPECT_EQ(base_of({{"X-Forwarded-Prefix", wrong}}), "refused") << wrong;
+  }
+  EXPECT_EQ(
+      base_of({{"X-Forwarded-Prefix", "/a"}, {"X-Forwarded-Prefix", "/b"}}),
+      "refused");
+  rules_.base_path = "/q";
+  EXPECT_EQ(base_of({}), "/q");
+  EXPECT_EQ(base_of({{"X-Forwarded-Prefix", "/r"}}), "/r");
+  for (const char* target : {"/q/v1/web/doc/a", "/v1/web/doc/a",
+                             "http://localhost/q/v1/web/doc/a"}) {
+    head_.target = target;
+    const auto parsed = Parse({{"Host", "localhost"}});
+    EXPECT_EQ(std::get<HttpRequest>(parsed).target.id, "a") << target;
+  }
+  head_.target = "/qv1/web/doc/a";
+  EXPECT_EQ(StatusOf({{"Host", "localhost"}}), 404);
+}
+
+TEST_F(RequestHeadTest, RefusesControlCharacters) {
+  for (const char* value :
+       {"a\rTransfer-Encoding: chunked", "\ra", "a\r", "a\x01", "\x7f"}) {
+    EXPECT_EQ(StatusOf({{"Host", "localhost"}, {"X", value}}), 400) << value;
+  }
+  EXPECT_EQ(StatusOf({{"Host", "localhost"}, {"X", "a\tb \xc3\xa9"}}), 0);
+  for (const char* target :
+       {"/v1/web/doc/a b", "/v1/web/doc/\r", "/v1/web/doc/\x7f", " /v1/"}) {
+    head_.target = target;
+    const auto parsed = Parse({{"Host", "localhost"}});
+    ASSERT_TRUE(std::holds_alternative<Answer>(parsed)) << target;
+    EXPECT_EQ(std::get<Answer>(parsed).status, 400) << target;
+    EXPECT_TRUE(std::get<Answer>(parsed).closes) << target;
+  }
+  head_.target = "/v1/web/doc/\xc3\xa9";
+  EXPECT_EQ(StatusOf({{"Host", "localhost"}}), 0);
 }
 
 // The HTTP library leaves requests like this: separators are NUL.
@@ -212,6 +265,13 @@ TEST(AnswerOfStatus, MapsEachCode) {
                                  code == absl::StatusCode::kUnauthenticated;
     EXPECT_EQ(answer.body == "a\\x0Ab\n", !may_name_server) << answer.body;
     EXPECT_NE(answer.body, "a\nb\n");
+  }
+  v1::ItemStatus withdrawn;
+  withdrawn.set_reason(v1::DOCUMENT_WITHDRAWN);
+  for (const absl::StatusCode code : {absl::StatusCode::kPermissionDenied,
+                                      absl::StatusCode::kFailedPrecondition}) {
+    withdrawn.set_code(static_cast<int>(code));
+    EXPECT_EQ(AnswerOfStatus(StatusFromItem(withdrawn)).status, 451) << code;
   }
   EXPECT_THAT(AnswerOfStatus(absl::UnavailableError("")).headers,
               Contains(Pair(StrEq("Retry-After"), "1")));

@@ -257,6 +257,26 @@ bool IsArchiveUuid(absl::string_view text) {
          });
 }
 
+absl::StatusOr<std::string> ParseBasePath(absl::string_view text) {
+  constexpr size_t kBasePathSizeMax = 256;
+  absl::string_view path = text;
+  absl::ConsumeSuffix(&path, "/");
+  bool is_valid =
+      path.size() <= kBasePathSizeMax && (path.empty() || path.front() == '/');
+  for (const absl::string_view segment :
+       absl::StrSplit(path.substr(path.empty() ? 0 : 1), '/')) {
+    is_valid = is_valid && (path.empty() || !segment.empty()) &&
+               segment != "." && segment != ".." &&
+               PercentEncode(segment, /*keeps_slashes=*/false) == segment;
+  }
+  if (!is_valid) {
+    return Malformed("the path of the gateway",
+                     "a path such as /archives, of letters, digits and -._~",
+                     text);
+  }
+  return std::string(path);
+}
+
 absl::StatusOr<std::string> PercentDecode(absl::string_view text) {
   std::string bytes;
   bytes.reserve(text.size());

@@ -62,6 +62,12 @@ absl::StatusOr<RequestTarget> ParseRequestTarget(absl::string_view raw);
 // True for texts that may be uuids of archives. Thread-safe.
 bool IsArchiveUuid(absl::string_view text);
 
+// Parses the path below which a proxy serves the gateway: "/archives", without
+// a slash at the end; "" and "/" are none. Letters, digits and -._~ only, so
+// that it may stand in links. Thread-safe. Errors: InvalidArgument  another
+// form.
+absl::StatusOr<std::string> ParseBasePath(absl::string_view text);
+
 // Returns `text` with each %XX as its byte.
 // Errors: InvalidArgument  a % without two hex digits.
 absl::StatusOr<std::string> PercentDecode(absl::string_view text);

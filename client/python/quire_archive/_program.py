@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -35,9 +36,27 @@ def connect_as(arguments: argparse.Namespace) -> Client:
                    server_name=arguments.tls_name, token_file=arguments.token_file)
 
 
+# Controls of terminals, and what stands for bytes that are not UTF-8.
+_NOT_PRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def printable(message: str) -> str:
+    """The message without what disturbs a terminal: such bytes become \\xNN. Messages hold
+    texts of servers and names in files."""
+    return _NOT_PRINTABLE.sub(lambda match: "".join(
+        f"\\x{byte:02X}" for byte in _bytes_of(match.group())), message)
+
+
+def _bytes_of(character: str) -> bytes:
+    try:
+        return character.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return character.encode("utf-8", "surrogatepass")
+
+
 def say(program: str, message: str) -> None:
-    """Prints a message to standard error."""
-    print(f"{program}: {message}", file=sys.stderr)
+    """Prints a message to standard error, on one line."""
+    print(f"{program}: {printable(message)}", file=sys.stderr)
 
 
 def run_program(program: str, run: Callable[[], int]) -> int:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the clients make of servers that fail, are silent, or lie."""
 import asyncio
+import contextlib
+import io
 import random
 import socket
 import threading
@@ -13,7 +15,7 @@ import xxhash
 import quire_archive as quire
 from package_harness import FakeServer, SEED, fail
 from quire_archive import _messages as messages
-from quire_archive import _options, errors
+from quire_archive import _options, _program, errors
 from quire_archive._batch import encode_item
 from quire_archive.records import fill, resolve
 
@@ -56,6 +58,22 @@ class FaultsTest(unittest.TestCase):
     def connect(self, address, **options):
         return self.enterContext(quire.connect(
             address, **{"retry_backoff": 0.01, "deadline": 20.0, **options}))
+
+    def test_programs_print_no_controls_of_a_server(self):
+        server = self.serve(GetArchive=lambda _request, context: context.abort(
+            CODE.NOT_FOUND, "\x1b]0;title\x07 \x9b2J \u202f none\n"))
+
+        def ask():
+            return server.client["a"].pinned()
+
+        with contextlib.redirect_stderr(io.StringIO()) as printed:
+            self.assertEqual(_program.run_program("quire-web", ask), 1)
+        text = printed.getvalue()
+        self.assertTrue(text.startswith("quire-web: "), text)
+        self.assertTrue(text.endswith("\n"))
+        self.assertNotRegex(text[:-1], "[\x00-\x1f\x7f-\x9f]")
+        self.assertIn("\\x1B]0;title\\x07 \\xC2\\x9B2J \u202f none", text)
+        self.assertEqual(_program.printable("\udcff\ud800"), "\\xFF\\xED\\xA0\\x80")
 
     def test_every_reason_has_a_class(self):
         reasons = set(messages.ERROR_REASONS) - {"ERROR_REASON_UNSPECIFIED"}

@@ -66,6 +66,14 @@ class PackTest(unittest.TestCase):
         pyarrow.parquet.write_table(pyarrow.table(columns), path, row_group_size=700)
         return path
 
+    def test_names_in_messages_do_not_disturb_a_terminal(self):
+        table = self.write_rows("one.parquet", **{"\x1b[2Jkey\x9b": ["a"], "text": ["b"]})
+        for options in ("--id", "none", "--text", "text"), ("--id", "\x1b[2Jkey\x9b", "--text", "x\x07"):
+            done = pack("parquet", table, *options)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b"\\x1B[2Jkey\\xC2\\x9B", done.stderr)
+            self.assertNotRegex(done.stderr.rstrip(b"\n").decode(), "[\x00-\x1f\x7f-\x9f]")
+
     def test_rows_of_any_bytes(self):
         draw = random.Random(SEED)
         ids = [f"d/{number % 7}/".encode() + draw.choice((

@@ -331,6 +331,7 @@ std::optional<absl::Duration> RetryGovernor::DelayAfter(
     first_failure_ = now;
   }
   const bool may_come_back = absl::IsUnavailable(status) &&
+                             !IsCallReset(status) &&
                              connection_.has_answered() &&
                              absl::FromChrono(now - first_failure_) < patience_;
   if (failures_in_row_ >= attempts_max && !may_come_back) {

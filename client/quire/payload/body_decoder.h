@@ -9,7 +9,6 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 #include "codecs/base/bytes.h"
@@ -36,16 +35,18 @@ class BodyDecoder {
   virtual absl::Status Finish(PayloadSink out) = 0;
 
   // True if the bytes were not coded and were passed through unchanged: some
-  // crawlers decode bodies but keep the header.
+  // crawlers decode bodies but keep the header, and some servers name codings
+  // that they do not apply.
   virtual bool was_not_coded() const = 0;
 };
 
 std::unique_ptr<BodyDecoder> MakeChunkDecoder();
 
-// `coding` in lower case: gzip, deflate, br or zstd.
-// Errors: DataLoss  unknown coding.
-absl::StatusOr<std::unique_ptr<BodyDecoder>> MakeContentDecoder(
-    absl::string_view coding);
+// `coding` in lower case: gzip, deflate, br or zstd; a registered one that is
+// not decoded gives a decoder that fails where a body has it. Null: there is no
+// such coding. A body without the coding that its header names is passed
+// through.
+std::unique_ptr<BodyDecoder> MakeContentDecoder(absl::string_view coding);
 
 }  // namespace quire
 

@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
 #include "client/quire/payload/body_decoder.h"
@@ -19,31 +20,46 @@ namespace quire {
 namespace {
 
 constexpr size_t kBufferSizeBytes = 64 << 10;
+// First part of a body by which a coding without a signature is recognised, and
+// upper bound on what is decoded of it for that.
+constexpr size_t kTrialSizeBytes = 4 << 10;
+constexpr size_t kTrialOutputSizeBytesMax = 64 << 10;
 // Window that decoders of "zstd" must support (RFC 8878, section 7): 8 MiB.
 constexpr int kZstdWindowLogMax = 23;
+
+// True for text, which compressed bytes are not: they have control characters
+// or, where they are few, are not UTF-8.
+bool IsText(ByteView bytes) {
+  const absl::string_view text = AsText(bytes);
+  const bool has_control = std::any_of(text.begin(), text.end(), [](char c) {
+    return absl::ascii_iscntrl(static_cast<unsigned char>(c)) &&
+           !absl::ascii_isspace(static_cast<unsigned char>(c));
+  });
+  constexpr size_t kFewBytes = 64;
+  return !has_control && (bytes.size() >= kFewBytes || IsUtf8(text));
+}
 
 // Common code for the libraries: the first bytes show whether the body is
 // coded, and output is buffered.
 class ContentDecoder : public BodyDecoder {
  public:
-  // `magic_size_bytes`: bytes that IsCoded() examines, at most 4.
-  ContentDecoder(const char* name, size_t magic_size_bytes)
+  // `first_size_bytes`: bytes that IsCoded() examines.
+  ContentDecoder(const char* name, size_t first_size_bytes)
       : name_(name),
-        magic_size_bytes_(magic_size_bytes),
+        first_size_bytes_(first_size_bytes),
         buffer_(kBufferSizeBytes) {}
 
   absl::Status Feed(ByteView coded, PayloadSink out) final {
     if (state_ == State::kUnknown) {
       const size_t taken =
-          std::min(coded.size(), magic_size_bytes_ - first_.size());
+          std::min(coded.size(), first_size_bytes_ - first_.size());
       const ByteView front = coded.first(taken);
       first_.insert(first_.end(), front.begin(), front.end());
       coded = coded.subspan(taken);
-      if (first_.size() < magic_size_bytes_) {
+      if (first_.size() < first_size_bytes_) {
         return absl::OkStatus();
       }
-      state_ = IsCoded(first_) ? State::kCoded : State::kNotCoded;
-      QUIRE_RETURN_IF_ERROR(Take(first_, out));
+      QUIRE_RETURN_IF_ERROR(Begin(/*is_whole=*/false, out));
     }
     return Take(coded, out);
   }
@@ -51,8 +67,7 @@ class ContentDecoder : public BodyDecoder {
   absl::Status Finish(PayloadSink out) final {
     // An empty body needs no coding.
     if (state_ == State::kUnknown) {
-      state_ = State::kNotCoded;
-      return Take(first_, out);
+      QUIRE_RETURN_IF_ERROR(Begin(/*is_whole=*/true, out));
     }
     if (state_ == State::kCoded && has_begun_ && !IsComplete()) {
       return absl::DataLossError(absl::StrCat("the body is cut short: its ",
@@ -67,10 +82,35 @@ class ContentDecoder : public BodyDecoder {
 
  protected:
   // True if a body with these first bytes is coded as its header says.
-  virtual bool IsCoded(ByteView first) = 0;
+  // `is_whole`: they are all of it. REQUIRES: not empty.
+  virtual bool IsCoded(ByteView first, bool is_whole) = 0;
   // Decodes all of `coded`. REQUIRES: not empty.
   virtual absl::Status Decode(ByteView coded, PayloadSink out) = 0;
   virtual bool IsComplete() const = 0;
+
+  // True if bytes after the end were ignored.
+  virtual bool has_rest() const { return false; }
+
+  // Tells by decoding them, for codings without a signature. The decoder must
+  // be reset afterwards.
+  bool SeemsCoded(ByteView first, bool is_whole) {
+    size_t size_bytes = 0;
+    const absl::Status status = Decode(first, [&](ByteView bytes) {
+      size_bytes += bytes.size();
+      return size_bytes > kTrialOutputSizeBytesMax
+                 ? absl::CancelledError("decodes to enough")
+                 : absl::OkStatus();
+    });
+    if (is_whole && status.ok() && IsComplete() && !has_rest()) {
+      return true;
+    }
+    // Text may look like a stream that has just begun.
+    if (IsText(first)) {
+      return false;
+    }
+    return absl::IsCancelled(status) ||
+           (status.ok() && (size_bytes > 0 || !(is_whole || IsComplete())));
+  }
 
   MutableByteView buffer() { return MutableByteView(buffer_); }
 
@@ -87,6 +127,12 @@ class ContentDecoder : public BodyDecoder {
  private:
   enum class State { kUnknown, kCoded, kNotCoded };
 
+  absl::Status Begin(bool is_whole, PayloadSink out) {
+    state_ = !first_.empty() && IsCoded(first_, is_whole) ? State::kCoded
+                                                          : State::kNotCoded;
+    return Take(first_, out);
+  }
+
   absl::Status Take(ByteView bytes, PayloadSink out) {
     if (bytes.empty()) {
       return absl::OkStatus();
@@ -99,7 +145,7 @@ class ContentDecoder : public BodyDecoder {
   }
 
   const char* const name_;
-  const size_t magic_size_bytes_;
+  const size_t first_size_bytes_;
   std::vector<uint8_t> buffer_;
   std::vector<uint8_t> first_;
   State state_ = State::kUnknown;
@@ -113,27 +159,42 @@ class ZlibDecoder final : public ContentDecoder {
   enum class Format { kGzip, kDeflate };
 
   explicit ZlibDecoder(Format format)
-      : ContentDecoder(format == Format::kGzip ? "gzip" : "deflate", 2),
+      : ContentDecoder(format == Format::kGzip ? "gzip" : "deflate",
+                       format == Format::kGzip ? 2 : kTrialSizeBytes),
         format_(format) {}
 
   ~ZlibDecoder() override { inflateEnd(&stream_); }
 
  protected:
-  bool IsCoded(ByteView first) override {
+  bool IsCoded(ByteView first, bool is_whole) override {
     constexpr int kGzipBits = 16;
-    int window_bits = MAX_WBITS;
     if (format_ == Format::kGzip) {
-      if (first[0] != 0x1F || first[1] != 0x8B) {
+      if (first.size() < 2 || first[0] != 0x1F || first[1] != 0x8B) {
         return false;
       }
-      window_bits += kGzipBits;
-    } else if ((first[0] & 0x0F) != 8 ||
-               (first[0] * 256 + first[1]) % 31 != 0) {
-      window_bits = -MAX_WBITS;
+      Start(MAX_WBITS + kGzipBits);
+      return true;
     }
-    QUIRE_CHECK(inflateInit2(&stream_, window_bits) == Z_OK,
-                "zlib is out of memory");
-    return true;
+    const bool has_header = first.size() >= 2 && (first[0] & 0x0F) == 8 &&
+                            (first[0] * 256 + first[1]) % 31 == 0;
+    // Headers that usual encoders write, and no text has.
+    const bool is_sure =
+        has_header && first[0] == 0x78 &&
+        (first[1] == 0x01 || first[1] == 0x9C || first[1] == 0xDA);
+    for (const int window_bits : {MAX_WBITS, -MAX_WBITS}) {
+      if (window_bits > 0 && !has_header) {
+        continue;
+      }
+      Start(window_bits);
+      if (is_sure) {
+        return true;
+      }
+      if (SeemsCoded(first, is_whole)) {
+        Start(window_bits);
+        return true;
+      }
+    }
+    return false;
   }
 
   absl::Status Decode(ByteView coded, PayloadSink out) override {
@@ -149,7 +210,19 @@ class ZlibDecoder final : public ContentDecoder {
 
   bool IsComplete() const override { return has_ended_; }
 
+  bool has_rest() const override { return ignores_rest_; }
+
  private:
+  void Start(int window_bits) {
+    inflateEnd(&stream_);
+    stream_ = {};
+    has_ended_ = false;
+    is_first_member_ = true;
+    ignores_rest_ = false;
+    QUIRE_CHECK(inflateInit2(&stream_, window_bits) == Z_OK,
+                "zlib is out of memory");
+  }
+
   absl::Status DecodePart(ByteView coded, PayloadSink out) {
     stream_.next_in = const_cast<uint8_t*>(coded.data());
     stream_.avail_in = static_cast<unsigned>(coded.size());
@@ -199,16 +272,17 @@ class ZlibDecoder final : public ContentDecoder {
 // RFC 7932.
 class BrotliDecoder final : public ContentDecoder {
  public:
-  BrotliDecoder()
-      : ContentDecoder("br", 0),
-        state_(BrotliDecoderCreateInstance(nullptr, nullptr, nullptr)) {
-    QUIRE_CHECK(state_ != nullptr, "brotli is out of memory");
-  }
+  BrotliDecoder() : ContentDecoder("br", kTrialSizeBytes) { Start(); }
 
   ~BrotliDecoder() override { BrotliDecoderDestroyInstance(state_); }
 
  protected:
-  bool IsCoded(ByteView /*first*/) override { return true; }
+  bool IsCoded(ByteView first, bool is_whole) override {
+    const bool is_coded = SeemsCoded(first, is_whole);
+    BrotliDecoderDestroyInstance(state_);
+    Start();
+    return is_coded;
+  }
 
   absl::Status Decode(ByteView coded, PayloadSink out) override {
     size_t in_size = coded.size();
@@ -228,14 +302,25 @@ class BrotliDecoder final : public ContentDecoder {
         break;
       }
     }
+    has_rest_ = in_size > 0;
     return absl::OkStatus();
   }
 
   bool IsComplete() const override { return is_complete_; }
 
+  bool has_rest() const override { return has_rest_; }
+
  private:
-  BrotliDecoderState* const state_;
+  void Start() {
+    state_ = BrotliDecoderCreateInstance(nullptr, nullptr, nullptr);
+    QUIRE_CHECK(state_ != nullptr, "brotli is out of memory");
+    is_complete_ = false;
+    has_rest_ = false;
+  }
+
+  BrotliDecoderState* state_ = nullptr;
   bool is_complete_ = false;
+  bool has_rest_ = false;
 };
 
 // RFC 8878; any number of frames.
@@ -249,9 +334,12 @@ class ZstdDecoder final : public ContentDecoder {
   ~ZstdDecoder() override { ZSTD_freeDCtx(context_); }
 
  protected:
-  bool IsCoded(ByteView first) override {
+  bool IsCoded(ByteView first, bool /*is_whole*/) override {
     constexpr std::array<uint8_t, 4> kFrame = {0x28, 0xB5, 0x2F, 0xFD};
     constexpr std::array<uint8_t, 3> kSkippable = {0x2A, 0x4D, 0x18};
+    if (first.size() < kFrame.size()) {
+      return false;
+    }
     return std::equal(kFrame.begin(), kFrame.end(), first.begin()) ||
            ((first[0] & 0xF0) == 0x50 &&
             std::equal(kSkippable.begin(), kSkippable.end(),
@@ -280,10 +368,50 @@ class ZstdDecoder final : public ContentDecoder {
   bool is_complete_ = false;
 };
 
+// A registered coding that is not decoded, and the first bytes of its bodies;
+// none: any that are not text.
+struct UndecodedCoding {
+  const char* name;
+  absl::string_view magic;
+};
+
+constexpr UndecodedCoding kUndecoded[] = {{"compress", "\x1F\x9D"},
+                                          {"x-compress", "\x1F\x9D"},
+                                          {"pack200-gzip", "\x1F\x8B"},
+                                          {"dcb", "\xFF\x44\x43\x42"},
+                                          {"dcz", "\x5E\x2A\x4D\x18"},
+                                          {"aes128gcm", ""},
+                                          {"exi", ""}};
+
+// Fails where a body has such a coding.
+class UndecodedDecoder final : public ContentDecoder {
+ public:
+  explicit UndecodedDecoder(const UndecodedCoding& coding)
+      : ContentDecoder(coding.name, coding.magic.empty() ? kTrialSizeBytes
+                                                         : coding.magic.size()),
+        coding_(coding) {}
+
+ protected:
+  bool IsCoded(ByteView first, bool /*is_whole*/) override {
+    return coding_.magic.empty() ? !IsText(first)
+                                 : AsText(first) == coding_.magic;
+  }
+
+  absl::Status Decode(ByteView /*coded*/, PayloadSink /*out*/) override {
+    return absl::DataLossError(absl::StrCat(
+        "the body is coded as ", QuotedText(coding_.name),
+        "; known are gzip, deflate, br, zstd and, for transfer, chunked"));
+  }
+
+  bool IsComplete() const override { return false; }
+
+ private:
+  const UndecodedCoding coding_;
+};
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<BodyDecoder>> MakeContentDecoder(
-    absl::string_view coding) {
+std::unique_ptr<BodyDecoder> MakeContentDecoder(absl::string_view coding) {
   if (coding == "gzip" || coding == "x-gzip") {
     return std::make_unique<ZlibDecoder>(ZlibDecoder::Format::kGzip);
   }
@@ -296,9 +424,12 @@ absl::StatusOr<std::unique_ptr<BodyDecoder>> MakeContentDecoder(
   if (coding == "zstd") {
     return std::make_unique<ZstdDecoder>();
   }
-  return absl::DataLossError(absl::StrCat(
-      "the body is coded as ", QuotedText(coding, 40),
-      "; known are gzip, deflate, br, zstd and, for transfer, chunked"));
+  for (const UndecodedCoding& undecoded : kUndecoded) {
+    if (coding == undecoded.name) {
+      return std::make_unique<UndecodedDecoder>(undecoded);
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace quire

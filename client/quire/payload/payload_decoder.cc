@@ -124,18 +124,22 @@ absl::Status PayloadDecoder::MakeSteps() {
         "the body has ", transfer.size() + content.size(),
         " codings one upon the other, at most ", kStepsMax, " are decoded"));
   }
+  // Such as "utf-8": there is nothing to remove.
+  const auto add = [&](const std::string& coding) {
+    if (auto step = MakeContentDecoder(coding); step != nullptr) {
+      steps_.push_back(std::move(step));
+    }
+  };
   // Codings are removed in reverse order.
   for (auto coding = transfer.rbegin(); coding != transfer.rend(); ++coding) {
     if (*coding == "chunked") {
       steps_.push_back(MakeChunkDecoder());
     } else {
-      QUIRE_ASSIGN_OR_RETURN(auto step, MakeContentDecoder(*coding));
-      steps_.push_back(std::move(step));
+      add(*coding);
     }
   }
   for (auto coding = content.rbegin(); coding != content.rend(); ++coding) {
-    QUIRE_ASSIGN_OR_RETURN(auto step, MakeContentDecoder(*coding));
-    steps_.push_back(std::move(step));
+    add(*coding);
   }
   step_size_bytes_.resize(steps_.size());
   return absl::OkStatus();
@@ -154,24 +158,28 @@ absl::Status PayloadDecoder::Pass(size_t step, ByteView bytes,
   if (step == steps_.size()) {
     return out(bytes);
   }
-  return steps_[step]->Feed(bytes, [&](ByteView made) -> absl::Status {
-    if (made.size() > size_bytes_max_ - step_size_bytes_[step]) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("the payload decodes to more than ",
-                       FormatByteSize(size_bytes_max_), ", the limit"));
-    }
-    step_size_bytes_[step] += made.size();
-    return Pass(step + 1, made, out);
-  });
+  return steps_[step]->Feed(
+      bytes, [&](ByteView made) { return TakeStep(step, made, out); });
+}
+
+absl::Status PayloadDecoder::TakeStep(size_t step, ByteView made,
+                                      PayloadSink out) {
+  if (made.size() > size_bytes_max_ - step_size_bytes_[step]) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the payload decodes to more than ",
+                     FormatByteSize(size_bytes_max_), ", the limit"));
+  }
+  step_size_bytes_[step] += made.size();
+  return Pass(step + 1, made, out);
 }
 
 absl::Status PayloadDecoder::FinishSteps(PayloadSink out) {
-  if (body_size_bytes_ == 0 && http_.has_value() && !MayHaveBody(*http_)) {
+  if (body_size_bytes_ == 0) {
     return absl::OkStatus();
   }
   for (size_t i = 0; i < steps_.size(); ++i) {
     QUIRE_RETURN_IF_ERROR(steps_[i]->Finish(
-        [&](ByteView made) { return Pass(i + 1, made, out); }));
+        [&](ByteView made) { return TakeStep(i, made, out); }));
   }
   return absl::OkStatus();
 }
@@ -190,13 +198,20 @@ absl::Status PayloadDecoder::FinishBody(PayloadSink out) {
       std::any_of(steps_.begin(), steps_.end(),
                   [](const auto& step) { return step->was_not_coded(); });
   if (http_.has_value() && http_->transfer_codings.empty() && !was_not_coded &&
-      MayHaveBody(*http_) &&
+      MayHaveBody(*http_) && body_size_bytes_ > 0 &&
       http_->content_length.value_or(0) > body_size_bytes_) {
     return CutShort(absl::StrCat(": its body has ", body_size_bytes_,
                                  " bytes, the Content-Length of HTTP says ",
                                  *http_->content_length));
   }
   return absl::OkStatus();
+}
+
+bool PayloadDecoder::lacks_body() const {
+  return state_ == State::kBody && http_.has_value() &&
+         http_->status_code.has_value() && MayHaveBody(*http_) &&
+         http_->content_length != uint64_t{0} &&
+         warc_->content_length == headers_size_bytes_ - warc_size_bytes_;
 }
 
 std::optional<PlainPayload> PayloadDecoder::plain_payload() const {
@@ -208,7 +223,7 @@ std::optional<PlainPayload> PayloadDecoder::plain_payload() const {
   const PlainPayload plain{headers_size_bytes_,
                            warc_->content_length - http_size_bytes};
   const bool is_truncated =
-      http_.has_value() && MayHaveBody(*http_) &&
+      http_.has_value() && MayHaveBody(*http_) && plain.size_bytes > 0 &&
       http_->content_length.value_or(0) > plain.size_bytes;
   return is_truncated ? std::nullopt : std::optional<PlainPayload>(plain);
 }

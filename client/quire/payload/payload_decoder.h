@@ -39,8 +39,10 @@ struct PlainPayload {
 //   revisit            nothing: the payload is in another record
 //   others             the block, without the WARC header; also for a response
 //                      that is not HTTP
-// A body that is not coded although its header says so (chunked, gzip, zstd) is
-// output unchanged: some crawlers store decoded bodies.
+// A body that is not coded although its header says so is output unchanged, as
+// one is whose coding does not exist: some crawlers store decoded bodies. A
+// body of no byte is whole, whatever its header says: the answer to HEAD, or a
+// redirect.
 // Thread-compatible. After an error it must not be used any more; the output so
 // far is correct.
 class PayloadDecoder {
@@ -53,7 +55,7 @@ class PayloadDecoder {
   // Decodes the next bytes of the record.
   // Errors: DataLoss           not a WARC record, a header over
   //                            kRecordHeaderSizeBytesMax, a malformed body, or
-  //                            an unknown coding.
+  //                            a coding that is not decoded.
   //         ResourceExhausted  it decodes to more than size_bytes_max.
   //         And the result of `out`.
   absl::Status Feed(ByteView record, PayloadSink out);
@@ -69,6 +71,10 @@ class PayloadDecoder {
   const WarcFields* warc() const { return warc_ ? &*warc_ : nullptr; }
 
   const HttpFields* http() const { return http_ ? &*http_ : nullptr; }
+
+  // True if the header of a response is complete, and no byte of the body
+  // follows that it announces, or does not rule out: the answer to HEAD.
+  bool lacks_body() const;
 
   // Returns the part of the record that Feed() outputs; nothing if the body is
   // coded, the headers are not complete yet, or they say that it is truncated.
@@ -88,6 +94,8 @@ class PayloadDecoder {
   absl::Status TakeBody(ByteView body, PayloadSink out);
   // Passes bytes through all layers from `step` on.
   absl::Status Pass(size_t step, ByteView bytes, PayloadSink out);
+  // Takes output of the layer `step`.
+  absl::Status TakeStep(size_t step, ByteView made, PayloadSink out);
   absl::Status FinishSteps(PayloadSink out);
   absl::Status FinishBody(PayloadSink out);
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 
@@ -295,6 +296,68 @@ TEST(PayloadDecoderTest, LeavesWhatIsNotCodedAsItIs) {
   ExpectPayload(Response("Content-Encoding: zstd\r\n", "x"), "x");
 }
 
+// One rule for all codings, whatever the body is.
+TEST(PayloadDecoderTest, PassesCodingsThatDoNotApply) {
+  std::mt19937_64 random(7);
+  std::string noise(20'000, '\0');
+  for (char& c : noise) {
+    c = static_cast<char>(random());
+  }
+  const std::string png = "\x89PNG\r\n\x1A\n" + std::string(4, '\0') + noise;
+  std::vector<std::string> bodies = {
+      "x", ";", "ok", "{}", "<html>decoded</html>", Text(), "alma mater",
+      "x^ and text", png, noise, "\xe9t\xe9",
+      // The start of an uncompressed part in brotli.
+      "aazaazaazaaz" + Text().substr(0, 1000),
+      "caf\xe9 " + Text().substr(0, 5000)};
+  for (const char* coding :
+       {"utf-8",    "UTF-8", "none",   "binary",       "text/html",
+        "*",        "gzip",  "x-gzip", "GZIP",         "deflate",
+        "Deflate",  "br",    "BR",     "zstd",         "ZStd",
+        "compress", "dcb",   "dcz",    "pack200-gzip", "utf-8, gzip",
+        "gzip, br"}) {
+    for (const std::string& body : bodies) {
+      // An empty stream of brotli.
+      if (body == ";" && absl::EndsWithIgnoreCase(coding, "br")) {
+        continue;
+      }
+      const Decoded decoded = Decode(
+          Response(absl::StrCat("Content-Encoding: ", coding,
+                                "\r\nContent-Length: ", body.size(), "\r\n"),
+                   body),
+          999);
+      QUIRE_EXPECT_OK(decoded.status);
+      EXPECT_TRUE(decoded.payload == body)
+          << coding << " of " << body.substr(0, 20);
+    }
+  }
+  ExpectPayload(
+      Response("Transfer-Encoding: utf-8, chunked\r\n", Chunked("text", 2)),
+      "text");
+  // Those that apply are removed, in any case.
+  ExpectPayload(Response("Content-Encoding: GZIP, utf-8\r\n", Gzip("a")), "a");
+  ExpectPayload(Response("Content-Encoding: BR\r\n", ";"), "");
+}
+
+TEST(PayloadDecoderTest, TakesSmallBodiesOff) {
+  const std::string text = Text();
+  for (size_t size = 0; size < 300; ++size) {
+    const std::string part = text.substr(1000, size);
+    const std::pair<const char*, std::string> coded[] = {
+        {"gzip", Gzip(part)},
+        {"br", Brotli(part)},
+        {"zstd", Zstd(part)},
+        {"deflate", Deflate(part, MAX_WBITS)},
+        {"deflate", Deflate(part, -MAX_WBITS)}};
+    for (const auto& [coding, body] : coded) {
+      const Decoded decoded = Decode(
+          Response(absl::StrCat("Content-Encoding: ", coding, "\r\n"), body));
+      QUIRE_EXPECT_OK(decoded.status);
+      EXPECT_EQ(decoded.payload, part) << coding;
+    }
+  }
+}
+
 // Bytes before the end are output, and the message names the missing part.
 TEST(PayloadDecoderTest, TellsThatAPayloadIsCutShort) {
   const std::string text = Text();
@@ -307,7 +370,6 @@ TEST(PayloadDecoderTest, TellsThatAPayloadIsCutShort) {
   } cases[] = {
       {Response("Content-Length: 9\r\n", "body"), "body",
        "its body has 4 bytes, the Content-Length of HTTP says 9"},
-      {Response("Content-Length: 9\r\n", ""), "", "its body has 0 bytes"},
       {Record("response", begin + "\r\nbody", "WARC-Truncated: length\r\n"),
        "body", "by the crawler (WARC-Truncated: length)"},
       {Record("resource", "body", "WARC-Truncated: time\r\n", "text/plain"),
@@ -318,8 +380,6 @@ TEST(PayloadDecoderTest, TellsThatAPayloadIsCutShort) {
        "a lon", "8 of the 32 bytes of its block are missing"},
       {"WARC/1.1\r\nWARC-Type: response\r\n", "", "inside its WARC header"},
       {"", "", "no bytes"},
-      {Response("Transfer-Encoding: chunked\r\n", ""), "",
-       "its last chunk is missing"},
       {Response("Transfer-Encoding: chunked\r\n", "5\r\nabc"), "abc",
        "2 bytes of a chunk are missing"},
       {Response("Transfer-Encoding: chunked\r\n", "3\r\nabc"), "abc",
@@ -366,6 +426,27 @@ TEST(PayloadDecoderTest, ResponsesWithoutABodyAreComplete) {
   }
 }
 
+// Answers to HEAD, and redirects.
+TEST(PayloadDecoderTest, BodiesOfNoByteAreComplete) {
+  for (const char* status : {"200 OK", "301 Moved Permanently", "404 None"}) {
+    for (const char* fields :
+         {"Content-Length: 9\r\n", "Transfer-Encoding: chunked\r\n",
+          "Content-Encoding: gzip\r\nContent-Length: 9\r\n",
+          "Content-Encoding: br\r\nTransfer-Encoding: gzip, chunked\r\n"}) {
+      ExpectPayload(Record("response", absl::StrCat("HTTP/1.1 ", status, "\r\n",
+                                                    fields, "\r\n")),
+                    "");
+    }
+  }
+  EXPECT_TRUE(Decode(Response("Content-Length: 9\r\n", "")).plain.has_value());
+  EXPECT_THAT(
+      Decode(Record("response",
+                    "HTTP/1.1 301 Moved\r\nContent-Length: 9\r\n\r\n",
+                    "WARC-Truncated: length\r\n"))
+          .status,
+      FailsWith(absl::StatusCode::kDataLoss, HasSubstr("by the crawler")));
+}
+
 TEST(PayloadDecoderTest, RefusesDamage) {
   const std::string text = Text();
   for (const auto& [coding, coded] : {std::pair("gzip", Gzip(text)),
@@ -385,7 +466,9 @@ TEST(PayloadDecoderTest, RefusesDamage) {
     std::string record;
     const char* message;
   } cases[] = {
-      {Response("Content-Encoding: compress\r\n", "x"), "\"compress\""},
+      {Response("Content-Encoding: compress\r\n", "\x1F\x9Dx"), "\"compress\""},
+      {Response("Content-Encoding: aes128gcm\r\n", "\x01\x02"),
+       "\"aes128gcm\""},
       {Response("Transfer-Encoding: chunked\r\n", "1\r\na\r\nxyz\r\n"),
        "\"xyz\\x0D\\x0A\" where a chunk must begin"},
       {Response("Transfer-Encoding: chunked\r\n", "1\r\nabc\r\n"),

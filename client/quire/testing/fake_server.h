@@ -29,6 +29,8 @@ struct FakeDocument {
   std::optional<std::string> record_type = {};
   // Lists omit it, reads of it are refused, and its text is zeros.
   bool is_withdrawn = false;
+  // Removed from the archive: listed without its id, as of type "withdrawn".
+  bool is_redacted = false;
 };
 
 struct FakeArchive {
@@ -49,6 +51,8 @@ struct FakeFaults {
   // read or list, ListArchives only with `with_listing`.
   int unavailable_calls = 0;
   bool with_listing = false;
+  // Calls that fail as those that gRPC resets by its flow control.
+  int reset_calls = 0;
   // Streams that break with Unavailable after `messages_before_break`.
   int broken_streams = 0;
   int messages_before_break = 1;

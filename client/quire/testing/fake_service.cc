@@ -20,16 +20,16 @@ grpc::Status PastEnd() {
 }
 
 // Without wanted types the lowest rank is read.
-size_t DefaultRank(const v1::Document& document) {
+size_t DefaultRank(const v1::DocumentName& name, const v1::Document& document) {
   const std::string& type = document.record_type();
-  return type == "response"   ? 0
-         : type == "resource" ? 1
-         : type.empty()       ? 2
-                              : SIZE_MAX;
+  return type == "response" || (type == "revisit" && name.with_revisits()) ? 0
+         : type == "resource"                                              ? 1
+         : type.empty()                                                    ? 2
+                        : SIZE_MAX;
 }
 
 bool HasWantedType(const v1::DocumentName& name, const v1::Document& document) {
-  return name.record_types().empty() ? DefaultRank(document) != SIZE_MAX
+  return name.record_types().empty() ? DefaultRank(name, document) != SIZE_MAX
                                      : std::count(name.record_types().begin(),
                                                   name.record_types().end(),
                                                   document.record_type()) != 0;
@@ -39,8 +39,8 @@ bool HasWantedType(const v1::DocumentName& name, const v1::Document& document) {
 bool IsBetter(const v1::DocumentName& name, const v1::Document& document,
               const v1::Document& other) {
   if (name.record_types().empty() &&
-      DefaultRank(document) != DefaultRank(other)) {
-    return DefaultRank(document) < DefaultRank(other);
+      DefaultRank(name, document) != DefaultRank(name, other)) {
+    return DefaultRank(name, document) < DefaultRank(name, other);
   }
   const auto time = [](const v1::Document& d) {
     return d.has_capture_time_ms() ? d.capture_time_ms() : INT64_MIN;
@@ -85,7 +85,7 @@ void FakeServer::Service::Reload(
     for (const FakeDocument& fake : archive.documents) {
       v1::Document document;
       document.set_ordinal(held.documents.size());
-      document.set_id(fake.id);
+      document.set_id(fake.is_redacted ? "" : fake.id);
       *document.mutable_range() = MakeRange(held.text.size(), fake.text.size());
       if (fake.capture_time_ms.has_value()) {
         document.set_capture_time_ms(*fake.capture_time_ms);
@@ -96,12 +96,16 @@ void FakeServer::Service::Reload(
       if (fake.record_type.has_value()) {
         document.set_record_type(*fake.record_type);
       }
+      if (fake.is_redacted) {
+        document.set_record_type("withdrawn");
+      }
       if (fake.is_withdrawn) {
         held.withdrawn.insert(document.ordinal());
       }
       held.documents.push_back(document);
-      held.text +=
-          fake.is_withdrawn ? std::string(fake.text.size(), '\0') : fake.text;
+      held.text += fake.is_withdrawn || fake.is_redacted
+                       ? std::string(fake.text.size(), '\0')
+                       : fake.text;
     }
     held.dictionary = archive.dictionary;
     held.description.set_name(name);
@@ -190,6 +194,9 @@ grpc::Status FakeServer::Service::Enter(const char* method,
   }
   if (Due(&FakeFaults::unavailable_calls)) {
     return FakeFailure(grpc::UNAVAILABLE, v1::DRAINING, "the server drains");
+  }
+  if (Due(&FakeFaults::reset_calls)) {
+    return {grpc::INTERNAL, "frame of size 9 overflows local window of 5"};
   }
   const bool asks_for_text =
       absl::StrContains(method, "Read") || absl::string_view(method) == "Scan";
@@ -295,7 +302,8 @@ FakeServer::Service::Resolved FakeServer::Service::ResolveDocument(
     return {FakeFailure(grpc::NOT_FOUND, v1::DOCUMENT_NOT_FOUND,
                         "no such document")};
   }
-  if (archive.withdrawn.count(found->ordinal()) != 0) {
+  if (archive.withdrawn.count(found->ordinal()) != 0 ||
+      found->record_type() == "withdrawn") {
     return {FakeFailure(grpc::PERMISSION_DENIED, v1::DOCUMENT_WITHDRAWN,
                         "the document is withdrawn")};
   }

@@ -35,6 +35,9 @@ constexpr size_t kRecordTypeSizeBytesMax = 256;
 // of an earlier type.
 constexpr std::array<absl::string_view, 3> kDefaultRecordTypes = {
     "response", "resource", ""};
+// The first of them, where revisits count as responses.
+constexpr std::array<absl::string_view, 2> kCaptureRecordTypes = {"response",
+                                                                  "revisit"};
 
 absl::Status PastEnd(uint64_t offset, uint64_t size_bytes, uint64_t end,
                      absl::string_view of_what) {
@@ -99,16 +102,22 @@ absl::Status NotFound(absl::string_view what) {
 
 // Checks that the fields which select one of several documents are consistent.
 absl::Status CheckSelection(const v1::DocumentName& name) {
-  const bool selects = name.record_types_size() > 0 || name.has_at_time_ms();
+  const bool selects = name.record_types_size() > 0 || name.has_at_time_ms() ||
+                       name.with_revisits();
   if (name.has_ordinal() && (selects || name.has_occurrence())) {
     return Malformed(
-        "document.ordinal names one document: set no occurrence, record_types "
-        "or at_time_ms with it");
+        "document.ordinal names one document: set no occurrence, record_types, "
+        "at_time_ms or with_revisits with it");
   }
   if (name.has_occurrence() && selects) {
     return Malformed(
         "document.occurrence counts all documents of the id: set no "
-        "record_types or at_time_ms with it");
+        "record_types, at_time_ms or with_revisits with it");
+  }
+  if (name.with_revisits() && name.record_types_size() > 0) {
+    return Malformed(
+        "document.with_revisits is for a document without record_types: name "
+        "\"revisit\" among them instead");
   }
   if (name.record_types_size() > kRecordTypesMax) {
     return Malformed(absl::StrCat("document.record_types has ",
@@ -161,7 +170,11 @@ absl::StatusOr<DocumentOrdinal> FindCapture(const ArchiveView& view,
     found = view.archive->FindCapture(id, selection, view.document_count);
   } else {
     for (const absl::string_view& type : kDefaultRecordTypes) {
-      selection.record_types = absl::MakeConstSpan(&type, 1);
+      const bool is_response = &type == &kDefaultRecordTypes.front();
+      selection.record_types =
+          is_response && name.with_revisits()
+              ? absl::Span<const absl::string_view>(kCaptureRecordTypes)
+              : absl::MakeConstSpan(&type, 1);
       found = view.archive->FindCapture(id, selection, view.document_count);
       if (found.ordinal.has_value() || found.count == 0) {
         break;

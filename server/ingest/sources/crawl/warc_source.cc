@@ -250,7 +250,9 @@ absl::StatusOr<std::optional<SourceDocument>> WarcReader::NextRecord() {
   if (!header.ok()) {
     return Malformed(header.status().message());
   }
-  if (is_arc || header->record_type == "response") {
+  // A revisit has the HTTP header of the record that it refers to.
+  if (is_arc || header->record_type == "response" ||
+      header->record_type == "revisit") {
     header->media_type = PeekHttpMediaType(header_size, header->content_length)
                              .value_or(header->media_type);
   }
