@@ -81,4 +81,6 @@ int Run() {
 }  // namespace
 }  // namespace quire
 
-int main() { return quire::Run(); }
+int main() {
+  return quire::Run();
+}
