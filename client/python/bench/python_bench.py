@@ -25,6 +25,7 @@ from live_server import LiveServer, write_corpus
 import fsspec
 import quire_archive
 from quire_archive import captures, wacz
+from quire_archive.records import WithdrawnCount
 
 SIZE = 2000
 ROUNDS = 5
@@ -91,7 +92,7 @@ def measure(server, count):
     rates["list"] = best(lambda: sum(1 for _ in archive))
     crawl = client["crawl"].pinned()
     rates["cdxj"] = best(lambda: captures.write_index(
-        captures.read_captures(crawl), "space", len))
+        captures.read_captures(crawl, WithdrawnCount()), "space", len))
     with tempfile.TemporaryDirectory() as directory:
         rates["wacz"] = best(lambda: wacz.write_wacz(crawl, directory, "crawl.wacz").capture_count)
     return rates

@@ -23,8 +23,8 @@ from ._steps import (ArchiveName, Call, Close, Compute, Emit, Finish, Open, Rece
                      Steps)
 from .errors import (AnswerDamaged, ArchiveStateUnknown, CallCancelled, DictionaryNotFound,
                      DocumentNotFound, DocumentWithdrawn, LimitExceeded, QuireError, ServerFault)
-from .records import (Answer, AnyKey, ArchiveInfo, Document, Key, Prefix, Target, fill,
-                      make_document, make_info, resolve)
+from .records import (WITHDRAWN_TYPE, Answer, AnyKey, ArchiveInfo, Document, Key, Prefix, Target,
+                      WithdrawnCount, fill, make_document, make_info, resolve)
 
 _BACKOFF_GROWTH_MAX = 20
 _TOLD_DELAY_MAX = 30.0
@@ -96,9 +96,9 @@ class Core:
         info = make_info(answer.archive)
         if archive.uuid in (None, info.uuid):
             return info
-        for state in [*answer.archive.history, *answer.archive.redacted_states]:
+        for state in (*answer.archive.history, *answer.archive.redacted_states):
             if state.uuid == archive.uuid:
-                # Documents were appended since, or removed.
+                # Documents were appended or removed since.
                 return dataclasses.replace(info, uuid=state.uuid, size=state.size_bytes,
                                            document_count=state.document_count)
         raise ArchiveStateUnknown(
@@ -167,7 +167,7 @@ class Core:
             self.has_answered = True
             if expected is None:
                 if message.HasField("document"):
-                    document = make_document(message.document)
+                    document = make_readable(message.document)
                 expected = expected_span(target, document)
             offset, size = expected
             if message.range.offset != offset or message.range.size_bytes > size:
@@ -270,8 +270,9 @@ class Core:
         return ScanReader(self, ArchiveName(info.name, info.uuid), offset, offset + size,
                           decoding)
 
-    def scan(self, archive: ArchiveName, first_ordinal: int) -> Steps[None]:
-        """Emits (document, bytes), in archive order."""
+    def scan(self, archive: ArchiveName, first_ordinal: int,
+             withdrawn: WithdrawnCount) -> Steps[None]:
+        """Emits (document, bytes), in archive order; counts what is withdrawn."""
         info = yield from self.info(archive)
         pinned = ArchiveName(info.name, info.uuid)
         lister = Lister(self, pinned, None, None, first_ordinal)
@@ -280,7 +281,7 @@ class Core:
         while True:
             page = yield from lister.next_page()
             if page is None:
-                return
+                break
             documents = lister.documents_of(page)
             if not documents:
                 continue
@@ -303,15 +304,33 @@ class Core:
                         raise ServerFault(f"document {document.ordinal} ends after the archive")
                     pieces.add(piece)
                 data = pieces.take(document.size)
-                if pieces.ends_with_zeros and (yield from self._is_withdrawn(pinned, document)):
+                # It may have been withdrawn after it was listed: a scan then has zeros.
+                if pieces.ends_with_zeros and (
+                        yield from self.is_withdrawn(pinned, document.ordinal)):
+                    withdrawn.count += 1
                     continue
                 found.append((document, data))
             yield Emit(found)
+        yield from self.count_unlisted(pinned, lister, info.document_count, withdrawn)
 
-    def _is_withdrawn(self, archive: ArchiveName, document: Document) -> Steps[bool]:
-        """True if the document was withdrawn after it was listed: a scan then has zeros."""
+    def count_unlisted(self, archive: ArchiveName, lister: "Lister", document_count: int,
+                       withdrawn: WithdrawnCount) -> Steps[None]:
+        """Counts the documents that a listing in archive order, which has ended, left out.
+
+        Raises ServerFault if they are not withdrawn; asks for one of them.
+        """
+        lister.note_end(document_count)
+        withdrawn.count += lister.unlisted_count
+        ordinal = lister.unlisted_ordinal
+        if ordinal is not None and not (yield from self.is_withdrawn(archive, ordinal)):
+            raise ServerFault(f"the server did not list document {ordinal} of {archive.name}, "
+                              "which can be read; begin again, as documents may have been "
+                              "withdrawn or restored meanwhile")
+
+    def is_withdrawn(self, archive: ArchiveName, ordinal: int) -> Steps[bool]:
+        """True if the document cannot be read because it was withdrawn."""
         try:
-            yield from self.read(archive, Key(document.ordinal, range=(0, 0)))
+            yield from self.read(archive, Key(ordinal, range=(0, 0)))
         except (DocumentNotFound, DocumentWithdrawn):
             return True
         return False
@@ -450,9 +469,19 @@ def expected_span(target: Target, document: Optional[Document]) -> Tuple[int, in
     return document.offset + part[0], part[1]
 
 
+def make_readable(message: Any) -> Document:
+    """The document of an answer. Raises DocumentWithdrawn if the bytes are only zeros, which
+    stand for what was removed for good."""
+    document = make_document(message)
+    if document.record_type == WITHDRAWN_TYPE:
+        raise DocumentWithdrawn(f"document {document.ordinal} was removed for good",
+                                reason="DOCUMENT_WITHDRAWN")
+    return document
+
+
 def check_answer(target: Target, message: Any, decoding: Decoding) -> Answer:
     """The answer of a ReadResponse or BatchResult. REQUIRES: decoding.prepare()."""
-    document = make_document(message.document) if message.HasField("document") else None
+    document = make_readable(message.document) if message.HasField("document") else None
     span = message.range
     offset, size = span.offset, span.size_bytes
     key, name, part = target
@@ -488,6 +517,10 @@ class Lister:
                 self._request.delimiter = delimiter
         self._started: Any = None
         self._has_ended = False
+        # In archive order: documents that were passed over, and the first of the last ones
+        # that are neighbours.
+        self.unlisted_count = 0
+        self.unlisted_ordinal: Optional[int] = None
 
     def next_page(self) -> Steps[Any]:
         """None at the end."""
@@ -517,15 +550,14 @@ class Lister:
         return (yield from self._core.call("ListDocuments", self._archive, self._request))
 
     def documents_of(self, page: Any) -> List[Document]:
-        """The documents of a page, checked."""
-        documents = [make_document(document) for document in page.documents]
+        """The documents of a page, checked; none that are withdrawn."""
+        documents = [document for document in map(make_document, page.documents)
+                     if document.record_type != WITHDRAWN_TYPE]
         if self._prefix is None:
             next_ordinal = self._next_ordinal
             for document in documents:
-                # Withdrawn documents are not listed.
-                if document.ordinal < next_ordinal:
-                    raise ServerFault(f"the server listed document {document.ordinal} where "
-                                      f"{next_ordinal} was next")
+                if document.ordinal != next_ordinal:
+                    self._note_unlisted(next_ordinal, document.ordinal)
                 next_ordinal = document.ordinal + 1
             self._next_ordinal = next_ordinal
         elif self._prefix:
@@ -533,6 +565,17 @@ class Lister:
                 if not document.id.startswith(self._prefix):
                     raise ServerFault("the server listed a document without the prefix")
         return documents
+
+    def note_end(self, document_count: int) -> None:
+        """Notes the documents after the last one of the list, in archive order."""
+        if self._next_ordinal < document_count:
+            self._note_unlisted(self._next_ordinal, document_count)
+
+    def _note_unlisted(self, begin: int, end: int) -> None:
+        if end < begin:
+            raise ServerFault(f"the server listed document {end} where {begin} was next")
+        self.unlisted_count += end - begin
+        self.unlisted_ordinal = begin
 
 
 class ScanReader:

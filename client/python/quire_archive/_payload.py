@@ -7,54 +7,39 @@ the tests compare both.
 from __future__ import annotations
 
 import re
-import zlib
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import List, NamedTuple, Optional, Tuple
 
+from ._codings import (BLANK, CODINGS, UINT64_MAX, Coding, Fault, Output, ascii_lower,
+                       decode_chunked)
 from ._core import Core
 from ._steps import ArchiveName, Steps
-from ._stored import optional_module
-from .errors import (DocumentNotFound, LimitExceeded, PayloadDamaged, RecordTypeNotFound,
+from .errors import (DocumentNotFound, PayloadDamaged, RecordTypeNotFound,
                      RevisitTargetNotFound)
 from .records import (Answer, AnyKey, Document, Headers, Key, Payload, Span, header,
                       parse_period)
 
-brotli = optional_module("brotli")
-zstandard = optional_module("zstandard")
-
 # Bound on decoded payloads: a few coded bytes can decode to any size.
 SIZE_MAX = 1 << 30
 _HEADER_SIZE_MAX = 1 << 20
-_HEADER_END = re.compile(rb"(?:\A|\n)\r?\n")
-_BLANK = " \t\n\v\f\r"
+_EMPTY_LINE = re.compile(rb"\r?\n")
+_HEADER_END = re.compile(rb"\n\r?\n")
 _STEPS_MAX = 5
-_CHUNK_LINE_SIZE_MAX = 16 << 10
-_CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]+)[ \t\n\v\f\r]*(?:;.*)?", re.DOTALL)
-# RFC 8878, section 7.
-_ZSTD_WINDOW_SIZE_MAX = 8 << 20
-# Output is bounded after each of these.
-_PIECE_SIZE = 16 << 10
-# A byte of brotli can decode to 16 MiB.
-_BROTLI_PIECE_SIZE = 64
+# Empty lines before an HTTP header are passed over up to this size.
+_BLANK_SIZE_MAX = 64
+_HTTP_MAGIC = b"HTTP/"
+# The date of an ARC record, and what stands in its place after an IP address.
+_ARC_DATE = re.compile(r"[0-9]{14}")
+_ARC_ODD_DATE = re.compile(r"null|-|[0-9]{4,17}")
+_IP_ADDRESS = re.compile(r"(?=.*[.:])[0-9A-Fa-f.:]+")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 # Captures examined for the target of a revisit without a date.
 _CANDIDATES_MAX = 8
 _INT64_MAX = 2**63 - 1
-_UINT64_MAX = 2**64 - 1
+_UINT64_DIGITS_MAX = 20
 
 
-class _Fault(Exception):
-    """The payload is malformed; `data` is the output so far.
-
-    `is_end`: it ends too early, and nothing else is wrong.
-    """
-
-    def __init__(self, message: str, data: bytes = b"", is_end: bool = False) -> None:
-        super().__init__(message)
-        self.data = data
-        self.is_end = is_end
-
-
-def _cut_short(what: str) -> _Fault:
-    return _Fault(f"the record is cut short{what}", is_end=True)
+def _cut_short(what: str) -> Fault:
+    return Fault(f"the record is cut short{what}", is_end=True)
 
 
 # --- Headers.
@@ -71,26 +56,29 @@ def _parse_header(text: bytes) -> Tuple[str, Headers]:
         if not colon:
             fields.append(("", name))
             continue
-        value = value.strip(_BLANK)
+        value = value.strip(BLANK)
         while at < len(lines) and lines[at].startswith((" ", "\t")):
-            value += (" " if value else "") + lines[at].strip(_BLANK)
+            value += (" " if value else "") + lines[at].strip(BLANK)
             at += 1
-        fields.append((name.rstrip(_BLANK), value))
+        fields.append((name.rstrip(BLANK), value))
     return lines[0], fields
 
 
 def _length(text: str) -> Optional[int]:
-    if text.isascii() and text.isdigit() and int(text) <= _UINT64_MAX:
-        return int(text)
-    return None
+    if not (text.isascii() and text.isdigit()):
+        return None
+    # int() refuses thousands of digits.
+    digits = text.lstrip("0") or "0"
+    number = int(digits) if len(digits) <= _UINT64_DIGITS_MAX else UINT64_MAX + 1
+    return number if number <= UINT64_MAX else None
 
 
 def _codings(fields: Headers, wanted: str) -> List[str]:
     """Names in lists such as "gzip, chunked", in lower case."""
-    names = [entry.partition(";")[0].strip(_BLANK).lower()
-             for name, value in fields if name.lower() == wanted
+    names = [entry.partition(";")[0].strip(BLANK)
+             for name, value in fields if ascii_lower(name) == wanted
              for entry in value.split(",")]
-    return [name for name in names if name and name != "identity"]
+    return [name for name in map(ascii_lower, names) if name and name != "identity"]
 
 
 class _Http(NamedTuple):
@@ -106,274 +94,91 @@ class _Http(NamedTuple):
 
 
 def _parse_http(text: bytes) -> _Http:
-    first, fields = _parse_header(text)
+    first, fields = _parse_header(text[_blank_size(text, 0):])
     status = None
     if first[:5].upper() == "HTTP/":
-        number = first.partition(" ")[2][:3].strip(_BLANK)
+        number = first.partition(" ")[2][:3].strip(BLANK)
         status = int(number) if re.fullmatch(r"[+-]?[0-9]+", number) else 0
-    lengths = (_length(value) for name, value in fields if name.lower() == "content-length")
+    lengths = (_length(value) for name, value in fields if ascii_lower(name) == "content-length")
     return _Http(status, fields, next((n for n in lengths if n is not None), None))
 
 
-# --- Codings. Each takes a whole body and returns (decoded, was it coded). Raises
-# _Fault with the output before the error. `is_whole`: False if more bytes of the
-# body are missing, for which another fault is reported already.
-
-class _Output:
-    """Bytes of one layer, bounded."""
-
-    def __init__(self, size_max: int) -> None:
-        self._size_max = size_max
-        self._parts: List[bytes] = []
-        self.size = 0
-
-    def add(self, part: bytes) -> None:
-        """Appends. Raises LimitExceeded."""
-        self.size += len(part)
-        if self.size > self._size_max:
-            raise LimitExceeded(f"the payload decodes to more than {self._size_max} bytes, "
-                                "size_max")
-        self._parts.append(part)
-
-    def fault(self, message: str) -> _Fault:
-        """After what was decoded."""
-        return _Fault(message, self.data())
-
-    def end(self, message: str) -> _Fault:
-        """The body ends too early."""
-        return _Fault(f"the body is cut short{message}", self.data(), is_end=True)
-
-    def data(self) -> bytes:
-        """All of it."""
-        return b"".join(self._parts)
-
-
-_Decoded = Tuple[bytes, bool]
-_Coding = Callable[[bytes, bool, _Output], _Decoded]
-
-
-def _decode_chunked(body: bytes, is_whole: bool, out: _Output) -> _Decoded:
-    at = 0
-    is_first = True
-    while True:
-        line, end = _chunk_line(body, at)
-        if line is None:
-            too_long = len(body) - at > _CHUNK_LINE_SIZE_MAX
-            if is_first and (too_long or (is_whole and at < len(body))):
-                return body, False
-            if too_long:
-                raise _malformed_chunk(out, body[at:], "begin")
-            if is_whole:
-                raise out.end(": its last chunk is missing")
-            return out.data(), True
-        match = _CHUNK_SIZE.fullmatch(line)
-        if match is None or int(match.group(1), 16) > _UINT64_MAX:
-            if is_first:
-                return body, False
-            raise _malformed_chunk(out, body[at:], "begin")
-        is_first = False
-        size = int(match.group(1), 16)
-        if size == 0:
-            return _skip_trailer(body, end, out)
-        chunk = body[end:end + size]
-        out.add(chunk)
-        at = end + size
-        if len(chunk) < size:
-            if is_whole:
-                raise out.end(f": {size - len(chunk)} bytes of a chunk are missing")
-            return out.data(), True
-        line, end = _chunk_line(body, at)
-        if line is None and len(body) - at <= _CHUNK_LINE_SIZE_MAX:
-            if is_whole:
-                raise out.end(" at the end of a chunk")
-            return out.data(), True
-        if line is None or line:
-            raise _malformed_chunk(out, body[at:], "end")
-        at = end
-
-
-def _chunk_line(body: bytes, at: int) -> Tuple[Optional[bytes], int]:
-    """The line at `at` without its end, and the offset after it; None if it does not end."""
-    end = body.find(b"\n", at, at + _CHUNK_LINE_SIZE_MAX)
-    if end < 0:
-        return None, at
-    return body[at:end + 1].rstrip(_BLANK.encode()), end + 1
-
-
-def _skip_trailer(body: bytes, at: int, out: _Output) -> _Decoded:
-    while True:
-        line, end = _chunk_line(body, at)
-        if line is None and len(body) - at > _CHUNK_LINE_SIZE_MAX:
-            raise _malformed_chunk(out, body[at:], "begin")
-        if not line:
-            return out.data(), True
-        at = end
-
-
-def _malformed_chunk(out: _Output, rest: bytes, where: str) -> _Fault:
-    return out.fault("the body is not chunked as Transfer-Encoding says: found "
-                     f"{rest[:20]!r} where a chunk must {where}")
-
-
-def _bad_coding(out: _Output, name: str, why: object) -> _Fault:
-    return out.fault(f"the body is not {name} data, as its header says, or damaged: {why}")
-
-
-def _unfinished(out: _Output, name: str) -> _Fault:
-    return out.end(f": its {name} data do not end")
-
-
-def _decode_zlib(name: str) -> _Coding:
-    def decode(body: bytes, is_whole: bool, out: _Output) -> _Decoded:
-        if len(body) < 2:
-            return (body if is_whole else b""), not (is_whole and body)
-        if name == "gzip":
-            if body[:2] != b"\x1f\x8b":
-                return body, False
-            bits = zlib.MAX_WBITS + 16
-        else:
-            has_header = body[0] & 15 == 8 and (body[0] * 256 + body[1]) % 31 == 0
-            bits = zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS
-        rest = memoryview(body)
-        is_first_member = True
-        while True:
-            decoder = zlib.decompressobj(bits)
-            begun = out.size
-            try:
-                rest = _inflate(decoder, rest, out)
-            except zlib.error as error:
-                if not is_first_member and out.size == begun:
-                    return out.data(), True
-                raise _bad_coding(out, name, error) from None
-            if not decoder.eof:
-                if is_whole:
-                    raise _unfinished(out, name)
-                return out.data(), True
-            # Another member follows, or bytes that are ignored.
-            if name != "gzip" or not rest or rest[0] != 0x1F:
-                return out.data(), True
-            is_first_member = False
-    return decode
-
-
-def _inflate(decoder: Any, rest: memoryview, out: _Output) -> memoryview:
-    """Decodes up to the end of a stream; returns what follows it."""
-    pending: Any = b""
-    # A byte first: after an error zlib does not say if there was output.
-    size_max = 1
-    while not decoder.eof and (rest or pending):
-        if not pending:
-            pending, rest = rest[:_PIECE_SIZE], rest[_PIECE_SIZE:]
-        out.add(decoder.decompress(pending, size_max))
-        pending = decoder.unconsumed_tail
-        size_max = 1 << 20
-    while not decoder.eof:
-        # Bytes that are decoded already.
-        part = decoder.decompress(b"", 1 << 20)
-        if not part:
-            break
-        out.add(part)
-    unused = len(decoder.unused_data)
-    return memoryview(bytes(decoder.unused_data) + bytes(rest)) if unused else rest
-
-
-def _decode_brotli(body: bytes, is_whole: bool, out: _Output) -> _Decoded:
-    if not body:
-        return b"", True
-    if brotli is None:
-        raise out.fault("the body is coded as br; install the package brotli")
-    decoder = brotli.Decompressor()
-    for at in range(0, len(body), _BROTLI_PIECE_SIZE):
-        if decoder.is_finished():
-            return out.data(), True
-        try:
-            out.add(decoder.process(body[at:at + _BROTLI_PIECE_SIZE]))
-        except brotli.error as error:
-            if decoder.is_finished():
-                return out.data(), True
-            raise _bad_coding(out, "br", error) from None
-    if not decoder.is_finished() and is_whole:
-        raise _unfinished(out, "br")
-    return out.data(), True
-
-
-def _decode_zstd(body: bytes, is_whole: bool, out: _Output) -> _Decoded:
-    if len(body) < 4:
-        return (body if is_whole else b""), not (is_whole and body)
-    if not _is_zstd(body):
-        return body, False
-    if zstandard is None:
-        raise out.fault("the body is coded as zstd; install the package zstandard")
-    at = 0
-    while at < len(body):
-        if _is_skippable(body, at):
-            end = at + 8 + int.from_bytes(body[at + 4:at + 8], "little")
-            is_complete = len(body) >= at + 8 and end <= len(body)
-        else:
-            end, is_complete = _decode_zstd_frame(body, at, out)
-        if not is_complete:
-            if is_whole:
-                raise _unfinished(out, "zstd")
-            break
-        at = end
-    return out.data(), True
-
-
-def _decode_zstd_frame(body: bytes, at: int, out: _Output) -> Tuple[int, bool]:
-    """Offset after the frame, and if it is complete."""
-    decoder = zstandard.ZstdDecompressor(
-        max_window_size=_ZSTD_WINDOW_SIZE_MAX).decompressobj(write_size=1 << 17)
+def _blank_size(data: bytes, at: int) -> int:
+    """Size of the empty lines at `at`: some servers sent one before their status line."""
     end = at
-    while end < len(body):
-        piece = body[end:end + _PIECE_SIZE]
-        try:
-            out.add(decoder.decompress(piece))
-        except zstandard.ZstdError as error:
-            raise _bad_coding(out, "zstd", error) from None
-        end += len(piece)
-        if decoder.eof:
-            return end - len(decoder.unused_data), True
-    return end, False
+    while end < at + _BLANK_SIZE_MAX:
+        match = _EMPTY_LINE.match(data, end)
+        if match is None:
+            break
+        end = match.end()
+    return end - at
 
 
-def _is_skippable(body: bytes, at: int) -> bool:
-    return body[at + 1:at + 4] == b"\x2a\x4d\x18" and body[at] & 0xF0 == 0x50
+def _may_start_http(data: bytes, at: int) -> bool:
+    """True if an HTTP response begins at `at`, after empty lines, or `data` ends before it
+    can differ from one."""
+    blank_size = _blank_size(data, at)
+    first = data[at + blank_size:at + blank_size + len(_HTTP_MAGIC)]
+    return _HTTP_MAGIC.startswith(first) or (first == b"\r" and blank_size < _BLANK_SIZE_MAX)
 
 
-def _is_zstd(body: bytes) -> bool:
-    return body[:4] == b"\x28\xb5\x2f\xfd" or _is_skippable(body, 0)
+def _parse_arc_line(line: bytes) -> Optional[Headers]:
+    """The fields that the record of an ARC file has in a WARC; None for other lines.
+
+    URL IP DATE TYPE LENGTH, with more before the length in version 2. The date is the last
+    word that is one, as URL and TYPE may have spaces.
+    """
+    text = line.decode("utf-8", "surrogateescape")
+    text = text[:-1] if text.endswith("\n") else text
+    text = text[:-1] if text.endswith("\r") else text
+    before, _, length = text.rpartition(" ")
+    if _length(length) is None:
+        return None
+    for date_form, address_form in ((_ARC_DATE, None), (_ARC_ODD_DATE, _IP_ADDRESS)):
+        end = len(before)
+        while end > 0:
+            date_at = before.rfind(" ", 0, end) + 1
+            address_end = max(date_at - 1, 0)
+            address_at = before.rfind(" ", 0, address_end) + 1
+            date, address = before[date_at:end], before[address_at:address_end]
+            if date_form.fullmatch(date) and (
+                    address_form is None or address_form.fullmatch(address)):
+                url = before[:max(address_at - 1, 0)]
+                if address and _SCHEME.match(url):
+                    kind = before[end:].removeprefix(" ").partition(" ")[0]
+                    return _arc_fields(url, date, kind, length)
+                break
+            end = address_end
+    return None
 
 
-_CONTENT_CODINGS: Dict[str, _Coding] = {
-    "gzip": _decode_zlib("gzip"), "x-gzip": _decode_zlib("gzip"),
-    "deflate": _decode_zlib("deflate"), "br": _decode_brotli, "zstd": _decode_zstd}
-
-
-def _steps_of(http: _Http) -> List[_Coding]:
-    """Layers of a body, outermost first."""
-    transfer = _codings(http.fields, "transfer-encoding")
-    content = _codings(http.fields, "content-encoding")
-    if len(transfer) + len(content) > _STEPS_MAX:
-        raise _Fault(f"the body has {len(transfer) + len(content)} codings one upon the other, "
-                     f"at most {_STEPS_MAX} are decoded")
-    made: List[_Coding] = []
-    for name in transfer[::-1]:
-        made.append(_decode_chunked if name == "chunked" else _content_coding(name))
-    return made + [_content_coding(name) for name in content[::-1]]
-
-
-def _content_coding(name: str) -> _Coding:
-    coding = _CONTENT_CODINGS.get(name)
-    if coding is None:
-        raise _Fault(f"the body is coded as {name!r}; known are gzip, deflate, br, zstd and, for "
-                     "transfer, chunked")
-    return coding
+def _arc_fields(url: str, date: str, kind: str, length: str) -> Headers:
+    is_description = url.startswith("filedesc://")
+    seconds = date[12:] or "00"
+    return [("WARC-Type", "warcinfo" if is_description else "response"), ("WARC-Target-URI", url),
+            ("WARC-Date", f"{date[:4]}-{date[4:6]}-{date[6:8]}T{date[8:10]}:{date[10:12]}:{seconds}Z"
+             if len(date) in (12, 14) and date.isdigit() else ""),
+            ("Content-Type", kind if is_description else "application/http;msgtype=response"),
+            ("Content-Length", length)]
 
 
 # --- Records.
 
+def _steps_of(http: _Http) -> List[Coding]:
+    """Layers of a body, outermost first. Codings that do not exist, such as utf-8, add none."""
+    transfer = _codings(http.fields, "transfer-encoding")
+    content = _codings(http.fields, "content-encoding")
+    if len(transfer) + len(content) > _STEPS_MAX:
+        raise Fault(f"the body has {len(transfer) + len(content)} codings one upon the other, "
+                     f"at most {_STEPS_MAX} are decoded")
+    made = [decode_chunked if name == "chunked" else CODINGS.get(name)
+            for name in transfer[::-1]] + [CODINGS.get(name) for name in content[::-1]]
+    return [step for step in made if step is not None]
+
+
 class Record:
-    """A decoded WARC record."""
+    """A decoded record of a WARC or an ARC; the fields of the latter are those that it has
+    in a WARC."""
 
     def __init__(self) -> None:
         self.warc: Optional[Headers] = None
@@ -385,7 +190,7 @@ class Record:
     @property
     def type(self) -> str:
         """WARC-Type, in lower case."""
-        return header(self.warc or [], "WARC-Type").lower()
+        return ascii_lower(header(self.warc or [], "WARC-Type"))
 
 
 def decode_record(record: bytes, size_max: int = SIZE_MAX) -> Record:
@@ -393,34 +198,47 @@ def decode_record(record: bytes, size_max: int = SIZE_MAX) -> Record:
     decoded = Record()
     try:
         _decode_into(decoded, record, size_max)
-    except _Fault as fault:
+    except Fault as fault:
         decoded.data = fault.data
         decoded.fault = str(fault)
     return decoded
 
 
-def _header_end(data: bytes, at: int, what: str) -> Optional[int]:
-    """Offset after the header at `at`; None if it does not end."""
-    match = _HEADER_END.search(data[at:at + _HEADER_SIZE_MAX])
+def _header_end(data: bytes, at: int, what: str, blank_size: int = 0) -> Optional[int]:
+    """Offset after the header at `at`, and empty lines before it; None if it does not end."""
+    begin = at + blank_size
+    match = _EMPTY_LINE.match(data, begin) \
+        or _HEADER_END.search(data, begin, at + _HEADER_SIZE_MAX)
     if match is not None:
-        return at + match.end()
+        return match.end()
     if len(data) - at > _HEADER_SIZE_MAX:
-        raise _Fault(f"no empty line ends the {what} header within 1 MiB")
+        raise Fault(f"no empty line ends the {what} header within 1 MiB")
     return None
 
 
-def _decode_into(decoded: Record, record: bytes, size_max: int) -> None:
+def _take_record_header(record: bytes) -> Tuple[Headers, int, int]:
+    """The fields of a record, the size of its block, and its offset."""
+    if not record.startswith(b"WARC/"):
+        line_end = record.find(b"\n", 0, _HEADER_SIZE_MAX) + 1
+        arc = _parse_arc_line(record[:line_end])
+        if arc is not None:
+            return arc, _length(header(arc, "Content-Length")) or 0, line_end
     end = _header_end(record, 0, "WARC")
     if end is None:
         raise _cut_short(" inside its WARC header") if record \
-            else _Fault("no WARC record: no bytes")
+            else Fault("no WARC record: no bytes")
     first, fields = _parse_header(record[:end])
     if not first.startswith("WARC/"):
-        raise _Fault(f"found {record[:20]!r} where a WARC record must start")
+        raise Fault(f"found {record[:20]!r} where a WARC record must start")
     length = _length(header(fields, "Content-Length"))
     if length is None:
-        raise _Fault("the record's Content-Length must be a number of bytes, got "
-                     f"{header(fields, 'Content-Length')[:20]!r}")
+        raise Fault("the record's Content-Length must be a number of bytes, got "
+                    f"{header(fields, 'Content-Length')[:20]!r}")
+    return fields, length, end
+
+
+def _decode_into(decoded: Record, record: bytes, size_max: int) -> None:
+    fields, length, end = _take_record_header(record)
     decoded.warc = fields
     if decoded.type == "revisit":
         return
@@ -428,7 +246,7 @@ def _decode_into(decoded: Record, record: bytes, size_max: int) -> None:
     missing = length - len(block)
     body: Optional[bytes] = block
     if _holds_http(decoded):
-        body = _take_http(decoded, block)
+        body = _take_http(decoded, block, missing == 0)
     fault = None
     if body is None:
         fault = _cut_short(" inside its HTTP header")
@@ -445,20 +263,24 @@ def _decode_into(decoded: Record, record: bytes, size_max: int) -> None:
 
 
 def _holds_http(decoded: Record) -> bool:
-    kind = header(decoded.warc or [], "Content-Type").partition(";")[0].strip(_BLANK).lower()
-    return decoded.type in ("response", "request") and kind in ("application/http", "")
+    kind = header(decoded.warc or [], "Content-Type").partition(";")[0].strip(BLANK)
+    return decoded.type in ("response", "request") \
+        and ascii_lower(kind) in ("application/http", "")
 
 
-def _take_http(decoded: Record, block: bytes) -> Optional[bytes]:
+def _take_http(decoded: Record, block: bytes, is_whole: bool) -> Optional[bytes]:
     """The body; None if the header does not end."""
     at = 0
+    is_response = decoded.type == "response"
     while at < len(block):
-        if decoded.type == "response" and not b"HTTP/".startswith(block[at:at + 5]):
+        if is_response and not _may_start_http(block, at):
             # A body without a header.
             return block[at:]
-        end = _header_end(block, at, "HTTP")
+        end = _header_end(block, at, "HTTP", _blank_size(block, at))
         if end is None:
-            return None
+            # Empty lines alone are the body.
+            is_blank = is_response and is_whole and not block[at:].strip(b"\r\n")
+            return block[at:] if is_blank else None
         decoded.http = _parse_http(block[at:end])
         at = end
         code = 200 if decoded.http.status is None else decoded.http.status
@@ -469,10 +291,10 @@ def _take_http(decoded: Record, block: bytes) -> Optional[bytes]:
 
 
 def _decode_body(decoded: Record, body: bytes, is_whole: bool,
-                 size_max: int) -> Optional[_Fault]:
+                 size_max: int) -> Optional[Fault]:
     """Sets `data`; returns the fault of a body that ends too early.
 
-    Raises _Fault for a malformed body.
+    Raises Fault for a malformed body.
     """
     http = decoded.http
     decoded.data = body
@@ -481,16 +303,17 @@ def _decode_body(decoded: Record, body: bytes, is_whole: bool,
     if http is None or interim:
         return None
     steps = _steps_of(http)
-    if not body and not http.may_have_body:
+    # An answer to HEAD, or a redirect, is whole.
+    if not body:
         return None
     was_coded = True
-    fault: Optional[_Fault] = None
+    fault: Optional[Fault] = None
     for step in steps:
         try:
             decoded.data, is_coded = step(decoded.data, is_whole and fault is None,
-                                          _Output(size_max))
+                                          Output(size_max))
             was_coded = was_coded and is_coded
-        except _Fault as found:
+        except Fault as found:
             decoded.data, fault = found.data, found
     if fault is not None:
         if not fault.is_end:
@@ -642,7 +465,7 @@ class _Reference:
             return False
         digest = header(found.record.warc, "WARC-Payload-Digest")
         if self._digest and digest:
-            if self._digest.lower() == digest.lower():
+            if ascii_lower(self._digest) == ascii_lower(digest):
                 return True
             if self._digest.partition(":")[0] == digest.partition(":")[0]:
                 return False

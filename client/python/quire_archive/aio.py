@@ -14,10 +14,12 @@ from . import _batch, _core, _messages, _options, _payload, _steps, _stored
 from ._steps import ArchiveName, Steps
 from .client import make_key
 from .errors import CallCancelled, DeadlinePassed, QuireError, from_rpc
-from .records import Answer, AnyKey, ArchiveInfo, Document, Payload, Prefix, Span, Time, to_id
+from .records import (Answer, AnyKey, ArchiveInfo, Document, Payload, Prefix, Span, Time,
+                      WithdrawnCount, to_id)
 
 T = TypeVar("T")
 Keys = Union[Iterable[AnyKey], AsyncIterable[AnyKey]]
+_CLOSED = "the client was closed during the call"
 
 
 def connect_async(server: Optional[str] = None, **options: Any) -> "AsyncClient":
@@ -37,6 +39,8 @@ class AsyncClient:
         self._core = _core.Core(options)
         self._calls: Dict[str, Any] = {}
         self._channel: Any = None
+        # Calls that began before the last of these have ended.
+        self._close_count = 0
         self._metadata: Any = None
 
     def __reduce__(self) -> Any:
@@ -55,6 +59,7 @@ class AsyncClient:
         """Ends all calls, with CallCancelled. The next call connects again, in its event loop."""
         channel, self._channel = self._channel, None
         self._calls = {}
+        self._close_count += 1
         if channel is not None:
             await channel.close()
 
@@ -120,7 +125,8 @@ class _KeyPump:
         self._keys = keys
         self._ready: Deque[AnyKey] = collections.deque()
         self._wanted = 0
-        self._error: Optional[Exception] = None
+        # What the iterator raised, CancelledError included.
+        self._error: Optional[BaseException] = None
         self._has_ended = False
         self._room = asyncio.Event()
         self._task: Any = None
@@ -161,7 +167,7 @@ class _KeyPump:
                 while len(self._ready) >= self._wanted:
                     self._room.clear()
                     await self._room.wait()
-        except Exception as error:  # pylint: disable=broad-exception-caught
+        except BaseException as error:  # pylint: disable=broad-exception-caught
             self._error = error
         finally:
             self._has_ended = True
@@ -181,6 +187,7 @@ class _Run:
 
     def __init__(self, client: AsyncClient, steps: Steps[Any], keys: Keys = ()) -> None:
         self._client = client
+        self._close_count = client._close_count  # pylint: disable=protected-access
         self._steps = steps
         self._pump = _KeyPump(keys) if isinstance(keys, AsyncIterable) else None
         self._keys: Any = iter(()) if isinstance(keys, AsyncIterable) else iter(keys)
@@ -224,6 +231,12 @@ class _Run:
         """The result of a step. Raises QuireError."""
         # pylint: disable=protected-access
         client = self._client
+        if isinstance(step, _steps.Close):
+            step.stream.call.cancel()
+            self._streams.remove(step.stream)
+            return None
+        if self._is_closed():
+            raise CallCancelled(_CLOSED)
         if isinstance(step, _steps.Receive):
             return await self._receive(step.stream, step.or_keys)
         if isinstance(step, _steps.Call):
@@ -241,10 +254,6 @@ class _Run:
             return keys, len(keys) < step.count
         if isinstance(step, _steps.Open):
             return self._open(step)
-        if isinstance(step, _steps.Close):
-            step.stream.call.cancel()
-            self._streams.remove(step.stream)
-            return None
         if isinstance(step, _steps.Start):
             started = client._call(step.method)(
                 step.request, timeout=step.timeout,
@@ -262,22 +271,25 @@ class _Run:
         return await asyncio.sleep(step.seconds)
 
     async def _answer(self, call: Any) -> Any:
-        channel = self._client._channel
         try:
             return await call
         except asyncio.CancelledError:
-            self._raise_if_closed(channel)
+            self._raise_if_closed()
             raise
         except grpc.RpcError as error:
             raise from_rpc(error, self._client._options.server) from None
 
-    def _raise_if_closed(self, channel: Any) -> None:
+    def _is_closed(self) -> bool:
+        # pylint: disable=protected-access
+        return self._client._close_count != self._close_count
+
+    def _raise_if_closed(self) -> None:
         """grpc reports the end of a closed channel as a cancellation of the task."""
         task = asyncio.current_task()
         # Before Python 3.11 a task does not say whether it is cancelled itself.
         is_cancelled = getattr(task, "cancelling", lambda: 0)() > 0
-        if self._client._channel is not channel and not is_cancelled:
-            raise CallCancelled("the client was closed during the call") from None
+        if self._is_closed() and not is_cancelled:
+            raise CallCancelled(_CLOSED) from None
 
     def _open(self, step: _steps.Open) -> _Stream:
         # pylint: disable=protected-access
@@ -321,14 +333,13 @@ class _Run:
     async def _receive(self, stream: _Stream, or_keys: bool) -> Any:
         # pylint: disable=protected-access
         options = self._client._options
-        channel = self._client._channel
         try:
             message = await self._next_message(stream, or_keys)
         except asyncio.TimeoutError:
             raise DeadlinePassed(f"{options.server} sent nothing for {options.idle_max:g} "
                                  "seconds") from None
         except asyncio.CancelledError:
-            self._raise_if_closed(channel)
+            self._raise_if_closed()
             raise
         except grpc.RpcError as error:
             raise from_rpc(error, options.server) from None
@@ -413,9 +424,11 @@ class AsyncArchive:
         """As Archive.entries()."""
         return self._iterate(self._core.entries(self._target, to_id(prefix), to_id(delimiter)))
 
-    def scan(self, *, first_ordinal: int = 0) -> AsyncIterator[Tuple[Document, bytes]]:
+    def scan(self, *, first_ordinal: int = 0) -> "AsyncScan":
         """As Archive.scan()."""
-        return self._iterate(self._core.scan(self._target, first_ordinal))
+        withdrawn = WithdrawnCount()
+        return AsyncScan(self._iterate(self._core.scan(self._target, first_ordinal, withdrawn)),
+                         withdrawn)
 
     def stream_range(self, offset: int = 0, size: Optional[int] = None) -> AsyncIterator[bytes]:
         """As Archive.stream_range()."""
@@ -436,3 +449,24 @@ class AsyncArchive:
 
     def _iterate(self, steps: Steps[None], keys: Keys = ()) -> AsyncIterator[Any]:
         return self.client._iterate(steps, keys)  # pylint: disable=protected-access
+
+
+class AsyncScan(AsyncIterator[Tuple[Document, bytes]]):
+    """As client.Scan."""
+
+    def __init__(self, found: AsyncIterator[Any], withdrawn: WithdrawnCount) -> None:
+        self._found = found
+        self._withdrawn = withdrawn
+
+    @property
+    def withdrawn_count(self) -> int:
+        """Withdrawn documents that were left out; complete at the end."""
+        return self._withdrawn.count
+
+    async def __anext__(self) -> Tuple[Document, bytes]:
+        found: Tuple[Document, bytes] = await self._found.__anext__()
+        return found
+
+    async def aclose(self) -> None:
+        """Ends the call before its end."""
+        await self._found.aclose()  # type: ignore[attr-defined]

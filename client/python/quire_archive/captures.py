@@ -23,7 +23,7 @@ from surt import surt
 
 from .client import Archive
 from .errors import QuireError
-from .records import Document, Span
+from .records import Document, Span, WithdrawnCount
 
 INDEXED_TYPES = frozenset(("response", "revisit", "resource", "conversion"))
 # Size of what is read of each record first. Longer headers are read again.
@@ -39,7 +39,8 @@ _MERGED_COUNT = 64
 _DIGEST = re.compile(rb"\nwarc-payload-digest[ \t]*:[ \t]*([!-~]+)", re.IGNORECASE)
 # As most write it: found many times as fast.
 _USUAL_DIGEST = b"\nWARC-Payload-Digest: "
-_STATUS = re.compile(rb"HTTP/\d+(?:\.\d+)?[ \t]+(\d{3})(?!\d)")
+# Some servers sent an empty line first.
+_STATUS = re.compile(rb"(?:\r?\n){0,32}HTTP/\d+(?:\.\d+)?[ \t]+(\d{3})(?!\d)")
 _EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
 _DAY_SECONDS = 86_400
 # Years 1 to 9999.
@@ -180,21 +181,42 @@ class Malformed(ValueError):
                          "within 1 MiB and does not; the archive is not of a crawl, or damaged")
 
 
-def read_captures(archive: Archive) -> Iterator[Capture]:
+def list_documents(archive: Archive, withdrawn: WithdrawnCount) -> Iterator[Document]:
+    """The documents of a pinned archive, in its order; counts those that are withdrawn."""
+    listed_count = 0
+    for document in archive:
+        listed_count += 1
+        yield document
+    withdrawn.count += len(archive) - listed_count
+
+
+def withdrawn_note(withdrawn: WithdrawnCount) -> str:
+    """For messages, as `quire export` prints it; empty if there are none."""
+    count = withdrawn.count
+    return f"; {count} document{' is' if count == 1 else 's are'} withdrawn" if count else ""
+
+
+def read_captures(archive: Archive, withdrawn: WithdrawnCount) -> Iterator[Capture]:
     """The captures of an archive, in its order. Reads the heads of their records in batches.
 
+    Counts the withdrawn documents, which are left out. REQUIRES: the archive is pinned.
     Raises QuireError, naming the record, if one cannot be read.
     """
     wanted: Deque[Document] = collections.deque()
 
     def spans() -> Iterator[Span]:
-        for document in archive:
+        for document in list_documents(archive, withdrawn):
             if is_indexed(document):
                 wanted.append(document)
                 yield Span(document.offset, min(document.size, HEAD_SIZE))
 
     for answer in archive.get_many(spans()):
         document = wanted.popleft()
+        # Withdrawn after it was listed: the span has zeros.
+        if answer.error is None and answer.data and not any(answer.data) \
+                and document.ordinal not in archive:
+            withdrawn.count += 1
+            continue
         if answer.error is not None:
             raise QuireError(f"record {document.ordinal} ({document.name!r}): {answer.error}",
                              code=answer.error.code, reason=answer.error.reason)

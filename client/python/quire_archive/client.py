@@ -15,9 +15,10 @@ import grpc
 
 from . import _batch, _core, _files, _messages, _options, _payload, _steps, _stored
 from ._steps import ArchiveName, Steps
-from .errors import DeadlinePassed, QuireError, from_rpc
+from .errors import (CallCancelled, DeadlinePassed, DocumentNotFound, DocumentWithdrawn,
+                     QuireError, from_rpc)
 from .records import (Answer, AnyKey, ArchiveInfo, Document, Key, Payload, Prefix, Span, Time,
-                      to_id)
+                      WithdrawnCount, to_id)
 
 T = TypeVar("T")
 
@@ -59,6 +60,8 @@ class Client:
         self._lock = threading.Lock()
         self._calls: Dict[str, Any] = {}
         self._channel: Any = None
+        # Calls that began before the last of these have ended.
+        self._close_count = 0
         self._metadata: Any = None
         self._watchdog = _Watchdog(options.idle_max)
 
@@ -75,10 +78,11 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Ends all calls. The next call connects again."""
+        """Ends all calls, with CallCancelled. The next call connects again."""
         with self._lock:
             channel, self._channel = self._channel, None
             self._calls = {}
+            self._close_count += 1
         if channel is not None:
             channel.close()
 
@@ -201,6 +205,7 @@ class _Run:
 
     def __init__(self, client: Client, steps: Steps[Any], keys: Iterable[AnyKey] = ()) -> None:
         self._client = client
+        self._close_count = client._close_count  # pylint: disable=protected-access
         self._steps = steps
         self._keys = iter(keys)
         self._streams: List[_Stream] = []
@@ -240,28 +245,44 @@ class _Run:
 
     def _perform(self, step: _steps.Step) -> Any:
         """The result of a step. Raises QuireError."""
+        if isinstance(step, _steps.Close):
+            return self._close(step.stream)
+        self._check_not_closed()
+        if isinstance(step, _steps.Pull):
+            keys = list(itertools.islice(self._keys, step.count))
+            return keys, len(keys) < step.count
+        try:
+            return self._perform_open(step)
+        except grpc.RpcError as error:
+            self._check_not_closed()
+            # pylint: disable=protected-access
+            raise from_rpc(error, self._client._options.server) from None
+        except ValueError:
+            # gRPC's for a call of a channel that is closed.
+            self._check_not_closed()
+            raise
+
+    def _check_not_closed(self) -> None:
+        # pylint: disable=protected-access
+        if self._client._close_count != self._close_count:
+            raise CallCancelled("the client was closed during the call") from None
+
+    def _perform_open(self, step: _steps.Step) -> Any:
+        """The same. Raises grpc.RpcError, and ValueError if the client is closed meanwhile."""
         # pylint: disable=protected-access
         _options.check_not_forked()
         client = self._client
         if isinstance(step, _steps.Receive):
             return self._receive(step.stream)
         if isinstance(step, _steps.Call):
-            call = client._call(step.method)
-            try:
-                return call(step.request, timeout=step.timeout,
-                            metadata=_options.with_archive(client._metadata, step.archive))
-            except grpc.RpcError as error:
-                raise from_rpc(error, client._options.server) from None
+            return client._call(step.method)(
+                step.request, timeout=step.timeout,
+                metadata=_options.with_archive(client._metadata, step.archive))
         if isinstance(step, _steps.Send):
             step.stream.requests.put(step.message)
             return None
-        if isinstance(step, _steps.Pull):
-            keys = list(itertools.islice(self._keys, step.count))
-            return keys, len(keys) < step.count
         if isinstance(step, _steps.Open):
             return self._open(step)
-        if isinstance(step, _steps.Close):
-            return self._close(step.stream)
         if isinstance(step, _steps.Start):
             started = client._call(step.method).future(
                 step.request, timeout=step.timeout,
@@ -271,10 +292,7 @@ class _Run:
         if isinstance(step, _steps.Compute):
             return _stored.threads().submit(step.function)
         if isinstance(step, _steps.Finish):
-            try:
-                return step.started.result()
-            except grpc.RpcError as error:
-                raise from_rpc(error, client._options.server) from None
+            return step.started.result()
         assert isinstance(step, _steps.Sleep)
         return time.sleep(step.seconds)
 
@@ -298,13 +316,13 @@ class _Run:
             return next(stream.call)
         except StopIteration:
             return None
-        except grpc.RpcError as error:
+        except grpc.RpcError:
             # pylint: disable=protected-access
             options = self._client._options
             if stream.has_expired:
                 raise DeadlinePassed(f"{options.server} sent nothing for {options.idle_max:g} "
                                      "seconds") from None
-            raise from_rpc(error, options.server) from None
+            raise
         finally:
             stream.waits_since = None
 
@@ -404,22 +422,41 @@ class Archive:
     def __iter__(self) -> Iterator[Document]:
         return self.documents()
 
-    # `ID in archive` would compare the id with all documents, and never be true.
-    __contains__ = None
+    def __len__(self) -> int:
+        """Number of documents, and the end of the ordinals: withdrawn documents count."""
+        return self.info().document_count
+
+    def __bool__(self) -> bool:
+        """True; len() would ask the server."""
+        return True
+
+    def __getitem__(self, key: AnyKey) -> bytes:
+        """As read(). Raises DocumentNotFound, a LookupError."""
+        return self.read(key)
+
+    def __contains__(self, key: AnyKey) -> bool:
+        """True if the document can be read: it is there, and not withdrawn."""
+        try:
+            self.document(key)
+        except (DocumentNotFound, DocumentWithdrawn):
+            return False
+        return True
 
     def entries(self, prefix: Union[bytes, str] = b"",
                 delimiter: Union[bytes, str] = b"/") -> Iterator[Union[Document, Prefix]]:
         """One level of the ids, as a directory: documents, and prefixes of others, by id."""
         return self._iterate(self._core.entries(self._target, to_id(prefix), to_id(delimiter)))
 
-    def scan(self, *, first_ordinal: int = 0) -> Iterator[Tuple[Document, bytes]]:
+    def scan(self, *, first_ordinal: int = 0) -> "Scan":
         """All documents with their bytes, in the order of the archive.
 
         Reads one state of the archive; raises ArchiveStateUnknown if it is replaced
-        meanwhile. Documents that are withdrawn meanwhile are left out. A document is held in
-        memory as a whole.
+        meanwhile. Withdrawn documents are left out, and counted in `withdrawn_count`. A
+        document is held in memory as a whole.
         """
-        return self._iterate(self._core.scan(self._target, first_ordinal))
+        withdrawn = WithdrawnCount()
+        return Scan(self._iterate(self._core.scan(self._target, first_ordinal, withdrawn)),
+                    withdrawn)
 
     def stream_range(self, offset: int = 0, size: Optional[int] = None) -> Iterator[bytes]:
         """Bytes of the documents put end to end, in pieces of any size; all by default."""
@@ -465,6 +502,30 @@ class Archive:
 
     def _iterate(self, steps: Steps[None]) -> Iterator[Any]:
         return self.client._iterate(steps)  # pylint: disable=protected-access
+
+
+class Scan(Iterator[Tuple[Document, bytes]]):
+    """The result of Archive.scan(): documents with their bytes."""
+
+    def __init__(self, found: Iterator[Any], withdrawn: WithdrawnCount) -> None:
+        self._found = found
+        self._withdrawn = withdrawn
+
+    @property
+    def withdrawn_count(self) -> int:
+        """Withdrawn documents that were left out; complete at the end."""
+        return self._withdrawn.count
+
+    def __iter__(self) -> Iterator[Tuple[Document, bytes]]:
+        return self._found
+
+    def __next__(self) -> Tuple[Document, bytes]:
+        found: Tuple[Document, bytes] = next(self._found)
+        return found
+
+    def close(self) -> None:
+        """Ends the call before its end."""
+        self._found.close()  # type: ignore[attr-defined]
 
 
 def make_key(key: AnyKey, at: Optional[Time], record_types: Optional[Sequence[str]],

@@ -259,6 +259,9 @@ def from_rpc(error: Any, address: str) -> QuireError:
                          or (code, message) == ("UNKNOWN", "Stream removed")):
         # gRPC has no code for it; errors of servers have a reason.
         code, message = "UNAVAILABLE", f"a proxy at {address} ended the call: {message}"
+    elif not reason and code == "INTERNAL" and "overflows local window" in message:
+        # Data crossed a window that gRPC had made smaller: nothing is wrong with the call.
+        code, message = "UNAVAILABLE", f"gRPC reset the call to {address}: {message}"
     elif not reason and code == "UNAVAILABLE":
         message = f"no connection to {address}: {message}"
     elif not reason and code == "DEADLINE_EXCEEDED":

@@ -16,6 +16,9 @@ make_path() escapes an id. Paths that are given need not be escaped where nothin
 has the same path: "%" before anything but two digits stands for itself. A slash at the
 end of a path is ignored.
 
+Local names of get() are ids, without escapes; only names that no file can have stay
+escaped, and those that look like one of these.
+
 Several documents of one id are one file, the one that Archive.read() chooses: the
 newest response, else resource, else document that is not from a WARC. An id without any
 of these has no file.
@@ -23,15 +26,18 @@ of these has no file.
 from __future__ import annotations
 
 import asyncio
+import atexit
+import concurrent.futures
 import datetime
 import operator
 import os
 import re
 import weakref
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from fsspec.asyn import AsyncFileSystem, sync
 from fsspec.spec import AbstractBufferedFile
+from fsspec.utils import common_prefix
 
 from . import _batch
 from ._options import is_forked
@@ -47,6 +53,12 @@ _ESCAPED = re.compile("[\x00-\x1f\x7f%*?\\[\ud800-\udfff]|(?<=:):")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 _CLOSE_SECONDS_MAX = 5
 _DOTS = {".": "%2E", "..": "%2E%2E"}
+_MAGIC = re.compile(r"[*?\[]")
+# Names that no file can have or that stand for others, and what looks like their escapes.
+_KEPT = re.compile(rb"\.\.?|(?:%(?:25)*2E){1,2}|%(?:25)*(?:self|empty)|.*(?:\0|%(?:25)*00).*",
+                   re.DOTALL)
+# Files that the error of get() names; more are only counted.
+_NAMED_MAX = 20
 
 
 def _escape(name: bytes) -> str:
@@ -67,6 +79,14 @@ def _unescape(name: str) -> bytes:
 def make_path(archive: str, document_id: Union[bytes, str]) -> str:
     """The path of a document, without protocol and server."""
     return "/".join([archive, *map(_escape, to_id(document_id).split(b"/"))])
+
+
+def _local_name(name: str) -> str:
+    """Of the file for one part of a path: different names, different files."""
+    if name in (_EMPTY, _SELF):
+        return name
+    raw = _unescape(name)
+    return _escape(raw) if _KEPT.fullmatch(raw) else os.fsdecode(raw)
 
 
 class _Path(NamedTuple):
@@ -124,9 +144,26 @@ def _missing(path: str) -> FileNotFoundError:
     return FileNotFoundError(f"{_PROTOCOL}{path}")
 
 
+# File systems whose clients are to be closed before the process ends, and ends of clients
+# that have begun: gRPC's threads must not outlive the event loop.
+_filesystems: "weakref.WeakValueDictionary[int, QuireFileSystem]" = weakref.WeakValueDictionary()
+_closing: Set["concurrent.futures.Future[None]"] = set()
+
+
 def _close(client: AsyncClient, loop: asyncio.AbstractEventLoop) -> None:
-    if loop.is_running() and not is_forked():
-        asyncio.run_coroutine_threadsafe(client.close(), loop).result(_CLOSE_SECONDS_MAX)
+    """Begins to close it. Never waits: the garbage collector may run in the loop's thread."""
+    # pylint: disable=protected-access
+    if client._channel is not None and loop.is_running() and not is_forked():
+        closing = asyncio.run_coroutine_threadsafe(client.close(), loop)
+        _closing.add(closing)
+        closing.add_done_callback(_closing.discard)
+
+
+@atexit.register
+def _close_all() -> None:
+    for filesystem in list(_filesystems.values()):
+        _close(filesystem._client, filesystem.loop)  # pylint: disable=protected-access
+    concurrent.futures.wait(list(_closing), _CLOSE_SECONDS_MAX)
 
 
 class QuireFileSystem(AsyncFileSystem):  # type: ignore[misc]
@@ -144,8 +181,8 @@ class QuireFileSystem(AsyncFileSystem):  # type: ignore[misc]
         super().__init__(asynchronous=asynchronous, loop=loop, **own)
         self._client: AsyncClient = connect_async(server, **options)
         if not asynchronous:
-            # Otherwise gRPC's threads outlive the event loop at the end of the process.
-            weakref.finalize(self, _close, self._client, self.loop)
+            weakref.finalize(self, _close, self._client, self.loop).atexit = False
+            _filesystems[id(self)] = self
 
     # --- Names.
 
@@ -173,10 +210,16 @@ class QuireFileSystem(AsyncFileSystem):  # type: ignore[misc]
 
     # --- Listings.
 
-    async def _ls(self, path: str, detail: bool = True, **_: Any) -> List[Any]:
+    def invalidate_cache(self, path: Any = None) -> None:
+        """Forgets listings; an archive may have grown since."""
+        self.dircache.clear()
+        super().invalidate_cache(path)
+
+    async def _ls(self, path: str, detail: bool = True, refresh: bool = False,
+                  **_: Any) -> List[Any]:
         path = self._strip_protocol(path)
         entries: Optional[List[Dict[str, Any]]] = None
-        if path in self.dircache:
+        if path in self.dircache and not refresh:
             entries = self.dircache[path]
         if entries is None:
             entries = await self._list(path)
@@ -239,6 +282,37 @@ class QuireFileSystem(AsyncFileSystem):  # type: ignore[misc]
         except NotFoundError:
             raise _missing(path) from None
 
+    async def _du(self, path: str, total: bool = True, maxdepth: Optional[int] = None,
+                  **options: Any) -> Any:
+        # fsspec's own asks for each file.
+        found = await self._find(path, maxdepth=maxdepth, **{**options, "detail": True})
+        sizes = {name: info["size"] for name, info in found.items()}
+        return sum(sizes.values()) if total else sizes
+
+    async def _expand(self, path: Any, recursive: bool,
+                      maxdepth: Optional[int]) -> Dict[str, bool]:
+        """What paths and patterns name, sorted; True for a directory. Asks once a directory."""
+        found: Dict[str, bool] = {}
+
+        def add(entries: Dict[str, Dict[str, Any]]) -> None:
+            found.update((name, info["type"] == "directory") for name, info in entries.items())
+
+        for one in map(self._strip_protocol, path if isinstance(path, list) else [path]):
+            depth = maxdepth
+            if _MAGIC.search(one):
+                tops = await self._glob(one, maxdepth=maxdepth, detail=True)
+                # The pattern was the first level.
+                depth = None if maxdepth is None else maxdepth - 1
+            else:
+                tops = {one: await self._info(one)}
+            add(tops)
+            for name, info in tops.items():
+                if recursive and info["type"] == "directory" and depth != 0:
+                    add(await self._find(name, maxdepth=depth, withdirs=True, detail=True))
+        if not found:
+            raise FileNotFoundError(path)
+        return dict(sorted(found.items()))
+
     async def _is_directory(self, archive: AsyncArchive, name: bytes) -> bool:
         async for _ in archive.documents(name + b"/", page_size=1):
             return True
@@ -264,9 +338,11 @@ class QuireFileSystem(AsyncFileSystem):  # type: ignore[misc]
 
     async def _cat(self, path: Any, recursive: bool = False, on_error: str = "raise",
                    **_: Any) -> Any:
-        paths = await self._expand_path(path, recursive=recursive)
         if recursive:
-            paths = [one for one in paths if not await self._isdir(one)]
+            expanded = await self._expand(path, recursive, None)
+            paths = [one for one, is_directory in expanded.items() if not is_directory]
+        else:
+            paths = await self._expand_path(path)
         found = await self._cat_ranges(paths, None, None, on_error=(
             "raise" if on_error == "raise" else "return"))
         if isinstance(path, list) or len(paths) > 1 or paths[0] != self._strip_protocol(path):
@@ -358,6 +434,86 @@ class QuireFileSystem(AsyncFileSystem):  # type: ignore[misc]
         data = await self._cat_file(rpath)
         with open(lpath, "wb") as file:
             file.write(data)
+
+    async def _get(self, rpath: Any, lpath: Any, recursive: bool = False, callback: Any = None,
+                   maxdepth: Optional[int] = None, **_: Any) -> None:
+        """Reads files in batches. What cannot be read or written is left out, and named in an
+        OSError at the end."""
+        if isinstance(rpath, list) and isinstance(lpath, list):
+            if len(rpath) != len(lpath):
+                raise ValueError(f"{len(rpath)} paths cannot become {len(lpath)} local ones")
+            names = list(zip(map(self._strip_protocol, rpath), lpath))
+        else:
+            names = await self._place(rpath, str(lpath), recursive, maxdepth)
+        if callback is not None:
+            callback.set_size(len(names))
+        failures: List[Tuple[str, Exception]] = []
+        written: Set[str] = set()
+        batches: Dict[str, List[Tuple[str, str, bytes]]] = {}
+        for path, local in names:
+            parsed = _parse(path)
+            if parsed.id is None:
+                failures.append((path, IsADirectoryError(path)))
+            elif local in written:
+                failures.append((path, FileExistsError(f"{local} is the name of another file")))
+            else:
+                written.add(local)
+                batches.setdefault(parsed.archive, []).append((path, local, parsed.id))
+        for archive, items in batches.items():
+            await self._write_files(archive, items, failures, callback)
+        if failures and len(names) == 1:
+            raise failures[0][1]
+        if failures:
+            named = "; ".join(f"{path}: {error}" for path, error in failures[:_NAMED_MAX])
+            more = len(failures) - _NAMED_MAX
+            raise OSError(f"{len(failures)} of {len(names)} files were not written: {named}"
+                          + (f"; and {more} more" if more > 0 else ""))
+
+    async def _write_files(self, archive: str, items: List[Tuple[str, str, bytes]],
+                           failures: List[Tuple[str, Exception]], callback: Any) -> None:
+        answers = self._client[archive].get_many([name for _, _, name in items])
+        for path, local, _ in items:
+            try:
+                answer = await answers.__anext__()
+            except NotFoundError:
+                raise _missing(path) from None
+            error: Optional[Exception] = answer.error
+            if error is None:
+                try:
+                    os.makedirs(os.path.dirname(local) or ".", exist_ok=True)
+                    with open(local, "wb") as file:
+                        file.write(answer.data)
+                except OSError as found:
+                    error = found
+            elif isinstance(error, NotFoundError):
+                error = _missing(path)
+            if error is not None:
+                failures.append((path, error))
+            if callback is not None:
+                callback.relative_update(1)
+
+    async def _place(self, rpath: Any, lpath: str, recursive: bool,
+                     maxdepth: Optional[int]) -> List[Tuple[str, str]]:
+        """The files that get() copies, and their local paths, by the rules of fsspec."""
+        expanded = await self._expand(rpath, recursive, maxdepth)
+        if isinstance(rpath, str) and (not recursive or maxdepth is not None):
+            expanded = {path: False for path, is_directory in expanded.items() if not is_directory}
+        names = {path: "/".join(map(_local_name, path.split("/"))) for path in expanded}
+        if not names:
+            return []
+        into = lpath.rstrip("/") or "/"
+        if isinstance(rpath, str):
+            top = common_prefix(names.values())
+            is_inside = len(names) == 1 if _MAGIC.search(self._strip_protocol(rpath)) else (
+                not rpath.endswith("/") and (lpath.endswith("/") or os.path.isdir(lpath)))
+            if is_inside:
+                top = top.rsplit("/", 1)[0]
+            names = {path: into + name[len(top):] if top else f"{into}/{name}"
+                     for path, name in names.items()}
+        else:
+            names = {path: f"{into}/{name.rpartition('/')[2]}" for path, name in names.items()}
+        return [(path, names[path]) for path, is_directory in expanded.items()
+                if not is_directory]
 
     async def _refuse(self, *_: Any, **__: Any) -> None:
         raise NotImplementedError("archives are read-only")

@@ -13,6 +13,8 @@ from .errors import QuireError
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
 _INT64_MAX = 2**63 - 1
+# Record type of what `quired redact` leaves of a document: neither id nor text.
+WITHDRAWN_TYPE = "withdrawn"
 
 
 class Span(NamedTuple):
@@ -109,6 +111,13 @@ def make_document(message: Any, _new: Any = object.__new__) -> Document:
     return document
 
 
+@dataclasses.dataclass
+class WithdrawnCount:
+    """Number of documents that a stream of documents has left out."""
+
+    count: int = 0
+
+
 class Prefix(NamedTuple):
     """A common prefix of ids, in a listing by levels."""
 
@@ -202,7 +211,8 @@ class Payload:
     # Not empty: the newest capture is a revisit of a record that the archive does
     # not have, as this text says; `document` is then the newest that it has.
     unresolved: str = ""
-    # Header of the WARC record; None if the document is not from a WARC.
+    # Header of the WARC record, or what that of an ARC record is in a WARC; None if the
+    # document is not from a crawl.
     warc_headers: Optional[Headers] = None
     # Status and headers of the HTTP response; None if the record has no HTTP header.
     http_status: Optional[int] = None
@@ -299,16 +309,18 @@ def resolve(key: AnyKey) -> Target:
         return Target(key, _checked("an ordinal", key), None)
     if isinstance(key, Span):
         return Target(key, None, key)
+    named: Any = key
     if isinstance(key, Key):
-        name = (_checked("an ordinal", key.name) if isinstance(key.name, int)
-                else to_id(key.name))
+        named = key.name
+    if isinstance(key, Key) and isinstance(named, (str, bytes, bytearray, int)):
+        name = _checked("an ordinal", named) if isinstance(named, int) else to_id(named)
         part = key.range
         if part is not None and not (isinstance(part, (tuple, list)) and len(part) == 2):
             raise TypeError(f"a range must be (offset, size), got {part!r}")
         return Target(key, name, part)
-    hint = "; pass its ordinal" if isinstance(key, Document) else ""
+    hint = "; pass its ordinal" if isinstance(named, Document) else ""
     raise TypeError(
-        f"a key must be str, bytes, int, Key or Span, got {type(key).__name__}{hint}")
+        f"a key must be str, bytes, int, Key or Span, got {type(named).__name__}{hint}")
 
 
 def fill(target: Target, message: Any) -> None:

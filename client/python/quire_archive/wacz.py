@@ -19,12 +19,13 @@ import shutil
 import struct
 import tempfile
 import zlib
-from typing import IO, Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
+from typing import IO, Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ._program import replaced_file
-from .captures import HEADER_SIZE_MAX, Capture, Malformed, is_indexed, make_capture, write_index
+from .captures import (HEADER_SIZE_MAX, Capture, Malformed, is_indexed, list_documents,
+                       make_capture, write_index)
 from .client import Archive
-from .records import ArchiveInfo
+from .records import ArchiveInfo, WithdrawnCount
 
 WARC_NAME = "space.warc"
 WACZ_VERSION = "1.1.1"
@@ -143,9 +144,9 @@ class _Space:
         return part
 
 
-def _scan(archive: Archive, space: _Space) -> Iterator[Capture]:
-    """The captures, in the archive's order."""
-    for document in archive:
+def _scan(archive: Archive, space: _Space, withdrawn: WithdrawnCount) -> Iterator[Capture]:
+    """The captures, in the archive's order; counts the documents that are withdrawn."""
+    for document in list_documents(archive, withdrawn):
         space.skip_to(document.offset)
         if not is_indexed(document):
             continue
@@ -260,6 +261,8 @@ class Written(NamedTuple):
     # Bytes of the whole WACZ, and of the files that were written.
     size: int
     written_size: int
+    # In the WARC they are zeros.
+    withdrawn: WithdrawnCount
 
 
 def write_wacz(archive: Archive, directory: str, name: str,
@@ -279,8 +282,9 @@ def write_wacz(archive: Archive, directory: str, name: str,
         writer = _IndexWriter(data, index, "index.cdx.gz",
                               max(_PART_LINES_MIN, min(part_lines, _PART_LINES_MAX)))
         pages = _PagesWriter(first, further)
-        count = write_index(pages.passed(_check_warc(_scan(archive, space))), WARC_NAME,
-                            writer.write)
+        withdrawn = WithdrawnCount()
+        count = write_index(pages.passed(_check_warc(_scan(archive, space, withdrawn))),
+                            WARC_NAME, writer.write)
         writer.flush()
         space.skip_to(info.size)
         if not count:
@@ -297,8 +301,9 @@ def write_wacz(archive: Archive, directory: str, name: str,
         digest.write(json.dumps({"path": "datapackage.json",
                                  "hash": f"sha256:{members[-1].sha256}"}).encode() + b"\n")
         members.append(_sum_up(digest, "datapackage-digest.json"))
-        return _write_pieces(directory, name, info, members,
-                             [*contents.values(), package, digest], warc, count)
+        path, written = _write_pieces(directory, name, info, members,
+                                      [*contents.values(), package, digest], warc)
+        return Written(path, count, written + warc.size, written, withdrawn)
 
 
 def _check_warc(captures: Iterator[Capture]) -> Iterator[Capture]:
@@ -318,7 +323,8 @@ def _now() -> datetime.datetime:
 
 
 def _write_pieces(directory: str, name: str, info: ArchiveInfo, members: List[Member],
-                  contents: Sequence[IO[bytes]], warc: Member, count: int) -> Written:
+                  contents: Sequence[IO[bytes]], warc: Member) -> Tuple[str, int]:
+    """Path of the description, and bytes of the files of the zip."""
     description = os.path.join(directory, f"{name}.pieces.json")
     old = _pieces_of(description)
     # Named by their contents: readers of the old WACZ keep theirs until the end.
@@ -342,8 +348,7 @@ def _write_pieces(directory: str, name: str, info: ArchiveInfo, members: List[Me
     for piece in old - {head_name, tail_name}:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(directory, piece))
-    written = head_size + len(tail)
-    return Written(description, count, written + warc.size, written)
+    return description, head_size + len(tail)
 
 
 def _pieces_of(description: str) -> "set[str]":

@@ -11,6 +11,7 @@ from typing import List, Optional
 from . import __version__
 from ._program import (add_connection_options, connect_as, need_module, replaced_file,
                        run_program, say)
+from .records import WithdrawnCount
 
 _PROGRAM = "quire-web"
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
@@ -48,24 +49,26 @@ def _parser() -> argparse.ArgumentParser:
 
 def _write_cdxj(arguments: argparse.Namespace) -> int:
     # pylint: disable=import-outside-toplevel
-    from .captures import read_captures, write_index
+    from .captures import read_captures, withdrawn_note, write_index
     if not arguments.filename:
         raise ValueError("--filename must not be empty")
     with connect_as(arguments) as client:
         archive = client[arguments.archive].pinned()
+        withdrawn = WithdrawnCount()
+        captures = read_captures(archive, withdrawn)
         if arguments.output is None:
-            count = write_index(read_captures(archive), arguments.filename,
-                                sys.stdout.buffer.write)
+            count = write_index(captures, arguments.filename, sys.stdout.buffer.write)
         else:
             with replaced_file(arguments.output) as file:
-                count = write_index(read_captures(archive), arguments.filename, file.write)
-    say(_PROGRAM, f"{count} captures of {archive.name}@{archive.uuid}"
+                count = write_index(captures, arguments.filename, file.write)
+    say(_PROGRAM, f"{count} captures of {archive.name}@{archive.uuid}" + withdrawn_note(withdrawn)
         + ("" if count else "; it has no records of a crawl with a time"))
     return 0
 
 
 def _write_wacz(arguments: argparse.Namespace) -> int:
     # pylint: disable=import-outside-toplevel
+    from .captures import withdrawn_note
     from .wacz import write_wacz
     name = arguments.name or f"{arguments.archive}.wacz"
     if not _NAME.fullmatch(name):
@@ -76,7 +79,7 @@ def _write_wacz(arguments: argparse.Namespace) -> int:
     with connect_as(arguments) as client:
         written = write_wacz(client[arguments.archive], arguments.dir, name, arguments.title)
     say(_PROGRAM, f"{written.path}: {written.capture_count} captures, {written.written_size} bytes "
-        f"written of a WACZ of {written.size}")
+        f"written of a WACZ of {written.size}" + withdrawn_note(written.withdrawn))
     return 0
 
 

@@ -3,11 +3,13 @@
 import asyncio
 import contextlib
 import io
+import itertools
 import random
 import socket
 import threading
 import time
 import unittest
+import unittest.mock
 
 import grpc
 import xxhash
@@ -126,7 +128,9 @@ class FaultsTest(unittest.TestCase):
             return handle
 
         reset = "Received RST_STREAM with error code 2"
-        for code, message in [(CODE.INTERNAL, reset), (CODE.UNKNOWN, "Stream removed")]:
+        window = "frame of size 16384 overflows local window of 100"
+        for code, message in [(CODE.INTERNAL, reset), (CODE.INTERNAL, window),
+                              (CODE.UNKNOWN, "Stream removed")]:
             server = self.serve(Read=cut(code, message))
             self.assertEqual(server.client["a"].read(0), DATA)
             self.assertEqual(server.calls.count("Read"), 3)
@@ -373,6 +377,75 @@ class FaultsTest(unittest.TestCase):
                 await client.close()
         asyncio.run(run())
 
+    def test_a_call_ends_when_its_client_is_closed(self):
+        def batch(requests, _context):
+            for request in requests:
+                yield {"results": [result(item.tag) for item in request.items]}
+
+        server = self.serve(BatchRead=batch, Read=lambda *_: answer())
+        client = self.connect(server.address)
+        answers = client["a"].get_many(itertools.count())
+        next(answers)
+        client.close()
+        # It would continue with a new connection, as after a cut one.
+        with self.assertRaisesRegex(quire.CallCancelled, "the client was closed during the call"):
+            for _ in answers:
+                pass
+        self.assertEqual(server.calls.count("BatchRead"), 1)
+        self.assertEqual(client["a"].read(0), DATA)
+
+        async def run():
+            async with quire.connect_async(server.address) as client:
+                answers = client["a"].get_many(itertools.count())
+                await answers.__anext__()
+                await client.close()
+                with self.assertRaisesRegex(quire.CallCancelled, "was closed during the call"):
+                    async for _ in answers:
+                        pass
+                self.assertEqual(await client["a"].read(0), DATA)
+        asyncio.run(run())
+        self.assertEqual(server.calls.count("BatchRead"), 2)
+
+    def test_a_client_that_is_closed_as_a_call_begins(self):
+        server = self.serve(Read=lambda *_: answer(), ListDocuments=lambda *_: {},
+                            Scan=lambda *_: iter(()))
+        archive = server.client["a"]
+        # pylint: disable=protected-access
+        connect = server.client._call
+
+        def connect_and_close(method):
+            call = connect(method)
+            if method != "GetArchive":
+                server.client.close()
+            return call
+
+        for call in (lambda: archive.read(0), lambda: list(archive),
+                     lambda: list(archive.stream_range(0, 9))):
+            with unittest.mock.patch.object(server.client, "_call", connect_and_close), \
+                    self.assertRaisesRegex(quire.CallCancelled, "closed during the call"):
+                call()
+        self.assertEqual(archive.read(0), DATA)
+
+    def test_keys_that_are_cancelled_do_not_end_a_batch_early(self):
+        def batch(requests, _context):
+            for request in requests:
+                yield {"results": [result(item.tag) for item in request.items]}
+
+        server = self.serve(BatchRead=batch)
+
+        async def keys():
+            yield 0
+            # As from a task of the caller's that was cancelled.
+            raise asyncio.CancelledError
+
+        async def run(ordered):
+            async with quire.connect_async(server.address) as client:
+                with self.assertRaises(asyncio.CancelledError):
+                    async for _ in client["a"].get_many(keys(), ordered=ordered):
+                        pass
+        for ordered in (True, False):
+            asyncio.run(run(ordered))
+
     def test_no_server(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
@@ -494,16 +567,84 @@ class FaultsTest(unittest.TestCase):
 
         server = self.serve(Scan=scan, Read=read,
                             ListDocuments=lambda *_: {"documents": listed})
-        server.description["size_bytes"] = 45
+        server.description.update(size_bytes=45, document_count=6)
         left = [(b"id-%d" % number, texts[number]) for number in (0, 3, 4, 5)]
         asked = []
-        self.assertEqual([(found.id, data) for found, data in server.client["a"].scan()], left)
-        self.assertEqual(asked, [1, 2, 3])
+        self.assertEqual(self.scan_all(server), (left, 2))
+        self.assertEqual(asked, [1, 2, 3] * 2)
 
-        async def scan_all():
+    def scan_all(self, server):
+        """What both clients read, and how much they counted as withdrawn."""
+        scan = server.client["a"].scan()
+        found = [(document.id, data) for document, data in scan], scan.withdrawn_count
+
+        async def again():
             async with quire.connect_async(server.address) as client:
-                return [(found.id, data) async for found, data in client["a"].scan()]
-        self.assertEqual(asyncio.run(scan_all()), left)
+                scan = client["a"].scan()
+                return ([(document.id, data) async for document, data in scan],
+                        scan.withdrawn_count)
+        self.assertEqual(asyncio.run(again()), found)
+        return found
+
+    def test_a_scan_counts_what_is_not_listed(self):
+        # 0, 2, 3 and 7 are not listed, 5 was removed for good.
+        def document(number):
+            gone = {"id": b"", "record_type": "withdrawn"} if number == 5 else {}
+            return {"ordinal": number, "id": b"id-%d" % number,
+                    "range": {"offset": 9 * number, "size_bytes": 9}, **gone}
+
+        def scan(request, _context):
+            data = (b"document0" * 8)[request.offset:]
+            yield {"range": {"offset": request.offset, "size_bytes": len(data)}, "data": data,
+                   "checksum": xxhash.xxh3_64_intdigest(data), "encoding": messages.IDENTITY}
+
+        def read(request, context):
+            asked.append(request.document.ordinal)
+            if not is_lying:
+                fail(context, CODE.PERMISSION_DENIED, "DOCUMENT_WITHDRAWN")
+            return {**answer(b"", 7), "range": {"offset": 63, "size_bytes": 0},
+                    "document": document(7)}
+
+        server = self.serve(Scan=scan, Read=read, ListDocuments=lambda *_: {
+            "documents": [document(number) for number in (1, 4, 5, 6)]})
+        server.description.update(size_bytes=72, document_count=8)
+        asked, is_lying = [], False
+        self.assertEqual(self.scan_all(server), (
+            [(b"id-%d" % number, b"document0") for number in (1, 4, 6)], 5))
+        self.assertEqual(asked, [7, 7])
+        self.assertEqual([found.ordinal for found in server.client["a"]], [1, 4, 6])
+        # A list that ends early has not withdrawn the rest.
+        is_lying = True
+        with self.assertRaisesRegex(quire.ServerFault, "did not list document 7 of a, which can"):
+            list(server.client["a"].scan())
+
+    def test_what_was_removed_for_good_is_not_read_as_zeros(self):
+        def removed(number, **changes):
+            found = answer(bytes(9), number, **changes)
+            found["document"].update(id=b"", record_type="withdrawn")
+            return found
+
+        def batch(requests, _context):
+            for request in requests:
+                yield {"results": [{"tag": item.tag, **removed(item.document.ordinal)}
+                                   for item in request.items]}
+
+        server = self.serve(Read=lambda *_: removed(3), BatchRead=batch)
+        archive = server.client["a"]
+        for call in (lambda: archive.read(3), lambda: archive.document(3), lambda: archive[3]):
+            with self.assertRaises(quire.DocumentWithdrawn) as caught:
+                call()
+            self.assertEqual(caught.exception.reason, "DOCUMENT_WITHDRAWN")
+        self.assertNotIn(3, archive)
+        (found,) = archive.get_many([3])
+        self.assertIsInstance(found.error, quire.DocumentWithdrawn)
+
+    def test_a_state_before_documents_were_removed(self):
+        server = self.serve()
+        server.description["redacted_states"] = [
+            {"uuid": "before", "size_bytes": 7, "document_count": 3}]
+        info = server.client.archive("a", "before").info()
+        self.assertEqual((info.uuid, info.size, info.document_count), ("before", 7, 3))
 
     def test_a_scan_that_lies(self):
         def piece(**changes):

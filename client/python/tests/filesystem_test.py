@@ -1,25 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fsspec file system: every document has one path, and every path its document."""
+import asyncio
+import concurrent.futures
+import gc
 import io
+import os
 import pathlib
 import pickle
 import random
 import signal
+import subprocess
+import sys
 import tarfile
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 import fsspec
 
 import quire_archive as quire
+import quire_archive.fs
 from quire_archive.fs import QuireFileSystem, make_path
 from package_harness import LiveServer, QUIRED, SEED, build, environment
 # pylint: disable=wrong-import-order
 from crawl_test import Crawl
 
 # Ids that are empty names, directories and documents at once, or no text.
-ODD_IDS = [b"plain.txt", b"a", b"a/", b"a//", b"a/b", b"a/b/c", b"a-b", b"a%2Fb", b"%", b"%empty",
+LONG_ID = b"long/" + b"n" * 300
+ODD_IDS = [LONG_ID, b"%2E", b"%00", b"q%2500", b"plain.txt", b"a", b"a/", b"a//", b"a/b", b"a/b/c", b"a-b", b"a%2Fb", b"%", b"%empty",
            b"%self", b"x/%self", b"https://example.org/", b"https://example.org/?q=[1]*",
            "\u00e4/\u20ac".encode(), b"\xff\xfe/\x80", b"dir/.", b"dir/..", b"c::d", b"bell\x07/tab\tx",
            b"deep/1/2/3/4"]
@@ -139,6 +148,112 @@ class FilesystemTest(unittest.TestCase):
         self.assertIsInstance(missing, FileNotFoundError)
         with self.assertRaises(FileNotFoundError):
             self.fs.cat_ranges(["tables/no"], 0, 4, on_error="raise")
+
+    def test_a_tree_is_read_without_asking_for_each_file(self):
+        tables = {f"tables/{name}": data for name, data in self.tables.items()}
+        # It is asked only whether a directory is a document, too.
+        with unittest.mock.patch.object(quire.AsyncArchive, "document", autospec=True,
+                                        side_effect=quire.DocumentNotFound("")) as document, \
+                tempfile.TemporaryDirectory() as local:
+            fs = QuireFileSystem(self.server.address, skip_instance_cache=True)
+            self.assertEqual(fs.du("tables"), sum(map(len, self.tables.values())))
+            self.assertEqual(fs.du("tables/t1", total=False), {
+                name: len(data) for name, data in tables.items()
+                if name.startswith("tables/t1/")})
+            self.assertEqual(fs.cat("tables", recursive=True), tables)
+            fs.get("tables", local, recursive=True)
+            self.assertEqual(self.local_files(local), {
+                os.fsencode(name): data for name, data in self.tables.items()})
+        self.assertLess(document.call_count, 20)
+
+    def local_files(self, directory):
+        """Name, from the directory on -> contents."""
+        top = os.fsencode(directory)
+        return {os.path.relpath(os.path.join(path, name), top):
+                pathlib.Path(os.fsdecode(os.path.join(path, name))).read_bytes()
+                for path, _, names in os.walk(top) for name in names}
+
+    def test_local_files_have_ids_as_names(self):
+        with tempfile.TemporaryDirectory() as directory:
+            with self.assertRaisesRegex(OSError, r"^1 of \d+ files were not written: odd/long/nn.*"
+                                        "File name too long") as caught:
+                self.fs.get("odd", f"{directory}/all", recursive=True)
+            self.assertNotIn(";", str(caught.exception))
+            found = self.local_files(f"{directory}/all")
+            ids = {document.id for document in self.client["odd"]} - {
+                LONG_ID, b"http://often.org/text"}
+            self.assertEqual(len(found), len(ids))
+            self.assertEqual(set(found.values()), {self.client["odd"].read(name) for name in ids})
+            for name, local in ((b"a%2Fb",) * 2, (b"\xff\xfe/\x80",) * 2, (b"c::d",) * 2,
+                                (b"bell\x07/tab\tx",) * 2, (b"dir/..", b"dir/%2E%2E"),
+                                (b"%2E", b"%252E"), (b"%00", b"%2500"), (b"q%2500", b"q%252500"),
+                                (b"a", b"a/%self"), (b"%self", b"%25self"),
+                                (b"https://example.org/?q=[1]*",
+                                 b"https:/%empty/example.org/?q=[1]*")):
+                self.assertEqual(found[local], self.client["odd"].read(name), name)
+
+    def test_get_places_files_as_fsspec_does(self):
+        name = "t1/part-004.csv"
+        with tempfile.TemporaryDirectory() as directory:
+            self.fs.get(f"tables/{name}", f"{directory}/new.csv")
+            self.fs.get(f"tables/{name}", directory)
+            self.fs.get("tables/t1/part-00?.csv", f"{directory}/some/")
+            self.fs.get("tables/t1", f"{directory}/new", recursive=True)
+            self.fs.get("tables/t1", f"{directory}/some", recursive=True)
+            self.fs.get([f"tables/{name}", "tables/t2/part-005.csv"], f"{directory}/list")
+            self.fs.get([f"tables/{name}"], [f"{directory}/%5B/x"])
+            found = self.local_files(directory)
+            t1 = {os.path.basename(path) for path in self.tables if path.startswith("t1/")}
+            self.assertEqual({os.fsdecode(path) for path in found}, {
+                "new.csv", "part-004.csv", "list/part-004.csv", "list/part-005.csv", "%5B/x",
+                *(f"some/{path}" for path in t1 if path.startswith("part-00")),
+                *(f"{top}/{path}" for top in ("new", "some/t1") for path in t1)})
+            self.assertEqual(found[b"%5B/x"], self.tables[name])
+            with self.assertRaisesRegex(OSError, "1 of 2 files .* is the name of another file"):
+                self.fs.get(["tables/t1/part-004.csv"] * 2, [f"{directory}/same"] * 2)
+            for paths in ("tables/none", ["tables/none"], "none/a"):
+                with self.assertRaises(FileNotFoundError):
+                    self.fs.get(paths, f"{directory}/none")
+            with self.assertRaisesRegex(OSError, "1 of 2 files .*: tables/none: quire://tables/none"):
+                self.fs.get([f"tables/{name}", "tables/none"], [f"{directory}/{n}" for n in "ab"])
+            self.assertEqual(pathlib.Path(directory, "a").read_bytes(), self.tables[name])
+
+    def test_a_file_system_is_collected_in_its_own_loop(self):
+        fs = QuireFileSystem(self.server.address, skip_instance_cache=True)
+        fs.ls("tables")
+        client, loop = fs._client, fs.loop  # pylint: disable=protected-access
+        kept, failures = [fs], []
+        del fs
+
+        async def drop():
+            kept.clear()
+            gc.collect()
+
+        # It would wait for this loop, in vain.
+        with unittest.mock.patch.object(sys, "unraisablehook", failures.append):
+            asyncio.run_coroutine_threadsafe(drop(), loop).result(60)
+        # pylint: disable=protected-access
+        concurrent.futures.wait(list(quire_archive.fs._closing))
+        self.assertEqual(failures, [])
+        self.assertIsNone(client._channel)
+
+    def test_a_process_ends_without_complaints(self):
+        program = ("import fsspec, sys\n"
+                   "print(fsspec.filesystem('quire', server=sys.argv[1]).ls('tables'))\n")
+        run = subprocess.run([sys.executable, "-c", program, self.server.address], check=True,
+                             capture_output=True)
+        self.assertEqual(run.stderr, b"")
+
+    def test_listings_are_kept_until_they_are_forgotten(self):
+        fs = QuireFileSystem(self.server.address, skip_instance_cache=True)
+        expected = fs.ls("tables", detail=False)
+        stale = [{"name": "tables/old", "size": 0, "type": "file"}]
+        fs.dircache["tables"] = stale
+        self.assertEqual(fs.ls("tables"), stale)
+        self.assertEqual(fs.ls("tables", detail=False, refresh=True), expected)
+        fs.dircache["tables"] = stale
+        fs.invalidate_cache()
+        self.assertEqual(fs.ls("tables", detail=False), expected)
 
     def test_bounds_that_are_no_integers_are_named(self):
         path = "tables/t0/part-003.csv"

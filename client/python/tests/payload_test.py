@@ -2,8 +2,10 @@
 """Payloads of a crawl are those that the C++ client makes, byte for byte."""
 import asyncio
 import gzip
+import os
 import pathlib
 import random
+import struct
 import subprocess
 import tempfile
 import unittest
@@ -12,6 +14,8 @@ import zlib
 import zstandard
 
 import quire_archive as quire
+from quire_archive import _codings, _payload
+from quire_archive.records import header
 from package_harness import LiveServer, QUIRE, QUIRED, SEED, build
 # pylint: disable=wrong-import-order
 from crawl_test import Crawl, chunked, digest_of
@@ -23,6 +27,9 @@ except ImportError:
 
 SITE = "http://example.org/"
 RANDOM_COUNT = 250
+# Number of records that both decoders get; more for a longer search.
+RECORD_COUNT = int(os.environ.get("QUIRE_TEST_RECORDS", "600"))
+RECORD_SIZE_MAX = 1 << 20
 
 
 def deflate_raw(data):
@@ -42,7 +49,7 @@ def encode(draw, body, names):
         elif name == "deflate" and draw.random() < 0.5:
             body = deflate_raw(body)
         else:
-            body = CODINGS[name](body)
+            body = brotli.compress(body) if name == "br" else CODINGS[name](body)
         if name == "gzip" and draw.random() < 0.2:
             body += CODINGS["gzip"](b"another member") + draw.choice((b"", b"\0\0", b"\x1f"))
     return body
@@ -83,7 +90,7 @@ def add_random(crawl, draw, number):
     if draw.random() < 0.4:
         fields.append(f"Content-Length: {len(body) + draw.choice((0, 0, 0, 5, -1))}")
     if draw.random() < 0.05:
-        fields.append("Content-Encoding: rot13")
+        fields.append("Content-Encoding: " + draw.choice(("rot13", "utf-8", "compress", "exi")))
     first = draw.choice(("HTTP/1.1 200 OK", "HTTP/1.1 200 OK", "HTTP/1.1 304 Not Modified",
                          "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK", "HTTP/2 404", "HTTPS?",
                          "HTTP/1.1 103 Early Hints\r\nLink: x"))
@@ -130,6 +137,203 @@ def make_crawl(draw):
     for number in range(RANDOM_COUNT):
         add_random(crawl, draw, number)
     return crawl
+
+
+# --- Records that no crawler writes.
+
+NUMBERS = ("0", "5", "+5", "-1", " 5", "5 5", "5,5", "0x5", "5.0", "\uff15", "0" * 30 + "7", "9" * 5000,
+           "0" * 5000 + "9", str(2**64), str(2**64 - 1), "")
+ENDS = ("\r\n",) * 6 + ("\n", "\n", "\r", "\r\r\n", " \r\n", "\x0b\r\n")
+VALUES = ("", " ", "x", "\x00", "\udcff\udc80", "a\u212ab", "<>", "<u>", "a: b", "; q", ",", "\x85", "\x1c")
+
+
+def hostile_case(draw, text):
+    """The text in other cases, sometimes in characters whose lower case is in ASCII."""
+    kind = draw.randrange(6)
+    if kind == 0:
+        return "".join(draw.choice((c.upper(), c.lower())) for c in text)
+    return text.replace("k", "\u212a") if kind == 1 and draw.random() < 0.2 else text
+
+
+def hostile_fields(draw, fields):
+    """Lines of a header, with the empty line that ends it."""
+    lines = []
+    for name, value in fields:
+        for _ in range(draw.choice((0, 1, 1, 1, 1, 1, 1, 1, 1, 2))):
+            colon = draw.choice((":", ": ", ":  ", " :", "\t:\t", "\x0c:\x0b", "\x85: ", ""))
+            if draw.random() < 0.7:
+                colon = ": "
+            if draw.random() < 0.1:
+                value = draw.choice(VALUES)
+            fold = draw.choice(("\r\n ", "\n\t", "\r\n \r\n ", "\n\x0b"))
+            if draw.random() < 0.1 and value:
+                at = draw.randrange(len(value))
+                value = value[:at] + fold + value[at:]
+            lines.append(hostile_case(draw, name) + colon + value)
+    if draw.random() < 0.2:
+        lines.append(draw.choice(("no colon", ": no name", " folded", "\x00", "\u20ac: x")))
+    draw.shuffle(lines)
+    end = draw.choice(ENDS)
+    return "".join(line + (end if draw.random() < 0.9 else draw.choice(ENDS))
+                   for line in lines) + draw.choice(("\r\n",) * 8 + ("\n", "\r", ""))
+
+
+def hostile_http(draw):
+    """An HTTP message, and what it says of its body is mostly true."""
+    text = draw.choice((b"", b"x", b"{}", b"\xff" * 9, b"caf\xe9", b"text " * draw.randrange(2000),
+                        draw.randbytes(draw.choice((1, 3, 63, 64, 65, 4095, 4096, 4097, 9000)))))
+    codings = [*CODINGS, "utf-8", "none", "compress", "dcz", "exi"]
+    if brotli is not None:
+        codings += ["br", "br"]
+    content = draw.choices(codings, k=draw.choice((0, 1, 1, 1, 2, 3)))
+    transfer = draw.choices(("chunked", "gzip", "deflate", "utf-8"), k=draw.choice((0, 0, 1, 1, 2)))
+    # A coding that is named is sometimes not applied.
+    applied = [name for name in content + transfer
+               if name in (*CODINGS, "chunked", "br") and draw.random() < 0.8]
+    body = encode(draw, text, applied)
+    fields = [(name, draw.choice((", ", ",", ";q=1,", " ,\t")).join(
+        hostile_case(draw, coding) for coding in values))
+        for name, values in (("Content-Encoding", content), ("Transfer-Encoding", transfer))
+        if values]
+    if draw.random() < 0.5:
+        fields.append(("Content-Length", draw.choice((*NUMBERS, *[str(len(body))] * 9))))
+    fields.append(("Content-Type", "text/html"))
+    first = draw.choice(
+        ("HTTP/1.1 200 OK",) * 9 + (
+            "HTTP/1.1 304 x", "HTTP/1.1 204 x", "HTTP/1.1 101 x", "HTTP/1.1  200", "HTTP/1.1\t200",
+            "HTTP/1.1 +20", "HTTP/1.1 -20", "HTTP/1.1 2", "HTTP/1.1", "http/1.1 200", "HTTP/", "HTTP",
+            "ICY 200 OK", "HTTP/1.1 \uff12\uff10\uff10", "HTTP/1.1 100 x\r\n\r\nHTTP/1.1 200 OK",
+            "HTTP/1.1 103 x\nA: b\n\n" * 3 + "HTTP/2 200", "HTTP/1.1 199 x\r\n\r\nbody", ""))
+    head = first + draw.choice(ENDS) + hostile_fields(draw, fields)
+    return damage(draw, head.encode("utf-8", "surrogateescape")) + damage(draw, body)
+
+
+def hostile_record(draw):
+    """Any bytes that resemble a record."""
+    block = hostile_http(draw)
+    length = draw.choice((*NUMBERS, *[str(len(block))] * 40, str(len(block) + 3),
+                          str(max(0, len(block) - 3)), "0" * 9 + str(len(block))))
+    fields = [("WARC-Type", draw.choice(("response",) * 9 + (
+        "request", "revisit", "resource", "Response", "respon\u017fe", ""))),
+        ("Content-Length", length),
+        ("Content-Type", draw.choice(("application/http; msgtype=response",) * 6 + (
+            "application/http", "Application/HTTP ;", "text/plain", "", ";application/http"))),
+        ("WARC-Target-URI", draw.choice(("http://h/", "<http://h/>", "<", "<>", "\udcff"))),
+        ("WARC-Date", "2021"), ("WARC-Refers-To-Date", "x"), ("WARC-Payload-Digest", "sha1:K"),
+        ("WARC-Refers-To-Target-URI", "<u>")]
+    if draw.random() < 0.1:
+        fields.append(("WARC-Truncated", "length"))
+    first = draw.choice(("WARC/1.0",) * 20 + ("WARC/1.1", "WARC/0.17", "warc/1.0", "WARC/", "WARC", "",
+                                              " WARC/1.0", "\ufeffWARC/1.0"))
+    head = (first + draw.choice(ENDS) + hostile_fields(draw, fields)).encode(
+        "utf-8", "surrogateescape")
+    if draw.random() < 0.1:
+        head = damage(draw, head)
+    record = head + block + draw.choice((b"\r\n\r\n", b"", b"\n"))
+    return record if draw.random() < 0.97 else b""
+
+
+# WARC-Truncated among the texts.
+_TRUNCATED = 10
+
+
+def decode_here(record):
+    """What decode_records.cc prints for a record."""
+    try:
+        decoded = _payload.decode_record(record, RECORD_SIZE_MAX)
+    except quire.LimitExceeded:
+        return [b"RESOURCE_EXHAUSTED"]
+    # pylint: disable=protected-access
+    http = decoded.http or _payload._Http(None, [], None)
+    warc = decoded.warc or []
+
+    def number(value):
+        return "" if value is None else str(value)
+
+    texts = ["OK" if decoded.fault is None else "DATA_LOSS", decoded.fault or "", decoded.data,
+             f"{decoded.warc is not None:d}{decoded.http is not None:d}", decoded.type,
+             *(_payload._without_angles(header(warc, f"WARC-{name}"))
+               for name in ("Target-URI", "Refers-To-Target-URI")),
+             *(header(warc, name) for name in (
+                 "WARC-Date", "WARC-Refers-To-Date", "WARC-Payload-Digest", "WARC-Truncated",
+                 "Content-Type")),
+             number(http.status), header(http.fields, "Content-Type"), number(http.content_length),
+             *(",".join(_payload._codings(http.fields, name))
+               for name in ("transfer-encoding", "content-encoding"))]
+    return [text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+            for text in texts]
+
+
+class HostileRecordsTest(unittest.TestCase):
+    """Both decoders make the same of any record."""
+
+    def decode_there(self, records):
+        """What decode_records.cc prints."""
+        output = subprocess.run(
+            [os.environ["DECODE_RECORDS"]], check=True, stdout=subprocess.PIPE,
+            input=b"".join(struct.pack("<I", len(record)) + record for record in records)).stdout
+        texts, at = [], 0
+        while at < len(output):
+            (size,) = struct.unpack_from("<I", output, at)
+            texts.append(output[at + 4:at + 4 + size])
+            at += 4 + size
+        width = len(texts) // len(records)
+        return [texts[at:at + width] for at in range(0, len(texts), width)]
+
+    def check(self, record, there, where):
+        here = decode_here(record)
+        if b"RESOURCE_EXHAUSTED" in (here[0], there[0]):
+            self.assertEqual(here[0], there[0], where)
+            return
+        # Of a record that the crawler has cut, the C++ decoder names the cut before damage that
+        # it finds at the end.
+        is_truncated = bool(there[_TRUNCATED])
+        outcomes = [(found[0], is_truncated or b"cut short" in found[1], *found[3:])
+                    for found in (here, there)]
+        self.assertEqual(*outcomes, where)
+        if here[0] == b"OK" or b"cut short" in here[1]:
+            self.assertEqual(here[2], there[2], where)
+        else:
+            # After damage both have a part of the same.
+            size = min(len(here[2]), len(there[2]))
+            self.assertEqual(here[2][:size], there[2][:size], where)
+
+    def test_random_records(self):
+        draw = random.Random(SEED)
+        records = [hostile_record(draw) for _ in range(RECORD_COUNT)]
+        found = self.decode_there(records)
+        self.assertEqual(len(found), len(records))
+        complete = 0
+        for number, (record, there) in enumerate(zip(records, found)):
+            complete += there[0] == b"OK"
+            self.check(record, there, f"seed {SEED}, record {number}: {record[:2000]!r}")
+        self.assertGreater(complete, RECORD_COUNT // 10)
+        self.assertLess(complete, RECORD_COUNT)
+
+    def test_limits(self):
+        def record(head, body):
+            block = head + b"\r\n\r\n" + body
+            return b"WARC/1.0\r\nWARC-Type: response\r\nContent-Length: %d\r\n\r\n%b" % (
+                len(block), block)
+        http = b"HTTP/1.1 200 OK\r\n"
+        gzipped = CODINGS["gzip"]
+        records = [
+            record(http + b"Content-Encoding: gzip", gzipped(bytes(RECORD_SIZE_MAX + extra)))
+            for extra in (0, 1)] + [
+            record(http + b"Content-Encoding: gzip", bytes(RECORD_SIZE_MAX + extra))
+            for extra in (0, 1)] + [
+            record(http + b"Transfer-Encoding: chunked", b"x" * size + b"\n")
+            for size in (16_383, 16_384, 16_385)] + [
+            record(http + b"A: " + b"x" * (RECORD_SIZE_MAX - len(http) - 7 + extra), b"y")
+            for extra in (-1, 0, 1)] + [
+            record(http + b"Content-Encoding: deflate", zlib.compress(bytes(size), 9))
+            for size in (65_535, 65_536, 65_537, 900_000)] + [
+            record(http + b"Content-Encoding: " + b", ".join([b"gzip"] * count), b"x")
+            for count in (5, 6)] + [
+            record(b"HTTP/1.1 103 x\r\n\r\n" * 20_000 + http + b"A: b", b"late")]
+        for number, (one, there) in enumerate(zip(records, self.decode_there(records))):
+            self.check(one, there, f"record {number}")
+        self.assertEqual(_payload.decode_record(records[-1]).data, b"late")
 
 
 class PayloadTest(unittest.TestCase):
@@ -226,18 +430,17 @@ class PayloadTest(unittest.TestCase):
             self.web.payload(quire.Key(SITE, range=(0, 1)))
 
     def test_brotli_needs_its_package(self):
-        from quire_archive import _payload  # pylint: disable=import-outside-toplevel
         block = b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\n\r\n\x0b\x02\x80abcde\x03"
         record = (b"WARC/1.0\r\nWARC-Type: response\r\nContent-Length: %d\r\n\r\n"
                   % len(block)) + block
-        if _payload.brotli is not None:
+        if _codings.brotli is not None:
             self.assertEqual(_payload.decode_record(record).data, b"abcde")
             for key in (SITE + "br", SITE + "br-cut"):
                 expected, succeeded, messages = self.quire_get("web", key)
                 self.assertEqual(self.read(self.web, key), (expected, succeeded), messages)
-            saved = _payload.brotli
-            self.addCleanup(setattr, _payload, "brotli", saved)
-            _payload.brotli = None
+            saved = _codings.brotli
+            self.addCleanup(setattr, _codings, "brotli", saved)
+            _codings.brotli = None
         self.assertIn("install the package brotli", _payload.decode_record(record).fault)
 
     def test_a_bomb_is_bounded(self):

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pathlib
 import pickle
+import subprocess
 import sys
 import tempfile
 import traceback
@@ -51,7 +52,8 @@ def in_child(function):
 class ProcessesTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        directory = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.directory = directory = pathlib.Path(cls.enterClassContext(
+            tempfile.TemporaryDirectory()))
         cls.documents = make_documents(200, 5, 3000)
         write_corpus(cls.documents, f"{directory}/pages")
         cls.server = cls.enterClassContext(LiveServer(QUIRED, [
@@ -142,6 +144,45 @@ class ProcessesTest(unittest.TestCase):
                                  [len(data) for _, data in self.documents])
                 with self.assertRaises(quire.DocumentNotFound):
                     pool.submit(fail_in_worker, archive).result(60)
+
+    def test_workers_that_are_forked_for_a_dataset(self):
+        # As a DataLoader forks them; in a process of its own, as this one has made calls.
+        program = (
+            "import multiprocessing, sys\n"
+            "from map_dataset import DocumentDataset\n"
+            "dataset = DocumentDataset(sys.argv[1], 'pages', len)\n"
+            "batches = [list(range(at, at + 50)) for at in range(0, len(dataset), 50)]\n"
+            "with multiprocessing.get_context('fork').Pool(2) as pool:\n"
+            "    print(sum(pool.map(dataset.__getitems__, batches), []))\n")
+        found = subprocess.run(
+            [sys.executable, "-c", program, self.server.address], check=True, text=True,
+            stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+        self.assertEqual(found.stdout.strip(), str([len(data) for _, data in self.documents]))
+
+    def test_a_dataset_of_no_archive(self):
+        with self.assertRaises(quire.ArchiveNotFound):
+            DocumentDataset(self.server.address, "none")
+
+    def test_a_dataset_leaves_withdrawn_documents_out(self):
+        with tempfile.TemporaryDirectory() as directory:
+            archive = build(f"{directory}/pages.quire", f"{self.directory}/pages.tar")
+            names = [name for name, _ in self.documents]
+            subprocess.run([QUIRED, "redact", "--quiet", archive, "-"], check=True, text=True,
+                           input=f"{names[3]}\n")
+            rules = pathlib.Path(directory, "withdrawn")
+            rules.write_text(f"pages id {names[5]} block\npages id {names[7]} exclude\n")
+            with LiveServer(QUIRED, [archive], "--withdrawn", rules) as server:
+                dataset = DocumentDataset(server.address, "pages", len)
+                self.assertEqual(len(dataset), len(self.documents))
+                with self.assertWarnsRegex(UserWarning, "pages has withdrawn documents"):
+                    found = dataset.__getitems__(list(range(len(dataset))))
+                self.assertEqual(found, [len(data) for number, (_, data) in enumerate(
+                    self.documents) if number not in (3, 5, 7)])
+                self.assertEqual(dataset.withdrawn_count, 3)
+                for number, kind in ((3, quire.DocumentWithdrawn), (5, quire.DocumentWithdrawn),
+                                     (7, quire.DocumentNotFound)):
+                    with self.assertRaises(kind):
+                        dataset[number]  # pylint: disable=pointless-statement
 
     def test_threads_share_a_client(self):
         with quire.connect(self.server.address, encoding="stored") as client, \

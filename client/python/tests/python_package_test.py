@@ -8,10 +8,11 @@ those of Debian and of deploy/bootstrap.sh (tests/checker_modules.txt). With --r
 the replay of a crawl is tested, with programs of PyPI (tests/replay_modules.txt),
 replayweb.page of npm, and Debian's Chromium (deploy/bootstrap.sh replay).
 
-usage: python_package_test.py QUIRED QUIRE QUIRE_HTTP [--ecosystem | --replay]
+usage: python_package_test.py QUIRED QUIRE QUIRE_HTTP DECODE_RECORDS [--ecosystem | --replay]
 """
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -64,6 +65,37 @@ def build_wheel(directory):
     return wheel
 
 
+def check_directory_install(directory):
+    """pip installs the source directory into an empty environment, with and without protoc."""
+    path = f"{directory}/path"
+    os.mkdir(path)
+    for number, search in enumerate((os.environ["PATH"], path)):
+        python = f"{directory}/venv{number}/bin/python"
+        subprocess.run(["/usr/bin/python3", "-m", "venv", f"{directory}/venv{number}"], check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+                        PACKAGE], check=True, env={**os.environ, "PATH": search})
+        subprocess.run([python, "-c", "import quire_archive; quire_archive.connect()"], check=True,
+                       cwd=directory)
+
+
+def check_lone_directory(directory):
+    """A copy without the protos is not installed; with the descriptors, as in a source
+    distribution, it is."""
+    copy = pathlib.Path(directory, "lone", "python")
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("tests", "__pycache__"))
+    build = ["/usr/bin/python3", "-c", "import build_backend as b; print(b.build_wheel('.'))"]
+    refused = subprocess.run(build, check=False, cwd=copy, capture_output=True, text=True)
+    if refused.returncode == 0 or "install it from a whole checkout" not in refused.stderr:
+        sys.exit(f"a copy without the protos was not refused: {refused.stderr}")
+    sdist = subprocess.run(
+        ["/usr/bin/python3", "-c", "import build_backend as b, sys; b.build_sdist(sys.argv[1])",
+         copy], check=True, cwd=PACKAGE, capture_output=True)
+    assert sdist.returncode == 0
+    (tar,) = copy.glob("*.tar.gz")
+    subprocess.run(["tar", "-xzf", tar, "--strip-components=1", "-C", copy], check=True)
+    subprocess.run(build, check=True, cwd=copy, stdout=subprocess.DEVNULL)
+
+
 def check_types(directory, environment):
     check = ["/usr/bin/python3", "-m", "mypy", "--cache-dir", f"{directory}/mypy",
              "--config-file", PACKAGE / "pyproject.toml"]
@@ -73,12 +105,12 @@ def check_types(directory, environment):
 
 
 def main():
-    quired, quire, quire_http, *options = sys.argv[1:]
+    quired, quire, quire_http, decode_records, *options = sys.argv[1:]
     kind = options[0].removeprefix("--") if options else ""
     modules = modules_of(kind) if kind else SOURCE / "build" / "python"
     # The modules may be of another version than Debian's: they come after the wheel.
     environment = {**os.environ, "QUIRED": quired, "QUIRE": quire, "QUIRE_HTTP": quire_http,
-                   "PYTHONDONTWRITEBYTECODE": "1"}
+                   "DECODE_RECORDS": decode_records, "PYTHONDONTWRITEBYTECODE": "1"}
     if kind == "replay":
         environment["REPLAY_PAGE"] = replay_page()
     with tempfile.TemporaryDirectory() as directory:
@@ -87,7 +119,10 @@ def main():
             sys.exit("two builds of the wheel differ")
         pip_install(f"{directory}/site", "--no-index", wheel)
         environment["PYTHONPATH"] = f"{directory}/site:{modules}:{TESTS}"
+        if kind == "ecosystem":
+            check_directory_install(directory)
         if kind != "replay":
+            check_lone_directory(directory)
             check_types(directory, environment)
         sys.exit(subprocess.run(["/usr/bin/python3", "-m", "unittest", *TEST_MODULES[kind]],
                                 check=False, cwd=directory, env=environment).returncode)

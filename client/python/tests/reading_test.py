@@ -159,8 +159,23 @@ class ReadingTest(unittest.TestCase):
         document = next(iter(self.archive))
         with self.assertRaisesRegex(TypeError, "got Document; pass its ordinal"):
             self.archive.read(document)
-        with self.assertRaisesRegex(TypeError, "not a container"):
-            _ = document.name in self.archive
+        with self.assertRaisesRegex(TypeError, "got Document; pass its ordinal"):
+            _ = document in self.archive
+
+    def test_an_archive_is_a_container(self):
+        name, data = self.documents[7]
+        self.assertEqual(len(self.archive), len(self.documents))
+        for key in (name, name.encode(), 7):
+            self.assertIn(key, self.archive)
+            self.assertEqual(self.archive[key], data)
+        for key in ("absent", len(self.documents)):
+            self.assertNotIn(key, self.archive)
+            with self.assertRaises(LookupError):
+                self.archive[key]  # pylint: disable=pointless-statement
+        with self.assertRaises(quire.ArchiveNotFound):
+            len(self.client["none"])
+        # Asks nothing.
+        self.assertTrue(self.client["none"])
 
     def test_descriptions(self):
         ordinal = 150
@@ -420,11 +435,24 @@ class WithdrawnTest(unittest.TestCase):
             rules.write_text("".join(f"pages id {name} {draw.choice(('exclude', 'block'))}\n"
                                      for name in sorted(withdrawn)))
             archive = build(pathlib.Path(directory, "pages.quire"), f"{directory}/pages.tar")
+            redacted = sorted(withdrawn)[::2]
+            subprocess.run([QUIRED, "redact", "--quiet", archive, "-"], check=True,
+                           input="".join(f"{name}\n" for name in redacted).encode())
             with LiveServer(QUIRED, [archive], "--withdrawn", rules) as server, \
                     quire.connect(server.address) as client:
                 pages = client["pages"]
                 self.assertEqual([d.name for d in pages], [name for name, _ in left])
-                self.assertEqual([(d.name, data) for d, data in pages.scan()], left)
+                self.assertEqual([d.name for d in pages.documents("")],
+                                 [name for name, _ in left])
+                scan = pages.scan()
+                self.assertEqual([(d.name, data) for d, data in scan], left)
+                self.assertEqual(scan.withdrawn_count, len(withdrawn))
+                self.assertEqual(len(pages), len(documents))
+                for ordinal, (name, data) in enumerate(documents):
+                    self.assertEqual(ordinal in pages, name not in withdrawn)
+                    if name in redacted:
+                        with self.assertRaises(quire.DocumentWithdrawn):
+                            pages.read(ordinal)
                 for answer in pages.get_many(name for name, _ in documents):
                     if answer.key in withdrawn:
                         self.assertIsInstance(answer.error, (quire.DocumentNotFound,
@@ -432,11 +460,14 @@ class WithdrawnTest(unittest.TestCase):
                     else:
                         self.assertEqual(answer.data, dict(left)[answer.key])
 
-                async def scan():
+                async def scan_again():
                     async with quire.connect_async(server.address) as again:
-                        return await as_sync(again["pages"].scan())
+                        scan = again["pages"].scan()
+                        return await as_sync(scan), scan.withdrawn_count
 
-                self.assertEqual([(d.name, data) for d, data in asyncio.run(scan())], left)
+                found, withdrawn_count = asyncio.run(scan_again())
+                self.assertEqual([(d.name, data) for d, data in found], left)
+                self.assertEqual(withdrawn_count, len(withdrawn))
 
     def test_an_open_file_does_not_continue_with_zeros(self):
         with tempfile.TemporaryDirectory() as directory:
