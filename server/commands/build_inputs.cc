@@ -48,6 +48,7 @@ const char* NameOf(EntryNote note) {
     case EntryNote::kMisnamed:
     case EntryNote::kBadRecord:
     case EntryNote::kRepeatedId:
+    case EntryNote::kIrregularRecord:
       return "";
   }
   return "";
@@ -95,9 +96,9 @@ void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options) {
       "--keep-going", options.keep_going,
       "Skip unreadable inputs, files, members and records: each is named and "
       "counted, the archive records their number and names the first 20, and "
-      "the exit code is 1. A WARC that is compressed record by record is read "
-      "on at the next record. Reads all inputs once "
-      "more");
+      "the exit code is 1. A WARC or ARC is continued at its next record. "
+      "Reads "
+      "all inputs once more");
   AddInputSizeMaxOption(subcommand, options);
   subcommand.add_flag("-v,--verbose", options.verbose,
                       "Name everything that is skipped; no progress");
@@ -216,7 +217,9 @@ void InputReport::Hear(EntryNote note, const std::string& text) {
   Sentences* const sentences = note == EntryNote::kMisnamed     ? &misnamed_
                                : note == EntryNote::kBadRecord  ? &bad_records_
                                : note == EntryNote::kRepeatedId ? &repeated_ids_
-                                                                : nullptr;
+                               : note == EntryNote::kIrregularRecord
+                                   ? &irregular_records_
+                                   : nullptr;
   if (sentences == nullptr) {
     return;
   }
@@ -261,6 +264,9 @@ void InputReport::PrintWarnings(const SkippedEntries& skipped) const {
       "record lacks a field or is malformed; it is kept, by FILE:LINE",
       "records lack a field or are malformed; they are kept, by FILE:LINE");
   PrintSentences(repeated_ids_, "record repeats an id", "records repeat an id");
+  PrintSentences(irregular_records_,
+                 "fault of a record, which is kept as it is",
+                 "faults of records, which are kept as they are");
   if (failures_.count() > 0) {
     std::cerr << "warning: "
               << FormatCounted(failures_.count(),

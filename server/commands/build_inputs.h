@@ -94,6 +94,7 @@ class InputReport {
   Sentences misnamed_;
   Sentences bad_records_;
   Sentences repeated_ids_;
+  Sentences irregular_records_;
 };
 
 // Opens all inputs, in order. With `failures`, inputs that cannot be opened are

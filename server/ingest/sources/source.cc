@@ -218,6 +218,7 @@ void SourceReader::Note(EntryNote note, const std::string& text) {
     case EntryNote::kMisnamed:
     case EntryNote::kBadRecord:
     case EntryNote::kRepeatedId:
+    case EntryNote::kIrregularRecord:
       break;
   }
   if (listener_) {
