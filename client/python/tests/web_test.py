@@ -511,7 +511,7 @@ class ArcTest(unittest.TestCase):
             _, time, fields = line.split(" ", 2)
             fields = json.loads(fields)
             found[fields["url"].replace(" ", "%20")] = (
-                time, fields.get("status"), fields["digest"], fields["mime"])
+                time, fields.get("status"), fields["digest"], fields.get("mime"))
         expected = {}
         for kind, headers, http, _ in self.read_warc(self.directory / "warcio.warc.gz"):
             headers = dict(headers)
