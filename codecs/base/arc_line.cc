@@ -15,7 +15,7 @@ constexpr size_t kDateDigitCount = 14;
 constexpr size_t kMinuteDigitCount = 12;
 // Of other numbers that stand in place of a date.
 constexpr size_t kOddDateDigitCountMin = 4;
-constexpr size_t kOddDateDigitCountMax = 17;
+constexpr size_t kOddDateDigitCountMax = 20;
 
 bool IsNumber(absl::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
@@ -76,7 +76,9 @@ std::optional<ArcLine> ParseArcLine(absl::string_view line) {
   absl::string_view before_length = line;
   ArcLine parts;
   parts.length = TakeLastWord(before_length);
-  if (!IsNumber(parts.length)) {
+  absl::string_view digits = parts.length;
+  absl::ConsumePrefix(&digits, "-");
+  if (!IsNumber(digits)) {
     return std::nullopt;
   }
   const auto has_date = [](const ArcLine& at) { return IsDate(at.date); };

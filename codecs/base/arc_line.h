@@ -24,7 +24,8 @@ struct ArcLine {
   absl::string_view date;
   // First word of the type: "text/html;", "no-type".
   absl::string_view type;
-  // One or more digits: the size of the block, which follows the line.
+  // One or more digits: the size of the block, which follows the line. Some
+  // programs write -1 if they do not know it.
   absl::string_view length;
 };
 
@@ -33,7 +34,7 @@ struct ArcLine {
 //   version 2  URL IP DATE TYPE RESULT CHECKSUM LOCATION OFFSET FILE LENGTH
 // DATE is the last word of 14 digits, so that URL and TYPE may have spaces.
 // Without such a word it is the last one after an IP address that is "null",
-// "-" or a number of 4 to 17 digits, as some crawlers wrote.
+// "-" or a number of 4 to 20 digits, as some crawlers wrote.
 // Returns nullopt for any other line. Thread-safe.
 std::optional<ArcLine> ParseArcLine(absl::string_view line);
 

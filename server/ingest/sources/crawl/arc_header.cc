@@ -36,13 +36,16 @@ absl::StatusOr<WarcHeader> ParseArcHeader(ByteView line) {
   }
   WarcHeader header;
   uint64_t length = 0;
-  if (!absl::SimpleAtoi(parts->length, &length) ||
-      length > static_cast<uint64_t>(INT64_MAX)) {
+  const bool has_length = !absl::StartsWith(parts->length, "-");
+  if (has_length && (!absl::SimpleAtoi(parts->length, &length) ||
+                     length > static_cast<uint64_t>(INT64_MAX))) {
     return absl::DataLossError(
         absl::StrCat("the length of the record must be at most 2^63 - 1, got ",
                      QuotedText(parts->length, kShownLineSizeBytes)));
   }
-  header.content_length = length;
+  if (has_length) {
+    header.content_length = length;
+  }
   header.target_uri = std::string(parts->url);
   header.record_type =
       absl::StartsWith(parts->url, kArcMagic) ? "warcinfo" : "response";
@@ -57,6 +60,11 @@ absl::StatusOr<WarcHeader> ParseArcHeader(ByteView line) {
   }
   if (parts->type.find('/') != absl::string_view::npos) {
     header.media_type = MediaTypeOf(parts->type);
+  }
+  if (!has_length) {
+    header.oddities.push_back(
+        absl::StrCat("its length must be a number of bytes, got ",
+                     QuotedText(parts->length, kShownLineSizeBytes)));
   }
   return header;
 }

@@ -16,7 +16,8 @@ namespace quire {
 // Parses a header line of arc_line.h. Sets content_length, target_uri, date_ms,
 // media_type (empty if TYPE is not a media type: "no-type") and record_type:
 // "warcinfo" for the first record, of the URL filedesc://, else "response". An
-// unusual date is noted in `oddities`; one of 12 digits is taken as a minute.
+// unusual date and a negative length, which is none, are noted in `oddities`;
+// a date of 12 digits is taken as a minute.
 // Errors: DataLoss  no such line, or a LENGTH over 2^63 - 1. The message does
 //                   not name file and position: the caller knows them.
 absl::StatusOr<WarcHeader> ParseArcHeader(ByteView line);

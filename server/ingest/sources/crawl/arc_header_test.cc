@@ -93,6 +93,14 @@ TEST(ArcHeaderTest, NamesOddDates) {
   }
 }
 
+TEST(ArcHeaderTest, NamesNegativeLengths) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const WarcHeader header,
+      Parse("http://e.org/ 1.2.3.4 20050622190850 text/html -1\n"));
+  EXPECT_EQ(header.content_length, std::nullopt);
+  EXPECT_THAT(header.oddities, ElementsAre(HasSubstr("got \"-1\"")));
+}
+
 TEST(ArcHeaderTest, RefusesOtherLines) {
   for (const char* const line :
        {"", "\n", " ", "http://e.org/", "20050622190850 text/html 202",
@@ -102,7 +110,8 @@ TEST(ArcHeaderTest, RefusesOtherLines) {
         "http://e.org/ 1.2.3.4 200 text/html 202",
         "http://e.org/ 1.2.3.4 nil text/html 202",
         "http://e.org/ host null text/html 202",
-        "http://e.org/ 1.2.3.4 20050622190850 text/html -2",
+        "http://e.org/ 1.2.3.4 20050622190850 text/html --2",
+        "http://e.org/ 1.2.3.4 20050622190850 text/html -",
         "http://e.org/ 1.2.3.4 20050622190850 text/html 0x2",
         "http://e.org/ 1.2.3.4 20050622190850 text/html ",
         "http://e.org/  20050622190850 text/html 1",

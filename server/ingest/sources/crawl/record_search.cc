@@ -13,7 +13,18 @@
 namespace quire {
 namespace {
 
-constexpr absl::string_view kWarcLineStart = "\nWARC/";
+constexpr absl::string_view kWarcStart = "WARC/";
+
+// Returns the offset of the line end at or after `offset` that such a line
+// follows; npos if there is none.
+size_t FindWarcLine(absl::string_view text, size_t offset) {
+  size_t end = text.find('\n', offset);
+  while (end != absl::string_view::npos &&
+         !absl::StartsWithIgnoreCase(text.substr(end + 1), kWarcStart)) {
+    end = text.find('\n', end + 1);
+  }
+  return end;
+}
 
 // The lines of a text from an offset on.
 class Lines {
@@ -91,25 +102,23 @@ RecordSearch FindWarcStart(absl::string_view text, bool at_line_start,
   using Outcome = RecordSearch::Outcome;
   size_t offset = 0;
   if (at_line_start) {
-    const absl::string_view magic = kWarcLineStart.substr(1);
-    if (absl::StartsWith(text, magic)) {
+    if (absl::StartsWithIgnoreCase(text, kWarcStart)) {
       const RecordSearch found = TryHeader(text, 0, is_end);
       if (found.outcome != Outcome::kNone) {
         return found;
       }
       offset = found.offset;
-    } else if (absl::StartsWith(magic, text) && !is_end) {
+    } else if (absl::StartsWithIgnoreCase(kWarcStart, text) && !is_end) {
       return {Outcome::kNeedsMore, 0};
     }
   }
   while (true) {
-    const size_t line_end = text.find(kWarcLineStart, offset);
+    const size_t line_end = FindWarcLine(text, offset);
     if (line_end == absl::string_view::npos) {
-      // The last bytes may be the beginning of it.
-      return {
-          Outcome::kNone,
-          std::max(offset, text.size() - std::min(text.size(),
-                                                  kWarcLineStart.size() - 1))};
+      // The last bytes may be a line end and the beginning of it.
+      return {Outcome::kNone,
+              std::max(offset,
+                       text.size() - std::min(text.size(), kWarcStart.size()))};
     }
     const RecordSearch found = TryHeader(text, line_end + 1, is_end);
     if (found.outcome != Outcome::kNone) {

@@ -4,6 +4,7 @@
 #include <random>
 #include <string>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -36,6 +37,11 @@ TEST(RecordSearchTest, FindsFaultlessHeadersAtLineStarts) {
     EXPECT_EQ(found.offset, before.size()) << before.substr(0, 50);
   }
   EXPECT_EQ(FindRecordStart(RecordFormat::kWarc, kHeader, true, true).outcome,
+            Outcome::kFound);
+  EXPECT_EQ(FindRecordStart(RecordFormat::kWarc,
+                            absl::StrCat("x\n", absl::AsciiStrToLower(kHeader)),
+                            false, true)
+                .outcome,
             Outcome::kFound);
   EXPECT_EQ(FindRecordStart(RecordFormat::kWarc, kHeader, false, true).outcome,
             Outcome::kNone);

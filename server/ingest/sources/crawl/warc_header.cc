@@ -216,8 +216,11 @@ absl::StatusOr<WarcHeader> ParseWarcHeader(ByteView bytes) {
 bool IsWarcVersion(absl::string_view line) {
   constexpr std::array<absl::string_view, 4> kVersions = {
       "WARC/1.0", "WARC/1.1", "WARC/0.17", "WARC/0.18"};
-  return std::find(kVersions.begin(), kVersions.end(),
-                   absl::StripTrailingAsciiWhitespace(line)) != kVersions.end();
+  line = absl::StripTrailingAsciiWhitespace(line);
+  return std::any_of(kVersions.begin(), kVersions.end(),
+                     [line](absl::string_view version) {
+                       return absl::EqualsIgnoreCase(line, version);
+                     });
 }
 
 std::optional<int64_t> ParseWarcDate(absl::string_view text) {

@@ -49,7 +49,8 @@ inline constexpr size_t kWarcHeaderSizeBytesMax = size_t{1} << 20;
 // of the line before it. The first of duplicate fields counts. Noted in
 // `oddities` are a line without a colon, a WARC-Date that is not a date, and a
 // Content-Length that is absent, malformed, over 2^63 - 1, or not the only one.
-// Errors: DataLoss  not "WARC/1.0" or "WARC/1.1", nor the drafts 0.17 and 0.18;
+// Errors: DataLoss  not "WARC/1.0" or "WARC/1.1", nor the drafts 0.17 and 0.18,
+//                   in either case;
 //                   a line with which another record begins. The message does
 //                   not name file and position: the caller knows them.
 absl::StatusOr<WarcHeader> ParseWarcHeader(ByteView bytes);

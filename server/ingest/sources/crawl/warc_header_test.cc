@@ -102,7 +102,7 @@ TEST(WarcHeaderTest, NamesWrongLengths) {
 
 TEST(WarcHeaderTest, ReadsDrafts) {
   for (const char* const version :
-       {"WARC/0.17", "WARC/0.18", "WARC/1.0 ", "WARC/1.1"}) {
+       {"WARC/0.17", "WARC/0.18", "WARC/1.0 ", "warc/1.1"}) {
     const std::string text =
         std::string(version) + "\r\nContent-Length: 5\r\n\r\n";
     QUIRE_ASSERT_OK_AND_ASSIGN(const WarcHeader header,

@@ -81,7 +81,7 @@ class WarcSource final : public Source {
 }  // namespace
 
 bool IsWarcStart(absl::string_view text) {
-  return absl::StartsWith(text, kWarcMagic);
+  return absl::StartsWithIgnoreCase(text, kWarcMagic);
 }
 
 ByteStream::IsPartStart RecordStart(RecordFormat format) {
@@ -261,11 +261,11 @@ absl::Status WarcReader::CheckMagic() {
     return absl::OkStatus();
   }
   Fill(kWarcMagic.size());
-  if (absl::StartsWith(kWarcMagic, AsText(buffered())) &&
+  if (absl::StartsWithIgnoreCase(kWarcMagic, AsText(buffered())) &&
       !stream_status_.ok()) {
     return stream_status_;
   }
-  if (!absl::StartsWith(AsText(buffered()), kWarcMagic)) {
+  if (!IsWarcStart(AsText(buffered()))) {
     return Malformed(absl::StrCat(
         "found ", QuotedText(AsText(buffered()), kShownSizeBytes),
         " where a record must start with WARC/1.0 or WARC/1.1; if it is not ",

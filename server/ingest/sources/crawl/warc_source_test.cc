@@ -353,7 +353,8 @@ TEST(WarcReaderTest, KeepsRecordsWithFaultyHeaders) {
   const std::string record = MakeWarcRecord(
       {"WARC-Target-URI: a", "no colon", "WARC-Date: never"}, "block");
   const std::string draft = MakeWarcRecord({}, "old", "WARC/0.18");
-  EXPECT_THAT(NotesOfIrregular(record + draft, {record, draft}),
+  const std::string lower = MakeWarcRecord({}, "low", "warc/1.0");
+  EXPECT_THAT(NotesOfIrregular(record + draft + lower, {record, draft, lower}),
               ElementsAre(AllOf(HasSubstr("got \"no colon\""),
                                 HasSubstr("got \"never\""))));
 }
