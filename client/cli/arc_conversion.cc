@@ -114,9 +114,13 @@ std::optional<ArcConversion> ArcConversion::Start(const v1::Document& document,
                                                   absl::string_view head) {
   const size_t line_size = std::min(head.find('\n'), head.size() - 1) + 1;
   const std::optional<ArcLine> line = ParseArcLine(head.substr(0, line_size));
-  uint64_t length = 0;
-  if (!line.has_value() || !absl::SimpleAtoi(line->length, &length)) {
+  if (!line.has_value()) {
     return std::nullopt;
+  }
+  // It is the rest of the document if the line does not say.
+  uint64_t length = 0;
+  if (!absl::SimpleAtoi(line->length, &length)) {
+    length = UINT64_MAX;
   }
   ArcConversion arc;
   arc.is_description_ = absl::StartsWith(line->url, kArcMagic);

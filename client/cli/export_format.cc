@@ -130,10 +130,6 @@ class WarcExport final : public ExportFormat {
   }
 
  private:
-  static bool IsWarcRecord(absl::string_view head) {
-    return absl::StartsWith(head, kWarcMagic);
-  }
-
   absl::StatusOr<DocumentFrame> ArcFrame(const v1::Document& document,
                                          absl::string_view head,
                                          WholeDocument whole) {

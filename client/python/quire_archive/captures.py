@@ -168,7 +168,7 @@ def make_capture(document: Document, head: bytes) -> Optional[Capture]:
     REQUIRES: is_indexed(document).
     """
     kind = document.record_type
-    is_arc = head[:5] != b"WARC/"
+    is_arc = head[:5].upper() != b"WARC/"
     block = head.find(b"\n") + 1 if is_arc else _header_size(head)
     if not block or (len(head) < block + _STATUS_SIZE and len(head) < document.size):
         return None

@@ -63,9 +63,9 @@ absl::StatusOr<bool> PayloadDecoder::TakeHeader(ByteView& bytes,
 
 bool PayloadDecoder::EndsHeader(bool is_empty_line) const {
   if (state_ == State::kWarcHeader) {
-    return is_empty_line || (header_.find('\n') == header_.size() - 1 &&
-                             !absl::StartsWith(header_, kWarcMagic) &&
-                             ParseWarcFields(header_).ok());
+    return is_empty_line ||
+           (header_.find('\n') == header_.size() - 1 &&
+            !IsWarcRecord(header_) && ParseWarcFields(header_).ok());
   }
   // Empty lines may precede the header.
   return is_empty_line && BlankLinesSize(header_) < header_.size();

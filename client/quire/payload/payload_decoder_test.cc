@@ -359,13 +359,13 @@ std::string ArcRecord(absl::string_view url, const std::string& block) {
 
 TEST(PayloadDecoderTest, TakesHeadersOfArcRecordsOff) {
   const std::string text = Text();
-  ExpectPayload(ArcRecord("http://e.org/", "HTTP/1.1 200 OK\r\nX: y\r\n\r\nabc"),
-                "abc");
   ExpectPayload(
-      ArcRecord("http://e.org/a b", absl::StrCat("HTTP/1.1 200 OK\r\n"
-                                                 "Content-Encoding: gzip\r\n\r\n",
-                                                 Gzip(text))),
-      text);
+      ArcRecord("http://e.org/", "HTTP/1.1 200 OK\r\nX: y\r\n\r\nabc"), "abc");
+  ExpectPayload(ArcRecord("http://e.org/a b",
+                          absl::StrCat("HTTP/1.1 200 OK\r\n"
+                                       "Content-Encoding: gzip\r\n\r\n",
+                                       Gzip(text))),
+                text);
   // Without a status line, and without HTTP.
   ExpectPayload(ArcRecord("http://e.org/", "<html>"), "<html>");
   ExpectPayload(ArcRecord("dns:e.org", "1.2.3.4\n"), "1.2.3.4\n");
@@ -393,11 +393,18 @@ TEST(PayloadDecoderTest, NamesTheFieldsOfArcRecords) {
   EXPECT_EQ(decoder.http()->status_code, 404);
 }
 
+TEST(PayloadDecoderTest, ReadsRecordsInLowerCase) {
+  std::string record = Response("", "body");
+  record.replace(0, 5, "warc/");
+  ExpectPayload(record, "body");
+  EXPECT_EQ(FindHttpStatus(AsBytes(record)).code, 200);
+}
+
 TEST(PayloadDecoderTest, PassesOverEmptyLinesBeforeHttp) {
   for (const char* const blank : {"\r\n", "\n\r\n", "\r\n\r\n\r\n"}) {
-    ExpectPayload(Record("response", absl::StrCat(
-                                         blank, "HTTP/1.1 200 OK\r\n\r\nabc")),
-                  "abc");
+    ExpectPayload(
+        Record("response", absl::StrCat(blank, "HTTP/1.1 200 OK\r\n\r\nabc")),
+        "abc");
     ExpectPayload(
         Record("request", absl::StrCat(blank, "POST / HTTP/1.1\r\n\r\nabc")),
         "abc");

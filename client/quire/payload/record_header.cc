@@ -92,9 +92,13 @@ HttpStatusSearch AtHeaderCut(ByteView bytes) {
 
 }  // namespace
 
+bool IsWarcRecord(absl::string_view record) {
+  return absl::StartsWithIgnoreCase(record, kWarcMagic);
+}
+
 absl::StatusOr<WarcFields> ParseWarcFields(absl::string_view header) {
   absl::string_view rest = header;
-  if (!absl::StartsWith(TakeHeaderLine(rest), kWarcMagic)) {
+  if (!IsWarcRecord(TakeHeaderLine(rest))) {
     const std::optional<ArcLine> arc =
         rest.empty() ? ParseArcLine(header) : std::nullopt;
     if (arc.has_value()) {
@@ -180,7 +184,7 @@ HttpFields ParseHttpFields(absl::string_view header) {
 }
 
 std::optional<size_t> FindRecordHeaderEnd(absl::string_view record) {
-  if (MayStartWith(record, kWarcMagic)) {
+  if (IsWarcRecord(record) || absl::StartsWithIgnoreCase(kWarcMagic, record)) {
     return FindHeaderEnd(AsBytes(record));
   }
   const size_t line_end = record.find('\n');

@@ -24,8 +24,11 @@ inline constexpr size_t kRecordHeaderSizeBytesMax = size_t{1} << 20;
 // First bytes of an HTTP response.
 inline constexpr absl::string_view kHttpMagic = "HTTP/";
 
-// Start of a WARC record.
+// Start of a WARC record, which some programs write in lower case.
 inline constexpr absl::string_view kWarcMagic = "WARC/";
+
+// True if `record` begins so. Thread-safe.
+bool IsWarcRecord(absl::string_view record);
 
 // Fields of a WARC header; absent fields are empty. The first of duplicate
 // fields counts.
