@@ -242,8 +242,9 @@ void DefineExport(CLI::App& app, CliSettings& settings) {
       "is standard output. Compressed if FILE ends in .gz or .tgz");
   CLI::Option* warc = add(
       "--warc", ExportForm::kWarc, settings.output, "FILE",
-      "A WARC: records of a crawl as they were, other documents in records of "
-      "type resource. Each record is compressed if FILE ends in .gz");
+      "A WARC: records of a crawl as they were, those of ARC files as records "
+      "of type response, other documents as resource. Each record is "
+      "compressed if FILE ends in .gz");
   CLI::Option* directory =
       add("--output-dir", ExportForm::kDirectory, settings.output_dir, "DIR",
           "A file for each document in this directory, named as batch "

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -33,19 +34,13 @@
 namespace quire {
 namespace {
 
-// With --keep-going, text of a document that is held back until all of it is
-// there.
-constexpr size_t kHeldTextSizeBytesMax = size_t{8} << 20;
-
 class ExportRun {
  public:
-  ExportRun(CliRun& run, const ExportScope& scope, ExportFormat& format,
-            ExportOutput output)
+  ExportRun(CliRun& run, const ExportScope& scope, DocumentWriter& writer)
       : run_(run),
         archive_(scope.archive),
         first_offset_(scope.since.size_bytes()),
-        format_(format),
-        output_(std::move(output)),
+        writer_(writer),
         lister_(run.client().ListDocuments(
             archive_.name(), {.first_ordinal = scope.since.document_count(),
                               .archive_uuid = archive_.uuid(),
@@ -94,9 +89,7 @@ class ExportRun {
       QUIRE_RETURN_IF_ERROR(CheckWithdrawn(run_, *last_withdrawn_));
     }
     QUIRE_RETURN_IF_ERROR(CheckZeros());
-    const std::string end = format_.End();
-    QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(end)));
-    return output_.EndMember();
+    return writer_.End();
   }
 
   absl::Status Take(ByteView data) {
@@ -113,9 +106,6 @@ class ExportRun {
       const ByteView part = data.first(static_cast<size_t>(
           std::min<uint64_t>(data.size(), rest_size_bytes_)));
       if (!is_left_out()) {
-        QUIRE_RETURN_IF_ERROR(format_.CheckPart(
-            *document_, document_->range().size_bytes() - rest_size_bytes_,
-            AsText(part)));
         QUIRE_RETURN_IF_ERROR(WriteText(part));
       }
       ends_with_zeros_ = IsZeros(part);
@@ -193,7 +183,7 @@ class ExportRun {
       if (is_held_) {
         held_.clear();
       } else {
-        QUIRE_RETURN_IF_ERROR(output_.WriteZeros(size));
+        QUIRE_RETURN_IF_ERROR(writer_.WriteZeros(size));
       }
       left -= size;
       QUIRE_RETURN_IF_ERROR(Pass(size));
@@ -225,24 +215,58 @@ class ExportRun {
   }
 
   absl::Status WriteText(ByteView part) {
-    if (is_held_ && part.size() <= kHeldTextSizeBytesMax - held_.size()) {
-      held_.append(AsText(part).data(), part.size());
-      return absl::OkStatus();
+    if (!is_held_) {
+      return writer_.Write(part);
     }
-    QUIRE_RETURN_IF_ERROR(LetGo());
-    return output_.Write(part);
+    const bool is_last = part.size() == rest_size_bytes_;
+    const bool is_whole_text = run_.settings().keep_going;
+    if (held_.empty() && !is_whole_text && HasHead(AsText(part), is_last)) {
+      // Without a copy.
+      QUIRE_RETURN_IF_ERROR(Begin(AsText(part)));
+      return writer_.Write(part);
+    }
+    if (part.size() > kHeldTextSizeBytesMax - held_.size()) {
+      QUIRE_RETURN_IF_ERROR(LetGo());
+      return writer_.Write(part);
+    }
+    held_.append(AsText(part).data(), part.size());
+    return is_whole_text || !HasHead(held_, is_last) ? absl::OkStatus()
+                                                     : LetGo();
+  }
+
+  // True if `head` is enough of the document to begin it.
+  bool HasHead(absl::string_view head, bool is_whole) const {
+    return is_whole || head.size() >= writer_.HeadSizeBytes(*document_, head);
   }
 
   // Writes what is held of the document.
   absl::Status LetGo() {
-    if (!std::exchange(is_held_, false)) {
+    if (!is_held_) {
       return absl::OkStatus();
     }
-    const std::string before = format_.Before(*document_);
-    QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(before)));
-    QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(held_)));
+    QUIRE_RETURN_IF_ERROR(Begin(held_));
+    QUIRE_RETURN_IF_ERROR(writer_.Write(AsBytes(held_)));
     held_.clear();
     return absl::OkStatus();
+  }
+
+  absl::Status Begin(absl::string_view head) {
+    is_held_ = false;
+    return writer_.Begin(
+        *document_, head,
+        [&](absl::FunctionRef<absl::Status(ByteView)> sink) -> absl::Status {
+          if (head.size() == document_->range().size_bytes()) {
+            return sink(AsBytes(head));
+          }
+          return run_.Stream(
+              DocumentKey::Ordinal(document_->ordinal()), /*payload=*/false,
+              [&](const PayloadOrigin& origin) {
+                return IsSameDocument(origin.document, *document_)
+                           ? absl::OkStatus()
+                           : ArchiveReplaced(run_);
+              },
+              sink);
+        });
   }
 
   // Removed from the archive: only zeros are left of it.
@@ -276,9 +300,6 @@ class ExportRun {
       rest_size_bytes_ = range.size_bytes();
       is_held_ = true;
       is_damaged_ = false;
-      if (!run_.settings().keep_going && !is_withdrawn()) {
-        QUIRE_RETURN_IF_ERROR(LetGo());
-      }
       if (rest_size_bytes_ > 0) {
         return absl::OkStatus();
       }
@@ -315,11 +336,7 @@ class ExportRun {
       return absl::OkStatus();
     }
     QUIRE_RETURN_IF_ERROR(LetGo());
-    const std::string after = format_.After(*document_);
-    QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(after)));
-    if (format_.has_members()) {
-      QUIRE_RETURN_IF_ERROR(output_.EndMember());
-    }
+    QUIRE_RETURN_IF_ERROR(writer_.EndDocument());
     run_.progress().Add(0, 1);
     return absl::OkStatus();
   }
@@ -328,8 +345,7 @@ class ExportRun {
   const v1::ArchiveDescription archive_;
   // Offset of the first document.
   const uint64_t first_offset_;
-  ExportFormat& format_;
-  ExportOutput output_;
+  DocumentWriter& writer_;
   DocumentLister lister_;
   // The one that is being written; nothing after the last.
   std::optional<v1::Document> document_;
@@ -372,14 +388,14 @@ absl::StatusOr<bool> IsGzipName(absl::string_view name) {
 }
 
 absl::Status ExportAll(CliRun& run, const ExportScope& scope,
-                       ExportFormat& format, ExportOutput output) {
+                       DocumentWriter& writer) {
   const uint64_t size_bytes =
       scope.archive.size_bytes() - scope.since.size_bytes();
   const uint64_t document_count =
       scope.archive.document_count() - scope.since.document_count();
   run.progress().SetTotal(size_bytes);
   run.progress().SetItemTotal(document_count);
-  ExportRun export_run(run, scope, format, std::move(output));
+  ExportRun export_run(run, scope, writer);
   QUIRE_RETURN_IF_ERROR(export_run.Run());
   run.KeepOutputDespiteComplaints();
   if (export_run.damaged_count() > kNamedDocumentsMax &&
@@ -470,10 +486,11 @@ absl::Status RunExport(CliRun& run) {
           : MakeWarcExport(scope.archive, absl::ToUnixMillis(absl::Now()));
   QUIRE_ASSIGN_OR_RETURN(const bool is_gzip, IsGzipName(settings.output));
   ExportOutput output(run.output(), is_gzip);
+  DocumentWriter writer(*format, output);
   QUIRE_RETURN_IF_ERROR(
       settings.payload || settings.with_targets || filter.is_set()
-          ? ExportSelection(run, scope, filter, *format, output)
-          : ExportAll(run, scope, *format, std::move(output)));
+          ? ExportSelection(run, scope, filter, writer)
+          : ExportAll(run, scope, writer));
   for (const std::string& note : format->Notes()) {
     run.Note(note);
   }

@@ -8,7 +8,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "client/cli/arc_conversion.h"
 #include "client/cli/warc_format.h"
+#include "client/quire/payload/record_header.h"
 #include "codecs/base/byte_size.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
@@ -24,7 +26,9 @@ constexpr size_t kZerosSizeBytes = size_t{64} << 10;
 
 class TarExport final : public ExportFormat {
  public:
-  std::string Before(const v1::Document& document) override {
+  absl::StatusOr<DocumentFrame> Frame(const v1::Document& document,
+                                      absl::string_view /*head*/,
+                                      WholeDocument /*whole*/) override {
     const std::string name = TarName(document.id());
     changed_count_ += name == document.id() ? 0 : 1;
     const uint64_t hash = Checksum64(AsBytes(name));
@@ -33,14 +37,15 @@ class TarExport final : public ExportFormat {
     } else if (names_.size() < kNamesMax) {
       names_.insert(hash);
     }
-    return TarHeader(name, document.range().size_bytes(),
-                     document.has_capture_time_ms()
-                         ? std::optional<int64_t>(document.capture_time_ms())
-                         : std::nullopt);
-  }
-
-  std::string After(const v1::Document& document) override {
-    return TarPadding(document.range().size_bytes());
+    const uint64_t size_bytes = document.range().size_bytes();
+    return DocumentFrame{
+        .before =
+            TarHeader(name, size_bytes,
+                      document.has_capture_time_ms()
+                          ? std::optional<int64_t>(document.capture_time_ms())
+                          : std::nullopt),
+        .size_bytes = size_bytes,
+        .after = TarPadding(size_bytes)};
   }
 
   std::string End() override { return TarEnd(); }
@@ -74,25 +79,37 @@ class WarcExport final : public ExportFormat {
   WarcExport(v1::ArchiveDescription archive, int64_t now_ms)
       : archive_(std::move(archive)), now_ms_(now_ms) {}
 
-  std::string Before(const v1::Document& document) override {
-    if (document.has_record_type()) {
-      ++record_count_;
-      return "";
+  size_t HeadSizeBytes(const v1::Document& document,
+                       absl::string_view head) const override {
+    if (!document.has_record_type()) {
+      return 0;
     }
-    return absl::StrCat(
-        resource_count_++ == 0 ? WarcInfoRecord(archive_, now_ms_) : "",
-        WarcResourceHeader(archive_, document, now_ms_));
+    return head.size() < kWarcMagic.size() || IsWarcRecord(head)
+               ? kWarcMagic.size()
+               : kHeldTextSizeBytesMax;
   }
 
-  std::string After(const v1::Document& document) override {
-    return document.has_record_type() ? "" : std::string(kWarcRecordEnd);
+  absl::StatusOr<DocumentFrame> Frame(const v1::Document& document,
+                                      absl::string_view head,
+                                      WholeDocument whole) override {
+    const uint64_t size_bytes = document.range().size_bytes();
+    if (!document.has_record_type()) {
+      return DocumentFrame{
+          .record_before = resource_count_++ == 0
+                               ? WarcInfoRecord(archive_, now_ms_)
+                               : std::string(),
+          .before = WarcResourceHeader(archive_, document, now_ms_),
+          .size_bytes = size_bytes,
+          .after = std::string(kWarcRecordEnd)};
+    }
+    if (size_bytes == 0 || IsWarcRecord(head)) {
+      ++record_count_;
+      return DocumentFrame{.size_bytes = size_bytes};
+    }
+    return ArcFrame(document, head, whole);
   }
 
   std::string End() override { return ""; }
-
-  absl::string_view MustBeginWith(const v1::Document& document) const override {
-    return document.has_record_type() ? "WARC/" : "";
-  }
 
   bool has_members() const override { return true; }
 
@@ -104,14 +121,44 @@ class WarcExport final : public ExportFormat {
           " in records of type resource, ", FormatCount(record_count_),
           " WARC records as they were"));
     }
+    if (arc_count_ > 0) {
+      notes.push_back(absl::StrCat(
+          FormatCounted(arc_count_, "record", "records"),
+          " of ARC files in records of types response and warcinfo"));
+    }
     return notes;
   }
 
  private:
+  absl::StatusOr<DocumentFrame> ArcFrame(const v1::Document& document,
+                                         absl::string_view head,
+                                         WholeDocument whole) {
+    std::optional<ArcConversion> arc = ArcConversion::Start(document, head);
+    if (!arc.has_value()) {
+      return absl::DataLossError(absl::StrCat(
+          "document number ", document.ordinal(), ", ",
+          QuotedText(document.id()), ", is marked as a record of type ",
+          QuotedText(document.record_type()),
+          " and must begin with WARC/, or with the header line of an ARC "
+          "record, but does not; --tar writes it as it is"));
+    }
+    QUIRE_RETURN_IF_ERROR(whole([&](ByteView bytes) {
+      arc->Add(bytes);
+      return absl::OkStatus();
+    }));
+    ++arc_count_;
+    return DocumentFrame{
+        .before = arc->Header(WarcRecordId(archive_, document), now_ms_),
+        .offset = arc->block_offset(),
+        .size_bytes = arc->block_size_bytes(),
+        .after = std::string(kWarcRecordEnd)};
+  }
+
   const v1::ArchiveDescription archive_;
   const int64_t now_ms_;
   uint64_t record_count_ = 0;
   uint64_t resource_count_ = 0;
+  uint64_t arc_count_ = 0;
 };
 
 }  // namespace
@@ -144,20 +191,54 @@ absl::Status ExportOutput::EndMember() {
                             });
 }
 
-absl::Status ExportFormat::CheckPart(const v1::Document& document,
-                                     uint64_t offset,
-                                     absl::string_view part) const {
-  absl::string_view expected = MustBeginWith(document);
-  expected.remove_prefix(std::min<uint64_t>(offset, expected.size()));
-  expected = expected.substr(0, part.size());
-  if (absl::StartsWith(part, expected)) {
-    return absl::OkStatus();
+absl::Status DocumentWriter::Begin(const v1::Document& document,
+                                   absl::string_view head,
+                                   WholeDocument whole) {
+  QUIRE_ASSIGN_OR_RETURN(frame_, format_.Frame(document, head, whole));
+  position_ = 0;
+  if (!frame_.record_before.empty()) {
+    QUIRE_RETURN_IF_ERROR(WriteText(frame_.record_before));
+    QUIRE_RETURN_IF_ERROR(EndRecord());
   }
-  return absl::DataLossError(absl::StrCat(
-      "document number ", document.ordinal(), ", ", QuotedText(document.id()),
-      ", is marked as a WARC record of type ",
-      QuotedText(document.record_type()),
-      " and must begin with WARC/, but does not; --tar writes it as it is"));
+  return WriteText(frame_.before);
+}
+
+absl::Status DocumentWriter::Write(ByteView bytes) {
+  const auto [offset, size_bytes] = Pass(bytes.size());
+  return output_.Write(bytes.subspan(static_cast<size_t>(offset),
+                                     static_cast<size_t>(size_bytes)));
+}
+
+absl::Status DocumentWriter::WriteZeros(uint64_t size_bytes) {
+  return output_.WriteZeros(Pass(size_bytes).second);
+}
+
+std::pair<uint64_t, uint64_t> DocumentWriter::Pass(uint64_t size_bytes) {
+  const uint64_t end = position_ + size_bytes;
+  const uint64_t first = std::clamp(frame_.offset, position_, end);
+  const uint64_t last =
+      std::clamp(frame_.offset + frame_.size_bytes, first, end);
+  const uint64_t offset = first - position_;
+  position_ = end;
+  return {offset, last - first};
+}
+
+absl::Status DocumentWriter::EndDocument() {
+  QUIRE_RETURN_IF_ERROR(WriteText(frame_.after));
+  return EndRecord();
+}
+
+absl::Status DocumentWriter::End() {
+  QUIRE_RETURN_IF_ERROR(WriteText(format_.End()));
+  return output_.EndMember();
+}
+
+absl::Status DocumentWriter::WriteText(const std::string& text) {
+  return output_.Write(AsBytes(text));
+}
+
+absl::Status DocumentWriter::EndRecord() {
+  return format_.has_members() ? output_.EndMember() : absl::OkStatus();
 }
 
 std::unique_ptr<ExportFormat> MakeTarExport() {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 
 #include "client/cli/answer_order.h"
@@ -310,19 +311,18 @@ absl::Status StreamDocument(CliRun& run, const v1::Document& document,
 
 class FormatTarget final : public ExportTarget {
  public:
-  FormatTarget(CliRun& run, ExportFormat& format, ExportOutput& output)
-      : run_(run), format_(format), output_(output) {}
+  FormatTarget(CliRun& run, DocumentWriter& writer)
+      : run_(run), writer_(writer) {}
 
   absl::Status Write(const ListedDocument& listed,
                      const std::string* data) override {
     v1::Document member = listed.document;
     if (data != nullptr) {
-      QUIRE_RETURN_IF_ERROR(format_.CheckPart(member, 0, *data));
       member.mutable_range()->set_size_bytes(data->size());
-      QUIRE_RETURN_IF_ERROR(WriteText(format_.Before(member)));
+      QUIRE_RETURN_IF_ERROR(Begin(member, *data));
       run_.progress().Add(data->size(), 0);
-      QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(*data)));
-      return End(member);
+      QUIRE_RETURN_IF_ERROR(writer_.Write(AsBytes(*data)));
+      return writer_.EndDocument();
     }
     // The header needs the size of the payload, which only decoding tells:
     // large payloads are read twice.
@@ -339,13 +339,20 @@ class FormatTarget final : public ExportTarget {
   }
 
  private:
-  absl::Status WriteText(const std::string& text) {
-    return output_.Write(AsBytes(text));
+  absl::Status Begin(const v1::Document& member, absl::string_view head) {
+    return writer_.Begin(
+        member, head,
+        [&](absl::FunctionRef<absl::Status(ByteView)> sink) -> absl::Status {
+          return head.size() == member.range().size_bytes()
+                     ? sink(AsBytes(head))
+                     : StreamDocument(run_, member, sink);
+        });
   }
 
   absl::Status WriteStream(const v1::Document& document,
                            const v1::Document& member) {
     bool has_begun = false;
+    std::string head;
     uint64_t left = member.range().size_bytes();
     absl::Status output_status;
     const absl::Status status =
@@ -353,23 +360,26 @@ class FormatTarget final : public ExportTarget {
           if (bytes.size() > left) {
             return ArchiveReplaced(run_);
           }
-          QUIRE_RETURN_IF_ERROR(format_.CheckPart(
-              member, member.range().size_bytes() - left, AsText(bytes)));
-          if (!std::exchange(has_begun, true)) {
-            output_status = WriteText(format_.Before(member));
-          }
           left -= bytes.size();
           run_.progress().Add(bytes.size(), 0);
-          if (output_status.ok()) {
-            output_status = output_.Write(bytes);
+          if (has_begun) {
+            output_status = writer_.Write(bytes);
+            return output_status;
           }
+          head.append(AsText(bytes).data(), bytes.size());
+          if (left > 0 && head.size() < writer_.HeadSizeBytes(member, head)) {
+            return absl::OkStatus();
+          }
+          QUIRE_RETURN_IF_ERROR(Begin(member, head));
+          has_begun = true;
+          output_status = writer_.Write(AsBytes(head));
           return output_status;
         });
     if (status.ok() && left > 0) {
       return ArchiveReplaced(run_);
     }
     if (status.ok() && !has_begun) {
-      QUIRE_RETURN_IF_ERROR(WriteText(format_.Before(member)));
+      QUIRE_RETURN_IF_ERROR(Begin(member, head));
     } else if (!output_status.ok() || !has_begun || absl::IsAborted(status) ||
                (!status.ok() && !run_.settings().keep_going)) {
       return status;
@@ -380,19 +390,13 @@ class FormatTarget final : public ExportTarget {
                        QuotedText(document.id()), ", has zeros from offset ",
                        member.range().size_bytes() - left),
           status);
-      QUIRE_RETURN_IF_ERROR(output_.WriteZeros(left));
+      QUIRE_RETURN_IF_ERROR(writer_.WriteZeros(left));
     }
-    return End(member);
-  }
-
-  absl::Status End(const v1::Document& member) {
-    QUIRE_RETURN_IF_ERROR(WriteText(format_.After(member)));
-    return format_.has_members() ? output_.EndMember() : absl::OkStatus();
+    return writer_.EndDocument();
   }
 
   CliRun& run_;
-  ExportFormat& format_;
-  ExportOutput& output_;
+  DocumentWriter& writer_;
 };
 
 class DirectoryTarget final : public ExportTarget {
@@ -430,9 +434,9 @@ class DirectoryTarget final : public ExportTarget {
 }  // namespace
 
 absl::Status ExportSelection(CliRun& run, const ExportScope& scope,
-                             const DocumentFilter& filter, ExportFormat& format,
-                             ExportOutput& output) {
-  FormatTarget target(run, format, output);
+                             const DocumentFilter& filter,
+                             DocumentWriter& writer) {
+  FormatTarget target(run, writer);
   QUIRE_RETURN_IF_ERROR(
       SelectionRun(run, scope, filter)
           .Run(run.client().ListDocuments(
@@ -441,9 +445,7 @@ absl::Status ExportSelection(CliRun& run, const ExportScope& scope,
                     .archive_uuid = scope.archive.uuid(),
                     .with_withdrawn = true}),
                /*ordered=*/true, target));
-  const std::string end = format.End();
-  QUIRE_RETURN_IF_ERROR(output.Write(AsBytes(end)));
-  return output.EndMember();
+  return writer.End();
 }
 
 absl::Status ExportToDirectory(CliRun& run, const ExportScope& scope,

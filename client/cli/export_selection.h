@@ -24,7 +24,7 @@ struct ExportScope {
 };
 
 // Writes the documents that pass `filter`, or with CliSettings::payload their
-// payloads, to `output` in `format`, in the order of the archive.
+// payloads, to `writer`, in the order of the archive.
 // A document that cannot be read ends the export, unless only its payload is at
 // fault (IsPayloadFault(), or a revisit whose target is not in the archive) or
 // CliSettings::keep_going is set. Then it is named and left out.
@@ -32,8 +32,8 @@ struct ExportScope {
 //         Aborted   the archive was replaced by other contents.
 //         Others as a batch and as OutputFile.
 absl::Status ExportSelection(CliRun& run, const ExportScope& scope,
-                             const DocumentFilter& filter, ExportFormat& format,
-                             ExportOutput& output);
+                             const DocumentFilter& filter,
+                             DocumentWriter& writer);
 
 // Writes the same to a file for each document in CliSettings::output_dir.
 absl::Status ExportToDirectory(CliRun& run, const ExportScope& scope,

@@ -3,6 +3,8 @@
 // quire export of archives with withdrawn documents, against a server that
 // fails as told.
 
+#include <zlib.h>
+
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -21,8 +23,12 @@
 namespace quire {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 class QuireExportTest : public CliTest {
  protected:
@@ -88,6 +94,127 @@ TEST_F(QuireExportTest, ListsRedactedDocumentsOnRequestOnly) {
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_EQ(run.out, "");
   EXPECT_THAT(run.err, HasSubstr("withdrawn"));
+}
+
+// The texts of the members of a gzip file.
+std::vector<std::string> MembersOf(const std::string& path) {
+  const std::string file = FileText(path);
+  std::vector<std::string> members;
+  z_stream stream = {};
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(file.data()));
+  stream.avail_in = static_cast<uInt>(file.size());
+  while (stream.avail_in > 0) {
+    EXPECT_EQ(inflateInit2(&stream, MAX_WBITS + 16), Z_OK);
+    std::string text(1 << 20, '\0');
+    stream.next_out = reinterpret_cast<Bytef*>(text.data());
+    stream.avail_out = static_cast<uInt>(text.size());
+    EXPECT_EQ(inflate(&stream, Z_FINISH), Z_STREAM_END);
+    text.resize(stream.total_out);
+    members.push_back(std::move(text));
+    inflateEnd(&stream);
+  }
+  return members;
+}
+
+TEST_F(QuireExportTest, MakesAMemberOfEachRecord) {
+  const std::string warc =
+      "WARC/1.0\r\nWARC-Type: resource\r\nContent-Length: 1\r\n\r\nx\r\n\r\n";
+  server_->Reload(
+      {{"mixed",
+        {.documents = {{.id = "r", .text = warc, .record_type = "resource"},
+                       {.id = "a", .text = "one"},
+                       {.id = "b", .text = ""}}}}});
+  const std::string path = directory_ + "/x.warc.gz";
+  const auto is_info = AllOf(StartsWith("WARC/1.1\r\nWARC-Type: warcinfo\r\n"),
+                             EndsWith("\r\n\r\n"), Not(HasSubstr("resource")));
+  const auto is_a = AllOf(StartsWith("WARC/1.1\r\nWARC-Type: resource\r\n"),
+                          EndsWith("\r\n\r\none\r\n\r\n"));
+  const auto is_b =
+      AllOf(HasSubstr("file:///b"), EndsWith("Length: 0\r\n\r\n\r\n\r\n"));
+  ProgramRun run = Run({"export", "mixed", "--warc", path});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(MembersOf(path), ElementsAre(warc, is_info, is_a, is_b));
+  run = Run({"export", "mixed", "--warc", path, "--record-type", ""});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(MembersOf(path), ElementsAre(is_info, is_a, is_b));
+}
+
+std::string ArcText(const std::string& url, const std::string& block) {
+  return absl::StrCat(url, " 1.2.3.4 20050622190850 text/html ", block.size(),
+                      "\n", block, "\n");
+}
+
+TEST_F(QuireExportTest, ConvertsArcRecords) {
+  const std::string description =
+      ArcText("filedesc://x.arc", "1 0 X\nURL\nmore");
+  const std::string page =
+      ArcText("http://e.org/a b", "HTTP/1.1 200 OK\r\nX: y\r\n\r\nabc");
+  // Over what is held in memory.
+  const std::string large =
+      ArcText("http://e.org/large",
+              "HTTP/1.1 200 OK\r\n\r\n" + std::string(9 << 20, 'x'));
+  server_->Reload({{"arc",
+                    {.documents = {{.id = "filedesc://x.arc",
+                                    .text = description,
+                                    .capture_time_ms = 1119467330000,
+                                    .record_type = "warcinfo"},
+                                   {.id = "http://e.org/a b",
+                                    .text = page,
+                                    .capture_time_ms = 1119467330000,
+                                    .record_type = "response"},
+                                   {.id = "http://e.org/large",
+                                    .text = large,
+                                    .capture_time_ms = 1119467330000,
+                                    .record_type = "response"}}}}});
+  const std::string path = directory_ + "/x.warc";
+  std::string first;
+  for (const std::vector<std::string>& more :
+       std::vector<std::vector<std::string>>{
+           {}, {"--keep-going"}, {"--record-type", "warcinfo,response"}}) {
+    std::vector<std::string> arguments = {"export", "arc", "--warc", path};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramRun run = Run(arguments);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_THAT(run.err, HasSubstr("3 records of ARC files"));
+    const std::string warc = FileText(path);
+    // The digests are those of sha1sum, in base 32.
+    EXPECT_THAT(
+        warc,
+        AllOf(StartsWith("WARC/1.0\r\nWARC-Type: warcinfo\r\n"),
+              HasSubstr("\r\nWARC-Filename: x.arc\r\nWARC-IP-Address: 1.2.3.4"
+                        "\r\nWARC-Date: 2005-06-22T19:08:50Z\r\n"
+                        "Content-Type: text/html\r\nContent-Length: 4\r\n"
+                        "WARC-Block-Digest: "
+                        "sha1:47EVWTBIEQ6HTTKB3FSMFSEJUTJJ2JO2\r\n\r\nmore"
+                        "\r\n\r\nWARC/1.0\r\nWARC-Type: response\r\n"),
+              HasSubstr("\r\nWARC-Target-URI: http://e.org/a%20b\r\n"),
+              HasSubstr("\r\nContent-Type: "
+                        "application/http;msgtype=response\r\n"
+                        "Content-Length: 28\r\nWARC-Payload-Digest: "
+                        "sha1:VGMT4NSHA2AWVOR6EVYXQUGCNSONBWE5\r\n"),
+              EndsWith("xxx\r\n\r\n")));
+    EXPECT_THAT(warc, HasSubstr("\r\n\r\nHTTP/1.1 200 OK\r\nX: y\r\n\r\nabc"
+                                "\r\n\r\nWARC/1.0"));
+    EXPECT_TRUE(first.empty() || warc == first);
+    first = warc;
+  }
+}
+
+TEST_F(QuireExportTest, RefusesWhatIsNoRecord) {
+  server_->Reload({{"bad",
+                    {.documents = {{.id = "a",
+                                    .text = "no record of a crawl",
+                                    .record_type = "response"}}}}});
+  for (const std::vector<std::string>& more :
+       std::vector<std::vector<std::string>>{{},
+                                             {"--record-type", "response"}}) {
+    std::vector<std::string> arguments = {"export", "bad", "--warc",
+                                          directory_ + "/x.warc"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramRun run = Run(arguments);
+    EXPECT_NE(run.exit_code, 0);
+    EXPECT_THAT(run.err, HasSubstr("must begin with WARC/"));
+  }
 }
 
 class QuireExportChangeTest : public QuireExportTest {

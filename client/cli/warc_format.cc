@@ -79,6 +79,11 @@ std::string WarcTargetUri(absl::string_view id) {
   return uri;
 }
 
+std::string WarcRecordId(const v1::ArchiveDescription& archive,
+                         const v1::Document& document) {
+  return RecordId(archive.uuid(), absl::StrCat(document.ordinal()));
+}
+
 std::string WarcInfoRecord(const v1::ArchiveDescription& archive,
                            int64_t now_ms) {
   const std::string block = absl::StrCat(
@@ -95,8 +100,7 @@ std::string WarcResourceHeader(const v1::ArchiveDescription& archive,
                                const v1::Document& document, int64_t now_ms) {
   return absl::StrCat(
       Header(
-          "resource",
-          RecordId(archive.uuid(), absl::StrCat(document.ordinal())),
+          "resource", WarcRecordId(archive, document),
           document.has_capture_time_ms() ? document.capture_time_ms() : now_ms),
       "WARC-Target-URI: ", WarcTargetUri(document.id()),
       "\r\nContent-Type: ", MediaType(document),

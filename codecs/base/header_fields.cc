@@ -2,6 +2,7 @@
 #include "codecs/base/header_fields.h"
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
@@ -28,6 +29,21 @@ std::optional<size_t> FindHeaderEnd(ByteView bytes) {
     }
     line_start = line_end + 1;
   }
+}
+
+size_t BlankLinesSize(absl::string_view text) {
+  size_t size = 0;
+  while (size < kBlankSizeBytesMax) {
+    const absl::string_view rest = text.substr(size);
+    const size_t line_size = absl::StartsWith(rest, "\r\n") ? 2
+                             : absl::StartsWith(rest, "\n") ? 1
+                                                            : 0;
+    if (line_size == 0) {
+      break;
+    }
+    size += line_size;
+  }
+  return size;
 }
 
 absl::string_view TakeHeaderLine(absl::string_view& rest) {

@@ -22,6 +22,11 @@ namespace quire {
 // line; nullopt if `bytes` has no empty line.
 std::optional<size_t> FindHeaderEnd(ByteView bytes);
 
+// Returns the size of the empty lines at the start of `text`; at most
+// kBlankSizeBytesMax. Some servers sent one before their status line.
+inline constexpr size_t kBlankSizeBytesMax = 64;
+size_t BlankLinesSize(absl::string_view text);
+
 // Removes the first line from `rest`; returns it without its line end.
 absl::string_view TakeHeaderLine(absl::string_view& rest);
 

@@ -72,6 +72,7 @@ const char* NameOf(EntryNote note) {
     case EntryNote::kTolerated:
     case EntryNote::kForeignFormat:
     case EntryNote::kRepeatedId:
+    case EntryNote::kIrregularRecord:
       return "";
   }
   return "";
@@ -119,9 +120,9 @@ void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options) {
       "--keep-going", options.keep_going,
       "Skip unreadable inputs, files, members and records: each is named and "
       "counted, the archive records their number and names the first 20, and "
-      "the exit code is 1. A WARC that is compressed record by record is read "
-      "on at the next record. Reads all inputs once "
-      "more");
+      "the exit code is 1. A WARC or ARC is continued at its next record. "
+      "Reads "
+      "all inputs once more");
   AddInputSizeMaxOption(subcommand, options);
   subcommand.add_flag("-v,--verbose", options.verbose,
                       "Name everything that is skipped; no progress");
@@ -250,7 +251,9 @@ void InputReport::Hear(EntryNote note, const std::string& text) {
                                : note == EntryNote::kBadRecord  ? &bad_records_
                                : note == EntryNote::kTolerated  ? &tolerated_
                                : note == EntryNote::kRepeatedId ? &repeated_ids_
-                                                                : nullptr;
+                               : note == EntryNote::kIrregularRecord
+                                   ? &irregular_records_
+                                   : nullptr;
   if (sentences == nullptr) {
     return;
   }
@@ -303,6 +306,9 @@ void InputReport::PrintWarnings(const SkippedEntries& skipped) const {
                  "record or file deviates from its format; it was read",
                  "records or files deviate from their formats; they were read");
   PrintSentences(repeated_ids_, "record repeats an id", "records repeat an id");
+  PrintSentences(irregular_records_,
+                 "fault of a record, which is kept as it is",
+                 "faults of records, which are kept as they are");
   if (failures_.count() > 0) {
     std::cerr << "warning: "
               << FormatCounted(failures_.count(),

@@ -98,6 +98,7 @@ class InputReport {
   Sentences bad_records_;
   Sentences tolerated_;
   Sentences repeated_ids_;
+  Sentences irregular_records_;
 };
 
 // Opens all inputs, in order. With `failures`, inputs that cannot be opened are

@@ -4,14 +4,17 @@
 A line has the keys of cdxj-indexer: SURT of the URL, time, then url, mime, status,
 digest, length, offset and filename as JSON. Indexed are responses, revisits, resources
 and conversions that have a capture time. The digest is the record's WARC-Payload-Digest;
-a record without one has none here. POST requests are keyed by their URL alone.
+a record without one has none here. That of a record of an ARC file is computed, for which all
+of it is read. POST requests are keyed by their URL alone.
 
 Needs the module surt (extra `web`).
 """
 from __future__ import annotations
 
+import base64
 import collections
 import datetime
+import hashlib
 import heapq
 import itertools
 import re
@@ -30,6 +33,8 @@ INDEXED_TYPES = frozenset(("response", "revisit", "resource", "conversion"))
 HEAD_SIZE = 2 << 10
 # Bound on the header of a record, as of quired build.
 HEADER_SIZE_MAX = 1 << 20
+# Of a record of an ARC file, whose digest needs all of it.
+_ARC_HEAD_SIZE = 256 << 10
 _LONG_HEAD_SIZES = (16 << 10, 128 << 10, HEADER_SIZE_MAX + 64)
 # Size of lines sorted in memory; more are sorted in temporary files.
 SORT_SIZE_MAX = 64 << 20
@@ -41,6 +46,10 @@ _DIGEST = re.compile(rb"\nwarc-payload-digest[ \t]*:[ \t]*([!-~]+)", re.IGNORECA
 _USUAL_DIGEST = b"\nWARC-Payload-Digest: "
 # Some servers sent an empty line first.
 _STATUS = re.compile(rb"(?:\r?\n){0,32}HTTP/\d+(?:\.\d+)?[ \t]+(\d{3})(?!\d)")
+_HTTP_START = re.compile(rb"(?:\r?\n){0,32}HTTP/")
+_HEADER_END = re.compile(rb"\n\r?\n")
+# Bytes of a block that decide if it has a status.
+_STATUS_SIZE = 80
 _EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
 _DAY_SECONDS = 86_400
 # Years 1 to 9999.
@@ -159,9 +168,9 @@ def make_capture(document: Document, head: bytes) -> Optional[Capture]:
     REQUIRES: is_indexed(document).
     """
     kind = document.record_type
-    is_arc = head[:5] != b"WARC/"
+    is_arc = head[:5].upper() != b"WARC/"
     block = head.find(b"\n") + 1 if is_arc else _header_size(head)
-    if not block or (len(head) < block + 16 and len(head) < document.size):
+    if not block or (len(head) < block + _STATUS_SIZE and len(head) < document.size):
         return None
     assert document.capture_time_ms is not None
     usual = max(0, head.find(_USUAL_DIGEST, 0, block))
@@ -203,12 +212,13 @@ def read_captures(archive: Archive, withdrawn: WithdrawnCount) -> Iterator[Captu
     Raises QuireError, naming the record, if one cannot be read.
     """
     wanted: Deque[Document] = collections.deque()
+    head_size = HEAD_SIZE
 
     def spans() -> Iterator[Span]:
         for document in list_documents(archive, withdrawn):
             if is_indexed(document):
                 wanted.append(document)
-                yield Span(document.offset, min(document.size, HEAD_SIZE))
+                yield Span(document.offset, min(document.size, head_size))
 
     for answer in archive.get_many(spans()):
         document = wanted.popleft()
@@ -228,7 +238,57 @@ def read_captures(archive: Archive, withdrawn: WithdrawnCount) -> Iterator[Captu
                 document, archive.read_range(document.offset, min(document.size, size)))
         if capture is None:
             raise Malformed(document)
+        if capture.is_arc:
+            head_size = _ARC_HEAD_SIZE
+            capture = _with_digest(archive, capture, answer.data)
         yield capture
+
+
+def _with_digest(archive: Archive, capture: Capture, head: bytes) -> Capture:
+    """A capture of an ARC file with its digest."""
+    document = capture.document
+    if document.record_type != "response":
+        return capture
+    pieces = iter([head]) if len(head) >= document.size \
+        else archive.stream_range(document.offset, document.size)
+    return capture._replace(digest=arc_digest(pieces))
+
+
+def arc_digest(pieces: Iterator[bytes]) -> str:
+    """The WARC-Payload-Digest of a record of an ARC file, as warcio computes it.
+
+    REQUIRES: the pieces are the record, which begins with the line of an ARC file.
+    """
+    head = b""
+    start = None
+    for piece in pieces:
+        head += piece
+        start = _arc_payload_start(head)
+        if start is not None or len(head) > HEADER_SIZE_MAX:
+            break
+    line_end = head.find(b"\n") + 1
+    end = line_end + int(head[:line_end].rsplit(b" ", 1)[-1])
+    if start is None:
+        # The HTTP header does not end.
+        start = end if _HTTP_START.match(head, line_end) else line_end
+    sha1 = hashlib.sha1(head[start:end])
+    at = len(head)
+    for piece in pieces:
+        sha1.update(piece[:max(0, end - at)])
+        at += len(piece)
+    return f"sha1:{base64.b32encode(sha1.digest()).decode()}"
+
+
+def _arc_payload_start(head: bytes) -> Optional[int]:
+    """Offset of the payload of a record that begins so; None if more bytes decide that."""
+    block = head.find(b"\n") + 1
+    if not block:
+        return None
+    http = _HTTP_START.match(head, block)
+    if http is None:
+        return block if len(head) >= block + _STATUS_SIZE else None
+    end = _HEADER_END.search(head, http.end())
+    return end and end.end()
 
 
 # --- Sorting.

@@ -17,10 +17,11 @@ import zipfile
 
 from surt import surt
 from warcio.archiveiterator import ArchiveIterator
+from warcio.recompressor import Recompressor
 
 import quire_archive as quire
 from quire_archive import captures, wacz, web
-from package_harness import LiveServer, QUIRED, SEED, build
+from package_harness import LiveServer, QUIRE, QUIRED, SEED, build
 # pylint: disable=wrong-import-order
 from crawl_test import Crawl
 
@@ -408,6 +409,135 @@ class WebTest(unittest.TestCase):
                          for member, offset in zip(members, offsets)])
                     # Checks the local header.
                     found.open(members[-1].name).close()
+
+
+def arc_record(url, date, block, kind="text/html"):
+    return f"{url} 192.0.2.7 {date} {kind} {len(block)}\n".encode() + block + b"\n"
+
+
+def make_arc():
+    """Records of an ARC file, by URL."""
+    draw = random.Random(SEED)
+    http = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n"
+    description = b"1 0 InternetArchive\nURL IP-address Archive-date Content-type " \
+        b"Archive-length\n<?xml?>\n"
+    records = {"filedesc://x.arc": ("20050622190800", description, "text/plain")}
+    for number in range(40):
+        body = draw.randbytes(draw.choice((0, 10, 3000)))
+        records[f"{SITE}{number}"] = (f"200506221908{number:02}", http + b"\r\n" + body)
+    records |= {
+        f"{SITE}a b": ("20050622190901", http + b"\r\nspace"),
+        f"{SITE}gone": ("20050622190902", b"HTTP/1.0 404 Gone\r\n\r\n"),
+        f"{SITE}coded": ("20050622190903", http + b"Content-Encoding: gzip\r\n\r\n"
+                         + gzip.compress(b"coded", mtime=0)),
+        f"{SITE}large": ("20050622190904", http + b"\r\n" + draw.randbytes(700_000)),
+        "dns:example.org": ("20050622190905", b"20050622190905\nexample.org. 1 IN A 192.0.2.7\n",
+                            "text/dns"),
+        f"{SITE}minute": ("200506221909", http + b"\r\nminute"),
+        f"{SITE}undated": ("null", http + b"\r\nundated")}
+    return records
+
+
+class ArcTest(unittest.TestCase):
+    """ARC files: what becomes of them is what warcio makes of them."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.records = make_arc()
+        arc = cls.directory / "x.arc.gz"
+        arc.write_bytes(b"".join(gzip.compress(arc_record(url, *record), mtime=0)
+                                 for url, record in cls.records.items()))
+        (cls.directory / "files").mkdir()
+        for number in range(30):
+            (cls.directory / "files" / f"{number}.txt").write_bytes(b"text" * number)
+        done = subprocess.run([QUIRED, "build", "--force", "-o", cls.directory / "arc.quire", arc],
+                              check=True, capture_output=True)
+        cls.messages = done.stderr.decode()
+        cls.server = cls.enterClassContext(LiveServer(QUIRED, [
+            cls.directory / "arc.quire",
+            build(cls.directory / "files.quire", cls.directory / "files")]))
+        with contextlib.redirect_stdout(io.StringIO()):
+            Recompressor(str(arc), str(cls.directory / "warcio.warc.gz")).recompress()
+
+    def quire(self, *arguments):
+        done = subprocess.run([QUIRE, *arguments], check=False, capture_output=True,
+                              env={"QUIRE_SERVER": self.server.address})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    @staticmethod
+    def read_warc(path):
+        """(type, headers, HTTP headers, content) of each record, all but what is random."""
+        with path.open("rb") as file:
+            return [(record.rec_type,
+                     sorted(header for header in record.rec_headers.headers
+                            if header[0] != "WARC-Record-ID"),
+                     record.http_headers and str(record.http_headers), record.raw_stream.read())
+                    for record in ArchiveIterator(file)]
+
+    def test_odd_dates_are_named(self):
+        self.assertIn("2 faults of records", self.messages)
+        self.assertIn('got "200506221909"', self.messages)
+        self.assertIn('got "null"', self.messages)
+
+    def test_an_export_is_what_warcio_makes(self):
+        path = self.directory / "quire.warc.gz"
+        self.quire("export", "arc", "--warc", str(path))
+        expected = self.read_warc(self.directory / "warcio.warc.gz")
+        found = self.read_warc(path)
+        self.assertEqual(len(found), len(self.records))
+        # warcio takes the date of 12 digits for the last second of the minute, and "null" for
+        # the year 2999.
+        odd = [f"{SITE}minute", f"{SITE}undated"]
+        for record, other, url in zip(found, expected, self.records):
+            if url in odd:
+                other[1].remove(next(h for h in other[1] if h[0] == "WARC-Date"))
+                record[1].remove(next(h for h in record[1] if h[0] == "WARC-Date"))
+            self.assertEqual(record, other)
+
+    def test_pages_and_status(self):
+        for name, page in (("a b", b"space"), ("coded", b"coded"), ("gone", b""),
+                           ("undated", b"undated")):
+            self.assertEqual(self.quire("get", "arc", SITE + name), page)
+        self.assertEqual(self.quire("ls", "arc", "--status", "404").decode(), f"{SITE}gone\n")
+
+    def test_the_index_has_what_warcio_finds(self):
+        out = self.directory / "arc.cdxj"
+        self.assertEqual(web.main(["cdxj", "arc", "-o", str(out), "--server",
+                                   self.server.address]), 0)
+        found = {}
+        for line in out.read_text().splitlines():
+            _, time, fields = line.split(" ", 2)
+            fields = json.loads(fields)
+            found[fields["url"].replace(" ", "%20")] = (
+                time, fields.get("status"), fields["digest"], fields.get("mime"))
+        expected = {}
+        for kind, headers, http, _ in self.read_warc(self.directory / "warcio.warc.gz"):
+            headers = dict(headers)
+            url = headers.get("WARC-Target-URI")
+            if kind == "response" and url != f"{SITE}undated":
+                status = http.split(" ", 2)[1] if http else None
+                mime = "text/dns" if http is None else found[url][3]
+                time = headers["WARC-Date"].translate({ord(c): None for c in "-:TZ"})
+                expected[url] = (time, status, headers["WARC-Payload-Digest"], mime)
+        minute = f"{SITE}minute"
+        expected[minute] = ("20050622190900", *expected[minute][1:])
+        self.assertEqual(found, expected)
+
+    def test_a_wacz_of_it_is_refused(self):
+        with contextlib.redirect_stderr(io.StringIO()) as messages:
+            self.assertNotEqual(web.main(["wacz", "arc", "--dir", str(self.directory), "--server",
+                                          self.server.address]), 0)
+        self.assertIn("comes from an ARC file", messages.getvalue())
+
+    def test_every_record_of_files_is_a_member(self):
+        path = self.directory / "files.warc.gz"
+        self.quire("export", "files", "--warc", str(path))
+        records = self.read_warc(path)
+        self.assertEqual([kind for kind, *_ in records], ["warcinfo"] + 30 * ["resource"])
+        self.assertEqual(sorted(len(content) for _, _, _, content in records[1:]),
+                         [4 * number for number in range(30)])
 
 
 def quired_uuid(archive):

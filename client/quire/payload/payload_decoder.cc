@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/byte_size.h"
+#include "codecs/base/header_fields.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 
@@ -52,12 +53,22 @@ absl::StatusOr<bool> PayloadDecoder::TakeHeader(ByteView& bytes,
           header_.size() > 1 && header_[header_.size() - 2] == '\r';
       const bool is_empty = line_size_ == (has_cr ? 1 : 0);
       line_size_ = 0;
-      if (is_empty) {
+      if (EndsHeader(is_empty)) {
         return true;
       }
     }
   }
   return false;
+}
+
+bool PayloadDecoder::EndsHeader(bool is_empty_line) const {
+  if (state_ == State::kWarcHeader) {
+    return is_empty_line ||
+           (header_.find('\n') == header_.size() - 1 &&
+            !IsWarcRecord(header_) && ParseWarcFields(header_).ok());
+  }
+  // Empty lines may precede the header.
+  return is_empty_line && BlankLinesSize(header_) < header_.size();
 }
 
 absl::Status PayloadDecoder::Feed(ByteView record, PayloadSink out) {
@@ -88,12 +99,18 @@ absl::Status PayloadDecoder::TakeWarcHeader(ByteView& record) {
   return absl::OkStatus();
 }
 
+bool PayloadDecoder::MayBeginHttp(ByteView block) const {
+  // Looks at no more than decides it.
+  constexpr size_t kLookedAtSize = kBlankSizeBytesMax + kHttpMagic.size() + 1;
+  std::string first = header_.substr(0, kLookedAtSize);
+  absl::StrAppend(&first,
+                  AsText(block).substr(0, kLookedAtSize - first.size()));
+  return MayStartHttp(first);
+}
+
 absl::Status PayloadDecoder::TakeHttpHeader(ByteView& block, PayloadSink out) {
   while (state_ == State::kHttpHeader && !block.empty()) {
-    std::string first = header_.substr(0, kHttpMagic.size());
-    absl::StrAppend(&first,
-                    AsText(block).substr(0, kHttpMagic.size() - first.size()));
-    if (warc_->type == "response" && !absl::StartsWith(kHttpMagic, first)) {
+    if (warc_->type == "response" && !MayBeginHttp(block)) {
       // The block, or the rest after interim responses, is a body without a
       // header.
       state_ = State::kBody;
@@ -189,6 +206,14 @@ absl::Status PayloadDecoder::FinishBody(PayloadSink out) {
     return CutShort(absl::StrCat(": ", left_size_bytes_, " of the ",
                                  warc_->content_length,
                                  " bytes of its block are missing"));
+  }
+  if (state_ == State::kHttpHeader && warc_->type == "response" &&
+      !header_.empty() && MayStartHttp(header_) &&
+      header_.find_first_not_of("\r\n") == std::string::npos) {
+    // Empty lines alone are the body.
+    state_ = State::kBody;
+    headers_size_bytes_ -= header_.size();
+    QUIRE_RETURN_IF_ERROR(TakeBody(AsBytes(header_), out));
   }
   if (state_ == State::kHttpHeader) {
     return CutShort(" inside its HTTP header");

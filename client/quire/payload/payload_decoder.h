@@ -30,12 +30,13 @@ struct PlainPayload {
   uint64_t size_bytes = 0;
 };
 
-// Takes a WARC record in pieces of any size and outputs its payload, in bounded
-// memory.
-//   response, request  the body of the HTTP message: without WARC header, HTTP
-//                      header and those of interim responses (1xx), transfer
-//                      codings (chunked and others) and content codings (gzip,
-//                      deflate, br, zstd, up to five, one upon the other)
+// Takes a WARC or ARC record in pieces of any size and outputs its payload, in
+// bounded memory. A record of an ARC is a response, its first is a warcinfo.
+//   response, request  the body of the HTTP message: without the record's
+//                      header, empty lines before the HTTP header, that header
+//                      and those of interim responses (1xx), transfer codings
+//                      (chunked and others) and content codings (gzip, deflate,
+//                      br, zstd, up to five, one upon the other)
 //   revisit            nothing: the payload is in another record
 //   others             the block, without the WARC header; also for a response
 //                      that is not HTTP
@@ -53,7 +54,7 @@ class PayloadDecoder {
       : size_bytes_max_(size_bytes_max) {}
 
   // Decodes the next bytes of the record.
-  // Errors: DataLoss           not a WARC record, a header over
+  // Errors: DataLoss           not a record of a crawl, a header over
   //                            kRecordHeaderSizeBytesMax, a malformed body, or
   //                            a coding that is not decoded.
   //         ResourceExhausted  it decodes to more than size_bytes_max.
@@ -84,10 +85,14 @@ class PayloadDecoder {
  private:
   enum class State { kWarcHeader, kHttpHeader, kBody, kEnd };
 
-  // Appends bytes to `header_` up to the empty line that ends it; returns true
-  // when it is complete.
+  // Appends bytes to `header_` up to the empty line that ends it, or the end of
+  // an ARC's line; returns true when it is complete.
   absl::StatusOr<bool> TakeHeader(ByteView& bytes, const char* what);
+  // True if the line that was received is the whole header.
+  bool EndsHeader(bool is_empty_line) const;
   absl::Status TakeWarcHeader(ByteView& record);
+  // True if `header_` and `block` begin, or may begin, an HTTP response.
+  bool MayBeginHttp(ByteView block) const;
   absl::Status TakeHttpHeader(ByteView& block, PayloadSink out);
   // Makes the layers for the message of `http_`.
   absl::Status MakeSteps();

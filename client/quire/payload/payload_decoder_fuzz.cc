@@ -96,7 +96,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const size_t choice = data[0] % (std::size(headers) + 1);
   if (choice < std::size(headers)) {
     const std::string block = absl::StrCat(headers[choice], rest);
-    record = absl::StrCat(quire::WarcHeader(block.size()), block, "\r\n\r\n");
+    // In a WARC, or in an ARC.
+    record =
+        data[1] % 2 == 0
+            ? absl::StrCat(quire::WarcHeader(block.size()), block, "\r\n\r\n")
+            : absl::StrCat("http://e.org/ 1.2.3.4 20050622190850 t/h ",
+                           block.size(), "\n", block, "\n");
   } else {
     record = std::string(rest);
   }

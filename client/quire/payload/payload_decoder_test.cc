@@ -412,6 +412,74 @@ TEST(PayloadDecoderTest, TellsThatAPayloadIsCutShort) {
   }
 }
 
+std::string ArcRecord(absl::string_view url, const std::string& block) {
+  return absl::StrCat(url, " 1.2.3.4 20050622190850 text/html ", block.size(),
+                      "\n", block, "\n");
+}
+
+TEST(PayloadDecoderTest, TakesHeadersOfArcRecordsOff) {
+  const std::string text = Text();
+  ExpectPayload(
+      ArcRecord("http://e.org/", "HTTP/1.1 200 OK\r\nX: y\r\n\r\nabc"), "abc");
+  ExpectPayload(ArcRecord("http://e.org/a b",
+                          absl::StrCat("HTTP/1.1 200 OK\r\n"
+                                       "Content-Encoding: gzip\r\n\r\n",
+                                       Gzip(text))),
+                text);
+  // Without a status line, and without HTTP.
+  ExpectPayload(ArcRecord("http://e.org/", "<html>"), "<html>");
+  ExpectPayload(ArcRecord("dns:e.org", "1.2.3.4\n"), "1.2.3.4\n");
+  ExpectPayload(ArcRecord("filedesc://x.arc", "1 0 X\nURL\n"), "1 0 X\nURL\n");
+  EXPECT_THAT(Decode(ArcRecord("http://e.org/", "HTTP/1.1 200 OK\r\n\r\nabc")
+                         .substr(0, 68))
+                  .status,
+              FailsWith(absl::StatusCode::kDataLoss,
+                        HasSubstr("of its block are missing")));
+  EXPECT_THAT(
+      Decode("http://e.org/ 1.2.3.4 20050622190850 text/html\n\nabc").status,
+      FailsWith(absl::StatusCode::kDataLoss, HasSubstr("WARC record")));
+}
+
+TEST(PayloadDecoderTest, NamesTheFieldsOfArcRecords) {
+  PayloadDecoder decoder;
+  QUIRE_EXPECT_OK(decoder.Feed(
+      AsBytes(ArcRecord("http://e.org/", "HTTP/1.1 404 X\r\n\r\nabc")),
+      [](ByteView) { return absl::OkStatus(); }));
+  ASSERT_NE(decoder.warc(), nullptr);
+  EXPECT_EQ(decoder.warc()->type, "response");
+  EXPECT_EQ(decoder.warc()->target_uri, "http://e.org/");
+  EXPECT_EQ(decoder.warc()->date, "2005-06-22T19:08:50Z");
+  ASSERT_NE(decoder.http(), nullptr);
+  EXPECT_EQ(decoder.http()->status_code, 404);
+}
+
+TEST(PayloadDecoderTest, ReadsRecordsInLowerCase) {
+  std::string record = Response("", "body");
+  record.replace(0, 5, "warc/");
+  ExpectPayload(record, "body");
+  EXPECT_EQ(FindHttpStatus(AsBytes(record)).code, 200);
+}
+
+TEST(PayloadDecoderTest, PassesOverEmptyLinesBeforeHttp) {
+  for (const char* const blank : {"\r\n", "\n\r\n", "\r\n\r\n\r\n"}) {
+    ExpectPayload(
+        Record("response", absl::StrCat(blank, "HTTP/1.1 200 OK\r\n\r\nabc")),
+        "abc");
+    ExpectPayload(
+        Record("request", absl::StrCat(blank, "POST / HTTP/1.1\r\n\r\nabc")),
+        "abc");
+    // No HTTP: nothing is taken off.
+    for (const char* const body : {"", "\r", "abc", "\rHTTP/1.1 200 OK"}) {
+      ExpectPayload(Record("response", absl::StrCat(blank, body)),
+                    absl::StrCat(blank, body));
+    }
+  }
+  const std::string many = std::string(100, '\n') + "HTTP/1.1 200 OK\r\n\r\n";
+  ExpectPayload(Record("response", many), many);
+  ExpectPayload(Record("response", std::string(2'000'000, '\n')),
+                std::string(2'000'000, '\n'));
+}
+
 TEST(PayloadDecoderTest, ResponsesWithoutABodyAreComplete) {
   for (const char* status : {"204 No Content", "304 Not Modified"}) {
     ExpectPayload(
@@ -544,29 +612,36 @@ TEST(HttpStatusTest, FindsTheStatusOfResponsesAndRevisits) {
         Record("response", "HTTP/1.1 200 OK\r\n\r\n", "", "text/dns"),
         Record("warcinfo", "HTTP/1.1 200 OK\r\n\r\n"),
         std::string("HTTP/1.1 200 OK\r\n\r\n"), std::string("WARC/1.1\r\n\r\n"),
-        Record("response", std::string(2'000'000, 'x'))}) {
+        Record("response", std::string(2'000'000, 'x')),
+        Record("response", "\r\n"), ArcRecord("dns:e.org", "1.2.3.4\n"),
+        ArcRecord("filedesc://x.arc", "HTTP/1.1 200 OK\r\n\r\n")}) {
     EXPECT_TRUE(StatusOf(record).is_decided) << record.substr(0, 100);
     EXPECT_FALSE(StatusOf(record).code.has_value()) << record.substr(0, 100);
   }
 }
 
 TEST(HttpStatusTest, AsksForMoreOnlyWhereMoreDecides) {
-  const std::string record = Record(
-      "response", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\nbody");
-  const size_t line_end = record.find("OK\r\n") + 4;
-  for (size_t size = 0; size <= record.size(); ++size) {
-    const HttpStatusSearch found = StatusOf(record.substr(0, size));
-    EXPECT_EQ(found.is_decided, size >= line_end) << size;
-    EXPECT_EQ(found.code,
-              size >= line_end ? std::optional<int>(200) : std::nullopt)
-        << size;
+  const std::string block =
+      "\r\nHTTP/1.1 100 Continue\r\n\r\n\r\nHTTP/1.1 200 OK\r\n\r\nbody";
+  for (const std::string& record :
+       {Record("response", block), ArcRecord("http://e.org/", block)}) {
+    const size_t line_end = record.find("OK\r\n") + 4;
+    for (size_t size = 0; size <= record.size(); ++size) {
+      const HttpStatusSearch found = StatusOf(record.substr(0, size));
+      EXPECT_EQ(found.is_decided, size >= line_end) << size;
+      EXPECT_EQ(found.code,
+                size >= line_end ? std::optional<int>(200) : std::nullopt)
+          << size;
+    }
   }
   // Headers without an end are given up.
   EXPECT_TRUE(
       StatusOf("WARC/1.1\r\n" + std::string(kRecordHeaderSizeBytesMax, 'x'))
           .is_decided);
   EXPECT_FALSE(StatusOf("WARC/1.1\r\nx").is_decided);
-  EXPECT_TRUE(StatusOf("none").is_decided);
+  EXPECT_FALSE(StatusOf("http").is_decided);
+  EXPECT_TRUE(StatusOf("<none>").is_decided);
+  EXPECT_TRUE(StatusOf("http://e.org/ and more\n").is_decided);
 }
 
 }  // namespace

@@ -10,15 +10,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
+#include "codecs/base/arc_line.h"
 #include "codecs/base/header_fields.h"
 #include "codecs/base/printable_text.h"
+#include "codecs/base/status_macros.h"
 
 namespace quire {
 namespace {
 
 // Length of unexpected text in messages.
 constexpr size_t kShownSizeBytes = 20;
-constexpr absl::string_view kWarcMagic = "WARC/";
 
 std::optional<uint64_t> ParseLength(absl::string_view text) {
   uint64_t length = 0;
@@ -57,6 +58,33 @@ bool MayStartWith(absl::string_view text, absl::string_view magic) {
   return absl::StartsWith(text, magic.substr(0, text.size()));
 }
 
+// True if `text` may begin the line of an ARC record.
+bool MayBeginUrl(absl::string_view text) {
+  const size_t size = std::min(text.find(':'), text.size());
+  return BeginsWithScheme(absl::StrCat(text.substr(0, size), ":"));
+}
+
+WarcFields FieldsOfArc(const ArcLine& line) {
+  WarcFields fields;
+  const bool is_description = absl::StartsWith(line.url, kArcMagic);
+  fields.type = is_description ? "warcinfo" : "response";
+  fields.target_uri = std::string(line.url);
+  fields.date = ArcDateAsWarcDate(line.date);
+  fields.content_type =
+      is_description ? std::string(line.type) : std::string(kArcContentType);
+  return fields;
+}
+
+absl::StatusOr<uint64_t> ParseRecordLength(absl::string_view text) {
+  const std::optional<uint64_t> length = ParseLength(text);
+  if (!length.has_value()) {
+    return absl::DataLossError(absl::StrCat(
+        "the record's Content-Length must be a number of bytes, got ",
+        QuotedText(text, kShownSizeBytes)));
+  }
+  return *length;
+}
+
 // Returns the search's result where `bytes` end inside a header.
 HttpStatusSearch AtHeaderCut(ByteView bytes) {
   return {.is_decided = bytes.size() >= kRecordHeaderSizeBytesMax};
@@ -64,9 +92,21 @@ HttpStatusSearch AtHeaderCut(ByteView bytes) {
 
 }  // namespace
 
+bool IsWarcRecord(absl::string_view record) {
+  return absl::StartsWithIgnoreCase(record, kWarcMagic);
+}
+
 absl::StatusOr<WarcFields> ParseWarcFields(absl::string_view header) {
   absl::string_view rest = header;
-  if (!absl::StartsWith(TakeHeaderLine(rest), kWarcMagic)) {
+  if (!IsWarcRecord(TakeHeaderLine(rest))) {
+    const std::optional<ArcLine> arc =
+        rest.empty() ? ParseArcLine(header) : std::nullopt;
+    if (arc.has_value()) {
+      WarcFields fields = FieldsOfArc(*arc);
+      QUIRE_ASSIGN_OR_RETURN(fields.content_length,
+                             ParseRecordLength(arc->length));
+      return fields;
+    }
     return absl::DataLossError(absl::StrCat("found ",
                                             QuotedText(header, kShownSizeBytes),
                                             " where a WARC record must start"));
@@ -90,13 +130,8 @@ absl::StatusOr<WarcFields> ParseWarcFields(absl::string_view header) {
       }
     }
   }
-  const std::optional<uint64_t> length = ParseLength(content_length);
-  if (!length.has_value()) {
-    return absl::DataLossError(absl::StrCat(
-        "the record's Content-Length must be a number of bytes, got ",
-        QuotedText(content_length, kShownSizeBytes)));
-  }
-  fields.content_length = *length;
+  QUIRE_ASSIGN_OR_RETURN(fields.content_length,
+                         ParseRecordLength(content_length));
   fields.type = absl::AsciiStrToLower(fields.type);
   fields.target_uri = WithoutAngles(fields.target_uri);
   fields.refers_to_target_uri = WithoutAngles(fields.refers_to_target_uri);
@@ -112,8 +147,15 @@ bool HoldsHttp(const WarcFields& warc) {
          (media_type == "application/http" || media_type.empty());
 }
 
+bool MayStartHttp(absl::string_view block) {
+  const size_t blank_size = BlankLinesSize(block);
+  const absl::string_view rest = block.substr(blank_size);
+  return MayStartWith(rest, kHttpMagic) ||
+         (rest == "\r" && blank_size < kBlankSizeBytesMax);
+}
+
 HttpFields ParseHttpFields(absl::string_view header) {
-  absl::string_view rest = header;
+  absl::string_view rest = header.substr(BlankLinesSize(header));
   HttpFields fields;
   const absl::string_view first = TakeHeaderLine(rest);
   if (absl::StartsWithIgnoreCase(first, kHttpMagic)) {
@@ -141,11 +183,19 @@ HttpFields ParseHttpFields(absl::string_view header) {
   return fields;
 }
 
-HttpStatusSearch FindHttpStatus(ByteView record) {
-  if (!MayStartWith(AsText(record), kWarcMagic)) {
-    return {};
+std::optional<size_t> FindRecordHeaderEnd(absl::string_view record) {
+  if (IsWarcRecord(record) || absl::StartsWithIgnoreCase(kWarcMagic, record)) {
+    return FindHeaderEnd(AsBytes(record));
   }
-  const std::optional<size_t> header_size = FindHeaderEnd(record);
+  const size_t line_end = record.find('\n');
+  if (line_end != absl::string_view::npos) {
+    return line_end + 1;
+  }
+  return MayBeginUrl(record) ? std::nullopt : std::optional(record.size());
+}
+
+HttpStatusSearch FindHttpStatus(ByteView record) {
+  const std::optional<size_t> header_size = FindRecordHeaderEnd(AsText(record));
   if (!header_size.has_value()) {
     return AtHeaderCut(record);
   }
@@ -159,10 +209,11 @@ HttpStatusSearch FindHttpStatus(ByteView record) {
   block = block.first(static_cast<size_t>(
       std::min<uint64_t>(block.size(), warc->content_length)));
   for (HttpStatusSearch found;;) {
-    absl::string_view rest = AsText(block);
-    if (!MayStartWith(rest, kHttpMagic)) {
+    if (!MayStartHttp(AsText(block))) {
       return found;
     }
+    block = block.subspan(BlankLinesSize(AsText(block)));
+    absl::string_view rest = AsText(block);
     if (!absl::StrContains(rest, '\n') && !is_whole) {
       return AtHeaderCut(block);
     }

@@ -236,6 +236,7 @@ void SourceReader::Note(EntryNote note, const std::string& text) {
     case EntryNote::kTolerated:
     case EntryNote::kForeignFormat:
     case EntryNote::kRepeatedId:
+    case EntryNote::kIrregularRecord:
       break;
   }
   if (listener_) {

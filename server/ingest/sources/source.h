@@ -70,6 +70,8 @@ enum class EntryNote {
   kForeignFormat,
   // A record whose given id an earlier record has.
   kRepeatedId,
+  // A record of a crawl that deviates from its format and is kept as it is.
+  kIrregularRecord,
 };
 
 // `text` names the entry and its file; from kMisnamed on it is a whole
@@ -211,8 +213,8 @@ struct SourceOptions {
   // documents and programs are zips too.
   bool expand = false;
   MemberIds member_ids = MemberIds::kPathAndMember;
-  // Read documents after damage where possible: in WARCs and ARCs that are
-  // compressed record by record by gzip or zstd.
+  // Read documents after damage where possible: in WARCs and ARCs, and between
+  // the members of WACZs.
   bool skip_damage = false;
   // Null: all documents, with unchanged ids.
   std::shared_ptr<const IdRules> id_rules = nullptr;
@@ -233,9 +235,9 @@ struct SourceOptions {
 //   tar, zip    every regular file in it, in its order, with its name as id,
 //               without leading "./". A hard link is a document with the
 //               contents of its target.
-//   WARC        1.0 or 1.1; every record, from its version line to the two line
-//               ends after its block: all documents together are the
-//               (uncompressed) WARC, byte for byte.
+//   WARC        1.0 or 1.1, or the drafts 0.17 and 0.18; every record, from its
+//               version line to the two line ends after its block: all
+//               documents together are the (uncompressed) WARC, byte for byte.
 //   ARC         version 1 or 2; every record, from its header line to the next
 //               one: all documents together are the (uncompressed) ARC.
 //   WACZ        the records of all WARCs in its archive/, in bytewise order of

@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const quire::ByteView text(data, size);
   const absl::StatusOr<quire::WarcHeader> header = quire::ParseArcHeader(text);
   QUIRE_CHECK(!header.ok() ||
-              (header->content_length <= uint64_t{INT64_MAX} &&
+              (*header->content_length <= uint64_t{INT64_MAX} &&
                absl::StartsWith(quire::AsText(text),
                                 absl::string_view(header->target_uri.data(),
                                                   header->target_uri.size()))));

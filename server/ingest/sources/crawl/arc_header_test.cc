@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/ingest/sources/crawl/arc_header.h"
 
+#include <optional>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -11,6 +13,8 @@
 namespace quire {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 absl::StatusOr<WarcHeader> Parse(const std::string& line) {
@@ -33,7 +37,8 @@ TEST(ArcHeaderTest, ParsesBothVersions) {
     EXPECT_EQ(header.date_ms, kTimeMs);
     EXPECT_EQ(header.media_type, "text/html");
     EXPECT_EQ(header.content_length, 202);
-    EXPECT_EQ(header.record_type, "");
+    EXPECT_EQ(header.record_type, "response");
+    EXPECT_TRUE(header.oddities.empty());
   }
 }
 
@@ -42,6 +47,7 @@ TEST(ArcHeaderTest, ParsesOtherUrls) {
       const WarcHeader file,
       Parse("filedesc://IA.arc 0 19960923142103 text/plain 76\n"));
   EXPECT_EQ(file.target_uri, "filedesc://IA.arc");
+  EXPECT_EQ(file.record_type, "warcinfo");
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const WarcHeader spaces,
       Parse("http://e.org/a b 20010101000000 c 0.0.0.0 20050622190850 "
@@ -54,7 +60,45 @@ TEST(ArcHeaderTest, ParsesOtherUrls) {
       Parse("dns:e.org 1.1.1.1 20051322190850 text/dns 5"));
   // There is no month 13.
   EXPECT_EQ(dns.date_ms, std::nullopt);
+  EXPECT_THAT(dns.oddities, ElementsAre(HasSubstr("got \"20051322190850\"")));
   EXPECT_EQ(dns.target_uri, "dns:e.org");
+}
+
+TEST(ArcHeaderTest, NamesOddDates) {
+  const std::string url = "http://e.org/ 0.0.0.0 null x";
+
+  const struct {
+    std::string date;
+    std::optional<int64_t> time_ms;
+    const char* taken;
+  } cases[] = {{"200506221908", kTimeMs - 50'000, "as that minute"},
+               {"null", std::nullopt, "without a time"},
+               {"-", std::nullopt, "without a time"},
+               {"20050622", std::nullopt, "without a time"},
+               {"20050622190850123", std::nullopt, "without a time"}};
+
+  for (const auto& c : cases) {
+    for (const char* const address : {"1.2.3.4", "2001:db8::1"}) {
+      QUIRE_ASSERT_OK_AND_ASSIGN(
+          const WarcHeader header,
+          Parse(absl::StrCat(url, " ", address, " ", c.date,
+                             " text/html 404 - - 5 x.arc 202\n")));
+      EXPECT_EQ(header.target_uri, url);
+      EXPECT_EQ(header.date_ms, c.time_ms);
+      EXPECT_EQ(header.media_type, "text/html");
+      EXPECT_THAT(header.oddities,
+                  ElementsAre(AllOf(HasSubstr("got \"" + c.date + "\""),
+                                    HasSubstr(c.taken))));
+    }
+  }
+}
+
+TEST(ArcHeaderTest, NamesNegativeLengths) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const WarcHeader header,
+      Parse("http://e.org/ 1.2.3.4 20050622190850 text/html -1\n"));
+  EXPECT_EQ(header.content_length, std::nullopt);
+  EXPECT_THAT(header.oddities, ElementsAre(HasSubstr("got \"-1\"")));
 }
 
 TEST(ArcHeaderTest, RefusesOtherLines) {
@@ -63,8 +107,11 @@ TEST(ArcHeaderTest, RefusesOtherLines) {
         "1.2.3.4 20050622190850 text/html 202",
         "e.org 1.2.3.4 20050622190850 text/html 202",
         "1http://e.org/ 1.2.3.4 20050622190850 text/html 202",
-        "http://e.org/ 1.2.3.4 200506221908 text/html 202",
-        "http://e.org/ 1.2.3.4 20050622190850 text/html -2",
+        "http://e.org/ 1.2.3.4 200 text/html 202",
+        "http://e.org/ 1.2.3.4 nil text/html 202",
+        "http://e.org/ host null text/html 202",
+        "http://e.org/ 1.2.3.4 20050622190850 text/html --2",
+        "http://e.org/ 1.2.3.4 20050622190850 text/html -",
         "http://e.org/ 1.2.3.4 20050622190850 text/html 0x2",
         "http://e.org/ 1.2.3.4 20050622190850 text/html ",
         "http://e.org/  20050622190850 text/html 1",

@@ -137,13 +137,14 @@ TEST(CrawlFormatsTest, AllGiveTheSameDocuments) {
                                    ReadFile(directory.Write("x", file)));
         ASSERT_EQ(documents.size(), captures.size() + 1);
         EXPECT_EQ(documents[0].document.id, "filedesc://x.arc");
+        EXPECT_EQ(documents[0].document.record_type, "warcinfo");
         EXPECT_EQ(Concatenate(documents), arc);
         for (size_t i = 0; i < captures.size(); ++i) {
           const SourceDocument& got = documents[i + 1].document;
           EXPECT_EQ(got.id, expected[i].document.id);
           EXPECT_EQ(got.capture_time_ms, expected[i].document.capture_time_ms);
           EXPECT_EQ(got.media_type, expected[i].document.media_type);
-          EXPECT_EQ(got.record_type, "");
+          EXPECT_EQ(got.record_type, "response");
           EXPECT_EQ(documents[i + 1].contents, ArcRecord(captures[i], version));
         }
       }
@@ -151,10 +152,16 @@ TEST(CrawlFormatsTest, AllGiveTheSameDocuments) {
   }
 }
 
-absl::StatusOr<std::vector<IngestedDocument>> ReadArc(const std::string& text,
-                                                      size_t read_size = 4096) {
+absl::StatusOr<std::vector<IngestedDocument>> ReadArc(
+    const std::string& text, size_t read_size = 4096,
+    std::vector<std::string>* notes = nullptr) {
   WarcReader reader(std::make_unique<MemoryStream>(AsBytes(text), read_size),
                     "x.arc", RecordFormat::kArc);
+  if (notes != nullptr) {
+    reader.Listen([notes](EntryNote /*note*/, const std::string& text_of_note) {
+      notes->push_back(text_of_note);
+    });
+  }
   return ReadAllDocuments(reader);
 }
 
@@ -164,7 +171,7 @@ TEST(ArcReaderTest, LineEndsBetweenRecordsMayBeMissingOrMany) {
   record.pop_back();
   for (const std::string& gap :
        {std::string(), std::string("\r\n"), std::string("\n\n\n"),
-        std::string(64, '\n')}) {
+        std::string(1000, '\n')}) {
     const std::string text = absl::StrCat(record, gap, record, gap, record);
     for (const size_t read_size : std::vector<size_t>{1, 100}) {
       QUIRE_ASSERT_OK_AND_ASSIGN(const auto documents,
@@ -174,7 +181,7 @@ TEST(ArcReaderTest, LineEndsBetweenRecordsMayBeMissingOrMany) {
       EXPECT_EQ(documents[2].contents, record);
     }
   }
-  EXPECT_THAT(ReadArc(record + std::string(65, '\n') + record),
+  EXPECT_THAT(ReadArc(record + "\ngarbage\n" + record.substr(0, 20)),
               FailsWith(absl::StatusCode::kDataLoss,
                         AllOf(HasSubstr("x.arc: record 1 (from 0)"),
                               HasSubstr("must start with URL"))));
@@ -215,14 +222,24 @@ TEST(ArcReaderTest, EveryCutInsideARecordIsAnError) {
 }
 
 TEST(ArcReaderTest, NamesWrongLengths) {
-  const std::string text =
-      "u:1 1.2.3.4 20050622190850 text/plain 4\nblock\n"
-      "u:2 1.2.3.4 20050622190850 text/plain 5\nblock\n";
-  EXPECT_THAT(ReadArc(text),
+  // Too small: what follows the block is kept with it.
+  const std::string small = "u:1 1.2.3.4 20050622190850 text/plain 4\nblock\n";
+  const std::string last = "u:2 1.2.3.4 20050622190850 text/plain 5\nblock\n";
+  std::vector<std::string> notes;
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto documents,
+                             ReadArc(small + last, 4096, &notes));
+  ASSERT_EQ(documents.size(), 2);
+  EXPECT_EQ(documents[0].contents, small);
+  EXPECT_THAT(notes,
+              ElementsAre(AllOf(HasSubstr("record 0 (from 0) at byte 0 of the "
+                                          "uncompressed ARC"),
+                                HasSubstr("2 bytes follow"))));
+  // Too large.
+  const std::string large = "u:1 1.2.3.4 20050622190850 text/plain 9\nblock\n";
+  EXPECT_THAT(ReadArc(large + last),
               FailsWith(absl::StatusCode::kDataLoss,
-                        AllOf(HasSubstr("record 1 (from 0) at byte 44 of the "
-                                        "uncompressed ARC"),
-                              HasSubstr("found \"k\""))));
+                        AllOf(HasSubstr("record 0 (from 0) at byte 0"),
+                              HasSubstr("begins 3 bytes before"))));
   EXPECT_THAT(
       ReadArc("u:1 1.2.3.4 20050622190850 t/p 9223372036854775807\nx"),
       FailsWith(absl::StatusCode::kDataLoss, HasSubstr("is it truncated?")));

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
@@ -19,6 +20,7 @@
 #include "server/ingest/sources/compressed_text.h"
 #include "server/ingest/sources/entry_walker.h"
 #include "server/ingest/sources/libarchive_input.h"
+#include "server/ingest/sources/spool.h"
 
 namespace quire {
 namespace {
@@ -35,11 +37,28 @@ struct ZipMember {
 struct WaczListing {
   uint64_t entry_count = 0;
   bool has_description = false;
-  // In order of their names.
+  // WARCs, ARCs and WACZs, in order of their names.
   std::vector<ZipMember> warcs;
-  // Names of files in archive/ that are not WARCs.
+  // Names of files in archive/ that are none of these.
   std::vector<std::string> others;
+  // Error after the last entry that could be listed.
+  absl::Status damage;
 };
+
+// WACZs in each other; more may have been made to expand for ever.
+constexpr int kDepthMax = 4;
+
+// Format of the records in a file of this name; nullopt for other names.
+std::optional<RecordFormat> NamedFormat(absl::string_view name) {
+  for (const char* const compression : {".gz", ".zst", ".bz2", ".xz"}) {
+    if (absl::ConsumeSuffix(&name, compression)) {
+      break;
+    }
+  }
+  return absl::EndsWith(name, ".warc")  ? std::optional(RecordFormat::kWarc)
+         : absl::EndsWith(name, ".arc") ? std::optional(RecordFormat::kArc)
+                                        : std::nullopt;
+}
 
 // Moves to the next entry, also past one that cannot be read alone: encrypted,
 // for example.
@@ -49,30 +68,40 @@ absl::StatusOr<bool> NextListed(EntryWalker& walker) {
                                              : std::move(more);
 }
 
+void TakeEntry(const EntryWalker& walker, WaczListing& listing) {
+  ++listing.entry_count;
+  const std::string& name = walker.entry_name();
+  if (walker.kind() != EntryWalker::Kind::kFile) {
+    return;
+  }
+  const bool is_in_archive = absl::StartsWith(name, kArchiveDirectory);
+  if (name == kDescription) {
+    listing.has_description = true;
+  } else if (IsNamedWacz(name) ||
+             (is_in_archive && NamedFormat(name).has_value())) {
+    listing.warcs.push_back({.name = name, .index = walker.index()});
+  } else if (is_in_archive) {
+    listing.others.push_back(name);
+  }
+}
+
+// An error of an entry after the first one is the listing's damage.
 absl::StatusOr<WaczListing> ListWacz(const ContainerInput& input) {
   QUIRE_ASSIGN_OR_RETURN(
       const std::unique_ptr<EntryWalker> walker,
       EntryWalker::Open(input, LibarchiveInput::Format::kZip));
   WaczListing listing;
   while (true) {
-    QUIRE_ASSIGN_OR_RETURN(const bool more, NextListed(*walker));
-    if (!more) {
+    const absl::StatusOr<bool> more = NextListed(*walker);
+    if (!more.ok() &&
+        (absl::IsUnavailable(more.status()) || listing.entry_count == 0)) {
+      return more.status();
+    }
+    listing.damage = more.status();
+    if (!more.ok() || !*more) {
       break;
     }
-    ++listing.entry_count;
-    const std::string& name = walker->entry_name();
-    if (walker->kind() != EntryWalker::Kind::kFile) {
-      continue;
-    }
-    if (name == kDescription) {
-      listing.has_description = true;
-    } else if (absl::StartsWith(name, kArchiveDirectory)) {
-      if (absl::EndsWith(name, ".warc") || absl::EndsWith(name, ".warc.gz")) {
-        listing.warcs.push_back({.name = name, .index = walker->index()});
-      } else {
-        listing.others.push_back(name);
-      }
-    }
+    TakeEntry(*walker, listing);
   }
   std::stable_sort(
       listing.warcs.begin(), listing.warcs.end(),
@@ -171,13 +200,19 @@ class ZipMemberStream final : public ByteStream {
   std::vector<uint8_t> recent_;
 };
 
+// MakeWaczSource() for a WACZ that is in `depth` others.
+absl::StatusOr<std::unique_ptr<Source>> MakeWaczAt(ContainerInput input,
+                                                   WarcDamage damage,
+                                                   int depth);
+
 class WaczReader final : public SourceReader {
  public:
   WaczReader(ContainerInput input, std::shared_ptr<const WaczListing> listing,
-             WarcDamage damage)
+             WarcDamage damage, int depth)
       : input_(std::move(input)),
         listing_(std::move(listing)),
-        damage_(damage) {}
+        damage_(damage),
+        depth_(depth) {}
 
   absl::StatusOr<std::optional<SourceDocument>> Next() override {
     NoteOthers();
@@ -187,9 +222,10 @@ class WaczReader final : public SourceReader {
     while (true) {
       if (warc_ == nullptr) {
         if (next_ == listing_->warcs.size()) {
-          return std::nullopt;
+          return End();
         }
-        QUIRE_ASSIGN_OR_RETURN(warc_, OpenWarc(listing_->warcs[next_++]));
+        QUIRE_ASSIGN_OR_RETURN(warc_, OpenMember(listing_->warcs[next_++]));
+        warc_->Listen(listener());
       }
       absl::StatusOr<std::optional<SourceDocument>> document = warc_->Next();
       has_failed_ = !document.ok() && !warc_->CanContinue();
@@ -222,22 +258,73 @@ class WaczReader final : public SourceReader {
     return size;
   }
 
-  absl::StatusOr<std::unique_ptr<SourceReader>> OpenWarc(
+  // Returns the end, or first the damage of the listing.
+  absl::StatusOr<std::optional<SourceDocument>> End() {
+    if (!std::exchange(has_ended_, true)) {
+      QUIRE_RETURN_IF_ERROR(listing_->damage);
+    }
+    return std::nullopt;
+  }
+
+  absl::StatusOr<std::unique_ptr<SourceReader>> OpenMember(
       const ZipMember& member) const {
     std::string name = absl::StrCat(input_.name, ": ", QuotedText(member.name));
+    const OpenStream open =
+        [input = input_, member,
+         name]() -> absl::StatusOr<std::unique_ptr<ByteStream>> {
+      return std::make_unique<BoundedStream>(
+          std::make_unique<ZipMemberStream>(input, member), name,
+          input.size_bytes_max);
+    };
+    const std::optional<RecordFormat> format = NamedFormat(member.name);
+    if (!format.has_value()) {
+      return OpenWacz(open, std::move(name));
+    }
     QUIRE_ASSIGN_OR_RETURN(
         const CompressedText text,
-        CompressedText::Detect(
-            [input = input_, member,
-             name]() -> absl::StatusOr<std::unique_ptr<ByteStream>> {
-              return std::make_unique<BoundedStream>(
-                  std::make_unique<ZipMemberStream>(input, member), name,
-                  input.size_bytes_max);
-            },
-            name, input_.size_bytes_max));
+        CompressedText::Detect(open, name, input_.size_bytes_max));
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> stream, text.Open());
     return std::make_unique<WarcReader>(std::move(stream), std::move(name),
-                                        RecordFormat::kWarc, damage_);
+                                        *format, damage_);
+  }
+
+  absl::StatusOr<std::unique_ptr<SourceReader>> OpenWacz(
+      const OpenStream& open, std::string name) const {
+    if (depth_ == kDepthMax) {
+      return absl::DataLossError(absl::StrCat(
+          name, ": a WACZ in a WACZ must be at most ", kDepthMax, " deep"));
+    }
+    ContainerInput inner = input_;
+    QUIRE_ASSIGN_OR_RETURN(inner.file, SpoolMember(open, name));
+    inner.name = std::move(name);
+    inner.open =
+        [file = inner.file]() -> absl::StatusOr<std::unique_ptr<ByteStream>> {
+      return std::make_unique<FileStream>(file);
+    };
+    QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Source> source,
+                           MakeWaczAt(inner, damage_, depth_ + 1));
+    return source->Open();
+  }
+
+  // Copies as much of a damaged member as there is.
+  absl::StatusOr<std::shared_ptr<const InputFile>> SpoolMember(
+      const OpenStream& open, const std::string& name) const {
+    QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<ByteStream> stream, open());
+    QUIRE_ASSIGN_OR_RETURN(Spool spool,
+                           Spool::Create(input_.spool_directory, name));
+    std::vector<uint8_t> piece(size_t{1} << 20);
+    while (true) {
+      const absl::StatusOr<size_t> got = stream->Read(piece);
+      if (!got.ok() &&
+          !(absl::IsDataLoss(got.status()) && damage_ == WarcDamage::kSkip)) {
+        return got.status();
+      }
+      if (!got.ok() || *got == 0) {
+        break;
+      }
+      QUIRE_RETURN_IF_ERROR(spool.Append(ByteView(piece).first(*got)));
+    }
+    return std::move(spool).Finish(name);
   }
 
   void NoteOthers() {
@@ -255,24 +342,28 @@ class WaczReader final : public SourceReader {
   const ContainerInput input_;
   const std::shared_ptr<const WaczListing> listing_;
   const WarcDamage damage_;
+  // Number of WACZs that it is in.
+  const int depth_;
   // Index in listing_->warcs.
   size_t next_ = 0;
   std::unique_ptr<SourceReader> warc_;
   // The current WARC cannot be continued.
   bool has_failed_ = false;
   bool has_noted_others_ = false;
+  bool has_ended_ = false;
 };
 
 class WaczSource final : public Source {
  public:
   WaczSource(ContainerInput input, absl::StatusOr<WaczListing> listing,
-             WarcDamage damage)
+             WarcDamage damage, int depth)
       : input_(std::move(input)),
         status_(listing.status()),
         listing_(listing.ok()
                      ? std::make_shared<const WaczListing>(*std::move(listing))
                      : nullptr),
-        damage_(damage) {}
+        damage_(damage),
+        depth_(depth) {}
 
   const std::string& name() const override { return input_.name; }
 
@@ -290,7 +381,7 @@ class WaczSource final : public Source {
           ", and none of its ",
           FormatCounted(listing_->entry_count, "entry", "entries"), " is one"));
     }
-    return std::make_unique<WaczReader>(input_, listing_, damage_);
+    return std::make_unique<WaczReader>(input_, listing_, damage_, depth_);
   }
 
  private:
@@ -299,7 +390,41 @@ class WaczSource final : public Source {
   const absl::Status status_;
   const std::shared_ptr<const WaczListing> listing_;
   const WarcDamage damage_;
+  const int depth_;
 };
+
+absl::StatusOr<std::unique_ptr<Source>> MakeWaczAt(ContainerInput input,
+                                                   WarcDamage damage,
+                                                   int depth) {
+  absl::StatusOr<WaczListing> listing = ListWacz(input);
+  const absl::Status damaged =
+      listing.ok() ? listing->damage : listing.status();
+  if (absl::IsDataLoss(damaged) && damage == WarcDamage::kSkip &&
+      input.file != nullptr) {
+    // Entries have headers of their own, too.
+    ContainerInput forward = input;
+    forward.file = nullptr;
+    absl::StatusOr<WaczListing> found = ListWacz(forward);
+    if (found.ok()) {
+      found->damage = damaged;
+      listing = std::move(found);
+      input = std::move(forward);
+    }
+  } else if (listing.ok() && !damaged.ok()) {
+    listing = damaged;
+  }
+  if (absl::IsUnavailable(listing.status())) {
+    return listing.status();
+  }
+  const bool is_wacz = IsNamedWacz(input.name) || depth > 0 ||
+                       (listing.ok() && listing->has_description &&
+                        !(listing->warcs.empty() && listing->others.empty()));
+  if (!is_wacz) {
+    return nullptr;
+  }
+  return std::make_unique<WaczSource>(std::move(input), std::move(listing),
+                                      damage, depth);
+}
 
 }  // namespace
 
@@ -309,17 +434,7 @@ bool IsNamedWacz(absl::string_view path) {
 
 absl::StatusOr<std::unique_ptr<Source>> MakeWaczSource(
     const ContainerInput& input, WarcDamage damage) {
-  absl::StatusOr<WaczListing> listing = ListWacz(input);
-  if (absl::IsUnavailable(listing.status())) {
-    return listing.status();
-  }
-  const bool is_wacz = IsNamedWacz(input.name) ||
-                       (listing.ok() && listing->has_description &&
-                        !(listing->warcs.empty() && listing->others.empty()));
-  if (!is_wacz) {
-    return nullptr;
-  }
-  return std::make_unique<WaczSource>(input, std::move(listing), damage);
+  return MakeWaczAt(input, damage, /*depth=*/0);
 }
 
 }  // namespace quire

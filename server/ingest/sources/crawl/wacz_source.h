@@ -19,17 +19,20 @@ namespace quire {
 // True if the file is named like a WACZ.
 bool IsNamedWacz(absl::string_view path);
 
-// Source of the records of all WARCs in the WACZ, in bytewise order of their
-// names; null if the zip is not a WACZ. It is one if it holds datapackage.json
-// and something in archive/, or is named like one. WARCs are the files in
-// archive/ whose names end in .warc or .warc.gz; others there are noted
-// (EntryNote::kMisnamed).
+// Source of the records of all WARCs and ARCs in the WACZ, in bytewise order of
+// their names; null if the zip is not a WACZ. It is one if it holds
+// datapackage.json and something in archive/ or a WACZ, or is named like one.
+// Read are the files in archive/ whose names end in .warc or .arc, or in these
+// and .gz, .zst, .bz2 or .xz; and everywhere those whose names end in .wacz, up
+// to four in each other, which are copied to input.spool_directory while they
+// are read. Others in archive/ are noted (EntryNote::kMisnamed).
 //
 // Open() fails with DataLoss if the zip lists no WARC or cannot be listed. With
 // WarcDamage::kSkip, reading continues with the next WARC after one that cannot
-// be read. A member is read up to the start of the damage for each damaged
-// record of it.
-// REQUIRES: input.file != nullptr. Errors: Unavailable.
+// be read; of a zip without its list of entries, which is truncated, the
+// entries that are there are read, and then the error is returned. A member is
+// read up to the start of the damage for each damaged record of it. REQUIRES:
+// input.file != nullptr. Errors: Unavailable.
 absl::StatusOr<std::unique_ptr<Source>> MakeWaczSource(
     const ContainerInput& input, WarcDamage damage);
 

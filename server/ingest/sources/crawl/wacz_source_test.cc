@@ -86,6 +86,64 @@ TEST(WaczSourceTest, NotesWhatIsNoWarc) {
                                        HasSubstr("left out"))));
 }
 
+TEST(WaczSourceTest, NotesIrregularRecords) {
+  const TemporaryDirectory directory;
+  std::string record = Record("u:a");
+  record.resize(record.size() - 2);
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const std::unique_ptr<Source> source,
+      OpenSource(directory.Write("x.wacz", Wacz({{"archive/a.warc", record}})),
+                 {.spool_directory = directory.path()}));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<SourceReader> reader,
+                             source->Open());
+  std::vector<std::string> notes;
+  reader->Listen([&](EntryNote /*note*/, const std::string& text) {
+    notes.push_back(text);
+  });
+  EXPECT_THAT(ReadAllDocuments(*reader), IsOk());
+  EXPECT_THAT(notes, ElementsAre(AllOf(HasSubstr("\"archive/a.warc\": record"),
+                                       HasSubstr("kept as it is"))));
+}
+
+TEST(WaczSourceTest, ReadsArcsAndEveryCompression) {
+  const TemporaryDirectory directory;
+  const std::string arc = "u:arc 1.2.3.4 20050622190850 text/plain 5\nblock\n";
+  const std::string path =
+      directory.Write("x", Wacz({{"archive/a.arc", arc},
+                                 {"archive/b.arc.gz", Gzip(arc)},
+                                 {"archive/c.warc.zst", Zstd(Record("u:c"))},
+                                 {"archive/d.arc.zst", Zstd(arc)}}));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents, ReadInput(path));
+  EXPECT_THAT(documents,
+              ElementsAre(Pair("u:arc", arc), Pair("u:arc", arc),
+                          Pair("u:c", Record("u:c")), Pair("u:arc", arc)));
+}
+
+TEST(WaczSourceTest, ReadsWaczsInAWacz) {
+  const TemporaryDirectory directory;
+  const std::string inner = Wacz(SomeWarcs());
+  // Without WARCs of its own, or in archive/; and two deep.
+  for (const std::vector<TestEntry>& entries :
+       {std::vector<TestEntry>{{"one.wacz", inner}},
+        {{"archive/one.wacz", inner}},
+        {{"two.wacz", Wacz({{"one.wacz", inner}})}}}) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents,
+                               ReadInput(directory.Write("x", Wacz(entries))));
+    EXPECT_THAT(documents, ElementsAre(Pair("u:a1", Record("u:a1")),
+                                       Pair("u:a2", Record("u:a2")),
+                                       Pair("u:b1", Record("u:b1")),
+                                       Pair("u:b2", Record("u:b2"))));
+  }
+  std::string deep = inner;
+  for (int i = 0; i < 5; ++i) {
+    deep = Wacz({{"deep.wacz", deep}});
+  }
+  EXPECT_THAT(ReadInput(directory.Write("x.wacz", deep)),
+              FailsWith(absl::StatusCode::kDataLoss,
+                        AllOf(HasSubstr("x.wacz: \"deep.wacz\": "),
+                              HasSubstr("at most 4 deep"))));
+}
+
 TEST(WaczSourceTest, OneWithoutWarcsIsAnError) {
   const TemporaryDirectory directory;
   for (const std::vector<TestEntry>& entries :
@@ -201,6 +259,31 @@ TEST(WaczSourceTest, GoesOnAfterDamage) {
   const auto [ids, failure_count] = ReadPastErrors(path);
   EXPECT_THAT(ids, ElementsAre("u:a", "u:b1", "u:b3", "u:d"));
   EXPECT_EQ(failure_count, 2);
+}
+
+TEST(WaczSourceTest, GivesWhatIsThereOfATruncatedOne) {
+  const TemporaryDirectory directory;
+  const std::string first = Gzip(Record("u:a"));
+  std::string second;
+  for (int i = 0; i < 9; ++i) {
+    second += Gzip(Record(absl::StrCat("u:b", i)));
+  }
+  const std::string wacz =
+      Wacz({{"archive/a.warc.gz", first}, {"archive/b.warc.gz", second}});
+  const std::string path = directory.Write("x.wacz", wacz);
+  // All but the list of entries, and half of the second WARC.
+  const size_t list = wacz.find("PK\x01\x02");
+  const size_t half = wacz.find("archive/b.warc.gz") + second.size() / 2 + 40;
+  ASSERT_LT(half, list);
+  for (const size_t size : {list, list + 50, half}) {
+    SCOPED_TRACE(size);
+    directory.Write("x.wacz", wacz.substr(0, size));
+    const auto [ids, failure_count] = ReadPastErrors(path);
+    EXPECT_GE(ids.size(), size == half ? 3u : 10u);
+    EXPECT_EQ(ids[0], "u:a");
+    EXPECT_EQ(ids[1], "u:b0");
+    EXPECT_EQ(failure_count, size == half ? 2 : 1);
+  }
 }
 
 // Records after damage are found without reading the member from its start.

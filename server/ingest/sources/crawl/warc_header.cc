@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
@@ -25,6 +26,12 @@ std::string Quoted(absl::string_view text) {
   return QuotedText(text, 60);
 }
 
+bool IsDigits(absl::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return absl::ascii_isdigit(static_cast<unsigned char>(c));
+  });
+}
+
 std::string WithoutAngles(absl::string_view uri) {
   if (uri.size() >= 2 && uri.front() == '<' && uri.back() == '>') {
     uri = uri.substr(1, uri.size() - 2);
@@ -32,20 +39,29 @@ std::string WithoutAngles(absl::string_view uri) {
   return std::string(uri);
 }
 
-absl::StatusOr<uint64_t> ParseContentLength(absl::string_view text) {
-  uint64_t length = 0;
-  if (text.empty() || !std::all_of(text.begin(), text.end(), [](char c) {
-        return absl::ascii_isdigit(static_cast<unsigned char>(c));
-      })) {
-    return absl::DataLossError(absl::StrCat(
-        "Content-Length must be a number of bytes, got ", Quoted(text)));
+// Sets the length that all of `fields` state, or notes why there is none.
+void TakeContentLength(const std::vector<std::string>& fields,
+                       WarcHeader& header) {
+  std::string fault = fields.empty() ? "must be given" : "";
+  std::optional<uint64_t> taken;
+  for (const std::string& text : fields) {
+    uint64_t length = 0;
+    if (text.empty() || !IsDigits(text)) {
+      fault = absl::StrCat("must be a number of bytes, got ", Quoted(text));
+    } else if (!absl::SimpleAtoi(text, &length) ||
+               length > static_cast<uint64_t>(INT64_MAX)) {
+      fault = absl::StrCat("must be at most 2^63 - 1, got ", Quoted(text));
+    } else if (taken.value_or(length) != length) {
+      fault = absl::StrCat("must be one number, got ", *taken, " and ", length);
+    } else {
+      taken = length;
+    }
   }
-  if (!absl::SimpleAtoi(text, &length) ||
-      length > static_cast<uint64_t>(INT64_MAX)) {
-    return absl::DataLossError(absl::StrCat(
-        "Content-Length must be at most 2^63 - 1, got ", Quoted(text)));
+  if (fault.empty()) {
+    header.content_length = taken;
+  } else {
+    header.oddities.push_back(absl::StrCat("its Content-Length ", fault));
   }
-  return length;
 }
 
 void KeepFirst(std::string value, std::string& kept) {
@@ -54,18 +70,22 @@ void KeepFirst(std::string value, std::string& kept) {
   }
 }
 
-absl::Status TakeIntoHeader(const HeaderField& field,
-                            std::optional<uint64_t>& content_length,
-                            WarcHeader& header) {
+void TakeDate(const std::string& text, WarcHeader& header) {
+  if (header.date_ms.has_value()) {
+    return;
+  }
+  header.date_ms = ParseWarcDate(text);
+  if (!header.date_ms.has_value()) {
+    header.oddities.push_back(absl::StrCat(
+        "its WARC-Date must be a date such as 2020-01-31T23:59:59Z, got ",
+        Quoted(text), "; it is kept without a time"));
+  }
+}
+
+void TakeIntoHeader(const HeaderField& field, WarcHeader& header,
+                    std::vector<std::string>& lengths) {
   if (absl::EqualsIgnoreCase(field.name, "Content-Length")) {
-    QUIRE_ASSIGN_OR_RETURN(const uint64_t length,
-                           ParseContentLength(field.value));
-    if (content_length.value_or(length) != length) {
-      return absl::DataLossError(
-          absl::StrCat("the header has two fields Content-Length, ",
-                       *content_length, " and ", length, "; they must agree"));
-    }
-    content_length = length;
+    lengths.push_back(field.value);
   } else if (absl::EqualsIgnoreCase(field.name, "WARC-Type")) {
     KeepFirst(absl::AsciiStrToLower(field.value), header.record_type);
   } else if (absl::EqualsIgnoreCase(field.name, "WARC-Target-URI")) {
@@ -73,13 +93,10 @@ absl::Status TakeIntoHeader(const HeaderField& field,
   } else if (absl::EqualsIgnoreCase(field.name, "WARC-Record-ID")) {
     KeepFirst(WithoutAngles(field.value), header.record_id);
   } else if (absl::EqualsIgnoreCase(field.name, "WARC-Date")) {
-    if (!header.date_ms.has_value()) {
-      header.date_ms = ParseWarcDate(field.value);
-    }
+    TakeDate(field.value, header);
   } else if (absl::EqualsIgnoreCase(field.name, "Content-Type")) {
     KeepFirst(MediaTypeOf(field.value), header.media_type);
   }
-  return absl::OkStatus();
 }
 
 // Removes exactly `count` digits from the front.
@@ -119,6 +136,50 @@ std::optional<int> TakeFraction(absl::string_view& text) {
   return milliseconds;
 }
 
+// Year, month, day, hour, minute, second.
+using DateParts = std::array<int, 6>;
+constexpr size_t kDigitDateSize = 14;
+
+// Removes the parts from the front of `text`; returns their number. Each has
+// its character of `separators` before it, unless there are none.
+std::optional<size_t> TakeDateParts(absl::string_view separators,
+                                    absl::string_view& text, DateParts& parts) {
+  parts = {0, 1, 1, 0, 0, 0};
+  size_t count = 0;
+  for (; count < parts.size(); ++count) {
+    if (count > 0 && !separators.empty() &&
+        !absl::ConsumePrefix(&text, separators.substr(count, 1))) {
+      break;
+    }
+    const std::optional<int> number = TakeNumber(text, count == 0 ? 4 : 2);
+    if (!number.has_value()) {
+      return std::nullopt;
+    }
+    parts[count] = *number;
+  }
+  return count;
+}
+
+// Removes "Z", "+01:00", "-0130" or "+01" from the front; returns the offset
+// from UTC. Nullopt if malformed, 0 for no zone.
+std::optional<int> TakeZoneMinutes(absl::string_view& text) {
+  if (text.empty() || absl::ConsumePrefix(&text, "Z")) {
+    return 0;
+  }
+  const bool is_west = absl::ConsumePrefix(&text, "-");
+  if (!is_west && !absl::ConsumePrefix(&text, "+")) {
+    return std::nullopt;
+  }
+  const std::optional<int> hours = TakeNumber(text, 2);
+  absl::ConsumePrefix(&text, ":");
+  const std::optional<int> minutes = text.empty() ? 0 : TakeNumber(text, 2);
+  if (!hours.has_value() || !minutes.has_value() || *hours > 23 ||
+      *minutes > 59) {
+    return std::nullopt;
+  }
+  return (*hours * 60 + *minutes) * (is_west ? -1 : 1);
+}
+
 }  // namespace
 
 absl::StatusOr<WarcHeader> ParseWarcHeader(ByteView bytes) {
@@ -128,48 +189,57 @@ absl::StatusOr<WarcHeader> ParseWarcHeader(ByteView bytes) {
   header.crlf = first_end != absl::string_view::npos && first_end > 0 &&
                 rest[first_end - 1] == '\r';
   const absl::string_view version = TakeHeaderLine(rest);
-  if (version != "WARC/1.0" && version != "WARC/1.1") {
+  if (!IsWarcVersion(version)) {
     return absl::DataLossError(absl::StrCat(
         "found ", Quoted(version), " where a record must start with WARC/1.0 ",
         "or WARC/1.1"));
   }
-  std::optional<uint64_t> content_length;
+  std::vector<std::string> lengths;
   while (std::optional<HeaderField> field = TakeHeaderField(rest)) {
-    if (field->name.empty()) {
-      return absl::DataLossError(absl::StrCat(
-          "a header line must be NAME: VALUE, got ", Quoted(field->value)));
+    if (field->name.empty() && IsWarcVersion(field->value)) {
+      return absl::DataLossError(
+          "its header must end with an empty line, and another record begins "
+          "in it (is it truncated?)");
     }
-    QUIRE_RETURN_IF_ERROR(TakeIntoHeader(*field, content_length, header));
+    if (field->name.empty()) {
+      header.oddities.push_back(
+          absl::StrCat("a header line must be NAME: VALUE, got ",
+                       Quoted(field->value), "; the line is ignored"));
+      continue;
+    }
+    TakeIntoHeader(*field, header, lengths);
   }
-  if (!content_length.has_value()) {
-    return absl::DataLossError(
-        "the header has no field Content-Length, which every record must have");
-  }
-  header.content_length = *content_length;
+  TakeContentLength(lengths, header);
   return header;
 }
 
+bool IsWarcVersion(absl::string_view line) {
+  constexpr std::array<absl::string_view, 4> kVersions = {
+      "WARC/1.0", "WARC/1.1", "WARC/0.17", "WARC/0.18"};
+  line = absl::StripTrailingAsciiWhitespace(line);
+  return std::any_of(kVersions.begin(), kVersions.end(),
+                     [line](absl::string_view version) {
+                       return absl::EqualsIgnoreCase(line, version);
+                     });
+}
+
 std::optional<int64_t> ParseWarcDate(absl::string_view text) {
-  // Year, month, day, hour, minute, second, and the separator before each.
-  std::array<int, 6> parts = {0, 1, 1, 0, 0, 0};
-  constexpr absl::string_view kBefore = " --T::";
-  size_t count = 0;
-  for (; count < parts.size(); ++count) {
-    if (count > 0 && !absl::ConsumePrefix(&text, kBefore.substr(count, 1))) {
-      break;
-    }
-    const std::optional<int> number = TakeNumber(text, count == 0 ? 4 : 2);
-    if (!number.has_value()) {
-      return std::nullopt;
-    }
-    parts[count] = *number;
+  DateParts parts;
+  const std::optional<size_t> count =
+      text.size() == kDigitDateSize && IsDigits(text)
+          ? TakeDateParts("", text, parts)
+          : TakeDateParts(absl::StrContains(text, ' ') ? " -- ::" : " --T::",
+                          text, parts);
+  if (!count.has_value()) {
+    return std::nullopt;
   }
   const std::optional<int> milliseconds =
-      count == parts.size() ? TakeFraction(text) : 0;
-  // An hour without minutes is invalid; a time of day needs its zone.
-  const bool has_time = count > 3;
-  if (!milliseconds.has_value() || count == 4 ||
-      text != (has_time ? "Z" : "")) {
+      *count == parts.size() ? TakeFraction(text) : 0;
+  // An hour without minutes is invalid; only a time of day has a zone.
+  const std::optional<int> offset_minutes =
+      *count > 3 ? TakeZoneMinutes(text) : 0;
+  if (!milliseconds.has_value() || *count == 4 || !offset_minutes.has_value() ||
+      !text.empty()) {
     return std::nullopt;
   }
   const std::chrono::year_month_day date(
@@ -181,9 +251,9 @@ std::optional<int64_t> ParseWarcDate(absl::string_view text) {
     return std::nullopt;
   }
   const int64_t days = std::chrono::sys_days(date).time_since_epoch().count();
-  const int64_t seconds =
-      ((days * 24 + parts[3]) * 60 + parts[4]) * 60 + parts[5];
-  return seconds * 1000 + *milliseconds;
+  const int64_t minutes =
+      (days * 24 + parts[3]) * 60 + parts[4] - *offset_minutes;
+  return (minutes * 60 + parts[5]) * 1000 + *milliseconds;
 }
 
 std::string MediaTypeOf(absl::string_view content_type) {
@@ -193,6 +263,8 @@ std::string MediaTypeOf(absl::string_view content_type) {
 
 std::optional<std::string> HttpMediaType(ByteView bytes) {
   absl::string_view rest = AsText(bytes);
+  bytes = bytes.subspan(BlankLinesSize(rest));
+  rest = AsText(bytes);
   if (!absl::StartsWith(rest, "HTTP/")) {
     return std::nullopt;
   }

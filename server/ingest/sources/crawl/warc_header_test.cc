@@ -5,11 +5,17 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
 #include "codecs/base/status_matchers.h"
 
 namespace quire {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(WarcHeaderTest, ReadsAllFields) {
@@ -61,28 +67,64 @@ TEST(WarcHeaderTest, RefusesTheRest) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "must start with WARC/1.0"},
       {"WARC/2.0\r\nContent-Length: 1\r\n\r\n", "WARC/2.0"},
-      {"WARC/1.0\r\n\r\n", "no field Content-Length"},
-      {"WARC/1.0\r\nContent-Length 5\r\n\r\n", "must be NAME: VALUE, got \""},
-      {"WARC/1.0\r\n: 5\r\n\r\n", "must be NAME: VALUE, got \""},
-      {"WARC/1.0\r\nContent-Length:\r\n\r\n",
-       "must be a number of bytes, got \""},
-      {"WARC/1.0\r\nContent-Length: -5\r\n\r\n",
-       "must be a number of bytes, got \""},
-      {"WARC/1.0\r\nContent-Length: +5\r\n\r\n",
-       "must be a number of bytes, got \""},
-      {"WARC/1.0\r\nContent-Length: 5a\r\n\r\n",
-       "must be a number of bytes, got \""},
-      {"WARC/1.0\r\nContent-Length: 9223372036854775808\r\n\r\n",
-       "at most 2^63 - 1, got \""},
-      {"WARC/1.0\r\nContent-Length: 99999999999999999999999\r\n\r\n",
-       "at most 2^63 - 1, got \""},
-      {"WARC/1.0\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
-       "5 and 6; they must agree"}};
+      {"WARC/0.9\r\nContent-Length: 1\r\n\r\n", "WARC/0.9"},
+      {"WARC/1.0\r\nX: y\r\nWARC/1.0\r\nContent-Length: 5\r\n\r\n",
+       "another record begins in it"}};
   for (const auto& [text, message] : cases) {
     EXPECT_THAT(ParseWarcHeader(AsBytes(text)),
                 FailsWith(absl::StatusCode::kDataLoss, HasSubstr(message)))
         << text;
   }
+}
+
+TEST(WarcHeaderTest, NamesWrongLengths) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"", "must be given"},
+      {"Content-Length 5\r\n", "must be given"},
+      {": 5\r\n", "must be given"},
+      {"Content-Length:\r\n", "must be a number of bytes, got \"\""},
+      {"Content-Length: -5\r\n", "must be a number of bytes, got \"-5\""},
+      {"Content-Length: +5\r\n", "must be a number of bytes, got \"+5\""},
+      {"Content-Length: 5a\r\n", "must be a number of bytes, got \"5a\""},
+      {"Content-Length: 9223372036854775808\r\n", "at most 2^63 - 1, got \""},
+      {"Content-Length: 99999999999999999999999\r\n",
+       "at most 2^63 - 1, got \""},
+      {"Content-Length: 5\r\nContent-Length: 6\r\n", "got 5 and 6"}};
+  for (const auto& [fields, oddity] : cases) {
+    const std::string text = absl::StrCat("WARC/1.0\r\n", fields, "\r\n");
+    QUIRE_ASSERT_OK_AND_ASSIGN(const WarcHeader header,
+                               ParseWarcHeader(AsBytes(text)));
+    EXPECT_EQ(header.content_length, std::nullopt) << fields;
+    ASSERT_FALSE(header.oddities.empty()) << fields;
+    EXPECT_THAT(header.oddities.back(), HasSubstr(oddity));
+  }
+}
+
+TEST(WarcHeaderTest, ReadsDrafts) {
+  for (const char* const version :
+       {"WARC/0.17", "WARC/0.18", "WARC/1.0 ", "warc/1.1"}) {
+    const std::string text =
+        std::string(version) + "\r\nContent-Length: 5\r\n\r\n";
+    QUIRE_ASSERT_OK_AND_ASSIGN(const WarcHeader header,
+                               ParseWarcHeader(AsBytes(text)));
+    EXPECT_EQ(header.content_length, 5);
+    EXPECT_TRUE(header.oddities.empty());
+  }
+}
+
+TEST(WarcHeaderTest, NotesWhatItIgnores) {
+  const std::string text =
+      "WARC/1.0\r\nno colon\r\nWARC-Date: 2020-02-30T00:00:00Z\r\n"
+      "Content-Length: 5\r\n\r\n";
+  QUIRE_ASSERT_OK_AND_ASSIGN(const WarcHeader header,
+                             ParseWarcHeader(AsBytes(text)));
+  EXPECT_EQ(header.content_length, 5);
+  EXPECT_EQ(header.date_ms, std::nullopt);
+  EXPECT_THAT(header.oddities,
+              ElementsAre(AllOf(HasSubstr("NAME: VALUE, got \"no colon\""),
+                                HasSubstr("ignored")),
+                          AllOf(HasSubstr("got \"2020-02-30T00:00:00Z\""),
+                                HasSubstr("without a time"))));
 }
 
 TEST(WarcDateTest, ReadsAllFormsOfTheStandard) {
@@ -103,14 +145,47 @@ TEST(WarcDateTest, ReadsAllFormsOfTheStandard) {
   }
 }
 
+TEST(WarcDateTest, ReadsWhatCrawlersWrite) {
+  const std::vector<std::pair<std::string, int64_t>> cases = {
+      {"20160111232425", 1452554665000},
+      {"2016-01-11 23:24:25Z", 1452554665000},
+      {"2016-01-11T23:24:25", 1452554665000},
+      {"2016-01-11T23:24:25.4", 1452554665400},
+      {"2016-01-11T23:24", 1452554640000},
+      {"2016-01-12T00:24:25+01:00", 1452554665000},
+      {"2016-01-12T00:24:25+01", 1452554665000},
+      {"2016-01-11T13:54:25.4-0930", 1452554665400},
+      {"2016-01-11T23:24:25+00:00", 1452554665000}};
+  for (const auto& [text, milliseconds] : cases) {
+    EXPECT_EQ(ParseWarcDate(text), milliseconds) << text;
+  }
+}
+
 TEST(WarcDateTest, RefusesTheRest) {
-  for (const char* text :
-       {"", "16", "2016-", "2016-1-1", "2016-13", "2016-02-30", "2016-01-11T23",
-        "2016-01-11T23Z", "2016-01-11T23:24", "2016-01-11T23:24:25",
-        "2016-01-11T23:24:25+01:00", "2016-01-11T24:00:00Z",
-        "2016-01-11T23:60:00Z", "2016-01-11T23:24:25.Z",
-        "2016-01-11T23:24:25.1234567890Z", "2016-01-11 23:24:25Z",
-        "2016-01-11T23:24:25Z ", "20160111232425"}) {
+  for (const char* text : {"",
+                           "16",
+                           "2016-",
+                           "2016-1-1",
+                           "2016-13",
+                           "2016-02-30",
+                           "2016-01-11T23",
+                           "2016-01-11T23Z",
+                           "2016-01-11Z",
+                           "2016-01-11T24:00:00Z",
+                           "2016-01-11T23:60:00Z",
+                           "2016-01-11T23:24:25.Z",
+                           "2016-01-11T23:24:25.1234567890Z",
+                           "2016-01-11T23:24:25Z ",
+                           "2016-01-11T23:24:25+24:00",
+                           "2016-01-11T23:24:25+01:60",
+                           "2016-01-11T23:24:25+1",
+                           "2016-01-11T23:24:25+01:0",
+                           "2016-01-11T23:24:25+01:00Z",
+                           "0000-00-00T00:00:00Z",
+                           "20161311232425",
+                           "201601112324",
+                           "2016011123242",
+                           "20160111232425Z"}) {
     EXPECT_EQ(ParseWarcDate(text), std::nullopt) << text;
   }
 }
@@ -126,6 +201,13 @@ TEST(HttpMediaTypeTest, ReadsTheFirstHeaderOnly) {
   EXPECT_EQ(HttpMediaType(AsBytes("HTTP/1.1 200 OK")), "");
   EXPECT_EQ(HttpMediaType(AsBytes("GET / HTTP/1.1\r\n\r\n")), std::nullopt);
   EXPECT_EQ(HttpMediaType(AsBytes("")), std::nullopt);
+}
+
+TEST(HttpMediaTypeTest, PassesOverEmptyLines) {
+  EXPECT_EQ(HttpMediaType(AsBytes(
+                "\r\n\nHTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n")),
+            "text/html");
+  EXPECT_EQ(HttpMediaType(AsBytes("\r\n\r\n")), std::nullopt);
 }
 
 TEST(HttpMediaTypeTest, DoesNotTakeHalfALine) {

@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 
+#include "codecs/base/byte_size.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/status_matchers.h"
 #include "server/ingest/sources/streams/gzip_stream.h"
@@ -18,7 +21,9 @@ namespace quire {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 absl::StatusOr<std::vector<IngestedDocument>> ReadWarc(
     const std::string& text, size_t read_size = 4096) {
@@ -246,7 +251,10 @@ TEST(WarcReaderTest, EveryCutIsAnError) {
     SCOPED_TRACE(size);
     const absl::StatusOr<std::vector<IngestedDocument>> cut =
         ReadWarc(text.substr(0, size));
-    if (std::find(whole.begin(), whole.end(), size) != whole.end()) {
+    // Line ends after the last block may be missing.
+    if (std::any_of(whole.begin(), whole.end(), [size](size_t end) {
+          return size <= end && size + 4 >= end;
+        })) {
       EXPECT_THAT(cut, IsOk());
     } else {
       EXPECT_THAT(cut, FailsWith(absl::StatusCode::kDataLoss,
@@ -257,18 +265,349 @@ TEST(WarcReaderTest, EveryCutIsAnError) {
 
 TEST(WarcReaderTest, NamesRecordAndOffsetOfGarbage) {
   const std::string first = MakeWarcRecord({"WARC-Target-URI: a"}, "block");
-  EXPECT_THAT(ReadWarc(first + "\r\n" + first),
+  EXPECT_THAT(ReadWarc(first + "garbage\r\n" + first),
               FailsWith(absl::StatusCode::kDataLoss,
                         AllOf(HasSubstr(absl::StrCat(
                                   "record 1 (from 0) at byte ", first.size())),
                               HasSubstr("must start with WARC/1.0"))));
-  const std::string too_long =
-      absl::StrReplaceAll(first, {{"Content-Length: 5", "Content-Length: 4"}});
-  EXPECT_THAT(ReadWarc(first + too_long + first),
+  const std::string too_large =
+      absl::StrReplaceAll(first, {{"Content-Length: 5", "Content-Length: 50"}});
+  EXPECT_THAT(ReadWarc(first + too_large + first + first),
+              FailsWith(absl::StatusCode::kDataLoss,
+                        AllOf(HasSubstr(absl::StrCat(
+                                  "record 1 (from 0) at byte ", first.size())),
+                              HasSubstr("begins 41 bytes before"))));
+  const std::string unterminated = absl::StrCat(
+      first.substr(0, first.size() - 4), std::string(100'000, 'x'));
+  EXPECT_THAT(ReadWarc(first + unterminated + "\r\n" + first),
               FailsWith(absl::StatusCode::kDataLoss,
                         AllOf(HasSubstr(absl::StrCat(
                                   "record 1 (from 0) at byte ", first.size())),
                               HasSubstr("Content-Length is wrong"))));
+}
+
+// Reads records that deviate, with either reaction to damage; returns the
+// notes.
+std::vector<std::string> NotesOfIrregular(
+    const std::string& text, const std::vector<std::string>& records) {
+  std::vector<std::string> notes;
+  for (const WarcDamage damage : {WarcDamage::kStop, WarcDamage::kSkip}) {
+    for (const size_t read_size : std::vector<size_t>{1, 70, 100000}) {
+      notes.clear();
+      WarcReader reader(
+          std::make_unique<MemoryStream>(AsBytes(text), read_size), "x.warc",
+          RecordFormat::kWarc, damage);
+      reader.Listen([&](EntryNote note, const std::string& sentence) {
+        EXPECT_EQ(note, EntryNote::kIrregularRecord);
+        notes.push_back(sentence);
+      });
+      const auto documents = ReadAllDocuments(reader);
+      EXPECT_THAT(documents, IsOk());
+      EXPECT_EQ(documents->size(), records.size());
+      for (size_t i = 0; i < std::min(documents->size(), records.size()); ++i) {
+        EXPECT_EQ((*documents)[i].contents, records[i]);
+      }
+    }
+  }
+  return notes;
+}
+
+TEST(WarcReaderTest, KeepsRecordsWithOtherLineEndsAfterThem) {
+  const std::string whole = MakeWarcRecord({"WARC-Target-URI: a"}, "block");
+  const std::string bare = whole.substr(0, whole.size() - 4);
+  for (const char* const gap :
+       {"", "\n", "\r\n", "\n\n", "\r\n\r\n\r\n", "\r\n\n\r\n\n\r\n"}) {
+    SCOPED_TRACE(gap);
+    const std::string record = bare + gap;
+    EXPECT_THAT(
+        NotesOfIrregular(whole + record + whole, {whole, record, whole}),
+        ElementsAre(AllOf(
+            HasSubstr(absl::StrCat("record 1 (from 0) at byte ", whole.size())),
+            HasSubstr("must be followed by"), HasSubstr("kept as it is"))));
+    EXPECT_THAT(NotesOfIrregular(whole + record, {whole, record}),
+                ElementsAre(HasSubstr("may be truncated")));
+  }
+}
+
+TEST(WarcReaderTest, KeepsTextAfterATooSmallLength) {
+  const std::string whole = MakeWarcRecord({"WARC-Target-URI: a"}, "block");
+  for (const std::string& stray :
+       {std::string("x"), std::string("x\r\n"), std::string("two\r\nlines"),
+        std::string("\r\nWARC/1.0 in text"), std::string(60'000, 'y')}) {
+    SCOPED_TRACE(stray.substr(0, 20));
+    const std::string record =
+        absl::StrCat(whole.substr(0, whole.size() - 4), stray, "\r\n\r\n");
+    EXPECT_THAT(
+        NotesOfIrregular(whole + record + whole, {whole, record, whole}),
+        ElementsAre(AllOf(HasSubstr("record 1 (from 0)"),
+                          HasSubstr(absl::StrCat(FormatCount(stray.size() + 4),
+                                                 " bytes follow")))));
+  }
+  // The last line of the file.
+  const std::string last = whole.substr(0, whole.size() - 4) + "x\r\n\r\n";
+  EXPECT_THAT(NotesOfIrregular(whole + last, {whole, last}),
+              ElementsAre(HasSubstr("5 bytes follow")));
+}
+
+TEST(WarcReaderTest, KeepsRecordsWithFaultyHeaders) {
+  const std::string record = MakeWarcRecord(
+      {"WARC-Target-URI: a", "no colon", "WARC-Date: never"}, "block");
+  const std::string draft = MakeWarcRecord({}, "old", "WARC/0.18");
+  const std::string lower = MakeWarcRecord({}, "low", "warc/1.0");
+  EXPECT_THAT(NotesOfIrregular(record + draft + lower, {record, draft, lower}),
+              ElementsAre(AllOf(HasSubstr("got \"no colon\""),
+                                HasSubstr("got \"never\""))));
+}
+
+TEST(WarcReaderTest, KeepsRecordsWithoutALength) {
+  const std::string whole = MakeWarcRecord({"WARC-Target-URI: a"}, "block");
+  for (const char* const field :
+       {"X-Length: 5", "Content-Length: x", "Content-Length: -5",
+        "Content-Length: 5\r\nContent-Length: 6"}) {
+    const std::string record =
+        absl::StrReplaceAll(whole, {{"Content-Length: 5", field}});
+    EXPECT_THAT(
+        NotesOfIrregular(whole + record + whole, {whole, record, whole}),
+        ElementsAre(HasSubstr("its Content-Length must be")));
+    EXPECT_THAT(NotesOfIrregular(whole + record, {whole, record}),
+                ElementsAre(HasSubstr("its Content-Length must be")));
+  }
+  // Too long to be sure.
+  EXPECT_THAT(ReadWarc(absl::StrCat("WARC/1.0\r\n\r\n",
+                                    std::string(3 << 20, 'x'), whole)),
+              FailsWith(absl::StatusCode::kDataLoss,
+                        HasSubstr("its Content-Length must be given")));
+}
+
+TEST(WarcReaderTest, AMemberEndsARecordWithATooLargeLength) {
+  const std::string whole = MakeWarcRecord({"WARC-Target-URI: a"}, "block");
+  const std::string record =
+      absl::StrReplaceAll(whole, {{"Content-Length: 5", "Content-Length: 70"}});
+  for (const bool is_last : {false, true}) {
+    const std::string compressed =
+        absl::StrCat(Gzip(whole), Gzip(record), is_last ? "" : Gzip(whole));
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        std::unique_ptr<ByteStream> stream,
+        OpenGzipStream(std::make_unique<MemoryStream>(AsBytes(compressed)),
+                       "x"));
+    WarcReader reader(std::move(stream), "x");
+    std::vector<std::string> notes;
+    reader.Listen([&](EntryNote /*note*/, const std::string& sentence) {
+      notes.push_back(sentence);
+    });
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto documents, ReadAllDocuments(reader));
+    ASSERT_EQ(documents.size(), is_last ? 2 : 3);
+    EXPECT_EQ(documents[1].contents, record);
+    EXPECT_THAT(notes,
+                ElementsAre(HasSubstr("its member, which ends 61 bytes")));
+  }
+}
+
+// What a reader that passes over damage does with a text: kept records, and
+// what messages say of the rest.
+struct PassedText {
+  std::string kept;
+  // Offsets of the text's bytes that were kept, in order.
+  std::vector<uint64_t> kept_offsets;
+  std::vector<std::string> ids;
+  std::vector<std::string> messages;
+  // Ranges that are named as left out, offset and size.
+  std::vector<std::pair<uint64_t, uint64_t>> left_out;
+};
+
+uint64_t NumberBefore(absl::string_view text, absl::string_view end) {
+  const size_t at = text.rfind(end);
+  const size_t start = text.find_last_not_of("0123456789,", at - 1) + 1;
+  uint64_t number = 0;
+  EXPECT_TRUE(absl::SimpleAtoi(
+      absl::StrReplaceAll(text.substr(start, at - start), {{",", ""}}),
+      &number))
+      << text;
+  return number;
+}
+
+uint64_t NumberAfter(absl::string_view text, absl::string_view start) {
+  text = text.substr(text.rfind(start) + start.size());
+  uint64_t number = 0;
+  EXPECT_TRUE(absl::SimpleAtoi(
+      text.substr(0, text.find_first_not_of("0123456789")), &number))
+      << text;
+  return number;
+}
+
+PassedText PassDamage(WarcReader& reader) {
+  PassedText passed;
+  while (true) {
+    const auto document = reader.Next();
+    if (document.ok() && !document->has_value()) {
+      break;
+    }
+    absl::Status status = document.status();
+    std::string record;
+    uint64_t offset = 0;
+    if (status.ok()) {
+      offset = NumberAfter(reader.Place(), "at byte ");
+    }
+    std::string piece(300, '\0');
+    size_t size = status.ok() ? 1 : 0;
+    while (size > 0) {
+      const absl::StatusOr<size_t> got = reader.Read(AsMutableBytes(piece));
+      status = got.status();
+      size = got.value_or(0);
+      record.append(piece, 0, size);
+    }
+    if (status.ok()) {
+      passed.ids.push_back((*document)->id);
+      for (size_t i = 0; i < record.size(); ++i) {
+        passed.kept_offsets.push_back(offset + i);
+      }
+      passed.kept += record;
+      continue;
+    }
+    passed.messages.emplace_back(status.message());
+    const std::string& message = passed.messages.back();
+    if (message.find(" of the uncompressed WARC, ",
+                     message.find("left out: ")) != std::string::npos) {
+      passed.left_out.emplace_back(
+          NumberAfter(message, " at offset "),
+          NumberBefore(message,
+                       message.find(" bytes at offset ") != std::string::npos
+                           ? " bytes at offset "
+                           : " byte at offset "));
+    }
+    if (!reader.CanContinue()) {
+      break;
+    }
+  }
+  return passed;
+}
+
+TEST(WarcReaderTest, FindsTheNextRecordAfterDamage) {
+  const std::string a = MakeWarcRecord({"WARC-Target-URI: a"}, "block");
+  const std::string b =
+      MakeWarcRecord({"WARC-Target-URI: b"}, MakeTestText(20'000, 1));
+  const std::vector<std::string> damaged = {
+      absl::StrReplaceAll(a, {{"WARC/1.0", "WXRC/1.0"}}),
+      absl::StrReplaceAll(a, {{"WARC/1.0", "WARC/7.0"}}),
+      absl::StrReplaceAll(a, {{"Content-Length: 5", "Content-Length: 5000"}}),
+      absl::StrReplaceAll(a, {{"Content-Length: 5", "Content-Length: 99999"}}),
+      // Longer than what is examined.
+      absl::StrReplaceAll(a,
+                          {{"Content-Length: 5", "Content-Length: 99999999"}}),
+      // Cut in its header, and in its block.
+      a.substr(0, 15) + "\r\n", a.substr(0, a.size() - 7) + "\r\n",
+      "garbage\r\n", std::string(200'000, '\n'),
+      std::string(200'000, 'x') + "\n"};
+  const TemporaryDirectory directory;
+  for (const std::string& bad : damaged) {
+    SCOPED_TRACE(bad.substr(0, 60));
+    const std::string text = absl::StrCat(b, bad, b, a);
+    for (const bool is_file : {false, true}) {
+      std::unique_ptr<ByteStream> stream =
+          std::make_unique<MemoryStream>(AsBytes(text), 1000);
+      if (is_file) {
+        QUIRE_ASSERT_OK_AND_ASSIGN(
+            auto file, InputFile::Open(directory.Write("x.warc", text)));
+        stream = std::make_unique<FileStream>(std::move(file));
+      }
+      WarcReader reader(std::move(stream), "x.warc", RecordFormat::kWarc,
+                        WarcDamage::kSkip);
+      const PassedText passed = PassDamage(reader);
+      if (!is_file && bad.find("99999999") != std::string::npos) {
+        // The rest was taken for its block.
+        EXPECT_THAT(passed.ids, ElementsAre("b"));
+        continue;
+      }
+      EXPECT_THAT(passed.ids, ElementsAre("b", "b", "a"));
+      EXPECT_EQ(passed.kept, absl::StrCat(b, b, a));
+      EXPECT_THAT(passed.left_out, ElementsAre(Pair(b.size(), bad.size())));
+      EXPECT_THAT(passed.messages,
+                  ElementsAre(AllOf(HasSubstr("x.warc: record 1 (from 0)"),
+                                    HasSubstr(", up to the next record"))));
+    }
+  }
+}
+
+// However a WARC is damaged, each of its bytes is kept, or named as left out.
+TEST(WarcReaderTest, EveryByteIsKeptOrNamed) {
+  std::string text = SmallWarc();
+  text += SmallWarc();
+  const TemporaryDirectory directory;
+  for (uint64_t seed = 0; seed < 3000; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    std::mt19937_64 random(seed);
+    std::string damaged = text;
+    for (uint64_t i = random() % 4; i < 4; ++i) {
+      const size_t at = random() % damaged.size();
+      const size_t size = random() % 40;
+      switch (random() % 4) {
+        case 0:
+          damaged[at] = static_cast<char>(random());
+          break;
+        case 1:
+          damaged.insert(at, damaged.substr(random() % damaged.size(), size));
+          break;
+        case 2:
+          damaged.erase(at, size + 1);
+          break;
+        default:
+          damaged.insert(at, std::string(1 + size % 5, '\n'));
+      }
+    }
+    // A whole member, too: the text is the same, and so is what is found.
+    for (const bool is_compressed : {false, true}) {
+      const std::string compressed = is_compressed ? Gzip(damaged) : damaged;
+      std::unique_ptr<ByteStream> stream = std::make_unique<MemoryStream>(
+          AsBytes(compressed), 1 + random() % 2000);
+      if (is_compressed) {
+        QUIRE_ASSERT_OK_AND_ASSIGN(stream,
+                                   OpenGzipStream(std::move(stream), "x"));
+      }
+      WarcReader reader(std::move(stream), "x", RecordFormat::kWarc,
+                        WarcDamage::kSkip);
+      const PassedText passed = PassDamage(reader);
+      ASSERT_EQ(passed.messages.size(), passed.left_out.size());
+      std::vector<int> counts(damaged.size());
+      for (const uint64_t offset : passed.kept_offsets) {
+        ASSERT_LT(offset, counts.size());
+        ++counts[offset];
+      }
+      for (const auto& [offset, size] : passed.left_out) {
+        ASSERT_LE(offset + size, counts.size());
+        for (uint64_t i = offset; i < offset + size; ++i) {
+          ++counts[i];
+        }
+      }
+      ASSERT_TRUE(std::all_of(counts.begin(), counts.end(),
+                              [](int count) { return count == 1; }));
+      for (size_t i = 0; i < passed.kept.size(); ++i) {
+        ASSERT_EQ(passed.kept[i], damaged[passed.kept_offsets[i]]);
+      }
+    }
+  }
+}
+
+TEST(WarcReaderTest, DoesNotNameKeptRecordsOfADamagedMember) {
+  const std::string a = MakeWarcRecord({"WARC-Target-URI: a"}, "block");
+  std::string text = a + a;
+  for (uint64_t i = 0; i < 40; ++i) {
+    text += MakeWarcRecord({"WARC-Target-URI: b"}, MakeTestText(9000, i));
+  }
+  std::string compressed = Gzip(text);
+  const size_t at = compressed.size() / 2;
+  compressed[at] = static_cast<char>(compressed[at] ^ 0x55);
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      std::unique_ptr<ByteStream> stream,
+      OpenGzipStream(std::make_unique<MemoryStream>(AsBytes(compressed)), "x"));
+  WarcReader reader(std::move(stream), "x", RecordFormat::kWarc,
+                    WarcDamage::kSkip);
+  const PassedText passed = PassDamage(reader);
+  EXPECT_GT(passed.ids.size(), 10u);
+  ASSERT_FALSE(passed.messages.empty());
+  EXPECT_THAT(
+      passed.messages.back(),
+      AllOf(HasSubstr("left out: the text from its byte "),
+            HasSubstr(absl::StrCat("of the file at offset 0, its rest"))));
 }
 
 TEST(WarcReaderTest, AHugeContentLengthIsACutFile) {

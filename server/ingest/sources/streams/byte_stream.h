@@ -45,8 +45,18 @@ class ByteStream {
   // True if a checksum was verified for every byte read.
   virtual bool IsVerified() const { return false; }
 
+  // End of the independently compressed part that begins at byte `text_offset`
+  // of the stream; unset if none does, or if its end has not been read.
+  virtual std::optional<uint64_t> PartEnd(uint64_t text_offset) const {
+    static_cast<void>(text_offset);
+    return std::nullopt;
+  }
+
   // A skipped part of a compressed file.
   struct SkippedPart {
+    // Offset of its first byte in the stream, as that was until then.
+    uint64_t text_offset = 0;
+    // In the file.
     uint64_t offset = 0;
     uint64_t size_bytes = 0;
     // The stream has ended: no readable part follows.
@@ -175,6 +185,10 @@ class BoundedStream final : public ByteStream {
   absl::StatusOr<size_t> Read(MutableByteView out) override;
 
   bool IsVerified() const override { return stream_->IsVerified(); }
+
+  std::optional<uint64_t> PartEnd(uint64_t text_offset) const override {
+    return stream_->PartEnd(text_offset);
+  }
 
   absl::StatusOr<std::optional<SkippedPart>> SkipPart(
       uint64_t text_offset, IsPartStart is_start) override {

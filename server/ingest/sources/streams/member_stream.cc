@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -114,6 +115,22 @@ bool MemberStream::IsVerified() const {
   return !in_member_ || members_.back().text_offset == text_size_bytes_;
 }
 
+std::optional<uint64_t> MemberStream::PartEnd(uint64_t text_offset) const {
+  // The last of those that begin there: others are empty.
+  const auto next =
+      std::upper_bound(members_.begin(), members_.end(), text_offset,
+                       [](uint64_t offset, const Member& member) {
+                         return offset < member.text_offset;
+                       });
+  if (next == members_.begin() || std::prev(next)->text_offset != text_offset) {
+    return std::nullopt;
+  }
+  if (next != members_.end()) {
+    return next->text_offset;
+  }
+  return in_member_ ? std::nullopt : std::optional(text_size_bytes_);
+}
+
 absl::StatusOr<std::optional<ByteStream::SkippedPart>> MemberStream::SkipPart(
     uint64_t text_offset, IsPartStart is_start) {
   if (members_.empty() || !compressed_->Seek(0)) {
@@ -135,7 +152,8 @@ absl::StatusOr<std::optional<ByteStream::SkippedPart>> MemberStream::SkipPart(
   damage_ = absl::OkStatus();
   text_size_bytes_ = 0;
   members_.clear();
-  return SkippedPart{.offset = skipped.offset,
+  return SkippedPart{.text_offset = skipped.text_offset,
+                     .offset = skipped.offset,
                      .size_bytes = next - skipped.offset,
                      .is_last = at_end_};
 }

@@ -69,6 +69,9 @@ class MemberStream final : public ByteStream {
 
   bool IsVerified() const override;
 
+  // Only the last members are remembered.
+  std::optional<uint64_t> PartEnd(uint64_t text_offset) const override;
+
   // Searches the next member after the first byte of the skipped one, or after
   // its end if that was reached. Bytes inside damaged data that look like a
   // member are taken for one. Only the last members are remembered; for text of
