@@ -48,6 +48,7 @@ const char* NameOf(EntryNote note) {
     case EntryNote::kMisnamed:
     case EntryNote::kBadRecord:
     case EntryNote::kRepeatedId:
+    case EntryNote::kTolerated:
       return "";
   }
   return "";
@@ -96,9 +97,9 @@ void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options) {
       "Skip unreadable inputs, files, members and records: each is named and "
       "counted, the archive records their number and names the first 20, and "
       "the exit code is 1. A WARC that is compressed record by record is read "
-      "on at the next record. Reads all inputs once "
-      "more");
-  AddInputSizeMaxOption(subcommand, options);
+      "on at the next record. Documents before a wrong checksum are kept, and "
+      "named as unchecked. Reads all inputs once more");
+  AddInputLimitOptions(subcommand, options);
   subcommand.add_flag("-v,--verbose", options.verbose,
                       "Name everything that is skipped; no progress");
 }
@@ -124,12 +125,15 @@ void AddSplitOptions(CLI::App& subcommand, BuildInputOptions& options) {
       ->needs(split);
 }
 
-void AddInputSizeMaxOption(CLI::App& subcommand, BuildInputOptions& options) {
+void AddInputLimitOptions(CLI::App& subcommand, BuildInputOptions& options) {
   AddByteSizeOption(subcommand, "--input-size-max",
                     options.input_size_bytes_max,
                     "Limit on the decompressed size of all inputs. Default: "
                     "16TiB, and for each compressed or sparse input 1024 times "
                     "its size on disk, or 64GiB if that is more");
+  AddByteSizeOption(subcommand, "--window-max", options.window_size_bytes_max,
+                    "Memory for the window or dictionary of a compressed "
+                    "input, up to 2GiB: zstd --long=31 needs 2GiB");
 }
 
 absl::StatusOr<SourceOptions> MakeSourceOptions(
@@ -143,6 +147,16 @@ absl::StatusOr<SourceOptions> MakeSourceOptions(
     return absl::InvalidArgumentError(
         "--input-size-max must be at least 1 byte, got 0");
   }
+  if (options.window_size_bytes_max < kWindowSizeBytesMin ||
+      options.window_size_bytes_max > kWindowSizeBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--window-max must be ", FormatByteSizeExact(kWindowSizeBytesMin),
+        " to ", FormatByteSizeExact(kWindowSizeBytesMax), ", got ",
+        FormatByteSizeExact(options.window_size_bytes_max)));
+  }
+  for (const std::string& input : options.inputs) {
+    QUIRE_RETURN_IF_ERROR(CheckLocalPath("an input", input));
+  }
   const LineSplit& fields = options.line_split;
   if (!fields.id_field.empty() && fields.id_field == fields.text_field) {
     return absl::InvalidArgumentError(
@@ -155,6 +169,7 @@ absl::StatusOr<SourceOptions> MakeSourceOptions(
   }
   source.spool_directory = spool_directory;
   source.input_size_bytes_max = options.input_size_bytes_max;
+  source.window_size_bytes_max = options.window_size_bytes_max;
   source.expand = options.expand;
   source.decode_threads = CoreCount();
   source.skip_damage = options.keep_going;
@@ -216,6 +231,7 @@ void InputReport::Hear(EntryNote note, const std::string& text) {
   Sentences* const sentences = note == EntryNote::kMisnamed     ? &misnamed_
                                : note == EntryNote::kBadRecord  ? &bad_records_
                                : note == EntryNote::kRepeatedId ? &repeated_ids_
+                               : note == EntryNote::kTolerated  ? &tolerated_
                                                                 : nullptr;
   if (sentences == nullptr) {
     return;
@@ -261,13 +277,18 @@ void InputReport::PrintWarnings(const SkippedEntries& skipped) const {
       "record lacks a field or is malformed; it is kept, by FILE:LINE",
       "records lack a field or are malformed; they are kept, by FILE:LINE");
   PrintSentences(repeated_ids_, "record repeats an id", "records repeat an id");
+  PrintSentences(tolerated_,
+                 "part of the inputs is unusual or changed; it was read",
+                 "parts of the inputs are unusual or changed; they were read");
   if (failures_.count() > 0) {
     std::cerr << "warning: "
               << FormatCounted(failures_.count(),
                                "input, file, member or record could not be "
-                               "read and is not in the archive",
+                               "read and is left out, except what is named as "
+                               "being in the archive",
                                "inputs, files, members or records could not be "
-                               "read and are not in the archive")
+                               "read and are left out, except what is named as "
+                               "being in the archive")
               << (verbose_ ? "\n" : ":\n");
     if (!verbose_) {
       PrintNamed(failures_.messages(), failures_.count());

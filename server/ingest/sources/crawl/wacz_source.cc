@@ -39,6 +39,8 @@ struct WaczListing {
   std::vector<ZipMember> warcs;
   // Names of files in archive/ that are not WARCs.
   std::vector<std::string> others;
+  // Finds members without those before them.
+  std::shared_ptr<const ZipDirectory> directory;
 };
 
 // Moves to the next entry, also past one that cannot be read alone: encrypted,
@@ -85,8 +87,26 @@ absl::StatusOr<WaczListing> ListWacz(const ContainerInput& input) {
 // reads the member again from its start.
 class ZipMemberStream final : public ByteStream {
  public:
-  ZipMemberStream(ContainerInput input, ZipMember member)
-      : input_(std::move(input)), member_(std::move(member)) {}
+  ZipMemberStream(std::string name,
+                  std::shared_ptr<const ZipDirectory> directory,
+                  ZipMember member)
+      : name_(std::move(name)),
+        directory_(std::move(directory)),
+        member_(std::move(member)) {}
+
+  ~ZipMemberStream() override {
+    if (check_->state == TextCheck::State::kAwaited) {
+      check_->state = TextCheck::State::kFailed;
+    }
+  }
+
+  ZipMemberStream(const ZipMemberStream&) = delete;
+  ZipMemberStream& operator=(const ZipMemberStream&) = delete;
+
+  std::shared_ptr<const TextCheck> AwaitedCheck(
+      uint64_t /*text_size_bytes*/) const override {
+    return check_->state == TextCheck::State::kPassed ? nullptr : check_;
+  }
 
   absl::StatusOr<size_t> Read(MutableByteView out) override {
     if (target_ < position_ && position_ - target_ <= recent_.size()) {
@@ -113,7 +133,15 @@ class ZipMemberStream final : public ByteStream {
 
   // Reads at position_.
   absl::StatusOr<size_t> ReadOn(MutableByteView out) {
-    QUIRE_ASSIGN_OR_RETURN(const size_t got, walker_->Read(out));
+    const absl::StatusOr<size_t> read = walker_->Read(out);
+    if (!read.ok()) {
+      check_->state = TextCheck::State::kFailed;
+      return read;
+    }
+    const size_t got = *read;
+    if (got == 0) {
+      check_->state = TextCheck::State::kPassed;
+    }
     position_ += got;
     // Moved after each MiB.
     if (recent_.size() + got > 2 * kRecentSizeBytes) {
@@ -147,21 +175,22 @@ class ZipMemberStream final : public ByteStream {
     position_ = 0;
     recent_.clear();
     QUIRE_ASSIGN_OR_RETURN(
-        walker_, EntryWalker::Open(input_, LibarchiveInput::Format::kZip));
-    for (uint64_t i = 0; i < member_.index; ++i) {
-      QUIRE_RETURN_IF_ERROR(NextListed(*walker_).status());
-    }
+        walker_, EntryWalker::OpenPart(name_, directory_, member_.index,
+                                       member_.index + 1));
     QUIRE_ASSIGN_OR_RETURN(const bool is_there, walker_->Next());
     if (!is_there || walker_->entry_name() != member_.name) {
       return absl::UnavailableError(absl::StrCat(
-          input_.name, ": ", QuotedText(member_.name), " is no longer entry ",
+          name_, ": ", QuotedText(member_.name), " is no longer entry ",
           member_.index, "; do not change the input during a build"));
     }
     return absl::OkStatus();
   }
 
-  const ContainerInput input_;
+  const std::string name_;
+  const std::shared_ptr<const ZipDirectory> directory_;
   const ZipMember member_;
+  // The checksum of the zip.
+  const std::shared_ptr<TextCheck> check_ = std::make_shared<TextCheck>();
   std::unique_ptr<EntryWalker> walker_;
   uint64_t position_ = 0;
   // Where the next Read() begins.
@@ -213,6 +242,10 @@ class WaczReader final : public SourceReader {
     return Checked(warc_->Skip(size_bytes));
   }
 
+  std::shared_ptr<const TextCheck> AwaitedCheck() const override {
+    return warc_ != nullptr ? warc_->AwaitedCheck() : nullptr;
+  }
+
   bool CanContinue() const override { return true; }
 
  private:
@@ -228,13 +261,14 @@ class WaczReader final : public SourceReader {
     QUIRE_ASSIGN_OR_RETURN(
         const CompressedText text,
         CompressedText::Detect(
-            [input = input_, member,
+            [input = input_, directory = listing_->directory, member,
              name]() -> absl::StatusOr<std::unique_ptr<ByteStream>> {
               return std::make_unique<BoundedStream>(
-                  std::make_unique<ZipMemberStream>(input, member), name,
-                  input.size_bytes_max);
+                  std::make_unique<ZipMemberStream>(input.name, directory,
+                                                    member),
+                  name, input.size_bytes_max);
             },
-            name, input_.size_bytes_max));
+            name, input_.size_bytes_max, input_.window_size_bytes_max));
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> stream, text.Open());
     return std::make_unique<WarcReader>(std::move(stream), std::move(name),
                                         RecordFormat::kWarc, damage_);
@@ -318,6 +352,15 @@ absl::StatusOr<std::unique_ptr<Source>> MakeWaczSource(
                         !(listing->warcs.empty() && listing->others.empty()));
   if (!is_wacz) {
     return nullptr;
+  }
+  if (listing.ok()) {
+    absl::StatusOr<std::shared_ptr<const ZipDirectory>> directory =
+        ZipDirectory::Read(input.file);
+    if (!directory.ok()) {
+      listing = directory.status();
+    } else {
+      listing->directory = *std::move(directory);
+    }
   }
   return std::make_unique<WaczSource>(input, std::move(listing), damage);
 }

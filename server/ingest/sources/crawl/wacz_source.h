@@ -27,8 +27,7 @@ bool IsNamedWacz(absl::string_view path);
 //
 // Open() fails with DataLoss if the zip lists no WARC or cannot be listed. With
 // WarcDamage::kSkip, reading continues with the next WARC after one that cannot
-// be read. A member is read up to the start of the damage for each damaged
-// record of it.
+// be read.
 // REQUIRES: input.file != nullptr. Errors: Unavailable.
 absl::StatusOr<std::unique_ptr<Source>> MakeWaczSource(
     const ContainerInput& input, WarcDamage damage);

@@ -24,6 +24,19 @@
 
 namespace quire {
 
+// A check of text after which that text can be trusted. Its stream changes it,
+// on the thread that reads.
+struct TextCheck {
+  enum class State {
+    kAwaited,
+    kPassed,
+    // It failed, or its stream ended or was dropped before.
+    kFailed,
+  };
+
+  State state = State::kAwaited;
+};
+
 // Blocks on I/O. Thread-compatible.
 class ByteStream {
  public:
@@ -44,6 +57,16 @@ class ByteStream {
 
   // True if a checksum was verified for every byte read.
   virtual bool IsVerified() const { return false; }
+
+  // Returns the check that the end of the first `text_size_bytes` of the stream
+  // awaits, such as that of the checksum at the end of a gzip member; null if
+  // it was checked, or has no check.
+  // REQUIRES: that many bytes were read since the last SkipPart().
+  virtual std::shared_ptr<const TextCheck> AwaitedCheck(
+      uint64_t text_size_bytes) const {
+    static_cast<void>(text_size_bytes);
+    return nullptr;
+  }
 
   // A skipped part of a compressed file.
   struct SkippedPart {
@@ -140,6 +163,11 @@ class FileStream final : public ByteStream {
   uint64_t offset_;
 };
 
+// Returns an error if a file that had `size_bytes` when its reading began ends
+// at `offset`, before that. Errors: Unavailable.
+absl::Status CheckNotCut(const InputFile& file, uint64_t size_bytes,
+                         uint64_t offset);
+
 // Bytes in memory, which must outlive the stream. For tests.
 class MemoryStream final : public ByteStream {
  public:
@@ -175,6 +203,11 @@ class BoundedStream final : public ByteStream {
   absl::StatusOr<size_t> Read(MutableByteView out) override;
 
   bool IsVerified() const override { return stream_->IsVerified(); }
+
+  std::shared_ptr<const TextCheck> AwaitedCheck(
+      uint64_t text_size_bytes) const override {
+    return stream_->AwaitedCheck(text_size_bytes);
+  }
 
   absl::StatusOr<std::optional<SkippedPart>> SkipPart(
       uint64_t text_offset, IsPartStart is_start) override {
