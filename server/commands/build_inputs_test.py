@@ -362,7 +362,7 @@ class BuildInputsTest(unittest.TestCase):
         # A directory would not help here.
         said = self.build("--split", "lines", "crawl/x.gz", code=1)
         self.assertNotIn("directory", said)
-        self.assertIn("--keep-going leaves it out", said)
+        self.assertIn("--keep-going leaves out what cannot be read", said)
         self.write("y", b"line\n")
         self.build("--split", "lines", "--keep-going", "crawl/x.gz", "crawl/y", code=1)
         self.assertEqual(self.inspect()["unread_input_count"], 1)

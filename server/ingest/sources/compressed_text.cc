@@ -25,8 +25,10 @@ constexpr size_t kSkippableHeaderSizeBytes = 8;
 
 // Moves `stream`, which is at its start, to the first frame that is not
 // skippable, and returns the first bytes of that: of the file, unless it begins
-// with skippable frames of zstd or lz4.
+// with skippable frames of zstd or lz4. Of a file of whole skippable frames
+// alone it returns the magic number of zstd: such a file has no text.
 absl::StatusOr<std::vector<uint8_t>> ReadMagic(ByteStream& stream) {
+  bool is_skipped = false;
   std::vector<uint8_t> start(kSkippableHeaderSizeBytes);
   for (int i = 0;; ++i) {
     QUIRE_ASSIGN_OR_RETURN(const size_t size, ReadFully(stream, start));
@@ -35,10 +37,13 @@ absl::StatusOr<std::vector<uint8_t>> ReadMagic(ByteStream& stream) {
       start.resize(size);
       break;
     }
-    QUIRE_RETURN_IF_ERROR(stream
-                              .Skip(LoadLittleEndian<uint32_t>(
-                                  start.data() + kZstdMagicSizeBytes))
-                              .status());
+    const auto size_bytes =
+        LoadLittleEndian<uint32_t>(start.data() + kZstdMagicSizeBytes);
+    QUIRE_ASSIGN_OR_RETURN(const uint64_t skipped, stream.Skip(size_bytes));
+    is_skipped = skipped == size_bytes;
+  }
+  if (start.empty() && is_skipped) {
+    return std::vector<uint8_t>{0x28, 0xB5, 0x2F, 0xFD};
   }
   const size_t read = start.size();
   start.resize(kCompressedMagicSizeBytes);

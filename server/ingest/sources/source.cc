@@ -77,7 +77,7 @@ absl::StatusOr<std::unique_ptr<Source>> OpenFile(const std::string& path,
     return absl::DataLossError(absl::StrCat(
         detected.status().message(),
         options.split.has_value()
-            ? "; --keep-going leaves it out"
+            ? "; --keep-going leaves out what cannot be read"
             : "; to keep this file as it is, as one document, put it into a "
               "directory and give the directory as the input"));
   }

@@ -92,6 +92,13 @@ TEST(ZstdStreamTest, EveryCutIsAnErrorButBetweenFrames) {
   }
 }
 
+TEST(ZstdStreamTest, SkippableFramesAloneHaveNoText) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const std::string text,
+      Decompress(SkippableFrame("one") + SkippableFrame("")));
+  EXPECT_EQ(text, "");
+}
+
 TEST(ZstdStreamTest, NamesTheDamagedFrame) {
   const std::string first = Zstd("first frame");
   std::string second = Zstd("second frame");
