@@ -504,39 +504,41 @@ TEST_F(KeepGoingTest, NamesNoTextThatWasChecked) {
 
 TEST_F(KeepGoingTest, NamesMembersOfADamagedCompressedTar) {
   std::vector<TestEntry> entries;
-  for (int i = 0; i < 9; ++i) {
+  for (uint64_t i = 0; i < 5; ++i) {
     // More than a decoder returns at once.
-    entries.push_back(
-        {absl::StrCat("m", i), MakeTestText(60000, static_cast<uint64_t>(i))});
+    entries.push_back({absl::StrCat("m", i), MakeTestText(90000, i)});
   }
-  for (const char* filter : {"gzip", "zstd", "xz", "bzip2"}) {
+  for (const std::string filter : {"gzip", "zstd", "xz", "bzip2"}) {
     // libarchive writes no checksum of zstd.
-    const std::string tar = std::string(filter) == "zstd"
+    const std::string tar = filter == "zstd"
                                 ? Zstd(MakeTestArchive("pax", "none", entries))
                                 : MakeTestArchive("pax", filter, entries);
     // In the checksum at its end; in xz an index of this size follows.
     const size_t index_size =
         size_t{LoadLittleEndian<uint32_t>(&AsBytes(tar)[tar.size() - 8])} * 4 +
         4;
-    const size_t offset = std::string(filter) == "zstd"   ? tar.size() - 2
-                          : std::string(filter) == "gzip" ? tar.size() - 7
-                          : std::string(filter) == "xz"
-                              ? tar.size() - 12 - index_size - 4
-                              : tar.size() - 3;
-    for (const char* input : {"in", "in/x.tar.y"}) {
-      directory_.Write("in/x.tar.y", WithFlippedByte(tar, offset));
-      QUIRE_ASSERT_OK(Build({directory_ / input}));
-      QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents, ReadBack());
-      EXPECT_EQ(documents.size(), 9u) << filter;
-      const std::string prefix =
-          input == std::string("in") ? "x.tar.y/" : std::string();
-      EXPECT_THAT(failures_->messages(),
-                  ElementsAre(HasSubstr(absl::StrCat(
-                      "; 9 documents of the same compressed part are in the "
-                      "archive unchecked, and may be altered: \"",
-                      prefix, "m0\" to \"", prefix, "m8\""))))
-          << filter;
-    }
+    const size_t offset = filter == "zstd"   ? tar.size() - 2
+                          : filter == "gzip" ? tar.size() - 7
+                          : filter == "xz"   ? tar.size() - 12 - index_size - 4
+                                             : tar.size() - 3;
+    directory_.Write("in/x.tar.y", WithFlippedByte(tar, offset));
+    const bool is_in_directory = filter == "gzip" || filter == "zstd";
+    QUIRE_ASSERT_OK(
+        Build({directory_ / (is_in_directory ? "in" : "in/x.tar.y")}));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents, ReadBack());
+    // libzstd checks a frame before it returns the last text of it.
+    const size_t count = filter == "zstd" ? 4 : 5;
+    EXPECT_EQ(documents.size(), count) << filter;
+    const std::string prefix = is_in_directory ? "x.tar.y/" : "";
+    EXPECT_THAT(failures_->messages(),
+                ElementsAre(AllOf(
+                    HasSubstr(absl::StrCat(" entry ", count)),
+                    HasSubstr(absl::StrCat(
+                        "; ", count,
+                        " documents of the same compressed part are in "
+                        "the archive unchecked, and may be altered: \"",
+                        prefix, "m0\" to \"", prefix, "m", count - 1, "\"")))))
+        << filter;
   }
 }
 

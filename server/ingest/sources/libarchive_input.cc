@@ -153,6 +153,10 @@ absl::StatusOr<size_t> LibarchiveInput::FillBuffer() {
 }
 
 absl::Status LibarchiveInput::Failure(const std::string& place) const {
+  if (absl::IsDataLoss(stream_status_)) {
+    return absl::DataLossError(
+        absl::StrCat(stream_status_.message(), " (", place, ")"));
+  }
   if (!stream_status_.ok()) {
     return stream_status_;
   }
