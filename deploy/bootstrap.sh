@@ -24,7 +24,7 @@ libraries=(
   libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc
   libprotobuf-dev libabsl-dev
   libsdsl-dev libdivsufsort-dev
-  zlib1g-dev libbrotli-dev liblz4-dev libzstd-dev liblzma-dev libxxhash-dev
+  zlib1g-dev libbrotli-dev libbz2-dev liblz4-dev libzstd-dev liblzma-dev libxxhash-dev
   liburing-dev libarchive-dev libre2-dev libmicrohttpd-dev
   libcli11-dev nlohmann-json3-dev prometheus-cpp-dev libssl-dev openssl libcurl4-openssl-dev
   libsystemd-dev

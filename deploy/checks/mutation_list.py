@@ -333,14 +333,21 @@ INGEST = [
     Mutation("server/ingest/sources/hard_links.cc", "  if (!table_.has_value()) {",
              "  if (!table_.has_value() || !table_->ok()) {", "container_source_test",
              "each hard link of a damaged tar reads the whole tar"),
-    Mutation("server/ingest/sources/libarchive_input.cc",
-             "QUIRE_ASSIGN_OR_RETURN(input->end_offset_, ZipCommentOffset(*seekable));",
-             "QUIRE_ASSIGN_OR_RETURN(input->end_offset_, ZipCommentOffset(*seekable));\n"
-             "        input->end_offset_ = *seekable->file().SizeBytes();",
+    Mutation("server/ingest/sources/zip_stream.cc",
+             "  QUIRE_ASSIGN_OR_RETURN(uint64_t end, ZipCommentOffset(file));",
+             "  QUIRE_ASSIGN_OR_RETURN(uint64_t end, file->SizeBytes());",
              "container_source_test", "the signature of a zip's end in its comment hides the entries"),
-    Mutation("server/ingest/sources/libarchive_input.cc",
-             "  const bool is_empty = result == ARCHIVE_EOF;", "  const bool is_empty = false;",
-             "line_source_test", "a compressed file without text is damaged"),
+    Mutation("server/ingest/sources/streams/member_stream.cc",
+             "decoder_->MagicSizeBytes() == 0 ||\n"
+             "                           !decoder_->HasMagic(rest_))) {\n"
+             "      return TrailingBytes();",
+             "decoder_->MagicSizeBytes() == 0 ||\n"
+             "                           !decoder_->HasMagic(rest_))) {\n"
+             "      at_end_ = true;\n      return false;",
+             "member_decoders_test", "bytes after the end of a compressed file are dropped"),
+    Mutation("server/ingest/document_walk.cc",
+             "    QUIRE_RETURN_IF_ERROR(NoteUnchecked(document));\n", "",
+             "keep_going_test", "text whose checksum failed is stored and not named"),
     Mutation("server/ingest/sources/id_rules.cc", '    regex += "(?:.*/)?";\n  }\n  while',
              '    regex += ".*/";\n  }\n  while', "id_rules_test",
              "a pattern that begins with **/ excludes nothing at the top"),

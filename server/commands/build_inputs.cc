@@ -121,9 +121,9 @@ void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options) {
       "Skip unreadable inputs, files, members and records: each is named and "
       "counted, the archive records their number and names the first 20, and "
       "the exit code is 1. A WARC or ARC is continued at its next record. "
-      "Reads "
-      "all inputs once more");
-  AddInputSizeMaxOption(subcommand, options);
+      "Documents before a wrong checksum are kept, and named as unchecked. "
+      "Reads all inputs once more");
+  AddInputLimitOptions(subcommand, options);
   subcommand.add_flag("-v,--verbose", options.verbose,
                       "Name everything that is skipped; no progress");
 }
@@ -156,12 +156,15 @@ void AddSplitOptions(CLI::App& subcommand, BuildInputOptions& options) {
       ->needs(split);
 }
 
-void AddInputSizeMaxOption(CLI::App& subcommand, BuildInputOptions& options) {
+void AddInputLimitOptions(CLI::App& subcommand, BuildInputOptions& options) {
   AddByteSizeOption(subcommand, "--input-size-max",
                     options.input_size_bytes_max,
                     "Limit on the decompressed size of all inputs. Default: "
                     "16TiB, and for each compressed or sparse input 1024 times "
                     "its size on disk, or 64GiB if that is more");
+  AddByteSizeOption(subcommand, "--window-max", options.window_size_bytes_max,
+                    "Memory for the window or dictionary of a compressed "
+                    "input, up to 2GiB: zstd --long=31 needs 2GiB");
 }
 
 absl::StatusOr<SourceOptions> MakeSourceOptions(
@@ -177,6 +180,16 @@ absl::StatusOr<SourceOptions> MakeSourceOptions(
   }
   LineSplit fields = options.line_split;
   QUIRE_RETURN_IF_ERROR(SetDelimiter(options.delimiter, fields));
+  if (options.window_size_bytes_max < kWindowSizeBytesMin ||
+      options.window_size_bytes_max > kWindowSizeBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--window-max must be ", FormatByteSizeExact(kWindowSizeBytesMin),
+        " to ", FormatByteSizeExact(kWindowSizeBytesMax), ", got ",
+        FormatByteSizeExact(options.window_size_bytes_max)));
+  }
+  for (const std::string& input : options.inputs) {
+    QUIRE_RETURN_IF_ERROR(CheckLocalPath("an input", input));
+  }
   if (!fields.id_field.empty() && fields.id_field == fields.text_field) {
     return absl::InvalidArgumentError(
         absl::StrCat("--id-field and --text-field must differ, got ",
@@ -188,6 +201,7 @@ absl::StatusOr<SourceOptions> MakeSourceOptions(
   }
   source.spool_directory = spool_directory;
   source.input_size_bytes_max = options.input_size_bytes_max;
+  source.window_size_bytes_max = options.window_size_bytes_max;
   source.expand = options.expand;
   source.decode_threads = CoreCount();
   source.skip_damage = options.keep_going;
@@ -303,8 +317,8 @@ void InputReport::PrintWarnings(const SkippedEntries& skipped) const {
       "record lacks a field or is malformed; it is kept, by FILE:LINE",
       "records lack a field or are malformed; they are kept, by FILE:LINE");
   PrintSentences(tolerated_,
-                 "record or file deviates from its format; it was read",
-                 "records or files deviate from their formats; they were read");
+                 "part of the inputs is unusual or changed; it was read",
+                 "parts of the inputs are unusual or changed; they were read");
   PrintSentences(repeated_ids_, "record repeats an id", "records repeat an id");
   PrintSentences(irregular_records_,
                  "fault of a record, which is kept as it is",
@@ -313,9 +327,11 @@ void InputReport::PrintWarnings(const SkippedEntries& skipped) const {
     std::cerr << "warning: "
               << FormatCounted(failures_.count(),
                                "input, file, member or record could not be "
-                               "read and is not in the archive",
+                               "read and is left out, except what is named as "
+                               "being in the archive",
                                "inputs, files, members or records could not be "
-                               "read and are not in the archive")
+                               "read and are left out, except what is named as "
+                               "being in the archive")
               << (verbose_ ? "\n" : ":\n");
     if (!verbose_) {
       PrintNamed(failures_.messages(), failures_.count());

@@ -22,6 +22,7 @@ namespace quire {
 struct BuildInputOptions {
   std::vector<std::string> inputs;
   std::optional<uint64_t> input_size_bytes_max;
+  uint64_t window_size_bytes_max = kWindowSizeBytesDefault;
   bool expand = false;
   std::string expand_ids = "path";
   IdRuleOptions id_rules;
@@ -40,7 +41,7 @@ void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options);
 // Adds only the options that split files, or that limit the input, for a
 // subcommand without the rest.
 void AddSplitOptions(CLI::App& subcommand, BuildInputOptions& options);
-void AddInputSizeMaxOption(CLI::App& subcommand, BuildInputOptions& options);
+void AddInputLimitOptions(CLI::App& subcommand, BuildInputOptions& options);
 
 // Errors: InvalidArgument  invalid options; for the usage error.
 absl::StatusOr<SourceOptions> MakeSourceOptions(

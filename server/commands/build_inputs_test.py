@@ -10,6 +10,8 @@ import gzip
 import io
 import json
 import os
+import re
+import shlex
 import socket
 import subprocess
 import tarfile
@@ -253,7 +255,7 @@ class BuildInputsTest(unittest.TestCase):
         said = self.build(*split, "--delimiter", "tab", "crawl")
         self.assertIn("warning: 1 record lacks a field or is malformed; it is kept, by "
                       "FILE:LINE:\n  crawl: ", said)
-        self.assertIn("warning: 1 record or file deviates from its format; it was read:\n"
+        self.assertIn("warning: 1 part of the inputs is unusual or changed; it was read:\n"
                       "  crawl: ", said)
         self.assertIn("line 1: is not JSON: expected a value at byte 15", said)
         # A field that no record has.
@@ -319,6 +321,140 @@ class BuildInputsTest(unittest.TestCase):
                 # Only a build has a default for the objective.
                 has_default = b"--objective NAME=balanced" in short.stdout
                 self.assertEqual(has_default, command == "build")
+
+    def test_starts_no_program_whatever_the_contents(self):
+        programs = self.directory / "bin"
+        programs.mkdir()
+        for name in ("lzop", "lrzip", "grzip", "lz4", "zstd", "xz", "bzip2", "gzip", "compress",
+                     "uncompress", "lzip", "lzma", "unzip", "tar", "uudecode", "sh"):
+            program = programs / name
+            program.write_text(f"#!/bin/bash\necho {name} >> {self.directory}/started\n")
+            program.chmod(0o755)
+        starts = {
+            "lzop": b"\x89LZO\0\r\n\x1a\n\x10\x30\x20\xa0\x09\x40\x01\x05" + bytes(60),
+            "lrzip": b"LRZI\0\x06" + bytes(60), "grzip": b"GRZipII\0\x02\x04:)" + bytes(60),
+            "uu": b"begin 644 notes.txt\n#0V%T\n`\nend\n", "rpm": b"\xed\xab\xee\xdb\x03" + bytes(200)}
+        environment = dict(os.environ, PATH=f"{programs}:{os.environ['PATH']}")
+        for name, contents in starts.items():
+            self.write(f"in/{name}", contents)
+            self.write(f"{name}.gz", gzip.compress(contents))
+            self.write(f"{name}.tar", tar_of({name: contents}))
+        self.write("all.wacz", wacz_of({f"archive/{n}.warc": c for n, c in starts.items()}))
+        inputs = [("crawl/in",), ("crawl",), ("--expand", "--keep-going", "crawl"),
+                  ("--split", "lines", "--expand", "--exclude", "*.wacz", "crawl")]
+        inputs += [(f"crawl/in/{name}",) for name in starts]
+        inputs += [("--split", "lines", "crawl/lzop.gz")]
+        for arguments in inputs:
+            result = subprocess.run([QUIRED, "build", "--force", "-o", "x.quire", "--codec", "zstd",
+                                     *arguments], cwd=self.directory, env=environment, check=False,
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.assertIn(result.returncode, (0, 1), result.stderr)
+            self.assertFalse((self.directory / "started").exists(), arguments)
+        self.build("crawl/in")
+        self.assertEqual(self.inspect()["size_bytes"], sum(map(len, starts.values())))
+
+    def test_says_that_inputs_and_outputs_are_local(self):
+        self.write("a", b"1")
+        for arguments in (("build", "-o", "y.quire", "s3://bucket/x.warc.gz"),
+                          ("build", "-o", "y.quire", "--keep-going", "crawl/a", "https://h/x"),
+                          ("build", "-o", "s3://bucket/y.quire", "crawl/a"),
+                          ("plan", "gs://bucket/x")):
+            result = self.run_quired(*arguments)
+            self.assertIn(result.returncode, (1, 2))
+            self.assertIn(b"must be a local path, got the URL \"", result.stderr)
+        self.assertFalse((self.directory / "y.quire").exists())
+        # A directory may be called like that.
+        (self.directory / "s3:/bucket").mkdir(parents=True)
+        (self.directory / "s3:/bucket/b").write_bytes(b"2")
+        self.build("s3://bucket")
+        self.assertEqual(self.document_count(), 1)
+
+    def test_advice_to_cut_a_file_helps(self):
+        whole = gzip.compress(b"one\ntwo\n")
+        self.write("x.log.gz", whole + b"words after the end")
+        said = self.build("--split", "lines", "crawl/x.log.gz", code=1)
+        advice = re.search(r"its last 19 bytes, from byte (\d+) .*: (truncate -s \d+) FILE", said)
+        self.assertIsNotNone(advice, said)
+        self.assertEqual(int(advice[1]), len(whole))
+        said = self.build("--split", "lines", "--keep-going", "crawl/x.log.gz", code=1)
+        self.assertEqual(self.document_count(), 2)
+        self.assertNotIn("altered", said)
+        subprocess.run([*shlex.split(advice[2]), "crawl/x.log.gz"], cwd=self.directory, check=True)
+        self.build("--split", "lines", "crawl/x.log.gz")
+        self.assertEqual(self.document_count(), 2)
+
+    def test_advice_to_keep_a_damaged_file_helps(self):
+        contents = gzip.compress(b"text")[:-6]
+        self.write("x.gz", contents)
+        said = self.build("crawl/x.gz", code=1)
+        self.assertIn("put it into a directory and give the directory as the input", said)
+        self.build("crawl")
+        self.assertEqual(self.document_count(), 1)
+        self.assertEqual(self.inspect()["size_bytes"], len(contents))
+        # A directory would not help here.
+        said = self.build("--split", "lines", "crawl/x.gz", code=1)
+        self.assertNotIn("directory", said)
+        self.assertIn("--keep-going leaves out what cannot be read", said)
+        self.write("y", b"line\n")
+        self.build("--split", "lines", "--keep-going", "crawl/x.gz", "crawl/y", code=1)
+        self.assertEqual(self.inspect()["unread_input_count"], 1)
+
+    def test_advice_about_windows_helps(self):
+        # A frame of "text", with a window of 2 GiB.
+        self.write("x.zst", b"\x28\xb5\x2f\xfd\0" + bytes([21 << 3]) + b"\x21\0\0text")
+        said = self.build("--split", "lines", "crawl/x.zst", code=1)
+        advice = re.search(r"a window of 2\.?0? GiB is over the limit of 1\.?0? GiB .*give "
+                           r"(--window-max \S+?);", said)
+        self.assertIsNotNone(advice, said)
+        self.build("--split", "lines", *advice[1].split(), "crawl/x.zst")
+        self.assertEqual(self.inspect()["size_bytes"], 4)
+        for size in ("3GiB", "1KiB"):
+            said = self.build("--window-max", size, "crawl/x.zst", code=2)
+            self.assertIn("--window-max must be 1MiB to 2GiB, got " + size, said)
+
+    def test_advice_about_volumes_helps(self):
+        for i in range(3):
+            self.write(f"files/{i}", str(i).encode() * 12000)
+        volumes = [f"v{i}.tar" for i in range(1, 8)]
+        names = [argument for volume in volumes for argument in ("-f", volume)]
+        subprocess.run(["tar", "-c", "-M", "-L", "10", *names, "files"], check=True,
+                       cwd=self.crawl, stdin=subprocess.DEVNULL)
+        said = self.build("crawl/v2.tar", code=1)
+        self.assertIn("crawl/v2.tar: is a later volume of a tar of several", said)
+        self.assertIn("tar --extract --multi-volume", said)
+        said = self.build("crawl/v1.tar", code=1)
+        self.assertIn("tar --extract --multi-volume", said)
+        used = [argument for volume in volumes if (self.crawl / volume).exists()
+                for argument in ("-f", self.crawl / volume)]
+        out = self.directory / "out"
+        out.mkdir()
+        subprocess.run(["tar", "--extract", "--multi-volume", *used], check=True, cwd=out,
+                       stdin=subprocess.DEVNULL)
+        self.build("out")
+        self.assertEqual(self.inspect()["size_bytes"], 36000)
+
+    def test_warns_of_a_tar_without_its_end(self):
+        whole = tar_of({"a": b"1", "b": b"2"})
+        cut = whole[:4 * 512]
+        for name, contents in (("x.tar", cut), ("x.tar.gz", gzip.compress(cut))):
+            self.write(name, contents)
+            said = self.build(f"crawl/{name}")
+            self.assertIn("warning: 1 part of the inputs is unusual or changed; it was read:\n"
+                          f"  crawl/{name}: ends after 2 entries without the zeros", said)
+            self.assertEqual(self.document_count(), 2)
+        self.assertNotIn("unusual", self.build("-", stdin=whole))
+
+    def test_names_records_whose_checksum_in_a_wacz_is_wrong(self):
+        records = b"".join(warc_record(f"http://u/{i}", "text") for i in range(5))
+        whole = wacz_of({"archive/a.warc": records, "archive/b.warc": warc_record("http://v/", "b")})
+        self.write("x.wacz", whole.replace(b"u/2\r\nContent-Length: 4\r\n\r\ntext",
+                                           b"u/2\r\nContent-Length: 4\r\n\r\ntexx", 1))
+        self.build("crawl/x.wacz", code=1)
+        said = self.build("--keep-going", "crawl/x.wacz", code=1)
+        doubtful = ("documents of the same compressed part are in the archive unchecked, and may be "
+                    "altered: \"http://u/0\" to \"http://u/")
+        self.assertIn(doubtful, said)
+        self.assertIn(doubtful, self.run_quired("inspect", "x.quire").stdout.decode())
 
     def test_plan_has_the_limits_of_build(self):
         self.write("a", b"12345678901")

@@ -24,6 +24,7 @@
 #include "codecs/payload/recipe.h"
 #include "codecs/rlz/dictionary_builder.h"
 #include "server/archive/format/archive_format.h"
+#include "server/commands/subcommand_support.h"
 #include "server/ingest/build_choice.h"
 #include "server/ingest/text/text_migration.h"
 #include "server/storage/device/drive_kind.h"
@@ -398,6 +399,7 @@ uint64_t SeekCostBytes(const std::string& output_directory) {
 
 absl::Status CheckOutput(const std::string& output, bool replace,
                          const char* replace_option) {
+  QUIRE_RETURN_IF_ERROR(CheckLocalPath("--output", output));
   const std::string directory = OutputDirectory(output);
   std::error_code error;
   if (!fs::is_directory(directory, error)) {

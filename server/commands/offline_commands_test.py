@@ -288,8 +288,9 @@ class OfflineCommandsTest(unittest.TestCase):
         self.assertIn(b"quired build -o archive.quire --objective speed in", result.stdout)
         self.assertNotIn(b"beaten", result.stdout)
         result = self.run_quired("plan", "in", "--expand", "--split", "lines",
-                                 "--input-size-max", "1GiB")
-        self.assertIn(b"archive.quire --expand --split lines --input-size-max 1GiB in",
+                                 "--input-size-max", "1GiB", "--window-max", "2GiB")
+        self.assertIn(b"archive.quire --expand --split lines --input-size-max 1GiB "
+                      b"--window-max 2GiB in",
                       result.stdout)
         result = self.run_quired("plan", "in", "--memory", "1MiB")
         self.assertEqual(result.returncode, 1)

@@ -228,6 +228,9 @@ std::vector<std::string> InputOptionsOf(const BuildInputOptions& input) {
   add("--input-size-max", input.input_size_bytes_max.has_value()
                               ? FormatByteSizeExact(*input.input_size_bytes_max)
                               : "");
+  add("--window-max", input.window_size_bytes_max != kWindowSizeBytesDefault
+                          ? FormatByteSizeExact(input.window_size_bytes_max)
+                          : "");
   return options;
 }
 
@@ -336,7 +339,7 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
   plan->add_flag("--expand", arguments->input.expand,
                  "Expand containers in directories");
   AddSplitOptions(*plan, arguments->input);
-  AddInputSizeMaxOption(*plan, arguments->input);
+  AddInputLimitOptions(*plan, arguments->input);
   AddByteSizeOption(*plan, "--text-size", arguments->collection_size_bytes,
                     "Size of the full collection; 0: same as the inputs");
   plan->add_option("--disk", arguments->disk,

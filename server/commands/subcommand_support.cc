@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <iostream>
+#include <system_error>
 #include <thread>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -55,6 +58,23 @@ int ReportUsage(absl::string_view subcommand, absl::string_view message) {
   std::cerr << "quired: " << PrintableMessage(message) << "\n"
             << "Try 'quired " << subcommand << " --help'.\n";
   return kExitUsage;
+}
+
+absl::Status CheckLocalPath(const std::string& what, const std::string& path) {
+  const size_t scheme_size = path.find("://");
+  std::error_code error;
+  if (scheme_size == std::string::npos || scheme_size == 0 ||
+      !std::all_of(path.begin(),
+                   path.begin() + static_cast<ptrdiff_t>(scheme_size),
+                   [](char c) {
+                     return absl::ascii_isalnum(static_cast<unsigned char>(c));
+                   }) ||
+      std::filesystem::exists(path, error)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      what, " must be a local path, got the URL ", QuotedText(path),
+      "; copy it to or from this machine with a program for such URLs"));
 }
 
 void AddArchiveArgument(CLI::App& subcommand, std::string& archive) {

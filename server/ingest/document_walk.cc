@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/ingest/document_walk.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/byte_size.h"
 #include "codecs/base/checksum.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
@@ -18,7 +20,57 @@ constexpr size_t kGivenIdCountMax = size_t{1} << 24;
 
 constexpr size_t kSkipSizeBytes = 1 << 20;
 
+// Length of ids in messages.
+constexpr size_t kShownIdSizeBytes = 100;
+
 }  // namespace
+
+// The current document in a pass after the first: where it cannot be read any
+// more, it ends.
+class DocumentWalk::LaterReader final : public SourceReader {
+ public:
+  LaterReader(DocumentWalk& walk, std::string place)
+      : walk_(walk), place_(std::move(place)) {}
+
+  absl::StatusOr<std::optional<SourceDocument>> Next() override {
+    return walk_.reader_->Next();
+  }
+
+  std::string Place() const override { return walk_.reader_->Place(); }
+
+  absl::StatusOr<size_t> Read(MutableByteView out) override {
+    return has_failed_ ? absl::StatusOr<size_t>(0)
+                       : Tolerated(walk_.reader_->Read(out));
+  }
+
+  absl::StatusOr<uint64_t> Skip(uint64_t size_bytes) override {
+    return has_failed_ ? absl::StatusOr<uint64_t>(0)
+                       : Tolerated(walk_.reader_->Skip(size_bytes));
+  }
+
+  bool has_failed() const { return has_failed_; }
+
+ private:
+  template <typename Size>
+  absl::StatusOr<Size> Tolerated(absl::StatusOr<Size> size) {
+    if (size.ok()) {
+      read_bytes_ += *size;
+      return size;
+    }
+    has_failed_ = walk_.options_.failures->TolerateDocument(
+        walk_.source_index_, place_, size.status(),
+        absl::StrCat("; the input changed during the build: of this document ",
+                     "at most the first ",
+                     FormatCounted(read_bytes_, "byte is", "bytes are"),
+                     " in the archive"));
+    return has_failed_ ? absl::StatusOr<Size>(Size{0}) : std::move(size);
+  }
+
+  DocumentWalk& walk_;
+  const std::string place_;
+  uint64_t read_bytes_ = 0;
+  bool has_failed_ = false;
+};
 
 DocumentWalk::DocumentWalk(std::span<const std::unique_ptr<Source>> sources,
                            Options options)
@@ -36,6 +88,7 @@ absl::Status DocumentWalk::CheckCancelled() const {
 absl::StatusOr<uint64_t> DocumentWalk::Count(
     const std::function<void(uint64_t size_bytes)>& on_counted) {
   is_first_pass_ = true;
+  first_reads_.assign(sources_.size(), {});
   const absl::Status status = ForEachDocument(
       [&](SourceReader& reader, const SourceDocument& document) {
         return CountDocument(reader, document, on_counted);
@@ -101,8 +154,14 @@ absl::Status DocumentWalk::ForEachDocument(const Visit& visit) {
       continue;
     }
     QUIRE_RETURN_IF_ERROR(ReadSource(visit));
+    if (is_first_pass_) {
+      first_reads_[source_index_] = read_;
+    } else {
+      NoteChange();
+    }
     skipped += reader_->skipped();
     reader_.reset();
+    QUIRE_RETURN_IF_ERROR(ReportDoubtful(/*has_ended=*/true));
   }
   skipped_ = skipped;
   return absl::OkStatus();
@@ -111,7 +170,7 @@ absl::Status DocumentWalk::ForEachDocument(const Visit& visit) {
 absl::Status DocumentWalk::OpenSource() {
   QUIRE_RETURN_IF_ERROR(limits_.StartSource(*source_));
   QUIRE_ASSIGN_OR_RETURN(reader_, source_->Open());
-  document_index_ = 0;
+  read_ = {};
   if (is_first_pass_ && options_.on_note) {
     reader_->Listen(options_.on_note);
   }
@@ -124,8 +183,9 @@ absl::Status DocumentWalk::ReadSource(const Visit& visit) {
     QUIRE_RETURN_IF_ERROR(CheckCancelled());
     absl::StatusOr<std::optional<SourceDocument>> document = reader_->Next();
     if (!document.ok()) {
-      QUIRE_RETURN_IF_ERROR(TolerateFailure(document.status()));
       can_continue = reader_->CanContinue();
+      QUIRE_RETURN_IF_ERROR(
+          TolerateFailure(document.status(), TakeDoubtful(!can_continue)));
       continue;
     }
     if (!document->has_value()) {
@@ -141,7 +201,7 @@ absl::Status DocumentWalk::ReadSource(const Visit& visit) {
       NoteRepeatedId(**document);
     }
     QUIRE_ASSIGN_OR_RETURN(can_continue, VisitDocument(**document, visit));
-    ++document_index_;
+    ++read_.documents;
   }
   return absl::OkStatus();
 }
@@ -168,22 +228,106 @@ absl::StatusOr<bool> DocumentWalk::VisitDocument(const SourceDocument& document,
   // A place may be truncated, and an id repeated; the three together identify a
   // document, also if the input changes between passes.
   const std::string place =
-      absl::StrCat(document_index_, " ", reader_->Place(), " ", document.id);
+      absl::StrCat(read_.documents, " ", reader_->Place(), " ", document.id);
   if (options_.failures->HasFailed(source_index_, place)) {
     return PassFailedDocument();
   }
+  if (!is_first_pass_) {
+    if (!ToleratesChanges()) {
+      QUIRE_RETURN_IF_ERROR(visit(*reader_, document));
+      return true;
+    }
+    LaterReader reader(*this, place);
+    QUIRE_RETURN_IF_ERROR(visit(reader, document));
+    return !reader.has_failed() || reader_->CanContinue();
+  }
   const uint64_t counted_before_bytes = counted_bytes_;
+  const uint64_t read_before_bytes = read_.text_bytes;
   const absl::Status status = visit(*reader_, document);
   if (status.ok()) {
+    QUIRE_RETURN_IF_ERROR(NoteUnchecked(document));
     return true;
   }
-  // Later passes have already used a part of its text.
-  if (!is_first_pass_ ||
-      !options_.failures->TolerateDocument(source_index_, place, status)) {
+  if (!options_.failures->TolerateDocument(
+          source_index_, place, status,
+          TakeDoubtful(!reader_->CanContinue()))) {
     return status;
   }
   counted_bytes_ = counted_before_bytes;
+  read_.text_bytes = read_before_bytes;
   return reader_->CanContinue();
+}
+
+void DocumentWalk::NoteChange() {
+  if (first_reads_.empty()) {
+    return;
+  }
+  SourceCount& first = first_reads_[source_index_];
+  if (first == read_ || !options_.on_note) {
+    return;
+  }
+  options_.on_note(
+      EntryNote::kTolerated,
+      absl::StrCat(source_->name(), ": changed during the build: it had ",
+                   FormatCounted(first.documents, "document", "documents"),
+                   " with ", FormatCounted(first.text_bytes, "byte", "bytes"),
+                   ", and then ", FormatCount(read_.documents), " with ",
+                   FormatCount(read_.text_bytes),
+                   "; the archive has what was read last"));
+  first = read_;
+}
+
+absl::Status DocumentWalk::NoteUnchecked(const SourceDocument& document) {
+  std::shared_ptr<const TextCheck> check = reader_->AwaitedCheck();
+  // The error of the current check is still to come.
+  QUIRE_RETURN_IF_ERROR(
+      ReportDoubtful(/*has_ended=*/false, /*except=*/check.get()));
+  if (check == nullptr) {
+    return absl::OkStatus();
+  }
+  auto found = std::ranges::find(unchecked_, check, &Unchecked::check);
+  if (found == unchecked_.end()) {
+    found = unchecked_.insert(
+        found, {.check = std::move(check), .first = document.id, .last = {}});
+  }
+  ++found->count;
+  found->last = document.id;
+  return absl::OkStatus();
+}
+
+absl::Status DocumentWalk::ReportDoubtful(bool has_ended,
+                                          const TextCheck* except) {
+  const std::string doubtful = TakeDoubtful(has_ended, except);
+  return doubtful.empty() ? absl::OkStatus()
+                          : TolerateFailure(absl::DataLossError(absl::StrCat(
+                                source_->name(),
+                                ": a part was not read to its end", doubtful)));
+}
+
+std::string DocumentWalk::TakeDoubtful(bool has_ended,
+                                       const TextCheck* except) {
+  std::string text;
+  std::erase_if(unchecked_, [&](const Unchecked& documents) {
+    if (documents.check.get() == except) {
+      return false;
+    }
+    const TextCheck::State state = documents.check->state;
+    const bool is_doubtful = state == TextCheck::State::kFailed ||
+                             (has_ended && state == TextCheck::State::kAwaited);
+    if (is_doubtful) {
+      absl::StrAppend(
+          &text, "; ", FormatCounted(documents.count, "document", "documents"),
+          " of the same compressed part ", documents.count == 1 ? "is" : "are",
+          " in the archive unchecked, and may be altered: ",
+          QuotedText(documents.first, kShownIdSizeBytes),
+          documents.count == 1
+              ? ""
+              : absl::StrCat(" to ",
+                             QuotedText(documents.last, kShownIdSizeBytes)));
+    }
+    return is_doubtful || state == TextCheck::State::kPassed;
+  });
+  return text;
 }
 
 absl::StatusOr<bool> DocumentWalk::PassFailedDocument() {
@@ -204,11 +348,12 @@ absl::StatusOr<uint64_t> DocumentWalk::ReadOver() {
   return reader_->Read(scratch_);
 }
 
-absl::Status DocumentWalk::TolerateFailure(const absl::Status& status) {
+absl::Status DocumentWalk::TolerateFailure(const absl::Status& status,
+                                           absl::string_view more) {
   const bool is_tolerated =
       options_.failures != nullptr &&
-      (is_first_pass_
-           ? options_.failures->Tolerate(source_index_, status)
+      (is_first_pass_ || ToleratesChanges()
+           ? options_.failures->Tolerate(source_index_, status, more)
            : options_.failures->HasFailed(source_index_, status.message()));
   return is_tolerated ? absl::OkStatus() : status;
 }

@@ -28,7 +28,9 @@ namespace quire {
 
 // Reads all sources once in each pass, in order, within the limits of inputs.
 // The first pass decides which failures are tolerated; later passes skip the
-// same documents. Thread-compatible.
+// same documents. A failure that only a later pass finds, as of a file that
+// became shorter, is tolerated too, unless sources are described: the document
+// then ends early, or is left out. Thread-compatible.
 class DocumentWalk {
  public:
   struct Options {
@@ -72,6 +74,7 @@ class DocumentWalk {
 
   // Counts bytes of the current document. Errors: as InputLimits::AddText().
   absl::Status AddText(const SourceReader& reader, uint64_t size_bytes) {
+    read_.text_bytes += size_bytes;
     return limits_.AddText(*source_, reader, size_bytes);
   }
 
@@ -84,6 +87,8 @@ class DocumentWalk {
   const DroppedAttributes& dropped() const { return limits_.dropped(); }
 
  private:
+  class LaterReader;
+
   absl::Status OpenSource();
   absl::Status ReadSource(const Visit& visit);
   // Returns false if nothing can be read after the document.
@@ -96,11 +101,47 @@ class DocumentWalk {
   absl::Status CountDocument(
       SourceReader& reader, const SourceDocument& document,
       const std::function<void(uint64_t size_bytes)>& on_counted);
+  // Remembers the current document until its text is checked.
+  absl::Status NoteUnchecked(const SourceDocument& document);
+  // Returns what to say of documents whose check has failed, and forgets them.
+  // `has_ended` is true if the checks that are awaited cannot pass any more.
+  // Those that await `except` stay.
+  std::string TakeDoubtful(bool has_ended, const TextCheck* except = nullptr);
+  // Counts them as a failure.
+  absl::Status ReportDoubtful(bool has_ended,
+                              const TextCheck* except = nullptr);
   // Notes that an earlier document has its id.
   void NoteRepeatedId(const SourceDocument& document);
-  // Returns OK if the build continues without the failed part. A failure found
-  // only in a later pass is in counted text and cannot be skipped.
-  absl::Status TolerateFailure(const absl::Status& status);
+
+  // True if failures that only a later pass finds are tolerated.
+  bool ToleratesChanges() const {
+    return options_.failures != nullptr && !options_.describes_sources;
+  }
+
+  // Returns OK if the build continues without the failed part.
+  // `more` is appended to the recorded message.
+  absl::Status TolerateFailure(const absl::Status& status,
+                               absl::string_view more = "");
+
+  // What a pass reads of a source.
+  struct SourceCount {
+    uint64_t documents = 0;
+    uint64_t text_bytes = 0;
+
+    bool operator==(const SourceCount&) const = default;
+  };
+
+  // Notes that the current source is not as the first pass found it; once.
+  void NoteChange();
+
+  // Documents of the first pass that await a check.
+  struct Unchecked {
+    std::shared_ptr<const TextCheck> check;
+    uint64_t count = 0;
+    // Ids.
+    std::string first;
+    std::string last;
+  };
 
   const std::span<const std::unique_ptr<Source>> sources_;
   const Options options_;
@@ -115,8 +156,13 @@ class DocumentWalk {
   size_t source_index_ = 0;
   const Source* source_ = nullptr;
   std::unique_ptr<SourceReader> reader_;
-  // Index of the current document in its source.
-  uint64_t document_index_ = 0;
+  // Of the current source up to the current document, and of each source in the
+  // first pass.
+  SourceCount read_;
+  std::vector<SourceCount> first_reads_;
+  // In the first pass, if failures are tolerated. The text of a document awaits
+  // one check, or as many as there are compressed files in each other.
+  std::vector<Unchecked> unchecked_;
   // Hashes of the given ids, in the first pass where notes are wanted.
   absl::flat_hash_set<uint64_t> given_ids_;
   // Buffer of ReadOver().

@@ -59,6 +59,10 @@ class NewDocumentReader final : public SourceReader {
     return reader_->Skip(size_bytes);
   }
 
+  std::shared_ptr<const TextCheck> AwaitedCheck() const override {
+    return reader_->AwaitedCheck();
+  }
+
   bool CanContinue() const override { return reader_->CanContinue(); }
 
   SkippedEntries skipped() const override { return reader_->skipped(); }

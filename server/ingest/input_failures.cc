@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/ingest/input_failures.h"
 
+#include "absl/strings/str_cat.h"
+
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
 
@@ -26,21 +28,24 @@ bool IsOfTheInput(const absl::Status& status) {
 
 }  // namespace
 
-bool InputFailures::Tolerate(size_t source_index, const absl::Status& status) {
+bool InputFailures::Tolerate(size_t source_index, const absl::Status& status,
+                             absl::string_view more) {
   if (!IsOfTheInput(status)) {
     return false;
   }
-  Add(KeyOf(source_index, status.message()), status);
+  Add(KeyOf(source_index, status.message()),
+      absl::StrCat(status.message(), more));
   return true;
 }
 
 bool InputFailures::TolerateDocument(size_t source_index,
                                      absl::string_view place,
-                                     const absl::Status& status) {
+                                     const absl::Status& status,
+                                     absl::string_view more) {
   if (!IsOfTheInput(status)) {
     return false;
   }
-  Add(KeyOf(source_index, place), status);
+  Add(KeyOf(source_index, place), absl::StrCat(status.message(), more));
   return true;
 }
 
@@ -49,11 +54,10 @@ bool InputFailures::HasFailed(size_t source_index,
   return known_.contains(KeyOf(source_index, text));
 }
 
-void InputFailures::Add(uint64_t key, const absl::Status& status) {
+void InputFailures::Add(uint64_t key, std::string message) {
   if (!known_.insert(key).second) {
     return;
   }
-  const std::string message(status.message());
   if (messages_.size() < kKeptMessageCount) {
     messages_.push_back(message);
   }

@@ -33,13 +33,16 @@ class InputFailures {
 
   // Returns true if a build may continue after `status`, which came from
   // reading an input: not after a limit or an interrupt. Counts it, unless it
-  // is known. `source_index` distinguishes inputs of the same name.
-  bool Tolerate(size_t source_index, const absl::Status& status);
+  // is known. `source_index` distinguishes inputs of the same name. `more` is
+  // appended to the recorded message.
+  bool Tolerate(size_t source_index, const absl::Status& status,
+                absl::string_view more = "");
 
   // The same for a document that failed after its reading had begun. It is
   // identified by its `place`, so that later passes skip all of it.
   bool TolerateDocument(size_t source_index, absl::string_view place,
-                        const absl::Status& status);
+                        const absl::Status& status,
+                        absl::string_view more = "");
 
   // `text` is a place, or the message of a tolerated status.
   bool HasFailed(size_t source_index, absl::string_view text) const;
@@ -50,7 +53,7 @@ class InputFailures {
   const std::vector<std::string>& messages() const { return messages_; }
 
  private:
-  void Add(uint64_t key, const absl::Status& status);
+  void Add(uint64_t key, std::string message);
 
   const Listener on_failure_;
   // Hashes of messages and places.

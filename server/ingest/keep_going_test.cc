@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -22,6 +23,7 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/byte_size.h"
+#include "codecs/base/endian.h"
 #include "codecs/base/sanitized.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/status_matchers.h"
@@ -61,6 +63,7 @@ using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 class KeepGoingTest : public ::testing::Test {
  protected:
@@ -74,7 +77,8 @@ class KeepGoingTest : public ::testing::Test {
           sources.emplace_back(),
           OpenSource(input, {.spool_directory = directory_.path(),
                              .expand = true,
-                             .skip_damage = keep_going_}));
+                             .skip_damage = keep_going_,
+                             .split = split_}));
     }
     failures_ = std::make_unique<InputFailures>();
     BuildOptions options;
@@ -85,6 +89,12 @@ class KeepGoingTest : public ::testing::Test {
     options.dictionary_size_bytes = 8192;
     options.threads = threads;
     options.failures = keep_going_ ? failures_.get() : nullptr;
+    notes_.clear();
+    options.on_note = [this](EntryNote note, const std::string& text) {
+      if (note == EntryNote::kTolerated) {
+        notes_.push_back(text);
+      }
+    };
     options.on_progress = [this](const BuildProgress& progress) {
       if (on_phase_ && progress.phase != phase_) {
         phase_ = progress.phase;
@@ -122,9 +132,11 @@ class KeepGoingTest : public ::testing::Test {
 
   const TemporaryDirectory directory_;
   bool keep_going_ = true;
+  std::optional<LineSplit> split_;
   std::function<void(BuildPhase)> on_phase_;
   BuildPhase phase_ = BuildPhase::kFinish;
   std::unique_ptr<InputFailures> failures_;
+  std::vector<std::string> notes_;
 };
 
 std::string Record(const std::string& uri, const std::string& block) {
@@ -358,9 +370,11 @@ TEST_F(KeepGoingTest, WithoutFailuresTheArchiveIsTheSame) {
   EXPECT_TRUE(files() == kept_going);
 }
 
-TEST_F(KeepGoingTest, WhatFailsLaterThanInTheFirstPassEndsTheBuild) {
+TEST_F(KeepGoingTest, NamesWhatFailsLaterThanInTheFirstPass) {
+  const std::string text = MakeTestText(50000, 2);
   directory_.Write("in/a", MakeTestText(50000, 1));
-  directory_.Write("in/b", MakeTestText(50000, 2));
+  directory_.Write("in/b", text);
+  directory_.Write("in/c", "last");
   on_phase_ = [](BuildPhase phase) {
     if (phase == BuildPhase::kEncode) {
       BadSector() = [](const std::string& path, off_t offset) {
@@ -368,9 +382,224 @@ TEST_F(KeepGoingTest, WhatFailsLaterThanInTheFirstPassEndsTheBuild) {
       };
     }
   };
+  QUIRE_ASSERT_OK(Build({directory_ / "in"}));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents, ReadBack());
+  ASSERT_EQ(documents.size(), 3u);
+  EXPECT_TRUE(absl::StartsWith(text, documents[1].second));
+  EXPECT_LT(documents[1].second.size(), text.size());
+  EXPECT_EQ(documents[2].second, "last");
+  EXPECT_THAT(failures_->messages(),
+              ElementsAre(AllOf(HasSubstr("in/b"),
+                                HasSubstr(absl::StrCat(
+                                    "at most the first ",
+                                    FormatCount(documents[1].second.size()),
+                                    " bytes are in the archive")))));
+  BadSector() = nullptr;
+  keep_going_ = false;
   EXPECT_THAT(Build({directory_ / "in"}),
               FailsWith(absl::StatusCode::kUnavailable, HasSubstr("in/b")));
-  EXPECT_FALSE(std::filesystem::exists(path()));
+}
+
+TEST_F(KeepGoingTest, NamesInputsThatChange) {
+  const std::string text = MakeTestText(50000, 2);
+  for (const bool keeps_going : {true, false}) {
+    keep_going_ = keeps_going;
+    directory_.Write("in/a", text);
+    directory_.Write("in/b", "second");
+    directory_.Write("in/c", "third");
+    on_phase_ = [this](BuildPhase phase) {
+      if (phase == BuildPhase::kEncode) {
+        std::filesystem::remove(directory_ / "in/b");
+      }
+    };
+    // Shorter than it was when it was opened, in the last pass.
+    BadSector() = [this, &text](const std::string& path, off_t offset) {
+      if (phase_ == BuildPhase::kEncode && absl::EndsWith(path, "in/a") &&
+          offset == 0) {
+        std::filesystem::resize_file(path, text.size() / 2);
+      }
+      return false;
+    };
+    const absl::StatusOr<BuildSummary> built = Build({directory_ / "in"});
+    if (!keeps_going) {
+      EXPECT_THAT(built, FailsWith(absl::StatusCode::kUnavailable,
+                                   AllOf(HasSubstr("in/a: had 50,000 bytes"),
+                                         HasSubstr("ends after 25,000"))));
+      continue;
+    }
+    QUIRE_ASSERT_OK(built);
+    EXPECT_THAT(failures_->messages(),
+                ElementsAre(AllOf(HasSubstr("in/a: had 50,000 bytes"),
+                                  HasSubstr("first 25,000 bytes are"))));
+    EXPECT_THAT(notes_,
+                ElementsAre(HasSubstr(
+                    "in: changed during the build: it had 3 documents with "
+                    "50,011 bytes, and then 2 with 25,005;")));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents, ReadBack());
+    EXPECT_THAT(documents,
+                ElementsAre(testing::Pair("a", text.substr(0, 25000)),
+                            testing::Pair("c", "third")));
+  }
+}
+
+// Returns text of `count` lines and their number from `first` on.
+std::string Lines(size_t first, size_t count) {
+  std::string text;
+  for (size_t i = first; i < first + count; ++i) {
+    absl::StrAppend(&text, "line ", i, " of ", i * 7919 % 100'003, "\n");
+  }
+  return text;
+}
+
+std::string WithFlippedByte(std::string bytes, size_t offset) {
+  bytes[offset] = static_cast<char>(bytes[offset] ^ 0x55);
+  return bytes;
+}
+
+TEST_F(KeepGoingTest, NamesLinesWhoseChecksumIsWrong) {
+  split_.emplace();
+  const std::string first = Gzip(Lines(1, 100));
+  const std::string second = Gzip(Lines(101, 100));
+  for (const std::string& input :
+       {std::string("in"), std::string("in/a.log.gz")}) {
+    directory_.Write(
+        "in/a.log.gz",
+        first + WithFlippedByte(second, second.size() - 8) + first);
+    directory_.Write("in/b.log.gz", first);
+    QUIRE_ASSERT_OK(Build({directory_ / input}));
+    EXPECT_THAT(
+        failures_->messages(),
+        ElementsAre(AllOf(
+            HasSubstr(absl::StrCat("gzip member 2 that starts at byte ",
+                                   first.size())),
+            HasSubstr("; 100 documents of the same compressed part are in the "
+                      "archive unchecked, and may be altered: "
+                      "\"a.log.gz:101\" to \"a.log.gz:200\""))));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents, ReadBack());
+    EXPECT_EQ(documents.size(), input == "in" ? 300u : 200u);
+  }
+  // One that is damaged from the first line on.
+  directory_.Write("in/b.log.gz", WithFlippedByte(Gzip("short\n"), 18));
+  QUIRE_ASSERT_OK(Build({directory_ / "in"}));
+  EXPECT_EQ(failures_->count(), 2u);
+  QUIRE_ASSERT_OK(ReadBack());
+}
+
+// What was checked is not named because of another file.
+TEST_F(KeepGoingTest, NamesNoTextThatWasChecked) {
+  split_.emplace();
+  directory_.Write("in/a.gz", Gzip(Lines(1, 100)));
+  directory_.Write("in/b", "text\n");
+  directory_.Write("in/c.gz", Gzip(Lines(1, 5)));
+  directory_.Write("in/d.tar", MakeTestArchive("pax", "gzip", {{"e", "1\n"}}));
+  BadSector() = [](const std::string& path, off_t) {
+    return absl::EndsWith(path, "in/b");
+  };
+  QUIRE_ASSERT_OK(Build({directory_ / "in"}));
+  EXPECT_THAT(failures_->messages(),
+              ElementsAre(AllOf(HasSubstr("in/b"), Not(HasSubstr("altered")))));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents, ReadBack());
+  EXPECT_EQ(documents.size(), 106u);
+}
+
+TEST_F(KeepGoingTest, NamesMembersOfADamagedCompressedTar) {
+  std::vector<TestEntry> entries;
+  for (uint64_t i = 0; i < 5; ++i) {
+    // More than a decoder returns at once.
+    entries.push_back({absl::StrCat("m", i), MakeTestText(90000, i)});
+  }
+  for (const std::string filter : {"gzip", "zstd", "xz", "bzip2"}) {
+    // libarchive writes no checksum of zstd.
+    const std::string tar = filter == "zstd"
+                                ? Zstd(MakeTestArchive("pax", "none", entries))
+                                : MakeTestArchive("pax", filter, entries);
+    // In the checksum at its end; in xz an index of this size follows.
+    const size_t index_size =
+        size_t{LoadLittleEndian<uint32_t>(&AsBytes(tar)[tar.size() - 8])} * 4 +
+        4;
+    const size_t offset = filter == "zstd"   ? tar.size() - 2
+                          : filter == "gzip" ? tar.size() - 7
+                          : filter == "xz"   ? tar.size() - 12 - index_size - 4
+                                             : tar.size() - 3;
+    directory_.Write("in/x.tar.y", WithFlippedByte(tar, offset));
+    const bool is_in_directory = filter == "gzip" || filter == "zstd";
+    QUIRE_ASSERT_OK(
+        Build({directory_ / (is_in_directory ? "in" : "in/x.tar.y")}));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents, ReadBack());
+    // libzstd checks a frame before it returns the last text of it.
+    const size_t count = filter == "zstd" ? 4 : 5;
+    EXPECT_EQ(documents.size(), count) << filter;
+    const std::string prefix = is_in_directory ? "x.tar.y/" : "";
+    EXPECT_THAT(failures_->messages(),
+                ElementsAre(AllOf(
+                    HasSubstr(absl::StrCat(" entry ", count)),
+                    HasSubstr(absl::StrCat(
+                        "; ", count,
+                        " documents of the same compressed part are in "
+                        "the archive unchecked, and may be altered: \"",
+                        prefix, "m0\" to \"", prefix, "m", count - 1, "\"")))))
+        << filter;
+  }
+}
+
+TEST_F(KeepGoingTest, ReadsAZipOnceHoweverManyEntriesFail) {
+  std::vector<int> calls;
+  for (const size_t count : {size_t{100}, size_t{200}}) {
+    std::vector<TestEntry> entries;
+    for (size_t i = 0; i < count; ++i) {
+      entries.push_back({absl::StrCat("member-", 1000 + i), Lines(i, 20)});
+    }
+    std::string zip = MakeTestArchive("zip", "none", entries);
+    IdsAndContents expected;
+    for (size_t i = 0; i < count; ++i) {
+      if (i % 3 == 1) {
+        zip.replace(zip.find(entries[i].name) + 50, 40,
+                    std::string(40, '\xFF'));
+      } else if (i % 3 == 2 && i % 2 == 0) {
+        // The header before its data.
+        zip[zip.find(entries[i].name) - 28] = 'x';
+      } else {
+        expected.emplace_back(entries[i].name, entries[i].contents);
+      }
+    }
+    calls.push_back(0);
+    BadSector() = [&calls](const std::string& path, off_t) {
+      calls.back() += absl::EndsWith(path, "x.zip") ? 1 : 0;
+      return false;
+    };
+    QUIRE_ASSERT_OK(Build({directory_.Write("x.zip", zip)}));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents, ReadBack());
+    EXPECT_TRUE(documents == expected) << documents.size();
+    EXPECT_EQ(failures_->count(), count - expected.size());
+  }
+  EXPECT_LT(calls[1], calls[0] * 3);
+}
+
+TEST_F(KeepGoingTest, ReadsAWaczOnceHoweverManyWarcsItHas) {
+  std::vector<int> calls;
+  for (const size_t count : {size_t{40}, size_t{80}}) {
+    std::vector<TestEntry> entries = {{"datapackage.json", "{}"}};
+    for (size_t i = 0; i < count; ++i) {
+      // The last is the first by its name.
+      entries.push_back(
+          {absl::StrCat("archive/", 2000 - i, ".warc"),
+           Record(absl::StrCat("http://u/", 2000 - i), MakeTestText(3000, i))});
+    }
+    calls.push_back(0);
+    BadSector() = [&calls](const std::string& path, off_t) {
+      calls.back() += absl::EndsWith(path, "x.wacz") ? 1 : 0;
+      return false;
+    };
+    QUIRE_ASSERT_OK(Build(
+        {directory_.Write("x.wacz", MakeTestArchive("zip", "none", entries))}));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents, ReadBack());
+    ASSERT_EQ(documents.size(), count);
+    for (size_t i = 0; i < count; ++i) {
+      EXPECT_EQ(documents[i].first,
+                absl::StrCat("http://u/", 2001 - count + i));
+    }
+  }
+  EXPECT_LT(calls[1], calls[0] * 3);
 }
 
 TEST_F(KeepGoingTest, LeavesOutNothingElseThatHasALongPath) {

@@ -34,6 +34,46 @@ bool ClaimsToBeTar(absl::string_view text) {
   return text.size() > 262 && text.substr(257, 5) == "ustar";
 }
 
+// Size of the headers that begin a volume of a tar: a label, and the extended
+// header of the entry that is continued.
+constexpr size_t kVolumeStartSizeBytes = 4 * kTarBlockSizeBytes;
+
+// True if the tar that begins with `block`, followed by `text`, is a volume
+// after the first, which continues an entry of the one before.
+absl::StatusOr<bool> ContinuesVolume(ByteStream& text, ByteView block) {
+  constexpr size_t kTypeOffset = 156;
+  if (absl::string_view("MVg").find(static_cast<char>(block[kTypeOffset])) ==
+      absl::string_view::npos) {
+    return false;
+  }
+  std::vector<uint8_t> whole(kVolumeStartSizeBytes);
+  std::ranges::copy(block, whole.begin());
+  QUIRE_ASSIGN_OR_RETURN(
+      const size_t more,
+      ReadFully(text, MutableByteView(whole).subspan(block.size())));
+  ByteView start = ByteView(whole).first(block.size() + more);
+  while (start.size() >= kTarBlockSizeBytes &&
+         IsTarHeader(start.first(kTarBlockSizeBytes))) {
+    const uint8_t type = start[kTypeOffset];
+    start = start.subspan(kTarBlockSizeBytes);
+    if (type == 'M') {
+      return true;
+    }
+    if (type == 'g') {
+      return absl::StrContains(AsText(start), "GNU.volume.filename=");
+    }
+    // The label of the volume.
+    if (type != 'V') {
+      return false;
+    }
+  }
+  return false;
+}
+
+bool IsZeros(ByteView bytes) {
+  return std::ranges::all_of(bytes, [](uint8_t byte) { return byte == 0; });
+}
+
 constexpr std::array<absl::string_view, 4> kCompressionSuffixes = {
     ".gz", ".bz2", ".xz", ".zst"};
 constexpr std::array<absl::string_view, 4> kCompressedTarSuffixes = {
@@ -89,11 +129,35 @@ const ContainerKind* ClaimedKind(absl::string_view path) {
   return nullptr;
 }
 
+// True if a file with this name that holds zeros only is a tar without entries.
+bool IsNamedTar(absl::string_view path) {
+  const ContainerKind* const kind = ClaimedKind(path);
+  return kind != nullptr && kind->kind == "tar";
+}
+
 std::optional<RecordFormat> RecordFormatOf(absl::string_view start) {
   return IsWarcStart(start) ? std::optional(RecordFormat::kWarc)
          : absl::StartsWith(start, kArcMagic)
              ? std::optional(RecordFormat::kArc)
              : std::nullopt;
+}
+
+// Reads `start` up to the end of the text or an error, which is returned;
+// resizes it to what was read.
+absl::Status ReadStart(ByteStream& text, std::vector<uint8_t>& start) {
+  size_t size = 0;
+  absl::Status status;
+  while (size < start.size()) {
+    const absl::StatusOr<size_t> got =
+        text.Read(MutableByteView(start).subspan(size));
+    status = got.status();
+    if (!got.ok() || *got == 0) {
+      break;
+    }
+    size += *got;
+  }
+  start.resize(size);
+  return status;
 }
 
 // The same for a file whose first member is damaged: of the first of the others
@@ -115,6 +179,35 @@ absl::StatusOr<std::optional<RecordFormat>> RecordFormatAfterDamage(
   return std::nullopt;
 }
 
+// Returns null for what is not a tar. `start` is the first block of the text,
+// or all of it, and `text` what follows. Zeros are a tar if it `may_be_empty`.
+absl::StatusOr<std::unique_ptr<Source>> DetectTar(ContainerInput container,
+                                                  ByteStream& text,
+                                                  ByteView start,
+                                                  bool may_be_empty) {
+  const bool is_block = start.size() == kTarBlockSizeBytes;
+  if (is_block && IsTarHeader(start)) {
+    QUIRE_ASSIGN_OR_RETURN(const bool continues, ContinuesVolume(text, start));
+    if (continues) {
+      return absl::DataLossError(absl::StrCat(
+          container.name, ": is a later volume of a tar of several, whose ",
+          "first entry continues one of the volume before; extract all ",
+          "volumes in order, by tar --extract --multi-volume, and give the ",
+          "directory"));
+    }
+    return MakeTarSource(std::move(container));
+  }
+  if (is_block && may_be_empty && IsZeros(start)) {
+    return MakeTarSource(std::move(container));
+  }
+  if (ClaimsToBeTar(AsText(start))) {
+    return absl::DataLossError(absl::StrCat(
+        container.name, ": begins like a tar, but the checksum in its first ",
+        "header is not that of the header: it is damaged"));
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 absl::StatusOr<DetectedFile> DetectContainer(
@@ -129,26 +222,31 @@ absl::StatusOr<DetectedFile> DetectContainer(
           [file]() -> absl::StatusOr<std::unique_ptr<ByteStream>> {
             return std::make_unique<FileStream>(file);
           },
-          file->name(), size_bytes_max));
+          file->name(), size_bytes_max, options.window_size_bytes_max));
   DetectedFile detected;
   detected.is_compressed = whole.is_compressed();
   std::vector<uint8_t> start(kTarBlockSizeBytes);
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> text, whole.Open());
   OpenStream open = [whole] { return whole.Open(); };
-  const absl::StatusOr<size_t> start_size = ReadFully(*text, start);
-  start.resize(start_size.value_or(0));
+  const absl::Status read = ReadStart(*text, start);
   const absl::string_view start_text = AsText(start);
   const WarcDamage damage =
       options.skip_damage ? WarcDamage::kSkip : WarcDamage::kStop;
-  std::optional<RecordFormat> format = RecordFormatOf(start_text);
-  if (absl::IsDataLoss(start_size.status()) && options.skip_damage) {
+  std::optional<RecordFormat> format =
+      RecordFormatOf(read.ok() ? start_text : "");
+  if (absl::IsDataLoss(read) && options.skip_damage) {
     QUIRE_ASSIGN_OR_RETURN(format, RecordFormatAfterDamage(whole));
+    if (!format.has_value() && options.split.has_value() &&
+        !start_text.empty() && !absl::StrContains(start_text, '\0')) {
+      // The lines before the damage are kept.
+      return detected;
+    }
   }
   if (format.has_value()) {
     detected.container = MakeWarcSource(file, std::move(open), *format, damage);
     return detected;
   }
-  QUIRE_RETURN_IF_ERROR(start_size.status());
+  QUIRE_RETURN_IF_ERROR(read);
   ContainerInput container;
   container.name = file->name();
   container.open = std::move(open);
@@ -156,6 +254,7 @@ absl::StatusOr<DetectedFile> DetectContainer(
   container.stored_size_bytes = stored_size_bytes;
   container.spool_directory = options.spool_directory;
   container.size_bytes_max = size_bytes_max;
+  container.window_size_bytes_max = options.window_size_bytes_max;
   if (IsZipStart(start_text)) {
     // Other zips in directories stay as they are, so their entries do not
     // matter.
@@ -169,37 +268,25 @@ absl::StatusOr<DetectedFile> DetectContainer(
     }
     return detected;
   }
-  const bool whole_block = start.size() == kTarBlockSizeBytes;
-  const bool zeros = std::all_of(start.begin(), start.end(),
-                                 [](uint8_t byte) { return byte == 0; });
-  if (whole_block &&
-      (IsTarHeader(start) || (found_in == FoundIn::kStandardInput && zeros))) {
-    detected.container = MakeTarSource(std::move(container));
-    return detected;
-  }
-  if (ClaimsToBeTar(start_text)) {
-    return absl::DataLossError(absl::StrCat(
-        file->name(), ": begins like a tar, but the checksum in its first ",
-        "header is not that of the header: it is damaged"));
-  }
+  const bool may_be_empty =
+      found_in == FoundIn::kStandardInput || IsNamedTar(file->name());
+  QUIRE_ASSIGN_OR_RETURN(
+      detected.container,
+      DetectTar(std::move(container), *text, start, may_be_empty));
   return detected;
 }
 
-// Compares the first bytes with the formats that libarchive and zlib
-// decompress. lzma has no magic number: these are the settings that its
-// programs write.
 bool MayBeCompressed(absl::string_view start) {
-  constexpr std::array<absl::string_view, 10> kStarts = {"\x1F\x8B",
-                                                         "\x1F\x9D",
-                                                         "BZh",
-                                                         "\xFD"
-                                                         "7zXZ",
-                                                         "\x28\xB5\x2F\xFD",
-                                                         "\x04\x22\x4D\x18",
-                                                         "\x02\x21\x4C\x18",
-                                                         "LZIP",
-                                                         "\x89LZO",
-                                                         "\x5D"};
+  constexpr std::array<absl::string_view, 9> kStarts = {"\x1F\x8B",
+                                                        "\x1F\x9D",
+                                                        "BZh",
+                                                        "\xFD"
+                                                        "7zXZ",
+                                                        "\x28\xB5\x2F\xFD",
+                                                        "\x04\x22\x4D\x18",
+                                                        "\x02\x21\x4C\x18",
+                                                        "LZIP",
+                                                        "\x5D"};
   return std::any_of(kStarts.begin(), kStarts.end(),
                      [start](absl::string_view magic) {
                        return absl::StartsWith(start, magic);
@@ -216,7 +303,8 @@ absl::StatusOr<bool> MayBeContainer(const InputFile& file) {
   const absl::string_view text = AsText(start).substr(0, size);
   return RecordFormatOf(text).has_value() || IsZipStart(text) ||
          MayBeCompressed(text) || ClaimsToBeTar(text) ||
-         (size == start.size() && IsTarHeader(start));
+         (size == start.size() &&
+          (IsTarHeader(start) || (IsZeros(start) && IsNamedTar(file.name()))));
 }
 
 bool IsNamedZip(absl::string_view path) {

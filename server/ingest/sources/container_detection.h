@@ -22,8 +22,9 @@ struct DetectedFile {
   bool is_compressed = false;
 };
 
-// On standard input, zeros alone are an empty tar. In directories, only files
-// with IsNamedZip() are searched for the parts of a WACZ.
+// Zeros alone are an empty tar on standard input, or if named like a tar. In
+// directories, only files with IsNamedZip() are searched for the parts of a
+// WACZ.
 enum class FoundIn { kStandardInput, kArgument, kDirectory };
 
 // Errors: DataLoss     begins like a compressed file or a tar, but is damaged

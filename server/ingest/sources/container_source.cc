@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
+#include "codecs/base/byte_size.h"
 #include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
 #include "server/ingest/sources/entry_walker.h"
@@ -30,16 +31,35 @@ class ContainerReader final : public SourceReader {
         walker_(std::move(walker)) {}
 
   absl::StatusOr<std::optional<SourceDocument>> Next() override {
-    if (!CanReadOn()) {
+    if (failed_fatally_) {
       QUIRE_RETURN_IF_ERROR(PassFailedEntry());
     }
+    if (has_ended_) {
+      return std::nullopt;
+    }
     while (true) {
-      QUIRE_ASSIGN_OR_RETURN(const bool more, walker_->Next());
-      if (!more) {
+      const absl::StatusOr<bool> more = walker_->Next();
+      if (!more.ok()) {
+        if (!walker_->can_continue()) {
+          FailFatally(walker_->entry_count());
+        }
+        return more.status();
+      }
+      if (!*more) {
+        QUIRE_ASSIGN_OR_RETURN(const bool opened, OpenNextPart());
+        if (opened) {
+          continue;
+        }
+        NoteMissingEnd();
         return std::nullopt;
       }
       switch (walker_->kind()) {
         case Kind::kFile:
+          if (walker_->is_name_converted()) {
+            Note(EntryNote::kTolerated,
+                 absl::StrCat(input_.name, ": ", walker_->Place(),
+                              ": its name was converted from code page 437"));
+          }
           current_ = walker_.get();
           return Describe(walker_->size_bytes());
         case Kind::kHardLink: {
@@ -69,8 +89,9 @@ class ContainerReader final : public SourceReader {
     if (current_ != nullptr) {
       absl::StatusOr<size_t> got = current_->Read(out);
       // A failing target of a hard link leaves walker_ unchanged.
-      failed_fatally_ =
-          !got.ok() && current_ == walker_.get() && !walker_->can_continue();
+      if (!got.ok() && current_ == walker_.get() && !walker_->can_continue()) {
+        FailFatally(walker_->index());
+      }
       return got;
     }
     if (spool_rest_bytes_ == 0) {
@@ -85,31 +106,74 @@ class ContainerReader final : public SourceReader {
     return got;
   }
 
+  std::shared_ptr<const TextCheck> AwaitedCheck() const override {
+    return walker_->AwaitedCheck();
+  }
+
   bool CanContinue() const override {
-    return CanReadOn() ? walker_->can_continue() : CanReopen();
+    return failed_fatally_ ? directory_ != nullptr : walker_->can_continue();
   }
 
  private:
-  // True if walker_ is usable after the last Read().
-  bool CanReadOn() const { return !failed_fatally_; }
+  // Entries of the first part that is opened after a failure.
+  static constexpr uint64_t kPartEntryCountMin = 16;
 
-  // A zip lists its entries, so a new walker can skip an unreadable one.
-  bool CanReopen() const {
-    return format_ == Format::kZip && input_.file != nullptr;
+  // walker_ is unusable from now on. A zip lists its entries, so others can be
+  // read without the one with this index.
+  void FailFatally(uint64_t failed_index) {
+    failed_fatally_ = true;
+    if (directory_ == nullptr && format_ == Format::kZip &&
+        input_.file != nullptr) {
+      absl::StatusOr<std::shared_ptr<const ZipDirectory>> directory =
+          ZipDirectory::Read(input_.file);
+      directory_ = directory.ok() ? *std::move(directory) : nullptr;
+    }
+    next_index_ = failed_index + 1;
+    part_entry_count_ = kPartEntryCountMin;
   }
 
-  // REQUIRES: CanReopen().
+  // REQUIRES: CanContinue().
   absl::Status PassFailedEntry() {
-    const uint64_t failed_index = walker_->index();
-    QUIRE_ASSIGN_OR_RETURN(walker_, EntryWalker::Open(input_, format_));
+    QUIRE_ASSIGN_OR_RETURN(const bool opened, OpenNextPart());
+    // Without a part the old walker stays, after its last entry.
     failed_fatally_ = false;
-    for (uint64_t i = 0; i <= failed_index; ++i) {
-      const absl::StatusOr<bool> more = walker_->Next();
-      if (!more.ok() && !walker_->can_continue()) {
-        return more.status();
-      }
-    }
+    has_ended_ = !opened;
     return absl::OkStatus();
+  }
+
+  // Opens the next part of the zip, after a failure; false after the last. A
+  // part that is read whole is followed by one of twice the size, so that many
+  // failures cost no more than their number.
+  absl::StatusOr<bool> OpenNextPart() {
+    if (directory_ == nullptr || next_index_ >= directory_->entry_count()) {
+      return false;
+    }
+    const uint64_t end =
+        std::min(directory_->entry_count(), next_index_ + part_entry_count_);
+    absl::StatusOr<std::unique_ptr<EntryWalker>> part =
+        EntryWalker::OpenPart(input_.name, directory_, next_index_, end);
+    if (!part.ok()) {
+      // The file has changed.
+      directory_.reset();
+      failed_fatally_ = true;
+      return part.status();
+    }
+    walker_ = *std::move(part);
+    next_index_ = end;
+    part_entry_count_ *= 2;
+    return true;
+  }
+
+  void NoteMissingEnd() {
+    if (walker_->lacks_end()) {
+      Note(EntryNote::kTolerated,
+           absl::StrCat(
+               input_.name, ": ends after ",
+               FormatCounted(walker_->entry_count(), "entry", "entries"),
+               " without the zeros that end a tar; if entries are "
+               "missing, it was truncated, or is one of several "
+               "volumes"));
+    }
   }
 
   std::string NameOfEntry() const {
@@ -162,7 +226,15 @@ class ContainerReader final : public SourceReader {
   const Format format_;
   const std::shared_ptr<LazyHardLinkTable> links_;
   std::unique_ptr<EntryWalker> walker_;
+  // walker_ is unusable.
   bool failed_fatally_ = false;
+  // Nothing follows the failed entry.
+  bool has_ended_ = false;
+  // Entries of a zip, after a failure; those from next_index_ on are not opened
+  // yet.
+  std::shared_ptr<const ZipDirectory> directory_;
+  uint64_t next_index_ = 0;
+  uint64_t part_entry_count_ = kPartEntryCountMin;
   // Reads the target of a hard link in an uncompressed tar.
   std::unique_ptr<EntryWalker> follower_;
   // Reads the target in a compressed tar; and the rest of its size.

@@ -29,6 +29,8 @@ struct ContainerInput {
   // maximum size.
   std::string spool_directory = {};
   uint64_t size_bytes_max = UINT64_MAX;
+  // SourceOptions::window_size_bytes_max.
+  uint64_t window_size_bytes_max = kWindowSizeBytesDefault;
 };
 
 // True if `block` is a tar header: its checksum is right.
@@ -40,12 +42,15 @@ bool IsTarHeader(ByteView block);
 // with the contents that its target had at that point of the tar. Links to
 // missing targets are counted and skipped. A compressed tar with hard links is
 // decompressed twice more, once for all passes, and the contents of their
-// targets are spooled (hard_links.h). A tar without its end mark (a block of
-// zeros) counts as truncated. Several tars in one file are read one after the
-// other.
+// targets are spooled (hard_links.h). A tar that ends after an entry without a
+// block of zeros is noted (EntryNote::kTolerated). Several tars in one file are
+// read one after the other.
 std::unique_ptr<Source> MakeTarSource(ContainerInput input);
 
-// Regular files of a zip, in its order.
+// Regular files of a zip, in its order, with their names byte for byte; names
+// in the code page of PCs are converted to UTF-8 and noted
+// (EntryNote::kTolerated). After an entry that cannot be read, reading
+// continues with the next one, unless the zip is compressed.
 std::unique_ptr<Source> MakeZipSource(ContainerInput input);
 
 }  // namespace quire

@@ -251,7 +251,19 @@ TEST(ContainerSourceTest, ReadsTarsWhoseChecksumIsOfSignedBytes) {
   EXPECT_THAT(files, ElementsAre(Pair("\xC3\xA4", "1")));
 }
 
-TEST(ContainerSourceTest, ATarCutAnywhereIsAnError) {
+// Returns the sentences that one pass notes.
+std::vector<std::string> NotesOf(const std::string& path) {
+  std::vector<std::string> notes;
+  const absl::StatusOr<std::unique_ptr<Source>> source = OpenSource(path, {});
+  const std::unique_ptr<SourceReader> reader = *(*source)->Open();
+  reader->Listen([&notes](EntryNote /*note*/, const std::string& text) {
+    notes.push_back(text);
+  });
+  ReadAllDocuments(*reader).IgnoreError();
+  return notes;
+}
+
+TEST(ContainerSourceTest, ATarCutAnywhereIsAnErrorExceptBetweenEntries) {
   const TemporaryDirectory directory;
   std::vector<TestEntry> entries;
   for (uint64_t i = 0; i < 3; ++i) {
@@ -261,13 +273,92 @@ TEST(ContainerSourceTest, ATarCutAnywhereIsAnError) {
   const size_t end = size_t{3} * (512 + 1024);
   for (size_t size = 512; size < end; size += 128) {
     const std::string path = directory.Write("tar", tar.substr(0, size));
-    EXPECT_THAT(ReadInput(path),
-                FailsWith(absl::StatusCode::kDataLoss, HasSubstr(path)))
+    const absl::StatusOr<IdsAndContents> files = ReadInput(path);
+    if (size % (512 + 1024) == 0) {
+      // Between entries, as some programs end a tar.
+      ASSERT_THAT(files, IsOk());
+      EXPECT_EQ(files->size(), size / (512 + 1024));
+      EXPECT_THAT(NotesOf(path),
+                  ElementsAre(HasSubstr("without the zeros that end a tar")));
+      continue;
+    }
+    EXPECT_THAT(files, FailsWith(absl::StatusCode::kDataLoss, HasSubstr(path)))
         << size;
   }
   // Only the end mark, without the usual padding.
   const std::string path = directory.Write("tar", tar.substr(0, end + 1024));
   EXPECT_THAT(ReadInput(path), IsOk());
+  EXPECT_THAT(NotesOf(path), IsEmpty());
+}
+
+// Returns a tar header with a right checksum.
+std::string TarHeader(const std::string& name, char type, size_t size) {
+  std::string header = MakeTestArchive("ustar", "none", {{name, ""}});
+  header.resize(512);
+  header[156] = type;
+  header.replace(124, 12, absl::StrFormat("%011o", size) + '\0');
+  header.replace(148, 8, 8, ' ');
+  int sum = 0;
+  for (const char byte : header) {
+    sum += static_cast<unsigned char>(byte);
+  }
+  header.replace(148, 7, absl::StrFormat("%06o", sum) + '\0');
+  return header;
+}
+
+TEST(ContainerSourceTest, RefusesLaterVolumesOfATar) {
+  const TemporaryDirectory directory;
+  const std::string rest = "rest of it" + std::string(502 + 1024, '\0');
+  const std::string keyword = "30 GNU.volume.filename=./name\n";
+  for (const std::string& start :
+       {TarHeader("name", 'M', 10),
+        TarHeader("label", 'V', 0) + TarHeader("name", 'M', 10),
+        TarHeader("pax", 'g', keyword.size()) + keyword +
+            std::string(512 - keyword.size(), '\0') +
+            TarHeader("name", '0', 10)}) {
+    EXPECT_THAT(ReadInput(directory.Write("tar", start + rest)),
+                FailsWith(absl::StatusCode::kDataLoss,
+                          HasSubstr("is a later volume of a tar of several")));
+  }
+  // A label alone is not an entry, and other global headers are no volumes.
+  const std::string comment = "13 comment=x\n";
+  for (const std::string& start :
+       {TarHeader("label", 'V', 0) + TarHeader("name", '0', 10),
+        TarHeader("pax", 'g', comment.size()) + comment +
+            std::string(512 - comment.size(), '\0') +
+            TarHeader("name", '0', 10)}) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents files,
+                               ReadInput(directory.Write("tar", start + rest)));
+    EXPECT_THAT(files, ElementsAre(Pair("name", "rest of it")));
+  }
+  // The first volume.
+  EXPECT_THAT(
+      ReadInput(directory.Write("tar", TarHeader("name", '0', 5000) + rest)),
+      FailsWith(absl::StatusCode::kDataLoss,
+                HasSubstr("is one of several volumes")));
+}
+
+TEST(ContainerSourceTest, ATarOfZerosHasNoEntries) {
+  const TemporaryDirectory directory;
+  const std::string zeros(10240, '\0');
+  for (const auto& [name, contents] :
+       IdsAndContents{{"x.tar", zeros},
+                      {"x.TAR", zeros.substr(0, 1024)},
+                      {"x.tgz", Gzip(zeros)},
+                      {"x.tar.zst", Zstd(zeros)}}) {
+    const std::string path = directory.Write("in/" + name, contents);
+    EXPECT_EQ(KindOf(path), "tar");
+    QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents files, ReadInput(path));
+    EXPECT_THAT(files, IsEmpty());
+    QUIRE_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Source> source,
+                               OpenSource(directory / "in", {.expand = true}));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<IngestedDocument> documents,
+                               ReadAllDocuments(*source));
+    EXPECT_TRUE(documents.empty());
+  }
+  EXPECT_EQ(KindOf(directory.Write("zeros", zeros)), "file");
+  EXPECT_THAT(ReadInput(directory.Write("x.tar", zeros + "text")),
+              HasCode(absl::StatusCode::kDataLoss));
 }
 
 TEST(ContainerSourceTest, ACompressedTarCutAnywhereIsAnError) {
@@ -395,6 +486,45 @@ TEST(ContainerSourceTest, ReadsZipsWhateverTheirCommentIs) {
       const IdsAndContents files,
       ReadInput(directory.Write("zip", zip + std::string(1000, 'g'))));
   EXPECT_EQ(files, FilesOf(entries));
+}
+
+// Sets the system that made each entry and its flags, in the list of a zip.
+void SetMaker(char system, char high_flags, std::string& zip) {
+  for (size_t at = zip.find("PK\1\2"); at != std::string::npos;
+       at = zip.find("PK\1\2", at + 4)) {
+    zip[at + 5] = system;
+    zip[at + 9] = high_flags;
+  }
+}
+
+TEST(ContainerSourceTest, NamesFromPcsAreConverted) {
+  const TemporaryDirectory directory;
+  const std::string zip = MakeTestArchive(
+      "zip", "none",
+      {{"plain", "1"}, {"caf\x82.txt", "2"}, {"\xFFz\xB0", "3"}});
+  for (const char system : {'\0', '\x0A'}) {
+    std::string from_pc = zip;
+    SetMaker(system, 0, from_pc);
+    const std::string path = directory.Write("zip", from_pc);
+    QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents files, ReadInput(path));
+    EXPECT_THAT(files,
+                ElementsAre(Pair("plain", "1"), Pair("caf\xC3\xA9.txt", "2"),
+                            Pair("\xC2\xA0z\xE2\x96\x91", "3")));
+    EXPECT_THAT(NotesOf(path),
+                ElementsAre(HasSubstr("was converted from code page 437"),
+                            HasSubstr("was converted from code page 437")));
+  }
+  // By a program for Unix, which wrote what the file system had.
+  QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents files,
+                             ReadInput(directory.Write("zip", zip)));
+  EXPECT_THAT(files, ElementsAre(Pair("plain", "1"), Pair("caf\x82.txt", "2"),
+                                 Pair("\xFFz\xB0", "3")));
+  // Some programs do not mark UTF-8.
+  std::string utf8 = MakeTestArchive("zip", "none", {{"caf\xC3\xA9", "1"}});
+  SetMaker(0, 0, utf8);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents unmarked,
+                             ReadInput(directory.Write("zip", utf8)));
+  EXPECT_THAT(unmarked, ElementsAre(Pair("caf\xC3\xA9", "1")));
 }
 
 TEST(ContainerSourceTest, AZipMayHaveNoEntries) {

@@ -87,6 +87,10 @@ class ExpandedContainer {
     return Counted(reader_->Skip(size_bytes));
   }
 
+  std::shared_ptr<const TextCheck> AwaitedCheck() const {
+    return reader_->AwaitedCheck();
+  }
+
   SkippedEntries skipped() const { return reader_->skipped(); }
 
   void Listen(const NoteListener& listener) { reader_->Listen(listener); }
@@ -169,12 +173,31 @@ class DirectoryReader final : public SourceReader {
   }
 
   absl::StatusOr<size_t> Read(MutableByteView out) override {
-    return container_.has_value() ? container_->Read(out) : file_->Read(out);
+    if (container_.has_value()) {
+      return container_->Read(out);
+    }
+    QUIRE_ASSIGN_OR_RETURN(const size_t got, file_->Read(out));
+    if (got == 0) {
+      QUIRE_RETURN_IF_ERROR(
+          CheckNotCut(file_->file(), file_size_bytes_, file_->offset()));
+    }
+    return got;
   }
 
   absl::StatusOr<uint64_t> Skip(uint64_t size_bytes) override {
-    return container_.has_value() ? container_->Skip(size_bytes)
-                                  : file_->Skip(size_bytes);
+    if (container_.has_value()) {
+      return container_->Skip(size_bytes);
+    }
+    QUIRE_ASSIGN_OR_RETURN(const uint64_t skipped, file_->Skip(size_bytes));
+    if (skipped < size_bytes) {
+      QUIRE_RETURN_IF_ERROR(
+          CheckNotCut(file_->file(), file_size_bytes_, file_->offset()));
+    }
+    return skipped;
+  }
+
+  std::shared_ptr<const TextCheck> AwaitedCheck() const override {
+    return container_.has_value() ? container_->AwaitedCheck() : nullptr;
   }
 
   bool CanContinue() const override { return true; }
@@ -294,7 +317,8 @@ class DirectoryReader final : public SourceReader {
     file_ = std::make_unique<FileStream>(file);
     SourceDocument document;
     document.id = std::move(id);
-    document.size_bytes = static_cast<uint64_t>(status.st_size);
+    file_size_bytes_ = static_cast<uint64_t>(status.st_size);
+    document.size_bytes = file_size_bytes_;
     document.capture_time_ms = int64_t{status.st_mtim.tv_sec} * 1000;
     document.has_mode = true;
     document.has_owner = true;
@@ -363,6 +387,8 @@ class DirectoryReader final : public SourceReader {
   std::string current_;
   // Set if it is one document.
   std::unique_ptr<FileStream> file_;
+  // When it was opened.
+  uint64_t file_size_bytes_ = 0;
   // Set if it is a container.
   std::optional<ExpandedContainer> container_;
   // Skipped entries of earlier containers.

@@ -82,10 +82,11 @@ std::optional<int64_t> TimeMs(archive_entry* entry) {
 }  // namespace
 
 EntryWalker::EntryWalker(std::unique_ptr<LibarchiveInput> input,
-                         LibarchiveInput::Format format, std::string name,
-                         uint64_t offset)
+                         LibarchiveInput::Format format, bool is_seekable,
+                         std::string name, uint64_t offset)
     : input_(std::move(input)),
       format_(format),
+      is_seekable_(is_seekable),
       name_(std::move(name)),
       start_offset_(offset) {}
 
@@ -93,21 +94,41 @@ absl::StatusOr<std::unique_ptr<EntryWalker>> EntryWalker::Open(
     const ContainerInput& input, LibarchiveInput::Format format,
     uint64_t offset) {
   std::unique_ptr<ByteStream> stream;
-  FileStream* seekable = nullptr;
-  if (input.file != nullptr) {
-    auto file_stream = std::make_unique<FileStream>(input.file, offset);
-    // Tars are read forward only.
-    seekable =
-        format == LibarchiveInput::Format::kZip ? file_stream.get() : nullptr;
-    stream = std::move(file_stream);
-  } else {
+  ZipStream* seekable = nullptr;
+  if (input.file == nullptr) {
     QUIRE_ASSIGN_OR_RETURN(stream, input.open());
+  } else if (format == LibarchiveInput::Format::kZip) {
+    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<ZipStream> zip,
+                           ZipStream::Open(input.file));
+    seekable = zip.get();
+    stream = std::move(zip);
+  } else {
+    // Tars are read forward only.
+    stream = std::make_unique<FileStream>(input.file, offset);
   }
   QUIRE_ASSIGN_OR_RETURN(
       std::unique_ptr<LibarchiveInput> opened,
       LibarchiveInput::Open(format, std::move(stream), seekable, input.name));
-  return std::unique_ptr<EntryWalker>(
-      new EntryWalker(std::move(opened), format, input.name, offset));
+  std::unique_ptr<EntryWalker> walker(new EntryWalker(
+      std::move(opened), format, seekable != nullptr, input.name, offset));
+  walker->zip_file_ = seekable != nullptr ? input.file : nullptr;
+  return walker;
+}
+
+absl::StatusOr<std::unique_ptr<EntryWalker>> EntryWalker::OpenPart(
+    const std::string& name, std::shared_ptr<const ZipDirectory> directory,
+    uint64_t begin, uint64_t end) {
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<ZipStream> zip,
+                         directory->Part(begin, end));
+  ZipStream* const seekable = zip.get();
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<LibarchiveInput> opened,
+                         LibarchiveInput::Open(LibarchiveInput::Format::kZip,
+                                               std::move(zip), seekable, name));
+  std::unique_ptr<EntryWalker> walker(new EntryWalker(
+      std::move(opened), LibarchiveInput::Format::kZip, true, name, 0));
+  walker->entry_count_ = begin;
+  walker->directory_ = std::move(directory);
+  return walker;
 }
 
 absl::StatusOr<bool> EntryWalker::Next() {
@@ -129,12 +150,10 @@ absl::StatusOr<bool> EntryWalker::Next() {
     return input_->Failure(
         absl::StrCat("in the header of entry ", entry_count_, ", from 0"));
   }
-  if (format_ == LibarchiveInput::Format::kTar && !input_->SawTarEnd()) {
-    return absl::DataLossError(absl::StrCat(
-        name_, ": ends after ", entry_count_,
-        " entries without the two blocks ",
-        "of zeros that must end a tar: it seems to be truncated; if it is ",
-        "whole, append 1024 zero bytes to it"));
+  if (format_ == LibarchiveInput::Format::kTar) {
+    lacks_end_ = !input_->SawTarEnd();
+  } else if (!is_seekable_) {
+    QUIRE_RETURN_IF_ERROR(input_->ReadToEnd());
   }
   return false;
 }
@@ -156,6 +175,10 @@ absl::Status EntryWalker::TakeEntry(archive_entry* entry) {
                      "header says, and is not; the input is damaged"));
   }
   entry_name_ = path;
+  is_name_converted_ = false;
+  if (is_seekable_ && !IsUtf8(entry_name_)) {
+    ConvertName();
+  }
   kind_ = KindOf(entry);
   link_target_.clear();
   if (kind_ == Kind::kHardLink) {
@@ -181,6 +204,19 @@ absl::Status EntryWalker::TakeEntry(archive_entry* entry) {
   position_ = 0;
   pieces_ended_ = false;
   return absl::OkStatus();
+}
+
+void EntryWalker::ConvertName() {
+  if (directory_ == nullptr && zip_file_ != nullptr) {
+    absl::StatusOr<std::shared_ptr<const ZipDirectory>> directory =
+        ZipDirectory::Read(std::exchange(zip_file_, nullptr));
+    directory_ = directory.ok() ? *std::move(directory) : nullptr;
+  }
+  if (directory_ != nullptr && index_ < directory_->entry_count() &&
+      directory_->HasPcName(index_)) {
+    entry_name_ = Utf8OfCodePage437(entry_name_);
+    is_name_converted_ = true;
+  }
 }
 
 std::string EntryWalker::Place() const {

@@ -32,6 +32,12 @@ class EntryWalker {
       const ContainerInput& input, LibarchiveInput::Format format,
       uint64_t offset = 0);
 
+  // Starts at entry `begin` of the zip with this directory, and ends before
+  // entry `end`. REQUIRES: begin < end <= directory.entry_count().
+  static absl::StatusOr<std::unique_ptr<EntryWalker>> OpenPart(
+      const std::string& name, std::shared_ptr<const ZipDirectory> directory,
+      uint64_t begin, uint64_t end);
+
   // Moves to the next entry; false after the last.
   // Errors: DataLoss, Unavailable.
   absl::StatusOr<bool> Next();
@@ -45,6 +51,10 @@ class EntryWalker {
   Kind kind() const { return kind_; }
 
   const std::string& entry_name() const { return entry_name_; }
+
+  // True if the name is converted from code page 437 to UTF-8: a program of PCs
+  // wrote it to the zip, not as UTF-8.
+  bool is_name_converted() const { return is_name_converted_; }
 
   // Target of a hard link.
   const std::string& link_target() const { return link_target_; }
@@ -65,8 +75,20 @@ class EntryWalker {
   // Number of entries before this one.
   uint64_t index() const { return index_; }
 
+  // Number of entries up to the current one, with those before a part.
+  uint64_t entry_count() const { return entry_count_; }
+
   // Offset of its header in the decompressed container.
   uint64_t header_offset() const { return header_offset_; }
+
+  // After the last entry: true if the blocks of zeros that end a tar are
+  // missing.
+  bool lacks_end() const { return lacks_end_; }
+
+  // Like SourceReader::AwaitedCheck().
+  std::shared_ptr<const TextCheck> AwaitedCheck() const {
+    return input_->AwaitedCheck();
+  }
 
   // Like SourceReader::CanContinue().
   bool can_continue() const { return can_continue_; }
@@ -77,20 +99,27 @@ class EntryWalker {
 
  private:
   EntryWalker(std::unique_ptr<LibarchiveInput> input,
-              LibarchiveInput::Format format, std::string name,
-              uint64_t offset);
+              LibarchiveInput::Format format, bool is_seekable,
+              std::string name, uint64_t offset);
 
   absl::Status TakeEntry(archive_entry* entry);
+  // Converts the name if it is in the code page of a PC.
+  void ConvertName();
   absl::Status NextPiece();
   absl::Status Failure() const;
 
   const std::unique_ptr<LibarchiveInput> input_;
   const LibarchiveInput::Format format_;
+  const bool is_seekable_;
   const std::string name_;
   const uint64_t start_offset_;
+  // Of a zip that is seekable; the directory once it is needed.
+  std::shared_ptr<const InputFile> zip_file_;
+  std::shared_ptr<const ZipDirectory> directory_;
 
   Kind kind_ = Kind::kDirectory;
   std::string entry_name_;
+  bool is_name_converted_ = false;
   std::string link_target_;
   std::optional<uint64_t> size_bytes_;
   std::optional<int64_t> time_ms_;
@@ -100,6 +129,7 @@ class EntryWalker {
   uint64_t entry_count_ = 0;
   uint64_t header_offset_ = 0;
   bool can_continue_ = false;
+  bool lacks_end_ = false;
 
   // The last piece from libarchive, not yet read, and its offset in the entry;
   // the gap before it is a hole.

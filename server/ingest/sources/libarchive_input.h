@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// libarchive on ByteStream.
+// libarchive on ByteStream, for its formats tar and zip. Its decompression
+// filters are not used: some run programs, and most neither verify checksums
+// nor report bytes after the end.
 #ifndef QUIRE_SERVER_INGEST_SOURCES_LIBARCHIVE_INPUT_H_
 #define QUIRE_SERVER_INGEST_SOURCES_LIBARCHIVE_INPUT_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +18,7 @@
 
 #include "codecs/base/bytes.h"
 #include "server/ingest/sources/streams/byte_stream.h"
+#include "server/ingest/sources/zip_stream.h"
 
 struct archive;
 
@@ -29,17 +33,14 @@ class LibarchiveInput {
   enum class Format {
     kTar,
     kZip,
-    // No format: the output of the decompression filters.
-    kDecompressed,
   };
 
-  // `name` is for messages. `seekable`, if not null, is the same object as
-  // `stream`; with it zips are read by their central directory, without the
-  // comment after it.
+  // `name` is for messages. `zip`, if not null, is the same object as `stream`;
+  // with it zips are read by their central directory.
   // Errors: DataLoss, Unavailable  libarchive rejects the stream's start.
   //         ResourceExhausted      no memory.
   static absl::StatusOr<std::unique_ptr<LibarchiveInput>> Open(
-      Format format, std::unique_ptr<ByteStream> stream, FileStream* seekable,
+      Format format, std::unique_ptr<ByteStream> stream, ZipStream* zip,
       std::string name);
   ~LibarchiveInput();
   LibarchiveInput(const LibarchiveInput&) = delete;
@@ -51,6 +52,13 @@ class LibarchiveInput {
   // cause, otherwise DataLoss with libarchive's text.
   absl::Status Failure(const std::string& place) const;
 
+  // ByteStream::AwaitedCheck() of the bytes that libarchive has used.
+  std::shared_ptr<const TextCheck> AwaitedCheck() const;
+
+  // Reads what follows the last entry of a zip that is not seekable: its list
+  // of entries, and the checksums of a compressed file.
+  absl::Status ReadToEnd();
+
   // After the last entry of a tar: false if the stream ended without the zero
   // blocks that end a tar.
   bool SawTarEnd() const;
@@ -59,42 +67,19 @@ class LibarchiveInput {
   struct Callbacks;
 
   LibarchiveInput(Format format, std::unique_ptr<ByteStream> stream,
-                  FileStream* seekable, std::string name);
+                  ZipStream* zip, std::string name);
   absl::StatusOr<size_t> FillBuffer();
 
   const std::unique_ptr<ByteStream> stream_;
-  FileStream* const seekable_;
+  ZipStream* const zip_;
   const std::string name_;
   const bool is_zip_;
-  // With seekable_: libarchive sees the file up to here.
-  uint64_t end_offset_ = 0;
   archive* archive_ = nullptr;
   std::vector<uint8_t> buffer_;
   // The last bytes of the stream, at most one tar block.
   std::vector<uint8_t> tail_;
   bool at_end_ = false;
   absl::Status stream_status_;
-};
-
-// Text of a file compressed in a format of libarchive (except gzip and zstd:
-// see MemberStream).
-class DecompressedStream final : public ByteStream {
- public:
-  // Returns null if `compressed` begins like no such format.
-  // Errors: as LibarchiveInput::Open().
-  static absl::StatusOr<std::unique_ptr<DecompressedStream>> Create(
-      std::unique_ptr<ByteStream> compressed, const std::string& name);
-
-  // Errors: DataLoss  damaged or truncated.
-  absl::StatusOr<size_t> Read(MutableByteView out) override;
-
- private:
-  DecompressedStream(std::unique_ptr<LibarchiveInput> input, bool is_empty)
-      : input_(std::move(input)), is_empty_(is_empty) {}
-
-  const std::unique_ptr<LibarchiveInput> input_;
-  // libarchive finds no entry then.
-  const bool is_empty_;
 };
 
 }  // namespace quire

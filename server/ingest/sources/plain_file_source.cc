@@ -20,7 +20,8 @@ class PlainFileReader final : public SourceReader {
     const std::string& path = file_->name();
     SourceDocument document;
     document.id = path.substr(path.rfind('/') + 1);
-    QUIRE_ASSIGN_OR_RETURN(document.size_bytes, file_->SizeBytes());
+    QUIRE_ASSIGN_OR_RETURN(size_bytes_, file_->SizeBytes());
+    document.size_bytes = size_bytes_;
     QUIRE_ASSIGN_OR_RETURN(document.capture_time_ms, file_->ModifiedTimeMs());
     document.has_mode = true;
     document.has_owner = true;
@@ -30,16 +31,26 @@ class PlainFileReader final : public SourceReader {
   std::string Place() const override { return "the file"; }
 
   absl::StatusOr<size_t> Read(MutableByteView out) override {
-    return stream_.Read(out);
+    QUIRE_ASSIGN_OR_RETURN(const size_t got, stream_.Read(out));
+    if (got == 0) {
+      QUIRE_RETURN_IF_ERROR(CheckNotCut(*file_, size_bytes_, stream_.offset()));
+    }
+    return got;
   }
 
   absl::StatusOr<uint64_t> Skip(uint64_t size_bytes) override {
-    return stream_.Skip(size_bytes);
+    QUIRE_ASSIGN_OR_RETURN(const uint64_t skipped, stream_.Skip(size_bytes));
+    if (skipped < size_bytes) {
+      QUIRE_RETURN_IF_ERROR(CheckNotCut(*file_, size_bytes_, stream_.offset()));
+    }
+    return skipped;
   }
 
  private:
   const std::shared_ptr<const InputFile> file_;
   FileStream stream_;
+  // When the pass began.
+  uint64_t size_bytes_ = 0;
   bool done_ = false;
 };
 

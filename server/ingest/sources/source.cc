@@ -76,9 +76,11 @@ absl::StatusOr<std::unique_ptr<Source>> OpenFile(const std::string& path,
       DetectContainer(file, options, FoundIn::kArgument);
   if (detected.status().code() == absl::StatusCode::kDataLoss) {
     return absl::DataLossError(absl::StrCat(
-        detected.status().message(), "; to keep this file as it is, as one ",
-        "document, put it into a directory and give the directory as the "
-        "input"));
+        detected.status().message(),
+        options.split.has_value()
+            ? "; --keep-going leaves out what cannot be read"
+            : "; to keep this file as it is, as one document, put it into a "
+              "directory and give the directory as the input"));
   }
   QUIRE_RETURN_IF_ERROR(detected.status());
   misnaming = Misnaming(path, *detected);
@@ -154,6 +156,10 @@ class RuledReader final : public SourceReader {
 
   absl::StatusOr<uint64_t> Skip(uint64_t size_bytes) override {
     return reader_->Skip(size_bytes);
+  }
+
+  std::shared_ptr<const TextCheck> AwaitedCheck() const override {
+    return reader_->AwaitedCheck();
   }
 
   bool CanContinue() const override { return reader_->CanContinue(); }

@@ -26,6 +26,7 @@
 
 #include "codecs/base/bytes.h"
 #include "server/ingest/sources/id_rules.h"
+#include "server/ingest/sources/streams/member_stream.h"
 
 namespace quire {
 
@@ -64,7 +65,8 @@ enum class EntryNote {
   kMisnamed,
   // A record without a usable value of a field of LineSplit.
   kBadRecord,
-  // A record or file that deviates from its format and was read nevertheless.
+  // A part of an input that was read although it deviates from its format, or
+  // that changed during the build.
   kTolerated,
   // A file that is kept as it is, in a format that other programs convert.
   kForeignFormat,
@@ -132,6 +134,14 @@ class SourceReader {
   // REQUIRES: Next() returned a document.
   // Errors: as Next().
   virtual absl::StatusOr<uint64_t> Skip(uint64_t size_bytes);
+
+  // Returns the check that the text of the current document awaits, such as the
+  // checksum at the end of a compressed file; null if it was checked, or there
+  // is no check.
+  // REQUIRES: the document was read or skipped to its end.
+  virtual std::shared_ptr<const TextCheck> AwaitedCheck() const {
+    return nullptr;
+  }
 
   // True if Next() may be called after an error of the last call: it continues
   // after the failed entry. Every pass gives the same result after the same
@@ -209,6 +219,9 @@ struct SourceOptions {
   // including headers. Default: see input_limits.h. More is an error of Open()
   // or of the reader.
   std::optional<uint64_t> input_size_bytes_max = std::nullopt;
+  // Largest window or dictionary of a compressed input; it takes as much
+  // memory.
+  uint64_t window_size_bytes_max = kWindowSizeBytesDefault;
   // Expand containers in directories. Zips and WACZs only by name: office
   // documents and programs are zips too.
   bool expand = false;
@@ -245,7 +258,7 @@ struct SourceOptions {
 //   other       one document; its id is the last component of the path, its
 //               time as in a directory.
 // Tars, zips, WARCs and ARCs may be compressed as a whole: by gzip or zstd, in
-// any number of members, or bzip2, compress, lz4, lzip, lzma, lzop or xz. Zstd
+// any number of members, or bzip2, compress, lz4, lzip, lzma or xz. Zstd
 // may begin with a dictionary (zstd_dictionary.h). Any other compressed file is
 // one unchanged document. Files inside tars and zips are not decompressed. The
 // file is opened now, and every pass uses the same descriptor: renaming or

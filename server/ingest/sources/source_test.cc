@@ -115,11 +115,11 @@ TEST(OpenSourceTest, APlainFileIsOneDocument) {
       "begin 644 uuencode\n#86)C\n`\nend\n",
       "#!/bin/sh\n"};
   for (const std::string& content : contents) {
-    const std::string path = directory.Write("x.tar.gz", content);
+    const std::string path = directory.Write("x.gz", content);
     SkippedEntries skipped;
     QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents files,
                                ReadInput(path, &skipped));
-    EXPECT_THAT(files, ElementsAre(Pair("x.tar.gz", content)));
+    EXPECT_THAT(files, ElementsAre(Pair("x.gz", content)));
     EXPECT_EQ(skipped.symbolic_links, 0);
     EXPECT_EQ(KindOf(path), "file");
   }

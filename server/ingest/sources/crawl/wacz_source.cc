@@ -43,6 +43,8 @@ struct WaczListing {
   std::vector<std::string> others;
   // Error after the last entry that could be listed.
   absl::Status damage;
+  // Finds members without those before them; null if the zip is truncated.
+  std::shared_ptr<const ZipDirectory> directory;
 };
 
 // WACZs in each other; more may have been made to expand for ever.
@@ -114,8 +116,27 @@ absl::StatusOr<WaczListing> ListWacz(const ContainerInput& input) {
 // reads the member again from its start.
 class ZipMemberStream final : public ByteStream {
  public:
-  ZipMemberStream(ContainerInput input, ZipMember member)
-      : input_(std::move(input)), member_(std::move(member)) {}
+  // Without `directory` reads the entries before the member, too.
+  ZipMemberStream(ContainerInput input,
+                  std::shared_ptr<const ZipDirectory> directory,
+                  ZipMember member)
+      : input_(std::move(input)),
+        directory_(std::move(directory)),
+        member_(std::move(member)) {}
+
+  ~ZipMemberStream() override {
+    if (check_->state == TextCheck::State::kAwaited) {
+      check_->state = TextCheck::State::kFailed;
+    }
+  }
+
+  ZipMemberStream(const ZipMemberStream&) = delete;
+  ZipMemberStream& operator=(const ZipMemberStream&) = delete;
+
+  std::shared_ptr<const TextCheck> AwaitedCheck(
+      uint64_t /*text_size_bytes*/) const override {
+    return check_->state == TextCheck::State::kPassed ? nullptr : check_;
+  }
 
   absl::StatusOr<size_t> Read(MutableByteView out) override {
     if (target_ < position_ && position_ - target_ <= recent_.size()) {
@@ -142,7 +163,15 @@ class ZipMemberStream final : public ByteStream {
 
   // Reads at position_.
   absl::StatusOr<size_t> ReadOn(MutableByteView out) {
-    QUIRE_ASSIGN_OR_RETURN(const size_t got, walker_->Read(out));
+    const absl::StatusOr<size_t> read = walker_->Read(out);
+    if (!read.ok()) {
+      check_->state = TextCheck::State::kFailed;
+      return read;
+    }
+    const size_t got = *read;
+    if (got == 0) {
+      check_->state = TextCheck::State::kPassed;
+    }
     position_ += got;
     // Moved after each MiB.
     if (recent_.size() + got > 2 * kRecentSizeBytes) {
@@ -175,10 +204,16 @@ class ZipMemberStream final : public ByteStream {
   absl::Status Open() {
     position_ = 0;
     recent_.clear();
-    QUIRE_ASSIGN_OR_RETURN(
-        walker_, EntryWalker::Open(input_, LibarchiveInput::Format::kZip));
-    for (uint64_t i = 0; i < member_.index; ++i) {
-      QUIRE_RETURN_IF_ERROR(NextListed(*walker_).status());
+    if (directory_ != nullptr) {
+      QUIRE_ASSIGN_OR_RETURN(
+          walker_, EntryWalker::OpenPart(input_.name, directory_, member_.index,
+                                         member_.index + 1));
+    } else {
+      QUIRE_ASSIGN_OR_RETURN(
+          walker_, EntryWalker::Open(input_, LibarchiveInput::Format::kZip));
+      for (uint64_t i = 0; i < member_.index; ++i) {
+        QUIRE_RETURN_IF_ERROR(NextListed(*walker_).status());
+      }
     }
     QUIRE_ASSIGN_OR_RETURN(const bool is_there, walker_->Next());
     if (!is_there || walker_->entry_name() != member_.name) {
@@ -190,7 +225,10 @@ class ZipMemberStream final : public ByteStream {
   }
 
   const ContainerInput input_;
+  const std::shared_ptr<const ZipDirectory> directory_;
   const ZipMember member_;
+  // The checksum of the zip.
+  const std::shared_ptr<TextCheck> check_ = std::make_shared<TextCheck>();
   std::unique_ptr<EntryWalker> walker_;
   uint64_t position_ = 0;
   // Where the next Read() begins.
@@ -249,6 +287,10 @@ class WaczReader final : public SourceReader {
     return Checked(warc_->Skip(size_bytes));
   }
 
+  std::shared_ptr<const TextCheck> AwaitedCheck() const override {
+    return warc_ != nullptr ? warc_->AwaitedCheck() : nullptr;
+  }
+
   bool CanContinue() const override { return true; }
 
  private:
@@ -270,10 +312,10 @@ class WaczReader final : public SourceReader {
       const ZipMember& member) const {
     std::string name = absl::StrCat(input_.name, ": ", QuotedText(member.name));
     const OpenStream open =
-        [input = input_, member,
+        [input = input_, directory = listing_->directory, member,
          name]() -> absl::StatusOr<std::unique_ptr<ByteStream>> {
       return std::make_unique<BoundedStream>(
-          std::make_unique<ZipMemberStream>(input, member), name,
+          std::make_unique<ZipMemberStream>(input, directory, member), name,
           input.size_bytes_max);
     };
     const std::optional<RecordFormat> format = NamedFormat(member.name);
@@ -282,7 +324,8 @@ class WaczReader final : public SourceReader {
     }
     QUIRE_ASSIGN_OR_RETURN(
         const CompressedText text,
-        CompressedText::Detect(open, name, input_.size_bytes_max));
+        CompressedText::Detect(open, name, input_.size_bytes_max,
+                               input_.window_size_bytes_max));
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> stream, text.Open());
     return std::make_unique<WarcReader>(std::move(stream), std::move(name),
                                         *format, damage_);
@@ -421,6 +464,15 @@ absl::StatusOr<std::unique_ptr<Source>> MakeWaczAt(ContainerInput input,
                         !(listing->warcs.empty() && listing->others.empty()));
   if (!is_wacz) {
     return nullptr;
+  }
+  if (listing.ok() && input.file != nullptr) {
+    absl::StatusOr<std::shared_ptr<const ZipDirectory>> directory =
+        ZipDirectory::Read(input.file);
+    if (directory.ok()) {
+      listing->directory = *std::move(directory);
+    } else {
+      listing = directory.status();
+    }
   }
   return std::make_unique<WaczSource>(std::move(input), std::move(listing),
                                       damage, depth);

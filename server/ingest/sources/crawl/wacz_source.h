@@ -30,9 +30,8 @@ bool IsNamedWacz(absl::string_view path);
 // Open() fails with DataLoss if the zip lists no WARC or cannot be listed. With
 // WarcDamage::kSkip, reading continues with the next WARC after one that cannot
 // be read; of a zip without its list of entries, which is truncated, the
-// entries that are there are read, and then the error is returned. A member is
-// read up to the start of the damage for each damaged record of it. REQUIRES:
-// input.file != nullptr. Errors: Unavailable.
+// entries that are there are read, and then the error is returned.
+// REQUIRES: input.file != nullptr. Errors: Unavailable.
 absl::StatusOr<std::unique_ptr<Source>> MakeWaczSource(
     const ContainerInput& input, WarcDamage damage);
 

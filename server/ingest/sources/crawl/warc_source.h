@@ -91,6 +91,10 @@ class WarcReader final : public SourceReader {
   absl::StatusOr<size_t> Read(MutableByteView out) override;
   absl::StatusOr<uint64_t> Skip(uint64_t size_bytes) override;
 
+  std::shared_ptr<const TextCheck> AwaitedCheck() const override {
+    return stream_->AwaitedCheck(record_offset_ + record_position_);
+  }
+
   bool CanContinue() const override { return can_continue_; }
 
  private:

@@ -26,8 +26,7 @@ namespace quire {
 namespace {
 
 constexpr size_t kLineBufferSizeBytes = 256 << 10;
-// Detection needs the whole first block: up to 4 MiB in lz4, and the dictionary
-// of a zstd file.
+// Detection needs the dictionary of a zstd file.
 constexpr size_t kCompressedStartSizeBytes = size_t{17} << 20;
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr absl::string_view kParquetMagic = "PAR1";
@@ -116,7 +115,8 @@ class LineSource final : public Source {
                            source_->Open());
     return std::make_unique<LineReader>(
         std::move(reader), name(), options_.split.value_or(LineSplit{}),
-        options_.id_rules, options_.input_size_bytes_max);
+        options_.id_rules, options_.input_size_bytes_max,
+        options_.window_size_bytes_max);
   }
 
  private:
@@ -145,12 +145,14 @@ class LineReader::FileText final : public ByteStream {
 
 LineReader::LineReader(std::unique_ptr<SourceReader> reader, std::string name,
                        LineSplit split, std::shared_ptr<const IdRules> id_rules,
-                       std::optional<uint64_t> input_size_bytes_max)
+                       std::optional<uint64_t> input_size_bytes_max,
+                       uint64_t window_size_bytes_max)
     : reader_(std::move(reader)),
       name_(std::move(name)),
       split_(std::move(split)),
       id_rules_(std::move(id_rules)),
       input_size_bytes_max_(input_size_bytes_max),
+      window_size_bytes_max_(window_size_bytes_max),
       buffer_(kLineBufferSizeBytes) {
   for (const std::string& field : {split_.id_field, split_.text_field}) {
     if (!field.empty()) {
@@ -169,6 +171,13 @@ std::string LineReader::Place() const {
 
 bool LineReader::CanContinue() const {
   return can_continue_ || reader_->CanContinue();
+}
+
+std::shared_ptr<const TextCheck> LineReader::AwaitedCheck() const {
+  return is_compressed_ && stream_ != nullptr
+             ? stream_->AwaitedCheck(read_bytes_ - (end_ - begin_) +
+                                     record_rest_)
+             : reader_->AwaitedCheck();
 }
 
 SkippedEntries LineReader::skipped() const {
@@ -192,6 +201,7 @@ void LineReader::Fill() {
     stream_status_ = got.status();
     stream_ended_ = !got.ok() || *got == 0;
     end_ += got.value_or(0);
+    read_bytes_ += got.value_or(0);
   }
 }
 
@@ -226,6 +236,15 @@ absl::StatusOr<std::optional<SourceDocument>> LineReader::Next() {
   return document;
 }
 
+absl::Status LineReader::RestError() const {
+  return stream_status_.ok()
+             ? absl::OkStatus()
+             : absl::Status(stream_status_.code(),
+                            absl::StrCat(stream_status_.message(),
+                                         "; left out: the rest of the file, ",
+                                         "from line ", line_, " on"));
+}
+
 void LineReader::LeaveFile() {
   if (stream_ != nullptr) {
     can_continue_ = !file_text_->has_failed();
@@ -244,6 +263,8 @@ absl::StatusOr<bool> LineReader::OpenFile() {
   stream_ = std::move(text);
   stream_ended_ = false;
   stream_status_ = absl::OkStatus();
+  read_bytes_ = 0;
+  is_compressed_ = false;
   begin_ = 0;
   end_ = 0;
   line_ = 0;
@@ -280,15 +301,18 @@ absl::Status LineReader::Decompress(const SourceDocument& file) {
   };
   QUIRE_ASSIGN_OR_RETURN(
       const CompressedText text,
-      CompressedText::Detect(open, name,
-                             InputSizeBytesMax(input_size_bytes_max_,
-                                               file.size_bytes.value_or(0))));
+      CompressedText::Detect(
+          open, name,
+          InputSizeBytesMax(input_size_bytes_max_, file.size_bytes.value_or(0)),
+          window_size_bytes_max_));
   if (!text.is_compressed()) {
     return absl::OkStatus();
   }
   *rest = std::move(stream_);
   QUIRE_ASSIGN_OR_RETURN(stream_, text.Open());
   stream_ended_ = false;
+  read_bytes_ = 0;
+  is_compressed_ = true;
   end_ = 0;
   Fill();
   return absl::OkStatus();
@@ -429,7 +453,7 @@ absl::StatusOr<bool> LineReader::FindRecord() {
       continue;
     }
     // A read error leaves an incomplete record.
-    QUIRE_RETURN_IF_ERROR(stream_status_);
+    QUIRE_RETURN_IF_ERROR(RestError());
     if (text.empty()) {
       return false;
     }
@@ -619,7 +643,7 @@ absl::StatusOr<size_t> LineReader::Read(MutableByteView out) {
       is_open_ = false;
       if (!stream_status_.ok()) {
         LeaveFile();
-        return stream_status_;
+        return RestError();
       }
       return 0;
     }

@@ -61,15 +61,17 @@ inline constexpr size_t kRecordSizeBytesMax = size_t{16} << 20;
 class LineReader final : public SourceReader {
  public:
   // `name` is for messages. `id_rules`, which may be null, apply to values of
-  // fields. `input_size_bytes_max` is as in SourceOptions.
+  // fields. Sizes are as in SourceOptions.
   LineReader(std::unique_ptr<SourceReader> reader, std::string name,
              LineSplit split, std::shared_ptr<const IdRules> id_rules,
-             std::optional<uint64_t> input_size_bytes_max);
+             std::optional<uint64_t> input_size_bytes_max,
+             uint64_t window_size_bytes_max = kWindowSizeBytesDefault);
 
   absl::StatusOr<std::optional<SourceDocument>> Next() override;
   std::string Place() const override;
   absl::StatusOr<size_t> Read(MutableByteView out) override;
   absl::StatusOr<uint64_t> Skip(uint64_t size_bytes) override;
+  std::shared_ptr<const TextCheck> AwaitedCheck() const override;
   bool CanContinue() const override;
   SkippedEntries skipped() const override;
   void Listen(NoteListener listener) override;
@@ -103,6 +105,9 @@ class LineReader final : public SourceReader {
   void NoteBadRecord(absl::string_view problem);
   void NoteOfFile(EntryNote note, absl::string_view text);
   absl::Status FileError(absl::string_view problem) const;
+  // Returns the error of `stream_` after the lines before it, which says from
+  // which line on the file is left out; OK if it has none.
+  absl::Status RestError() const;
   // Drops the current file after an error.
   void LeaveFile();
   // Reads until the buffer is full or the file ends.
@@ -117,6 +122,7 @@ class LineReader final : public SourceReader {
   const LineSplit split_;
   const std::shared_ptr<const IdRules> id_rules_;
   const std::optional<uint64_t> input_size_bytes_max_;
+  const uint64_t window_size_bytes_max_;
 
   // Null between files. `file_text_` is what it reads at the bottom.
   std::unique_ptr<ByteStream> stream_;
@@ -141,6 +147,10 @@ class LineReader final : public SourceReader {
   size_t begin_ = 0;
   size_t end_ = 0;
   bool stream_ended_ = false;
+  // Bytes of `stream_` up to the end of the buffer.
+  uint64_t read_bytes_ = 0;
+  // `stream_` decompresses the file.
+  bool is_compressed_ = false;
   absl::Status stream_status_;
   // The last error was not one of `reader_`.
   bool can_continue_ = false;

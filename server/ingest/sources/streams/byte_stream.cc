@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/byte_size.h"
 #include "codecs/base/status_macros.h"
 #include "server/ingest/sources/input_limits.h"
 
@@ -90,6 +91,18 @@ absl::StatusOr<uint64_t> FileStream::Skip(uint64_t size_bytes) {
   const uint64_t skipped = std::min(size_bytes, rest);
   offset_ += skipped;
   return skipped;
+}
+
+absl::Status CheckNotCut(const InputFile& file, uint64_t size_bytes,
+                         uint64_t offset) {
+  return offset >= size_bytes
+             ? absl::OkStatus()
+             : absl::UnavailableError(
+                   absl::StrCat(file.name(), ": had ",
+                                FormatCounted(size_bytes, "byte", "bytes"),
+                                " when its reading began, and now ends after ",
+                                FormatCount(offset),
+                                "; do not change the input during a build"));
 }
 
 absl::StatusOr<size_t> MemoryStream::Read(MutableByteView out) {

@@ -24,6 +24,19 @@
 
 namespace quire {
 
+// A check of text after which that text can be trusted. Its stream changes it,
+// on the thread that reads.
+struct TextCheck {
+  enum class State {
+    kAwaited,
+    kPassed,
+    // It failed, or its stream ended or was dropped before.
+    kFailed,
+  };
+
+  State state = State::kAwaited;
+};
+
 // Blocks on I/O. Thread-compatible.
 class ByteStream {
  public:
@@ -50,6 +63,16 @@ class ByteStream {
   virtual std::optional<uint64_t> PartEnd(uint64_t text_offset) const {
     static_cast<void>(text_offset);
     return std::nullopt;
+  }
+
+  // Returns the check that the end of the first `text_size_bytes` of the stream
+  // awaits, such as that of the checksum at the end of a gzip member; null if
+  // it was checked, or has no check.
+  // REQUIRES: that many bytes were read since the last SkipPart().
+  virtual std::shared_ptr<const TextCheck> AwaitedCheck(
+      uint64_t text_size_bytes) const {
+    static_cast<void>(text_size_bytes);
+    return nullptr;
   }
 
   // A skipped part of a compressed file.
@@ -150,6 +173,11 @@ class FileStream final : public ByteStream {
   uint64_t offset_;
 };
 
+// Returns an error if a file that had `size_bytes` when its reading began ends
+// at `offset`, before that. Errors: Unavailable.
+absl::Status CheckNotCut(const InputFile& file, uint64_t size_bytes,
+                         uint64_t offset);
+
 // Bytes in memory, which must outlive the stream. For tests.
 class MemoryStream final : public ByteStream {
  public:
@@ -188,6 +216,11 @@ class BoundedStream final : public ByteStream {
 
   std::optional<uint64_t> PartEnd(uint64_t text_offset) const override {
     return stream_->PartEnd(text_offset);
+  }
+
+  std::shared_ptr<const TextCheck> AwaitedCheck(
+      uint64_t text_size_bytes) const override {
+    return stream_->AwaitedCheck(text_size_bytes);
   }
 
   absl::StatusOr<std::optional<SkippedPart>> SkipPart(

@@ -36,11 +36,15 @@ class GzipDecoder final : public MemberDecoder {
 
   absl::string_view member_name() const override { return "gzip member"; }
 
-  bool AllowsPadding() const override { return true; }
+  MemberPadding padding() const override { return MemberPadding::kAtEnd; }
+
+  size_t MagicSizeBytes() const override { return kMagic.size(); }
 
   bool HasMagic(ByteView bytes) const override {
-    return bytes.size() >= kMagic.size() &&
-           std::equal(kMagic.begin(), kMagic.end(), bytes.begin());
+    const size_t size = std::min(bytes.size(), kMagic.size());
+    return std::equal(bytes.begin(),
+                      bytes.begin() + static_cast<ptrdiff_t>(size),
+                      kMagic.begin());
   }
 
   size_t PrefixSizeBytes() const override { return kPrefixSizeBytes; }
@@ -66,6 +70,7 @@ class GzipDecoder final : public MemberDecoder {
     // Z_BUF_ERROR: no progress, for lack of input.
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
       step.error = stream_.msg != nullptr ? stream_.msg : "damaged gzip data";
+      step.is_out_of_memory = result == Z_MEM_ERROR;
     }
     return step;
   }

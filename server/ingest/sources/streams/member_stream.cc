@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/byte_size.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -28,35 +29,91 @@ MemberStream::MemberStream(std::unique_ptr<ByteStream> compressed,
       decoder_(std::move(decoder)),
       input_(kInputSizeBytes) {}
 
-absl::Status MemberStream::Damaged(absl::string_view what) const {
+absl::Status MemberStream::Damaged(absl::string_view what,
+                                   absl::string_view remedy) const {
   return absl::DataLossError(absl::StrCat(
       name_, ": ", what, " at byte ", offset(), " of the compressed file, in ",
       decoder_->member_name(), " ", member_count_, " that starts at byte ",
-      members_.empty() ? 0 : members_.back().offset));
+      members_.empty() ? 0 : members_.back().offset, remedy));
 }
 
-absl::Status MemberStream::Refill() {
-  if (rest_.empty()) {
-    QUIRE_ASSIGN_OR_RETURN(const size_t got, compressed_->Read(input_));
-    rest_ = ByteView(input_).first(got);
+absl::Status MemberStream::TrailingBytes() {
+  const uint64_t start = offset();
+  uint64_t size_bytes = rest_.size();
+  if (const std::optional<uint64_t> end = compressed_->EndOffset()) {
+    size_bytes = std::max(*end, start + size_bytes) - start;
+  } else {
+    QUIRE_ASSIGN_OR_RETURN(const uint64_t skipped,
+                           compressed_->Skip(UINT64_MAX));
+    size_bytes += skipped;
+  }
+  // SkipPart() skips them.
+  BeginMember();
+  return absl::DataLossError(absl::StrCat(
+      name_, ": its last ", FormatCounted(size_bytes, "byte", "bytes"),
+      ", from byte ", start, " of the compressed file on, hold no ",
+      decoder_->member_name(),
+      " and cannot be read; if they do not belong to it, cut the file there: "
+      "truncate -s ",
+      start, " FILE"));
+}
+
+absl::Status MemberStream::Refill(size_t size) {
+  if (rest_.size() >= size) {
+    return absl::OkStatus();
+  }
+  size_t filled = rest_.size();
+  std::copy_n(rest_.begin(), filled, input_.begin());
+  rest_ = ByteView(input_).first(filled);
+  while (filled < size) {
+    QUIRE_ASSIGN_OR_RETURN(
+        const size_t got,
+        compressed_->Read(MutableByteView(input_).subspan(filled)));
+    if (got == 0) {
+      break;
+    }
+    filled += got;
     read_bytes_ += got;
+    rest_ = ByteView(input_).first(filled);
   }
   return absl::OkStatus();
 }
 
+absl::StatusOr<uint64_t> MemberStream::PassPadding() {
+  uint64_t count = 0;
+  while (!rest_.empty() && rest_[0] == 0) {
+    const auto end =
+        std::ranges::find_if(rest_, [](uint8_t byte) { return byte != 0; });
+    const auto size = static_cast<size_t>(end - rest_.begin());
+    count += size;
+    rest_ = rest_.subspan(size);
+    QUIRE_RETURN_IF_ERROR(Refill());
+  }
+  return count;
+}
+
 absl::StatusOr<bool> MemberStream::StartMember() {
   QUIRE_RETURN_IF_ERROR(Refill());
-  // Padding to the block size of a medium.
-  const bool padded = decoder_->AllowsPadding() && member_count_ > 0 &&
-                      !rest_.empty() && rest_[0] == 0;
-  while (padded && !rest_.empty()) {
-    if (rest_[0] != 0) {
-      BeginMember();
-      return Damaged(
-          absl::StrCat("bytes that are not a ", decoder_->member_name()));
+  if (member_count_ > 0 && !rest_.empty()) {
+    uint64_t zero_count = 0;
+    if (decoder_->padding() != MemberPadding::kNone) {
+      QUIRE_ASSIGN_OR_RETURN(zero_count, PassPadding());
     }
-    rest_ = rest_.subspan(1);
-    QUIRE_RETURN_IF_ERROR(Refill());
+    const bool must_end = decoder_->padding() == MemberPadding::kAtEnd
+                              ? zero_count > 0
+                              : zero_count % 4 != 0;
+    QUIRE_RETURN_IF_ERROR(
+        Refill(std::max<size_t>(1, decoder_->MagicSizeBytes())));
+    if (must_end && rest_.empty() &&
+        decoder_->padding() == MemberPadding::kFoursAnywhere) {
+      return Damaged(absl::StrCat(
+          "the number of zeros after it must be a multiple of 4, and is ",
+          zero_count));
+    }
+    if (!rest_.empty() && (must_end || decoder_->MagicSizeBytes() == 0 ||
+                           !decoder_->HasMagic(rest_))) {
+      return TrailingBytes();
+    }
   }
   if (rest_.empty()) {
     at_end_ = true;
@@ -68,6 +125,7 @@ absl::StatusOr<bool> MemberStream::StartMember() {
 }
 
 void MemberStream::BeginMember() {
+  check_ = std::make_shared<TextCheck>();
   if (members_.size() == kKnownMemberCount) {
     members_.pop_front();
   }
@@ -76,17 +134,35 @@ void MemberStream::BeginMember() {
   in_member_ = true;
 }
 
+void MemberStream::EndMember(TextCheck::State check) {
+  if (std::exchange(in_member_, false)) {
+    check_->state = check;
+    members_.back().end_offset = offset();
+  }
+}
+
 absl::StatusOr<size_t> MemberStream::DecodePiece(MutableByteView out) {
-  QUIRE_RETURN_IF_ERROR(Refill());
+  damage_ = Refill();
+  if (!damage_.ok()) {
+    check_->state = TextCheck::State::kFailed;
+    return damage_;
+  }
   const MemberDecoder::Step step = decoder_->Decode(rest_, out);
   rest_ = rest_.subspan(step.consumed_bytes);
-  if (step.has_ended) {
-    in_member_ = false;
-    members_.back().end_offset = offset();
+  const bool is_stuck = step.error.empty() && step.consumed_bytes == 0 &&
+                        step.produced_bytes == 0;
+  if (step.has_ended || (is_stuck && decoder_->MayEndHere())) {
+    EndMember(TextCheck::State::kPassed);
+  } else if (step.is_out_of_memory) {
+    damage_ = absl::ResourceExhaustedError(
+        absl::StrCat(name_, ": no memory to decompress it"));
   } else if (!step.error.empty()) {
-    damage_ = Damaged(step.error);
-  } else if (step.consumed_bytes == 0 && step.produced_bytes == 0) {
+    damage_ = Damaged(step.error, step.remedy);
+  } else if (is_stuck) {
     damage_ = Damaged("the file ends (is it truncated?)");
+  }
+  if (!damage_.ok()) {
+    check_->state = TextCheck::State::kFailed;
   }
   return step.produced_bytes;
 }
@@ -96,8 +172,10 @@ absl::StatusOr<size_t> MemberStream::Read(MutableByteView out) {
   size_t size = 0;
   while (!at_end_ && size == 0) {
     if (!in_member_) {
-      QUIRE_ASSIGN_OR_RETURN(const bool more, StartMember());
-      if (!more) {
+      const absl::StatusOr<bool> more = StartMember();
+      damage_ = more.status();
+      QUIRE_RETURN_IF_ERROR(damage_);
+      if (!*more) {
         break;
       }
     }
@@ -131,9 +209,16 @@ std::optional<uint64_t> MemberStream::PartEnd(uint64_t text_offset) const {
   return in_member_ ? std::nullopt : std::optional(text_size_bytes_);
 }
 
+std::shared_ptr<const TextCheck> MemberStream::AwaitedCheck(
+    uint64_t text_size_bytes) const {
+  return in_member_ && text_size_bytes > members_.back().text_offset ? check_
+                                                                     : nullptr;
+}
+
 absl::StatusOr<std::optional<ByteStream::SkippedPart>> MemberStream::SkipPart(
     uint64_t text_offset, IsPartStart is_start) {
-  if (members_.empty() || !compressed_->Seek(0)) {
+  if (members_.empty() || decoder_->PrefixSizeBytes() == 0 ||
+      !compressed_->Seek(0)) {
     return std::nullopt;
   }
   Member skipped = members_.front();
@@ -148,7 +233,7 @@ absl::StatusOr<std::optional<ByteStream::SkippedPart>> MemberStream::SkipPart(
   compressed_->Seek(next);
   read_bytes_ = next;
   rest_ = {};
-  in_member_ = false;
+  EndMember(TextCheck::State::kFailed);
   damage_ = absl::OkStatus();
   text_size_bytes_ = 0;
   members_.clear();

@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   auto text = quire::OpenZstdStream(
       std::make_unique<quire::MemoryStream>(bytes, size_t{1} + size % 1000),
-      "fuzz", *dictionary);
+      "fuzz", *dictionary, uint64_t{8} << 20);
   QUIRE_CHECK(text.ok());
   quire::BoundedStream bounded(*std::move(text), "fuzz", kTextSizeBytesMax);
   const absl::StatusOr<uint64_t> read = bounded.Skip(UINT64_MAX);

@@ -6,10 +6,14 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/byte_size.h"
+#include "codecs/base/endian.h"
 #include "server/ingest/sources/streams/member_stream.h"
 
 namespace quire {
@@ -22,14 +26,55 @@ constexpr size_t kFrameHeaderSizeBytesMax = 18;
 constexpr size_t kZstdPrefixSizeBytes =
     kFrameHeaderSizeBytesMax + 3 + ZSTD_BLOCKSIZE_MAX;
 
+// True if `bytes`, too few for a magic number, may begin one.
+bool MayBeginFrame(ByteView bytes) {
+  constexpr std::array<uint8_t, 3> kFrame = {0x28, 0xB5, 0x2F};
+  constexpr std::array<uint8_t, 3> kSkippable = {0x50, 0x2A, 0x4D};
+  const auto begins = [bytes](const std::array<uint8_t, 3>& magic,
+                              uint8_t first_mask) {
+    return bytes.empty() ||
+           ((bytes[0] & first_mask) == magic[0] &&
+            std::equal(bytes.begin() + 1, bytes.end(), magic.begin() + 1));
+  };
+  return begins(kFrame, 0xFF) || begins(kSkippable, 0xF0);
+}
+
+// Returns the window that a frame's header requires (RFC 8878, section
+// 3.1.1.1).
+uint64_t WindowSizeBytes(
+    const std::array<uint8_t, kFrameHeaderSizeBytesMax>& header) {
+  const uint8_t descriptor = header[kZstdMagicSizeBytes];
+  const uint8_t* const fields = &header[kZstdMagicSizeBytes + 1];
+  if ((descriptor & 0x20) == 0) {
+    const uint64_t base = uint64_t{1} << (10 + (fields[0] >> 3));
+    return base + base / 8 * (fields[0] & 7);
+  }
+  // A single segment: the window is the text. Windows of more than 1 KiB take
+  // at least four bytes.
+  constexpr std::array<size_t, 4> kDictionaryIdSizeBytes = {0, 1, 2, 4};
+  const uint8_t* const size = fields + kDictionaryIdSizeBytes[descriptor & 3];
+  return descriptor >> 6 == 3 ? LoadLittleEndian<uint64_t>(size)
+                              : LoadLittleEndian<uint32_t>(size);
+}
+
 class ZstdDecoder final : public MemberDecoder {
  public:
-  explicit ZstdDecoder(std::shared_ptr<const ZstdDictionary> dictionary)
-      : dictionary_(std::move(dictionary)), context_(ZSTD_createDCtx()) {}
+  ZstdDecoder(std::shared_ptr<const ZstdDictionary> dictionary,
+              uint64_t window_size_bytes_max)
+      : dictionary_(std::move(dictionary)),
+        window_size_bytes_max_(window_size_bytes_max),
+        context_(ZSTD_createDCtx()) {}
 
   // False without memory.
   bool Init() {
+    // The largest power of two that is not over the limit.
+    const int window_log = static_cast<int>(std::bit_width(std::clamp(
+                               window_size_bytes_max_, kWindowSizeBytesMin,
+                               kWindowSizeBytesMax))) -
+                           1;
     return context_ != nullptr &&
+           ZSTD_isError(ZSTD_DCtx_setParameter(
+               context_.get(), ZSTD_d_windowLogMax, window_log)) == 0 &&
            (dictionary_ == nullptr ||
             ZSTD_isError(
                 ZSTD_DCtx_refDDict(context_.get(), dictionary_->get())) == 0);
@@ -37,9 +82,15 @@ class ZstdDecoder final : public MemberDecoder {
 
   absl::string_view member_name() const override { return "zstd frame"; }
 
-  bool AllowsPadding() const override { return false; }
+  MemberPadding padding() const override { return MemberPadding::kNone; }
 
-  bool HasMagic(ByteView bytes) const override { return IsZstdFrame(bytes); }
+  size_t MagicSizeBytes() const override { return kZstdMagicSizeBytes; }
+
+  bool HasMagic(ByteView bytes) const override {
+    return bytes.size() < kZstdMagicSizeBytes
+               ? MayBeginFrame(bytes)
+               : IsZstdFrame(bytes) || IsSkippableFrame(bytes);
+  }
 
   size_t PrefixSizeBytes() const override { return kZstdPrefixSizeBytes; }
 
@@ -61,7 +112,7 @@ class ZstdDecoder final : public MemberDecoder {
     step.produced_bytes = target.pos;
     step.has_ended = result == 0;
     if (ZSTD_isError(result) != 0) {
-      step.error = Explain(ZSTD_getErrorCode(result), result);
+      Explain(ZSTD_getErrorCode(result), result, step);
     }
     return step;
   }
@@ -71,22 +122,45 @@ class ZstdDecoder final : public MemberDecoder {
     void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
   };
 
-  std::string Explain(ZSTD_ErrorCode code, size_t result) const {
+  // Sets the error.
+  void Explain(ZSTD_ErrorCode code, size_t result, Step& step) const {
     const unsigned needed =
         ZSTD_getDictID_fromFrame(header_.data(), header_size_);
-    if (code == ZSTD_error_dictionary_wrong) {
-      return absl::StrCat(
+    step.is_out_of_memory = code == ZSTD_error_memory_allocation;
+    if (code == ZSTD_error_frameParameter_windowTooLarge) {
+      ExplainWindow(step);
+    } else if (code == ZSTD_error_dictionary_wrong) {
+      step.error = absl::StrCat(
           "the text needs the zstd dictionary with id ", needed, " (",
           dictionary_ == nullptr
               ? std::string("the file does not begin with one")
               : absl::StrCat("the file begins with the one with id ",
                              dictionary_->id()),
           ")");
+    } else {
+      step.error =
+          absl::StrCat("damaged zstd data (", ZSTD_getErrorName(result), ")");
     }
-    return absl::StrCat("damaged zstd data (", ZSTD_getErrorName(result), ")");
+  }
+
+  void ExplainWindow(Step& step) const {
+    const uint64_t window = WindowSizeBytes(header_);
+    step.error = absl::StrCat("a window of ", FormatByteSize(window),
+                              " is over the limit of ",
+                              FormatByteSize(window_size_bytes_max_));
+    // zstd's decoder takes powers of two.
+    const uint64_t limit = std::bit_ceil(std::min(window, kWindowSizeBytesMax));
+    step.remedy =
+        window <= kWindowSizeBytesMax
+            ? absl::StrCat("; it takes that much memory: give --window-max ",
+                           FormatByteSizeExact(limit))
+            : absl::StrCat(
+                  "; compress the text again with a window of at most ",
+                  FormatByteSize(kWindowSizeBytesMax));
   }
 
   const std::shared_ptr<const ZstdDictionary> dictionary_;
+  const uint64_t window_size_bytes_max_;
   const std::unique_ptr<ZSTD_DCtx, Deleter> context_;
   // The first bytes of the current frame.
   std::array<uint8_t, kFrameHeaderSizeBytesMax> header_ = {};
@@ -97,8 +171,10 @@ class ZstdDecoder final : public MemberDecoder {
 
 absl::StatusOr<std::unique_ptr<ByteStream>> OpenZstdStream(
     std::unique_ptr<ByteStream> compressed, std::string name,
-    std::shared_ptr<const ZstdDictionary> dictionary) {
-  auto decoder = std::make_unique<ZstdDecoder>(std::move(dictionary));
+    std::shared_ptr<const ZstdDictionary> dictionary,
+    uint64_t window_size_bytes_max) {
+  auto decoder = std::make_unique<ZstdDecoder>(std::move(dictionary),
+                                               window_size_bytes_max);
   if (!decoder->Init()) {
     return absl::ResourceExhaustedError(
         absl::StrCat(name, ": no memory to decompress it"));

@@ -13,13 +13,14 @@
 namespace quire {
 
 // Returns the text of all frames of a zstd file (RFC 8878): a MemberStream.
-// Skippable frames have no text. Windows of up to 128 MiB are accepted, and
-// take as much memory. Every frame is decoded with `dictionary`, if not null.
-// `name` is for messages.
+// Skippable frames have no text. Windows of up to `window_size_bytes_max`,
+// rounded down to a power of two, are accepted, and take as much memory. Every
+// frame is decoded with `dictionary`, if not null. `name` is for messages.
 // Errors: ResourceExhausted  no memory.
 absl::StatusOr<std::unique_ptr<ByteStream>> OpenZstdStream(
     std::unique_ptr<ByteStream> compressed, std::string name,
-    std::shared_ptr<const ZstdDictionary> dictionary);
+    std::shared_ptr<const ZstdDictionary> dictionary,
+    uint64_t window_size_bytes_max);
 
 }  // namespace quire
 

@@ -92,6 +92,13 @@ TEST(ZstdStreamTest, EveryCutIsAnErrorButBetweenFrames) {
   }
 }
 
+TEST(ZstdStreamTest, SkippableFramesAloneHaveNoText) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const std::string text,
+      Decompress(SkippableFrame("one") + SkippableFrame("")));
+  EXPECT_EQ(text, "");
+}
+
 TEST(ZstdStreamTest, NamesTheDamagedFrame) {
   const std::string first = Zstd("first frame");
   std::string second = Zstd("second frame");
@@ -163,6 +170,48 @@ TEST(ZstdStreamTest, RefusesBadDictionaries) {
   EXPECT_THAT(ReadZstdDictionary(stream, "x.zst"),
               FailsWith(absl::StatusCode::kDataLoss,
                         HasSubstr("must be at most 16 MiB")));
+}
+
+// A frame of one block "text" that requires a window of 2^`window_log` bytes
+// and an eighth of it `eighths` times.
+std::string FrameOfWindow(int window_log, int eighths) {
+  std::string frame("\x28\xB5\x2F\xFD\0\0\x21\0\0text", 13);
+  frame[5] = static_cast<char>((window_log - 10) << 3 | eighths);
+  return frame;
+}
+
+TEST(ZstdStreamTest, NamesTheLimitOnWindows) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::string text,
+                             Decompress(FrameOfWindow(30, 0)));
+  EXPECT_EQ(text, "text");
+  EXPECT_THAT(
+      Decompress(FrameOfWindow(30, 4)),
+      FailsWith(absl::StatusCode::kDataLoss,
+                AllOf(HasSubstr("a window of 1.50 GiB is over the limit "
+                                "of 1 GiB at byte "),
+                      HasSubstr("give --window-max 2GiB"))));
+  EXPECT_THAT(Decompress(FrameOfWindow(32, 0)),
+              FailsWith(absl::StatusCode::kDataLoss,
+                        AllOf(HasSubstr("a window of 4 GiB"),
+                              HasSubstr("window of at most 2 GiB"))));
+  // A frame of one segment, whose size is its window.
+  std::string segment("\x28\xB5\x2F\xFD\xA0\0\0\0\0\x21\0\0text", 16);
+  StoreLittleEndian(uint32_t{1610612736}, AsMutableBytes(segment).data() + 5);
+  EXPECT_THAT(Decompress(segment),
+              FailsWith(absl::StatusCode::kDataLoss,
+                        HasSubstr("a window of 1.50 GiB")));
+  // The remedy helps.
+  for (const std::string& frame :
+       {FrameOfWindow(30, 4), FrameOfWindow(31, 0)}) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const std::unique_ptr<ByteStream> stream,
+        OpenZstdStream(std::make_unique<MemoryStream>(AsBytes(frame)), "x.zst",
+                       nullptr, uint64_t{1} << 31));
+    std::string read(10, '\0');
+    QUIRE_ASSERT_OK_AND_ASSIGN(const size_t size,
+                               stream->Read(AsMutableBytes(read)));
+    EXPECT_EQ(read.substr(0, size), "text");
+  }
 }
 
 TEST(ZstdStreamTest, OutputIsBounded) {
