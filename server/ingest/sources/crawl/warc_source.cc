@@ -25,7 +25,7 @@ constexpr size_t kHttpPeekSizeBytes = 8 << 10;
 // Length of unexpected text in messages.
 constexpr size_t kShownSizeBytes = 20;
 // Most header lines of an ARC are shorter.
-constexpr size_t kShownLineSizeBytes = 1 << 10;
+constexpr size_t kCheckedLineSizeBytes = 1 << 10;
 // Two line ends, and the first bytes of the next record.
 constexpr size_t kEndSizeBytes = 4 + kWarcMagic.size();
 // Text between a block and the next record.
@@ -478,8 +478,8 @@ RecordSearch WarcReader::SearchAt(size_t at, bool at_line_start,
 }
 
 bool WarcReader::BeginsRecord(size_t at) {
-  Fill(at + kShownLineSizeBytes);
-  const absl::string_view text = text_at(at).substr(0, kShownLineSizeBytes);
+  Fill(at + kCheckedLineSizeBytes);
+  const absl::string_view text = text_at(at).substr(0, kCheckedLineSizeBytes);
   if (text.empty()) {
     return stream_status_.ok();
   }
