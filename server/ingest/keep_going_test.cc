@@ -526,18 +526,16 @@ TEST_F(KeepGoingTest, NamesMembersOfADamagedCompressedTar) {
     QUIRE_ASSERT_OK(
         Build({directory_ / (is_in_directory ? "in" : "in/x.tar.y")}));
     QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents, ReadBack());
-    // libzstd checks a frame before it returns the last text of it.
-    const size_t count = filter == "zstd" ? 4 : 5;
-    EXPECT_EQ(documents.size(), count) << filter;
+    EXPECT_EQ(documents.size(), 5u) << filter;
     const std::string prefix = is_in_directory ? "x.tar.y/" : "";
-    EXPECT_THAT(failures_->messages(),
-                ElementsAre(AllOf(
-                    HasSubstr(absl::StrCat(" entry ", count)),
-                    HasSubstr(absl::StrCat(
-                        "; ", count,
-                        " documents of the same compressed part are in "
-                        "the archive unchecked, and may be altered: \"",
-                        prefix, "m0\" to \"", prefix, "m", count - 1, "\"")))))
+    EXPECT_THAT(
+        failures_->messages(),
+        ElementsAre(AllOf(
+            HasSubstr("(in the header of entry 5, from 0)"),
+            HasSubstr(absl::StrCat(
+                "; 5 documents of the same compressed part are in the archive "
+                "unchecked, and may be altered: \"",
+                prefix, "m0\" to \"", prefix, "m4\"")))))
         << filter;
   }
 }

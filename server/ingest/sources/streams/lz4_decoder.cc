@@ -70,6 +70,7 @@ class Lz4Decoder final : public MemberDecoder {
     LZ4F_resetDecompressionContext(context_);
     has_magic_ = false;
     is_legacy_ = false;
+    wanted_bytes_ = kLz4MagicSizeBytes;
     prefix_size_ = 0;
     text_begin_ = 0;
     text_size_ = 0;
@@ -119,7 +120,8 @@ class Lz4Decoder final : public MemberDecoder {
   }
 
   void DecodeFrame(ByteView in, MutableByteView out, Step& step) {
-    size_t in_size = in.size();
+    // No more than a block, as libzstd (zstd_stream.cc).
+    size_t in_size = std::min(in.size(), std::max<size_t>(wanted_bytes_, 1));
     size_t out_size = out.size();
     const size_t result = LZ4F_decompress(context_, out.data(), &out_size,
                                           in.data(), &in_size, nullptr);
@@ -130,6 +132,7 @@ class Lz4Decoder final : public MemberDecoder {
           absl::StrCat("damaged lz4 data (", LZ4F_getErrorName(result), ")");
     } else {
       step.has_ended = result == 0;
+      wanted_bytes_ = result;
     }
   }
 
@@ -200,6 +203,8 @@ class Lz4Decoder final : public MemberDecoder {
   LZ4F_dctx* context_ = nullptr;
   bool has_magic_ = false;
   bool is_legacy_ = false;
+  // Input of a frame that the next step can use.
+  size_t wanted_bytes_ = 0;
   // A magic number, or the size of a block of the legacy format.
   std::array<uint8_t, kLz4MagicSizeBytes> prefix_ = {};
   size_t prefix_size_ = 0;

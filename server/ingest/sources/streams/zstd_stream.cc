@@ -97,9 +97,13 @@ class ZstdDecoder final : public MemberDecoder {
   void Reset() override {
     ZSTD_DCtx_reset(context_.get(), ZSTD_reset_session_only);
     header_size_ = 0;
+    wanted_bytes_ = kFrameHeaderSizeBytesMax;
   }
 
   Step Decode(ByteView in, MutableByteView out) override {
+    // No more than a block: libzstd drops what it has decoded in a call before
+    // it finds damage.
+    in = in.first(std::min(in.size(), std::max<size_t>(wanted_bytes_, 1)));
     const size_t more = std::min(in.size(), header_.size() - header_size_);
     std::copy_n(in.data(), more, header_.data() + header_size_);
     header_size_ += more;
@@ -111,6 +115,7 @@ class ZstdDecoder final : public MemberDecoder {
     step.consumed_bytes = source.pos;
     step.produced_bytes = target.pos;
     step.has_ended = result == 0;
+    wanted_bytes_ = result;
     if (ZSTD_isError(result) != 0) {
       Explain(ZSTD_getErrorCode(result), result, step);
     }
@@ -165,6 +170,8 @@ class ZstdDecoder final : public MemberDecoder {
   // The first bytes of the current frame.
   std::array<uint8_t, kFrameHeaderSizeBytesMax> header_ = {};
   size_t header_size_ = 0;
+  // Input that the next step can use.
+  size_t wanted_bytes_ = 0;
 };
 
 }  // namespace
