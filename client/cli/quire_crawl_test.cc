@@ -181,7 +181,6 @@ TEST_F(QuireCrawlTest, SelectsByStatus) {
   EXPECT_THAT(run.err, HasSubstr("no response or revisit"));
   EXPECT_EQ(Get({"p", "--status", "20"}).exit_code, 2);
   EXPECT_EQ(Get({"0", "--ordinal", "--status", "200"}).exit_code, 2);
-  EXPECT_EQ(Run({"batch", "crawl", "--payload"}, "p\n").out, "again");
 }
 
 // A crawl with everything that filters and payloads meet.
@@ -373,6 +372,20 @@ TEST_F(QuireSelectionTest, BatchPayloadsAreThoseOfGet) {
     // A batch prints only what is whole.
     EXPECT_EQ(batch.out, get.exit_code == 0 ? get.out : "") << id;
   }
+}
+
+TEST_F(QuireSelectionTest, BatchesPassRedirects) {
+  server_->Reload(
+      {{"crawl",
+        {.documents = {
+             {"p", Response("200 OK", "", "page"), 1000, {}, "response"},
+             {"p",
+              Response("302 Found", "", "there"),
+              2000,
+              {},
+              "response"}}}}});
+  EXPECT_EQ(Run({"batch", "crawl", "--payload"}, "p\np\t@1\n").out,
+            "pagethere");
 }
 
 TEST_F(QuireSelectionTest, ReportsItemsWithoutPayload) {
