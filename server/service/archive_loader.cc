@@ -191,10 +191,10 @@ void ArchiveLoader::ForgetOthers(const std::vector<ArchiveArgument>& wanted,
 std::vector<ArchiveArgument> ArchiveLoader::InOrderOfOpening(
     std::vector<ArchiveArgument> wanted) const {
   if (withdrawals_ != nullptr) {
-    std::ranges::stable_partition(
-        wanted, [this](const ArchiveArgument& argument) {
-          return withdrawals_->HasRulesFor(argument.name);
-        });
+    std::stable_partition(wanted.begin(), wanted.end(),
+                          [this](const ArchiveArgument& argument) {
+                            return withdrawals_->HasRulesFor(argument.name);
+                          });
   }
   return wanted;
 }
