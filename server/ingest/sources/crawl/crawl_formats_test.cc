@@ -317,7 +317,7 @@ TEST(CrawlFormatsTest, GoOnAfterADamagedRecord) {
               is_zstd ? Zstd(record, dictionary) : Gzip(record);
           if (i == damaged) {
             // In the checksum, in the data, or in the magic number.
-            const size_t at = damaged == 0   ? member.size() - 5
+            const size_t at = damaged == 0   ? member.size() - (is_zstd ? 2 : 5)
                               : damaged == 1 ? member.size() / 2
                                              : 1;
             member[at] = static_cast<char>(member[at] ^ 0x10);
