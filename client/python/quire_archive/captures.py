@@ -39,8 +39,7 @@ _MERGED_COUNT = 64
 _DIGEST = re.compile(rb"\nwarc-payload-digest[ \t]*:[ \t]*([!-~]+)", re.IGNORECASE)
 # As most write it: found many times as fast.
 _USUAL_DIGEST = b"\nWARC-Payload-Digest: "
-# Some servers sent an empty line first.
-_STATUS = re.compile(rb"(?:\r?\n){0,32}HTTP/\d+(?:\.\d+)?[ \t]+(\d{3})(?!\d)")
+_STATUS = re.compile(rb"HTTP/\d+(?:\.\d+)?[ \t]+(\d{3})(?!\d)")
 _EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
 _DAY_SECONDS = 86_400
 # Years 1 to 9999.
