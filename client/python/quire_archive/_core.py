@@ -96,9 +96,9 @@ class Core:
         info = make_info(answer.archive)
         if archive.uuid in (None, info.uuid):
             return info
-        for state in (*answer.archive.history, *answer.archive.redacted_states):
+        for state in [*answer.archive.history, *answer.archive.redacted_states]:
             if state.uuid == archive.uuid:
-                # Documents were appended or removed since.
+                # Documents were appended since, or removed.
                 return dataclasses.replace(info, uuid=state.uuid, size=state.size_bytes,
                                            document_count=state.document_count)
         raise ArchiveStateUnknown(

@@ -29,7 +29,7 @@ _BLANK_SIZE_MAX = 64
 _HTTP_MAGIC = b"HTTP/"
 # The date of an ARC record, and what stands in its place after an IP address.
 _ARC_DATE = re.compile(r"[0-9]{14}")
-_ARC_ODD_DATE = re.compile(r"null|-|[0-9]{4,17}")
+_ARC_ODD_DATE = re.compile(r"null|-|[0-9]{4,20}")
 _IP_ADDRESS = re.compile(r"(?=.*[.:])[0-9A-Fa-f.:]+")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 # Captures examined for the target of a revisit without a date.
@@ -218,7 +218,9 @@ def _header_end(data: bytes, at: int, what: str, blank_size: int = 0) -> Optiona
 
 def _take_record_header(record: bytes) -> Tuple[Headers, int, int]:
     """The fields of a record, the size of its block, and its offset."""
-    if not record.startswith(b"WARC/"):
+    # Some programs write it in lower case.
+    is_warc = record[:5].upper() == b"WARC/"
+    if not is_warc:
         line_end = record.find(b"\n", 0, _HEADER_SIZE_MAX) + 1
         arc = _parse_arc_line(record[:line_end])
         if arc is not None:
@@ -227,8 +229,8 @@ def _take_record_header(record: bytes) -> Tuple[Headers, int, int]:
     if end is None:
         raise _cut_short(" inside its WARC header") if record \
             else Fault("no WARC record: no bytes")
-    first, fields = _parse_header(record[:end])
-    if not first.startswith("WARC/"):
+    _, fields = _parse_header(record[:end])
+    if not is_warc:
         raise Fault(f"found {record[:20]!r} where a WARC record must start")
     length = _length(header(fields, "Content-Length"))
     if length is None:

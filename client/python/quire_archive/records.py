@@ -288,7 +288,7 @@ class Target(NamedTuple):
     part: Optional[Tuple[int, int]]
 
 
-def to_id(name: Union[bytes, str]) -> bytes:
+def to_id(name: Union[bytes, bytearray, str]) -> bytes:
     """Bytes of an id."""
     return name.encode("utf-8", "surrogateescape") if isinstance(name, str) else bytes(name)
 

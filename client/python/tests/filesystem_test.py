@@ -28,7 +28,8 @@ from crawl_test import Crawl
 
 # Ids that are empty names, directories and documents at once, or no text.
 LONG_ID = b"long/" + b"n" * 300
-ODD_IDS = [LONG_ID, b"%2E", b"%00", b"q%2500", b"plain.txt", b"a", b"a/", b"a//", b"a/b", b"a/b/c", b"a-b", b"a%2Fb", b"%", b"%empty",
+ODD_IDS = [LONG_ID, b"%2E", b"%00", b"q%2500", b"plain.txt",
+           b"a", b"a/", b"a//", b"a/b", b"a/b/c", b"a-b", b"a%2Fb", b"%", b"%empty",
            b"%self", b"x/%self", b"https://example.org/", b"https://example.org/?q=[1]*",
            "\u00e4/\u20ac".encode(), b"\xff\xfe/\x80", b"dir/.", b"dir/..", b"c::d", b"bell\x07/tab\tx",
            b"deep/1/2/3/4"]

@@ -204,6 +204,10 @@ def hostile_http(draw):
             "HTTP/1.1 +20", "HTTP/1.1 -20", "HTTP/1.1 2", "HTTP/1.1", "http/1.1 200", "HTTP/", "HTTP",
             "ICY 200 OK", "HTTP/1.1 \uff12\uff10\uff10", "HTTP/1.1 100 x\r\n\r\nHTTP/1.1 200 OK",
             "HTTP/1.1 103 x\nA: b\n\n" * 3 + "HTTP/2 200", "HTTP/1.1 199 x\r\n\r\nbody", ""))
+    if draw.random() < 0.1:
+        first = draw.choice(("\r\n", "\n", "\r\n" * 32, "\n" * 63 + "\r\n", "\n" * 70, "\r")) + first
+    if draw.random() < 0.02:
+        return draw.choice((b"\r\n", b"\n\r", b"\r", b"\r\r", b"\n" * 64, b"\n" * 99, b"\r\nHT", b""))
     head = first + draw.choice(ENDS) + hostile_fields(draw, fields)
     return damage(draw, head.encode("utf-8", "surrogateescape")) + damage(draw, body)
 
@@ -221,6 +225,14 @@ def hostile_record(draw):
         ("WARC-Target-URI", draw.choice(("http://h/", "<http://h/>", "<", "<>", "\udcff"))),
         ("WARC-Date", "2021"), ("WARC-Refers-To-Date", "x"), ("WARC-Payload-Digest", "sha1:K"),
         ("WARC-Refers-To-Target-URI", "<u>")]
+    if draw.random() < 0.1:
+        line = draw.choice((" ",) * 9 + ("  ", "")).join((
+            draw.choice(("http://h/", "http://h/", "http://h/a b 20210101000000", "filedesc://a", "h")),
+            draw.choice(("1.2.3.4", "1.2.3.4", "::1", "x", "")),
+            draw.choice(("20210101000000", "20210101000000", "202101010000", "null", "-", "2021", "1")),
+            draw.choice(("text/html", "no-type", "text/html; a=b", "", "x 200 - - 5 f.arc")),
+            draw.choice((length, str(len(block)))))) + draw.choice(("\n", "\n", "\r\n", "\r", ""))
+        return damage(draw, line.encode("utf-8", "surrogateescape") + block + b"\n")
     if draw.random() < 0.1:
         fields.append(("WARC-Truncated", "length"))
     first = draw.choice(("WARC/1.0",) * 20 + ("WARC/1.1", "WARC/0.17", "warc/1.0", "WARC/", "WARC", "",
@@ -309,6 +321,15 @@ class HostileRecordsTest(unittest.TestCase):
             self.check(record, there, f"seed {SEED}, record {number}: {record[:2000]!r}")
         self.assertGreater(complete, RECORD_COUNT // 10)
         self.assertLess(complete, RECORD_COUNT)
+
+    def test_a_record_of_an_arc(self):
+        block = b"\r\nHTTP/1.1 200 OK\r\nContent-Encoding: utf-8\r\n\r\nbody"
+        decoded = _payload.decode_record(
+            b"http://h/a b 1.2.3.4 20210102030405 text/html %d\n%b\n" % (len(block), block))
+        self.assertEqual((decoded.fault, decoded.data, decoded.http.status), (None, b"body", 200))
+        self.assertEqual(decoded.warc[:3], [
+            ("WARC-Type", "response"), ("WARC-Target-URI", "http://h/a b"),
+            ("WARC-Date", "2021-01-02T03:04:05Z")])
 
     def test_limits(self):
         def record(head, body):
