@@ -162,7 +162,7 @@ class LinesTest(unittest.TestCase):
                      "bad.jsonl: the file, line 5: is not JSON",
                      'bad.jsonl: the file, line 3: has the id "1" of an earlier record'):
             self.assertIn(part, said)
-        (self.directory / "many.jsonl").write_bytes(b"{}\n" * 5000)
+        (self.directory / "many.jsonl").write_bytes(b'{"id":0}\n' + b"{}\n" * 5000)
         said = self.build("bad", "many.jsonl", "--id-field", "id")
         self.assertIn("5,000 records lack a field", said)
         self.assertIn("and 4,980 more", said)

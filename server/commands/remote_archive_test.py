@@ -28,6 +28,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "loadtest" 
 from certificates import Authority  # noqa: E402
 from live_nginx import start_nginx
 from remote_case import CHUNK, PATIENCE_S, QUIRED, RemoteCase, Server, run
+from test_level import nightly
 
 METRICS = pathlib.Path(__file__).resolve().parents[1] / "service" / "metrics" / "METRICS.md"
 KEY = "AKIDEXAMPLE"
@@ -213,6 +214,7 @@ class RemoteArchiveTest(RemoteCase):
         self.store.lies.clear()
         self.check_all(server)
 
+    @nightly
     def test_a_store_that_does_not_answer_is_no_damage(self):
         server = Server(self, "--scrub-interval", "1h", "--scrub-rate", "1MiB")
         self.store.lies.set("status_503", path="segment")
@@ -310,6 +312,7 @@ class RemoteArchiveTest(RemoteCase):
             self.assertEqual(refused.returncode, 2, refused.stderr)
             self.assertIn("expected a PEM file of certificates", refused.stderr)
 
+    @nightly
     def test_reads_from_nginx(self):
         directory = self.start_nginx()
         server = Server(self)
@@ -366,6 +369,7 @@ class RemoteArchiveTest(RemoteCase):
                          b"".join(self.text[a:a + b] for a, b in ranges))
         self.assertLess(sum(request.sent for request in self.store.gets("segment")), 200_000)
 
+    @nightly
     def test_hedges_slow_requests(self):
         server = Server(self)
         self.store.delay_s = 0.01
@@ -488,6 +492,7 @@ class RemoteArchiveTest(RemoteCase):
         os.rename(old, self.bucket / "docs.quire")
         self.check_all(Server(self))
 
+    @nightly
     def test_objects_copied_again_are_found(self):
         server = Server(self)
         for path in (self.bucket / "docs.quire").glob("segment-*"):

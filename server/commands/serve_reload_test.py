@@ -93,7 +93,7 @@ class ServeReloadTest(ServedCase):
         self.assertIn("quire-scrub 2\n", (self.directory / "scrub").read_text())
         for arguments, message in [
                 (["--scrub-rate", "0"], "--scrub-rate must be at least 1 byte"),
-                (["--scrub-interval", "100ms"], "--scrub-interval must be a time from 1s to"),
+                (["--scrub-interval", "100ms"], "--scrub-interval: must be a time from 1s to"),
                 (["--scrub-interval", "1h", "--state-dir", self.directory / "none"],
                  "none: cannot open the directory"),
                 (["--state-dir", self.directory],

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import io
-import itertools
 import random
 import socket
 import threading

@@ -67,7 +67,7 @@ std::string ChangingText(size_t size) {
   std::mt19937 random(3);
   std::string text;
   while (text.size() < size) {
-    const auto first = static_cast<char>(random() % 200);
+    const auto first = static_cast<unsigned>(random() % 200);
     for (int i = 0; i < 60'000; ++i) {
       text.push_back(static_cast<char>(first + random() % 40));
     }
