@@ -346,7 +346,8 @@ absl::Status ArchiveLoader::OpenPlanned(const PlannedArchive& planned,
 }
 
 void ArchiveLoader::WithdrawRemoved(
-    const std::shared_ptr<const ServedArchive>& fresh) {
+    const std::string& name, const Archive& contents,
+    const std::weak_ptr<const ServedArchive>& fresh) {
   std::vector<std::shared_ptr<const ServedArchive>> read;
   {
     MutexLock lock(&earlier_mutex_);
@@ -357,7 +358,7 @@ void ArchiveLoader::WithdrawRemoved(
             entry.second, [](const auto& one) { return one.expired(); });
       });
     }
-    auto& earlier = earlier_[fresh->name];
+    auto& earlier = earlier_[name];
     std::erase_if(earlier, [&](const auto& one) {
       read.push_back(one.lock());
       return read.back() == nullptr;
@@ -369,7 +370,7 @@ void ArchiveLoader::WithdrawRemoved(
       continue;
     }
     std::vector<WithdrawalRule> removed =
-        RemovedSince(*archive->archive, *fresh->archive);
+        RemovedSince(*archive->archive, contents);
     if (removed.empty()) {
       continue;
     }
@@ -379,7 +380,7 @@ void ArchiveLoader::WithdrawRemoved(
             : WithdrawAll(*archive, std::move(removed));
     if (!status.ok() && options_.say) {
       options_.say(LogLevel::kError,
-                   absl::StrCat("archive ", fresh->name,
+                   absl::StrCat("archive ", name,
                                 ": calls that read its earlier contents get "
                                 "documents that were removed until they end: ",
                                 status.message()));
@@ -389,13 +390,15 @@ void ArchiveLoader::WithdrawRemoved(
 
 absl::Status ArchiveLoader::Publish(const ArchiveArgument& argument,
                                     std::shared_ptr<ServedArchive> served) {
-  const std::shared_ptr<const ServedArchive> fresh = served;
+  // No reference to it: that would make it look like one that a call reads.
+  const std::weak_ptr<const ServedArchive> fresh = served;
+  const std::shared_ptr<const Archive> contents = served->archive;
   if (withdrawals_ != nullptr) {
     QUIRE_RETURN_IF_ERROR(withdrawals_->Publish(std::move(served), catalog_));
   } else {
     catalog_.Publish(std::move(served));
   }
-  WithdrawRemoved(fresh);
+  WithdrawRemoved(argument.name, *contents, fresh);
   if (!argument.url.empty()) {
     // Text that was removed from the archive leaves the cache, too.
     remote_->RemoveUnnamed(argument);

@@ -118,9 +118,11 @@ class ArchiveLoader {
   // copies of files that it no longer has.
   absl::Status Publish(const ArchiveArgument& argument,
                        std::shared_ptr<ServedArchive> served);
-  // Withdraws documents that were removed from `fresh`, which is served now,
-  // from earlier contents of it that calls still read.
-  void WithdrawRemoved(const std::shared_ptr<const ServedArchive>& fresh)
+  // Withdraws documents that were removed from the archive `name`, which is
+  // served now as `fresh` with `contents`, from its earlier contents that calls
+  // still read.
+  void WithdrawRemoved(const std::string& name, const Archive& contents,
+                       const std::weak_ptr<const ServedArchive>& fresh)
       ABSL_LOCKS_EXCLUDED(earlier_mutex_);
   // Opens an archive that the catalog does not have yet; `outline` is its plan.
   absl::Status OpenPlanned(const PlannedArchive& planned,

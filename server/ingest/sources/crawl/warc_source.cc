@@ -169,6 +169,23 @@ absl::Status WarcReader::PassPart(const absl::Status& status,
                    part.is_last ? ", its rest" : ", up to the next member"));
 }
 
+size_t WarcReader::SizeInPart(uint64_t& part_offset) const {
+  const uint64_t at = record_offset_ + record_position_;
+  while (true) {
+    const std::optional<uint64_t> end = stream_->PartEnd(part_offset);
+    if (!end.has_value() || *end - std::min(*end, at) > buffered().size()) {
+      return buffered().size();
+    }
+    if (*end > at) {
+      return static_cast<size_t>(*end - at);
+    }
+    if (*end == part_offset) {
+      return buffered().size();
+    }
+    part_offset = *end;
+  }
+}
+
 absl::StatusOr<bool> WarcReader::FindNextRecord() {
   bool at_line_start = false;
   if (record_position_ > header_size_ && stream_->EndOffset().has_value() &&
@@ -185,14 +202,22 @@ absl::StatusOr<bool> WarcReader::FindNextRecord() {
     at_line_start = header_size_ > 0;
   }
   bool found = false;
+  uint64_t part_offset = record_offset_;
   while (!found) {
     Fill(2 * kFoundHeaderSizeBytesMax);
-    RecordSearch search = FindRecordStart(format_, AsText(buffered()),
-                                          at_line_start, stream_ended_);
+    const size_t size = SizeInPart(part_offset);
+    // The next member begins there, where a record may begin without a line end
+    // before it.
+    const bool is_part_end = size < buffered().size();
+    RecordSearch search =
+        FindRecordStart(format_, AsText(buffered()).substr(0, size),
+                        at_line_start, stream_ended_ || is_part_end);
     found = search.outcome == RecordSearch::Outcome::kFound;
-    at_line_start = search.outcome == RecordSearch::Outcome::kNeedsMore;
-    const bool is_end = !found && stream_ended_;
-    const size_t passed = is_end ? buffered().size() : search.offset;
+    at_line_start =
+        is_part_end || search.outcome == RecordSearch::Outcome::kNeedsMore;
+    const bool is_end = !found && stream_ended_ && !is_part_end;
+    const size_t passed =
+        !found && (is_end || is_part_end) ? size : search.offset;
     Consume(passed);
     record_position_ += passed;
     if (is_end) {

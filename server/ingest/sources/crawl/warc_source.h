@@ -110,6 +110,10 @@ class WarcReader final : public SourceReader {
   // Moves to the next record in the text; false if there is none. An error is
   // that of the stream.
   absl::StatusOr<bool> FindNextRecord();
+  // Returns how much of the buffer belongs to the independently compressed part
+  // that begins at byte `part_offset` of the stream, or to a later one, which
+  // `part_offset` then names.
+  size_t SizeInPart(uint64_t& part_offset) const;
   // Begins the part after the damaged one.
   void StartPart();
 
