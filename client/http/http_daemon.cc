@@ -487,7 +487,8 @@ void* HttpDaemonImpl::NoteTarget(void* /*self*/, const char* target,
   of.raw_target = target;
   // The library would keep a record of each parameter, for which there may be
   // no memory. The target is in its buffer, which the copy replaces.
-  if (const size_t query = of.target.find('?'); query != std::string::npos) {
+  if (const size_t query = of.target.find('?');
+      target != nullptr && query != std::string::npos) {
     const_cast<char*>(target)[query + 1] = '\0';
   }
   for (const auto& [name, value] : kFirstHeaders) {

@@ -54,7 +54,7 @@ bool InputFailures::HasFailed(size_t source_index,
   return known_.contains(KeyOf(source_index, text));
 }
 
-void InputFailures::Add(uint64_t key, std::string message) {
+void InputFailures::Add(uint64_t key, const std::string& message) {
   if (!known_.insert(key).second) {
     return;
   }

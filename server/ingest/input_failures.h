@@ -53,7 +53,7 @@ class InputFailures {
   const std::vector<std::string>& messages() const { return messages_; }
 
  private:
-  void Add(uint64_t key, std::string message);
+  void Add(uint64_t key, const std::string& message);
 
   const Listener on_failure_;
   // Hashes of messages and places.

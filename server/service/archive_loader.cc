@@ -377,7 +377,7 @@ void ArchiveLoader::WithdrawRemoved(
     const absl::Status status =
         withdrawals_ != nullptr
             ? withdrawals_->WithdrawRemoved(*archive, std::move(removed))
-            : WithdrawAll(*archive, std::move(removed));
+            : WithdrawAll(*archive, removed);
     if (!status.ok() && options_.say) {
       options_.say(LogLevel::kError,
                    absl::StrCat("archive ", name,

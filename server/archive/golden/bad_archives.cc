@@ -110,6 +110,19 @@ void WriteBadManifests(const std::string& directory) {
   fields("manifest-slices",
          [](Manifest& m) { m.slices_per_mib_max = (1 << 20) + 1; });
   fields("manifest-slices-few", [](Manifest& m) { m.slices_per_mib_max = 0; });
+  fields("manifest-sum", [](Manifest& m) {
+    m.segments[0].size_bytes = ~uint64_t{0};
+    m.segments[0].block_count = uint64_t{1} << 52;
+  });
+}
+
+// Earlier states that no archive can have had.
+void WriteBadStates(const std::string& directory) {
+  const auto fields = [&](const char* name,
+                          std::function<void(Manifest&)> edit) {
+    WriteBad(directory, name,
+             [&](Crafted& made) { made.edit_manifest = edit; });
+  };
   fields("manifest-history", [](Manifest& m) {
     m.history = {{.uuid = {}, .size_bytes = 3, .document_count = 1},
                  {.uuid = {}, .size_bytes = 2, .document_count = 1}};
@@ -119,10 +132,6 @@ void WriteBadManifests(const std::string& directory) {
   });
   fields("manifest-redacted-future", [](Manifest& m) {
     m.redacted_states = {{.uuid = {}, .size_bytes = 6, .document_count = 1}};
-  });
-  fields("manifest-sum", [](Manifest& m) {
-    m.segments[0].size_bytes = ~uint64_t{0};
-    m.segments[0].block_count = uint64_t{1} << 52;
   });
 }
 
@@ -238,7 +247,8 @@ void WriteBadStructures(const std::string& directory) {
 
 // Three documents with text and the ids a:1, a:2 and a:3 in one run, which
 // `runs` replaces.
-void UseIdRuns(Crafted& made, std::string runs, std::string ids = "a:1") {
+void UseIdRuns(Crafted& made, std::string runs,
+               const std::string& ids = "a:1") {
   made.document_count = 3;
   made.id_size_bytes = ids.size();
   made.SetSection(2, CraftedColumn({1, 2, 2}));
@@ -724,6 +734,7 @@ void WriteBadBlockSpans(const std::string& directory) {
 
 void WriteBadArchives(const std::string& directory) {
   WriteBadManifests(directory);
+  WriteBadStates(directory);
   WriteBadDictionaries(directory);
   WriteBadSymbolTables(directory);
   WriteBadStructures(directory);

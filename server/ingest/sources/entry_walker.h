@@ -117,17 +117,17 @@ class EntryWalker {
   std::shared_ptr<const InputFile> zip_file_;
   std::shared_ptr<const ZipDirectory> directory_;
 
-  Kind kind_ = Kind::kDirectory;
   std::string entry_name_;
-  bool is_name_converted_ = false;
   std::string link_target_;
   std::optional<uint64_t> size_bytes_;
   std::optional<int64_t> time_ms_;
-  bool has_mode_ = false;
-  bool has_owner_ = false;
   uint64_t index_ = 0;
   uint64_t entry_count_ = 0;
   uint64_t header_offset_ = 0;
+  Kind kind_ = Kind::kDirectory;
+  bool is_name_converted_ = false;
+  bool has_mode_ = false;
+  bool has_owner_ = false;
   bool can_continue_ = false;
   bool lacks_end_ = false;
 
