@@ -487,10 +487,10 @@ absl::Status RunExport(CliRun& run) {
   QUIRE_ASSIGN_OR_RETURN(const bool is_gzip, IsGzipName(settings.output));
   ExportOutput output(run.output(), is_gzip);
   DocumentWriter writer(*format, output);
-  QUIRE_RETURN_IF_ERROR(
-      settings.payload || settings.with_targets || filter.is_set()
-          ? ExportSelection(run, scope, filter, writer)
-          : ExportAll(run, scope, writer));
+  QUIRE_RETURN_IF_ERROR(settings.payload || settings.with_targets ||
+                                filter.is_set()
+                            ? ExportSelection(run, scope, filter, writer)
+                            : ExportAll(run, scope, writer));
   for (const std::string& note : format->Notes()) {
     run.Note(note);
   }
