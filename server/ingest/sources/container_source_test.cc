@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -486,6 +487,21 @@ TEST(ContainerSourceTest, ReadsZipsWhateverTheirCommentIs) {
       const IdsAndContents files,
       ReadInput(directory.Write("zip", zip + std::string(1000, 'g'))));
   EXPECT_EQ(files, FilesOf(entries));
+}
+
+// A zip of Python's, with a byte more in its list: libarchive finds no entry,
+// and no error.
+TEST(ContainerSourceTest, RefusesAZipWhoseListIsElsewhere) {
+  const TemporaryDirectory directory;
+  const std::string zip = absl::HexStringToBytes(
+      "504b0304140000000000000021001d289214110000001100000004000000"
+      "643030303c3030303030303a36666537323538303e504b01021403140000"
+      "000000000021000a1d289214110000001100000004000000000000000000"
+      "000080010000000064303030504b05060000000001000100320000003300"
+      "00000000");
+  EXPECT_THAT(ReadInput(directory.Write("zip", zip)),
+              FailsWith(absl::StatusCode::kDataLoss,
+                        HasSubstr("the list of its entries is damaged")));
 }
 
 // Sets the system that made each entry and its flags, in the list of a zip.

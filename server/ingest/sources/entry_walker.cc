@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/format/archive_format.h"
@@ -154,8 +155,22 @@ absl::StatusOr<bool> EntryWalker::Next() {
     lacks_end_ = !input_->SawTarEnd();
   } else if (!is_seekable_) {
     QUIRE_RETURN_IF_ERROR(input_->ReadToEnd());
+  } else if (zip_file_ != nullptr && entry_count_ == 0) {
+    QUIRE_RETURN_IF_ERROR(CheckIsEmpty());
   }
   return false;
+}
+
+absl::Status EntryWalker::CheckIsEmpty() const {
+  QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<const ZipDirectory> directory,
+                         ZipDirectory::Read(zip_file_));
+  return directory->entry_count() == 0
+             ? absl::OkStatus()
+             : absl::DataLossError(absl::StrCat(
+                   name_, ": its list has ",
+                   FormatCounted(directory->entry_count(), "entry", "entries"),
+                   ", and none is where the end of the zip says; the zip is "
+                   "damaged: zip -FF may repair a copy"));
 }
 
 absl::Status EntryWalker::TakeEntry(archive_entry* entry) {

@@ -105,6 +105,9 @@ class EntryWalker {
   absl::Status TakeEntry(archive_entry* entry);
   // Converts the name if it is in the code page of a PC.
   void ConvertName();
+  // libarchive finds no entry where the offset of the list is wrong, without an
+  // error.
+  absl::Status CheckIsEmpty() const;
   absl::Status NextPiece();
   absl::Status Failure() const;
 
