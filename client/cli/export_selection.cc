@@ -290,7 +290,7 @@ class SelectionRun {
   const ExportScope& scope_;
   DocumentFilter filter_;
   RevisitTargets targets_;
-  // Of exported revisits, and not exported by the filter.
+  // Targets of exported revisits, and those that the filter leaves out.
   uint64_t target_count_ = 0;
   uint64_t left_out_count_ = 0;
 };

@@ -53,7 +53,7 @@ class ListenSockets {
 
   std::vector<int> fds_;
   std::string address_;
-  // Of the path of a unix socket.
+  // Holds the path of a unix socket.
   SocketPathClaim claim_;
   bool is_local_ = true;
 };

@@ -182,7 +182,7 @@ class PageReader {
 Answer Gateway::AnswerCutPage(const HttpRequest& request,
                               Representation representation, absl::Status cut) {
   Answer answer;
-  // What is there must not be taken for a part of something whole.
+  // Without an ETag: a client must not combine it with parts of a whole page.
   AddContentHeaders(request, /*etag=*/"", answer);
   answer.headers.emplace_back("Content-Type", representation.content_type);
   const uint64_t there = representation.bytes == nullptr

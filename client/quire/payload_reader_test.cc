@@ -147,7 +147,7 @@ TEST_F(PayloadReaderTest, PassesRedirectsAndAnswersToHead) {
   const std::string head = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n";
   AddPage(10, "oldest", "sha1:A");
   AddPage(20, "page", "sha1:B");
-  // Of the same time, before and after the page.
+  // Captures of one time, before and after the page.
   Add(kPage, "response", 20, head);
   Add(kPage, "response", 30, moved + "here");
   Add(kPage, "response", 30, moved);

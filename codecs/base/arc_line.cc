@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kDateDigitCount = 14;
 constexpr size_t kMinuteDigitCount = 12;
-// Of other numbers that stand in place of a date.
+// Digits of other numbers that stand in place of a date.
 constexpr size_t kOddDateDigitCountMin = 4;
 constexpr size_t kOddDateDigitCountMax = 20;
 

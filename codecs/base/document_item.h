@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How lines name documents: the output of `quire ls`, and the input of `quire
+// Grammar of lines that name documents: output of `quire ls`, input of `quire
 // batch`, `quired redact` and `quired serve --withdrawn`.
 #ifndef QUIRE_CODECS_BASE_DOCUMENT_ITEM_H_
 #define QUIRE_CODECS_BASE_DOCUMENT_ITEM_H_

@@ -124,7 +124,7 @@ absl::StatusOr<SocketPathClaim> SocketPathClaim::Take(const std::string& path) {
                    "a file that is not a socket exists there; remove it, or "
                    "choose another path");
   }
-  // Of a program that takes no lock.
+  // The server may be a program that takes no lock.
   if (IsSocketServed(path)) {
     return Refused(path,
                    "a server listens there already; stop it, or choose another "
@@ -149,7 +149,7 @@ void SocketPathClaim::Release() {
   if (bound_.has_value() && SocketAt(path_) == bound_) {
     unlink(path_.c_str());
   }
-  // While it is locked: nobody else has it.
+  // Removed before it is unlocked, so that no other process holds it.
   const std::string lock_path = absl::StrCat(path_, ".lock");
   if (IsAt(lock_.get(), lock_path)) {
     unlink(lock_path.c_str());

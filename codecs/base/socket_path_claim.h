@@ -25,7 +25,7 @@ class SocketPathClaim {
   // Holds nothing.
   SocketPathClaim() = default;
 
-  // Claims the path, and removes a socket that nobody listens on. Does not
+  // Claims the path, and removes a socket without a listener. Does not
   // block.
   // Errors: FailedPrecondition  another process claims it or listens there; a
   //                             file that is not a socket exists there; or the

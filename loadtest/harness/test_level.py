@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much a test tries: deploy/test.sh sets these environment variables for `nightly`."""
+"""Effort of tests by level: deploy/test.sh sets these environment variables for `nightly`."""
 import os
 import unittest
 

@@ -130,7 +130,7 @@ absl::Status Archive::Load(const ArchiveDirectory& directory,
   info_ = manifest.Describe(directory.manifest_file.size_bytes);
   states_.resize(info_.history.size() + info_.redacted_states.size());
   std::iota(states_.begin(), states_.end(), 0);
-  // Of equal uuids the one of the history comes first.
+  // The history precedes redacted states of the same uuid.
   std::ranges::sort(states_, {}, [this](uint32_t i) {
     return std::pair(absl::string_view(StateAt(i).uuid), i);
   });

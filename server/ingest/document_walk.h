@@ -123,7 +123,7 @@ class DocumentWalk {
   absl::Status TolerateFailure(const absl::Status& status,
                                absl::string_view more = "");
 
-  // What a pass reads of a source.
+  // Amounts that a pass reads of a source.
   struct SourceCount {
     uint64_t documents = 0;
     uint64_t text_bytes = 0;
@@ -156,8 +156,8 @@ class DocumentWalk {
   size_t source_index_ = 0;
   const Source* source_ = nullptr;
   std::unique_ptr<SourceReader> reader_;
-  // Of the current source up to the current document, and of each source in the
-  // first pass.
+  // Amounts of the current source up to the current document, and of each
+  // source in the first pass.
   SourceCount read_;
   std::vector<SourceCount> first_reads_;
   // In the first pass, if failures are tolerated. The text of a document awaits

@@ -487,7 +487,7 @@ TEST_F(KeepGoingTest, NamesLinesWhoseChecksumIsWrong) {
   QUIRE_ASSERT_OK(ReadBack());
 }
 
-// What was checked is not named because of another file.
+// Damage in one file does not mark checked text of another.
 TEST_F(KeepGoingTest, NamesNoTextThatWasChecked) {
   split_.emplace();
   directory_.Write("in/a.gz", Gzip(Lines(1, 100)));

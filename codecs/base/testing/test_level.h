@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How much a test tries: deploy/test.sh sets these environment variables for
+// Effort of tests by level: deploy/test.sh sets these environment variables for
 // `nightly`.
 #ifndef QUIRE_CODECS_BASE_TESTING_TEST_LEVEL_H_
 #define QUIRE_CODECS_BASE_TESTING_TEST_LEVEL_H_

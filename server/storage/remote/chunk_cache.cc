@@ -47,7 +47,7 @@ absl::Status WriteAll(int fd, uint64_t offset, ByteView bytes) {
 }
 
 // True for a regular file of this owner that has no other name: writing to it
-// changes nobody else's file.
+// changes no file of another owner.
 bool IsOwnFile(const struct stat& status, uid_t owner) {
   return S_ISREG(status.st_mode) && status.st_uid == owner &&
          status.st_nlink == 1;

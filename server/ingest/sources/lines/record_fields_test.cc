@@ -118,7 +118,7 @@ TEST(JsonFieldsTest, TakesAnyValueAsItIsWritten) {
   EXPECT_THAT(find("NaN"), HasSubstr("a value"));
 }
 
-// What nobody asked for costs no record its id, if its end is certain.
+// A malformed unused member costs no record its id, if its end is certain.
 TEST(JsonFieldsTest, ToleratesMalformedMembersThatAreNoFields) {
   for (const char* value :
        {"NaN", "-Infinity", "01", "1.", "+1", "\"a\tb\"", "\"\x01\"",
