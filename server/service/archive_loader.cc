@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/byte_size.h"
+#include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
 #include "server/service/catalog/drive_report.h"
 #include "server/service/catalog/parallel_opening.h"
@@ -26,6 +27,7 @@ constexpr int kRemoteOpeningsMax = 3;
 // A reload reads no blocks.
 constexpr char kBlocksNotChecked[] =
     "blocks were not checked: quired verify does that";
+constexpr char kRemoved[] = "removed; calls that read it continue";
 
 // Adds a line for each of a few names, or one for many.
 void AddSummary(const std::vector<std::string>& names, absl::string_view what,
@@ -70,18 +72,6 @@ absl::Status WithdrawAll(const ServedArchive& archive,
   return absl::OkStatus();
 }
 
-// Returns the names of the archives to be served that are not of the list.
-std::set<absl::string_view> NamedOf(const std::vector<ArchiveArgument>& wanted,
-                                    const std::vector<std::string>& kept) {
-  std::set<absl::string_view> names(kept.begin(), kept.end());
-  for (const ArchiveArgument& argument : wanted) {
-    if (!argument.is_listed) {
-      names.insert(argument.name);
-    }
-  }
-  return names;
-}
-
 }  // namespace
 
 ArchiveLoader::ArchiveLoader(const ServerOptions& options,
@@ -100,91 +90,52 @@ ArchiveLoader::ArchiveLoader(const ServerOptions& options,
       withdrawals_(withdrawals),
       remote_(remote),
       space_(plan_, catalog, store, withdrawals) {
-  Catalog::ListedByName entries;
-  for (const PlannedListed& one : listed) {
-    entries.emplace(
-        one.argument.name,
-        NewListed(one.argument,
-                  one.outline.has_value() ? &*one.outline : nullptr));
-  }
-  catalog_.SetListed(std::move(entries));
   if (withdrawals_ != nullptr) {
-    std::set<absl::string_view> read;
-    for (const auto& [argument, outline] : planned_) {
-      read.insert(argument.name);
-      NoteUnopened(argument, outline.info);
+    catalog_.SetRules([this](absl::string_view name) {
+      return withdrawals_->HasRulesFor(name);
+    });
+  }
+  std::set<absl::string_view> read;
+  for (const auto& [argument, outline] : planned_) {
+    read.insert(argument.name);
+    catalog_.Want(argument, KnownOf(argument, &outline));
+  }
+  for (const auto& [argument, outline] : listed) {
+    read.insert(argument.name);
+    catalog_.Want(argument,
+                  KnownOf(argument, outline.has_value() ? &*outline : nullptr));
+  }
+  for (ArchiveArgument argument : options_.archives) {
+    if (read.contains(argument.name)) {
+      continue;
     }
-    for (ArchiveArgument argument : options_.archives) {
-      if (argument.is_listed || read.contains(argument.name)) {
-        continue;
-      }
-      if (!argument.url.empty() && options_.store.has_value()) {
-        // A URL without an address here is refused when it is opened.
-        RemoteArchives::SetPath(*options_.store, argument).IgnoreError();
-      }
-      NoteUnread(argument);
+    if (!argument.url.empty() && options_.store.has_value()) {
+      // A URL without an address here is refused when it is opened.
+      RemoteArchives::SetPath(*options_.store, argument).IgnoreError();
     }
+    catalog_.Want(argument, KnownOf(argument, nullptr));
+    catalog_.Begin(argument.name, Catalog::Purpose::kReplace)->Fail();
   }
 }
 
-void ArchiveLoader::NoteUnopened(const ArchiveArgument& argument,
-                                 const ArchiveInfo& info) {
-  if (withdrawals_ != nullptr) {
-    SetParts(argument, SharedParts(info));
+Catalog::Known ArchiveLoader::KnownOf(const ArchiveArgument& argument,
+                                      const ArchiveOutline* outline) const {
+  Catalog::Known known;
+  if (outline != nullptr) {
+    known.description =
+        DescribeArchive(argument.name, outline->info, v1::ARCHIVE_STATE_CLOSED);
+    known.parts = SharedParts(outline->info);
+  } else if (withdrawals_ != nullptr) {
+    known.parts.Examine(argument);
   }
+  return known;
 }
 
 void ArchiveLoader::NoteUnread(const ArchiveArgument& argument) {
-  if (withdrawals_ == nullptr) {
-    return;
-  }
-  SharedParts parts;
-  if (argument.is_listed) {
-    const auto listed = catalog_.GetListed();
-    if (const auto found = listed->find(argument.name);
-        found != listed->end()) {
-      parts = found->second->parts();
-    }
-  } else {
-    const auto unopened = catalog_.GetUnopened();
-    if (const auto found = unopened->find(argument.name);
-        found != unopened->end()) {
-      parts = found->second->parts;
-    } else if (const auto open = catalog_.FindOpen(argument.name);
-               open != nullptr) {
-      parts = SharedParts(open->archive->info());
-    }
-  }
-  parts.Examine(argument);
-  SetParts(argument, std::move(parts));
-}
-
-void ArchiveLoader::SetParts(const ArchiveArgument& argument,
-                             SharedParts parts) {
-  MutexLock lock(&marks_mutex_);
-  if (argument.is_listed) {
-    const auto listed = catalog_.GetListed();
-    if (const auto found = listed->find(argument.name);
-        found != listed->end()) {
-      found->second->SetParts(std::move(parts));
-    }
-    return;
-  }
-  catalog_.NoteUnopened(
-      argument.name,
-      {.neighbourhood = NeighbourhoodOf(argument),
-       .parts = std::move(parts),
-       .may_withdraw = withdrawals_->HasRulesFor(argument.name)});
-}
-
-void ArchiveLoader::ForgetOthers(const std::vector<ArchiveArgument>& wanted,
-                                 const std::vector<std::string>& kept) {
-  const std::set<absl::string_view> names = NamedOf(wanted, kept);
-  const auto unopened = catalog_.GetUnopened();
-  for (const auto& [name, archive] : *unopened) {
-    if (!names.contains(name)) {
-      catalog_.ForgetUnopened(name);
-    }
+  if (withdrawals_ != nullptr) {
+    SharedParts parts = catalog_.GetParts(argument.name);
+    parts.Examine(argument);
+    catalog_.SetParts(argument.name, std::move(parts));
   }
 }
 
@@ -213,17 +164,16 @@ absl::Status ArchiveLoader::PrepareRemoteOutline(
 }
 
 absl::StatusOr<ArchiveOutline> ArchiveLoader::ReadAndNoteOutline(
-    const ArchiveArgument& argument, const Archive* shared) {
-  absl::StatusOr<ArchiveOutline> outline =
-      Archive::ReadOutline(argument.path, shared, !argument.url.empty());
-  if (!outline.ok()) {
+    const Catalog::Opening& opening) {
+  const ArchiveArgument& argument = opening.argument();
+  const auto& previous = opening.previous();
+  absl::StatusOr<ArchiveOutline> outline = Archive::ReadOutline(
+      argument.path, previous == nullptr ? nullptr : previous->archive.get(),
+      !argument.url.empty());
+  if (outline.ok()) {
+    catalog_.SetParts(argument.name, SharedParts(outline->info));
+  } else {
     NoteUnread(argument);
-  } else if (argument.is_listed || shared == nullptr ||
-             outline->files != shared->files()) {
-    NoteUnopened(argument, outline->info);
-  } else if (catalog_.GetUnopened()->contains(argument.name)) {
-    // The contents that are open are at the path again.
-    catalog_.ForgetUnopened(argument.name);
   }
   return outline;
 }
@@ -316,9 +266,8 @@ absl::Status ArchiveLoader::OpenAll(const ServingChanged& changed,
       });
   for (size_t i = 0; i < planned_.size(); ++i) {
     if (!outcomes[i].ok() && !absl::IsCancelled(outcomes[i])) {
-      const std::string& name = planned_[i].argument.name;
-      catalog_.Remove(name);
-      broken.push_back({.name = name, .reason = std::move(outcomes[i])});
+      broken.push_back({.name = planned_[i].argument.name,
+                        .reason = std::move(outcomes[i])});
     }
   }
   return status;
@@ -327,6 +276,19 @@ absl::Status ArchiveLoader::OpenAll(const ServingChanged& changed,
 absl::Status ArchiveLoader::OpenPlanned(const PlannedArchive& planned,
                                         OpeningHelpers* helpers) {
   const auto& [argument, outline] = planned;
+  std::optional<Catalog::Opening> opening =
+      catalog_.Begin(argument.name, Catalog::Purpose::kReplace);
+  QUIRE_CHECK(opening.has_value(), "a planned archive without an entry");
+  absl::Status status = OpenWithinPlan(argument, outline, helpers);
+  if (!status.ok() && !absl::IsCancelled(status)) {
+    opening->Fail();
+  }
+  return status;
+}
+
+absl::Status ArchiveLoader::OpenWithinPlan(const ArchiveArgument& argument,
+                                           const ArchiveOutline& outline,
+                                           OpeningHelpers* helpers) {
   QUIRE_ASSIGN_OR_RETURN(
       std::shared_ptr<ServedArchive> served,
       OpenOne(argument, /*previous=*/nullptr, stop_, helpers));
@@ -345,39 +307,21 @@ absl::Status ArchiveLoader::OpenPlanned(const PlannedArchive& planned,
   return Publish(argument, std::move(served));
 }
 
-void ArchiveLoader::WithdrawRemoved(
-    const std::string& name, const Archive& contents,
-    const std::weak_ptr<const ServedArchive>& fresh) {
-  std::vector<std::shared_ptr<const ServedArchive>> read;
-  {
-    MutexLock lock(&earlier_mutex_);
-    // Names that are not served any more.
-    if (earlier_.size() > 2 * catalog_.size()) {
-      std::erase_if(earlier_, [](const auto& entry) {
-        return std::ranges::all_of(
-            entry.second, [](const auto& one) { return one.expired(); });
-      });
-    }
-    auto& earlier = earlier_[name];
-    std::erase_if(earlier, [&](const auto& one) {
-      read.push_back(one.lock());
-      return read.back() == nullptr;
-    });
-    earlier.push_back(fresh);
-  }
-  for (const std::shared_ptr<const ServedArchive>& archive : read) {
-    if (archive == nullptr) {
+void ArchiveLoader::WithdrawRemoved(const std::string& name,
+                                    const Archive& contents) {
+  for (const Catalog::Held& held : catalog_.GetHeld()) {
+    if (held.is_current || held.served == nullptr ||
+        held.served->name != name) {
       continue;
     }
-    std::vector<WithdrawalRule> removed =
-        RemovedSince(*archive->archive, contents);
+    std::vector<WithdrawalRule> removed = RemovedSince(*held.archive, contents);
     if (removed.empty()) {
       continue;
     }
     const absl::Status status =
         withdrawals_ != nullptr
-            ? withdrawals_->WithdrawRemoved(*archive, std::move(removed))
-            : WithdrawAll(*archive, removed);
+            ? withdrawals_->WithdrawRemoved(*held.served, std::move(removed))
+            : WithdrawAll(*held.served, removed);
     if (!status.ok() && options_.say) {
       options_.say(LogLevel::kError,
                    absl::StrCat("archive ", name,
@@ -390,15 +334,13 @@ void ArchiveLoader::WithdrawRemoved(
 
 absl::Status ArchiveLoader::Publish(const ArchiveArgument& argument,
                                     std::shared_ptr<ServedArchive> served) {
-  // No reference to it: that would make it look like one that a call reads.
-  const std::weak_ptr<const ServedArchive> fresh = served;
   const std::shared_ptr<const Archive> contents = served->archive;
   if (withdrawals_ != nullptr) {
     QUIRE_RETURN_IF_ERROR(withdrawals_->Publish(std::move(served), catalog_));
   } else {
     catalog_.Publish(std::move(served));
   }
-  WithdrawRemoved(argument.name, *contents, fresh);
+  WithdrawRemoved(argument.name, *contents);
   if (!argument.url.empty()) {
     // Text that was removed from the archive leaves the cache, too.
     remote_->RemoveUnnamed(argument);
@@ -408,22 +350,48 @@ absl::Status ArchiveLoader::Publish(const ArchiveArgument& argument,
 
 std::vector<LogLine> ArchiveLoader::RemoveOthers(
     const std::vector<ArchiveArgument>& wanted,
-    const std::vector<std::string>& kept, const ServingChanged& changed) {
-  const std::set<absl::string_view> names = NamedOf(wanted, kept);
-  std::vector<LogLine> lines;
-  const std::shared_ptr<const Catalog::ByName> before = catalog_.Get();
-  for (const auto& [name, served] : *before) {
-    // ReloadList() removes the others.
-    if (served->listed == nullptr && !names.contains(name)) {
-      changed(name, false);
-      space_.Retired(served->archive);
-      catalog_.Remove(name);
-      lines.push_back({LogLevel::kInfo,
-                       absl::StrCat("archive ", name,
-                                    ": removed; calls that read it continue")});
-    }
+    const std::vector<std::string>& kept, bool always_only,
+    const ServingChanged& changed) {
+  std::set<absl::string_view> names(kept.begin(), kept.end());
+  for (const ArchiveArgument& argument : wanted) {
+    names.insert(argument.name);
   }
+  const std::vector<ArchiveArgument> removed =
+      catalog_.RemoveAllBut([&](const ArchiveArgument& argument) {
+        return names.contains(argument.name) ||
+               (always_only && argument.is_listed);
+      });
+  std::vector<std::string> listed;
+  std::vector<std::string> others;
+  for (const ArchiveArgument& argument : removed) {
+    changed(argument.name, false);
+    (argument.is_listed ? listed : others).push_back(argument.name);
+  }
+  std::vector<LogLine> lines;
+  for (const std::string& name : others) {
+    AddSummary({name}, kRemoved, lines);
+  }
+  AddSummary(listed, kRemoved, lines);
   return lines;
+}
+
+absl::StatusOr<bool> ArchiveLoader::Want(const ArchiveArgument& argument) {
+  if (catalog_.Has(argument) || !argument.is_listed) {
+    catalog_.Want(argument, {});
+    return false;
+  }
+  absl::StatusOr<ArchiveOutline> outline =
+      argument.url.empty()
+          ? Archive::ReadOutline(argument.path, nullptr, false)
+          : absl::StatusOr<ArchiveOutline>(absl::UnknownError("not read yet"));
+  catalog_.Want(argument,
+                KnownOf(argument, outline.ok() ? &*outline : nullptr));
+  if (!argument.url.empty()) {
+    return true;
+  }
+  QUIRE_RETURN_IF_ERROR(outline.status());
+  QUIRE_RETURN_IF_ERROR(CheckFitsAlone(plan_, outline->memory_bytes));
+  return true;
 }
 
 std::vector<LogLine> ArchiveLoader::Reload(
@@ -431,13 +399,27 @@ std::vector<LogLine> ArchiveLoader::Reload(
     const std::vector<std::string>& kept, const ServingChanged& changed,
     const std::function<void(bool)>& ended, bool manifests_only) {
   // Remove first: new archives may use the memory.
-  std::vector<LogLine> lines = RemoveOthers(wanted, kept, changed);
-  ForgetOthers(wanted, kept);
-  if (!manifests_only) {
-    for (LogLine& line : ReloadList(wanted, changed)) {
-      lines.push_back(std::move(line));
+  std::vector<LogLine> lines =
+      RemoveOthers(wanted, kept, manifests_only, changed);
+  std::vector<std::string> added;
+  for (const ArchiveArgument& argument : wanted) {
+    if (manifests_only && argument.is_listed) {
+      continue;
+    }
+    const absl::StatusOr<bool> is_new = Want(argument);
+    if (!is_new.ok()) {
+      lines.push_back({LogLevel::kWarning,
+                       absl::StrCat("archive ", argument.name,
+                                    " cannot be opened now, and is tried again "
+                                    "on first use: ",
+                                    is_new.status().message())});
+    }
+    if (is_new.value_or(true)) {
+      changed(argument.name, true);
+      added.push_back(argument.name);
     }
   }
+  AddSummary(added, "added, opened on first use", lines);
   std::vector<std::string> unchanged;
   for (const ArchiveArgument& argument : InOrderOfOpening(wanted)) {
     if (stop_) {
@@ -492,23 +474,27 @@ std::vector<LogLine> ArchiveLoader::Reload(
 
 absl::StatusOr<std::string> ArchiveLoader::ReloadOne(
     const ArchiveArgument& argument) {
-  std::unique_ptr<Claim> claim;
-  if (argument.is_listed) {
-    claim = std::make_unique<Claim>(*this, argument.name);
-  }
-  // Kept only until the end of this function: many may be replaced, one after
-  // the other, with the memory for one more.
-  const std::shared_ptr<const ServedArchive> served =
-      catalog_.FindOpen(argument.name);
-  if (argument.is_listed && served == nullptr) {
+  std::optional<Catalog::Opening> opening =
+      catalog_.Begin(argument.name, Catalog::Purpose::kReplace);
+  if (!opening.has_value()) {
     // It was closed in between.
     return "";
   }
+  absl::StatusOr<std::string> line = Replace(*opening);
+  if (!line.ok() && catalog_.FindOpen(argument.name) == nullptr) {
+    opening->Fail();
+  }
+  return line;
+}
+
+absl::StatusOr<std::string> ArchiveLoader::Replace(
+    const Catalog::Opening& opening) {
+  const ArchiveArgument& argument = opening.argument();
+  const std::shared_ptr<const ServedArchive> served =
+      catalog_.FindOpen(argument.name);
   QUIRE_RETURN_IF_ERROR(PrepareRemoteOutline(argument));
-  QUIRE_ASSIGN_OR_RETURN(
-      const ArchiveOutline outline,
-      ReadAndNoteOutline(argument,
-                         served == nullptr ? nullptr : served->archive.get()));
+  QUIRE_ASSIGN_OR_RETURN(const ArchiveOutline outline,
+                         ReadAndNoteOutline(opening));
   if (served != nullptr && outline.files == served->archive->files()) {
     return "";
   }
@@ -519,62 +505,47 @@ absl::StatusOr<std::string> ArchiveLoader::ReloadOne(
   // Helpers get what the plan leaves for archives.
   const uint64_t free_bytes = space_.FreeBytes();
   QUIRE_ASSIGN_OR_RETURN(
-      std::shared_ptr<ServedArchive> fresh,
-      OpenWithHelpers(
-          argument, served.get(), stop_,
-          free_bytes - std::min(free_bytes, outline.opening_bytes)));
-  // Check again with the actual size: the path may name another archive by now.
-  QUIRE_RETURN_IF_ERROR(space_.Resize(reservation, fresh->archive));
+      const std::shared_ptr<const Archive> fresh,
+      OpenAndPublish(opening, reservation,
+                     free_bytes - std::min(free_bytes, outline.opening_bytes)));
   // The same text in other files: a copy that replaces damaged files.
   const bool is_same_text =
-      served != nullptr &&
-      fresh->archive->info().uuid == served->archive->info().uuid;
+      served != nullptr && fresh->info().uuid == served->archive->info().uuid;
   const std::optional<ArchiveView> before =
-      served == nullptr
-          ? std::nullopt
-          : fresh->archive->FindState(served->archive->info().uuid);
-  std::string line = absl::StrCat(
+      served == nullptr ? std::nullopt
+                        : fresh->FindState(served->archive->info().uuid);
+  return absl::StrCat(
       is_same_text                 ? "same contents in new files, "
       : served == nullptr          ? "added, "
       : !before.has_value()        ? "replaced, "
       : before->removals_hash == 0 ? "has grown, "
                                    : "documents were removed, ",
-      FormatCounted(fresh->archive->info().document_count, "document",
-                    "documents"),
+      FormatCounted(fresh->info().document_count, "document", "documents"),
       is_same_text ? "; its " : "", is_same_text ? kBlocksNotChecked : "");
-  if (argument.is_listed) {
-    fresh->listed = served->listed;
-    fresh->listed->Opened(fresh, ListedArchive::Clock::now());
-  }
-  if (served != nullptr) {
-    space_.Retired(served->archive);
-  }
-  QUIRE_RETURN_IF_ERROR(Publish(argument, std::move(fresh)));
-  return line;
 }
 
-absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenWithHelpers(
-    const ArchiveArgument& argument, const ServedArchive* previous,
-    const std::atomic<bool>& cancel, uint64_t helper_bytes) {
+absl::StatusOr<std::shared_ptr<const Archive>> ArchiveLoader::OpenAndPublish(
+    const Catalog::Opening& opening, ArchiveSpace::Reservation& reservation,
+    uint64_t helper_bytes) {
   std::shared_ptr<ServedArchive> fresh;
   QUIRE_RETURN_IF_ERROR(OpenInParallel(
-      {OpeningNeed()}, helper_bytes, cancel,
+      {OpeningNeed()}, helper_bytes, opening.is_cancelled(),
       [&](size_t /*index*/, OpeningHelpers* helpers) -> absl::Status {
-        QUIRE_ASSIGN_OR_RETURN(fresh,
-                               OpenOne(argument, previous, cancel, helpers));
+        QUIRE_ASSIGN_OR_RETURN(
+            fresh, OpenOne(opening.argument(), opening.previous().get(),
+                           opening.is_cancelled(), helpers));
         return absl::OkStatus();
       }));
-  return fresh;
+  const std::shared_ptr<const Archive> contents = fresh->archive;
+  // Check again with the actual size: the path may name another archive by now.
+  QUIRE_RETURN_IF_ERROR(space_.Resize(reservation, contents));
+  QUIRE_RETURN_IF_ERROR(Publish(opening.argument(), std::move(fresh)));
+  return contents;
 }
 
 void ArchiveLoader::Stop() {
   stop_ = true;
-  // An opening that is not in the list any more is cancelled already, and one
-  // that begins later finds the mark above.
-  const std::shared_ptr<const Catalog::ListedByName> all = catalog_.GetListed();
-  for (const auto& [name, listed] : *all) {
-    listed->Cancel();
-  }
+  catalog_.CancelOpenings();
 }
 
 absl::Status ArchiveLoader::CheckHasStore(
@@ -587,180 +558,25 @@ absl::Status ArchiveLoader::CheckHasStore(
                    "stores; start it again"));
 }
 
-ArchiveLoader::Claim::Claim(ArchiveLoader& loader, std::string name)
-    : loader_(loader), name_(std::move(name)) {
-  MutexLock lock(&loader_.claims_mutex_);
-  while (!loader_.claims_.insert(name_).second) {
-    loader_.claim_ended_.Wait(&loader_.claims_mutex_);
-  }
-}
-
-std::unique_ptr<ArchiveLoader::Claim> ArchiveLoader::Claim::Try(
-    ArchiveLoader& loader, std::string name) {
-  MutexLock lock(&loader.claims_mutex_);
-  return loader.claims_.insert(name).second
-             ? std::unique_ptr<Claim>(
-                   new Claim(loader, std::move(name), IsHeld()))
-             : nullptr;
-}
-
-ArchiveLoader::Claim::~Claim() {
-  {
-    MutexLock lock(&loader_.claims_mutex_);
-    loader_.claims_.erase(name_);
-  }
-  loader_.claim_ended_.NotifyAll();
-}
-
-std::shared_ptr<ListedArchive> ArchiveLoader::NewListed(
-    const ArchiveArgument& argument, const ArchiveOutline* outline) {
-  v1::ArchiveDescription description;
-  description.set_name(argument.name);
-  if (outline != nullptr) {
-    description =
-        DescribeArchive(argument.name, outline->info, v1::ARCHIVE_STATE_CLOSED);
-  }
-  SharedParts parts;
-  if (outline != nullptr) {
-    parts = SharedParts(outline->info);
-  } else if (withdrawals_ != nullptr) {
-    parts.Examine(argument);
-  }
-  auto listed = std::make_shared<ListedArchive>(
-      argument, std::move(description), std::move(parts));
-  listed->SetMayWithdraw(withdrawals_ != nullptr &&
-                         withdrawals_->HasRulesFor(argument.name));
-  return listed;
-}
-
-void ArchiveLoader::MarkWithdrawals() {
-  MutexLock lock(&marks_mutex_);
-  if (withdrawals_ != nullptr) {
-    std::set<std::string> withdrawing;
-    const auto unopened = catalog_.GetUnopened();
-    for (const auto& [name, archive] : *unopened) {
-      if (withdrawals_->HasRulesFor(name)) {
-        withdrawing.insert(name);
-      }
-    }
-    catalog_.MarkUnopened(withdrawing);
-  }
-  const std::shared_ptr<const Catalog::ListedByName> all = catalog_.GetListed();
-  for (const auto& [name, listed] : *all) {
-    listed->SetMayWithdraw(withdrawals_ != nullptr &&
-                           withdrawals_->HasRulesFor(name));
-  }
-}
-
-std::vector<LogLine> ArchiveLoader::ReloadList(
-    const std::vector<ArchiveArgument>& wanted, const ServingChanged& changed) {
-  const std::shared_ptr<const Catalog::ListedByName> before =
-      catalog_.GetListed();
-  Catalog::ListedByName entries;
-  std::vector<LogLine> lines;
-  std::vector<std::string> added;
-  for (const ArchiveArgument& argument : wanted) {
-    if (!argument.is_listed) {
+bool ArchiveLoader::RemoveOldCopy() {
+  for (const ArchiveArgument& argument : catalog_.GetClosedRemote()) {
+    if (!remote_->HasCopy(argument)) {
       continue;
     }
-    const auto known = before->find(argument.name);
-    if (known != before->end() &&
-        known->second->argument().path == argument.path &&
-        known->second->argument().url == argument.url) {
-      known->second->Forgive();
-      entries.emplace(argument.name, known->second);
-      continue;
-    }
-    std::optional<ArchiveOutline> outline;
-    if (argument.url.empty()) {
-      absl::StatusOr<ArchiveOutline> read =
-          Archive::ReadOutline(argument.path, nullptr, false);
-      const absl::Status usable =
-          read.ok() ? CheckFitsAlone(plan_, read->memory_bytes) : read.status();
-      if (!usable.ok()) {
-        lines.push_back({LogLevel::kWarning,
-                         absl::StrCat("archive ", argument.name,
-                                      " cannot be opened now, and is tried "
-                                      "again on first use: ",
-                                      usable.message())});
-      }
-      if (read.ok()) {
-        outline = *std::move(read);
-      }
-    }
-    entries.emplace(
-        argument.name,
-        NewListed(argument, outline.has_value() ? &*outline : nullptr));
-    added.push_back(argument.name);
-  }
-  const Catalog::ListedByName now = entries;
-  catalog_.SetListed(std::move(entries));
-  const auto stays = [&](const auto& entry) {
-    const auto found = now.find(entry.first);
-    return found != now.end() && found->second == entry.second;
-  };
-  for (const auto& entry : *before) {
-    if (!stays(entry)) {
-      entry.second->Cancel();
-    }
-  }
-  std::vector<std::string> removed;
-  for (const auto& entry : *before) {
-    if (stays(entry)) {
-      continue;
-    }
-    const auto& [name, listed] = entry;
-    // After an opening in progress, which ends soon. There are no new ones.
-    const Claim claim(*this, name);
-    if (const auto served = catalog_.FindOpen(name);
-        served != nullptr && served->listed == listed) {
-      space_.Retired(served->archive);
-      catalog_.Close(name);
-    }
-    if (!now.contains(name)) {
-      changed(name, false);
-      catalog_.Remove(name);
-      removed.push_back(name);
-    }
-  }
-  for (const std::string& name : added) {
-    changed(name, true);
-  }
-  AddSummary(added, "added, opened on first use", lines);
-  AddSummary(removed, "removed; calls that read it continue", lines);
-  return lines;
-}
-
-bool ArchiveLoader::RemoveOldCopy(const ArchiveArgument& wanted) {
-  const std::shared_ptr<const Catalog::ListedByName> all = catalog_.GetListed();
-  std::vector<const ListedArchive*> closed;
-  for (const auto& [name, listed] : *all) {
-    if (!listed->argument().url.empty() && name != wanted.name &&
-        remote_->HasCopy(listed->argument()) &&
-        catalog_.FindOpen(name) == nullptr) {
-      closed.push_back(listed.get());
-    }
-  }
-  std::sort(closed.begin(), closed.end(),
-            [](const ListedArchive* a, const ListedArchive* b) {
-              return a->used_at() < b->used_at();
-            });
-  for (const ListedArchive* listed : closed) {
-    const std::unique_ptr<Claim> claim =
-        Claim::Try(*this, listed->argument().name);
-    if (claim != nullptr &&
-        catalog_.FindOpen(listed->argument().name) == nullptr) {
-      remote_->RemoveCopy(listed->argument());
+    const std::optional<Catalog::Opening> opening =
+        catalog_.Begin(argument.name, Catalog::Purpose::kTidy);
+    if (opening.has_value()) {
+      remote_->RemoveCopy(opening->argument());
       return true;
     }
   }
   return false;
 }
 
-absl::Status ArchiveLoader::PrepareListedCopy(const ListedArchive& listed) {
-  const ArchiveArgument& argument = listed.argument();
-  const std::atomic<bool>* cancel = &listed.is_cancelled();
-  while (remote_->copy_count() > kClosedCopiesMax && RemoveOldCopy(argument)) {
+absl::Status ArchiveLoader::PrepareCopy(const Catalog::Opening& opening) {
+  const ArchiveArgument& argument = opening.argument();
+  const std::atomic<bool>* cancel = &opening.is_cancelled();
+  while (remote_->copy_count() > kClosedCopiesMax && RemoveOldCopy()) {
   }
   while (true) {
     absl::Status status = remote_->PrepareOutline(argument, cancel);
@@ -768,57 +584,52 @@ absl::Status ArchiveLoader::PrepareListedCopy(const ListedArchive& listed) {
       status = remote_->PrepareIndexes(argument, cancel);
     }
     if (!absl::IsResourceExhausted(status) ||
-        !(RemoveOldCopy(argument) ||
-          (space_.CloseRemote() && RemoveOldCopy(argument)))) {
+        !(RemoveOldCopy() ||
+          (catalog_.CloseOne(Catalog::Victim::kUnreadRemote) &&
+           RemoveOldCopy()))) {
       return status;
     }
   }
 }
 
-absl::StatusOr<ArchiveLoader::ListedOutcome> ArchiveLoader::OpenListed(
-    const std::shared_ptr<ListedArchive>& listed) {
-  const ArchiveArgument& argument = listed->argument();
-  const Claim claim(*this, argument.name);
-  {
-    const std::shared_ptr<const Catalog::ListedByName> all =
-        catalog_.GetListed();
-    const auto found = all->find(argument.name);
-    if (found == all->end() || found->second != listed ||
-        catalog_.FindOpen(argument.name) != nullptr) {
-      return ListedOutcome::kNothingToDo;
-    }
-  }
+absl::StatusOr<bool> ArchiveLoader::OpenWanted(
+    const Catalog::Opening& opening) {
   if (stop_) {
     return absl::CancelledError("the server stops");
   }
-  const bool is_remote = !argument.url.empty();
-  if (is_remote) {
-    QUIRE_RETURN_IF_ERROR(CheckHasStore(argument));
-    QUIRE_RETURN_IF_ERROR(PrepareListedCopy(*listed));
+  if (!opening.argument().url.empty()) {
+    QUIRE_RETURN_IF_ERROR(CheckHasStore(opening.argument()));
+    QUIRE_RETURN_IF_ERROR(PrepareCopy(opening));
   }
-  // Calls may still read the archive since it was closed.
-  const std::shared_ptr<const ServedArchive> previous = listed->last();
-  QUIRE_ASSIGN_OR_RETURN(
-      const ArchiveOutline outline,
-      ReadAndNoteOutline(
-          argument, previous == nullptr ? nullptr : previous->archive.get()));
+  QUIRE_ASSIGN_OR_RETURN(const ArchiveOutline outline,
+                         ReadAndNoteOutline(opening));
   QUIRE_ASSIGN_OR_RETURN(std::optional<ArchiveSpace::Reservation> reservation,
                          space_.ReserveListed(outline));
   if (!reservation.has_value()) {
-    return ListedOutcome::kLater;
+    return false;
   }
   // Other openings may have the same free memory.
-  QUIRE_ASSIGN_OR_RETURN(
-      std::shared_ptr<ServedArchive> served,
-      OpenWithHelpers(argument, previous.get(), listed->is_cancelled(),
-                      space_.FreeBytes() / kListedOpeningsMax));
-  // It may have been replaced by a larger one.
-  QUIRE_RETURN_IF_ERROR(space_.Resize(*reservation, served->archive));
-  served->listed = listed;
-  listed->Opened(served, ListedArchive::Clock::now());
-  QUIRE_RETURN_IF_ERROR(Publish(argument, std::move(served)));
-  listed->Published();
-  return ListedOutcome::kOpened;
+  QUIRE_RETURN_IF_ERROR(OpenAndPublish(opening, *reservation,
+                                       space_.FreeBytes() / kListedOpeningsMax)
+                            .status());
+  return true;
+}
+
+ArchiveLoader::Outcome ArchiveLoader::OpenOnUse(const std::string& name) {
+  std::optional<Catalog::Opening> opening =
+      catalog_.Begin(name, Catalog::Purpose::kOpen);
+  if (!opening.has_value()) {
+    return {};
+  }
+  const absl::StatusOr<bool> is_open = OpenWanted(*opening);
+  if (is_open.ok() && !*is_open) {
+    opening->Wait();
+    return {.is_waiting = true};
+  }
+  if (is_open.ok() || absl::IsCancelled(is_open.status())) {
+    return {.is_open = is_open.ok()};
+  }
+  return {.reason = is_open.status(), .delay = opening->Fail()};
 }
 
 }  // namespace quire

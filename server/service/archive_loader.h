@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Opens archives into the catalog: all of them after the start, changed ones on
-// a reload, listed ones on first use.
+// Opens archives into the catalog: those wanted always after the start, changed
+// ones on a reload, those wanted on use when a call asks for them.
 #ifndef QUIRE_SERVER_SERVICE_ARCHIVE_LOADER_H_
 #define QUIRE_SERVER_SERVICE_ARCHIVE_LOADER_H_
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "codecs/base/mutex.h"
 #include "server/archive/archive.h"
 #include "server/service/archive_outlines.h"
 #include "server/service/archive_space.h"
@@ -33,11 +29,12 @@
 
 namespace quire {
 
-// Thread-compatible, except Stop() and OpenListed().
+// Thread-compatible, except Stop() and OpenOnUse().
 class ArchiveLoader {
  public:
-  // `catalog`, `store`, and `withdrawals` and `remote`, which may be null, must
-  // outlive it.
+  // Wants the archives of the options, of which some could be read before.
+  // `catalog`, which nothing uses yet, `store`, and `withdrawals` and `remote`,
+  // which may be null, must outlive it.
   ArchiveLoader(const ServerOptions& options, const MemoryPlan& plan,
                 std::vector<PlannedArchive> planned,
                 const std::vector<PlannedListed>& listed, Catalog& catalog,
@@ -49,10 +46,9 @@ class ArchiveLoader {
   using ServingChanged =
       std::function<void(const std::string& name, bool is_serving)>;
 
-  // Opens all archives, several at a time, within the plan's memory for
-  // archives, and publishes each when it is open. Archives that cannot be
-  // opened are added to `broken`, in no order, and are not in the catalog.
-  // Blocks on I/O.
+  // Opens all planned archives, several at a time, within the plan's memory for
+  // archives, and publishes each when it is open. Those that cannot be opened
+  // are added to `broken`, in no order. Blocks on I/O.
   // Errors: Cancelled          Stop() was called.
   //         ResourceExhausted  no memory.
   absl::Status OpenAll(const ServingChanged& changed,
@@ -73,30 +69,20 @@ class ArchiveLoader {
                               const std::function<void(bool)>& ended,
                               bool manifests_only = false);
 
-  enum class ListedOutcome {
-    kOpened,
-    // It is open already, or no longer in the list.
-    kNothingToDo,
+  struct Outcome {
+    bool is_open = false;
     // Its memory is free when calls that read other archives have ended.
-    kLater,
+    bool is_waiting = false;
+    // Why it cannot be opened, and the time to the next attempt.
+    absl::Status reason = absl::OkStatus();
+    Catalog::Clock::duration delay{};
   };
 
-  // Opens an archive that is in the catalog's list, and publishes it. Others
-  // are closed if it needs their memory. Blocks on I/O. Thread-safe, also
-  // during a reload. REQUIRES: OpenAll() has returned; no two at a time for one
-  // archive.
-  // Errors: those of Archive::Open(), RemoteArchives::PrepareIndexes() and
-  //         ArchiveSpace::ReserveListed(); Cancelled  it left the list.
-  absl::StatusOr<ListedOutcome> OpenListed(
-      const std::shared_ptr<ListedArchive>& listed)
-      ABSL_LOCKS_EXCLUDED(claims_mutex_);
-
-  // Sets which archives that are not open may have withdrawn documents: to be
-  // called when the rules were read again. Thread-safe.
-  void MarkWithdrawals() ABSL_LOCKS_EXCLUDED(marks_mutex_);
-
-  // Listed archives that were closed. Thread-safe.
-  uint64_t closed_count() const { return space_.closed_count(); }
+  // Opens an archive that a call has asked for, and publishes it. Others are
+  // closed if it needs their memory. No effect if no call asks for it any more.
+  // Blocks on I/O. Thread-safe, also during a reload.
+  // REQUIRES: OpenAll() has returned.
+  Outcome OpenOnUse(const std::string& name);
 
   // Makes the above end soon, now and in future. Thread-safe.
   void Stop();
@@ -119,38 +105,40 @@ class ArchiveLoader {
   absl::Status Publish(const ArchiveArgument& argument,
                        std::shared_ptr<ServedArchive> served);
   // Withdraws documents that were removed from the archive `name`, which is
-  // served now as `fresh` with `contents`, from its earlier contents that calls
-  // still read.
-  void WithdrawRemoved(const std::string& name, const Archive& contents,
-                       const std::weak_ptr<const ServedArchive>& fresh)
-      ABSL_LOCKS_EXCLUDED(earlier_mutex_);
-  // Opens an archive that the catalog does not have yet; `outline` is its plan.
+  // served now with `contents`, from its earlier contents that calls still
+  // read.
+  void WithdrawRemoved(const std::string& name, const Archive& contents);
+  // Opens an archive of which nothing is served yet; `outline` is its plan.
   absl::Status OpenPlanned(const PlannedArchive& planned,
                            OpeningHelpers* helpers);
+  absl::Status OpenWithinPlan(const ArchiveArgument& argument,
+                              const ArchiveOutline& outline,
+                              OpeningHelpers* helpers);
+  // Opens an archive in the space of `reservation`, with helpers for segments,
+  // which take at most `helper_bytes`, and publishes it.
+  absl::StatusOr<std::shared_ptr<const Archive>> OpenAndPublish(
+      const Catalog::Opening& opening, ArchiveSpace::Reservation& reservation,
+      uint64_t helper_bytes);
   // Returns the change as the end of a sentence; empty if there is none.
   absl::StatusOr<std::string> ReloadOne(const ArchiveArgument& argument);
-  // Removes all archives that should not be served; returns a line for each.
+  absl::StatusOr<std::string> Replace(const Catalog::Opening& opening);
+  // Removes all archives that should not be served; returns lines about them.
+  // Archives that are wanted on use stay if `always_only`.
   std::vector<LogLine> RemoveOthers(const std::vector<ArchiveArgument>& wanted,
                                     const std::vector<std::string>& kept,
+                                    bool always_only,
                                     const ServingChanged& changed);
-  // Makes the list that of `wanted`, and removes archives that are no longer in
-  // it. Archives that stay keep their entries, and are not examined.
-  std::vector<LogLine> ReloadList(const std::vector<ArchiveArgument>& wanted,
-                                  const ServingChanged& changed);
-  // Notes contents that are not open, whose parts are withheld if rules of
-  // withdrawal apply to the archive's name: those whose manifest was read, or
-  // that of a manifest that cannot be read. Listed archives are in the list, or
-  // will be. Thread-safe.
-  void NoteUnopened(const ArchiveArgument& argument, const ArchiveInfo& info)
-      ABSL_LOCKS_EXCLUDED(marks_mutex_);
-  void NoteUnread(const ArchiveArgument& argument)
-      ABSL_LOCKS_EXCLUDED(marks_mutex_);
-  // REQUIRES: there are rules.
-  void SetParts(const ArchiveArgument& argument, SharedParts parts)
-      ABSL_LOCKS_EXCLUDED(marks_mutex_);
-  // Forgets unopened contents of archives that are not to be served.
-  void ForgetOthers(const std::vector<ArchiveArgument>& wanted,
-                    const std::vector<std::string>& kept);
+  // Wants an archive from now on. If it is new and wanted on use, its files are
+  // examined: returns true, or the error.
+  absl::StatusOr<bool> Want(const ArchiveArgument& argument);
+  // Returns what is known of an archive before it is opened. Looks for parts
+  // that it may share if its outline could not be read.
+  Catalog::Known KnownOf(const ArchiveArgument& argument,
+                         const ArchiveOutline* outline) const;
+  // Notes the parts of contents that are at the place of an archive and are not
+  // open, or whose manifest cannot be read: they are withheld if rules of
+  // withdrawal apply to its name. Thread-safe.
+  void NoteUnread(const ArchiveArgument& argument);
   // Moves those to which rules of withdrawal apply to the front: no archive
   // that shares their parts is to be open before these parts are known.
   std::vector<ArchiveArgument> InOrderOfOpening(
@@ -160,44 +148,17 @@ class ArchiveLoader {
   absl::Status PrepareRemoteOutline(const ArchiveArgument& argument);
   // Archive::ReadOutline() whose result is noted, also if it fails.
   absl::StatusOr<ArchiveOutline> ReadAndNoteOutline(
-      const ArchiveArgument& argument, const Archive* shared);
-  // Returns an entry for an archive that becomes listed.
-  std::shared_ptr<ListedArchive> NewListed(const ArchiveArgument& argument,
-                                           const ArchiveOutline* outline);
-  // OpenOne() with helpers for segments, which take at most `helper_bytes`.
-  absl::StatusOr<std::shared_ptr<ServedArchive>> OpenWithHelpers(
-      const ArchiveArgument& argument, const ServedArchive* previous,
-      const std::atomic<bool>& cancel, uint64_t helper_bytes);
+      const Catalog::Opening& opening);
+  // Returns false if the memory is not free yet.
+  absl::StatusOr<bool> OpenWanted(const Catalog::Opening& opening);
   // Errors: FailedPrecondition  there is no object store.
   absl::Status CheckHasStore(const ArchiveArgument& argument) const;
-  // Brings a listed archive in an object store here. If the cache has no space
-  // for its indexes, the copies of closed archives are removed.
-  absl::Status PrepareListedCopy(const ListedArchive& listed);
+  // Brings an archive in an object store here. If the cache has no space for
+  // its indexes, the copies of closed archives are removed.
+  absl::Status PrepareCopy(const Catalog::Opening& opening);
   // Removes the copies of the closed archive in an object store that was used
   // least recently. False if there is none.
-  bool RemoveOldCopy(const ArchiveArgument& wanted);
-
-  // Held by the thread that changes a listed archive: it is opened or reloaded
-  // by one at a time.
-  class Claim {
-   public:
-    // Waits until no other thread holds it.
-    Claim(ArchiveLoader& loader, std::string name);
-    // Null if another thread holds it.
-    static std::unique_ptr<Claim> Try(ArchiveLoader& loader, std::string name);
-    ~Claim();
-    Claim(const Claim&) = delete;
-    Claim& operator=(const Claim&) = delete;
-
-   private:
-    struct IsHeld {};
-
-    Claim(ArchiveLoader& loader, std::string name, IsHeld /*held*/)
-        : loader_(loader), name_(std::move(name)) {}
-
-    ArchiveLoader& loader_;
-    const std::string name_;
-  };
+  bool RemoveOldCopy();
 
   const ServerOptions options_;
   const MemoryPlan plan_;
@@ -213,17 +174,6 @@ class ArchiveLoader {
   // Memory of archives that turned out larger than planned.
   std::atomic<uint64_t> unplanned_bytes_ = 0;
   ArchiveSpace space_;
-  // Held from looking up rules for a name to marking it, so that no mark is of
-  // rules that were replaced.
-  Mutex marks_mutex_;
-  Mutex earlier_mutex_;
-  // Contents that were published under a name, and are served or read.
-  std::map<std::string, std::vector<std::weak_ptr<const ServedArchive>>>
-      earlier_ ABSL_GUARDED_BY(earlier_mutex_);
-  Mutex claims_mutex_;
-  CondVar claim_ended_;
-  // Names of archives.
-  std::set<std::string> claims_ ABSL_GUARDED_BY(claims_mutex_);
 };
 
 }  // namespace quire

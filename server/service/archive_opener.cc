@@ -28,10 +28,10 @@ ArchiveOpener::~ArchiveOpener() {
   Stop();
 }
 
-void ArchiveOpener::Open(std::shared_ptr<ListedArchive> archive) {
+void ArchiveOpener::Open(const ArchiveArgument& archive) {
   {
     MutexLock lock(&mutex_);
-    queue_.push_back(std::move(archive));
+    queue_.push_back(archive);
   }
   changed_.NotifyOne();
 }
@@ -77,29 +77,29 @@ ArchiveOpener::Figures ArchiveOpener::figures() const {
 }
 
 void ArchiveOpener::Run() {
-  while (const std::shared_ptr<ListedArchive> archive = Next()) {
-    OpenNow(archive);
+  while (const std::optional<ArchiveArgument> archive = Next()) {
+    OpenNow(*archive);
     {
       MutexLock lock(&mutex_);
-      remote_count_ -= archive->argument().url.empty() ? 0 : 1;
+      remote_count_ -= archive->url.empty() ? 0 : 1;
     }
     // Another archive in an object store may begin.
     changed_.NotifyOne();
   }
 }
 
-std::shared_ptr<ListedArchive> ArchiveOpener::Next() {
+std::optional<ArchiveArgument> ArchiveOpener::Next() {
   MutexLock lock(&mutex_);
   while (true) {
     if (is_stopped_) {
-      return nullptr;
+      return std::nullopt;
     }
     const Clock::time_point now = Clock::now();
     while (!later_.empty() && later_.begin()->first <= now) {
       queue_.push_back(std::move(later_.begin()->second));
       later_.erase(later_.begin());
     }
-    if (std::shared_ptr<ListedArchive> ready = TakeReady(); ready != nullptr) {
+    if (std::optional<ArchiveArgument> ready = TakeReady(); ready.has_value()) {
       return ready;
     }
     if (later_.empty()) {
@@ -110,54 +110,40 @@ std::shared_ptr<ListedArchive> ArchiveOpener::Next() {
   }
 }
 
-std::shared_ptr<ListedArchive> ArchiveOpener::TakeReady() {
+std::optional<ArchiveArgument> ArchiveOpener::TakeReady() {
   const size_t remote_max = std::max<size_t>(1, threads_.size() / 2);
   const bool may_be_remote = remote_count_ < remote_max;
   const auto ready =
       std::find_if(queue_.begin(), queue_.end(), [&](const auto& archive) {
-        return may_be_remote || archive->argument().url.empty();
+        return may_be_remote || archive.url.empty();
       });
   if (ready == queue_.end()) {
-    return nullptr;
+    return std::nullopt;
   }
-  std::shared_ptr<ListedArchive> taken = std::move(*ready);
+  ArchiveArgument taken = std::move(*ready);
   queue_.erase(ready);
-  remote_count_ += taken->argument().url.empty() ? 0 : 1;
+  remote_count_ += taken.url.empty() ? 0 : 1;
   return taken;
 }
 
-void ArchiveOpener::OpenNow(const std::shared_ptr<ListedArchive>& archive) {
-  const absl::StatusOr<ArchiveLoader::ListedOutcome> outcome =
-      loader_.OpenListed(archive);
-  if (!outcome.ok() && !absl::IsCancelled(outcome.status())) {
-    const absl::Duration delay =
-        absl::FromChrono(archive->Failed(Clock::now()));
-    {
-      MutexLock lock(&mutex_);
-      ++figures_.failed_count;
-    }
-    if (say_) {
-      say_(LogLevel::kError,
-           absl::StrCat("archive ", archive->argument().name,
-                        " cannot be opened, and is tried again on use after ",
-                        absl::FormatDuration(delay), ": ",
-                        outcome.status().message()));
-    }
-    return;
+void ArchiveOpener::OpenNow(const ArchiveArgument& archive) {
+  const ArchiveLoader::Outcome outcome = loader_.OpenOnUse(archive.name);
+  if (!outcome.reason.ok() && say_) {
+    say_(LogLevel::kError,
+         absl::StrCat("archive ", archive.name,
+                      " cannot be opened, and is tried again on use after ",
+                      absl::FormatDuration(absl::FromChrono(outcome.delay)),
+                      ": ", outcome.reason.message()));
   }
   MutexLock lock(&mutex_);
-  if (outcome.ok() && *outcome == ArchiveLoader::ListedOutcome::kLater) {
-    later_.emplace(Clock::now() + (archive->argument().url.empty()
-                                       ? kSpaceRetryDelay
-                                       : kRemoteSpaceRetryDelay),
-                   archive);
-    return;
+  figures_.failed_count += outcome.reason.ok() ? 0 : 1;
+  figures_.opened_count += outcome.is_open ? 1 : 0;
+  if (outcome.is_waiting) {
+    later_.emplace(
+        Clock::now() +
+            (archive.url.empty() ? kSpaceRetryDelay : kRemoteSpaceRetryDelay),
+        archive);
   }
-  if (outcome.ok() && *outcome == ArchiveLoader::ListedOutcome::kOpened) {
-    ++figures_.opened_count;
-    return;
-  }
-  archive->Cancelled();
 }
 
 }  // namespace quire

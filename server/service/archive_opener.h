@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -19,7 +19,7 @@
 #include "codecs/base/mutex.h"
 #include "server/service/archive_loader.h"
 #include "server/service/base/log_line.h"
-#include "server/service/catalog/listed_archive.h"
+#include "server/service/catalog/catalog.h"
 
 namespace quire {
 
@@ -36,9 +36,8 @@ class ArchiveOpener {
   // Stops.
   ~ArchiveOpener();
 
-  // Queues an archive, once for each ListedArchive::Want() that returned true.
-  // Does not block.
-  void Open(std::shared_ptr<ListedArchive> archive) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Queues an archive (Catalog::Demand). Does not block.
+  void Open(const ArchiveArgument& archive) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Starts the threads; archives wait until then. No effect if it has started.
   // Errors: ResourceExhausted  no threads.
@@ -56,23 +55,22 @@ class ArchiveOpener {
   Figures figures() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  using Clock = ListedArchive::Clock;
+  using Clock = Catalog::Clock;
 
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits for the next archive; null at the end.
-  std::shared_ptr<ListedArchive> Next() ABSL_LOCKS_EXCLUDED(mutex_);
-  std::shared_ptr<ListedArchive> TakeReady()
+  // Waits for the next archive; unset at the end.
+  std::optional<ArchiveArgument> Next() ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<ArchiveArgument> TakeReady()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void OpenNow(const std::shared_ptr<ListedArchive>& archive)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  void OpenNow(const ArchiveArgument& archive) ABSL_LOCKS_EXCLUDED(mutex_);
 
   ArchiveLoader& loader_;
   const SayLine say_;
   mutable Mutex mutex_;
   CondVar changed_;
-  std::deque<std::shared_ptr<ListedArchive>> queue_ ABSL_GUARDED_BY(mutex_);
+  std::deque<ArchiveArgument> queue_ ABSL_GUARDED_BY(mutex_);
   // By the time at which they are tried again.
-  std::multimap<Clock::time_point, std::shared_ptr<ListedArchive>> later_
+  std::multimap<Clock::time_point, ArchiveArgument> later_
       ABSL_GUARDED_BY(mutex_);
   size_t remote_count_ ABSL_GUARDED_BY(mutex_) = 0;
   bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;

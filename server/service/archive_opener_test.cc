@@ -29,7 +29,7 @@ namespace quire {
 namespace {
 
 using ::testing::HasSubstr;
-using Clock = ListedArchive::Clock;
+using Clock = Catalog::Clock;
 
 // Generous: only a hang takes this long.
 constexpr std::chrono::seconds kPatience{60};
@@ -106,9 +106,8 @@ class ArchiveOpenerTest : public ServerTest {
         options_, plan_, std::vector<PlannedArchive>(), listed, catalog_,
         *store_, nullptr, nullptr);
     opener_ = std::make_unique<ArchiveOpener>(*loader_, options_.say);
-    catalog_.SetDemand([this](std::shared_ptr<ListedArchive> archive) {
-      opener_->Open(std::move(archive));
-    });
+    catalog_.SetDemand(
+        [this](const ArchiveArgument& archive) { opener_->Open(archive); });
     QUIRE_ASSERT_OK(opener_->Start());
   }
 
@@ -160,7 +159,7 @@ class ArchiveOpenerTest : public ServerTest {
   uint64_t opening_bytes_ = 0;
   ServerOptions options_;
   MemoryPlan plan_;
-  Catalog catalog_{{}};
+  Catalog catalog_;
   std::unique_ptr<BlockStore> store_;
   std::unique_ptr<ArchiveLoader> loader_;
   std::unique_ptr<ArchiveOpener> opener_;
@@ -174,15 +173,10 @@ TEST_F(ArchiveOpenerTest, OpensOnFirstUseAndClosesTheLeastRecentlyUsed) {
     Write(name);
   }
   Start({"a", "b", "c"}, 2);
-  EXPECT_TRUE(catalog_.Get()->empty());
-  EXPECT_TRUE(catalog_.Contains("a"));
-  EXPECT_EQ(catalog_.size(), 0u);
-  EXPECT_EQ((*catalog_.GetListed()->find("a")).second->description()->state(),
-            v1::ARCHIVE_STATE_CLOSED);
-  EXPECT_GT((*catalog_.GetListed()->find("a"))
-                .second->description()
-                ->document_count(),
-            0u);
+  EXPECT_TRUE(catalog_.Get().empty());
+  EXPECT_EQ(catalog_.counts().closed, 3u);
+  EXPECT_EQ(catalog_.Show("a")->state, v1::ARCHIVE_STATE_CLOSED);
+  EXPECT_GT(catalog_.Show("a")->known->document_count(), 0u);
   Use("a");
   Use("b");
   Use("a");
@@ -190,7 +184,7 @@ TEST_F(ArchiveOpenerTest, OpensOnFirstUseAndClosesTheLeastRecentlyUsed) {
   Use("c");
   EXPECT_TRUE(IsOpen("a"));
   EXPECT_FALSE(IsOpen("b"));
-  EXPECT_EQ(loader_->closed_count(), 1u);
+  EXPECT_EQ(catalog_.counts().closings, 1u);
   Use("c");
   Use("b");
   EXPECT_FALSE(IsOpen("a"));
@@ -248,8 +242,7 @@ TEST_F(ArchiveOpenerTest, WaitsForTheMemoryOfArchivesThatAreRead) {
   }
   EXPECT_EQ(openings("b"), 0);
   ExpectText(*read, "a");
-  EXPECT_THAT((*catalog_.GetListed()->find("b")).second->description()->state(),
-              v1::ARCHIVE_STATE_OPENING);
+  EXPECT_EQ(catalog_.Show("b")->state, v1::ARCHIVE_STATE_OPENING);
   read = nullptr;
   EXPECT_TRUE(memory.expired());
   ExpectText(*Await("b"), "b");
@@ -270,7 +263,7 @@ TEST_F(ArchiveOpenerTest, AnArchiveStaysOpenUntilItsCallersCome) {
   }
   // The caller of a has not come.
   EXPECT_GT(Clock::now() - opened,
-            ListedArchive::kUnusedTimeMin - std::chrono::seconds(1));
+            Catalog::kUnusedTimeMin - std::chrono::seconds(1));
   Use("b");
 }
 
@@ -295,14 +288,13 @@ TEST_F(ArchiveOpenerTest, FailuresAreRememberedAndReported) {
               ::testing::Not(HasSubstr(directory())));
   // Others are not affected.
   Use("b");
-  const auto listed = (*catalog_.GetListed()->find("a")).second;
-  EXPECT_TRUE(listed->has_failed());
+  EXPECT_EQ(catalog_.counts().failed, 1u);
   // A reload lets it be tried at once.
   std::filesystem::rename((directory() + "/away"), PathOf("a"));
-  listed->Forgive();
+  catalog_.Want({.name = "a", .path = PathOf("a"), .is_listed = true}, {});
   Use("a");
   ExpectOpened(2);
-  EXPECT_FALSE(listed->has_failed());
+  EXPECT_EQ(catalog_.counts().failed, 0u);
 }
 
 TEST_F(ArchiveOpenerTest, AnArchiveThatDoesNotFitAloneFails) {
@@ -360,9 +352,9 @@ TEST_F(ArchiveOpenerTest, ReloadsChangeTheList) {
   eager.is_listed = false;
   reload({argument("a"), eager});
   EXPECT_TRUE(IsOpen("c"));
-  EXPECT_EQ((*catalog_.Get()->find("c")).second->listed, nullptr);
+  EXPECT_EQ(catalog_.Show("c")->wanted, Wanted::kAlways);
   reload({argument("a"), argument("c")});
-  EXPECT_FALSE(IsOpen("c"));
+  EXPECT_EQ(catalog_.Show("c")->wanted, Wanted::kOnUse);
   ExpectText(*Await("c"), "c");
   // Another path under the same name.
   ArchiveArgument moved = argument("b");
@@ -429,8 +421,7 @@ TEST_F(ArchiveOpenerTest, ManyThreadsUseMoreArchivesThanFit) {
   });
   while (reading_count > 0) {
     uint64_t open_bytes = 0;
-    const auto open = catalog_.Get();
-    for (const auto& [name, served] : *open) {
+    for (const auto& [name, served] : catalog_.Get()) {
       open_bytes += served->archive->memory_bytes_max();
     }
     EXPECT_LE(open_bytes, plan_.listed_bytes);
@@ -440,7 +431,7 @@ TEST_F(ArchiveOpenerTest, ManyThreadsUseMoreArchivesThanFit) {
   threads.clear();
   reloader.join();
   EXPECT_EQ(opener_->figures().failed_count, 0u) << said();
-  EXPECT_GT(loader_->closed_count(), 0u);
+  EXPECT_GT(catalog_.counts().closings, 0u);
 }
 
 TEST_F(ArchiveOpenerTest, StopsWithArchivesInTheQueue) {

@@ -101,14 +101,4 @@ absl::StatusOr<std::vector<PlannedListed>> ReadListedOutlines(
   return planned;
 }
 
-Catalog::OpeningByName DescribeOpening(
-    const std::vector<PlannedArchive>& planned) {
-  Catalog::OpeningByName opening;
-  for (const auto& [argument, outline] : planned) {
-    opening.emplace(argument.name, DescribeArchive(argument.name, outline.info,
-                                                   v1::ARCHIVE_STATE_OPENING));
-  }
-  return opening;
-}
-
 }  // namespace quire

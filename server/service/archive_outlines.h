@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 
 #include "server/archive/archive.h"
-#include "server/service/catalog/catalog.h"
+#include "server/service/catalog/archive_argument.h"
 #include "server/service/catalog/remote_archives.h"
 
 namespace quire {
@@ -59,10 +59,6 @@ absl::StatusOr<std::vector<PlannedArchive>> ReadOutlines(
 absl::StatusOr<std::vector<PlannedListed>> ReadListedOutlines(
     const std::vector<ArchiveArgument>& arguments, RemoteArchives* remote,
     std::vector<BrokenArchive>& broken);
-
-// Returns the descriptions for clients until the archives are open.
-Catalog::OpeningByName DescribeOpening(
-    const std::vector<PlannedArchive>& planned);
 
 }  // namespace quire
 

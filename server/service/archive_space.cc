@@ -45,11 +45,9 @@ absl::StatusOr<ArchiveSpace::Reservation> ArchiveSpace::Reserve(
       FitCache(need);
       return MakeReservation(bytes);
     }
-    const std::string victim = ChooseVictim(Victim::kUnread);
-    if (victim.empty()) {
+    if (!catalog_.CloseOne(Catalog::Victim::kUnread)) {
       return fits;
     }
-    Close(victim);
   }
 }
 
@@ -70,10 +68,7 @@ ArchiveSpace::ReserveListed(const ArchiveOutline& outline) {
         need.served_bytes + need.replaced_bytes + need.fresh_bytes;
     const bool fits = all_bytes <= plan_.archives_bytes + plan_.listed_bytes &&
                       HasFiles(outline.info.segment_count);
-    const std::string victim =
-        fits ? std::string() : ChooseVictim(Victim::kUnread);
-    if (!victim.empty()) {
-      Close(victim);
+    if (!fits && catalog_.CloseOne(Catalog::Victim::kUnread)) {
       continue;
     }
     if (fits || CheckReload(plan_, need).ok()) {
@@ -88,37 +83,29 @@ absl::StatusOr<std::optional<ArchiveSpace::Reservation>>
 ArchiveSpace::CloseForLater(uint64_t new_bytes) {
   while (true) {
     ReloadNeed need = HeldBytes();
-    const bool will_change =
-        need.replaced_bytes > 0 || need.fresh_bytes > 0 || HasListed();
+    const bool will_change = need.replaced_bytes > 0 || need.fresh_bytes > 0 ||
+                             catalog_.counts().on_use_open > 0;
     need.fresh_bytes += new_bytes;
     if (!will_change) {
       return CheckReload(plan_, need);
     }
     // These calls end.
     need.replaced_bytes = 0;
-    const std::string victim = ChooseVictim(Victim::kAny);
-    if (CheckReload(plan_, need).ok() || victim.empty()) {
+    if (CheckReload(plan_, need).ok() ||
+        !catalog_.CloseOne(Catalog::Victim::kAny)) {
       return std::optional<Reservation>();
     }
-    Close(victim);
   }
 }
 
 bool ArchiveSpace::HasFiles(uint64_t more_segments) const {
   uint64_t segment_count = more_segments;
-  const std::shared_ptr<const Catalog::ByName> archives = catalog_.Get();
-  for (const auto& [name, served] : *archives) {
-    segment_count +=
-        served->listed == nullptr ? 0 : served->archive->info().segment_count;
+  for (const Catalog::Held& held : catalog_.GetHeld()) {
+    segment_count += held.is_current && held.is_on_use
+                         ? held.archive->info().segment_count
+                         : 0;
   }
   return kFilesPerSegmentMax * segment_count <= files_max_;
-}
-
-bool ArchiveSpace::HasListed() const {
-  const std::shared_ptr<const Catalog::ByName> archives = catalog_.Get();
-  return std::any_of(archives->begin(), archives->end(), [](const auto& entry) {
-    return entry.second->listed != nullptr;
-  });
 }
 
 ArchiveSpace::Reservation ArchiveSpace::MakeReservation(uint64_t bytes) {
@@ -142,21 +129,6 @@ absl::Status ArchiveSpace::Resize(Reservation& reservation,
   QUIRE_RETURN_IF_ERROR(CheckReload(plan_, need));
   FitCache(need);
   return absl::OkStatus();
-}
-
-void ArchiveSpace::Retired(const std::shared_ptr<const Archive>& archive) {
-  MutexLock lock(&mutex_);
-  retired_.push_back(archive);
-}
-
-bool ArchiveSpace::CloseRemote() {
-  MutexLock lock(&mutex_);
-  const std::string victim = ChooseVictim(Victim::kUnreadRemote);
-  if (victim.empty()) {
-    return false;
-  }
-  Close(victim);
-  return true;
 }
 
 uint64_t ArchiveSpace::FreeBytes() {
@@ -183,20 +155,12 @@ ReloadNeed ArchiveSpace::HeldBytes() {
   };
   ReloadNeed need;
   need.fresh_bytes = pending_bytes_;
-  const std::shared_ptr<const Catalog::ByName> archives = catalog_.Get();
-  for (const auto& [name, served] : *archives) {
-    add(*served->archive, need.served_bytes);
-  }
   // Kept until the end, so that no two parts have one address.
-  std::vector<std::shared_ptr<const Archive>> retired_archives;
-  std::erase_if(retired_, [&](const std::weak_ptr<const Archive>& retired) {
-    retired_archives.push_back(retired.lock());
-    if (retired_archives.back() == nullptr) {
-      return true;
-    }
-    add(*retired_archives.back(), need.replaced_bytes);
-    return false;
-  });
+  const std::vector<Catalog::Held> all = catalog_.GetHeld();
+  for (const Catalog::Held& held : all) {
+    add(*held.archive,
+        held.is_current ? need.served_bytes : need.replaced_bytes);
+  }
   for (const Archive* fresh : fresh_) {
     add(*fresh, need.fresh_bytes);
   }
@@ -206,43 +170,11 @@ ReloadNeed ArchiveSpace::HeldBytes() {
 void ArchiveSpace::FitCache(const ReloadNeed& need) {
   // Rules that were added since the start.
   const uint64_t withdrawals_bytes =
-      withdrawals_ == nullptr ? 0 : withdrawals_->HeldBytes();
+      withdrawals_ == nullptr ? 0 : withdrawals_->HeldBytes(catalog_);
   store_.ResizeCache(CacheBytesBeside(
       plan_, need.served_bytes + need.replaced_bytes + need.fresh_bytes +
                  withdrawals_bytes -
                  std::min(withdrawals_bytes, plan_.withdrawals_bytes)));
-}
-
-std::string ArchiveSpace::ChooseVictim(Victim kind) const {
-  const ListedArchive::Clock::time_point now = ListedArchive::Clock::now();
-  const std::shared_ptr<const Catalog::ByName> archives = catalog_.Get();
-  const ServedArchive* chosen = nullptr;
-  for (const auto& [name, served] : *archives) {
-    if (served->listed == nullptr || !served->listed->MayClose(now) ||
-        (kind == Victim::kUnreadRemote &&
-         served->listed->argument().url.empty())) {
-      continue;
-    }
-    // The catalog refers to it, and each call that reads it. An earlier
-    // snapshot of the catalog may, too, for a moment.
-    const bool is_read = served.use_count() > 1;
-    if ((kind == Victim::kAny || !is_read) &&
-        (chosen == nullptr ||
-         served->listed->used_at() < chosen->listed->used_at())) {
-      chosen = served.get();
-    }
-  }
-  return chosen == nullptr ? "" : chosen->name;
-}
-
-void ArchiveSpace::Close(const std::string& name) {
-  const std::shared_ptr<const ServedArchive> served = catalog_.FindOpen(name);
-  if (served == nullptr) {
-    return;
-  }
-  retired_.push_back(served->archive);
-  ++closed_count_;
-  catalog_.Close(name);
 }
 
 }  // namespace quire

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The memory of archives while the server runs: what is held, who may have
-// more, and which listed archives close for it.
+// The memory of archives while the server runs: what is held, and who may have
+// more.
 #ifndef QUIRE_SERVER_SERVICE_ARCHIVE_SPACE_H_
 #define QUIRE_SERVER_SERVICE_ARCHIVE_SPACE_H_
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,15 +18,14 @@
 #include "codecs/base/mutex.h"
 #include "server/archive/archive.h"
 #include "server/service/catalog/catalog.h"
-#include "server/service/catalog/listed_archive.h"
 #include "server/service/limits/memory_plan.h"
 #include "server/service/withdrawal_file.h"
 #include "server/storage/block_store.h"
 
 namespace quire {
 
-// Open archives, those that were replaced, removed or closed and that calls
-// still read, and openings in progress share the plan's space for archives. The
+// What the catalog holds and openings in progress share the plan's space for
+// archives. Archives that are wanted on use are listed ones here. The
 // block cache lends more, down to its minimum, and is resized by these calls.
 // Thread-safe. The mutex is never held across I/O.
 class ArchiveSpace {
@@ -88,15 +85,6 @@ class ArchiveSpace {
                       const std::shared_ptr<const Archive>& fresh)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Counts an archive that is no longer served until the last call that reads
-  // it has ended.
-  void Retired(const std::shared_ptr<const Archive>& archive)
-      ABSL_LOCKS_EXCLUDED(mutex_);
-
-  // Closes the listed archive in an object store that was used least recently,
-  // among those that no call reads. False if there is none that may close.
-  bool CloseRemote() ABSL_LOCKS_EXCLUDED(mutex_);
-
   // Returns the part of the plan's space that neither archives nor openings in
   // progress take, in bytes.
   uint64_t FreeBytes() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -104,15 +92,10 @@ class ArchiveSpace {
   // Gives the cache the memory that archives leave.
   void Fit() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Listed archives that were closed.
-  uint64_t closed_count() const { return closed_count_; }
-
  private:
   // Closes archives that calls read. Their memory is free after these calls.
   absl::StatusOr<std::optional<Reservation>> CloseForLater(uint64_t new_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // True if a listed archive is open.
-  bool HasListed() const;
   // True if the open listed archives and those of `more_segments` segments have
   // no more files than they may.
   bool HasFiles(uint64_t more_segments) const;
@@ -123,11 +106,6 @@ class ArchiveSpace {
   // of openings in progress. Parts that several have count once.
   ReloadNeed HeldBytes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FitCache(const ReloadNeed& need) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  enum class Victim { kUnread, kUnreadRemote, kAny };
-  // Returns the name of the open listed archive of this kind that was used
-  // least recently. Empty if there is none that may close.
-  std::string ChooseVictim(Victim kind) const;
-  void Close(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const MemoryPlan& plan_;
   Catalog& catalog_;
@@ -135,15 +113,11 @@ class ArchiveSpace {
   const WithdrawalFile* const withdrawals_;
   // Limit of open files of listed archives.
   const uint64_t files_max_;
-  std::atomic<uint64_t> closed_count_ = 0;
   Mutex mutex_;
   // Reserved for archives that are not open yet.
   uint64_t pending_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   // Archives of reservations: open, and published or about to be.
   std::vector<const Archive*> fresh_ ABSL_GUARDED_BY(mutex_);
-  // In the order of their replacement, removal or closing. Expired after the
-  // last call.
-  std::vector<std::weak_ptr<const Archive>> retired_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace quire

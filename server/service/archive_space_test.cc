@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/status_matchers.h"
-#include "server/service/catalog/listed_archive.h"
+#include "server/service/catalog/catalog.h"
 #include "server/service/catalog/wire_encoders.h"
 #include "server/service/testing/server_fixture.h"
 
@@ -38,15 +38,13 @@ class ArchiveSpaceTest : public ServerTest {
         argument, std::make_shared<DecodeWorkspaces>(uint64_t{1} << 24),
         std::make_shared<WireEncoders>(), {});
     QUIRE_EXPECT_OK(opened);
-    std::shared_ptr<ServedArchive> served = *std::move(opened);
-    served->listed =
-        std::make_shared<ListedArchive>(argument, served->description);
-    return served;
+    catalog_.Want(argument, {});
+    return *std::move(opened);
   }
 
   std::optional<ArchiveOutline> outline_;
   MemoryPlan plan_;
-  Catalog catalog_{{}};
+  Catalog catalog_;
   std::unique_ptr<BlockStore> store_;
   std::unique_ptr<ArchiveSpace> space_;
 };
@@ -82,9 +80,10 @@ TEST_F(ArchiveSpaceTest, MemoryOfAnOpeningThatFailedIsFree) {
 }
 
 // Calls that read it hold the memory.
-TEST_F(ArchiveSpaceTest, ARetiredArchiveCountsUntilItsLastReader) {
-  std::shared_ptr<ServedArchive> served = OpenDocs();
-  space_->Retired(served->archive);
+TEST_F(ArchiveSpaceTest, ARemovedArchiveCountsUntilItsLastReader) {
+  catalog_.Publish(OpenDocs());
+  std::shared_ptr<const ServedArchive> served = catalog_.FindOpen("docs");
+  catalog_.RemoveAllBut([](const ArchiveArgument&) { return false; });
   EXPECT_EQ(space_->FreeBytes(),
             plan_.listed_bytes - served->archive->memory_bytes_max());
   served = nullptr;

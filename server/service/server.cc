@@ -144,7 +144,6 @@ class ServerImpl final : public Server {
         remote_(std::move(groundwork.remote)),
         plan_(groundwork.plan),
         limits_(MakeLimits(plan_)),
-        catalog_({}, DescribeOpening(groundwork.planned)),
         store_(std::move(store)),
         loader_(options_, plan_, std::move(groundwork.planned),
                 groundwork.listed, catalog_, *store_, withdrawals_.get(),
@@ -161,8 +160,11 @@ class ServerImpl final : public Server {
             [this] {
               return call_log_ == nullptr ? 0 : call_log_->dropped_count();
             },
-            [this] { return broken_count_.load(); },
-            [this] { return DescribeListed(); },
+            [this] {
+              const ArchiveOpener::Figures figures = opener_.figures();
+              return ListedFigures{.opened_count = figures.opened_count,
+                                   .failed_count = figures.failed_count};
+            },
             [this] { return DescribeConnections(); },
             [this] { return stall_guard_.stalled_count(); }, metrics_,
             [] { return HandshakeFailures::OfProcess().counts(); },
@@ -191,9 +193,8 @@ class ServerImpl final : public Server {
         service_(MakeArchiveService(core_)),
         certificates_(std::move(groundwork.certificates)) {
     admission_.StartTimer();
-    catalog_.SetDemand([this](std::shared_ptr<ListedArchive> archive) {
-      opener_.Open(std::move(archive));
-    });
+    catalog_.SetDemand(
+        [this](const ArchiveArgument& archive) { opener_.Open(archive); });
   }
 
   ~ServerImpl() override {
@@ -233,22 +234,21 @@ class ServerImpl final : public Server {
 
   std::string Description() const override {
     std::vector<ArchiveNeed> needs;
-    const std::shared_ptr<const Catalog::ByName> archives = catalog_.Get();
-    for (const auto& [name, served] : *archives) {
+    const Catalog::ByName archives = catalog_.Get();
+    for (const auto& [name, served] : archives) {
       needs.push_back({name, served->archive->memory_bytes_max()});
     }
-    const size_t listed_count = catalog_.GetListed()->size();
     return absl::StrCat(
         DescribePlan(plan_, needs),
         options_.archives_list.empty()
             ? ""
-            : absl::StrCat(
-                  FormatCounted(listed_count, "archive of ", "archives of "),
-                  options_.archives_list, ": opened on first use\n"),
+            : absl::StrCat(FormatCounted(catalog_.counts().on_use,
+                                         "archive of ", "archives of "),
+                           options_.archives_list, ": opened on first use\n"),
         options_.direct_io == DirectIo::kOff
             ? ""
             : "reads past the page cache (O_DIRECT)\n",
-        DescribeDrives(*store_, *archives), DirectIoNotes(*archives));
+        DescribeDrives(*store_, archives), DirectIoNotes(archives));
   }
 
   absl::Status OpenArchives() override ABSL_LOCKS_EXCLUDED(loader_mutex_) {
@@ -270,6 +270,11 @@ class ServerImpl final : public Server {
     }
     // Now the archives above have their memory.
     QUIRE_RETURN_IF_ERROR(StartOpener());
+    for (const ArchiveArgument& archive : options_.archives) {
+      if (archive.is_listed) {
+        SetArchiveHealth(archive.name, true);
+      }
+    }
     grpc::HealthCheckServiceInterface* health =
         grpc_server_->GetHealthCheckService();
     health->SetServingStatus(kServiceName, true);
@@ -278,13 +283,14 @@ class ServerImpl final : public Server {
     if (remote_ != nullptr) {
       remote_->RemoveOthers(options_.archives);
     }
-    metrics_.AllReloaded(absl::Now(), broken_count_ == 0);
+    metrics_.AllReloaded(absl::Now(), catalog_.counts().failed == 0);
     return absl::OkStatus();
   }
 
   OpeningProgress opening_progress() const override {
-    return {.open_count = catalog_.Get()->size(),
-            .archive_count = catalog_.size()};
+    const Catalog::Counts counts = catalog_.counts();
+    return {.open_count = counts.open,
+            .archive_count = counts.open + counts.opening};
   }
 
   std::vector<LogLine> Reload(const ServerChanges& changes) override
@@ -312,7 +318,6 @@ class ServerImpl final : public Server {
       lines.push_back({LogLevel::kError, std::string(started.message())});
     }
     std::ranges::move(DescribeWithdrawals(), std::back_inserter(lines));
-    CountBroken(changes.archives);
     metrics_.AllReloaded(absl::Now(), succeeded);
     return lines;
   }
@@ -324,18 +329,15 @@ class ServerImpl final : public Server {
       return {};
     }
     std::vector<std::string> kept;
-    const std::shared_ptr<const Catalog::ByName> served = catalog_.Get();
-    for (const auto& [name, archive] : *served) {
+    for (const auto& [name, archive] : catalog_.Get()) {
       kept.push_back(name);
     }
-    std::vector<LogLine> lines = loader_.Reload(
+    return loader_.Reload(
         WithPathsInForce(archives), kept,
         [this](const std::string& name, bool is_serving) {
           SetArchiveHealth(name, is_serving);
         },
         [&](bool ok) { metrics_.ReloadEnded(ok); }, /*manifests_only=*/true);
-    CountBroken(archives);
-    return lines;
   }
 
   void CheckAlive(std::function<void()> answered) override
@@ -407,9 +409,10 @@ class ServerImpl final : public Server {
     if (broken.empty()) {
       return absl::OkStatus();
     }
+    const Catalog::Counts counts = catalog_.counts();
     if (!options_.skip_broken ||
-        catalog_.size() + catalog_.GetListed()->size() == 0) {
-      return JoinReasons(broken, catalog_.Get()->size());
+        counts.open + counts.opening + counts.on_use == 0) {
+      return JoinReasons(broken, counts.open);
     }
     for (const BrokenArchive& archive : broken) {
       if (options_.say) {
@@ -418,7 +421,6 @@ class ServerImpl final : public Server {
                                   " is left out: ", archive.reason.message()));
       }
     }
-    broken_count_ += broken.size();
     return absl::OkStatus();
   }
 
@@ -441,35 +443,14 @@ class ServerImpl final : public Server {
     return archives;
   }
 
-  // Counts the archives that should be served and cannot be opened.
-  void CountBroken(const std::vector<ArchiveArgument>& wanted) {
-    broken_count_ = static_cast<uint64_t>(std::count_if(
-        wanted.begin(), wanted.end(), [this](const ArchiveArgument& archive) {
-          return !catalog_.Contains(archive.name);
-        }));
-  }
-
   std::vector<LogLine> DescribeWithdrawals() const {
-    return withdrawals_ == nullptr
-               ? std::vector<LogLine>()
-               : withdrawals_->Describe(*catalog_.Get(), *catalog_.GetListed());
+    return withdrawals_ == nullptr ? std::vector<LogLine>()
+                                   : withdrawals_->Describe(catalog_);
   }
 
   // Listed archives are opened from now on, if there are any.
   absl::Status StartOpener() {
-    const std::shared_ptr<const Catalog::ListedByName> listed =
-        catalog_.GetListed();
-    for (const auto& [name, archive] : *listed) {
-      SetArchiveHealth(name, true);
-    }
-    return listed->empty() ? absl::OkStatus() : opener_.Start();
-  }
-
-  ListedFigures DescribeListed() const {
-    const ArchiveOpener::Figures figures = opener_.figures();
-    return {.opened_count = figures.opened_count,
-            .failed_count = figures.failed_count,
-            .closed_count = loader_.closed_count()};
+    return catalog_.counts().on_use == 0 ? absl::OkStatus() : opener_.Start();
   }
 
   // Reloads rules of access, certificate and access log; adds a line about each
@@ -494,8 +475,8 @@ class ServerImpl final : public Server {
       }
     }
     if (withdrawals_ != nullptr) {
-      const absl::StatusOr<std::string> outcome = withdrawals_->Reload();
-      loader_.MarkWithdrawals();
+      const absl::StatusOr<std::string> outcome =
+          withdrawals_->Reload(catalog_);
       add("the file of withdrawn documents", outcome);
       if (!outcome.ok()) {
         lines.back().level = LogLevel::kError;
@@ -692,8 +673,6 @@ class ServerImpl final : public Server {
   // Clients should be sent elsewhere.
   std::atomic<bool> withdrawn_{false};
   std::atomic<bool> all_open_{false};
-  // Archives that should be served and cannot be opened.
-  std::atomic<uint64_t> broken_count_{0};
   Catalog catalog_;
   const std::unique_ptr<BlockStore> store_;
   // Held while archives are opened or the server is shut down.

@@ -133,7 +133,7 @@ absl::StatusOr<std::vector<WithdrawalLine>> ParseWithdrawals(
   return lines;
 }
 
-absl::StatusOr<std::vector<WithdrawalLine>> WithdrawalFile::Read(
+absl::StatusOr<WithdrawalFile::Lines> WithdrawalFile::Read(
     const std::string& path) {
   QUIRE_ASSIGN_OR_RETURN(const std::string text,
                          ReadSmallFile(path, kFileSizeBytesMax));
@@ -142,12 +142,12 @@ absl::StatusOr<std::vector<WithdrawalLine>> WithdrawalFile::Read(
     return absl::FailedPreconditionError(
         absl::StrCat(path, ": ", lines.status().message()));
   }
-  return lines;
+  return std::make_shared<const std::vector<WithdrawalLine>>(*std::move(lines));
 }
 
 absl::StatusOr<std::unique_ptr<WithdrawalFile>> WithdrawalFile::Open(
     const std::string& path) {
-  QUIRE_ASSIGN_OR_RETURN(std::vector<WithdrawalLine> lines, Read(path));
+  QUIRE_ASSIGN_OR_RETURN(Lines lines, Read(path));
   return std::unique_ptr<WithdrawalFile>(
       new WithdrawalFile(path, std::move(lines)));
 }
@@ -166,11 +166,11 @@ absl::StatusOr<std::shared_ptr<const WithdrawnDocuments>> WithdrawalFile::Match(
 
 uint64_t WithdrawalFile::PlannedBytes(
     std::span<const std::string> archive_names) const {
-  MutexLock lock(&mutex_);
   uint64_t size_bytes = 0;
   // Few differ.
   std::map<std::string, uint64_t> copy_bytes;
-  for (const WithdrawalLine& line : lines_) {
+  const Lines all = lines();
+  for (const WithdrawalLine& line : *all) {
     size_bytes += LineBytes(line);
     copy_bytes[line.archive_glob] += WithdrawnDocuments::RuleBytes(line.rule);
   }
@@ -183,23 +183,21 @@ uint64_t WithdrawalFile::PlannedBytes(
 }
 
 bool WithdrawalFile::HasRulesFor(absl::string_view archive_name) const {
-  MutexLock lock(&mutex_);
-  return std::any_of(lines_.begin(), lines_.end(),
-                     [&](const WithdrawalLine& line) {
-                       return MatchesGlob(line.archive_glob, archive_name);
-                     });
+  const Lines all = lines();
+  return std::any_of(all->begin(), all->end(), [&](const WithdrawalLine& line) {
+    return MatchesGlob(line.archive_glob, archive_name);
+  });
 }
 
-uint64_t WithdrawalFile::HeldBytes() const {
-  MutexLock lock(&mutex_);
+uint64_t WithdrawalFile::HeldBytes(const Catalog& catalog) const {
   uint64_t size_bytes = 0;
-  for (const WithdrawalLine& line : lines_) {
+  const Lines all = lines();
+  for (const WithdrawalLine& line : *all) {
     size_bytes += LineBytes(line);
   }
-  for (const std::weak_ptr<const ServedArchive>& published : published_) {
-    const std::shared_ptr<const ServedArchive> archive = published.lock();
+  for (const Catalog::Held& held : catalog.GetHeld()) {
     const auto documents =
-        archive == nullptr ? nullptr : archive->withdrawal->Get();
+        held.served == nullptr ? nullptr : held.served->withdrawal->Get();
     size_bytes += documents == nullptr ? 0 : documents->memory_bytes();
   }
   return size_bytes;
@@ -208,10 +206,8 @@ uint64_t WithdrawalFile::HeldBytes() const {
 absl::Status WithdrawalFile::Publish(std::shared_ptr<ServedArchive> archive,
                                      Catalog& catalog) {
   MutexLock lock(&mutex_);
-  QUIRE_ASSIGN_OR_RETURN(auto documents, Match(lines_, *archive));
+  QUIRE_ASSIGN_OR_RETURN(auto documents, Match(*lines(), *archive));
   archive->withdrawal->Set(std::move(documents));
-  std::erase_if(published_, [](const auto& old) { return old.expired(); });
-  published_.push_back(archive);
   catalog.Publish(std::move(archive));
   return absl::OkStatus();
 }
@@ -220,37 +216,45 @@ absl::Status WithdrawalFile::WithdrawRemoved(
     const ServedArchive& archive, std::vector<WithdrawalRule> removed) {
   MutexLock lock(&mutex_);
   archive.withdrawal->SetRemoved(std::move(removed));
-  QUIRE_ASSIGN_OR_RETURN(auto documents, Match(lines_, archive));
+  QUIRE_ASSIGN_OR_RETURN(auto documents, Match(*lines(), archive));
   archive.withdrawal->Set(std::move(documents));
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> WithdrawalFile::Reload() {
+absl::StatusOr<std::string> WithdrawalFile::Reload(const Catalog& catalog) {
   MutexLock lock(&mutex_);
-  QUIRE_ASSIGN_OR_RETURN(std::vector<WithdrawalLine> lines, Read(path_));
-  std::erase_if(published_, [](const auto& old) { return old.expired(); });
+  QUIRE_ASSIGN_OR_RETURN(Lines fresh, Read(path_));
   std::vector<std::pair<std::shared_ptr<const ServedArchive>,
                         std::shared_ptr<const WithdrawnDocuments>>>
       matched;
-  for (const std::weak_ptr<const ServedArchive>& published : published_) {
-    std::shared_ptr<const ServedArchive> archive = published.lock();
-    if (archive == nullptr) {
+  for (Catalog::Held& held : catalog.GetHeld()) {
+    if (held.served == nullptr) {
       continue;
     }
-    QUIRE_ASSIGN_OR_RETURN(auto documents, Match(lines, *archive));
-    matched.emplace_back(std::move(archive), std::move(documents));
+    QUIRE_ASSIGN_OR_RETURN(auto documents, Match(*fresh, *held.served));
+    matched.emplace_back(std::move(held.served), std::move(documents));
+  }
+  // The rules first: what is opened later is withheld before it is matched.
+  {
+    MutexLock lines_lock(&lines_mutex_);
+    lines_.swap(fresh);
   }
   for (auto& [archive, documents] : matched) {
     archive->withdrawal->Set(std::move(documents));
   }
-  lines_ = std::move(lines);
   return absl::StrCat("rules of withdrawal: taken up from ", path_);
 }
 
-std::vector<LogLine> WithdrawalFile::Describe(
-    const Catalog::ByName& archives,
-    const Catalog::ListedByName& listed) const {
-  MutexLock lock(&mutex_);
+std::vector<LogLine> WithdrawalFile::Describe(const Catalog& catalog) const {
+  const Catalog::ByName archives = catalog.Get();
+  // They may have some.
+  std::vector<std::string> closed;
+  catalog.Visit([&](const Catalog::Shown& shown) {
+    if (!archives.contains(shown.name)) {
+      closed.push_back(shown.name);
+    }
+  });
+  const Lines all = lines();
   uint64_t document_count = 0;
   for (const auto& [name, archive] : archives) {
     const auto documents = archive->withdrawal->Get();
@@ -260,12 +264,12 @@ std::vector<LogLine> WithdrawalFile::Describe(
       {LogLevel::kInfo,
        absl::StrCat("withdrawn documents: ",
                     FormatCounted(document_count, "document", "documents"),
-                    " by ", FormatCounted(lines_.size(), "rule", "rules"))}};
+                    " by ", FormatCounted(all->size(), "rule", "rules"))}};
   const auto numbered =
-      std::ranges::find_if(lines_, &WithdrawalLine::has_occurrence);
-  if (numbered != lines_.end()) {
+      std::ranges::find_if(*all, &WithdrawalLine::has_occurrence);
+  if (numbered != all->end()) {
     const auto more =
-        std::count_if(numbered + 1, lines_.end(),
+        std::count_if(numbered + 1, all->end(),
                       [](const auto& line) { return line.has_occurrence; });
     said.push_back(
         {LogLevel::kWarning,
@@ -276,7 +280,7 @@ std::vector<LogLine> WithdrawalFile::Describe(
              FormatCounted(static_cast<uint64_t>(more), "more line does too",
                            "more lines do too"))});
   }
-  for (const WithdrawalLine& line : lines_) {
+  for (const WithdrawalLine& line : *all) {
     if (said.size() > kWarningsMax) {
       break;
     }
@@ -288,13 +292,10 @@ std::vector<LogLine> WithdrawalFile::Describe(
       has_documents =
           has_documents || (matches && archive->withdrawal->Get() != nullptr);
     }
-    // A closed archive may have some.
-    has_documents =
-        has_documents ||
-        std::any_of(listed.begin(), listed.end(), [&](const auto& entry) {
-          return !archives.contains(entry.first) &&
-                 MatchesGlob(line.archive_glob, entry.first);
-        });
+    has_documents = has_documents ||
+                    std::ranges::any_of(closed, [&](const std::string& name) {
+                      return MatchesGlob(line.archive_glob, name);
+                    });
     if (!has_documents) {
       said.push_back(
           {LogLevel::kWarning,

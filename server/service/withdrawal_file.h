@@ -61,15 +61,17 @@ class WithdrawalFile {
   // archives, twice, as a reload holds the old and the new ones. Without the
   // documents that they match.
   uint64_t PlannedBytes(std::span<const std::string> archive_names) const
-      ABSL_LOCKS_EXCLUDED(mutex_);
+      ABSL_LOCKS_EXCLUDED(lines_mutex_);
 
   // Returns the memory of the rules in force and of the documents that they
-  // match in the published archives.
-  uint64_t HeldBytes() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // match in the archives that the catalog holds.
+  uint64_t HeldBytes(const Catalog& catalog) const
+      ABSL_LOCKS_EXCLUDED(lines_mutex_);
 
-  // True if rules in force name the archive.
+  // True if rules in force name the archive. Does not wait for the others
+  // here.
   bool HasRulesFor(absl::string_view archive_name) const
-      ABSL_LOCKS_EXCLUDED(mutex_);
+      ABSL_LOCKS_EXCLUDED(lines_mutex_);
 
   // Publishes an archive after its documents were matched, so that no call sees
   // it before. Errors: as WithdrawnDocuments::Resolve(); it is then not
@@ -83,40 +85,44 @@ class WithdrawalFile {
                                std::vector<WithdrawalRule> removed)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Reads the file again, and applies it to all published archives, also to
-  // replaced ones that calls still read. An error leaves the old rules in force
-  // for all. Returns text for the log. Blocks on I/O.
+  // Reads the file again, and applies it to all archives that the catalog
+  // holds, also to replaced ones that calls still read. An error leaves the old
+  // rules in force for all. Returns text for the log. Blocks on I/O.
   // Errors: as Open() and Publish().
-  absl::StatusOr<std::string> Reload() ABSL_LOCKS_EXCLUDED(mutex_);
-
-  // Returns what the rules in force withdraw of `archives`, a warning if lines
-  // name one document of an id and withdraw all, and a warning for
-  // each line without effect that a typing error may explain: no archive has a
-  // name that it matches, or none of its archives has a withdrawn document,
-  // and none of those in `listed` that it matches is closed. At most
-  // kWarningsMax warnings.
-  std::vector<LogLine> Describe(const Catalog::ByName& archives,
-                                const Catalog::ListedByName& listed) const
+  absl::StatusOr<std::string> Reload(const Catalog& catalog)
       ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Returns what the rules in force withdraw of open archives, a warning if
+  // lines name one document of an id and withdraw all, and a warning for each
+  // line without effect that a typing error may explain: no archive has a name
+  // that it matches, or those are all open and have no withdrawn document. At
+  // most kWarningsMax warnings.
+  std::vector<LogLine> Describe(const Catalog& catalog) const
+      ABSL_LOCKS_EXCLUDED(lines_mutex_);
 
  private:
   static constexpr size_t kWarningsMax = 10;
 
-  WithdrawalFile(std::string path, std::vector<WithdrawalLine> lines)
+  // Immutable.
+  using Lines = std::shared_ptr<const std::vector<WithdrawalLine>>;
+
+  WithdrawalFile(std::string path, Lines lines)
       : path_(std::move(path)), lines_(std::move(lines)) {}
 
-  static absl::StatusOr<std::vector<WithdrawalLine>> Read(
-      const std::string& path);
+  static absl::StatusOr<Lines> Read(const std::string& path);
   static absl::StatusOr<std::shared_ptr<const WithdrawnDocuments>> Match(
       const std::vector<WithdrawalLine>& lines, const ServedArchive& archive);
 
+  Lines lines() const ABSL_LOCKS_EXCLUDED(lines_mutex_) {
+    MutexLock lock(&lines_mutex_);
+    return lines_;
+  }
+
   const std::string path_;
   // Held while archives are matched and published.
-  mutable Mutex mutex_;
-  std::vector<WithdrawalLine> lines_ ABSL_GUARDED_BY(mutex_);
-  // Expired ones are removed by Publish() and Reload().
-  std::vector<std::weak_ptr<const ServedArchive>> published_
-      ABSL_GUARDED_BY(mutex_);
+  mutable Mutex mutex_ ABSL_ACQUIRED_BEFORE(lines_mutex_);
+  mutable Mutex lines_mutex_;
+  Lines lines_ ABSL_GUARDED_BY(lines_mutex_);
 };
 
 }  // namespace quire

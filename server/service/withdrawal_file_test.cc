@@ -68,7 +68,7 @@ TEST(WithdrawalFileTest, WarnsOfNumbersOfDocuments) {
   std::ofstream(path) << "docs id a block\ndocs id b\t@0 block\n"
                          "docs id b\t@1 block\n";
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto file, WithdrawalFile::Open(path));
-  const std::vector<LogLine> said = file->Describe({}, {});
+  const std::vector<LogLine> said = file->Describe(Catalog());
   ASSERT_GT(said.size(), 1u);
   EXPECT_EQ(said[1].level, LogLevel::kWarning);
   EXPECT_THAT(std::string(said[1].text),
@@ -107,7 +107,7 @@ TEST(WithdrawalFileTest, PlansTheMemoryOfRulesAndTheirCopies) {
   const auto planned = [&](const std::vector<std::string>& names) {
     const auto file = WithdrawalFile::Open(path);
     EXPECT_THAT(file, IsOk());
-    EXPECT_GT((*file)->HeldBytes(), 0u);
+    EXPECT_GT((*file)->HeldBytes(Catalog()), 0u);
     return (*file)->PlannedBytes(names);
   };
   std::string lines;

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,7 +12,6 @@
 #include "codecs/base/archive_name.h"
 #include "codecs/base/status_macros.h"
 #include "server/service/base/service_error.h"
-#include "server/service/catalog/listed_archive.h"
 
 namespace quire {
 namespace {
@@ -21,9 +19,15 @@ namespace {
 // absl::ToUnixMicros(absl::InfiniteFuture()).
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
+v1::ArchiveDescription DescribeClosed(const Catalog::Shown& shown) {
+  v1::ArchiveDescription description = *shown.known;
+  description.set_state(shown.state);
+  return description;
+}
+
 }  // namespace
 
-CallAccess::CallAccess(const Catalog& catalog, const AccessControl* control,
+CallAccess::CallAccess(Catalog& catalog, const AccessControl* control,
                        const grpc::CallbackServerContext& context,
                        absl::string_view peer)
     : catalog_(catalog), control_(control) {
@@ -77,7 +81,7 @@ absl::Status CallAccess::CheckRead(const AccessIdentity* identity,
   if (May(identity, Right::kRead, name)) {
     return absl::OkStatus();
   }
-  return May(identity, Right::kList, name) && catalog_.Contains(name)
+  return May(identity, Right::kList, name) && catalog_.Show(name).has_value()
              ? ServiceError(
                    absl::StatusCode::kPermissionDenied, v1::READ_NOT_PERMITTED,
                    absl::StrCat(
@@ -111,19 +115,17 @@ absl::StatusOr<v1::ArchiveDescription> CallAccess::Describe(
   QUIRE_RETURN_IF_ERROR(status_);
   if (May(identity_.get(), Right::kList, name) ||
       May(identity_.get(), Right::kRead, name)) {
-    const auto listed = catalog_.GetListed();
-    const auto opening = catalog_.GetOpening();
-    const auto archives = catalog_.Get();
-    if (const auto found = archives->find(name); found != archives->end()) {
-      traffic_ = found->second->traffic;
-      return found->second->description;
-    }
-    if (const auto found = listed->find(name); found != listed->end()) {
-      // Its present size and history are known once it is open.
-      return catalog_.Await(found->first);
-    }
-    if (const auto found = opening->find(name); found != opening->end()) {
-      return found->second;
+    if (const auto shown = catalog_.Show(name); shown.has_value()) {
+      if (shown->served != nullptr) {
+        traffic_ = shown->served->traffic;
+        return shown->served->description;
+      }
+      // The present size and history of one that is opened on use are known
+      // once it is open.
+      return shown->wanted == Wanted::kOnUse
+                 ? absl::StatusOr<v1::ArchiveDescription>(
+                       catalog_.Await(shown->name))
+                 : DescribeClosed(*shown);
     }
   }
   return NotFoundFor(identity_.get(), name);
@@ -133,11 +135,9 @@ absl::StatusOr<v1::ArchiveDescription> CallAccess::DescribeFully(
     absl::string_view name) {
   QUIRE_ASSIGN_OR_RETURN(v1::ArchiveDescription description, Describe(name));
   // The archive may have been replaced in between: the uuid tells.
-  const auto archives = catalog_.Get();
-  const auto found = archives->find(name);
-  if (found != archives->end() &&
-      found->second->archive->info().uuid == description.uuid()) {
-    AddHistory(found->second->archive->info(), description);
+  if (const auto served = catalog_.FindOpen(name);
+      served != nullptr && served->archive->info().uuid == description.uuid()) {
+    AddHistory(served->archive->info(), description);
   }
   return description;
 }
@@ -148,32 +148,16 @@ absl::Status CallAccess::Visit(
                            const std::shared_ptr<const ServedArchive>&)>
         visit) {
   QUIRE_RETURN_IF_ERROR(status_);
-  const auto listed = catalog_.GetListed();
-  const auto opening = catalog_.GetOpening();
-  const auto archives = catalog_.Get();
-  // An archive opened in between is in both; it counts as open.
-  std::map<absl::string_view, const std::shared_ptr<const ServedArchive>*> all;
-  for (const auto& [name, archive] : *listed) {
-    all.emplace(name, nullptr);
-  }
-  for (const auto& [name, description] : *opening) {
-    all.emplace(name, nullptr);
-  }
-  for (const auto& [name, served] : *archives) {
-    all[name] = &served;
-  }
-  for (const auto& [name, served] : all) {
-    if (!May(identity_.get(), right, name)) {
-      continue;
+  catalog_.Visit([&](const Catalog::Shown& shown) {
+    if (!May(identity_.get(), right, shown.name)) {
+      return;
     }
-    if (served != nullptr) {
-      visit((*served)->description, *served);
-    } else if (const auto entry = listed->find(name); entry != listed->end()) {
-      visit(*entry->second->description(), nullptr);
+    if (shown.served != nullptr) {
+      visit(shown.served->description, shown.served);
     } else {
-      visit(opening->find(name)->second, nullptr);
+      visit(DescribeClosed(shown), nullptr);
     }
-  }
+  });
   return absl::OkStatus();
 }
 

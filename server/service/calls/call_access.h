@@ -39,7 +39,7 @@ class CallAccess {
   // Identifies the client. `control` is null if everyone may do everything.
   // `catalog` and `control` must outlive this; `context` and `peer`, which is
   // context.peer(), are used only here.
-  CallAccess(const Catalog& catalog, const AccessControl* control,
+  CallAccess(Catalog& catalog, const AccessControl* control,
              const grpc::CallbackServerContext& context,
              absl::string_view peer);
 
@@ -108,9 +108,7 @@ class CallAccess {
 
   // Lets an archive be opened that Visit() found, and that is not open.
   // Returns UNAVAILABLE (ARCHIVE_OPENING).
-  absl::Status Await(const std::string& name) const {
-    return catalog_.Await(name);
-  }
+  absl::Status Await(const std::string& name) { return catalog_.Await(name); }
 
   // True if an archive, of any rights, has the part or may have it, and has
   // withdrawn documents or may have some once it is open.
@@ -142,7 +140,7 @@ class CallAccess {
   absl::Status NotFoundFor(const AccessIdentity* identity,
                            absl::string_view name) const;
 
-  const Catalog& catalog_;
+  Catalog& catalog_;
   const AccessControl* const control_;
   // Null if all is allowed, or `status_` is not OK. Never changed: later checks
   // use the rules in force.

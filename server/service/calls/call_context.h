@@ -36,7 +36,7 @@ namespace quire {
 // Everything that calls use. All of it outlives all calls. Thread-safe.
 struct ServiceCore {
   // Calls reach archives only through CallBooking::access().
-  const Catalog& catalog_of_all;
+  Catalog& catalog_of_all;
   // Null: everyone may do everything.
   const AccessControl* access_control;
   QuotaBook& quotas;

@@ -175,7 +175,7 @@ class CallsTest : public ServerTest {
                               gate_, std::move(done)),
                           .note = ""};
                     }));
-    catalog_ = std::make_unique<Catalog>(Catalog::ByName{});
+    catalog_ = std::make_unique<Catalog>();
     Publish();
     admission_ =
         std::make_unique<Admission>(limits_.in_flight_size_bytes_max(),
@@ -246,7 +246,7 @@ class CallsTest : public ServerTest {
   void OccupyDevice() {
     gate_.Hold();
     const std::shared_ptr<const ServedArchive> served =
-        catalog_->Get()->at("docs");
+        catalog_->FindOpen("docs");
     const Archive& archive = *served->archive;
     const BlockAddress block = {0, archive.SegmentBlockCount(0) - 1};
     BlockFetch fetch;
@@ -270,7 +270,7 @@ class CallsTest : public ServerTest {
   // Returns the blocks at which device reads began, in order, without the first
   // `skipped` reads.
   std::vector<uint64_t> ReadBlocks(size_t skipped) const {
-    const Archive& archive = *catalog_->Get()->at("docs")->archive;
+    const Archive& archive = *catalog_->FindOpen("docs")->archive;
     std::vector<uint64_t> blocks;
     for (const FileOffset offset : gate_.offsets()) {
       uint64_t block = 0;
@@ -396,7 +396,7 @@ TEST_F(CallsTest, AScanFetchesEachBlockOnce) {
   EXPECT_TRUE(reader->Finish().ok());
   EXPECT_TRUE(got == all_.substr(5'000));
   EXPECT_EQ(store_->Stats().cache_misses,
-            catalog_->Get()->at("docs")->archive->SegmentBlockCount(0));
+            catalog_->FindOpen("docs")->archive->SegmentBlockCount(0));
 }
 
 // The server may have chosen the logical order for a request of the stored one.
@@ -602,7 +602,7 @@ class SilentBatchTest : public CallsTest {
  protected:
   SilentBatchTest() {
     Start();
-    old_ = catalog_->Get()->at("docs");
+    old_ = catalog_->FindOpen("docs");
     batch_ = stub_->BatchRead(&context_);
   }
 

@@ -19,7 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-#include "server/service/catalog/catalog.h"
+#include "server/service/catalog/archive_argument.h"
 
 namespace quire {
 

@@ -1,66 +1,25 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/catalog/catalog.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
-#include <filesystem>
-#include <map>
-#include <system_error>
-#include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 
 #include "codecs/base/archive_name.h"
-#include "codecs/base/printable_text.h"
-#include "codecs/base/status_macros.h"
-#include "server/archive/files/file_io.h"
 #include "server/service/base/service_error.h"
-#include "server/service/catalog/listed_archive.h"
-#include "server/storage/remote/store_address.h"
 
 namespace quire {
 namespace {
 
-constexpr size_t kUuidSizeShownMax = 40;
-
-uint64_t NextOpeningId() {
-  static std::atomic<uint64_t> next{1};
-  return next.fetch_add(1, std::memory_order_relaxed);
-}
-
-// Those of segments that `previous` has, too, are taken from it.
-std::vector<std::shared_ptr<const FilePlacement>> PlaceSegments(
-    const Archive& archive, const ServedArchive* previous,
-    const FilePlacer& place_file) {
-  absl::flat_hash_map<uint64_t, std::shared_ptr<const FilePlacement>> known;
-  if (previous != nullptr) {
-    for (uint32_t i = 0; i < previous->placements.size(); ++i) {
-      known.emplace(previous->archive->OpenedSegmentId(i),
-                    previous->placements[i]);
-    }
-  }
-  std::vector<std::shared_ptr<const FilePlacement>> placements;
-  for (uint32_t i = 0; i < archive.info().segment_count; ++i) {
-    if (const auto found = known.find(archive.OpenedSegmentId(i));
-        found != known.end()) {
-      placements.push_back(found->second);
-      continue;
-    }
-    placements.push_back(archive.SegmentBlockCount(i) == 0
-                             ? nullptr
-                             : std::make_shared<const FilePlacement>(
-                                   place_file(archive.BlockExtent({i, 0}).fd)));
-  }
-  return placements;
-}
+// A second is doubled at most this often.
+constexpr uint32_t kDoublingsMax = 10;
+// Entries visited under the lock at a time.
+constexpr size_t kEntriesPerLock = 256;
+// Changes of a count.
+constexpr uint64_t kMore = 1;
+constexpr uint64_t kLess = ~uint64_t{0};
 
 // Returns ", but docs, web and others"; empty if there are no names.
 std::string ListNames(const NameSample& sample) {
@@ -70,194 +29,19 @@ std::string ListNames(const NameSample& sample) {
                             sample.has_more ? " and others" : "");
 }
 
-}  // namespace
-
-v1::ArchiveDescription DescribeArchive(const std::string& name,
-                                       const ArchiveInfo& info,
-                                       v1::ArchiveState state) {
-  v1::ArchiveDescription description;
-  description.set_name(name);
-  description.set_state(state);
-  description.set_uuid(info.uuid);
-  description.set_size_bytes(info.size_bytes);
-  description.set_stored_size_bytes(info.stored_size_bytes);
-  description.set_document_count(info.document_count);
-  description.set_block_count(info.block_count);
-  description.set_segment_count(info.segment_count);
-  description.set_block_size_bytes(info.block_size_bytes);
-  if (const CodecInfo* codec = FindCodec(info.codec.id); codec != nullptr) {
-    description.set_codec(codec->name.data(), codec->name.size());
-  }
-  if (!info.dictionary_hash.empty()) {
-    description.set_dictionary_hash(info.dictionary_hash);
-    description.set_dictionary_size_bytes(info.dictionary_size_bytes);
-  }
-  if (!info.symbol_table_hash.empty()) {
-    description.set_symbol_table_hash(info.symbol_table_hash);
-  }
-  return description;
+Wanted WantedOf(const ArchiveArgument& argument) {
+  return argument.is_listed ? Wanted::kOnUse : Wanted::kAlways;
 }
 
-void AddHistory(const ArchiveInfo& info, v1::ArchiveDescription& description) {
-  const auto add = [](const std::vector<ArchiveState>& states, auto& added) {
-    for (const ArchiveState& state : states) {
-      v1::EarlierState& to = *added.Add();
-      to.set_uuid(state.uuid);
-      to.set_size_bytes(state.size_bytes);
-      to.set_document_count(state.document_count);
-    }
-  };
-  add(info.history, *description.mutable_history());
-  add(info.redacted_states, *description.mutable_redacted_states());
+bool IsSamePlace(const ArchiveArgument& a, const ArchiveArgument& b) {
+  return a.path == b.path && a.url == b.url;
 }
 
-namespace {
-
-// Returns the archive at a path, which may contain '='.
-ArchiveArgument NamedByPath(absl::string_view path) {
-  absl::string_view stem = path;
-  while (absl::ConsumeSuffix(&stem, "/")) {
-  }
-  stem = stem.substr(stem.rfind('/') + 1);
-  absl::ConsumeSuffix(&stem, ".quire");
-  return {.name = std::string(stem), .path = std::string(path)};
-}
-
-absl::Status CheckArchiveName(const ArchiveArgument& argument) {
-  return IsArchiveName(argument.name)
-             ? absl::OkStatus()
-             : absl::InvalidArgumentError(absl::StrCat(
-                   "\"", argument.name,
-                   "\" cannot be an archive's name: use 1 to ",
-                   kArchiveNameSizeMax,
-                   " letters, digits, dots, underscores and dashes, not \".\" "
-                   "or \"..\", as in NAME=",
-                   argument.path));
-}
-
-}  // namespace
-
-absl::StatusOr<ArchiveArgument> ParseArchiveArgument(absl::string_view text) {
-  ArchiveArgument argument;
-  const size_t equals = text.find('=');
-  // A path may contain '=', too: the text before it is a name only if it looks
-  // like one.
-  if (equals != absl::string_view::npos &&
-      !absl::StrContains(text.substr(0, equals), '/')) {
-    argument.name = std::string(text.substr(0, equals));
-    argument.path = std::string(text.substr(equals + 1));
-  } else {
-    argument = NamedByPath(text);
-  }
-  if (argument.path.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "\"", text, "\" names no archive; write PATH or ", "NAME=PATH"));
-  }
-  QUIRE_RETURN_IF_ERROR(CheckArchiveName(argument));
-  if (IsStoreUrl(argument.path)) {
-    argument.url = std::move(argument.path);
-    argument.path.clear();
-  }
-  return argument;
-}
-
-absl::StatusOr<DirectoryArchives> FindArchives(const std::string& directory) {
-  namespace fs = std::filesystem;
-  struct stat attributes = {};
-  if (stat(directory.c_str(), &attributes) != 0) {
-    return ErrnoStatus(errno, directory, "list");
-  }
-  std::vector<ArchiveArgument> found;
-  std::error_code error;
-  fs::directory_iterator entry(directory, error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    const fs::path& path = entry->path();
-    const std::string file_name = path.filename().string();
-    // An entry that looks like an archive and cannot be examined is left to the
-    // code that opens it.
-    std::error_code ignored;
-    if (absl::StartsWith(file_name, ".") ||
-        absl::EndsWith(file_name, ".partial") ||
-        !entry->is_directory(ignored) ||
-        (path.extension() != ".quire" &&
-         !fs::exists(path / "MANIFEST", ignored))) {
-      continue;
-    }
-    ArchiveArgument argument = NamedByPath(path.string());
-    if (const absl::Status status = CheckArchiveName(argument); !status.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path.string(), ": ", status.message()));
-    }
-    found.push_back(std::move(argument));
-  }
-  if (error) {
-    return ErrnoStatus(error.value(), directory, "list");
-  }
-  std::sort(found.begin(), found.end(),
-            [](const ArchiveArgument& a, const ArchiveArgument& b) {
-              return a.name < b.name;
-            });
-  if (const absl::Status status = CheckNamesDiffer(found); !status.ok()) {
-    return status;
-  }
-  return DirectoryArchives{.archives = std::move(found),
-                           .device = attributes.st_dev};
-}
-
-absl::Status CheckNamesDiffer(const std::vector<ArchiveArgument>& arguments) {
-  std::map<absl::string_view, absl::string_view> paths;
-  for (const ArchiveArgument& argument : arguments) {
-    const absl::string_view where =
-        argument.url.empty() ? argument.path : argument.url;
-    const auto [other, is_new] = paths.emplace(argument.name, where);
-    if (!is_new) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "two archives are named \"", argument.name, "\", ", other->second,
-          " and ", where, "; name them apart with NAME=PATH"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::shared_ptr<ServedArchive>> OpenServedArchive(
-    const ArchiveArgument& argument,
-    std::shared_ptr<DecodeWorkspaces> workspaces,
-    std::shared_ptr<WireEncoders> encoders, DamageReporter report_damage,
-    ArchiveOpenOptions options, RangeDecode range_decode,
-    const ServedArchive* previous, const FilePlacer& place_file) {
-  if (previous != nullptr) {
-    options.shared = previous->archive.get();
-  }
-  absl::StatusOr<std::shared_ptr<const Archive>> archive =
-      Archive::Open(argument.path, options);
-  if (!archive.ok()) {
-    return archive.status();
-  }
-  auto served = std::make_shared<ServedArchive>();
-  served->name = argument.name;
-  served->neighbourhood = NeighbourhoodOf(argument);
-  served->archive = *archive;
-  served->opening_id = NextOpeningId();
-  served->wire_encoders = std::move(encoders);
-  if (!(*archive)->symbol_table().empty()) {
-    const auto table = SymbolTable::Parse((*archive)->symbol_table());
-    if (!table.ok()) {
-      return table.status();
-    }
-    served->wire_table = std::make_shared<const WireTable>(*table);
-  }
-  const auto log =
-      std::make_shared<DamageLog>(argument.name, std::move(report_damage));
-  const auto part_time_per_mib = std::make_shared<MovingAverage>();
-  served->part_time_per_mib = part_time_per_mib;
-  served->decoder =
-      MakeTextDecoder(*archive, log, std::move(workspaces), part_time_per_mib);
-  served->range_decode = range_decode;
-  served->stored_reader = MakeStoredReader(*archive, log);
-  served->placements = PlaceSegments(**archive, previous, place_file);
-  served->description = DescribeArchive(argument.name, (*archive)->info(),
-                                        v1::ARCHIVE_STATE_OPEN);
-  return served;
+bool HasPart(const ServedArchive& archive, SharedPart part,
+             absl::string_view hash) {
+  return hash == (part == SharedPart::kDictionary
+                      ? archive.description.dictionary_hash()
+                      : archive.description.symbol_table_hash());
 }
 
 absl::Status StillOpening(const std::string& name) {
@@ -267,22 +51,19 @@ absl::Status StillOpening(const std::string& name) {
       {{"archive", name}}, kOpeningRetryDelay);
 }
 
-absl::StatusOr<ArchiveView> FindState(const Archive& archive,
-                                      absl::string_view name,
-                                      absl::string_view uuid,
-                                      absl::string_view field) {
-  const std::optional<ArchiveView> view = archive.FindState(uuid);
-  if (view.has_value()) {
-    return *view;
-  }
+absl::Status CouldNotBeOpened(const std::string& name,
+                              Catalog::Clock::duration delay) {
+  const absl::Duration wait = absl::FromChrono(delay);
   return ServiceError(
-      absl::StatusCode::kFailedPrecondition, v1::ARCHIVE_STATE_UNKNOWN,
-      absl::StrCat(field, ": archive \"", name, "\" has the uuid ",
-                   archive.info().uuid, ", and ",
-                   QuotedText(uuid, kUuidSizeShownMax),
-                   " is none of its earlier ones; it may have been replaced"),
-      {{"archive", std::string(name)}});
+      absl::StatusCode::kUnavailable, v1::ARCHIVE_OPENING,
+      absl::StrCat("archive \"", name,
+                   "\" could not be opened, and the server's log has the "
+                   "reason; it tries again in ",
+                   absl::FormatDuration(absl::Ceil(wait, absl::Seconds(1)))),
+      {{"archive", name}}, wait);
 }
+
+}  // namespace
 
 absl::Status NoSuchArchive(absl::string_view name, const NameSample& others) {
   // The name may be truncated within a character, which is not valid UTF-8.
@@ -295,87 +76,493 @@ absl::Status NoSuchArchive(absl::string_view name, const NameSample& others) {
                       {{"archive", quoted}});
 }
 
-size_t Catalog::size() const {
-  const Snapshot snapshot = GetAll();
-  return snapshot.open->size() + snapshot.opening->size();
+v1::ArchiveState Catalog::StateOf(const Entry& entry) {
+  if (entry.served != nullptr) {
+    return v1::ARCHIVE_STATE_OPEN;
+  }
+  switch (entry.wanted) {
+    case Wanted::kAlways:
+      return entry.failure_count > 0 ? v1::ARCHIVE_STATE_UNSPECIFIED
+                                     : v1::ARCHIVE_STATE_OPENING;
+    case Wanted::kOnUse:
+      return entry.attempt == Attempt::kNone ? v1::ARCHIVE_STATE_CLOSED
+                                             : v1::ARCHIVE_STATE_OPENING;
+    case Wanted::kLeaving:
+      break;
+  }
+  return v1::ARCHIVE_STATE_UNSPECIFIED;
 }
 
-bool Catalog::Contains(absl::string_view name) const {
-  const Snapshot snapshot = GetAll();
-  return snapshot.open->contains(name) || snapshot.opening->contains(name) ||
-         snapshot.listed->contains(name);
+Catalog::Shown Catalog::ShowEntry(const std::string& name, const Entry& entry) {
+  return {.name = name,
+          .served = entry.served,
+          .known = entry.known,
+          .state = StateOf(entry),
+          .wanted = entry.wanted};
+}
+
+void Catalog::Count(const Entry& entry, uint64_t by) {
+  const bool is_open = entry.served != nullptr;
+  uint64_t& count = is_open                   ? counts_.open
+                    : entry.failure_count > 0 ? counts_.failed
+                    : StateOf(entry) == v1::ARCHIVE_STATE_CLOSED
+                        ? counts_.closed
+                        : counts_.opening;
+  count += by;
+  if (entry.wanted == Wanted::kOnUse) {
+    counts_.on_use += by;
+    counts_.on_use_open += is_open ? by : 0;
+  }
+}
+
+void Catalog::SetAttempt(Entry& entry, Attempt attempt) {
+  Count(entry, kLess);
+  entry.attempt = attempt;
+  Count(entry, kMore);
+}
+
+std::shared_ptr<const ServedArchive> Catalog::Exchange(
+    Entry& entry, std::shared_ptr<const ServedArchive> fresh) {
+  std::shared_ptr<const ServedArchive> old = std::move(entry.served);
+  entry.served = std::move(fresh);
+  if (old != nullptr) {
+    open_.erase(old->name);
+    std::erase_if(retired_,
+                  [](const Retired& one) { return one.archive.expired(); });
+    retired_.push_back({old, old->archive});
+  }
+  if (entry.served != nullptr) {
+    open_.insert(entry.served->name);
+    entry.last = entry.served;
+  }
+  return old;
+}
+
+template <typename VisitEntry>
+void Catalog::ForEach(const VisitEntry& visit) const {
+  std::optional<std::string> last;
+  while (true) {
+    MutexLock lock(&mutex_);
+    auto entry =
+        last.has_value() ? entries_.upper_bound(*last) : entries_.begin();
+    for (size_t i = 0; i < kEntriesPerLock && entry != entries_.end();
+         ++i, ++entry) {
+      visit(entry->first, entry->second);
+      last = entry->first;
+    }
+    if (entry == entries_.end()) {
+      return;
+    }
+  }
+}
+
+bool Catalog::Has(const ArchiveArgument& argument) const {
+  MutexLock lock(&mutex_);
+  const auto found = entries_.find(argument.name);
+  return found != entries_.end() &&
+         IsSamePlace(found->second.argument, argument);
+}
+
+void Catalog::Want(const ArchiveArgument& argument, Known known) {
+  known.description.set_name(argument.name);
+  known.description.set_state(v1::ARCHIVE_STATE_CLOSED);
+  auto description = std::make_shared<const v1::ArchiveDescription>(
+      std::move(known.description));
+  std::shared_ptr<const ServedArchive> closed;
+  MutexLock lock(&mutex_);
+  while (true) {
+    const auto [found, is_new] = entries_.try_emplace(argument.name);
+    Entry& entry = found->second;
+    if (is_new) {
+      entry.argument = argument;
+      Count(entry, kMore);
+    }
+    const bool is_moved = !IsSamePlace(entry.argument, argument);
+    if (is_moved && entry.attempt == Attempt::kRunning) {
+      *entry.is_cancelled = true;
+      ended_.Wait(&mutex_);
+      continue;
+    }
+    Count(entry, kLess);
+    entry.argument = argument;
+    entry.wanted = WantedOf(argument);
+    entry.retry_at = Clock::time_point::min();
+    if (is_new || is_moved) {
+      entry.known = std::move(description);
+      entry.parts = std::move(known.parts);
+      entry.attempt = Attempt::kNone;
+      entry.failure_count = 0;
+    }
+    if (is_moved && entry.wanted == Wanted::kOnUse) {
+      closed = Exchange(entry, nullptr);
+    }
+    Count(entry, kMore);
+    return;
+  }
+}
+
+std::vector<ArchiveArgument> Catalog::RemoveAllBut(
+    absl::FunctionRef<bool(const ArchiveArgument&)> stays) {
+  std::vector<ArchiveArgument> removed;
+  std::vector<std::shared_ptr<const ServedArchive>> closed;
+  MutexLock lock(&mutex_);
+  for (auto& [name, entry] : entries_) {
+    if (stays(entry.argument)) {
+      continue;
+    }
+    removed.push_back(entry.argument);
+    Count(entry, kLess);
+    entry.wanted = Wanted::kLeaving;
+    Count(entry, kMore);
+    if (entry.attempt == Attempt::kRunning) {
+      *entry.is_cancelled = true;
+    }
+  }
+  for (const ArchiveArgument& argument : removed) {
+    auto found = entries_.find(argument.name);
+    while (found->second.attempt == Attempt::kRunning) {
+      ended_.Wait(&mutex_);
+      found = entries_.find(argument.name);
+    }
+    Count(found->second, kLess);
+    closed.push_back(Exchange(found->second, nullptr));
+    entries_.erase(found);
+    traffic_.erase(argument.name);
+  }
+  return removed;
+}
+
+std::optional<Catalog::Opening> Catalog::Begin(const std::string& name,
+                                               Purpose purpose) {
+  MutexLock lock(&mutex_);
+  while (true) {
+    const auto found = entries_.find(name);
+    if (found == entries_.end() || found->second.wanted == Wanted::kLeaving) {
+      return std::nullopt;
+    }
+    Entry& entry = found->second;
+    const bool is_closed =
+        entry.wanted == Wanted::kOnUse && entry.served == nullptr;
+    if (purpose == Purpose::kReplace && entry.attempt == Attempt::kRunning) {
+      ended_.Wait(&mutex_);
+      continue;
+    }
+    const bool may_begin = purpose == Purpose::kOpen
+                               ? entry.attempt == Attempt::kQueued ||
+                                     entry.attempt == Attempt::kWaiting
+                           : purpose == Purpose::kReplace
+                               ? !is_closed
+                               : is_closed && entry.attempt == Attempt::kNone;
+    if (!may_begin) {
+      return std::nullopt;
+    }
+    SetAttempt(entry, Attempt::kRunning);
+    entry.is_cancelled = std::make_shared<std::atomic<bool>>(is_stopped_);
+    return Opening(this, entry.argument, entry.is_cancelled,
+                   entry.served != nullptr ? entry.served : entry.last.lock());
+  }
+}
+
+void Catalog::End(const std::string& name, Attempt attempt) {
+  {
+    MutexLock lock(&mutex_);
+    SetAttempt(entries_.find(name)->second, attempt);
+  }
+  ended_.NotifyAll();
+}
+
+Catalog::Clock::duration Catalog::EndFailed(const std::string& name) {
+  std::chrono::seconds delay{};
+  {
+    MutexLock lock(&mutex_);
+    Entry& entry = entries_.find(name)->second;
+    delay = std::min<std::chrono::seconds>(
+        kRetryDelayMin * (1U << std::min(entry.failure_count, kDoublingsMax)),
+        kRetryDelayMax);
+    Count(entry, kLess);
+    ++entry.failure_count;
+    entry.attempt = Attempt::kNone;
+    Count(entry, kMore);
+    entry.retry_at = now_() + delay;
+  }
+  ended_.NotifyAll();
+  return delay;
+}
+
+void Catalog::CancelOpenings() {
+  MutexLock lock(&mutex_);
+  is_stopped_ = true;
+  for (auto& [name, entry] : entries_) {
+    if (entry.attempt == Attempt::kRunning) {
+      *entry.is_cancelled = true;
+    }
+  }
+}
+
+void Catalog::Publish(std::shared_ptr<ServedArchive> archive) {
+  auto known = std::make_shared<v1::ArchiveDescription>(archive->description);
+  known->set_state(v1::ARCHIVE_STATE_CLOSED);
+  const Clock::time_point now = now_();
+  std::shared_ptr<const ServedArchive> replaced;
+  MutexLock lock(&mutex_);
+  const auto [found, is_new] = entries_.try_emplace(archive->name);
+  Entry& entry = found->second;
+  if (is_new) {
+    entry.argument.name = archive->name;
+    Count(entry, kMore);
+  }
+  // An archive counted among the others stays there: counters never decrease.
+  archive->traffic = entry.served != nullptr ? entry.served->traffic
+                                             : TrafficOf(archive->name);
+  // Checks that continue with the same files need not begin again.
+  if (entry.files == archive->archive->files()) {
+    archive->opening_id = entry.opening_id;
+  }
+  entry.files = archive->archive->files();
+  entry.opening_id = archive->opening_id;
+  entry.parts = SharedParts(archive->archive->info());
+  entry.known = std::move(known);
+  entry.opened_at = now;
+  entry.used_at = now;
+  Count(entry, kLess);
+  entry.failure_count = 0;
+  replaced = Exchange(entry, std::move(archive));
+  Count(entry, kMore);
+}
+
+bool Catalog::CloseOne(Victim kind) {
+  const Clock::time_point now = now_();
+  std::shared_ptr<const ServedArchive> closed;
+  MutexLock lock(&mutex_);
+  Entry* chosen = nullptr;
+  for (const std::string& name : open_) {
+    Entry& entry = entries_.find(name)->second;
+    // An answer of Get() may hold it, too, for a moment.
+    const bool is_read = entry.served.use_count() > 1;
+    const bool callers_may_come = entry.used_at == entry.opened_at &&
+                                  now < entry.opened_at + kUnusedTimeMin;
+    if (entry.wanted == Wanted::kOnUse && entry.attempt == Attempt::kNone &&
+        !callers_may_come && (kind == Victim::kAny || !is_read) &&
+        (kind != Victim::kUnreadRemote || !entry.argument.url.empty()) &&
+        (chosen == nullptr || entry.used_at < chosen->used_at)) {
+      chosen = &entry;
+    }
+  }
+  if (chosen == nullptr) {
+    return false;
+  }
+  ++counts_.closings;
+  Count(*chosen, kLess);
+  closed = Exchange(*chosen, nullptr);
+  Count(*chosen, kMore);
+  return true;
+}
+
+SharedParts Catalog::GetParts(const std::string& name) const {
+  MutexLock lock(&mutex_);
+  const auto found = entries_.find(name);
+  return found == entries_.end() ? SharedParts() : found->second.parts;
+}
+
+void Catalog::SetParts(const std::string& name, SharedParts parts) {
+  MutexLock lock(&mutex_);
+  if (const auto found = entries_.find(name); found != entries_.end()) {
+    found->second.parts = std::move(parts);
+  }
+}
+
+bool Catalog::MayHaveWithdrawn(SharedPart part, absl::string_view hash) const {
+  // Archives that may have the part in contents that are not open.
+  struct Doubtful {
+    std::string name;
+    std::string neighbourhood;
+    bool is_certain = false;
+  };
+
+  std::vector<Doubtful> doubtful;
+  // Neighbourhoods of open archives that have it.
+  std::set<std::string> places;
+  bool has_withdrawn = false;
+  ForEach([&](const std::string& name, const Entry& entry) {
+    // An open archive of the name that has the part decides about it.
+    if (entry.served != nullptr && HasPart(*entry.served, part, hash)) {
+      has_withdrawn =
+          has_withdrawn || entry.served->withdrawal->Get() != nullptr;
+      places.insert(entry.served->neighbourhood);
+      return;
+    }
+    const std::optional<bool> has_it = entry.parts.Has(part, hash);
+    if (has_rules_ && has_it != false) {
+      doubtful.push_back(
+          {name, NeighbourhoodOf(entry.argument), has_it.has_value()});
+    }
+  });
+  // Where nothing is known, it may have the parts of those next to it.
+  return has_withdrawn ||
+         std::ranges::any_of(doubtful, [&](const Doubtful& archive) {
+           return (archive.is_certain ||
+                   places.contains(archive.neighbourhood)) &&
+                  has_rules_(archive.name);
+         });
+}
+
+absl::StatusOr<std::shared_ptr<const ServedArchive>> Catalog::Find(
+    absl::string_view name) {
+  std::optional<ArchiveArgument> asked;
+  std::optional<Clock::duration> delay;
+  bool is_known = false;
+  {
+    // Look up under the lock: holding a snapshot would cost each call two more
+    // changes of a reference count that all calls share.
+    MutexLock lock(&mutex_);
+    if (const auto found = entries_.find(name); found != entries_.end()) {
+      Entry& entry = found->second;
+      if (entry.served != nullptr) {
+        if (entry.wanted == Wanted::kOnUse) {
+          entry.used_at = now_();
+        }
+        return entry.served;
+      }
+      is_known = StateOf(entry) != v1::ARCHIVE_STATE_UNSPECIFIED;
+      if (entry.wanted == Wanted::kOnUse && entry.attempt == Attempt::kNone) {
+        const Clock::time_point now = now_();
+        if (entry.failure_count > 0 && now < entry.retry_at) {
+          delay = entry.retry_at - now;
+        } else if (demand_) {
+          SetAttempt(entry, Attempt::kQueued);
+          asked = entry.argument;
+        }
+      }
+    }
+  }
+  if (!is_known) {
+    return NoSuchArchive(
+        name, SampleNames([](const std::string& /*name*/) { return true; }));
+  }
+  if (asked.has_value()) {
+    demand_(*asked);
+  }
+  return delay.has_value() ? CouldNotBeOpened(std::string(name), *delay)
+                           : StillOpening(std::string(name));
+}
+
+absl::Status Catalog::Await(const std::string& name) {
+  const absl::Status status = Find(name).status();
+  return absl::IsUnavailable(status) ? status : StillOpening(name);
+}
+
+std::shared_ptr<const ServedArchive> Catalog::FindOpen(
+    absl::string_view name) const {
+  MutexLock lock(&mutex_);
+  const auto found = entries_.find(name);
+  return found == entries_.end() ? nullptr : found->second.served;
+}
+
+Catalog::ByName Catalog::Get() const {
+  ByName archives;
+  MutexLock lock(&mutex_);
+  for (const std::string& name : open_) {
+    archives.emplace_hint(archives.end(), name,
+                          entries_.find(name)->second.served);
+  }
+  return archives;
+}
+
+std::optional<Catalog::Shown> Catalog::Show(absl::string_view name) const {
+  MutexLock lock(&mutex_);
+  const auto found = entries_.find(name);
+  return found == entries_.end() ||
+                 StateOf(found->second) == v1::ARCHIVE_STATE_UNSPECIFIED
+             ? std::nullopt
+             : std::optional(ShowEntry(found->first, found->second));
+}
+
+void Catalog::Visit(absl::FunctionRef<void(const Shown&)> visit) const {
+  std::vector<Shown> all;
+  ForEach([&](const std::string& name, const Entry& entry) {
+    if (StateOf(entry) != v1::ARCHIVE_STATE_UNSPECIFIED) {
+      all.push_back(ShowEntry(name, entry));
+    }
+  });
+  for (const Shown& one : all) {
+    visit(one);
+  }
 }
 
 NameSample Catalog::SampleNames(
     absl::FunctionRef<bool(const std::string&)> is_shown) const {
-  const Snapshot snapshot = GetAll();
-  auto open = snapshot.open->begin();
-  auto opening = snapshot.opening->begin();
-  auto listed = snapshot.listed->begin();
-  NameSample sample;
-  for (size_t considered = 0;; ++considered) {
-    const std::string* first = nullptr;
-    const auto consider = [&](const auto& map, const auto& entry) {
-      if (entry != map.end() && (first == nullptr || entry->first < *first)) {
-        first = &entry->first;
+  std::vector<std::string> considered;
+  {
+    MutexLock lock(&mutex_);
+    for (auto entry = entries_.begin();
+         entry != entries_.end() && considered.size() <= kConsideredNamesMax;
+         ++entry) {
+      if (StateOf(entry->second) != v1::ARCHIVE_STATE_UNSPECIFIED) {
+        considered.push_back(entry->first);
       }
-    };
-    consider(*snapshot.open, open);
-    consider(*snapshot.opening, opening);
-    consider(*snapshot.listed, listed);
-    if (first == nullptr) {
-      return sample;
     }
-    const std::string& name = *first;
-    const bool is_full = sample.names.size() == kSampledNamesMax;
-    if (considered == kConsideredNamesMax || (is_full && is_shown(name))) {
-      sample.has_more = true;
-      return sample;
-    }
-    if (!is_full && is_shown(name)) {
-      sample.names.push_back(name);
-    }
-    // A listed archive may also be open.
-    const auto pass = [&](const auto& map, auto& entry) {
-      if (entry != map.end() && entry->first == name) {
-        ++entry;
-      }
-    };
-    pass(*snapshot.open, open);
-    pass(*snapshot.opening, opening);
-    pass(*snapshot.listed, listed);
   }
+  NameSample sample;
+  for (size_t i = 0; i < considered.size(); ++i) {
+    if (i == kConsideredNamesMax) {
+      sample.has_more = true;
+    } else if (is_shown(considered[i])) {
+      if (sample.names.size() == kSampledNamesMax) {
+        sample.has_more = true;
+        break;
+      }
+      sample.names.push_back(considered[i]);
+    }
+  }
+  return sample;
 }
 
-Catalog::Snapshot Catalog::GetAll() const {
+std::vector<Catalog::Held> Catalog::GetHeld() const {
+  std::vector<Held> held;
   MutexLock lock(&mutex_);
-  return {.open = archives_, .opening = opening_, .listed = listed_};
+  for (const std::string& name : open_) {
+    const Entry& entry = entries_.find(name)->second;
+    held.push_back({.served = entry.served,
+                    .archive = entry.served->archive,
+                    .is_current = true,
+                    .is_on_use = entry.wanted == Wanted::kOnUse});
+  }
+  std::erase_if(retired_, [&](const Retired& one) {
+    std::shared_ptr<const Archive> archive = one.archive.lock();
+    if (archive == nullptr) {
+      return true;
+    }
+    held.push_back(
+        {.served = one.served.lock(), .archive = std::move(archive)});
+    return false;
+  });
+  return held;
 }
 
-std::shared_ptr<const Catalog::ByName> Catalog::Get() const {
-  MutexLock lock(&mutex_);
-  return archives_;
+std::vector<ArchiveArgument> Catalog::GetClosedRemote() const {
+  std::vector<std::pair<Clock::time_point, ArchiveArgument>> closed;
+  ForEach([&](const std::string& /*name*/, const Entry& entry) {
+    if (entry.wanted == Wanted::kOnUse && entry.served == nullptr &&
+        !entry.argument.url.empty()) {
+      closed.emplace_back(entry.used_at, entry.argument);
+    }
+  });
+  std::ranges::stable_sort(closed, {},
+                           [](const auto& one) { return one.first; });
+  std::vector<ArchiveArgument> arguments;
+  for (auto& [used_at, argument] : closed) {
+    arguments.push_back(std::move(argument));
+  }
+  return arguments;
 }
 
-std::shared_ptr<const Catalog::OpeningByName> Catalog::GetOpening() const {
+Catalog::Counts Catalog::counts() const {
   MutexLock lock(&mutex_);
-  return opening_;
-}
-
-std::shared_ptr<const Catalog::ListedByName> Catalog::GetListed() const {
-  MutexLock lock(&mutex_);
-  return listed_;
-}
-
-void Catalog::SetListed(ListedByName listed) {
-  auto fresh = std::make_shared<const ListedByName>(std::move(listed));
-  MutexLock write_lock(&write_mutex_);
-  MutexLock lock(&mutex_);
-  listed_.swap(fresh);
+  return counts_;
 }
 
 Catalog::TrafficByName Catalog::GetTraffic() const {
-  MutexLock write_lock(&write_mutex_);
+  MutexLock lock(&mutex_);
   return traffic_;
 }
 
@@ -392,195 +579,6 @@ std::shared_ptr<ArchiveTraffic> Catalog::TrafficOf(const std::string& name) {
     traffic = std::make_shared<ArchiveTraffic>();
   }
   return traffic;
-}
-
-void Catalog::Publish(std::shared_ptr<ServedArchive> archive) {
-  MutexLock write_lock(&write_mutex_);
-  // An archive counted among the others stays there: counters never decrease.
-  const auto before = Get();
-  const auto found = before->find(archive->name);
-  archive->traffic = found != before->end() && found->second->traffic != nullptr
-                         ? found->second->traffic
-                         : TrafficOf(archive->name);
-  auto opening = std::make_shared<OpeningByName>(*GetOpening());
-  opening->erase(archive->name);
-  const std::string name = archive->name;
-  auto archives = std::make_shared<ByName>(*Get());
-  (*archives)[name] = std::move(archive);
-  Replace(std::move(archives), std::move(opening));
-  // Only now: its withdrawn documents are known wherever it is seen.
-  if (const auto unopened = GetUnopened(); unopened->contains(name)) {
-    auto others = std::make_shared<UnopenedByName>(*unopened);
-    others->erase(name);
-    SetUnopened(std::move(others));
-  }
-}
-
-void Catalog::Remove(const std::string& name) {
-  MutexLock write_lock(&write_mutex_);
-  auto opening = std::make_shared<OpeningByName>(*GetOpening());
-  opening->erase(name);
-  auto archives = std::make_shared<ByName>(*Get());
-  archives->erase(name);
-  traffic_.erase(name);
-  Replace(std::move(archives), std::move(opening));
-}
-
-void Catalog::Close(const std::string& name) {
-  MutexLock write_lock(&write_mutex_);
-  auto archives = std::make_shared<ByName>(*Get());
-  archives->erase(name);
-  Replace(std::move(archives), GetOpening());
-}
-
-void Catalog::Replace(std::shared_ptr<const ByName> archives,
-                      std::shared_ptr<const OpeningByName> opening) {
-  MutexLock lock(&mutex_);
-  archives_.swap(archives);
-  opening_.swap(opening);
-  // The old snapshots, now in the parameters, are released after the lock.
-}
-
-std::shared_ptr<const Catalog::UnopenedByName> Catalog::GetUnopened() const {
-  MutexLock lock(&mutex_);
-  return unopened_;
-}
-
-void Catalog::SetUnopened(std::shared_ptr<const UnopenedByName> unopened) {
-  MutexLock lock(&mutex_);
-  unopened_.swap(unopened);
-}
-
-void Catalog::NoteUnopened(const std::string& name, Unopened unopened) {
-  MutexLock write_lock(&write_mutex_);
-  auto all = std::make_shared<UnopenedByName>(*GetUnopened());
-  (*all)[name] = std::make_shared<const Unopened>(std::move(unopened));
-  SetUnopened(std::move(all));
-}
-
-void Catalog::MarkUnopened(const std::set<std::string>& withdrawing) {
-  MutexLock write_lock(&write_mutex_);
-  auto all = std::make_shared<UnopenedByName>(*GetUnopened());
-  for (auto& [name, unopened] : *all) {
-    auto marked = std::make_shared<Unopened>(*unopened);
-    marked->may_withdraw = withdrawing.contains(name);
-    unopened = std::move(marked);
-  }
-  SetUnopened(std::move(all));
-}
-
-void Catalog::ForgetUnopened(const std::string& name) {
-  MutexLock write_lock(&write_mutex_);
-  auto all = std::make_shared<UnopenedByName>(*GetUnopened());
-  all->erase(name);
-  SetUnopened(std::move(all));
-}
-
-bool Catalog::MayHaveWithdrawn(SharedPart part, absl::string_view hash) const {
-  // In this order: contents that are opened in between are seen in both states.
-  const auto unopened = GetUnopened();
-  const auto listed = GetListed();
-  const auto archives = Get();
-  const auto has_it = [&](const ServedArchive& archive) {
-    const v1::ArchiveDescription& description = archive.description;
-    return hash == (part == SharedPart::kDictionary
-                        ? description.dictionary_hash()
-                        : description.symbol_table_hash());
-  };
-  // Unless `has` says it, an archive may have the parts of those next to it. An
-  // open archive of the name that has the part decides about it.
-  const auto may_have_it = [&](const std::string& name, std::optional<bool> has,
-                               auto neighbourhood) {
-    if (has == false) {
-      return false;
-    }
-    const auto open = archives->find(name);
-    if (open != archives->end() && has_it(*open->second)) {
-      return false;
-    }
-    return has == true ||
-           std::ranges::any_of(*archives,
-                               [&, place = neighbourhood()](const auto& entry) {
-                                 return entry.second->neighbourhood == place &&
-                                        has_it(*entry.second);
-                               });
-  };
-  return std::ranges::any_of(*archives,
-                             [&](const auto& entry) {
-                               return has_it(*entry.second) &&
-                                      entry.second->withdrawal->Get() !=
-                                          nullptr;
-                             }) ||
-         std::ranges::any_of(
-             *unopened,
-             [&](const auto& entry) {
-               const Unopened& archive = *entry.second;
-               return archive.may_withdraw &&
-                      may_have_it(entry.first, archive.parts.Has(part, hash),
-                                  [&] { return archive.neighbourhood; });
-             }) ||
-         std::ranges::any_of(*listed, [&](const auto& entry) {
-           const ListedArchive& archive = *entry.second;
-           return archive.may_withdraw() &&
-                  may_have_it(entry.first, archive.HasPart(part, hash), [&] {
-                    return NeighbourhoodOf(archive.argument());
-                  });
-         });
-}
-
-absl::StatusOr<std::shared_ptr<const ServedArchive>> Catalog::Find(
-    absl::string_view name) const {
-  const std::string key(name);
-  std::shared_ptr<const ServedArchive> open;
-  std::shared_ptr<ListedArchive> closed;
-  bool is_opening = false;
-  {
-    // Look up under the lock: holding the snapshot would cost each call two
-    // more changes of a reference count that all calls share.
-    MutexLock lock(&mutex_);
-    if (const auto found = archives_->find(key); found != archives_->end()) {
-      open = found->second;
-    } else if (const auto listed = listed_->find(key);
-               listed != listed_->end()) {
-      closed = listed->second;
-    } else {
-      is_opening = opening_->contains(key);
-    }
-  }
-  if (open != nullptr) {
-    if (open->listed != nullptr) {
-      open->listed->Touch(ListedArchive::Clock::now());
-    }
-    return open;
-  }
-  if (closed != nullptr) {
-    return Demanded(closed);
-  }
-  if (is_opening) {
-    return StillOpening(key);
-  }
-  return NoSuchArchive(
-      name, SampleNames([](const std::string& /*name*/) { return true; }));
-}
-
-std::shared_ptr<const ServedArchive> Catalog::FindOpen(
-    absl::string_view name) const {
-  MutexLock lock(&mutex_);
-  const auto found = archives_->find(name);
-  return found == archives_->end() ? nullptr : found->second;
-}
-
-absl::Status Catalog::Await(const std::string& name) const {
-  const absl::Status status = Find(name).status();
-  return absl::IsUnavailable(status) ? status : StillOpening(name);
-}
-
-absl::Status Catalog::Demanded(
-    const std::shared_ptr<ListedArchive>& listed) const {
-  if (demand_ && listed->Want(ListedArchive::Clock::now())) {
-    demand_(listed);
-  }
-  return NotOpenYet(*listed);
 }
 
 }  // namespace quire

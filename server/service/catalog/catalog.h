@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The archives of a server, by name, and their replacement while calls are in
-// flight.
+// The archives of a server: one table with an entry for each.
 #ifndef QUIRE_SERVER_SERVICE_CATALOG_CATALOG_H_
 #define QUIRE_SERVER_SERVICE_CATALOG_CATALOG_H_
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -23,167 +26,16 @@
 #include "proto/quire/v1/archive.pb.h"
 
 #include "codecs/base/mutex.h"
-#include "server/archive/archive.h"
-#include "server/service/catalog/archive_block_decoder.h"
+#include "server/archive/files/file_io.h"
+#include "server/service/catalog/archive_argument.h"
 #include "server/service/catalog/archive_traffic.h"
-#include "server/service/catalog/decode_workspaces.h"
+#include "server/service/catalog/served_archive.h"
 #include "server/service/catalog/shared_parts.h"
-#include "server/service/catalog/wire_encoders.h"
-#include "server/service/catalog/wire_table.h"
-#include "server/service/catalog/withdrawn_documents.h"
-#include "server/storage/block_store.h"
-#include "server/storage/device/file_placement.h"
 
 namespace quire {
 
-class ListedArchive;
-
-// Partitions decoded for a read of a block that is not cached. A block of one
-// partition is always decoded whole.
-enum class RangeDecode {
-  // Least work: the partitions that the read touches; the whole block if a
-  // client reads through it and each read costs much drive time
-  // (read/answer_read.h).
-  kAuto,
-  // The whole block, also into the cache: for repeated reads of the same
-  // blocks.
-  kWhole,
-  // The partitions that the read touches.
-  kPartition,
-};
-
-// One served archive. Immutable once published, except the average and the
-// traffic.
-struct ServedArchive {
-  std::string name;
-  // NeighbourhoodOf() it.
-  std::string neighbourhood;
-  std::shared_ptr<const Archive> archive;
-  // New at every opening, except that of a listed archive whose files are the
-  // same as at the last one.
-  uint64_t opening_id = 0;
-
-  // Sources of BlockKey, of the blocks of a segment as text, as stored, and of
-  // those that are checked and never cached. A segment that an archive takes
-  // from the one before has the same, so its cached blocks stay.
-  uint64_t SourceId(uint32_t segment_index) const {
-    return 3 * archive->OpenedSegmentId(segment_index);
-  }
-
-  uint64_t StoredSourceId(uint32_t segment_index) const {
-    return SourceId(segment_index) + 1;
-  }
-
-  uint64_t ScrubSourceId(uint32_t segment_index) const {
-    return SourceId(segment_index) + 2;
-  }
-
-  // These two read blocks of `archive` and keep it alive.
-  std::shared_ptr<const BlockDecoder> decoder;
-  std::shared_ptr<const BlockDecoder> stored_reader;
-  RangeDecode range_decode = RangeDecode::kAuto;
-  // CPU time of `decoder`; see MakeTextDecoder().
-  std::shared_ptr<const MovingAverage> part_time_per_mib;
-  // Placements of the segment files; null for a segment without blocks.
-  std::vector<std::shared_ptr<const FilePlacement>> placements;
-  // Null if the archive has no symbol table.
-  std::shared_ptr<const WireTable> wire_table;
-  // Shared with other archives.
-  std::shared_ptr<WireEncoders> wire_encoders;
-  // Documents that clients must not get. Changes while calls read the archive.
-  // While there are any, its answers are in identity, without its dictionary
-  // and symbol table.
-  std::shared_ptr<WithdrawalInForce> withdrawal =
-      std::make_shared<WithdrawalInForce>();
-  v1::ArchiveDescription description;
-  // Traffic of all archives served under the name, one after the other. Null
-  // until the archive is published.
-  std::shared_ptr<ArchiveTraffic> traffic;
-  // Null unless it may be closed, and opened again on first use.
-  std::shared_ptr<ListedArchive> listed;
-};
-
-// An archive to serve: "NAME=PATH", or "PATH", whose name is then the last part
-// of the path without ".quire".
-struct ArchiveArgument {
-  std::string name;
-  // A directory; of an archive in an object store, that of its local copies.
-  std::string path;
-  // Set for an archive in an object store: "s3://BUCKET/PREFIX" or
-  // "https://HOST/PATH". ParseArchiveArgument() then leaves `path` empty.
-  std::string url = {};
-  // Opened on first use; otherwise at the start.
-  bool is_listed = false;
-};
-
-// Finds the placement of an open segment file. Blocks on I/O.
-using FilePlacer = std::function<FilePlacement(int fd)>;
-
-// Errors: InvalidArgument  empty path, or a name that is not 1 to 128 of
-//                          [A-Za-z0-9._-], or "." or "..".
-absl::StatusOr<ArchiveArgument> ParseArchiveArgument(absl::string_view text);
-
-// Result of scanning a directory of archives.
-struct DirectoryArchives {
-  // By name.
-  std::vector<ArchiveArgument> archives;
-  // st_dev of the directory: it changes when a file system is mounted or
-  // unmounted there.
-  uint64_t device = 0;
-};
-
-// Returns the archives in a directory: each directory in it, or symbolic link
-// to one, that has a MANIFEST or is named *.quire. Skips names that begin with
-// a dot and unfinished archives (*.partial). Blocks on I/O.
-// Errors: NotFound, PermissionDenied, Unavailable  from the system.
-//         InvalidArgument  as ParseArchiveArgument(), or two of one name.
-absl::StatusOr<DirectoryArchives> FindArchives(const std::string& directory);
-
-// An archive in one of its states. Views both.
-struct ServedView {
-  // NOLINTNEXTLINE(google-explicit-constructor): a state is an archive.
-  ServedView(const ServedArchive& whole)
-      : served(&whole), view(*whole.archive) {}
-
-  // REQUIRES: `state` is of that archive.
-  ServedView(const ServedArchive& whole, const ArchiveView& state)
-      : served(&whole), view(state) {}
-
-  const ServedArchive* served;
-  ArchiveView view;
-};
-
-// Errors: InvalidArgument  two have the same name.
-absl::Status CheckNamesDiffer(const std::vector<ArchiveArgument>& arguments);
-
-// Returns the description of an archive for clients, without its history.
-v1::ArchiveDescription DescribeArchive(const std::string& name,
-                                       const ArchiveInfo& info,
-                                       v1::ArchiveState state);
-
-// Adds the earlier states of an archive, redacted ones included, to its
-// description.
-void AddHistory(const ArchiveInfo& info, v1::ArchiveDescription& description);
-
-// Opens an archive for serving, to be decoded in `workspaces` and encoded for
-// answers by `encoders`, neither of which is null. `report_damage`
-// may be empty. Takes from `previous`, which may be null, what both have
-// (ArchiveOpenOptions::shared). Blocks on I/O.
-// Errors: as Archive::Open().
-absl::StatusOr<std::shared_ptr<ServedArchive>> OpenServedArchive(
-    const ArchiveArgument& argument,
-    std::shared_ptr<DecodeWorkspaces> workspaces,
-    std::shared_ptr<WireEncoders> encoders, DamageReporter report_damage,
-    ArchiveOpenOptions options = {},
-    RangeDecode range_decode = RangeDecode::kAuto,
-    const ServedArchive* previous = nullptr,
-    const FilePlacer& place_file = PlaceFile);
-
 // Time to the next attempt in RetryInfo. Most archives are opened in less.
 inline constexpr absl::Duration kOpeningRetryDelay = absl::Milliseconds(500);
-
-// Returns UNAVAILABLE (ARCHIVE_OPENING), with a RetryInfo.
-absl::Status StillOpening(const std::string& name);
 
 // Archives whose traffic is counted separately; the others share one count.
 inline constexpr size_t kTrafficArchivesMax = 1000;
@@ -205,79 +57,209 @@ inline constexpr size_t kConsideredNamesMax = 100;
 // Returns NOT_FOUND (ARCHIVE_NOT_FOUND), with `others` in its message.
 absl::Status NoSuchArchive(absl::string_view name, const NameSample& others);
 
-// Returns the archive in the state `uuid`, which `field` of a request names.
-// Errors: FailedPrecondition (ARCHIVE_STATE_UNKNOWN): it has no such state.
-absl::StatusOr<ArchiveView> FindState(const Archive& archive,
-                                      absl::string_view name,
-                                      absl::string_view uuid,
-                                      absl::string_view field);
+// When an archive is to be open.
+enum class Wanted {
+  // From the start on. It is never closed for the memory of others.
+  kAlways,
+  // From the first call for it until others need its memory: an archive of
+  // --archives-list.
+  kOnUse,
+  // No longer: the entry goes as soon as no attempt runs.
+  kLeaving,
+};
 
-// Open archives, named ones that are still being opened, and listed ones, which
-// are opened on first use. None is both of the first two; a listed one may also
-// be open. Thread-safe. Get() copies a pointer. Calls keep the snapshot that
-// they started with, so that a reload never removes an archive that they use.
+// What is done to open an archive, or to open another version of it while one
+// is served.
+enum class Attempt {
+  kNone,
+  // A call has asked for it.
+  kQueued,
+  // The same, and its memory was not free.
+  kWaiting,
+  // A thread holds its Opening.
+  kRunning,
+};
+
+// An entry says what is served under a name, what is wanted, and what is done
+// about it. Events, and what they change; in all other states they have no
+// effect:
+//
+//   Want()            any state                       wanted; a failure delays
+//                                                     no attempt any more; at
+//                                                     another place, what is
+//                                                     served on use is closed
+//   Find()            on use, not served, no attempt, queued
+//                     no failure that delays it
+//   Begin(kOpen)      queued, waiting                 running
+//   Begin(kReplace)   always; on use, served          running
+//   Begin(kTidy)      on use, not served, no attempt  running
+//   Opening::Wait()   running                         waiting
+//   Opening::Fail()   running                         no attempt, failed
+//   ~Opening()        running                         no attempt
+//   Publish()         any state                       served, not failed
+//   CloseOne()        on use, served, no attempt      not served
+//   RemoveAllBut()    any state                       leaving; then no entry
+//
+// Calls keep the archive that they started with: none of these events takes it
+// from them. An archive that is wanted always, is not served, and failed is
+// unknown to clients.
+//
+// Thread-safe. A look-up copies one pointer.
 class Catalog {
  public:
+  using Clock = std::chrono::steady_clock;
+  using TimeSource = std::function<Clock::time_point()>;
+  using Description = std::shared_ptr<const v1::ArchiveDescription>;
   using ByName =
       std::map<std::string, std::shared_ptr<const ServedArchive>, std::less<>>;
+  using TrafficByName =
+      std::map<std::string, std::shared_ptr<ArchiveTraffic>, std::less<>>;
 
-  using OpeningByName =
-      std::map<std::string, v1::ArchiveDescription, std::less<>>;
+  // Time from the end of an opening in which an archive that no call has used
+  // stays open: its callers retry within it (kOpeningRetryDelay).
+  static constexpr std::chrono::seconds kUnusedTimeMin{2};
+  // Times to the next attempt after the first failed opening, and after many.
+  static constexpr std::chrono::seconds kRetryDelayMin{1};
+  static constexpr std::chrono::seconds kRetryDelayMax{60};
 
-  using ListedByName =
-      std::map<std::string, std::shared_ptr<ListedArchive>, std::less<>>;
+  // `now` must be thread-safe.
+  explicit Catalog(TimeSource now = Clock::now) : now_(std::move(now)) {}
 
-  // A named archive whose contents are being opened or cannot be opened, while
-  // other ones may be open under its name.
-  struct Unopened {
-    std::string neighbourhood;
-    SharedParts parts;
-    // Rules of withdrawal apply to its name.
-    bool may_withdraw = false;
-  };
-
-  using UnopenedByName =
-      std::map<std::string, std::shared_ptr<const Unopened>, std::less<>>;
-
-  // Queues a listed archive to be opened. Called on the threads of calls, which
-  // it must not block, without a lock.
-  using Demand = std::function<void(std::shared_ptr<ListedArchive>)>;
-
-  explicit Catalog(ByName archives, OpeningByName opening = {})
-      : archives_(std::make_shared<const ByName>(std::move(archives))),
-        opening_(std::make_shared<const OpeningByName>(std::move(opening))) {}
+  // Takes an archive that a call has asked for, to be opened. Called on the
+  // threads of calls, which it must not block, without a lock.
+  using Demand = std::function<void(const ArchiveArgument&)>;
 
   // REQUIRES: no other thread uses the catalog yet.
   void SetDemand(Demand demand) { demand_ = std::move(demand); }
 
-  // Returns the open archives.
-  std::shared_ptr<const ByName> Get() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the archives being opened. To get both, call this first: an archive
-  // that is opened in between is then in both.
-  std::shared_ptr<const OpeningByName> GetOpening() const
+  // True if rules of withdrawal apply to the name. Must be thread-safe. Called
+  // without a lock.
+  using HasRules = std::function<bool(absl::string_view name)>;
+
+  // REQUIRES: no other thread uses the catalog yet.
+  void SetRules(HasRules has_rules) { has_rules_ = std::move(has_rules); }
+
+  // What is known of an archive before it is opened.
+  struct Known {
+    v1::ArchiveDescription description = {};
+    SharedParts parts = {};
+  };
+
+  // True if there is an entry for the archive at its place.
+  bool Has(const ArchiveArgument& argument) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Wants an archive from now on, at its place. `known` is ignored if Has().
+  // Waits for the end of an opening at another place, which it cancels.
+  // REQUIRES: one thread at a time calls this and RemoveAllBut().
+  void Want(const ArchiveArgument& argument, Known known)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Returns the listed archives, open or not. To get open ones, too, call this
-  // first: an archive that is opened in between is then in both.
-  std::shared_ptr<const ListedByName> GetListed() const
+  // Removes all other archives, and their traffic. Cancels their openings, and
+  // waits for their ends. Calls `stays` under a lock. Returns those removed.
+  std::vector<ArchiveArgument> RemoveAllBut(
+      absl::FunctionRef<bool(const ArchiveArgument&)> stays)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Replaces the list. Open archives stay open.
-  void SetListed(ListedByName listed) ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
+  // The right to change what is served under one name, and its local copy: one
+  // thread at a time has it. Its destructor ends the attempt.
+  class Opening {
+   public:
+    Opening(Opening&& other) noexcept
+        : catalog_(std::exchange(other.catalog_, nullptr)),
+          argument_(std::move(other.argument_)),
+          is_cancelled_(std::move(other.is_cancelled_)),
+          previous_(std::move(other.previous_)) {}
 
-  // Notes contents that are not open, until an archive of their name is
-  // published or they are forgotten.
-  void NoteUnopened(const std::string& name, Unopened unopened)
-      ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
-  // Sets Unopened::may_withdraw of those that `withdrawing` names, and clears
-  // that of others.
-  void MarkUnopened(const std::set<std::string>& withdrawing)
-      ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
-  void ForgetUnopened(const std::string& name)
-      ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
-  // Call this before Get() and GetListed(), to see contents that are opened in
-  // between in both.
-  std::shared_ptr<const UnopenedByName> GetUnopened() const
+    Opening& operator=(Opening&&) = delete;
+
+    ~Opening() {
+      if (catalog_ != nullptr) {
+        catalog_->End(argument_.name, Attempt::kNone);
+      }
+    }
+
+    const ArchiveArgument& argument() const { return argument_; }
+
+    // Set when the archive is to leave, or the server stops.
+    const std::atomic<bool>& is_cancelled() const { return *is_cancelled_; }
+
+    // The archive that is served, or was served last and is still read. May be
+    // null.
+    const std::shared_ptr<const ServedArchive>& previous() const {
+      return previous_;
+    }
+
+    // Ends the attempt: its memory is not free yet.
+    void Wait() {
+      std::exchange(catalog_, nullptr)->End(argument_.name, Attempt::kWaiting);
+    }
+
+    // Ends the attempt, and delays the next one of a call, by a time that it
+    // returns.
+    Clock::duration Fail() {
+      return std::exchange(catalog_, nullptr)->EndFailed(argument_.name);
+    }
+
+   private:
+    friend class Catalog;
+
+    Opening(Catalog* catalog, ArchiveArgument argument,
+            std::shared_ptr<const std::atomic<bool>> is_cancelled,
+            std::shared_ptr<const ServedArchive> previous)
+        : catalog_(catalog),
+          argument_(std::move(argument)),
+          is_cancelled_(std::move(is_cancelled)),
+          previous_(std::move(previous)) {}
+
+    // Null once moved from or ended.
+    Catalog* catalog_;
+    ArchiveArgument argument_;
+    std::shared_ptr<const std::atomic<bool>> is_cancelled_;
+    std::shared_ptr<const ServedArchive> previous_;
+  };
+
+  enum class Purpose {
+    // To open an archive that a call has asked for.
+    kOpen,
+    // To open an archive that is wanted always, or a new version of one that is
+    // served. Waits until no other thread has its Opening.
+    kReplace,
+    // To remove the local copy of an archive that no call asks for.
+    kTidy,
+  };
+
+  // Unset in other states than those of the table above.
+  std::optional<Opening> Begin(const std::string& name, Purpose purpose)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Cancels all openings, now and in future.
+  void CancelOpenings() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Serves an archive, whose withdrawn documents are known, under its name. It
+  // gets the traffic of that name, and the opening_id of the last one if its
+  // files are the same. Without an entry it adds one.
+  // REQUIRES: no other thread uses `archive`.
+  void Publish(std::shared_ptr<ServedArchive> archive)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Archives to close for the memory of others.
+  enum class Victim {
+    // Those that no call reads.
+    kUnread,
+    // Of these, those in object stores.
+    kUnreadRemote,
+    kAny,
+  };
+
+  // Closes the archive of this kind that was used least recently, among those
+  // that are wanted on use and whose callers had time to come. Returns false if
+  // there is none.
+  bool CloseOne(Victim kind) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Parts of the contents that are served, or of newer ones at their place.
+  SharedParts GetParts(const std::string& name) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // No effect without an entry.
+  void SetParts(const std::string& name, SharedParts parts)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // True if an archive, open or not, has the part or may have it, and has
@@ -285,86 +267,148 @@ class Catalog {
   bool MayHaveWithdrawn(SharedPart part, absl::string_view hash) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  using TrafficByName =
-      std::map<std::string, std::shared_ptr<ArchiveTraffic>, std::less<>>;
-
-  // Returns the traffic of all open archives, with kOtherArchives if there are
-  // many.
-  TrafficByName GetTraffic() const ABSL_LOCKS_EXCLUDED(write_mutex_);
-
-  // Publishes an open archive. A previous one of its name stays valid while
-  // calls read it; its traffic counters carry over.
-  // REQUIRES: no other thread uses `archive`.
-  void Publish(std::shared_ptr<ServedArchive> archive)
-      ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
-
-  // Removes an archive, open or not, and its traffic; no effect if there is
-  // none of that name. It stays valid while calls read it.
-  void Remove(const std::string& name)
-      ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
-
-  // Closes an open archive, which stays in the list, with its traffic. It stays
-  // valid while calls read it.
-  void Close(const std::string& name) ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
-
-  // Returns the number of archives, without listed ones that are not open.
-  size_t size() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // True for a name of an archive, open, listed or neither.
-  bool Contains(absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
-
-  // Returns the first names for which `is_shown` is true, among the first
-  // kConsideredNamesMax: the time is bounded, however many archives there are.
-  NameSample SampleNames(absl::FunctionRef<bool(const std::string&)> is_shown)
-      const ABSL_LOCKS_EXCLUDED(mutex_);
-
-  // Lets a listed archive that is closed be opened.
+  // Lets an archive be opened that is wanted on use.
   // Errors: NotFound (ARCHIVE_NOT_FOUND); names some existing archives.
-  //         Unavailable (ARCHIVE_OPENING).
+  //         Unavailable (ARCHIVE_OPENING), with a RetryInfo.
   absl::StatusOr<std::shared_ptr<const ServedArchive>> Find(
-      absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
+      absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Find() of an archive whose description was found.
+  // Returns UNAVAILABLE (ARCHIVE_OPENING), also if it has just been opened.
+  absl::Status Await(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Returns an open archive, or null. Does not open it, and does not count as
   // its use.
   std::shared_ptr<const ServedArchive> FindOpen(absl::string_view name) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Find() of an archive whose description was found.
-  // Returns UNAVAILABLE (ARCHIVE_OPENING), also if it has just been opened.
-  absl::Status Await(const std::string& name) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns all open archives.
+  ByName Get() const ABSL_LOCKS_EXCLUDED(mutex_);
 
- private:
-  std::shared_ptr<ArchiveTraffic> TrafficOf(const std::string& name)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
-  void Replace(std::shared_ptr<const ByName> archives,
-               std::shared_ptr<const OpeningByName> opening)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
-  void SetUnopened(std::shared_ptr<const UnopenedByName> unopened)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Lets the archive be opened.
-  absl::Status Demanded(const std::shared_ptr<ListedArchive>& listed) const
-      ABSL_LOCKS_EXCLUDED(mutex_);
-
-  struct Snapshot {
-    std::shared_ptr<const ByName> open;
-    std::shared_ptr<const OpeningByName> opening;
-    std::shared_ptr<const ListedByName> listed;
+  // An archive as clients see it.
+  struct Shown {
+    std::string name;
+    // Null unless it is open.
+    std::shared_ptr<const ServedArchive> served;
+    // What is known while it is not open.
+    Description known;
+    v1::ArchiveState state = v1::ARCHIVE_STATE_UNSPECIFIED;
+    Wanted wanted = Wanted::kAlways;
   };
 
-  // Returns all, of the same moment.
-  Snapshot GetAll() const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<Shown> Show(absl::string_view name) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Visits all archives by name, without a lock.
+  void Visit(absl::FunctionRef<void(const Shown&)> visit) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Held by a publisher from copying the maps to replacing them. Readers do not
-  // wait for it.
-  mutable Mutex write_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
-  TrafficByName traffic_ ABSL_GUARDED_BY(write_mutex_);
-  mutable Mutex mutex_;
-  std::shared_ptr<const ByName> archives_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<const OpeningByName> opening_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<const ListedByName> listed_ ABSL_GUARDED_BY(mutex_) =
-      std::make_shared<const ListedByName>();
-  std::shared_ptr<const UnopenedByName> unopened_ ABSL_GUARDED_BY(mutex_) =
-      std::make_shared<const UnopenedByName>();
+  // Returns the first names for which `is_shown` is true, among the first
+  // kConsideredNamesMax: the time is bounded, however many archives there are.
+  NameSample SampleNames(absl::FunctionRef<bool(const std::string&)> is_shown)
+      const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // An open archive, or one that was open and that calls still read.
+  struct Held {
+    // Null if only reads of its blocks hold `archive`.
+    std::shared_ptr<const ServedArchive> served;
+    std::shared_ptr<const Archive> archive;
+    bool is_current = false;
+    bool is_on_use = false;
+  };
+
+  // All that take memory.
+  std::vector<Held> GetHeld() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Archives in object stores that are wanted on use and not open, those used
+  // least recently first.
+  std::vector<ArchiveArgument> GetClosedRemote() const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Numbers of archives. Each is open, opening, failed or closed.
+  struct Counts {
+    uint64_t open = 0;
+    uint64_t opening = 0;
+    uint64_t failed = 0;
+    uint64_t closed = 0;
+    // Of all these, those wanted on use.
+    uint64_t on_use = 0;
+    uint64_t on_use_open = 0;
+    // Calls of CloseOne() that closed one.
+    uint64_t closings = 0;
+  };
+
+  Counts counts() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Returns the traffic of all archives that are or were open, with
+  // kOtherArchives if there are many.
+  TrafficByName GetTraffic() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Entry {
+    ArchiveArgument argument;
+    Wanted wanted = Wanted::kAlways;
+    std::shared_ptr<const ServedArchive> served;
+    Attempt attempt = Attempt::kNone;
+    // Set while an attempt runs.
+    std::shared_ptr<std::atomic<bool>> is_cancelled;
+    // Since the last good opening.
+    uint32_t failure_count = 0;
+    Clock::time_point retry_at;
+    Clock::time_point opened_at;
+    // Of the last call, if it is wanted on use, or the last opening.
+    Clock::time_point used_at;
+    // Shown while it is not open.
+    Description known;
+    SharedParts parts;
+    // Served last.
+    std::weak_ptr<const ServedArchive> last;
+    // Files and id of the last opening.
+    std::vector<FileIdentity> files;
+    uint64_t opening_id = 0;
+  };
+
+  // Archives that were replaced, removed or closed.
+  struct Retired {
+    std::weak_ptr<const ServedArchive> served;
+    std::weak_ptr<const Archive> archive;
+  };
+
+  void End(const std::string& name, Attempt attempt)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  Clock::duration EndFailed(const std::string& name)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  static v1::ArchiveState StateOf(const Entry& entry);
+  static Shown ShowEntry(const std::string& name, const Entry& entry);
+  // Adds an entry to the counts, or takes it off before it changes.
+  void Count(const Entry& entry, uint64_t by)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetAttempt(Entry& entry, Attempt attempt)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Serves `fresh`, which may be null. Returns what was served, to be released
+  // without the lock.
+  [[nodiscard]] std::shared_ptr<const ServedArchive> Exchange(
+      Entry& entry, std::shared_ptr<const ServedArchive> fresh)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Calls visit(name, entry) for each entry by name, many at a time under the
+  // lock. Entries may change in between.
+  template <typename VisitEntry>
+  void ForEach(const VisitEntry& visit) const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::shared_ptr<ArchiveTraffic> TrafficOf(const std::string& name)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const TimeSource now_;
   Demand demand_;
+  HasRules has_rules_;
+  mutable Mutex mutex_;
+  // An attempt has ended.
+  CondVar ended_;
+  bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<std::string, Entry, std::less<>> entries_ ABSL_GUARDED_BY(mutex_);
+  // Names of entries that serve: few of those wanted on use may be open.
+  std::set<std::string, std::less<>> open_ ABSL_GUARDED_BY(mutex_);
+  mutable std::vector<Retired> retired_ ABSL_GUARDED_BY(mutex_);
+  TrafficByName traffic_ ABSL_GUARDED_BY(mutex_);
+  Counts counts_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace quire

@@ -19,7 +19,7 @@
 
 #include "codecs/base/mutex.h"
 #include "server/archive/format/manifest.h"
-#include "server/service/catalog/catalog.h"
+#include "server/service/catalog/archive_argument.h"
 #include "server/storage/remote/remote_store.h"
 
 namespace quire {

@@ -11,7 +11,7 @@
 
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/format/archive_format.h"
-#include "server/service/catalog/catalog.h"
+#include "server/service/catalog/archive_argument.h"
 
 namespace quire {
 namespace {

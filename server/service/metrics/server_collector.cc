@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "server/service/catalog/listed_archive.h"
 #include "server/service/metrics/process_metrics.h"
 #include "server/storage/base/duration_histogram.h"
 
@@ -91,8 +90,7 @@ MetricFamily InfoFamily(const Catalog& catalog) {
                       "Always 1; the labels say which archive is served.",
                       MetricType::Gauge,
                       {}};
-  const std::shared_ptr<const Catalog::ByName> archives = catalog.Get();
-  for (const auto& [name, served] : *archives) {
+  for (const auto& [name, served] : catalog.Get()) {
     family.metric.push_back(
         Sample(MetricType::Gauge, 1,
                {{"archive", name}, {"uuid", served->description.uuid()}}));
@@ -206,8 +204,7 @@ MetricFamily WithdrawnFamily(const Catalog& catalog) {
                       "Documents of an archive that clients cannot get.",
                       MetricType::Gauge,
                       {}};
-  const std::shared_ptr<const Catalog::ByName> archives = catalog.Get();
-  for (const auto& [name, served] : *archives) {
+  for (const auto& [name, served] : catalog.Get()) {
     const auto withdrawn = served->withdrawal->Get();
     family.metric.push_back(Sample(
         MetricType::Gauge,
@@ -309,20 +306,10 @@ MetricFamily ExpiryFamily(const char* name, const char* help,
   return family;
 }
 
-void AddArchives(const Catalog& catalog, uint64_t broken,
-                 const ListedFigures& figures,
+void AddArchives(const Catalog& catalog, const ListedFigures& figures,
                  std::vector<MetricFamily>& families) {
-  const auto listed = catalog.GetListed();
-  const size_t opening = catalog.GetOpening()->size();
-  const auto open = catalog.Get();
-  size_t closed = 0;
-  size_t failed = 0;
-  for (const auto& [name, archive] : *listed) {
-    if (!open->contains(name)) {
-      ++(archive->has_failed() ? failed : closed);
-    }
-  }
-  const auto gauge = [](size_t count, const char* state) {
+  const Catalog::Counts counts = catalog.counts();
+  const auto gauge = [](uint64_t count, const char* state) {
     return Sample(MetricType::Gauge, static_cast<double>(count),
                   {{"state", state}});
   };
@@ -330,14 +317,14 @@ void AddArchives(const Catalog& catalog, uint64_t broken,
       {"quire_archives",
        "Archives that are to be served, by state.",
        MetricType::Gauge,
-       {gauge(open->size(), "open"), gauge(opening, "opening"),
-        gauge(broken + failed, "broken"), gauge(closed, "closed")}});
+       {gauge(counts.open, "open"), gauge(counts.opening, "opening"),
+        gauge(counts.failed, "broken"), gauge(counts.closed, "closed")}});
   families.push_back(Single(MetricType::Gauge, "quire_listed_archives",
                             "Archives of --archives-list, open or not.",
-                            listed->size()));
+                            counts.on_use));
   families.push_back(Single(MetricType::Gauge, "quire_listed_archives_open",
                             "Archives of --archives-list that are open.",
-                            listed->size() - closed - failed));
+                            counts.on_use_open));
   const auto counter = [](uint64_t value, const char* outcome) {
     return Sample(MetricType::Counter, static_cast<double>(value),
                   {{"outcome", outcome}});
@@ -351,7 +338,7 @@ void AddArchives(const Catalog& catalog, uint64_t broken,
                             "quire_listed_archive_closings_total",
                             "Archives of --archives-list that were closed for "
                             "the memory of others.",
-                            figures.closed_count));
+                            counts.closings));
   AddTraffic(catalog, families);
 }
 
@@ -374,8 +361,7 @@ MetricFamily MemoryFamily(const Catalog& catalog) {
                       "RAM that an archive holds, by part.",
                       MetricType::Gauge,
                       {}};
-  const std::shared_ptr<const Catalog::ByName> archives = catalog.Get();
-  for (const auto& [name, served] : *archives) {
+  for (const auto& [name, served] : catalog.Get()) {
     const ArchiveMemory& memory = served->archive->memory();
     const std::pair<const char*, uint64_t> parts[] = {
         {"dictionary", memory.dictionary_bytes},
@@ -508,8 +494,7 @@ std::vector<MetricFamily> ServerCollector::Collect() const {
                   &DriveStats::queue_waits),
   };
   AddService(sources_, families);
-  AddArchives(sources_.catalog, sources_.broken_archives(),
-              sources_.listed_archives(), families);
+  AddArchives(sources_.catalog, sources_.listed_archives(), families);
   AddScrub(sources_.scrub(), sources_.scrub_interval, families);
   if (sources_.remote_store != nullptr) {
     AddRemoteStore(sources_.remote_store->GetStats(), families);

@@ -52,7 +52,6 @@ struct ConnectionFigures {
 struct ListedFigures {
   uint64_t opened_count = 0;
   uint64_t failed_count = 0;
-  uint64_t closed_count = 0;
 };
 
 // Reads gauges and counters when scraped, without any cost for calls.
@@ -69,8 +68,6 @@ class ServerCollector : public prometheus::Collectable {
     // Earliest expiry of an access rule; nothing if none expires.
     std::function<std::optional<absl::Time>()> access_expiry;
     std::function<uint64_t()> dropped_log_lines;
-    // Number of archives to serve that cannot be opened.
-    std::function<uint64_t()> broken_archives;
     std::function<ListedFigures()> listed_archives;
     std::function<ConnectionFigures()> connections;
     // Number of calls ended because their client had stopped reading.

@@ -154,9 +154,9 @@ Scrubber::~Scrubber() {
 
 std::vector<ScrubFigures> Scrubber::Figures() const {
   std::vector<ScrubFigures> figures;
-  const std::shared_ptr<const Catalog::ByName> archives = catalog_.Get();
+  const Catalog::ByName archives = catalog_.Get();
   MutexLock lock(&mutex_);
-  for (const auto& [name, served] : *archives) {
+  for (const auto& [name, served] : archives) {
     const auto found = state_.find(name);
     const auto bytes = scrubbed_bytes_.find(name);
     // An archive that was not yet seen is as one that was seen now.
@@ -214,12 +214,12 @@ void Scrubber::Run() {
 
 std::shared_ptr<const ServedArchive> Scrubber::ChooseArchive(
     ScrubProgress& progress) {
-  const std::shared_ptr<const Catalog::ByName> archives = catalog_.Get();
+  const Catalog::ByName archives = catalog_.Get();
   const int64_t now_s = NowSeconds();
   const auto now = std::chrono::steady_clock::now();
   MutexLock lock(&mutex_);
   std::shared_ptr<const ServedArchive> chosen;
-  for (const auto& [name, served] : *archives) {
+  for (const auto& [name, served] : archives) {
     ScrubProgress& known = state_[name];
     const auto [source, is_first] =
         opening_ids_.try_emplace(name, served->opening_id);
