@@ -106,8 +106,8 @@ class CliRun {
 
  private:
   absl::Status RetryWhileBusy(absl::FunctionRef<absl::Status()> ask);
-  // The same for a stream, which sets `has_begun` after its first output: it is
-  // not retried from there on.
+  // The same for a stream. It sets `has_begun` at its first output, and is not
+  // retried after it.
   absl::Status RetryStreamWhileBusy(
       absl::FunctionRef<absl::Status(bool& has_begun)> stream);
   void NoteOrigin(const DocumentKey& key, const PayloadOrigin& origin);

@@ -30,10 +30,10 @@ void AddArchive(CLI::App& subcommand, CliSettings& settings) {
 void AddArchiveToRead(CLI::App& subcommand, CliSettings& settings) {
   AddArchive(subcommand, settings);
   subcommand
-      .add_option("--uuid", settings.archive_uuid,
-                  "Read only these contents of the archive, by the uuid that "
-                  "info prints: without documents that were appended later. "
-                  "Fail if it was replaced by others")
+      .add_option(
+          "--uuid", settings.archive_uuid,
+          "Read the archive in this state, whose uuid info prints, without "
+          "what was appended later. Fails if the archive was replaced")
       ->type_name("UUID");
 }
 
@@ -45,30 +45,27 @@ void DefineListings(CLI::App& app, CliSettings& settings) {
 
   CLI::App* ls = app.add_subcommand(
       "ls",
-      "List documents, ordered by id, as batch takes them: where an id alone "
-      "does not say which document is meant, a tab and @N follow, as of the "
-      "N-th of that id, from 0");
+      "List the ids of documents, sorted. Several documents of one id are "
+      "ID<TAB>@N, with N from 0. batch and quired redact read this list");
   AddArchiveToRead(*ls, settings);
-  ls->add_option("PREFIX", settings.prefix,
-                 "Only documents whose id starts with this")
+  ls->add_option("PREFIX", settings.prefix, "Start of the ids to list")
       ->type_name("");
   CLI::Option* delimiter =
-      ls->add_option(
-            "--delimiter", settings.delimiter,
-            "List ids that have this after PREFIX by their common prefix, "
-            "up to its end; with / one level of a directory tree. batch "
-            "does not take prefixes")
+      ls->add_option("--delimiter", settings.delimiter,
+                     "Cut ids after the first TEXT that follows PREFIX, and "
+                     "list each once: with / one level of a directory tree. "
+                     "batch cannot read such a list")
           ->type_name("TEXT")
           ->check([](const std::string& text) {
             return text.empty() ? std::string("must have at least 1 byte")
                                 : std::string();
           });
-  ls->add_flag("-l,--long", settings.long_listing,
-               "Print a table of size, capture time, WARC record type, HTTP "
-               "status, number and id. Reads the first KiB of each response "
-               "and revisit of a crawl for its status");
+  ls->add_flag(
+      "-l,--long", settings.long_listing,
+      "Table of size, capture time, WARC record type, HTTP status, number and "
+      "id. Reads up to 1 KiB of each crawl record, for the status");
   ls->add_flag("-0,--null", settings.null_separated,
-               "End each line with a NUL byte instead of a newline");
+               "NUL bytes instead of newlines");
   for (CLI::Option* filter : AddFilterOptions(*ls, settings.filter)) {
     filter->excludes(delimiter);
   }
@@ -77,59 +74,55 @@ void DefineListings(CLI::App& app, CliSettings& settings) {
 void DefineGet(CLI::App& app, CliSettings& settings) {
   CLI::App* get = app.add_subcommand(
       "get",
-      "Print documents, one after the other, in the order asked; of records of "
-      "a web crawl what they carry");
+      "Print documents, in the order of their ids here. Of a crawl's record, "
+      "print the page: without headers, and decompressed");
   AddArchiveToRead(*get, settings);
   get->add_option("ID", settings.ids,
-                  "Ids of documents; those that start with a dash go after --")
+                  "Ids of documents. Put -- before ids that begin with a dash")
       ->type_name("")
       ->required();
   CLI::Option* by_ordinal =
       get->add_flag("--ordinal", settings.by_ordinal,
-                    "ID is the number of a document, from 0, in the order of "
-                    "the archive");
+                    "IDs are numbers of documents, from 0, in archive order");
   CLI::Option* part =
       get->add_option("--range", settings.part,
-                      "Only these bytes of each document, such as 0:1KiB. Of "
-                      "records of a crawl they are bytes of the whole record")
+                      "Bytes of each document, such as 0:1KiB. Of a crawl's "
+                      "record, bytes of the record with its headers")
           ->type_name("OFFSET:LENGTH");
   CLI::Option* record =
       get->add_flag("--record", settings.whole_records,
-                    "Print records of a crawl as they are, with the headers of "
-                    "WARC and HTTP. Of other documents it changes nothing");
+                    "Whole records of a crawl, with WARC and HTTP headers");
   get->add_flag("--payload", settings.payload,
-                "Print of records of a crawl what they carry, as a browser "
-                "gets it: without headers, chunks and compression (gzip, "
-                "deflate, br, zstd). The default")
+                "Pages, as a browser shows them: without headers and chunks, "
+                "and decompressed (gzip, deflate, br, zstd). The default")
       ->excludes(record)
       ->excludes(part);
   CLI::Option* record_type =
       get->add_option("--record-type", settings.filter.record_types,
-                      "Select documents of these WARC record types. Default: "
-                      "responses; if there are none, resources; if there are "
-                      "none, documents that are not WARC records")
+                      "WARC record types. Default: responses; if the id has "
+                      "none, resources; if none, other documents")
           ->type_name("TYPE,...")
           ->allow_extra_args(false)
           ->excludes(by_ordinal);
   CLI::Option* status =
-      get->add_option("--status", settings.filter.statuses,
-                      "Select responses and revisits of a crawl with these "
-                      "HTTP statuses: 200, 200,301 or 4xx. Default: any page; "
-                      "only if there is none a redirect, or an answer to HEAD")
+      get->add_option(
+             "--status", settings.filter.statuses,
+             "HTTP statuses of a crawl: 200, 200,301 or 4xx. Default: pages; "
+             "if the id has none, redirects and answers to HEAD")
           ->type_name("CODE,...")
           ->allow_extra_args(false)
           ->excludes(by_ordinal);
   CLI::Option* at =
-      get->add_option("--at", settings.at,
-                      "Select the newest capture at or before this time (UTC): "
-                      "2022, 2022-06, down to 2022-06-15T12:30:45Z, or "
-                      "20220615123045. If all are later, the oldest. "
-                      "Default: the newest")
+      get->add_option(
+             "--at", settings.at,
+             "Newest capture at or before this time (UTC), or the oldest if "
+             "all are later: 2022, 2022-06, 2022-06-15T12:30:45Z or "
+             "20220615123045. Default: the newest")
           ->type_name("TIME")
           ->excludes(by_ordinal);
-  get->add_option("--occurrence", settings.occurrence,
-                  "Which of all documents of that id, from 0 in the order of "
-                  "the archive, whatever their type and time")
+  get->add_option(
+         "--occurrence", settings.occurrence,
+         "Number of the document among all of its id, from 0, in archive order")
       ->type_name("N")
       ->excludes(by_ordinal)
       ->excludes(record_type)
@@ -147,64 +140,62 @@ void DefineGet(CLI::App& app, CliSettings& settings) {
 
 void DefineReads(CLI::App& app, CliSettings& settings) {
   CLI::App* range = app.add_subcommand(
-      "range", "Print bytes of the archive's documents put end to end");
+      "range", "Print bytes of the archive: its documents, end to end");
   AddArchiveToRead(*range, settings);
   range
       ->add_option("OFFSET", settings.offset,
-                   "Where to start, in bytes; 64KiB and the like are known")
+                   "First byte: a number, or 64KiB, 1MiB, 2GiB")
       ->type_name("")
       ->required();
   range->add_option("LENGTH", settings.length, "Number of bytes")
       ->type_name("")
       ->required();
 
-  CLI::App* scan =
-      app.add_subcommand("scan", "Print all documents of an archive, in order");
+  CLI::App* scan = app.add_subcommand(
+      "scan", "Print the archive: its documents, end to end");
   AddArchiveToRead(*scan, settings);
-  scan->add_option("--offset", settings.offset, "Where to start, in bytes")
+  scan->add_option("--offset", settings.offset, "First byte. Default: 0")
       ->type_name("SIZE");
   scan->add_option("--length", settings.length,
-                   "Number of bytes (default: all to the end)")
+                   "Number of bytes. Default: to the end")
       ->type_name("SIZE");
 }
 
 void DefineBatch(CLI::App& app, CliSettings& settings) {
-  CLI::App* batch = app.add_subcommand(
-      "batch",
-      "Read many documents or ranges at once, as is fastest for the "
-      "server");
+  CLI::App* batch =
+      app.add_subcommand("batch",
+                         "Print many documents or ranges, which the server "
+                         "reads in the order of its drive");
   AddArchiveToRead(*batch, settings);
   batch
-      ->add_option("FILE", settings.items_file,
-                   "Items to read, one per line: an id; an id, a tab, @ and a "
-                   "number N for the N-th document of that id, from 0, as ls "
-                   "prints it; or with --ranges OFFSET LENGTH. - or nothing is "
-                   "standard input. Empty lines are skipped")
+      ->add_option(
+          "FILE", settings.items_file,
+          "File of items, one a line: ids as ls prints them, or OFFSET LENGTH "
+          "with --ranges. Empty lines are skipped. Default: -, standard input")
       ->type_name("");
-  CLI::Option* ranges = batch->add_flag(
-      "--ranges", settings.ranges, "Items are ranges, OFFSET LENGTH, in bytes");
+  CLI::Option* ranges =
+      batch->add_flag("--ranges", settings.ranges,
+                      "Items are OFFSET LENGTH, in bytes of the archive");
   batch
       ->add_flag("--ordinal", settings.by_ordinal,
-                 "Items are numbers of documents, from 0")
+                 "Items are numbers of documents, from 0, in archive order")
       ->excludes(ranges);
   batch
       ->add_flag("--payload", settings.payload,
-                 "Read payloads of crawl records as get prints them: revisits "
-                 "followed, without headers, chunks and compression")
+                 "Pages instead of crawl records, as get prints them. Follows "
+                 "revisits")
       ->excludes(ranges);
-  batch->add_flag("-0,--null", settings.null_separated,
-                  "Items end with a NUL byte, not a newline; an empty one is "
-                  "the empty id");
+  batch->add_flag(
+      "-0,--null", settings.null_separated,
+      "NUL bytes end items, not newlines. An empty item is the empty id");
   batch->add_flag("--unordered", settings.unordered,
-                  "Print answers as they come, not in the order asked");
+                  "Answers in the order of their arrival, not of the items");
   batch
       ->add_option(
           "--output-dir", settings.output_dir,
-          "Write each answer to a file of its own in this directory, "
-          "named by its item; bytes of ids other than letters, digits, "
-          "'.', '_' and '-' become %XX, a leading dot too, and @N is "
-          "put behind. Long names are shortened and end with %% and a "
-          "hash")
+          "Directory for one file an item, named by it. Bytes other than "
+          "letters, digits, '.', '_' and '-', and a leading dot, become %XX. "
+          "@N goes to the end. Long names are cut, and end with %% and a hash")
       ->type_name("DIR");
   for (CLI::Option* filter : AddFilterOptions(*batch, settings.filter)) {
     filter->excludes(ranges);
@@ -213,14 +204,12 @@ void DefineBatch(CLI::App& app, CliSettings& settings) {
 
 void DefineExport(CLI::App& app, CliSettings& settings) {
   CLI::App* subcommand = app.add_subcommand(
-      "export",
-      "Write an archive, or selected documents, to a tar, a WARC or "
-      "a directory");
+      "export", "Write documents to a tar, a WARC or a directory");
   AddArchiveToRead(*subcommand, settings);
   subcommand
       ->add_option("--since", settings.since_uuid,
-                   "Only documents that were appended after this state of the "
-                   "archive: the uuid that info printed then")
+                   "State of the archive, whose uuid info printed: exports "
+                   "what was appended after it")
       ->type_name("UUID");
   CLI::Option* output = app.get_option("--output");
   const auto add = [&](const char* name, ExportForm form, std::string& path,
@@ -236,40 +225,37 @@ void DefineExport(CLI::App& app, CliSettings& settings) {
         ->type_name(type_name)
         ->excludes(output);
   };
-  CLI::Option* tar = add(
-      "--tar", ExportForm::kTar, settings.output, "FILE",
-      "A tar (pax) of all documents, named by their ids, with their times; - "
-      "is standard output. Compressed if FILE ends in .gz or .tgz");
-  CLI::Option* warc = add(
-      "--warc", ExportForm::kWarc, settings.output, "FILE",
-      "A WARC: records of a crawl as they were, those of ARC files as records "
-      "of type response, other documents as resource. Each record is "
-      "compressed if FILE ends in .gz");
+  CLI::Option* tar = add("--tar", ExportForm::kTar, settings.output, "FILE",
+                         "Tar (pax), or - for standard output. Ids become "
+                         "names. Compressed if FILE ends in .gz or .tgz");
+  CLI::Option* warc =
+      add("--warc", ExportForm::kWarc, settings.output, "FILE",
+          "WARC, or - for standard output: a crawl's records unchanged, those "
+          "of ARC files as responses, other documents as resources. Each is "
+          "compressed if FILE ends in .gz");
   CLI::Option* directory =
       add("--output-dir", ExportForm::kDirectory, settings.output_dir, "DIR",
-          "A file for each document in this directory, named as batch "
-          "--output-dir names the items that ls prints");
+          "Directory for one file a document, with the names of batch "
+          "--output-dir");
   tar->excludes(warc)->excludes(directory);
   warc->excludes(directory);
   CLI::Option* with_targets =
       subcommand
           ->add_flag("--with-targets", settings.with_targets,
-                     "Also write the records that selected revisits refer to, "
-                     "after the others, whether or not they pass the filters")
+                     "Adds the records to which selected revisits refer, at "
+                     "the end, whatever the filters say")
           ->excludes(directory);
   subcommand
       ->add_flag("--payload", settings.payload,
-                 "Write payloads of crawl records as get prints them: revisits "
-                 "followed, without headers, chunks and compression. Default "
-                 "of --record-type: response,revisit,resource and documents "
-                 "that are not WARC records")
+                 "Pages instead of crawl records, as get prints them. Follows "
+                 "revisits. Default of --record-type then: "
+                 "response,revisit,resource and no WARC record")
       ->excludes(warc)
       ->excludes(with_targets);
   subcommand->add_flag(
       "--keep-going", settings.keep_going,
-      "Leave out documents of which a part is damaged, and finish: each is "
-      "named, and the exit code is 1. Of one of over 8 MiB the part becomes "
-      "zeros");
+      "Leaves out damaged documents, names each, and ends with exit code 1. In "
+      "a document over 8 MiB the damaged part becomes zeros");
   AddFilterOptions(*subcommand, settings.filter);
 }
 
@@ -303,20 +289,18 @@ Manual MakeManual() {
   Manual manual;
   manual.version = "0.1.0";
   manual.exit_codes = {
-      {"0", "Success, also if the reader of the output went away."},
+      {"0", "Success, also if the output was closed early, as by head."},
       {"1", "Something was not found, is damaged, or could not be written."},
       {"2", "The command line or the input is not understood."},
       {"3",
-       "The server cannot be reached, did not answer in time, is not the one "
-       "that it should be, or does not let this client in."},
-      {"130",
-       "Interrupted by Ctrl-C (SIGINT): what shells report. The file of -o is "
-       "as it was before."}};
+       "No server can be reached, it did not answer in time, its certificate "
+       "is wrong, or it rejects this client."},
+      {"130", "Interrupted by Ctrl-C (SIGINT). The file of -o is unchanged."}};
   manual.environment = {
       {"QUIRE_SERVER", "Default of --server."},
       {"GRPC_VERBOSITY",
        "Log level of gRPC: NONE (the default), ERROR, INFO or DEBUG."},
-      {"XDG_CACHE_HOME", "Where the default of --cache-dir lies."}};
+      {"XDG_CACHE_HOME", "Directory of the default of --cache-dir."}};
   AddSecurityEnvironment(manual);
   manual.environment.push_back({"TRACEPARENT", "Default of --traceparent."});
   manual.examples = {
@@ -352,51 +336,47 @@ void DefineCommandLine(CLI::App& app, CliSettings& settings) {
   app.require_subcommand(1, 1);
   app.fallthrough();
   app.add_option("-s,--server", settings.server,
-                 "The server: HOST:PORT, [IPV6]:PORT or unix:PATH")
+                 "Server: HOST:PORT, [IPV6]:PORT or unix:PATH")
       ->type_name("ADDRESS")
       ->envname("QUIRE_SERVER")
       ->capture_default_str();
   AddSecurityOptions(app, settings.security, settings.allow_readable_secrets);
   app.add_option("--timeout", settings.timeout,
-                 "Time limit for the server's next answer; seconds, or with a "
-                 "unit: 500ms, 10s, 2m, 1h30m")
+                 "Longest wait for the server's next answer: seconds, or "
+                 "500ms, 10s, 2m, 1h30m")
       ->type_name("TIME")
       ->capture_default_str();
   app.add_option("-o,--output", settings.output,
-                 "Write to this file, not to standard output")
+                 "Output file. Default: -, standard output")
       ->type_name("FILE");
-  app.add_flag("--json", settings.json, "One JSON object a line");
+  app.add_flag("--json", settings.json, "JSON output: one object a line");
   CLI::Option* quiet =
       app.add_flag("-q,--quiet", settings.quiet, "No progress, no notes");
   app.add_option("--progress", settings.progress,
-                 "Show the progress of batches, scans and ranges on standard "
-                 "error: on a terminal (auto), always (in a log, a line every "
-                 "five seconds) or never")
+                 "Progress on standard error: auto, on a terminal; always, in "
+                 "a log a line every five seconds; or never")
       ->type_name("WHEN")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
   app.add_flag("-v,--verbose", settings.verbose,
-               "Report at the end how many bytes travelled, in which encodings")
+               "Bytes on the wire by encoding, at the end, on standard error")
       ->excludes(quiet);
-  app.add_flag("--force", settings.force,
-               "Print binary data even to a terminal, which they may disturb");
+  app.add_flag("--force", settings.force, "Binary output even to a terminal");
   app.add_option("-e,--encoding", settings.encoding,
                  "Encoding on the wire: identity; fsst, codes of the archive's "
-                 "symbol table; stored, whole blocks as the server stores "
-                 "them; or auto, the fastest on this link. The output is the "
-                 "same")
+                 "symbol table; stored, compressed blocks of the archive; "
+                 "auto, the fastest on this link. Does not change the output")
       ->type_name("ENCODING")
       ->check(CLI::IsMember({"identity", "fsst", "stored", "auto"}))
       ->capture_default_str();
-  app.add_option("--cache-dir", settings.cache_directory,
-                 "Where symbol tables and dictionaries for these are kept from "
-                 "run to run; - is nowhere. Default: quire in "
-                 "XDG_CACHE_HOME or ~/.cache")
+  app.add_option(
+         "--cache-dir", settings.cache_directory,
+         "Directory that keeps dictionaries and symbol tables between runs, or "
+         "- for none. Default: quire in XDG_CACHE_HOME or ~/.cache")
       ->type_name("DIR");
   app.add_option("--traceparent", settings.trace_parent,
-                 "The trace that this command belongs to, as the header of W3C "
-                 "Trace Context has it (00-TRACE-PARENT-FLAGS): it goes with "
-                 "every call, and the server's access log names it")
+                 "W3C trace context, 00-TRACE-PARENT-FLAGS, sent with each "
+                 "call. The server's access log names it")
       ->type_name("HEADER")
       ->envname("TRACEPARENT");
   DefineListings(app, settings);

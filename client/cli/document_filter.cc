@@ -66,38 +66,33 @@ absl::StatusOr<CapturePeriod> ParseTime(const char* option,
 
 std::vector<CLI::Option*> AddFilterOptions(CLI::App& subcommand,
                                            FilterSettings& settings) {
-  return {
-      subcommand
-          .add_option("--record-type", settings.record_types,
-                      "Only documents of these WARC record types, such as "
-                      "response,revisit; '' is documents that are not WARC "
-                      "records")
-          ->type_name("TYPE,...")
-          ->allow_extra_args(false),
-      subcommand
-          .add_option("--status", settings.statuses,
-                      "Only responses and revisits of a crawl with these HTTP "
-                      "statuses: 200, 200,301 or 4xx. Reads the first KiB of "
-                      "each")
-          ->type_name("CODE,...")
-          ->allow_extra_args(false),
-      subcommand
-          .add_option("--media-type", settings.media_types,
-                      "Only documents of these media types: text/html or "
-                      "image/*")
-          ->type_name("TYPE,...")
-          ->allow_extra_args(false),
-      subcommand
-          .add_option("--from", settings.from,
-                      "Only documents captured at this time (UTC) or later: "
-                      "2022, 2022-06, down to 2022-06-15T12:30:45Z, or "
-                      "20220615123045")
-          ->type_name("TIME"),
-      subcommand
-          .add_option("--to", settings.to,
-                      "Only documents captured at this time (UTC) or earlier; "
-                      "2022 includes all of that year")
-          ->type_name("TIME")};
+  return {subcommand
+              .add_option("--record-type", settings.record_types,
+                          "WARC record types, such as response,revisit. '' for "
+                          "documents that are no WARC records")
+              ->type_name("TYPE,...")
+              ->allow_extra_args(false),
+          subcommand
+              .add_option("--status", settings.statuses,
+                          "HTTP statuses of a crawl: 200, 200,301 or 4xx. "
+                          "Reads up to 1 KiB of each record")
+              ->type_name("CODE,...")
+              ->allow_extra_args(false),
+          subcommand
+              .add_option("--media-type", settings.media_types,
+                          "Media types: text/html or image/*")
+              ->type_name("TYPE,...")
+              ->allow_extra_args(false),
+          subcommand
+              .add_option("--from", settings.from,
+                          "Earliest capture time (UTC): 2022, 2022-06, "
+                          "2022-06-15T12:30:45Z or 20220615123045")
+              ->type_name("TIME"),
+          subcommand
+              .add_option(
+                  "--to", settings.to,
+                  "Latest capture time (UTC). 2022 includes all of that year")
+              ->type_name("TIME")};
 }
 
 absl::StatusOr<std::vector<std::string>> ParseRecordTypes(

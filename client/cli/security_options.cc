@@ -12,31 +12,32 @@ namespace quire {
 void AddSecurityOptions(CLI::App& app, ChannelSecurity& security,
                         bool& allow_readable) {
   app.add_flag("--tls", security.tls,
-               "Encrypt, and take only a server whose certificate the system "
-               "trusts. The next options, too, encrypt");
-  app.add_option("--ca", security.ca_file,
-                 "Trust the certificates in this PEM file, not the system's")
+               "TLS, with certificates that the system trusts. Each of the "
+               "next four options turns it on, too");
+  app.add_option(
+         "--ca", security.ca_file,
+         "PEM file of the certificates to trust instead of the system's")
       ->type_name("FILE")
       ->envname("QUIRE_CA");
   app.add_option("--cert", security.certificate_file,
-                 "Show this certificate to the server, a PEM file")
+                 "PEM file of this client's certificate")
       ->type_name("FILE")
       ->envname("QUIRE_CERT");
   app.add_option("--key", security.key_file,
-                 "Its private key, a PEM file without a passphrase")
+                 "PEM file of its private key, without a passphrase")
       ->type_name("FILE")
       ->envname("QUIRE_KEY");
   app.add_option("--tls-name", security.server_name,
-                 "Name that the server's certificate must have; without it "
-                 "the host of the server's address")
+                 "Name in the server's certificate. Default: the host of the "
+                 "server's address")
       ->type_name("NAME");
   app.add_option("--token-file", security.token_file,
-                 "Send the token in this file, as quired token new prints it. "
-                 "It is sent over TLS, a unix socket or to this machine alone")
+                 "File of a token that quired token new printed. Sent only "
+                 "over TLS, to a unix socket or to this machine")
       ->type_name("FILE")
       ->envname("QUIRE_TOKEN_FILE");
   app.add_flag("--allow-readable-secrets", allow_readable,
-               "Take a key and a token file that all users can read");
+               "Accepts a key and a token file that all users can read");
 }
 
 absl::Status CheckSecretFiles(const ChannelSecurity& security,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One request on a connection, and its way between the HTTP thread and a pool.
+// One HTTP request, which the HTTP thread reads and a thread of a pool answers.
 // Internal to http_daemon.cc.
 #ifndef QUIRE_CLIENT_HTTP_EXCHANGE_H_
 #define QUIRE_CLIENT_HTTP_EXCHANGE_H_

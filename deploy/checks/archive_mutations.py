@@ -156,8 +156,8 @@ UPKEEP = [
              "if (withdrawn != nullptr) {", "if (false) {",
              "server_withdrawal_test", "a common prefix of withdrawn documents is listed"),
     Mutation("server/service/withdrawal_file.cc",
-             "archive->withdrawal->Set(std::move(documents));\n  std::erase_if",
-             "std::erase_if", "server_withdrawal_test",
+             "archive->withdrawal->Set(std::move(documents));\n  catalog.Publish",
+             "catalog.Publish", "server_withdrawal_test",
              "an archive that replaces another has its withdrawn documents"),
 ]
 

@@ -74,8 +74,7 @@ class ExistingDocumentFinder {
   // Documents of one id, record type and capture time, in order of size.
   struct Group {
     std::vector<Candidate> candidates;
-    // They have checksums, in whose order those of one size are, and only one
-    // of those with equal text is left.
+    // Candidates of one size are sorted by checksum, and equal texts dropped.
     bool has_checksums = false;
   };
 

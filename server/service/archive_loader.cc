@@ -380,15 +380,14 @@ absl::StatusOr<bool> ArchiveLoader::Want(const ArchiveArgument& argument) {
     catalog_.Want(argument, {});
     return false;
   }
-  absl::StatusOr<ArchiveOutline> outline =
-      argument.url.empty()
-          ? Archive::ReadOutline(argument.path, nullptr, false)
-          : absl::StatusOr<ArchiveOutline>(absl::UnknownError("not read yet"));
-  catalog_.Want(argument,
-                KnownOf(argument, outline.ok() ? &*outline : nullptr));
   if (!argument.url.empty()) {
+    catalog_.Want(argument, KnownOf(argument, nullptr));
     return true;
   }
+  const absl::StatusOr<ArchiveOutline> outline =
+      Archive::ReadOutline(argument.path, nullptr, false);
+  catalog_.Want(argument,
+                KnownOf(argument, outline.ok() ? &*outline : nullptr));
   QUIRE_RETURN_IF_ERROR(outline.status());
   QUIRE_RETURN_IF_ERROR(CheckFitsAlone(plan_, outline->memory_bytes));
   return true;

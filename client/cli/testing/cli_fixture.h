@@ -39,8 +39,8 @@ class CliTest : public ::testing::Test {
         absl::StrCat(std::getenv("QUIRE_BINARY_DIR"), "/bin/quire"), input);
   }
 
-  // `in`: standard input. `environment`: "NAME=VALUE"; nothing else is in it
-  // but the address of the server.
+  // `in` is standard input. `environment` has "NAME=VALUE"; only the server's
+  // address is added.
   ProgramRun Run(std::vector<std::string> arguments, std::string in = "",
                  std::vector<std::string> environment = {}) const {
     ProgramInput input;

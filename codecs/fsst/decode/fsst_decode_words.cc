@@ -188,7 +188,7 @@ void DecodeBlocks(const FsstDecodeTables& tables, FsstCursor& cursor,
         break;
       }
       out = DecodeEscapes<kIsTraced>(tables, in, escapes << 1, out, trace);
-      // An escape at the end moves to the block of its byte.
+      // An escape at the end is decoded with its byte, in the next block.
       count -= escapes >> (kBlockCodes - 1);
     }
     in += count;

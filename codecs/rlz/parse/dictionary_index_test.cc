@@ -66,7 +66,7 @@ TEST(DictionaryIndexTest, FindsMostOfWhatOccursOnce) {
        place += 4) {
     found_longest += HasLongest(*index, text + place, place) ? 1 : 0;
   }
-  // Buckets of four for as many offsets: a fifth is evicted.
+  // A bucket keeps four offsets. At four a bucket on average, a fifth is lost.
   EXPECT_GT(found_short, count * 7 / 10);
   EXPECT_GT(found_long, count * 7 / 10);
   EXPECT_GT(found_longest, count / 2 * 7 / 10);

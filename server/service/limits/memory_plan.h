@@ -42,7 +42,7 @@ struct MemoryPlan {
   // Rules of `serve --withdrawn` (WithdrawalFile::PlannedBytes()).
   uint64_t withdrawals_bytes = 0;
   uint64_t archives_bytes = 0;
-  // Open archives of --archives-list; others close before they take more.
+  // Open archives of --archives-list. Before they take more, some are closed.
   uint64_t listed_bytes = 0;
   // Transfers from object stores, and what is known about local copies.
   uint64_t store_bytes = 0;
