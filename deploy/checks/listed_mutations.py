@@ -8,7 +8,7 @@ LISTED = [
              "      if (entry.wanted == Wanted::kOnUse) {",
              "catalog_test", "each of many calls opens the archive"),
     Mutation("server/service/catalog/catalog.cc",
-             "        !callers_may_come && (kind", "        (kind",
+             "now < entry.opened_at + kUnusedTimeMin;", "now < entry.opened_at;",
              "archive_opener_test", "an archive closes before its callers come back"),
     Mutation("server/service/catalog/catalog.cc",
              "    const bool is_read = entry.served.use_count() > 1;",
