@@ -116,7 +116,7 @@ void DefineGet(CLI::App& app, CliSettings& settings) {
       get->add_option(
              "--at", settings.at,
              "Newest capture at or before this time (UTC), or the oldest if "
-             "all are later: 2022, 2022-06, 2022-06-15T12:30:45Z or "
+             "all are later: 2022, 2022-06, 2022-06-15T14:30+02:00 or "
              "20220615123045. Default: the newest")
           ->type_name("TIME")
           ->excludes(by_ordinal);

@@ -86,7 +86,7 @@ std::vector<CLI::Option*> AddFilterOptions(CLI::App& subcommand,
           subcommand
               .add_option("--from", settings.from,
                           "Earliest capture time (UTC): 2022, 2022-06, "
-                          "2022-06-15T12:30:45Z or 20220615123045")
+                          "2022-06-15T14:30+02:00 or 20220615123045")
               ->type_name("TIME"),
           subcommand
               .add_option(

@@ -51,6 +51,8 @@ struct Fields {
   size_t count = 0;
   // The named part of the second.
   CapturePeriod of_second = {.first_ms = 0, .last_ms = 999};
+  // Local time minus UTC.
+  int64_t zone_seconds = 0;
 };
 
 absl::CivilSecond ToCivil(const std::array<int64_t, 6>& values) {
@@ -80,6 +82,25 @@ std::optional<CapturePeriod> TakeFraction(absl::string_view& text) {
   return digit_count == 0
              ? std::nullopt
              : std::optional(CapturePeriod{first_ms, first_ms + unit_ms - 1});
+}
+
+// Removes "Z", "+01:00", "+0100", "+01" or nothing from the front; returns the
+// offset from UTC.
+std::optional<int64_t> TakeZoneSeconds(absl::string_view& text) {
+  const bool is_west = TakeMark(text, "-");
+  if (!is_west && !TakeMark(text, "+")) {
+    TakeMark(text, "Zz");
+    return 0;
+  }
+  const std::optional<int64_t> hours = TakeNumber(text, kFieldDigits);
+  const bool has_minutes = TakeMark(text, ":") || !text.empty();
+  const std::optional<int64_t> minutes =
+      has_minutes ? TakeNumber(text, kFieldDigits) : 0;
+  if (!hours.has_value() || !minutes.has_value() || *hours > 23 ||
+      *minutes > 59) {
+    return std::nullopt;
+  }
+  return (*hours * 60 + *minutes) * 60 * (is_west ? -1 : 1);
 }
 
 std::optional<Fields> TakeFields(absl::string_view& text) {
@@ -117,7 +138,11 @@ std::optional<Fields> TakeFields(absl::string_view& text) {
   }
   // A date has no zone.
   if (fields.count > 3) {
-    TakeMark(text, "Zz");
+    const std::optional<int64_t> zone_seconds = TakeZoneSeconds(text);
+    if (!zone_seconds.has_value()) {
+      return std::nullopt;
+    }
+    fields.zone_seconds = *zone_seconds;
   }
   return fields;
 }
@@ -130,8 +155,9 @@ absl::StatusOr<CapturePeriod> ParseCapturePeriod(absl::string_view text) {
   if (!fields.has_value() || !rest.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a time must look like 2022, 2022-06, 2022-06-15, 2022-06-15T12:30Z, ",
-        "2022-06-15T12:30:45Z or 20220615123045, in UTC, got ",
-        QuotedText(text)));
+        "2022-06-15T12:30:45Z, 2022-06-15T14:30:45+02:00 or 20220615123045, "
+        "in ",
+        "UTC if it has no offset, got ", QuotedText(text)));
   }
   const absl::CivilSecond first = ToCivil(fields->values);
   // Civil times carry overflowing fields.
@@ -145,9 +171,11 @@ absl::StatusOr<CapturePeriod> ParseCapturePeriod(absl::string_view text) {
   std::array<int64_t, 6> next = fields->values;
   ++next[fields->count - 1];
   return CapturePeriod{
-      .first_ms = UnixSeconds(first) * 1000 + fields->of_second.first_ms,
+      .first_ms = (UnixSeconds(first) - fields->zone_seconds) * 1000 +
+                  fields->of_second.first_ms,
       .last_ms =
-          (UnixSeconds(ToCivil(next)) - 1) * 1000 + fields->of_second.last_ms};
+          (UnixSeconds(ToCivil(next)) - 1 - fields->zone_seconds) * 1000 +
+          fields->of_second.last_ms};
 }
 
 }  // namespace quire

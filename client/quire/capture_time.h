@@ -21,7 +21,8 @@ struct CapturePeriod {
 // millisecond as DocumentKey::at_time_ms finds the newest capture of the month.
 // Accepts ISO 8601 such as 2022-06-15T12:30:45.5Z and any prefix from the year
 // on, also without the Z and with a space instead of the T. Accepts the digits
-// 20220615123045 of web archives, four or more in pairs. Times are UTC.
+// 20220615123045 of web archives, four or more in pairs. A time of day may have
+// an offset such as +02:00, +0200 or +02; without one it is UTC.
 // Thread-safe.
 // Errors: InvalidArgument  another form, or an invalid date.
 absl::StatusOr<CapturePeriod> ParseCapturePeriod(absl::string_view text);

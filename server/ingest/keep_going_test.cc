@@ -205,6 +205,87 @@ TEST_F(KeepGoingTest, KeepsWhatComesBeforeTheEndOfATruncatedWarc) {
   EXPECT_EQ(again[1].second, "the rest");
 }
 
+// The text of the first part, which is all of it, is shorter than what is
+// looked at to recognise it.
+TEST_F(KeepGoingTest, KeepsASmallPartBeforeOtherBytes) {
+  const std::string record = Record("http://u/1", "one");
+  const std::string file = MakeTestArchive("zip", "none", {{"one", "text"}});
+  const std::vector<std::pair<std::string, std::string>> inputs = {
+      {"a.warc.gz", Gzip(record) + "x"},
+      {"b.warc.zst", Zstd(record) + "words"},
+      {"c.arc.gz", Gzip("filedesc://a.arc 0.0.0.0 20210101000000 text/plain "
+                        "4\n1 0\n\n") +
+                       "x"},
+      {"d.zip.gz", Gzip(file) + "x"}};
+  for (const auto& [name, bytes] : inputs) {
+    QUIRE_ASSERT_OK(Build({directory_.Write(name, bytes)}));
+    EXPECT_THAT(failures_->messages(), ElementsAre(HasSubstr("from byte")))
+        << name;
+    QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents, ReadBack());
+    EXPECT_EQ(documents.size(), 1u) << name;
+  }
+}
+
+TEST_F(KeepGoingTest, NamesTextOfAZipThatItsListLeavesOut) {
+  const std::string first = MakeTestArchive("zip", "none", {{"a", "one"}});
+  const std::string second =
+      MakeTestArchive("zip", "none", {{"b", "two"}, {"c", "three"}});
+  std::string unlisted = second;
+  // The list with its last entry alone, whose record is 46 bytes, its name and
+  // fields.
+  const size_t list = unlisted.find("PK\1\2");
+  const size_t last = unlisted.rfind("PK\1\2");
+  unlisted.erase(list, last - list);
+  const size_t end = unlisted.rfind("PK\5\6");
+  unlisted[end + 8] = unlisted[end + 10] = 1;
+  StoreLittleEndian(static_cast<uint32_t>(end - list),
+                    AsMutableBytes(unlisted).data() + end + 12);
+
+  const struct {
+    std::string bytes;
+    std::string offset;
+    size_t document_count;
+  } cases[] = {
+      {first + second, "at offset 0", 2},
+      {second + "words", absl::StrCat("5 bytes at offset ", second.size()), 2},
+      {unlisted, "at offset 0", 1},
+      {second + std::string(512, '\0'), "", 2}};
+
+  for (const auto& c : cases) {
+    for (const char* name : {"in/x.zip", "in"}) {
+      keep_going_ = true;
+      directory_.Write("in/x.zip", c.bytes);
+      QUIRE_ASSERT_OK(Build({directory_ / name}));
+      QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents, ReadBack());
+      EXPECT_EQ(documents.size(), c.document_count);
+      if (c.offset.empty()) {
+        EXPECT_THAT(failures_->messages(), IsEmpty());
+        continue;
+      }
+      EXPECT_THAT(failures_->messages(),
+                  ElementsAre(AllOf(HasSubstr("x.zip: left out: "),
+                                    HasSubstr(c.offset))));
+      keep_going_ = false;
+      EXPECT_THAT(Build({directory_ / name}),
+                  FailsWith(absl::StatusCode::kDataLoss, HasSubstr(c.offset)));
+    }
+  }
+}
+
+TEST_F(KeepGoingTest, KeepsEntriesOfAZipWithoutItsList) {
+  const std::string zip = MakeTestArchive(
+      "zip", "none",
+      {{"a", "one"}, {"b", MakeTestText(9000, 1)}, {"c", "three"}});
+  for (const auto& [size, count] : {std::pair(zip.find("PK\1\2") + 20, 3u),
+                                    {zip.size() - 5, 3u},
+                                    {zip.rfind("PK\3\4") + 35, 2u}}) {
+    QUIRE_ASSERT_OK(Build({directory_.Write("x.zip", zip.substr(0, size))}));
+    EXPECT_THAT(failures_->messages(), ElementsAre(HasSubstr("x.zip")));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents, ReadBack());
+    EXPECT_EQ(documents.size(), count) << size;
+  }
+}
+
 // It is damage, not an input over the limit.
 TEST_F(KeepGoingTest, KeepsWhatComesBeforeADamagedLength) {
   const std::string first = Record("http://u/1", "one");

@@ -19,6 +19,8 @@ zstandard = optional_module("zstandard")
 # White space in ASCII.
 BLANK = " \t\n\v\f\r"
 _CHUNK_LINE_SIZE_MAX = 16 << 10
+# First part of a body by which chunks are recognised.
+_CHUNK_TRIAL_SIZE = 64 << 10
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]+)[ \t\n\v\f\r]*(?:;.*)?", re.DOTALL)
 # RFC 8878, section 7.
 _ZSTD_WINDOW_SIZE_MAX = 8 << 20
@@ -56,8 +58,8 @@ class Fault(Exception):
 
 
 # --- Codings. Each takes a whole body and returns (decoded, was it coded). Raises
-# Fault with the output before the error. `is_whole`: False if more bytes of the
-# body are missing, for which another fault is reported already.
+# Fault with the output before the error. `is_whole`: False if the rest of the
+# body is missing, which is reported otherwise; None after a fault of another coding.
 
 class Output:
     """Bytes of one layer, bounded."""
@@ -89,30 +91,28 @@ class Output:
 
 
 _Decoded = Tuple[bytes, bool]
-Coding = Callable[[bytes, bool, Output], _Decoded]
+Coding = Callable[[bytes, Optional[bool], Output], _Decoded]
 
 
-def decode_chunked(body: bytes, is_whole: bool, out: Output) -> _Decoded:
+def decode_chunked(body: bytes, is_whole: Optional[bool], out: Output) -> _Decoded:
+    is_chunked = _seems_chunked(body[:_CHUNK_TRIAL_SIZE],
+                                is_whole is not None and len(body) < _CHUNK_TRIAL_SIZE)
+    if is_chunked is None and not is_whole:
+        return b"", True
+    if is_chunked is False:
+        return _unchanged(body, out)
     at = 0
-    is_first = True
     while True:
         line, end = _chunk_line(body, at)
         if line is None:
-            too_long = len(body) - at > _CHUNK_LINE_SIZE_MAX
-            if is_first and (too_long or (is_whole and at < len(body))):
-                return _unchanged(body, out)
-            if too_long:
+            if len(body) - at > _CHUNK_LINE_SIZE_MAX:
                 raise _malformed_chunk(out, body[at:], "begin")
             if is_whole:
                 raise out.end(": its last chunk is missing")
             return out.data(), True
-        match = _CHUNK_SIZE.fullmatch(line)
-        if match is None or int(match.group(1), 16) > UINT64_MAX:
-            if is_first:
-                return _unchanged(body, out)
+        size = _chunk_size(line)
+        if size is None:
             raise _malformed_chunk(out, body[at:], "begin")
-        is_first = False
-        size = int(match.group(1), 16)
         if size == 0:
             return _skip_trailer(body, end, out)
         chunk = body[end:end + size]
@@ -130,6 +130,54 @@ def decode_chunked(body: bytes, is_whole: bool, out: Output) -> _Decoded:
         if line is None or line:
             raise _malformed_chunk(out, body[at:], "end")
         at = end
+
+
+def _chunk_size(line: bytes) -> Optional[int]:
+    match = _CHUNK_SIZE.fullmatch(line)
+    size = UINT64_MAX + 1 if match is None else int(match.group(1), 16)
+    return None if size > UINT64_MAX else size
+
+
+def _seems_chunked(text: bytes, is_end: bool) -> Optional[bool]:
+    """Tells if a body that begins with `text` is chunked; None if more bytes are needed.
+
+    `is_end`: it has no more. A body that is not chunked may begin with a line of
+    hexadecimal digits, so the first chunk must end as it should.
+    """
+    if not text:
+        return None
+    is_all = is_end or len(text) >= _CHUNK_TRIAL_SIZE
+    line_end = text.find(b"\n", 0, _CHUNK_LINE_SIZE_MAX)
+    if line_end < 0:
+        return False if is_all or len(text) > _CHUNK_LINE_SIZE_MAX else None
+    size = _chunk_size(text[:line_end].rstrip(BLANK.encode()))
+    if size is None:
+        return False
+    rest = text[line_end + 1:]
+    if size == 0:
+        trial = _seems_trailer(rest, is_end)
+        return False if trial is None and is_all else trial
+    after = rest[size:].lstrip(b" \t\v\f\r")
+    if after:
+        return after[:1] == b"\n"
+    # In messages over HTTP the lines end with CR LF.
+    return text[:line_end].endswith(b"\r") if is_all else None
+
+
+def _seems_trailer(rest: bytes, is_end: bool) -> Optional[bool]:
+    """The same of a body that begins with an empty chunk, by what follows that."""
+    while True:
+        line, has_end, rest = rest.partition(b"\n")
+        if not has_end:
+            return False if is_end else None
+        line = line.rstrip(BLANK.encode())
+        if not line:
+            break
+        if line.find(b":") < 1:
+            return False
+    if rest.strip(b"\r\n"):
+        return False
+    return True if is_end else None
 
 
 def _chunk_line(body: bytes, at: int) -> Tuple[Optional[bytes], int]:
@@ -205,7 +253,7 @@ class _Trial(NamedTuple):
         return self.size > 0 or not (is_whole or self.is_complete)
 
 
-def _decode_gzip(body: bytes, is_whole: bool, out: Output) -> _Decoded:
+def _decode_gzip(body: bytes, is_whole: Optional[bool], out: Output) -> _Decoded:
     if len(body) < 2 and not is_whole:
         return b"", True
     if body[:2] != b"\x1f\x8b":
@@ -213,7 +261,7 @@ def _decode_gzip(body: bytes, is_whole: bool, out: Output) -> _Decoded:
     return _decode_zlib("gzip", zlib.MAX_WBITS + 16, body, is_whole, out)
 
 
-def _decode_deflate(body: bytes, is_whole: bool, out: Output) -> _Decoded:
+def _decode_deflate(body: bytes, is_whole: Optional[bool], out: Output) -> _Decoded:
     """zlib's format or, from some servers, raw DEFLATE."""
     if len(body) < _TRIAL_SIZE and not is_whole:
         return b"", True
@@ -237,7 +285,7 @@ def _try_deflate(first: bytes, bits: int) -> _Trial:
     return _Trial(len(decoded), decoder.eof, bool(decoder.unused_data))
 
 
-def _decode_zlib(name: str, bits: int, body: bytes, is_whole: bool, out: Output) -> _Decoded:
+def _decode_zlib(name: str, bits: int, body: bytes, is_whole: Optional[bool], out: Output) -> _Decoded:
     rest = memoryview(body)
     is_first_member = True
     while True:
@@ -280,7 +328,7 @@ def _inflate(decoder: Any, rest: memoryview, out: Output) -> memoryview:
     return memoryview(bytes(decoder.unused_data) + bytes(rest)) if unused else rest
 
 
-def _decode_brotli(body: bytes, is_whole: bool, out: Output) -> _Decoded:
+def _decode_brotli(body: bytes, is_whole: Optional[bool], out: Output) -> _Decoded:
     if len(body) < _TRIAL_SIZE and not is_whole:
         return b"", True
     first = body[:_TRIAL_SIZE]
@@ -345,7 +393,7 @@ def _run_brotli(body: bytes, take: Callable[[bytes], None]) -> Tuple[bool, int, 
     return decoder.is_finished(), at, None
 
 
-def _decode_zstd(body: bytes, is_whole: bool, out: Output) -> _Decoded:
+def _decode_zstd(body: bytes, is_whole: Optional[bool], out: Output) -> _Decoded:
     if len(body) < 4 and not is_whole:
         return b"", True
     if len(body) < 4 or not _is_zstd(body):
@@ -398,7 +446,7 @@ def _is_zstd(body: bytes) -> bool:
 def _undecoded(name: str, magic: bytes) -> Coding:
     """A coding that is not decoded, and the first bytes of its bodies; none: any that are
     not text."""
-    def decode(body: bytes, is_whole: bool, out: Output) -> _Decoded:
+    def decode(body: bytes, is_whole: Optional[bool], out: Output) -> _Decoded:
         if len(body) < (len(magic) or _TRIAL_SIZE) and not is_whole:
             return b"", True
         if (body.startswith(magic) if magic else not _is_text(body[:_TRIAL_SIZE])):

@@ -312,7 +312,7 @@ def _decode_body(decoded: Record, body: bytes, is_whole: bool,
     fault: Optional[Fault] = None
     for step in steps:
         try:
-            decoded.data, is_coded = step(decoded.data, is_whole and fault is None,
+            decoded.data, is_coded = step(decoded.data, is_whole if fault is None else None,
                                           Output(size_max))
             was_coded = was_coded and is_coded
         except Fault as found:

@@ -219,9 +219,11 @@ class Payload:
     http_headers: Optional[Headers] = None
 
 
+_ZONE = r"(?:[Zz]|([+-](?:[01]\d|2[0-3]))(?::?([0-5]\d))?)?"
 _TIME = re.compile(
-    r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[Tt ](\d\d)(?::(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?)?[Zz]?)?)?)?"
-    r"|(\d{4})(\d\d)(?:(\d\d)(?:(\d\d)(?:(\d\d)(\d\d)?)?[Zz]?)?)?", re.ASCII)
+    r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[Tt ](\d\d)(?::(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?)?"
+    + _ZONE + r")?)?)?"
+    r"|(\d{4})(\d\d)(?:(\d\d)(?:(\d\d)(?:(\d\d)(\d\d)?)?" + _ZONE + r")?)?", re.ASCII)
 
 
 def parse_period(text: str) -> Tuple[int, int]:
@@ -229,11 +231,13 @@ def parse_period(text: str) -> Tuple[int, int]:
     match = _TIME.fullmatch(text)
     if match is None:
         raise ValueError("a time must look like 2022, 2022-06, 2022-06-15, "
-                         "2022-06-15T12:30Z, 2022-06-15T12:30:45Z or 20220615123045, in UTC, "
-                         f"got {text!r}")
+                         "2022-06-15T12:30Z, 2022-06-15T12:30:45Z, "
+                         "2022-06-15T14:30:45+02:00 or 20220615123045, in UTC if it has no "
+                         f"offset, got {text!r}")
     groups = match.groups()
     fraction = groups[6]
-    parts = [int(part) for part in (groups[:6] if groups[0] else groups[7:]) if part]
+    parts = [int(part) for part in (groups[:6] if groups[0] else groups[9:15]) if part]
+    zone_ms = _zone_ms(*(groups[7:9] if groups[0] else groups[15:]))
     padded = parts + [1970, 1, 1, 0, 0, 0][len(parts):]
     try:
         year, month, day, hour, minute, second = padded
@@ -241,7 +245,7 @@ def parse_period(text: str) -> Tuple[int, int]:
                                   tzinfo=datetime.timezone.utc)
     except ValueError:
         raise ValueError(f"there is no such date and time as {text!r}") from None
-    begin = (first - _EPOCH) // _MILLISECOND
+    begin = (first - _EPOCH) // _MILLISECOND - zone_ms
     if fraction:
         digits = fraction[:3]
         begin += int(digits.ljust(3, "0"))
@@ -251,8 +255,16 @@ def parse_period(text: str) -> Tuple[int, int]:
     except (ValueError, OverflowError):
         # The year 10000.
         return begin, (datetime.datetime.max.replace(tzinfo=datetime.timezone.utc)
-                       - _EPOCH) // _MILLISECOND
-    return begin, (end - _EPOCH) // _MILLISECOND - 1
+                       - _EPOCH) // _MILLISECOND - zone_ms
+    return begin, (end - _EPOCH) // _MILLISECOND - zone_ms - 1
+
+
+def _zone_ms(hours: Optional[str], minutes: Optional[str]) -> int:
+    """Of an offset such as "-01", "30": local time minus UTC."""
+    if hours is None:
+        return 0
+    size = int(hours[1:]) * 60 + int(minutes or "0")
+    return (-size if hours[0] == "-" else size) * 60_000
 
 
 def _next(first: datetime.datetime, unit: int) -> datetime.datetime:

@@ -30,6 +30,13 @@ class BodyDecoder {
   //                   result of `out`.
   virtual absl::Status Feed(ByteView coded, PayloadSink out) = 0;
 
+  // Outputs what can be decoded although the rest of the body is missing, which
+  // is reported otherwise. The last call. Errors: as Feed().
+  virtual absl::Status Flush(PayloadSink out) {
+    static_cast<void>(out);
+    return absl::OkStatus();
+  }
+
   // Ends the input.
   // Errors: DataLoss  the body is truncated.
   virtual absl::Status Finish(PayloadSink out) = 0;

@@ -4,8 +4,10 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "client/quire/payload/body_decoder.h"
@@ -19,6 +21,9 @@ namespace {
 // line.
 constexpr size_t kLineSizeBytesMax = 16 << 10;
 constexpr size_t kShownLineSizeBytes = 20;
+// First part of a body by which chunks are recognised: most servers send
+// smaller ones.
+constexpr size_t kChunkTrialSizeBytes = 64 << 10;
 
 // Parses the size at the start of a line: hexadecimal digits up to a semicolon
 // or the end.
@@ -44,40 +49,90 @@ std::optional<uint64_t> ParseChunkSize(absl::string_view line) {
              : std::nullopt;
 }
 
+enum class Trial { kChunked, kNotChunked, kNeedsMore };
+
+// Judges a body that begins with an empty chunk, by the lines after that: in a
+// message they are fields up to an empty line, and end it.
+Trial TryTrailer(absl::string_view rest, bool is_end) {
+  while (true) {
+    const size_t end = rest.find('\n');
+    if (end == absl::string_view::npos) {
+      return is_end ? Trial::kNotChunked : Trial::kNeedsMore;
+    }
+    const absl::string_view line =
+        absl::StripTrailingAsciiWhitespace(rest.substr(0, end));
+    rest.remove_prefix(end + 1);
+    if (line.empty()) {
+      break;
+    }
+    const size_t colon = line.find(':');
+    if (colon == absl::string_view::npos || colon == 0) {
+      return Trial::kNotChunked;
+    }
+  }
+  if (rest.find_first_not_of("\r\n") != absl::string_view::npos) {
+    return Trial::kNotChunked;
+  }
+  return is_end ? Trial::kChunked : Trial::kNeedsMore;
+}
+
+// Judges a body that begins with `text`, and has no more if it `is_end`. A text
+// that is not chunked may begin with a line of hexadecimal digits, too, so the
+// first chunk must end as it should. One that does not end in `text` is taken
+// for a chunk if CR LF ends its first line, as in every message over HTTP.
+Trial TryChunks(absl::string_view text, bool is_end) {
+  const bool is_all = is_end || text.size() >= kChunkTrialSizeBytes;
+  const size_t line_end = text.find('\n');
+  if (line_end == absl::string_view::npos || line_end >= kLineSizeBytesMax) {
+    return is_all || text.size() > kLineSizeBytesMax ? Trial::kNotChunked
+                                                     : Trial::kNeedsMore;
+  }
+  const std::optional<uint64_t> size = ParseChunkSize(
+      absl::StripTrailingAsciiWhitespace(text.substr(0, line_end)));
+  if (!size.has_value()) {
+    return Trial::kNotChunked;
+  }
+  const absl::string_view rest = text.substr(line_end + 1);
+  if (*size == 0) {
+    const Trial trial = TryTrailer(rest, is_end);
+    return trial == Trial::kNeedsMore && is_all ? Trial::kNotChunked : trial;
+  }
+  const absl::string_view after =
+      rest.substr(static_cast<size_t>(std::min<uint64_t>(*size, rest.size())));
+  const size_t end = after.find_first_not_of(" \t\v\f\r");
+  if (end != absl::string_view::npos) {
+    return after[end] == '\n' ? Trial::kChunked : Trial::kNotChunked;
+  }
+  if (!is_all) {
+    return Trial::kNeedsMore;
+  }
+  return absl::EndsWith(text.substr(0, line_end), "\r") ? Trial::kChunked
+                                                        : Trial::kNotChunked;
+}
+
 class ChunkDecoder final : public BodyDecoder {
  public:
   absl::Status Feed(ByteView coded, PayloadSink out) override {
-    while (!coded.empty()) {
-      switch (state_) {
-        case State::kSize:
-        case State::kTextEnd:
-        case State::kTrailer:
-          QUIRE_RETURN_IF_ERROR(TakeLine(coded, out));
-          break;
-        case State::kText: {
-          const auto size = static_cast<size_t>(
-              std::min<uint64_t>(coded.size(), left_size_bytes_));
-          QUIRE_RETURN_IF_ERROR(out(coded.first(size)));
-          coded = coded.subspan(size);
-          left_size_bytes_ -= size;
-          state_ = left_size_bytes_ == 0 ? State::kTextEnd : State::kText;
-          break;
-        }
-        case State::kNotChunked:
-          return out(coded);
-        case State::kDone:
-          return absl::OkStatus();
-      }
+    if (state_ == State::kUnknown) {
+      const absl::string_view taken =
+          AsText(coded).substr(0, kChunkTrialSizeBytes - first_.size());
+      first_.append(taken.data(), taken.size());
+      QUIRE_RETURN_IF_ERROR(Try(/*is_end=*/false, out));
+      coded = coded.subspan(taken.size());
     }
-    return absl::OkStatus();
+    return state_ == State::kUnknown ? absl::OkStatus() : Take(coded, out);
+  }
+
+  absl::Status Flush(PayloadSink out) override {
+    return state_ == State::kUnknown ? Try(/*is_end=*/true, out)
+                                     : absl::OkStatus();
   }
 
   absl::Status Finish(PayloadSink out) override {
+    QUIRE_RETURN_IF_ERROR(Flush(out));
     switch (state_) {
+      case State::kUnknown:
       case State::kSize:
-        if (is_first_ && !line_.empty()) {
-          return PassOn(out);
-        }
         return absl::DataLossError(
             "the body is cut short: its last chunk is missing");
       case State::kText:
@@ -99,6 +154,8 @@ class ChunkDecoder final : public BodyDecoder {
 
  private:
   enum class State {
+    // The first bytes do not show yet if the body is chunked.
+    kUnknown,
     // In the line before a chunk.
     kSize,
     kText,
@@ -110,15 +167,47 @@ class ChunkDecoder final : public BodyDecoder {
     kDone,
   };
 
-  absl::Status PassOn(PayloadSink out) {
-    state_ = State::kNotChunked;
-    return line_.empty()
-               ? absl::OkStatus()
-               : out(AsBytes(absl::string_view(line_.data(), line_.size())));
+  // Looks at the bytes so far, and takes them if they show it.
+  absl::Status Try(bool is_end, PayloadSink out) {
+    const Trial trial =
+        first_.empty() ? Trial::kNeedsMore : TryChunks(first_, is_end);
+    if (trial == Trial::kNeedsMore) {
+      return absl::OkStatus();
+    }
+    state_ = trial == Trial::kChunked ? State::kSize : State::kNotChunked;
+    const std::string first = std::exchange(first_, {});
+    return Take(AsBytes(first), out);
+  }
+
+  absl::Status Take(ByteView coded, PayloadSink out) {
+    while (!coded.empty()) {
+      switch (state_) {
+        case State::kSize:
+        case State::kTextEnd:
+        case State::kTrailer:
+          QUIRE_RETURN_IF_ERROR(TakeLine(coded));
+          break;
+        case State::kText: {
+          const auto size = static_cast<size_t>(
+              std::min<uint64_t>(coded.size(), left_size_bytes_));
+          QUIRE_RETURN_IF_ERROR(out(coded.first(size)));
+          coded = coded.subspan(size);
+          left_size_bytes_ -= size;
+          state_ = left_size_bytes_ == 0 ? State::kTextEnd : State::kText;
+          break;
+        }
+        case State::kNotChunked:
+          return out(coded);
+        case State::kUnknown:
+        case State::kDone:
+          return absl::OkStatus();
+      }
+    }
+    return absl::OkStatus();
   }
 
   // Takes bytes up to the end of a line, if present, and reads the line.
-  absl::Status TakeLine(ByteView& coded, PayloadSink out) {
+  absl::Status TakeLine(ByteView& coded) {
     const auto end = std::find(coded.begin(), coded.end(), '\n');
     const bool has_end = end != coded.end();
     const auto size =
@@ -127,20 +216,19 @@ class ChunkDecoder final : public BodyDecoder {
     line_.append(reinterpret_cast<const char*>(coded.data()), taken);
     coded = coded.subspan(taken);
     if (line_.size() > kLineSizeBytesMax) {
-      return is_first_ ? PassOn(out) : Malformed();
+      return Malformed();
     }
-    return has_end ? ReadLine(out) : absl::OkStatus();
+    return has_end ? ReadLine() : absl::OkStatus();
   }
 
-  absl::Status ReadLine(PayloadSink out) {
+  absl::Status ReadLine() {
     const absl::string_view line = absl::StripTrailingAsciiWhitespace(
         absl::string_view(line_.data(), line_.size()));
     if (state_ == State::kSize) {
       const std::optional<uint64_t> size = ParseChunkSize(line);
       if (!size.has_value()) {
-        return is_first_ ? PassOn(out) : Malformed();
+        return Malformed();
       }
-      is_first_ = false;
       left_size_bytes_ = *size;
       state_ = *size == 0 ? State::kTrailer : State::kText;
     } else if (state_ == State::kTextEnd) {
@@ -163,9 +251,9 @@ class ChunkDecoder final : public BodyDecoder {
                                   : " where a chunk must begin"));
   }
 
-  State state_ = State::kSize;
-  // No chunk has begun yet.
-  bool is_first_ = true;
+  State state_ = State::kUnknown;
+  // The first bytes, while the state is kUnknown.
+  std::string first_;
   // Received part of the current line.
   std::string line_;
   // Remaining size of the current chunk.

@@ -203,6 +203,10 @@ absl::Status PayloadDecoder::FinishSteps(PayloadSink out) {
 
 absl::Status PayloadDecoder::FinishBody(PayloadSink out) {
   if (left_size_bytes_ > 0) {
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      QUIRE_RETURN_IF_ERROR(steps_[i]->Flush(
+          [&](ByteView made) { return TakeStep(i, made, out); }));
+    }
     return CutShort(absl::StrCat(": ", left_size_bytes_, " of the ",
                                  warc_->content_length,
                                  " bytes of its block are missing"));

@@ -296,6 +296,44 @@ TEST(PayloadDecoderTest, LeavesWhatIsNotCodedAsItIs) {
   ExpectPayload(Response("Content-Encoding: zstd\r\n", "x"), "x");
 }
 
+// A first line of hexadecimal digits makes no chunk.
+TEST(PayloadDecoderTest, LeavesNumbersThatBeginABody) {
+  const std::string bodies[] = {"1\r\nabc\r\n",
+                                "12\n13\n14\n",
+                                "10\r\n11\r\n12\r\n13\r\n14\r\n15\r\n",
+                                "3;4\r\nabcd\r\n",
+                                "0\n",
+                                "0\r\n",
+                                "0\n1\n2\n",
+                                "0\r\n\r\ntext after an empty line",
+                                "0\nname: text\n\ntext after an empty line",
+                                "beef\nis the first of many lines\n",
+                                "ffff\n" + std::string(100'000, 'x')};
+
+  for (const std::string& body : bodies) {
+    ExpectPayload(Response("Transfer-Encoding: chunked\r\n", body), body);
+  }
+}
+
+// Of a record that is shorter than its length, what there is.
+TEST(PayloadDecoderTest, GivesTheFirstChunkOfACutRecord) {
+  const std::string record =
+      Response("Transfer-Encoding: chunked\r\n", Chunked("some text", 100));
+  const size_t end = record.find("text");
+  const Decoded decoded = Decode(record.substr(0, end));
+  EXPECT_THAT(decoded.status, HasCode(absl::StatusCode::kDataLoss));
+  EXPECT_EQ(decoded.payload, "some ");
+}
+
+TEST(PayloadDecoderTest, TakesLargeFirstChunks) {
+  const std::string text = std::string(200'000, 'x');
+  ExpectPayload(
+      Response("Transfer-Encoding: chunked\r\n", Chunked(text, 150'000)), text);
+  ExpectPayload(Response("Transfer-Encoding: chunked\r\n",
+                         "0\r\nExpires: never\r\n\r\n\r\n"),
+                "");
+}
+
 // One rule for all codings, whatever the body is.
 TEST(PayloadDecoderTest, PassesCodingsThatDoNotApply) {
   std::mt19937_64 random(7);
@@ -539,7 +577,7 @@ TEST(PayloadDecoderTest, RefusesDamage) {
        "\"aes128gcm\""},
       {Response("Transfer-Encoding: chunked\r\n", "1\r\na\r\nxyz\r\n"),
        "\"xyz\\x0D\\x0A\" where a chunk must begin"},
-      {Response("Transfer-Encoding: chunked\r\n", "1\r\nabc\r\n"),
+      {Response("Transfer-Encoding: chunked\r\n", "1\r\na\r\n1\r\nabc\r\n"),
        "where a chunk must end"},
       // Sizes of over 64 bits: 17 digits that end like a small number.
       {Response("Transfer-Encoding: chunked\r\n",

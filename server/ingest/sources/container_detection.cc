@@ -74,8 +74,8 @@ bool IsZeros(ByteView bytes) {
   return std::ranges::all_of(bytes, [](uint8_t byte) { return byte == 0; });
 }
 
-constexpr std::array<absl::string_view, 4> kCompressionSuffixes = {
-    ".gz", ".bz2", ".xz", ".zst"};
+constexpr std::array<absl::string_view, 8> kCompressionSuffixes = {
+    ".gz", ".bz2", ".xz", ".zst", ".lz4", ".lz", ".lzma", ".Z"};
 constexpr std::array<absl::string_view, 4> kCompressedTarSuffixes = {
     ".tgz", ".tbz2", ".txz", ".tzst"};
 
@@ -232,9 +232,11 @@ absl::StatusOr<DetectedFile> DetectContainer(
   const absl::string_view start_text = AsText(start);
   const WarcDamage damage =
       options.skip_damage ? WarcDamage::kSkip : WarcDamage::kStop;
+  const bool skips_damage = absl::IsDataLoss(read) && options.skip_damage;
   std::optional<RecordFormat> format =
-      RecordFormatOf(read.ok() ? start_text : "");
-  if (absl::IsDataLoss(read) && options.skip_damage) {
+      RecordFormatOf(read.ok() || skips_damage ? start_text : "");
+  const bool is_zip = IsZipStart(start_text);
+  if (skips_damage && !format.has_value() && !is_zip) {
     QUIRE_ASSIGN_OR_RETURN(format, RecordFormatAfterDamage(whole));
     if (!format.has_value() && options.split.has_value() &&
         !start_text.empty() && !absl::StrContains(start_text, '\0')) {
@@ -246,7 +248,9 @@ absl::StatusOr<DetectedFile> DetectContainer(
     detected.container = MakeWarcSource(file, std::move(open), *format, damage);
     return detected;
   }
-  QUIRE_RETURN_IF_ERROR(read);
+  if (!(skips_damage && is_zip)) {
+    QUIRE_RETURN_IF_ERROR(read);
+  }
   ContainerInput container;
   container.name = file->name();
   container.open = std::move(open);
@@ -255,7 +259,7 @@ absl::StatusOr<DetectedFile> DetectContainer(
   container.spool_directory = options.spool_directory;
   container.size_bytes_max = size_bytes_max;
   container.window_size_bytes_max = options.window_size_bytes_max;
-  if (IsZipStart(start_text)) {
+  if (is_zip) {
     // Other zips in directories stay as they are, so their entries do not
     // matter.
     if (container.file != nullptr &&
@@ -264,7 +268,8 @@ absl::StatusOr<DetectedFile> DetectContainer(
                              MakeWaczSource(container, damage));
     }
     if (detected.container == nullptr) {
-      detected.container = MakeZipSource(std::move(container));
+      detected.container =
+          MakeZipSource(std::move(container), options.skip_damage);
     }
     return detected;
   }

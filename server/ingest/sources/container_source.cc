@@ -5,14 +5,18 @@
 #include <optional>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/check.h"
+#include "codecs/base/mutex.h"
 #include "codecs/base/status_macros.h"
 #include "server/ingest/sources/entry_walker.h"
 #include "server/ingest/sources/hard_links.h"
+#include "server/ingest/sources/zip_stream.h"
 
 namespace quire {
 namespace {
@@ -20,14 +24,39 @@ namespace {
 using Format = LibarchiveInput::Format;
 using Kind = EntryWalker::Kind;
 
+// Looks for text outside of a zip's entries at the first use. Thread-safe.
+class LazyUnlisted {
+ public:
+  absl::StatusOr<ZipDirectory::Unlisted> Get(
+      const std::shared_ptr<const InputFile>& file)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    const MutexLock lock(&mutex_);
+    if (!found_.has_value()) {
+      const absl::StatusOr<std::shared_ptr<const ZipDirectory>> directory =
+          ZipDirectory::Read(file);
+      found_ = directory.ok()
+                   ? (*directory)->FindUnlisted()
+                   : absl::StatusOr<ZipDirectory::Unlisted>(directory.status());
+    }
+    return *found_;
+  }
+
+ private:
+  Mutex mutex_;
+  std::optional<absl::StatusOr<ZipDirectory::Unlisted>> found_
+      ABSL_GUARDED_BY(mutex_);
+};
+
 class ContainerReader final : public SourceReader {
  public:
   ContainerReader(ContainerInput input, Format format,
                   std::shared_ptr<LazyHardLinkTable> links,
+                  std::shared_ptr<LazyUnlisted> unlisted,
                   std::unique_ptr<EntryWalker> walker)
       : input_(std::move(input)),
         format_(format),
         links_(std::move(links)),
+        unlisted_(std::move(unlisted)),
         walker_(std::move(walker)) {}
 
   absl::StatusOr<std::optional<SourceDocument>> Next() override {
@@ -35,7 +64,7 @@ class ContainerReader final : public SourceReader {
       QUIRE_RETURN_IF_ERROR(PassFailedEntry());
     }
     if (has_ended_) {
-      return std::nullopt;
+      return End();
     }
     while (true) {
       const absl::StatusOr<bool> more = walker_->Next();
@@ -50,8 +79,8 @@ class ContainerReader final : public SourceReader {
         if (opened) {
           continue;
         }
-        NoteMissingEnd();
-        return std::nullopt;
+        has_ended_ = true;
+        return End();
       }
       switch (walker_->kind()) {
         case Kind::kFile:
@@ -111,7 +140,8 @@ class ContainerReader final : public SourceReader {
   }
 
   bool CanContinue() const override {
-    return failed_fatally_ ? directory_ != nullptr : walker_->can_continue();
+    return failed_fatally_ ? directory_ != nullptr
+                           : has_ended_ || walker_->can_continue();
   }
 
  private:
@@ -176,6 +206,36 @@ class ContainerReader final : public SourceReader {
     }
   }
 
+  // Returns the end, or first the error of text of a zip outside of its
+  // entries.
+  absl::StatusOr<std::optional<SourceDocument>> End() {
+    if (!std::exchange(is_end_checked_, true)) {
+      NoteMissingEnd();
+      QUIRE_RETURN_IF_ERROR(CheckUnlisted());
+    }
+    return std::nullopt;
+  }
+
+  // Errors: DataLoss  text of a zip is outside of its entries.
+  absl::Status CheckUnlisted() {
+    if (format_ != Format::kZip || input_.file == nullptr) {
+      return input_.damage;
+    }
+    const absl::StatusOr<ZipDirectory::Unlisted> unlisted =
+        unlisted_->Get(input_.file);
+    if (!unlisted.ok()) {
+      Note(EntryNote::kTolerated,
+           absl::StrCat(unlisted.status().message(),
+                        "; text outside of its entries was not looked for"));
+      return absl::OkStatus();
+    }
+    if (!unlisted->between.empty()) {
+      Note(EntryNote::kTolerated, unlisted->between);
+    }
+    return unlisted->lost.empty() ? absl::OkStatus()
+                                  : absl::DataLossError(unlisted->lost);
+  }
+
   std::string NameOfEntry() const {
     return absl::StrCat(input_.name, ": ", walker_->entry_name());
   }
@@ -225,11 +285,13 @@ class ContainerReader final : public SourceReader {
   const ContainerInput input_;
   const Format format_;
   const std::shared_ptr<LazyHardLinkTable> links_;
+  const std::shared_ptr<LazyUnlisted> unlisted_;
   std::unique_ptr<EntryWalker> walker_;
   // walker_ is unusable.
   bool failed_fatally_ = false;
-  // Nothing follows the failed entry.
+  // No entry follows.
   bool has_ended_ = false;
+  bool is_end_checked_ = false;
   // Entries of a zip, after a failure; those from next_index_ on are not opened
   // yet.
   std::shared_ptr<const ZipDirectory> directory_;
@@ -244,6 +306,15 @@ class ContainerReader final : public SourceReader {
   // them.
   EntryWalker* current_ = nullptr;
 };
+
+// Returns the error of a zip of which no entry can be read, as its list is
+// damaged.
+absl::Status ListDamage(const ContainerInput& zip) {
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<EntryWalker> walker,
+                         EntryWalker::Open(zip, Format::kZip));
+  return walker->Next().ok() ? absl::OkStatus()
+                             : ZipDirectory::Read(zip.file).status();
+}
 
 class ContainerSource final : public Source {
  public:
@@ -263,7 +334,7 @@ class ContainerSource final : public Source {
   absl::StatusOr<std::unique_ptr<SourceReader>> Open() const override {
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<EntryWalker> walker,
                            EntryWalker::Open(input_, format_));
-    return std::make_unique<ContainerReader>(input_, format_, links_,
+    return std::make_unique<ContainerReader>(input_, format_, links_, unlisted_,
                                              std::move(walker));
   }
 
@@ -272,6 +343,8 @@ class ContainerSource final : public Source {
   const Format format_;
   const std::shared_ptr<LazyHardLinkTable> links_ =
       std::make_shared<LazyHardLinkTable>();
+  const std::shared_ptr<LazyUnlisted> unlisted_ =
+      std::make_shared<LazyUnlisted>();
 };
 
 }  // namespace
@@ -308,7 +381,17 @@ std::unique_ptr<Source> MakeTarSource(ContainerInput input) {
   return std::make_unique<ContainerSource>(std::move(input), Format::kTar);
 }
 
-std::unique_ptr<Source> MakeZipSource(ContainerInput input) {
+std::unique_ptr<Source> MakeZipSource(ContainerInput input, bool skip_damage) {
+  if (skip_damage && input.file != nullptr) {
+    input.damage = ListDamage(input);
+    if (absl::IsDataLoss(input.damage)) {
+      input.damage = absl::DataLossError(
+          absl::StrCat(input.damage.message(),
+                       "; its entries were read by their headers, up to the "
+                       "first bytes that are none"));
+      input.file = nullptr;
+    }
+  }
   return std::make_unique<ContainerSource>(std::move(input), Format::kZip);
 }
 

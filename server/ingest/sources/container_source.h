@@ -8,6 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
+
 #include "codecs/base/bytes.h"
 #include "server/ingest/sources/libarchive_input.h"
 #include "server/ingest/sources/source.h"
@@ -31,6 +33,9 @@ struct ContainerInput {
   uint64_t size_bytes_max = UINT64_MAX;
   // SourceOptions::window_size_bytes_max.
   uint64_t window_size_bytes_max = kWindowSizeBytesDefault;
+  // Why a zip that is not compressed is read without its list (then `file` is
+  // null): an error after its last entry.
+  absl::Status damage = absl::OkStatus();
 };
 
 // True if `block` is a tar header: its checksum is right.
@@ -50,8 +55,11 @@ std::unique_ptr<Source> MakeTarSource(ContainerInput input);
 // Regular files of a zip, in its order, with their names byte for byte; names
 // in the code page of PCs are converted to UTF-8 and noted
 // (EntryNote::kTolerated). After an entry that cannot be read, reading
-// continues with the next one, unless the zip is compressed.
-std::unique_ptr<Source> MakeZipSource(ContainerInput input);
+// continues with the next one, unless the zip is compressed. Text that is in no
+// entry of the list is an error after the last one. With `skip_damage` a zip
+// whose list cannot be read is read by the headers of its entries.
+std::unique_ptr<Source> MakeZipSource(ContainerInput input,
+                                      bool skip_damage = false);
 
 }  // namespace quire
 

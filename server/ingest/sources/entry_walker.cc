@@ -148,8 +148,7 @@ absl::StatusOr<bool> EntryWalker::Next() {
     }
   }
   if (result != ARCHIVE_EOF) {
-    return input_->Failure(
-        absl::StrCat("in the header of entry ", entry_count_, ", from 0"));
+    return HeaderFailure();
   }
   if (format_ == LibarchiveInput::Format::kTar) {
     lacks_end_ = !input_->SawTarEnd();
@@ -159,6 +158,23 @@ absl::StatusOr<bool> EntryWalker::Next() {
     QUIRE_RETURN_IF_ERROR(CheckIsEmpty());
   }
   return false;
+}
+
+absl::Status EntryWalker::HeaderFailure() const {
+  const std::string place =
+      absl::StrCat("in the header of entry ", entry_count_, ", from 0");
+  // Negative if the text before the header is missing; that of the entry before
+  // if that is truncated.
+  const la_int64_t position = archive_read_header_position(input_->get());
+  const uint64_t offset = start_offset_ + static_cast<uint64_t>(position);
+  const bool is_there = format_ == LibarchiveInput::Format::kTar &&
+                        position >= 0 &&
+                        (entry_count_ == 0 || offset > header_offset_);
+  return input_->Failure(
+      is_there ? absl::StrCat(place, ", at byte ", offset,
+                              " of the uncompressed tar, whose rest is left "
+                              "out")
+               : place);
 }
 
 absl::Status EntryWalker::CheckIsEmpty() const {
@@ -199,6 +215,7 @@ absl::Status EntryWalker::TakeEntry(archive_entry* entry) {
   if (kind_ == Kind::kHardLink) {
     link_target_ = archive_entry_hardlink(entry);
   }
+  QUIRE_RETURN_IF_ERROR(CheckHasNoOtherText(entry));
   if (kind_ == Kind::kFile && archive_entry_is_encrypted(entry) != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         name_, ": ", Place(), ": is encrypted, and no password can be given; ",
@@ -218,6 +235,29 @@ absl::Status EntryWalker::TakeEntry(archive_entry* entry) {
   piece_offset_ = 0;
   position_ = 0;
   pieces_ended_ = false;
+  return absl::OkStatus();
+}
+
+absl::Status EntryWalker::CheckHasNoOtherText(archive_entry* entry) const {
+  const bool is_tar = format_ == LibarchiveInput::Format::kTar;
+  const bool has_text =
+      archive_entry_size_is_set(entry) != 0 && archive_entry_size(entry) > 0;
+  // libarchive gives no type for the continued part of a file.
+  if (is_tar && kind_ == Kind::kSpecial && archive_entry_filetype(entry) == 0) {
+    return absl::DataLossError(absl::StrCat(
+        name_, ": ", Place(),
+        ": continues a file of an earlier volume, and is "
+        "left out; the file may have a header in its text: extract the volumes "
+        "in order, by tar --extract --multi-volume"));
+  }
+  // In a tar such an entry is a list of files, for incremental backups.
+  if (!is_tar && kind_ == Kind::kDirectory && has_text) {
+    return absl::DataLossError(absl::StrCat(
+        name_, ": ", Place(), ": is a directory by its name, and has ",
+        FormatCounted(static_cast<uint64_t>(archive_entry_size(entry)), "byte",
+                      "bytes"),
+        " of text, which are left out"));
+  }
   return absl::OkStatus();
 }
 

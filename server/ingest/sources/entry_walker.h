@@ -108,6 +108,9 @@ class EntryWalker {
   // libarchive finds no entry where the offset of the list is wrong, without an
   // error.
   absl::Status CheckIsEmpty() const;
+  absl::Status HeaderFailure() const;
+  // Errors: DataLoss  it has text, and is not a file.
+  absl::Status CheckHasNoOtherText(archive_entry* entry) const;
   absl::Status NextPiece();
   absl::Status Failure() const;
 

@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
+#include "codecs/base/byte_size.h"
 #include "codecs/base/endian.h"
 #include "codecs/base/status_macros.h"
 
@@ -26,6 +28,10 @@ constexpr absl::string_view kZip64LocatorMagic = "PK\6\7";
 constexpr absl::string_view kZip64EndMagic = "PK\6\6";
 constexpr size_t kZip64EndSizeBytes = 56;
 constexpr size_t kZipEntrySizeBytes = 46;
+// The header of an entry, and the flag of one whose sizes follow its contents.
+constexpr size_t kZipHeaderSizeBytes = 30;
+constexpr absl::string_view kZipHeaderMagic = "PK\3\4";
+constexpr uint16_t kHasDescriptor = 1 << 3;
 // Tag of the field of an entry that holds what has more than 32 bits.
 constexpr uint16_t kZip64Field = 1;
 // libarchive looks for the end of the list in as many bytes.
@@ -102,12 +108,19 @@ absl::Status ReadWhole(const std::shared_ptr<const InputFile>& file,
                                  ", inside its list of entries"));
 }
 
-// Returns the offset of the header of the entry with this record in the list.
-uint64_t HeaderOffset(ByteView record) {
-  const auto offset = LoadLittleEndian<uint32_t>(record.data() + 42);
-  if (offset != UINT32_MAX) {
-    return offset;
-  }
+// What the record of an entry in the list says of it.
+struct EntryPlace {
+  uint64_t header_offset = 0;
+  uint64_t stored_size_bytes = 0;
+};
+
+// Numbers of more than 32 bits are in a field of the record.
+EntryPlace PlaceOf(ByteView record) {
+  EntryPlace place = {
+      .header_offset = LoadLittleEndian<uint32_t>(record.data() + 42),
+      .stored_size_bytes = LoadLittleEndian<uint32_t>(record.data() + 20)};
+  const bool has_long_text =
+      LoadLittleEndian<uint32_t>(record.data() + 24) == UINT32_MAX;
   const size_t name_size = LoadLittleEndian<uint16_t>(record.data() + 28);
   const size_t fields_size = LoadLittleEndian<uint16_t>(record.data() + 30);
   ByteView fields = record.subspan(kZipEntrySizeBytes + name_size, fields_size);
@@ -116,21 +129,31 @@ uint64_t HeaderOffset(ByteView record) {
         fields.size() - 4, LoadLittleEndian<uint16_t>(fields.data() + 2));
     const ByteView value = fields.subspan(4, size);
     if (LoadLittleEndian<uint16_t>(fields.data()) == kZip64Field) {
-      // The sizes precede it if they have more than 32 bits too.
-      size_t at = 0;
-      for (const size_t size_field : {size_t{24}, size_t{20}}) {
-        at +=
-            LoadLittleEndian<uint32_t>(record.data() + size_field) == UINT32_MAX
-                ? sizeof(uint64_t)
-                : 0;
+      size_t at = has_long_text ? sizeof(uint64_t) : 0;
+      for (uint64_t* const number :
+           {&place.stored_size_bytes, &place.header_offset}) {
+        if (*number == UINT32_MAX && at + sizeof(uint64_t) <= value.size()) {
+          *number = LoadLittleEndian<uint64_t>(value.data() + at);
+          at += sizeof(uint64_t);
+        }
       }
-      if (at + sizeof(uint64_t) <= value.size()) {
-        return LoadLittleEndian<uint64_t>(value.data() + at);
-      }
+      break;
     }
     fields = fields.subspan(4 + size);
   }
-  return offset;
+  return place;
+}
+
+// Returns the size of the sizes at `offset`, after the contents of an entry:
+// with or without a magic number, in 32 or 64 bits. Errors: Unavailable.
+absl::StatusOr<size_t> DescriptorSize(const InputFile& file, uint64_t offset,
+                                      uint64_t stored_size_bytes) {
+  std::array<uint8_t, 24> bytes = {};
+  QUIRE_ASSIGN_OR_RETURN(const size_t got, file.ReadAt(offset, bytes));
+  // The magic number, and the checksum.
+  size_t at = AsText(ByteView(bytes)).substr(0, 4) == "PK\7\x08" ? 8 : 4;
+  at += LoadLittleEndian<uint64_t>(&bytes[at]) == stored_size_bytes ? 16 : 8;
+  return std::min(at, got);
 }
 
 // `record` is that of an entry in the list.
@@ -241,6 +264,8 @@ absl::StatusOr<ZipDirectory::End> ZipDirectory::ReadEnd(
              .list_size_bytes = LoadLittleEndian<uint32_t>(record + 12),
              .stated_offset = LoadLittleEndian<uint32_t>(record + 16)};
   uint64_t end_offset = start + found;
+  const uint64_t file_end_offset =
+      end_offset + kZipEndSizeBytes + LoadLittleEndian<uint16_t>(record + 20);
   if (end_offset >= kZip64LocatorSizeBytes &&
       IsAt(*file, end_offset - kZip64LocatorSizeBytes, kZip64LocatorMagic)) {
     std::vector<uint8_t> locator(kZip64LocatorSizeBytes);
@@ -263,6 +288,7 @@ absl::StatusOr<ZipDirectory::End> ZipDirectory::ReadEnd(
         " bytes"));
   }
   end.list_offset = end_offset - end.list_size_bytes;
+  end.end_offset = file_end_offset;
   return end;
 }
 
@@ -280,11 +306,12 @@ absl::Status ZipDirectory::ReadEntries() {
     if (size_bytes > list.size() - offset) {
       break;
     }
-    entries_.push_back(
-        {.header_offset = HeaderOffset(ByteView(record, size_bytes)),
-         .offset = static_cast<uint32_t>(offset),
-         .size_bytes = static_cast<uint32_t>(size_bytes),
-         .has_pc_name = IsPcName(record)});
+    const EntryPlace place = PlaceOf(ByteView(record, size_bytes));
+    entries_.push_back({.header_offset = place.header_offset,
+                        .stored_size_bytes = place.stored_size_bytes,
+                        .offset = static_cast<uint32_t>(offset),
+                        .size_bytes = static_cast<uint32_t>(size_bytes),
+                        .has_pc_name = IsPcName(record)});
     offset += size_bytes;
   }
   // A zip of many entries without the long record has the low bits.
@@ -314,6 +341,80 @@ absl::StatusOr<std::shared_ptr<const ZipDirectory>> ZipDirectory::Read(
       new ZipDirectory(std::move(file), end));
   QUIRE_RETURN_IF_ERROR(directory->ReadEntries());
   return directory;
+}
+
+absl::StatusOr<ZipDirectory::Unlisted> ZipDirectory::FindUnlisted() const {
+  Unlisted found;
+  // Offsets may be from the start of a zip that follows other bytes.
+  const uint64_t shift = end_.list_offset - end_.stated_offset;
+  uint64_t covered = 0;
+  for (const Entry& entry : entries_) {
+    const uint64_t offset = entry.header_offset + shift;
+    if (offset >= end_.list_offset) {
+      continue;
+    }
+    QUIRE_RETURN_IF_ERROR(AddUnlisted(covered, offset, found));
+    // The sizes here may be others than in the list.
+    std::array<uint8_t, kZipHeaderSizeBytes> header = {};
+    QUIRE_ASSIGN_OR_RETURN(const size_t got, file_->ReadAt(offset, header));
+    const auto here = LoadLittleEndian<uint32_t>(&header[18]);
+    uint64_t end = offset + got +
+                   std::max<uint64_t>(entry.stored_size_bytes,
+                                      here != UINT32_MAX ? here : 0) +
+                   LoadLittleEndian<uint16_t>(&header[26]) +
+                   LoadLittleEndian<uint16_t>(&header[28]);
+    if ((LoadLittleEndian<uint16_t>(&header[6]) & kHasDescriptor) != 0) {
+      QUIRE_ASSIGN_OR_RETURN(
+          const size_t size,
+          DescriptorSize(*file_, end, entry.stored_size_bytes));
+      end += size;
+    }
+    covered = std::max(covered, end);
+  }
+  QUIRE_RETURN_IF_ERROR(AddUnlisted(covered, end_.list_offset, found));
+  QUIRE_ASSIGN_OR_RETURN(const uint64_t size_bytes, file_->SizeBytes());
+  QUIRE_RETURN_IF_ERROR(AddUnlisted(end_.end_offset, size_bytes, found));
+  for (std::string* const words : {&found.lost, &found.between}) {
+    if (!words->empty()) {
+      *words =
+          absl::StrCat(file_->name(), ": left out: ", *words,
+                       ", which are in no entry of its list",
+                       words == &found.lost
+                           ? "; if it is several zips, split it where one ends"
+                           : "");
+    }
+  }
+  return found;
+}
+
+absl::Status ZipDirectory::AddUnlisted(uint64_t begin, uint64_t end,
+                                       Unlisted& found) const {
+  std::vector<uint8_t> piece(size_t{64} << 10);
+  bool has_text = false;
+  bool has_entry = false;
+  for (uint64_t at = begin; at < end && !has_entry;) {
+    QUIRE_ASSIGN_OR_RETURN(
+        const size_t got,
+        file_->ReadAt(at, MutableByteView(piece).first(static_cast<size_t>(
+                              std::min<uint64_t>(piece.size(), end - at)))));
+    const absl::string_view text = AsText(ByteView(piece).first(got));
+    has_text =
+        has_text || text.find_first_not_of('\0') != absl::string_view::npos;
+    has_entry = absl::StrContains(text, kZipHeaderMagic);
+    if (got < kZipHeaderMagic.size()) {
+      break;
+    }
+    // Pieces overlap by less than a magic number.
+    at += got - (at + got < end ? kZipHeaderMagic.size() - 1 : 0);
+  }
+  if (has_text) {
+    std::string& words =
+        has_entry || begin >= end_.end_offset ? found.lost : found.between;
+    absl::StrAppend(&words, words.empty() ? "" : ", ",
+                    FormatCounted(end - begin, "byte", "bytes"), " at offset ",
+                    begin, has_entry ? " (with entries of their own)" : "");
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<ZipStream>> ZipDirectory::Part(

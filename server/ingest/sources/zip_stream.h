@@ -58,7 +58,7 @@ class ZipStream final : public ByteStream {
 };
 
 // The list of entries of a zip (its central directory), which finds an entry
-// without those before it. Memory: 24 bytes an entry. Immutable, thread-safe.
+// without those before it. Memory: 32 bytes an entry. Immutable, thread-safe.
 class ZipDirectory {
  public:
   // Errors: DataLoss     not a list of the entries that the zip says.
@@ -76,6 +76,19 @@ class ZipDirectory {
     return entries_[static_cast<size_t>(index)].has_pc_name;
   }
 
+  // Text of the file that is in no entry of the list, such as a zip before this
+  // one. Zeros are no text.
+  struct Unlisted {
+    // Names ranges after the end of the zip, or with the header of an entry;
+    // empty without any.
+    std::string lost;
+    // Names other ranges: signatures of some writers.
+    std::string between;
+  };
+
+  // Reads the header of each entry. Errors: Unavailable.
+  absl::StatusOr<Unlisted> FindUnlisted() const;
+
   // Returns a zip of the entries from `begin` up to `end`, which are where they
   // were. REQUIRES: begin < end <= entry_count().
   // Errors: Unavailable  the file cannot be read, or became shorter.
@@ -86,6 +99,8 @@ class ZipDirectory {
   struct Entry {
     // Stated offset of its header.
     uint64_t header_offset = 0;
+    // Size of its contents in the zip.
+    uint64_t stored_size_bytes = 0;
     // In the list.
     uint32_t offset = 0;
     uint32_t size_bytes = 0;
@@ -99,6 +114,8 @@ class ZipDirectory {
     // Stated offset of the list, and its offset in the file.
     uint64_t stated_offset = 0;
     uint64_t list_offset = 0;
+    // Offset after the record, with its comment.
+    uint64_t end_offset = 0;
   };
 
   ZipDirectory(std::shared_ptr<const InputFile> file, const End& end)
@@ -107,6 +124,8 @@ class ZipDirectory {
   static absl::StatusOr<End> ReadEnd(
       const std::shared_ptr<const InputFile>& file);
   absl::Status ReadEntries();
+  // Describes the range from `begin` up to `end`.
+  absl::Status AddUnlisted(uint64_t begin, uint64_t end, Unlisted& found) const;
 
   const std::shared_ptr<const InputFile> file_;
   const End end_;

@@ -15,15 +15,29 @@ namespace {
 
 constexpr absl::string_view kWarcStart = "WARC/";
 
-// Returns the offset of the line end at or after `offset` that such a line
-// follows; npos if there is none.
-size_t FindWarcLine(absl::string_view text, size_t offset) {
-  size_t end = text.find('\n', offset);
-  while (end != absl::string_view::npos &&
-         !absl::StartsWithIgnoreCase(text.substr(end + 1), kWarcStart)) {
-    end = text.find('\n', end + 1);
+// Longest line end searched for a version: blanks may follow it.
+constexpr size_t kVersionLineSizeBytesMax = 32;
+
+// Returns the first offset from `offset` on at which a line ends with a
+// version, or may end with one, as the text ends; npos if there is none. What
+// precedes a record may be truncated, so that it need not begin a line.
+size_t FindVersion(absl::string_view text, size_t offset, bool is_end) {
+  size_t slash = text.find('/', offset);
+  for (; slash != absl::string_view::npos; slash = text.find('/', slash + 1)) {
+    if (slash + 1 < offset + kWarcStart.size()) {
+      continue;
+    }
+    const size_t start = slash + 1 - kWarcStart.size();
+    const absl::string_view rest = text.substr(start, kVersionLineSizeBytesMax);
+    const size_t end = rest.find('\n');
+    if (absl::StartsWithIgnoreCase(rest, kWarcStart) &&
+        (end != absl::string_view::npos
+             ? IsWarcVersion(rest.substr(0, end))
+             : rest.size() < kVersionLineSizeBytesMax && !is_end)) {
+      return start;
+    }
   }
-  return end;
+  return absl::string_view::npos;
 }
 
 // The lines of a text from an offset on.
@@ -66,6 +80,11 @@ bool IsField(absl::string_view line) {
          (colon != absl::string_view::npos && colon > 0);
 }
 
+bool HaveOneName(absl::string_view a, absl::string_view b) {
+  return absl::EqualsIgnoreCase(a.substr(0, a.find(':')),
+                                b.substr(0, b.find(':')));
+}
+
 bool IsWholeHeader(absl::string_view header) {
   const absl::StatusOr<WarcHeader> parsed = ParseWarcHeader(AsBytes(header));
   return parsed.ok() && parsed->oddities.empty();
@@ -76,6 +95,8 @@ bool IsWholeHeader(absl::string_view header) {
 RecordSearch TryHeader(absl::string_view text, size_t offset, bool is_end) {
   using Outcome = RecordSearch::Outcome;
   Lines lines(text, offset);
+  // In which another header may begin: then its field follows again.
+  absl::string_view cut_line;
   while (lines.next() - offset <= kFoundHeaderSizeBytesMax && lines.Next()) {
     const absl::string_view line = lines.line();
     if (lines.start() == offset) {
@@ -87,8 +108,13 @@ RecordSearch TryHeader(absl::string_view text, size_t offset, bool is_end) {
                  ? RecordSearch{Outcome::kFound, offset}
                  : RecordSearch{Outcome::kNone, lines.next() - 1};
     } else if (!IsField(line)) {
-      // It may be the first line of a header.
+      // The first line of a header may be in it.
       return {Outcome::kNone, lines.start() - 1};
+    } else if (cut_line.empty()) {
+      cut_line = EndsWithWarcVersion(line) ? line : cut_line;
+    } else if (HaveOneName(cut_line, line)) {
+      return {Outcome::kNone,
+              static_cast<size_t>(cut_line.data() - text.data()) - 1};
     }
   }
   if (is_end || text.size() - offset > kFoundHeaderSizeBytesMax) {
@@ -97,34 +123,22 @@ RecordSearch TryHeader(absl::string_view text, size_t offset, bool is_end) {
   return {Outcome::kNeedsMore, offset};
 }
 
-RecordSearch FindWarcStart(absl::string_view text, bool at_line_start,
-                           bool is_end) {
+RecordSearch FindWarcStart(absl::string_view text, bool is_end) {
   using Outcome = RecordSearch::Outcome;
   size_t offset = 0;
-  if (at_line_start) {
-    if (absl::StartsWithIgnoreCase(text, kWarcStart)) {
-      const RecordSearch found = TryHeader(text, 0, is_end);
-      if (found.outcome != Outcome::kNone) {
-        return found;
-      }
-      offset = found.offset;
-    } else if (absl::StartsWithIgnoreCase(kWarcStart, text) && !is_end) {
-      return {Outcome::kNeedsMore, 0};
-    }
-  }
   while (true) {
-    const size_t line_end = FindWarcLine(text, offset);
-    if (line_end == absl::string_view::npos) {
-      // The last bytes may be a line end and the beginning of it.
+    const size_t start = FindVersion(text, offset, is_end);
+    if (start == absl::string_view::npos) {
+      // The last bytes may be the beginning of it.
       return {Outcome::kNone,
               std::max(offset,
                        text.size() - std::min(text.size(), kWarcStart.size()))};
     }
-    const RecordSearch found = TryHeader(text, line_end + 1, is_end);
+    const RecordSearch found = TryHeader(text, start, is_end);
     if (found.outcome != Outcome::kNone) {
       return found;
     }
-    offset = found.offset;
+    offset = std::max(found.offset, start + 1);
   }
 }
 
@@ -156,7 +170,7 @@ RecordSearch FindArcStart(absl::string_view text, bool at_line_start,
 RecordSearch FindRecordStart(RecordFormat format, absl::string_view text,
                              bool at_line_start, bool is_end) {
   return format == RecordFormat::kWarc
-             ? FindWarcStart(text, at_line_start, is_end)
+             ? FindWarcStart(text, is_end)
              : FindArcStart(text, at_line_start, is_end);
 }
 

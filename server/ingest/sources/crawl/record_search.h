@@ -29,10 +29,10 @@ struct RecordSearch {
 // Upper bound on the header of a record that is found.
 inline constexpr size_t kFoundHeaderSizeBytesMax = size_t{64} << 10;
 
-// Searches `text` for the first line with which a record begins: in a WARC a
-// whole header without any fault, in an ARC a header line. `at_line_start`: so
-// does `text`. `is_end`: no text follows. Takes time in proportion to the text,
-// whatever it is. Thread-safe.
+// Searches `text` for the first record: in a WARC for a whole header without
+// any fault, also in the middle of a line, in an ARC for a header line.
+// `at_line_start`: so does `text`. `is_end`: no text follows. Takes time in
+// proportion to the text, whatever it is. Thread-safe.
 RecordSearch FindRecordStart(RecordFormat format, absl::string_view text,
                              bool at_line_start, bool is_end);
 

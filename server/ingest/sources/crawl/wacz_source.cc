@@ -469,6 +469,11 @@ absl::StatusOr<std::unique_ptr<Source>> MakeWaczAt(ContainerInput input,
     absl::StatusOr<std::shared_ptr<const ZipDirectory>> directory =
         ZipDirectory::Read(input.file);
     if (directory.ok()) {
+      QUIRE_ASSIGN_OR_RETURN(const ZipDirectory::Unlisted unlisted,
+                             (*directory)->FindUnlisted());
+      if (listing->damage.ok() && !unlisted.lost.empty()) {
+        listing->damage = absl::DataLossError(unlisted.lost);
+      }
       listing->directory = *std::move(directory);
     } else {
       listing = directory.status();

@@ -64,9 +64,15 @@ void TakeContentLength(const std::vector<std::string>& fields,
   }
 }
 
-void KeepFirst(std::string value, std::string& kept) {
+// Notes a repeated field with another value: the header may be of two records.
+void KeepFirst(absl::string_view name, std::string value, std::string& kept,
+               WarcHeader& header) {
   if (kept.empty()) {
     kept = std::move(value);
+  } else if (!value.empty() && value != kept) {
+    header.oddities.push_back(absl::StrCat("its ", name, " must be one, got ",
+                                           Quoted(kept), " and ", Quoted(value),
+                                           "; the first is taken"));
   }
 }
 
@@ -87,15 +93,19 @@ void TakeIntoHeader(const HeaderField& field, WarcHeader& header,
   if (absl::EqualsIgnoreCase(field.name, "Content-Length")) {
     lengths.push_back(field.value);
   } else if (absl::EqualsIgnoreCase(field.name, "WARC-Type")) {
-    KeepFirst(absl::AsciiStrToLower(field.value), header.record_type);
+    KeepFirst("WARC-Type", absl::AsciiStrToLower(field.value),
+              header.record_type, header);
   } else if (absl::EqualsIgnoreCase(field.name, "WARC-Target-URI")) {
-    KeepFirst(WithoutAngles(field.value), header.target_uri);
+    KeepFirst("WARC-Target-URI", WithoutAngles(field.value), header.target_uri,
+              header);
   } else if (absl::EqualsIgnoreCase(field.name, "WARC-Record-ID")) {
-    KeepFirst(WithoutAngles(field.value), header.record_id);
+    KeepFirst("WARC-Record-ID", WithoutAngles(field.value), header.record_id,
+              header);
   } else if (absl::EqualsIgnoreCase(field.name, "WARC-Date")) {
     TakeDate(field.value, header);
   } else if (absl::EqualsIgnoreCase(field.name, "Content-Type")) {
-    KeepFirst(MediaTypeOf(field.value), header.media_type);
+    KeepFirst("Content-Type", MediaTypeOf(field.value), header.media_type,
+              header);
   }
 }
 
@@ -195,11 +205,18 @@ absl::StatusOr<WarcHeader> ParseWarcHeader(ByteView bytes) {
         "or WARC/1.1"));
   }
   std::vector<std::string> lengths;
+  // The field in which another record may begin.
+  absl::string_view cut_name;
   while (std::optional<HeaderField> field = TakeHeaderField(rest)) {
-    if (field->name.empty() && IsWarcVersion(field->value)) {
+    const bool has_version = EndsWithWarcVersion(field->value);
+    if (field->name.empty() ? has_version
+                            : absl::EqualsIgnoreCase(field->name, cut_name)) {
       return absl::DataLossError(
           "its header must end with an empty line, and another record begins "
           "in it (is it truncated?)");
+    }
+    if (has_version && cut_name.empty()) {
+      cut_name = field->name;
     }
     if (field->name.empty()) {
       header.oddities.push_back(
@@ -221,6 +238,13 @@ bool IsWarcVersion(absl::string_view line) {
                      [line](absl::string_view version) {
                        return absl::EqualsIgnoreCase(line, version);
                      });
+}
+
+bool EndsWithWarcVersion(absl::string_view line) {
+  constexpr size_t kNameSize = 4;
+  const size_t slash = line.rfind('/');
+  return slash != absl::string_view::npos && slash >= kNameSize &&
+         IsWarcVersion(line.substr(slash - kNameSize));
 }
 
 std::optional<int64_t> ParseWarcDate(absl::string_view text) {

@@ -41,18 +41,24 @@ struct WarcHeader {
 // True for the first line of a header that ParseWarcHeader() accepts.
 bool IsWarcVersion(absl::string_view line);
 
+// True for a line in which another record may begin, after a truncated one.
+bool EndsWithWarcVersion(absl::string_view line);
+
 // Upper bound on a header, and on the memory for it.
 inline constexpr size_t kWarcHeaderSizeBytesMax = size_t{1} << 20;
 
 // Parses a header, from the version line to the empty line. Field names are
 // case-insensitive. A line that starts with a space or tab continues the value
 // of the line before it. The first of duplicate fields counts. Noted in
-// `oddities` are a line without a colon, a WARC-Date that is not a date, and a
-// Content-Length that is absent, malformed, over 2^63 - 1, or not the only one.
-// Errors: DataLoss  not "WARC/1.0" or "WARC/1.1", nor the drafts 0.17 and 0.18,
+// `oddities` are a line without a colon, a duplicate with another value, a
+// WARC-Date that is not a date, and a Content-Length that is absent, malformed,
+// over 2^63 - 1, or not the only one. Errors: DataLoss  not "WARC/1.0" or
+// "WARC/1.1", nor the drafts 0.17 and 0.18,
 //                   in either case;
-//                   a line with which another record begins. The message does
-//                   not name file and position: the caller knows them.
+//                   a line in which another record begins: with a version,
+//                   and without a field or with one that follows again. The
+//                   message does not name file and position: the caller knows
+//                   them.
 absl::StatusOr<WarcHeader> ParseWarcHeader(ByteView bytes);
 
 // Parses a date in a form of W3C-DTF that WARC allows: YYYY, YYYY-MM,

@@ -69,6 +69,10 @@ TEST(WarcHeaderTest, RefusesTheRest) {
       {"WARC/2.0\r\nContent-Length: 1\r\n\r\n", "WARC/2.0"},
       {"WARC/0.9\r\nContent-Length: 1\r\n\r\n", "WARC/0.9"},
       {"WARC/1.0\r\nX: y\r\nWARC/1.0\r\nContent-Length: 5\r\n\r\n",
+       "another record begins in it"},
+      {"WARC/1.0\r\nX: yWARC/1.0\r\nX: y\r\nContent-Length: 5\r\n\r\n",
+       "another record begins in it"},
+      {"WARC/1.0\r\nWARC-TyWARC/1.0\r\nContent-Length: 5\r\n\r\n",
        "another record begins in it"}};
   for (const auto& [text, message] : cases) {
     EXPECT_THAT(ParseWarcHeader(AsBytes(text)),
@@ -98,6 +102,26 @@ TEST(WarcHeaderTest, NamesWrongLengths) {
     ASSERT_FALSE(header.oddities.empty()) << fields;
     EXPECT_THAT(header.oddities.back(), HasSubstr(oddity));
   }
+}
+
+// A field may end like that, and two may differ.
+TEST(WarcHeaderTest, KeepsHeadersThatLookLikeTwo) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const WarcHeader header,
+      ParseWarcHeader(
+          AsBytes("WARC/1.0\r\nContent-Length: 5\r\n"
+                  "WARC-Target-URI: http://e.org/warc/1.0\r\n\r\n")));
+  EXPECT_EQ(header.target_uri, "http://e.org/warc/1.0");
+  EXPECT_THAT(header.oddities, ElementsAre());
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const WarcHeader twice,
+      ParseWarcHeader(AsBytes("WARC/1.0\r\nContent-Length: 5\r\n"
+                              "WARC-Target-URI: a\r\nWARC-Target-URI: b\r\n"
+                              "WARC-Target-URI: a\r\n\r\n")));
+  EXPECT_EQ(twice.target_uri, "a");
+  EXPECT_THAT(twice.oddities,
+              ElementsAre(HasSubstr("WARC-Target-URI must be one, got \"a\" "
+                                    "and \"b\"")));
 }
 
 TEST(WarcHeaderTest, ReadsDrafts) {

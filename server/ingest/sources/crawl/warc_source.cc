@@ -442,6 +442,7 @@ absl::Status WarcReader::ExamineRecord() {
       block_end_ <= (damage_ == WarcDamage::kSkip ? kExaminedDamagedSizeBytesMax
                                                   : kExaminedSizeBytesMax);
   if (!is_examined_) {
+    ExamineMember();
     return absl::OkStatus();
   }
   const auto at = static_cast<size_t>(block_end_);
@@ -456,6 +457,27 @@ absl::Status WarcReader::ExamineRecord() {
   return record_size_bytes_.has_value() ? absl::OkStatus() : FindRecordEnd(at);
 }
 
+void WarcReader::EndWithMember(uint64_t size_bytes) {
+  NoteIrregular(
+      absl::StrCat("its length must be that of its member, which ends ",
+                   FormatCounted(block_end_ - size_bytes, "byte", "bytes"),
+                   " before; it is kept as it is"));
+  block_end_ = size_bytes;
+  record_size_bytes_ = size_bytes;
+}
+
+void WarcReader::ExamineMember() {
+  if (stream_->EndOffset().has_value()) {
+    return;
+  }
+  Fill(kExaminedSizeBytesMax);
+  const std::optional<uint64_t> part_end = stream_->PartEnd(record_offset_);
+  if (part_end.has_value() && *part_end - record_offset_ <= buffered().size() &&
+      BeginsRecord(static_cast<size_t>(*part_end - record_offset_))) {
+    EndWithMember(*part_end - record_offset_);
+  }
+}
+
 absl::Status WarcReader::ExamineLength() {
   const std::optional<uint64_t> part_end = stream_->PartEnd(record_offset_);
   const uint64_t part_size =
@@ -467,12 +489,7 @@ absl::Status WarcReader::ExamineLength() {
                             ? header_size_ + search.offset
                             : UINT64_MAX;
   if (part_size < block_end_ && next >= part_size) {
-    NoteIrregular(
-        absl::StrCat("its length must be that of its member, which ends ",
-                     FormatCounted(block_end_ - part_size, "byte", "bytes"),
-                     " before; it is kept as it is"));
-    block_end_ = part_size;
-    record_size_bytes_ = part_size;
+    EndWithMember(part_size);
     return absl::OkStatus();
   }
   if (next < block_end_) {

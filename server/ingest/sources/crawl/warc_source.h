@@ -136,6 +136,10 @@ class WarcReader final : public SourceReader {
   absl::Status FindUnstatedEnd(absl::string_view fault);
   // If the whole record can be buffered, finds its end before it is read.
   absl::Status ExamineRecord();
+  // Ends a large record with its member, if the next one begins a record.
+  void ExamineMember();
+  // The record has `size_bytes`, as its member, and not what its length says.
+  void EndWithMember(uint64_t size_bytes);
   // The record is longer than its own member or than the file, or another
   // begins inside it. REQUIRES: as much of it is buffered as there is.
   absl::Status ExamineLength();

@@ -341,6 +341,12 @@ absl::Status LineReader::PrepareText() {
           "it to UTF-8 before");
     } else if (is_parquet) {
       NoteOfFile(EntryNote::kForeignFormat, kNoParquet);
+    } else if (absl::StrContains(buffered(), '\0')) {
+      NoteOfFile(
+          EntryNote::kForeignFormat,
+          "has zero bytes, so it may not be text (compressed by a program "
+          "that is not known here?); its lines are cut at the bytes of line "
+          "feeds");
     }
     return absl::OkStatus();
   }

@@ -466,6 +466,10 @@ TEST(LineSourceTest, NamesOtherFormats) {
   EXPECT_EQ(bracket.documents[1].first, "2");
   QUIRE_ASSERT_OK_AND_ASSIGN(const Lines parquet, ReadLines({{"f", "PAR1"}}));
   EXPECT_THAT(parquet.foreign, ElementsAre(HasSubstr("quire-pack parquet")));
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const Lines lzop,
+      ReadLines({{"f", "\x89LZO\0\r\n\x1A\n"s}, {"g", "a text\n"}}));
+  EXPECT_THAT(lzop.foreign, ElementsAre(HasSubstr("has zero bytes")));
   // RFC 7464.
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const Lines sequence,
