@@ -156,8 +156,8 @@ absl::StatusOr<CapturePeriod> ParseCapturePeriod(absl::string_view text) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a time must look like 2022, 2022-06, 2022-06-15, 2022-06-15T12:30Z, ",
         "2022-06-15T12:30:45Z, 2022-06-15T14:30:45+02:00 or 20220615123045, "
-        "in ",
-        "UTC if it has no offset, got ", QuotedText(text)));
+        "in UTC if it has no offset, got ",
+        QuotedText(text)));
   }
   const absl::CivilSecond first = ToCivil(fields->values);
   // Civil times carry overflowing fields.
