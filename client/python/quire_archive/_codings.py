@@ -19,7 +19,11 @@ zstandard = optional_module("zstandard")
 # White space in ASCII.
 BLANK = " \t\n\v\f\r"
 _CHUNK_LINE_SIZE_MAX = 16 << 10
+_CHUNK_DIGITS_MAX = 16
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]+)[ \t\n\v\f\r]*(?:;.*)?", re.DOTALL)
+# First bytes, and the others, of the magic numbers of skippable frames.
+_SKIPPABLE_FIRST = [bytes([byte]) for byte in range(0x50, 0x60)]
+_SKIPPABLE = b"\x2a\x4d\x18"
 # RFC 8878, section 7.
 _ZSTD_WINDOW_SIZE_MAX = 8 << 20
 # Output is bounded after each of these.
@@ -56,8 +60,8 @@ class Fault(Exception):
 
 
 # --- Codings. Each takes a whole body and returns (decoded, was it coded). Raises
-# Fault with the output before the error. `is_whole`: False if more bytes of the
-# body are missing, for which another fault is reported already.
+# Fault with the output before the error. `is_whole`: False if bytes of the body are
+# missing, which is reported elsewhere; then what there is of it is decoded.
 
 class Output:
     """Bytes of one layer, bounded."""
@@ -99,20 +103,19 @@ def decode_chunked(body: bytes, is_whole: bool, out: Output) -> _Decoded:
         line, end = _chunk_line(body, at)
         if line is None:
             too_long = len(body) - at > _CHUNK_LINE_SIZE_MAX
-            if is_first and (too_long or (is_whole and at < len(body))):
+            if is_first and (not body or too_long or is_whole or _chunk_size(body) is None):
                 return _unchanged(body, out)
             if too_long:
                 raise _malformed_chunk(out, body[at:], "begin")
             if is_whole:
                 raise out.end(": its last chunk is missing")
             return out.data(), True
-        match = _CHUNK_SIZE.fullmatch(line)
-        if match is None or int(match.group(1), 16) > UINT64_MAX:
+        size = _chunk_size(line)
+        if size is None:
             if is_first:
                 return _unchanged(body, out)
             raise _malformed_chunk(out, body[at:], "begin")
         is_first = False
-        size = int(match.group(1), 16)
         if size == 0:
             return _skip_trailer(body, end, out)
         chunk = body[end:end + size]
@@ -130,6 +133,16 @@ def decode_chunked(body: bytes, is_whole: bool, out: Output) -> _Decoded:
         if line is None or line:
             raise _malformed_chunk(out, body[at:], "end")
         at = end
+
+
+def _chunk_size(line: bytes) -> Optional[int]:
+    """Of the line before a chunk; None if it is none."""
+    match = _CHUNK_SIZE.fullmatch(line)
+    # int() takes long for many digits.
+    digits = match.group(1).lstrip(b"0") if match is not None else b""
+    if match is None or len(digits) > _CHUNK_DIGITS_MAX:
+        return None
+    return int(digits or b"0", 16)
 
 
 def _chunk_line(body: bytes, at: int) -> Tuple[Optional[bytes], int]:
@@ -178,9 +191,9 @@ def _is_text(data: bytes) -> bool:
 
 
 def _unchanged(body: bytes, out: Output) -> _Decoded:
-    """A body that does not have the coding."""
+    """A body that does not have the coding; one of no byte needs none."""
     out.add(body)
-    return out.data(), False
+    return out.data(), not body
 
 
 class _Trial(NamedTuple):
@@ -205,25 +218,29 @@ class _Trial(NamedTuple):
         return self.size > 0 or not (is_whole or self.is_complete)
 
 
+def _begins_with(body: bytes, magic: bytes, is_whole: bool) -> bool:
+    """If it is not whole, True also where it ends inside of the magic bytes."""
+    first = body[:len(magic)]
+    return first == magic if is_whole else magic.startswith(first)
+
+
 def _decode_gzip(body: bytes, is_whole: bool, out: Output) -> _Decoded:
-    if len(body) < 2 and not is_whole:
-        return b"", True
-    if body[:2] != b"\x1f\x8b":
+    if not _begins_with(body, b"\x1f\x8b", is_whole):
         return _unchanged(body, out)
     return _decode_zlib("gzip", zlib.MAX_WBITS + 16, body, is_whole, out)
 
 
 def _decode_deflate(body: bytes, is_whole: bool, out: Output) -> _Decoded:
     """zlib's format or, from some servers, raw DEFLATE."""
-    if len(body) < _TRIAL_SIZE and not is_whole:
-        return b"", True
     first = body[:_TRIAL_SIZE]
     has_header = len(body) >= 2 and body[0] & 15 == 8 and (body[0] * 256 + body[1]) % 31 == 0
+    is_sure = any(_begins_with(body, header, is_whole) for header in _USUAL_ZLIB_HEADERS)
     for bits in (zlib.MAX_WBITS, -zlib.MAX_WBITS):
-        if bits > 0 and not has_header:
+        if bits > 0 and not has_header and not is_sure:
             continue
-        if (bits > 0 and body[:2] in _USUAL_ZLIB_HEADERS) \
-                or _try_deflate(first, bits).seems_coded(first, len(body) < _TRIAL_SIZE):
+        if is_sure \
+                or _try_deflate(first, bits).seems_coded(
+                    first, is_whole and len(body) < _TRIAL_SIZE):
             return _decode_zlib("deflate", bits, body, is_whole, out)
     return _unchanged(body, out)
 
@@ -281,14 +298,12 @@ def _inflate(decoder: Any, rest: memoryview, out: Output) -> memoryview:
 
 
 def _decode_brotli(body: bytes, is_whole: bool, out: Output) -> _Decoded:
-    if len(body) < _TRIAL_SIZE and not is_whole:
-        return b"", True
     first = body[:_TRIAL_SIZE]
     if brotli is None:
         if _is_text(first):
             return _unchanged(body, out)
         raise out.fault("the body is coded as br; install the package brotli")
-    if not _try_brotli(first).seems_coded(first, len(body) < _TRIAL_SIZE):
+    if not _try_brotli(first).seems_coded(first, is_whole and len(body) < _TRIAL_SIZE):
         return _unchanged(body, out)
     has_ended, _, error = _run_brotli(body, out.add)
     if error is not None:
@@ -346,9 +361,8 @@ def _run_brotli(body: bytes, take: Callable[[bytes], None]) -> Tuple[bool, int, 
 
 
 def _decode_zstd(body: bytes, is_whole: bool, out: Output) -> _Decoded:
-    if len(body) < 4 and not is_whole:
-        return b"", True
-    if len(body) < 4 or not _is_zstd(body):
+    if not _begins_with(body, b"\x28\xb5\x2f\xfd", is_whole) and not (
+            body[:1] in _SKIPPABLE_FIRST and _begins_with(body[1:], _SKIPPABLE, is_whole)):
         return _unchanged(body, out)
     if zstandard is None:
         raise out.fault("the body is coded as zstd; install the package zstandard")
@@ -388,20 +402,15 @@ def _decode_zstd_frame(body: bytes, at: int, out: Output) -> Tuple[int, bool]:
 
 
 def _is_skippable(body: bytes, at: int) -> bool:
-    return body[at + 1:at + 4] == b"\x2a\x4d\x18" and body[at] & 0xF0 == 0x50
-
-
-def _is_zstd(body: bytes) -> bool:
-    return body[:4] == b"\x28\xb5\x2f\xfd" or _is_skippable(body, 0)
+    return body[at + 1:at + 4] == _SKIPPABLE \
+        and body[at:at + 1] in _SKIPPABLE_FIRST
 
 
 def _undecoded(name: str, magic: bytes) -> Coding:
     """A coding that is not decoded, and the first bytes of its bodies; none: any that are
     not text."""
     def decode(body: bytes, is_whole: bool, out: Output) -> _Decoded:
-        if len(body) < (len(magic) or _TRIAL_SIZE) and not is_whole:
-            return b"", True
-        if (body.startswith(magic) if magic else not _is_text(body[:_TRIAL_SIZE])):
+        if (_begins_with(body, magic, is_whole) if magic else not _is_text(body[:_TRIAL_SIZE])):
             raise out.fault(f"the body is coded as {name!r}; known are gzip, deflate, br, zstd "
                             "and, for transfer, chunked")
         return _unchanged(body, out)

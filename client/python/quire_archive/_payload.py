@@ -292,6 +292,11 @@ def _take_http(decoded: Record, block: bytes, is_whole: bool) -> Optional[bytes]
     return None
 
 
+def _coding_overhead(size: int) -> int:
+    """Bound on the bytes by which a coding makes a body larger."""
+    return 64 + size // 1000
+
+
 def _decode_body(decoded: Record, body: bytes, is_whole: bool,
                  size_max: int) -> Optional[Fault]:
     """Sets `data`; returns the fault of a body that ends too early.
@@ -308,12 +313,14 @@ def _decode_body(decoded: Record, body: bytes, is_whole: bool,
     # An answer to HEAD, or a redirect, is whole.
     if not body:
         return None
+    is_short = http.may_have_body and not _codings(http.fields, "transfer-encoding") \
+        and (http.content_length or 0) > len(body)
     was_coded = True
     fault: Optional[Fault] = None
     for step in steps:
         try:
-            decoded.data, is_coded = step(decoded.data, is_whole and fault is None,
-                                          Output(size_max))
+            decoded.data, is_coded = step(
+                decoded.data, is_whole and not is_short and fault is None, Output(size_max))
             was_coded = was_coded and is_coded
         except Fault as found:
             decoded.data, fault = found.data, found
@@ -322,9 +329,9 @@ def _decode_body(decoded: Record, body: bytes, is_whole: bool,
             fault.data = decoded.data
             raise fault
         return fault
-    if is_whole and was_coded and http.may_have_body \
-            and not _codings(http.fields, "transfer-encoding") \
-            and (http.content_length or 0) > len(body):
+    # Otherwise the size may be that of the coded body.
+    if is_whole and is_short and (
+            was_coded or (http.content_length or 0) - len(body) > _coding_overhead(len(body))):
         return _cut_short(f": its body has {len(body)} bytes, the Content-Length of HTTP says "
                           f"{http.content_length}")
     return None

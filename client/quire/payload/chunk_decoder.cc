@@ -72,27 +72,14 @@ class ChunkDecoder final : public BodyDecoder {
     return absl::OkStatus();
   }
 
-  absl::Status Finish(PayloadSink out) override {
-    switch (state_) {
-      case State::kSize:
-        if (is_first_ && !line_.empty()) {
-          return PassOn(out);
-        }
-        return absl::DataLossError(
-            "the body is cut short: its last chunk is missing");
-      case State::kText:
-        return absl::DataLossError(
-            absl::StrCat("the body is cut short: ", left_size_bytes_,
-                         " bytes of a chunk are missing"));
-      case State::kTextEnd:
-        return absl::DataLossError(
-            "the body is cut short at the end of a chunk");
-      case State::kTrailer:
-      case State::kNotChunked:
-      case State::kDone:
-        break;
+  absl::Status Finish(bool is_whole, PayloadSink out) override {
+    if (state_ == State::kSize && is_first_) {
+      // An empty body needs no chunks.
+      const bool is_chunk =
+          line_.empty() || (!is_whole && ParseChunkSize(line_).has_value());
+      return is_chunk ? absl::OkStatus() : PassOn(out);
     }
-    return absl::OkStatus();
+    return is_whole ? CheckEnd() : absl::OkStatus();
   }
 
   bool was_not_coded() const override { return state_ == State::kNotChunked; }
@@ -109,6 +96,26 @@ class ChunkDecoder final : public BodyDecoder {
     kNotChunked,
     kDone,
   };
+
+  absl::Status CheckEnd() const {
+    switch (state_) {
+      case State::kSize:
+        return absl::DataLossError(
+            "the body is cut short: its last chunk is missing");
+      case State::kText:
+        return absl::DataLossError(
+            absl::StrCat("the body is cut short: ", left_size_bytes_,
+                         " bytes of a chunk are missing"));
+      case State::kTextEnd:
+        return absl::DataLossError(
+            "the body is cut short at the end of a chunk");
+      case State::kTrailer:
+      case State::kNotChunked:
+      case State::kDone:
+        break;
+    }
+    return absl::OkStatus();
+  }
 
   absl::Status PassOn(PayloadSink out) {
     state_ = State::kNotChunked;
