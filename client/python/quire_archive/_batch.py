@@ -211,7 +211,7 @@ def encode_item(number: int, target: Target) -> bytes:
     if name is None and part is not None:
         return messages.range_field(number, messages.byte_range(*part))
     if isinstance(name, bytes) and isinstance(key, Key) and key.at is None \
-            and key.record_types is None and key.occurrence is None:
+            and key.record_types is None and key.occurrence is None and not key.with_revisits:
         return messages.part_field(number, name,
                                    b"" if part is None else messages.byte_range(*part))
     item = messages.BatchItem(tag=number)

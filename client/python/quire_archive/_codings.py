@@ -19,9 +19,13 @@ zstandard = optional_module("zstandard")
 # White space in ASCII.
 BLANK = " \t\n\v\f\r"
 _CHUNK_LINE_SIZE_MAX = 16 << 10
+_CHUNK_DIGITS_MAX = 16
 # First part of a body by which chunks are recognised.
 _CHUNK_TRIAL_SIZE = 64 << 10
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]+)[ \t\n\v\f\r]*(?:;.*)?", re.DOTALL)
+# First bytes, and the others, of the magic numbers of skippable frames.
+_SKIPPABLE_FIRST = [bytes([byte]) for byte in range(0x50, 0x60)]
+_SKIPPABLE = b"\x2a\x4d\x18"
 # RFC 8878, section 7.
 _ZSTD_WINDOW_SIZE_MAX = 8 << 20
 # Output is bounded after each of these.
@@ -58,8 +62,8 @@ class Fault(Exception):
 
 
 # --- Codings. Each takes a whole body and returns (decoded, was it coded). Raises
-# Fault with the output before the error. `is_whole`: False if the rest of the
-# body is missing, which is reported otherwise; None after a fault of another coding.
+# Fault with the output before the error. `is_whole`: False if bytes of the body are
+# missing, which is reported elsewhere; then what there is of it is decoded.
 
 class Output:
     """Bytes of one layer, bounded."""
@@ -91,15 +95,15 @@ class Output:
 
 
 _Decoded = Tuple[bytes, bool]
-Coding = Callable[[bytes, Optional[bool], Output], _Decoded]
+Coding = Callable[[bytes, bool, Output], _Decoded]
 
 
-def decode_chunked(body: bytes, is_whole: Optional[bool], out: Output) -> _Decoded:
-    is_chunked = _seems_chunked(body[:_CHUNK_TRIAL_SIZE],
-                                is_whole is not None and len(body) < _CHUNK_TRIAL_SIZE)
-    if is_chunked is None and not is_whole:
+def decode_chunked(body: bytes, is_whole: bool, out: Output) -> _Decoded:
+    first = body[:_CHUNK_TRIAL_SIZE]
+    # An empty body needs no chunks.
+    if not body or (not is_whole and _is_cut_before_text(first)):
         return b"", True
-    if is_chunked is False:
+    if not _seems_chunked(first, len(body) < _CHUNK_TRIAL_SIZE):
         return _unchanged(body, out)
     at = 0
     while True:
@@ -133,9 +137,13 @@ def decode_chunked(body: bytes, is_whole: Optional[bool], out: Output) -> _Decod
 
 
 def _chunk_size(line: bytes) -> Optional[int]:
+    """Of the line before a chunk; None if it is none."""
     match = _CHUNK_SIZE.fullmatch(line)
-    size = UINT64_MAX + 1 if match is None else int(match.group(1), 16)
-    return None if size > UINT64_MAX else size
+    # int() takes long for many digits.
+    digits = match.group(1).lstrip(b"0") if match is not None else b""
+    if match is None or len(digits) > _CHUNK_DIGITS_MAX:
+        return None
+    return int(digits or b"0", 16)
 
 
 def _seems_chunked(text: bytes, is_end: bool) -> Optional[bool]:
@@ -178,6 +186,15 @@ def _seems_trailer(rest: bytes, is_end: bool) -> Optional[bool]:
     if rest.strip(b"\r\n"):
         return False
     return True if is_end else None
+
+
+def _is_cut_before_text(first: bytes) -> bool:
+    """A body that was cut may be chunked, and was cut before the text of its first chunk."""
+    if _seems_chunked(first, False) is not None:
+        return False
+    line, has_end, _ = first.partition(b"\n")
+    size = _chunk_size(line.rstrip(BLANK.encode()))
+    return size == 0 if has_end else size is not None
 
 
 def _chunk_line(body: bytes, at: int) -> Tuple[Optional[bytes], int]:
@@ -226,9 +243,9 @@ def _is_text(data: bytes) -> bool:
 
 
 def _unchanged(body: bytes, out: Output) -> _Decoded:
-    """A body that does not have the coding."""
+    """A body that does not have the coding; one of no byte needs none."""
     out.add(body)
-    return out.data(), False
+    return out.data(), not body
 
 
 class _Trial(NamedTuple):
@@ -253,25 +270,29 @@ class _Trial(NamedTuple):
         return self.size > 0 or not (is_whole or self.is_complete)
 
 
-def _decode_gzip(body: bytes, is_whole: Optional[bool], out: Output) -> _Decoded:
-    if len(body) < 2 and not is_whole:
-        return b"", True
-    if body[:2] != b"\x1f\x8b":
+def _begins_with(body: bytes, magic: bytes, is_whole: bool) -> bool:
+    """If it is not whole, True also where it ends inside of the magic bytes."""
+    first = body[:len(magic)]
+    return first == magic if is_whole else magic.startswith(first)
+
+
+def _decode_gzip(body: bytes, is_whole: bool, out: Output) -> _Decoded:
+    if not _begins_with(body, b"\x1f\x8b", is_whole):
         return _unchanged(body, out)
     return _decode_zlib("gzip", zlib.MAX_WBITS + 16, body, is_whole, out)
 
 
-def _decode_deflate(body: bytes, is_whole: Optional[bool], out: Output) -> _Decoded:
+def _decode_deflate(body: bytes, is_whole: bool, out: Output) -> _Decoded:
     """zlib's format or, from some servers, raw DEFLATE."""
-    if len(body) < _TRIAL_SIZE and not is_whole:
-        return b"", True
     first = body[:_TRIAL_SIZE]
     has_header = len(body) >= 2 and body[0] & 15 == 8 and (body[0] * 256 + body[1]) % 31 == 0
+    is_sure = any(_begins_with(body, header, is_whole) for header in _USUAL_ZLIB_HEADERS)
     for bits in (zlib.MAX_WBITS, -zlib.MAX_WBITS):
-        if bits > 0 and not has_header:
+        if bits > 0 and not has_header and not is_sure:
             continue
-        if (bits > 0 and body[:2] in _USUAL_ZLIB_HEADERS) \
-                or _try_deflate(first, bits).seems_coded(first, len(body) < _TRIAL_SIZE):
+        if is_sure \
+                or _try_deflate(first, bits).seems_coded(
+                    first, is_whole and len(body) < _TRIAL_SIZE):
             return _decode_zlib("deflate", bits, body, is_whole, out)
     return _unchanged(body, out)
 
@@ -285,7 +306,7 @@ def _try_deflate(first: bytes, bits: int) -> _Trial:
     return _Trial(len(decoded), decoder.eof, bool(decoder.unused_data))
 
 
-def _decode_zlib(name: str, bits: int, body: bytes, is_whole: Optional[bool], out: Output) -> _Decoded:
+def _decode_zlib(name: str, bits: int, body: bytes, is_whole: bool, out: Output) -> _Decoded:
     rest = memoryview(body)
     is_first_member = True
     while True:
@@ -328,15 +349,13 @@ def _inflate(decoder: Any, rest: memoryview, out: Output) -> memoryview:
     return memoryview(bytes(decoder.unused_data) + bytes(rest)) if unused else rest
 
 
-def _decode_brotli(body: bytes, is_whole: Optional[bool], out: Output) -> _Decoded:
-    if len(body) < _TRIAL_SIZE and not is_whole:
-        return b"", True
+def _decode_brotli(body: bytes, is_whole: bool, out: Output) -> _Decoded:
     first = body[:_TRIAL_SIZE]
     if brotli is None:
         if _is_text(first):
             return _unchanged(body, out)
         raise out.fault("the body is coded as br; install the package brotli")
-    if not _try_brotli(first).seems_coded(first, len(body) < _TRIAL_SIZE):
+    if not _try_brotli(first).seems_coded(first, is_whole and len(body) < _TRIAL_SIZE):
         return _unchanged(body, out)
     has_ended, _, error = _run_brotli(body, out.add)
     if error is not None:
@@ -393,10 +412,9 @@ def _run_brotli(body: bytes, take: Callable[[bytes], None]) -> Tuple[bool, int, 
     return decoder.is_finished(), at, None
 
 
-def _decode_zstd(body: bytes, is_whole: Optional[bool], out: Output) -> _Decoded:
-    if len(body) < 4 and not is_whole:
-        return b"", True
-    if len(body) < 4 or not _is_zstd(body):
+def _decode_zstd(body: bytes, is_whole: bool, out: Output) -> _Decoded:
+    if not _begins_with(body, b"\x28\xb5\x2f\xfd", is_whole) and not (
+            body[:1] in _SKIPPABLE_FIRST and _begins_with(body[1:], _SKIPPABLE, is_whole)):
         return _unchanged(body, out)
     if zstandard is None:
         raise out.fault("the body is coded as zstd; install the package zstandard")
@@ -436,20 +454,15 @@ def _decode_zstd_frame(body: bytes, at: int, out: Output) -> Tuple[int, bool]:
 
 
 def _is_skippable(body: bytes, at: int) -> bool:
-    return body[at + 1:at + 4] == b"\x2a\x4d\x18" and body[at] & 0xF0 == 0x50
-
-
-def _is_zstd(body: bytes) -> bool:
-    return body[:4] == b"\x28\xb5\x2f\xfd" or _is_skippable(body, 0)
+    return body[at + 1:at + 4] == _SKIPPABLE \
+        and body[at:at + 1] in _SKIPPABLE_FIRST
 
 
 def _undecoded(name: str, magic: bytes) -> Coding:
     """A coding that is not decoded, and the first bytes of its bodies; none: any that are
     not text."""
-    def decode(body: bytes, is_whole: Optional[bool], out: Output) -> _Decoded:
-        if len(body) < (len(magic) or _TRIAL_SIZE) and not is_whole:
-            return b"", True
-        if (body.startswith(magic) if magic else not _is_text(body[:_TRIAL_SIZE])):
+    def decode(body: bytes, is_whole: bool, out: Output) -> _Decoded:
+        if (_begins_with(body, magic, is_whole) if magic else not _is_text(body[:_TRIAL_SIZE])):
             raise out.fault(f"the body is coded as {name!r}; known are gzip, deflate, br, zstd "
                             "and, for transfer, chunked")
         return _unchanged(body, out)

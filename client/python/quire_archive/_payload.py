@@ -6,17 +6,17 @@ the tests compare both.
 """
 from __future__ import annotations
 
+import heapq
 import re
 from typing import List, NamedTuple, Optional, Tuple
 
 from ._codings import (BLANK, CODINGS, UINT64_MAX, Coding, Fault, Output, ascii_lower,
                        decode_chunked)
-from ._core import Core
+from ._core import Core, Lister
 from ._steps import ArchiveName, Steps
-from .errors import (DocumentNotFound, PayloadDamaged, RecordTypeNotFound,
-                     RevisitTargetNotFound)
-from .records import (Answer, AnyKey, Document, Headers, Key, Payload, Span, header,
-                      parse_period)
+from .errors import ArchiveReplaced, DocumentNotFound, PayloadDamaged, RevisitTargetNotFound
+from .records import (Answer, AnyKey, Document, Headers, Key, Payload, Span, Time, header,
+                      parse_period, to_id, to_milliseconds)
 
 # Bound on decoded payloads: a few coded bytes can decode to any size.
 SIZE_MAX = 1 << 30
@@ -34,6 +34,9 @@ _IP_ADDRESS = re.compile(r"(?=.*[.:])[0-9A-Fa-f.:]+")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 # Captures examined for the target of a revisit without a date.
 _CANDIDATES_MAX = 8
+# Captures of an id that are tried, if the newest are no pages.
+_CAPTURES_MAX = 1000
+_REDIRECT = 3
 _INT64_MAX = 2**63 - 1
 _UINT64_DIGITS_MAX = 20
 
@@ -186,11 +189,20 @@ class Record:
         self.data = b""
         # None: the payload is complete.
         self.fault: Optional[str] = None
+        # The header of a response is complete, and no byte of the body follows that it
+        # announces, or does not rule out: the answer to HEAD.
+        self.lacks_body = False
 
     @property
     def type(self) -> str:
         """WARC-Type, in lower case."""
         return ascii_lower(header(self.warc or [], "WARC-Type"))
+
+    @property
+    def is_page(self) -> bool:
+        """False for redirects, and answers to HEAD."""
+        return self.http is None or not ((self.http.status or 0) // 100 == _REDIRECT
+                                         or self.lacks_body)
 
 
 def decode_record(record: bytes, size_max: int = SIZE_MAX) -> Record:
@@ -253,6 +265,9 @@ def _decode_into(decoded: Record, record: bytes, size_max: int) -> None:
     if body is None:
         fault = _cut_short(" inside its HTTP header")
     else:
+        decoded.lacks_body = not body and not missing and decoded.http is not None \
+            and decoded.http.status is not None and decoded.http.may_have_body \
+            and decoded.http.content_length != 0
         fault = _decode_body(decoded, body, missing == 0, size_max)
     if missing:
         fault = _cut_short(f": {missing} of the {length} bytes of its block are missing")
@@ -292,6 +307,11 @@ def _take_http(decoded: Record, block: bytes, is_whole: bool) -> Optional[bytes]
     return None
 
 
+def _coding_overhead(size: int) -> int:
+    """Bound on the bytes by which a coding makes a body larger."""
+    return 64 + size // 1000
+
+
 def _decode_body(decoded: Record, body: bytes, is_whole: bool,
                  size_max: int) -> Optional[Fault]:
     """Sets `data`; returns the fault of a body that ends too early.
@@ -308,12 +328,14 @@ def _decode_body(decoded: Record, body: bytes, is_whole: bool,
     # An answer to HEAD, or a redirect, is whole.
     if not body:
         return None
+    is_short = http.may_have_body and not _codings(http.fields, "transfer-encoding") \
+        and (http.content_length or 0) > len(body)
     was_coded = True
     fault: Optional[Fault] = None
     for step in steps:
         try:
-            decoded.data, is_coded = step(decoded.data, is_whole if fault is None else None,
-                                          Output(size_max))
+            decoded.data, is_coded = step(
+                decoded.data, is_whole and not is_short and fault is None, Output(size_max))
             was_coded = was_coded and is_coded
         except Fault as found:
             decoded.data, fault = found.data, found
@@ -322,9 +344,9 @@ def _decode_body(decoded: Record, body: bytes, is_whole: bool,
             fault.data = decoded.data
             raise fault
         return fault
-    if is_whole and was_coded and http.may_have_body \
-            and not _codings(http.fields, "transfer-encoding") \
-            and (http.content_length or 0) > len(body):
+    # Otherwise the size may be that of the coded body.
+    if is_whole and is_short and (
+            was_coded or (http.content_length or 0) - len(body) > _coding_overhead(len(body))):
         return _cut_short(f": its body has {len(body)} bytes, the Content-Length of HTTP says "
                           f"{http.content_length}")
     return None
@@ -338,10 +360,10 @@ def _names_id_alone(key: AnyKey) -> bool:
     return isinstance(key, (str, bytes, bytearray))
 
 
-def _with(key: AnyKey, record_types: List[str]) -> Key:
-    at = key.at if isinstance(key, Key) else None
-    name = key.name if isinstance(key, Key) else key
-    return Key(name, at, record_types)  # type: ignore[arg-type]
+def _id_and_time(key: AnyKey) -> Tuple[bytes, Optional[Time]]:
+    name, at = (key.name, key.at) if isinstance(key, Key) else (key, None)
+    assert isinstance(name, (str, bytes, bytearray))
+    return to_id(name), at
 
 
 class _Found(NamedTuple):
@@ -360,10 +382,19 @@ def _read_record(core: Core, archive: ArchiveName, key: AnyKey, size_max: int) -
     return _Found(document, record, record.data)
 
 
-def _payload(found: _Found, revisit: Optional[Document] = None, unresolved: str = "") -> Payload:
+class _Source(NamedTuple):
+    """The record that has a payload, and how it was found."""
+
+    found: _Found
+    revisit: Optional[Document] = None
+    unresolved: str = ""
+
+
+def _payload(source: _Source, passed_count: int) -> Payload:
     """The payload; raises PayloadDamaged if it is incomplete."""
-    payload = Payload(found.document, found.data, revisit, unresolved)
-    record = found.record
+    payload = Payload(source.found.document, source.found.data, source.revisit,
+                      source.unresolved, passed_count=passed_count)
+    record = source.found.record
     if record is not None:
         payload.warc_headers = record.warc
         if record.http is not None:
@@ -385,32 +416,80 @@ def read_payload(core: Core, archive: ArchiveName, key: AnyKey,
     """See Archive.payload()."""
     if isinstance(key, Span) or (isinstance(key, Key) and key.range is not None):
         raise ValueError("a payload is read as a whole: name no part of the document")
-    id_alone = _names_id_alone(key)
-    try:
-        found = yield from _read_record(
-            core, archive, _with(key, ["response", "revisit"]) if id_alone else key, size_max)
-    except RecordTypeNotFound:
-        if not id_alone:
-            raise
-        found = yield from _read_record(core, archive, key, size_max)
+    if not _names_id_alone(key):
+        source = yield from _read_source(core, archive, key, None, size_max)
+        return _payload(source, 0)
+    name, at = _id_and_time(key)
+    newest = Key(name, at, with_revisits=True)
+    held = Key(name, at)
+    source = yield from _read_source(core, archive, newest, held, size_max)
+    if _is_page(source):
+        return _payload(source, 0)
+    captures = yield from _list_captures(core, archive, name, at)
+    # The first is the one that was read.
+    for passed_count, ordinal in enumerate(captures[1:], 1):
+        source = yield from _read_source(core, archive, ordinal, held, size_max)
+        if source.found.document.id != name:
+            raise ArchiveReplaced("the archive was replaced by other contents meanwhile; "
+                                  "read again")
+        if _is_page(source):
+            return _payload(source, passed_count)
+    # None is a page: the newest, whatever it is.
+    source = yield from _read_source(core, archive, newest, held, size_max)
+    return _payload(source, 0)
+
+
+def _is_page(source: _Source) -> bool:
+    return source.found.record is None or source.found.record.is_page
+
+
+def _read_source(core: Core, archive: ArchiveName, key: AnyKey, held: Optional[Key],
+                 size_max: int) -> Steps[_Source]:
+    """The document of `key`, or the one that it revisits.
+
+    held: read instead if the archive does not have the revisited one; None: an error.
+    """
+    found = yield from _read_record(core, archive, key, size_max)
     if not _is_revisit(found):
-        return _payload(found)
+        return _Source(found)
     reference = _Reference(found)
     target = yield from _follow(core, archive, reference, size_max)
     if target is not None:
-        return _payload(target, found.document)
+        return _Source(target, found.document)
     time = found.document.capture_time
     shown = time.strftime("%Y-%m-%dT%H:%M:%SZ") if time is not None else "unknown time"
     unresolved = (f"the capture of {shown} is a revisit of {reference.describe()}, which the "
                   "archive does not hold")
-    missing = RevisitTargetNotFound(unresolved)
-    if not id_alone:
-        raise missing
+    if held is None:
+        raise RevisitTargetNotFound(unresolved)
     try:
-        held = yield from _read_record(core, archive, key, size_max)
+        return _Source((yield from _read_record(core, archive, held, size_max)), None, unresolved)
     except DocumentNotFound:
-        raise missing from None
-    return _payload(held, None, unresolved)
+        raise RevisitTargetNotFound(unresolved) from None
+
+
+def _list_captures(core: Core, archive: ArchiveName, name: bytes,
+                   at: Optional[Time]) -> Steps[List[int]]:
+    """Ordinals of responses and revisits of an id, as reads at that time prefer them: the
+    newest up to then, then the oldest after it; of equal times the last in the archive."""
+    at_ms = _INT64_MAX if at is None else to_milliseconds(at)
+
+    def rank(document: Document) -> Tuple[bool, int, int]:
+        time = document.capture_time_ms
+        time = -_INT64_MAX - 1 if time is None else time
+        return time > at_ms, time if time > at_ms else -time, -document.ordinal
+
+    best: List[Document] = []
+    lister = Lister(core, archive, name, None, 0)
+    while True:
+        page = yield from lister.next_page()
+        documents = [] if page is None else lister.documents_of(page)
+        best = heapq.nsmallest(_CAPTURES_MAX, [*best, *(
+            document for document in documents
+            if document.id == name and document.record_type in ("response", "revisit"))], rank)
+        # The id itself precedes all that start with it.
+        if page is None or (documents and documents[-1].id != name):
+            return [document.ordinal for document in best]
 
 
 def _follow(core: Core, archive: ArchiveName, reference: "_Reference",

@@ -385,7 +385,9 @@ class Archive:
 
         Without the headers of WARC and HTTP, chunks and content codings (gzip and
         deflate; br and zstd if the packages brotli and zstandard are installed).
-        Revisits are followed. A document that is not from a WARC is returned
+        Revisits are followed. If the key is an id, or has nothing else but `at`,
+        redirects and answers to HEAD are passed, unless there is no page among the
+        newest 1,000 captures; `passed_count` of the result is their number. A document that is not from a WARC is returned
         unchanged. `size_max` bounds what a coded payload decodes to.
 
         Raises PayloadDamaged, with what could be decoded, for a truncated or
@@ -536,6 +538,6 @@ def make_key(key: AnyKey, at: Optional[Time], record_types: Optional[Sequence[st
     if isinstance(key, (Key, Span)):
         if isinstance(key, Key) and (at, record_types, occurrence) == (None, None, None) \
                 and key.range is None:
-            return Key(key.name, key.at, key.record_types, key.occurrence, part)
+            return key._replace(range=part)
         raise TypeError("give options in the Key or in the call, not both")
     return Key(key, at, record_types, occurrence, part)

@@ -44,6 +44,8 @@ class Key(NamedTuple):
     occurrence: Optional[int] = None
     # (offset, size) in the document; None: all of it.
     range: Optional[Tuple[int, int]] = None
+    # With an id, and without record_types and occurrence: a revisit counts as a response.
+    with_revisits: bool = False
 
 
 AnyKey = Union[bytes, str, int, Key, Span]
@@ -211,6 +213,8 @@ class Payload:
     # Not empty: the newest capture is a revisit of a record that the archive does
     # not have, as this text says; `document` is then the newest that it has.
     unresolved: str = ""
+    # Newer captures that were passed, as they are no pages: redirects, and answers to HEAD.
+    passed_count: int = 0
     # Header of the WARC record, or what that of an ARC record is in a WARC; None if the
     # document is not from a crawl.
     warc_headers: Optional[Headers] = None
@@ -357,6 +361,7 @@ def fill(target: Target, message: Any) -> None:
             document.occurrence = _checked("an occurrence", key.occurrence)
         if key.record_types is not None:
             document.record_types.extend(key.record_types)
+        document.with_revisits = key.with_revisits
 
 
 def checked_range(part: Tuple[int, int], what: str = "a range") -> Tuple[int, int]:

@@ -102,6 +102,30 @@ def add_random(crawl, draw, number):
         ("application/http; msgtype=response", "Application/HTTP", "text/plain")), **options)
 
 
+def add_captures_that_are_no_pages(crawl):
+    """Redirects and answers to HEAD, next to pages and alone."""
+    kind = "application/http; msgtype=response"
+    moved = b"HTTP/1.1 301 Moved\r\nLocation: /\r\nContent-Length: 5\r\n\r\nmoved"
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n"
+    for name, captures in (("passed", ("page", moved, head)), ("moved-only", (moved,)),
+                           ("head-only", (head, moved)), ("revisit", ("page", "revisit", moved)),
+                           ("revisit-moved", ("page", moved, "of-moved")),
+                           ("cut", ("page", moved[:-3])), ("at", (moved, "page", moved))):
+        for number, block in enumerate(captures, 1):
+            uri, date = SITE + name, f"202{number}-01-01T00:00:00Z"
+            if block == "page":
+                crawl.add_response(uri, date, b"page of " + name.encode())
+            elif block == "revisit":
+                crawl.add_revisit(uri, date, uri, "2021-01-01T00:00:00Z",
+                                  b"page of " + name.encode())
+            elif block == "of-moved":
+                crawl.add("revisit", uri, date, b"", kind, WARC_Refers_To_Target_URI=uri,
+                          WARC_Refers_To_Date="2022-01-01T00:00:00Z")
+            else:
+                crawl.add("response", uri, date, block, kind)
+    crawl.add_response(SITE + "passed/below", "2024-01-01T00:00:00Z", b"another id")
+
+
 def make_crawl(draw):
     crawl = Crawl()
     page, lost, moved = SITE, SITE + "lost", SITE + "moved"
@@ -124,6 +148,7 @@ def make_crawl(draw):
                       b"not held")
     crawl.add_revisit(SITE + "gone", "2022-01-01T00:00:00Z", "http://other.org/",
                       "2020-01-01T00:00:00Z", b"not held")
+    add_captures_that_are_no_pages(crawl)
     crawl.add("resource", "file:///notes", "2021-01-01T00:00:00Z", b"notes", "text/plain")
     crawl.add("conversion", SITE + "text", "2021-01-01T00:00:00Z", b"as text", "text/plain")
     if brotli is not None:
@@ -407,6 +432,27 @@ class PayloadTest(unittest.TestCase):
                 data, succeeded, messages = self.quire_get("web", key, *arguments)
                 self.assertEqual(self.read(self.web, key, **options), (data, succeeded), messages)
         self.assertEqual(self.web.payload(SITE).data, b"<p>first</p>")
+
+    def test_captures_that_are_no_pages_are_passed(self):
+        for name, at, data, passed_count in [
+                ("passed", None, b"page of passed", 2), ("moved-only", None, b"moved", 0),
+                ("head-only", None, b"moved", 0), ("revisit", None, b"page of revisit", 1),
+                ("revisit-moved", None, b"page of revisit-moved", 2),
+                ("cut", None, b"page of cut", 1), ("at", None, b"page of at", 1),
+                ("at", "2021", b"page of at", 1), ("passed", "2022", b"page of passed", 1)]:
+            with self.subTest(name=name, at=at):
+                expected = self.quire_get("web", SITE + name, *(["--at", at] if at else []))
+                self.assertEqual(expected[:2], (data, True), expected[2])
+                payload = self.web.payload(SITE + name, at=at)
+                self.assertEqual((payload.data, payload.passed_count), (data, passed_count))
+        self.assertEqual(self.web.payload(SITE + "revisit").revisit.record_type, "revisit")
+        newest = self.web.document(quire.Key(SITE + "revisit-moved", with_revisits=True))
+        self.assertEqual(newest.record_type, "revisit")
+        (answer,) = self.web.get_many([quire.Key(SITE + "revisit-moved", with_revisits=True)])
+        self.assertEqual(answer.document, newest)
+        # A record that is named is read, whatever it is.
+        named = self.web.payload(SITE + "passed", record_types=["response"])
+        self.assertEqual((named.data, named.passed_count), (b"", 0))
 
     def test_random_records_are_as_quire_get(self):
         complete = 0

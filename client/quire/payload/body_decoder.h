@@ -30,16 +30,11 @@ class BodyDecoder {
   //                   result of `out`.
   virtual absl::Status Feed(ByteView coded, PayloadSink out) = 0;
 
-  // Outputs what can be decoded although the rest of the body is missing, which
-  // is reported otherwise. The last call. Errors: as Feed().
-  virtual absl::Status Flush(PayloadSink out) {
-    static_cast<void>(out);
-    return absl::OkStatus();
-  }
-
-  // Ends the input.
-  // Errors: DataLoss  the body is truncated.
-  virtual absl::Status Finish(PayloadSink out) = 0;
+  // Ends the input. `is_whole`: false if bytes of the body are missing, which
+  // is reported elsewhere; then what there is of it is decoded.
+  // Errors: DataLoss  the body is truncated although `is_whole`, or malformed;
+  //                   the output so far is correct. And the result of `out`.
+  virtual absl::Status Finish(bool is_whole, PayloadSink out) = 0;
 
   // True if the bytes were not coded and were passed through unchanged: some
   // crawlers decode bodies but keep the header, and some servers name codings

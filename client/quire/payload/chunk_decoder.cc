@@ -110,6 +110,19 @@ Trial TryChunks(absl::string_view text, bool is_end) {
                                                         : Trial::kNotChunked;
 }
 
+// True if a body that was cut may be chunked, and was cut before the text of
+// its first chunk.
+bool IsCutBeforeText(absl::string_view text) {
+  if (TryChunks(text, /*is_end=*/false) != Trial::kNeedsMore) {
+    return false;
+  }
+  const size_t line_end = text.find('\n');
+  const absl::string_view line =
+      absl::StripTrailingAsciiWhitespace(text.substr(0, line_end));
+  const std::optional<uint64_t> size = ParseChunkSize(line);
+  return line_end == absl::string_view::npos ? size.has_value() : size == 0;
+}
+
 class ChunkDecoder final : public BodyDecoder {
  public:
   absl::Status Feed(ByteView coded, PayloadSink out) override {
@@ -123,13 +136,35 @@ class ChunkDecoder final : public BodyDecoder {
     return state_ == State::kUnknown ? absl::OkStatus() : Take(coded, out);
   }
 
-  absl::Status Flush(PayloadSink out) override {
-    return state_ == State::kUnknown ? Try(/*is_end=*/true, out)
-                                     : absl::OkStatus();
+  absl::Status Finish(bool is_whole, PayloadSink out) override {
+    if (state_ == State::kUnknown) {
+      // An empty body needs no chunks.
+      if (first_.empty() || (!is_whole && IsCutBeforeText(first_))) {
+        return absl::OkStatus();
+      }
+      QUIRE_RETURN_IF_ERROR(Try(/*is_end=*/true, out));
+    }
+    return is_whole ? CheckEnd() : absl::OkStatus();
   }
 
-  absl::Status Finish(PayloadSink out) override {
-    QUIRE_RETURN_IF_ERROR(Flush(out));
+  bool was_not_coded() const override { return state_ == State::kNotChunked; }
+
+ private:
+  enum class State {
+    // The first bytes do not show yet if the body is chunked.
+    kUnknown,
+    // In the line before a chunk.
+    kSize,
+    kText,
+    // In the line end after a chunk.
+    kTextEnd,
+    // After the last chunk, up to an empty line.
+    kTrailer,
+    kNotChunked,
+    kDone,
+  };
+
+  absl::Status CheckEnd() const {
     switch (state_) {
       case State::kUnknown:
       case State::kSize:
@@ -149,23 +184,6 @@ class ChunkDecoder final : public BodyDecoder {
     }
     return absl::OkStatus();
   }
-
-  bool was_not_coded() const override { return state_ == State::kNotChunked; }
-
- private:
-  enum class State {
-    // The first bytes do not show yet if the body is chunked.
-    kUnknown,
-    // In the line before a chunk.
-    kSize,
-    kText,
-    // In the line end after a chunk.
-    kTextEnd,
-    // After the last chunk, up to an empty line.
-    kTrailer,
-    kNotChunked,
-    kDone,
-  };
 
   // Looks at the bytes so far, and takes them if they show it.
   absl::Status Try(bool is_end, PayloadSink out) {

@@ -4,11 +4,11 @@
 #include <zstd.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "client/quire/payload/body_decoder.h"
@@ -24,6 +24,7 @@ constexpr size_t kBufferSizeBytes = 64 << 10;
 // upper bound on what is decoded of it for that.
 constexpr size_t kTrialSizeBytes = 4 << 10;
 constexpr size_t kTrialOutputSizeBytesMax = 64 << 10;
+constexpr absl::string_view kGzipMagic = "\x1F\x8B";
 // Window that decoders of "zstd" must support (RFC 8878, section 7): 8 MiB.
 constexpr int kZstdWindowLogMax = 23;
 
@@ -37,6 +38,13 @@ bool IsText(ByteView bytes) {
   });
   constexpr size_t kFewBytes = 64;
   return !has_control && (bytes.size() >= kFewBytes || IsUtf8(text));
+}
+
+// True if `first` begins with `magic`; if they are not `is_whole`, also where
+// they end inside of it.
+bool BeginsWith(ByteView first, absl::string_view magic, bool is_whole) {
+  const absl::string_view text = AsText(first).substr(0, magic.size());
+  return is_whole ? text == magic : absl::StartsWith(magic, text);
 }
 
 // Common code for the libraries: the first bytes show whether the body is
@@ -64,12 +72,12 @@ class ContentDecoder : public BodyDecoder {
     return Take(coded, out);
   }
 
-  absl::Status Finish(PayloadSink out) final {
+  absl::Status Finish(bool is_whole, PayloadSink out) final {
     // An empty body needs no coding.
     if (state_ == State::kUnknown) {
-      QUIRE_RETURN_IF_ERROR(Begin(/*is_whole=*/true, out));
+      QUIRE_RETURN_IF_ERROR(Begin(is_whole, out));
     }
-    if (state_ == State::kCoded && has_begun_ && !IsComplete()) {
+    if (is_whole && state_ == State::kCoded && has_begun_ && !IsComplete()) {
       return absl::DataLossError(absl::StrCat("the body is cut short: its ",
                                               name_, " data do not end"));
     }
@@ -82,7 +90,8 @@ class ContentDecoder : public BodyDecoder {
 
  protected:
   // True if a body with these first bytes is coded as its header says.
-  // `is_whole`: they are all of it. REQUIRES: not empty.
+  // `is_whole`: they are all of it. Fewer than first_size_bytes are all that
+  // there is, also if not `is_whole`. REQUIRES: not empty.
   virtual bool IsCoded(ByteView first, bool is_whole) = 0;
   // Decodes all of `coded`. REQUIRES: not empty.
   virtual absl::Status Decode(ByteView coded, PayloadSink out) = 0;
@@ -169,20 +178,17 @@ class ZlibDecoder final : public ContentDecoder {
   bool IsCoded(ByteView first, bool is_whole) override {
     constexpr int kGzipBits = 16;
     if (format_ == Format::kGzip) {
-      if (first.size() < 2 || first[0] != 0x1F || first[1] != 0x8B) {
-        return false;
-      }
       Start(MAX_WBITS + kGzipBits);
-      return true;
+      return BeginsWith(first, kGzipMagic, is_whole);
     }
     const bool has_header = first.size() >= 2 && (first[0] & 0x0F) == 8 &&
                             (first[0] * 256 + first[1]) % 31 == 0;
     // Headers that usual encoders write, and no text has.
-    const bool is_sure =
-        has_header && first[0] == 0x78 &&
-        (first[1] == 0x01 || first[1] == 0x9C || first[1] == 0xDA);
+    const bool is_sure = BeginsWith(first, "\x78\x01", is_whole) ||
+                         BeginsWith(first, "\x78\x9C", is_whole) ||
+                         BeginsWith(first, "\x78\xDA", is_whole);
     for (const int window_bits : {MAX_WBITS, -MAX_WBITS}) {
-      if (window_bits > 0 && !has_header) {
+      if (window_bits > 0 && !has_header && !is_sure) {
         continue;
       }
       Start(window_bits);
@@ -334,16 +340,10 @@ class ZstdDecoder final : public ContentDecoder {
   ~ZstdDecoder() override { ZSTD_freeDCtx(context_); }
 
  protected:
-  bool IsCoded(ByteView first, bool /*is_whole*/) override {
-    constexpr std::array<uint8_t, 4> kFrame = {0x28, 0xB5, 0x2F, 0xFD};
-    constexpr std::array<uint8_t, 3> kSkippable = {0x2A, 0x4D, 0x18};
-    if (first.size() < kFrame.size()) {
-      return false;
-    }
-    return std::equal(kFrame.begin(), kFrame.end(), first.begin()) ||
+  bool IsCoded(ByteView first, bool is_whole) override {
+    return BeginsWith(first, "\x28\xB5\x2F\xFD", is_whole) ||
            ((first[0] & 0xF0) == 0x50 &&
-            std::equal(kSkippable.begin(), kSkippable.end(),
-                       first.begin() + 1));
+            BeginsWith(first.subspan(1), "\x2A\x4D\x18", is_whole));
   }
 
   absl::Status Decode(ByteView coded, PayloadSink out) override {
@@ -392,9 +392,9 @@ class UndecodedDecoder final : public ContentDecoder {
         coding_(coding) {}
 
  protected:
-  bool IsCoded(ByteView first, bool /*is_whole*/) override {
+  bool IsCoded(ByteView first, bool is_whole) override {
     return coding_.magic.empty() ? !IsText(first)
-                                 : AsText(first) == coding_.magic;
+                                 : BeginsWith(first, coding_.magic, is_whole);
   }
 
   absl::Status Decode(ByteView /*coded*/, PayloadSink /*out*/) override {

@@ -25,6 +25,11 @@ bool MayHaveBody(const HttpFields& http) {
   return code != 204 && code != 304 && code / 100 != 1;
 }
 
+// Upper bound on the bytes by which a coding makes a body larger.
+uint64_t CodingOverhead(uint64_t size_bytes) {
+  return 64 + size_bytes / 1000;
+}
+
 absl::Status CutShort(absl::string_view what) {
   return absl::DataLossError(absl::StrCat("the record is cut short", what));
 }
@@ -173,10 +178,13 @@ absl::Status PayloadDecoder::Pass(size_t step, ByteView bytes,
     return absl::OkStatus();
   }
   if (step == steps_.size()) {
-    return out(bytes);
+    absl::Status status = out(bytes);
+    has_failed_ = !status.ok();
+    return status;
   }
-  return steps_[step]->Feed(
+  absl::Status status = steps_[step]->Feed(
       bytes, [&](ByteView made) { return TakeStep(step, made, out); });
+  return status.ok() ? status : Fail(step, std::move(status), out);
 }
 
 absl::Status PayloadDecoder::TakeStep(size_t step, ByteView made,
@@ -190,23 +198,31 @@ absl::Status PayloadDecoder::TakeStep(size_t step, ByteView made,
   return Pass(step + 1, made, out);
 }
 
-absl::Status PayloadDecoder::FinishSteps(PayloadSink out) {
-  if (body_size_bytes_ == 0) {
-    return absl::OkStatus();
-  }
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    QUIRE_RETURN_IF_ERROR(steps_[i]->Finish(
-        [&](ByteView made) { return TakeStep(i, made, out); }));
+absl::Status PayloadDecoder::FinishSteps(size_t step, bool is_whole,
+                                         PayloadSink out) {
+  for (size_t i = step; i < steps_.size() && body_size_bytes_ > 0; ++i) {
+    absl::Status status = steps_[i]->Finish(
+        is_whole, [&](ByteView made) { return TakeStep(i, made, out); });
+    if (!status.ok()) {
+      return Fail(i, std::move(status), out);
+    }
   }
   return absl::OkStatus();
 }
 
+absl::Status PayloadDecoder::Fail(size_t step, absl::Status status,
+                                  PayloadSink out) {
+  // Errors of inner layers pass through the outer ones.
+  if (std::exchange(has_failed_, true) || !absl::IsDataLoss(status)) {
+    return status;
+  }
+  QUIRE_RETURN_IF_ERROR(FinishSteps(step + 1, /*is_whole=*/false, out));
+  return status;
+}
+
 absl::Status PayloadDecoder::FinishBody(PayloadSink out) {
   if (left_size_bytes_ > 0) {
-    for (size_t i = 0; i < steps_.size(); ++i) {
-      QUIRE_RETURN_IF_ERROR(steps_[i]->Flush(
-          [&](ByteView made) { return TakeStep(i, made, out); }));
-    }
+    QUIRE_RETURN_IF_ERROR(FinishSteps(0, /*is_whole=*/false, out));
     return CutShort(absl::StrCat(": ", left_size_bytes_, " of the ",
                                  warc_->content_length,
                                  " bytes of its block are missing"));
@@ -222,13 +238,16 @@ absl::Status PayloadDecoder::FinishBody(PayloadSink out) {
   if (state_ == State::kHttpHeader) {
     return CutShort(" inside its HTTP header");
   }
-  QUIRE_RETURN_IF_ERROR(FinishSteps(out));
+  const bool is_short = http_.has_value() && http_->transfer_codings.empty() &&
+                        MayHaveBody(*http_) && body_size_bytes_ > 0 &&
+                        http_->content_length.value_or(0) > body_size_bytes_;
+  QUIRE_RETURN_IF_ERROR(FinishSteps(0, !is_short, out));
   const bool was_not_coded =
       std::any_of(steps_.begin(), steps_.end(),
                   [](const auto& step) { return step->was_not_coded(); });
-  if (http_.has_value() && http_->transfer_codings.empty() && !was_not_coded &&
-      MayHaveBody(*http_) && body_size_bytes_ > 0 &&
-      http_->content_length.value_or(0) > body_size_bytes_) {
+  // Otherwise the size may be that of the coded body.
+  if (is_short && (!was_not_coded || *http_->content_length - body_size_bytes_ >
+                                         CodingOverhead(body_size_bytes_))) {
     return CutShort(absl::StrCat(": its body has ", body_size_bytes_,
                                  " bytes, the Content-Length of HTTP says ",
                                  *http_->content_length));

@@ -101,7 +101,11 @@ class PayloadDecoder {
   absl::Status Pass(size_t step, ByteView bytes, PayloadSink out);
   // Takes output of the layer `step`.
   absl::Status TakeStep(size_t step, ByteView made, PayloadSink out);
-  absl::Status FinishSteps(PayloadSink out);
+  // Ends the layers from `step` on; `is_whole` as of BodyDecoder.
+  absl::Status FinishSteps(size_t step, bool is_whole, PayloadSink out);
+  // Outputs what the layers inside of `step` have of a malformed or truncated
+  // body. Returns their error or else `status`, the error of `step`.
+  absl::Status Fail(size_t step, absl::Status status, PayloadSink out);
   absl::Status FinishBody(PayloadSink out);
 
   const uint64_t size_bytes_max_;
@@ -122,6 +126,8 @@ class PayloadDecoder {
   std::vector<std::unique_ptr<BodyDecoder>> steps_;
   // Output size of each layer.
   std::vector<uint64_t> step_size_bytes_;
+  // A layer, or the caller's sink, has failed.
+  bool has_failed_ = false;
 };
 
 }  // namespace quire

@@ -9,6 +9,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -283,9 +284,14 @@ TEST(PayloadDecoderTest, TakesSeveralOff) {
 
 TEST(PayloadDecoderTest, LeavesWhatIsNotCodedAsItIs) {
   const std::string text = "<html>decoded by the crawler</html>";
+  // The length is that of the coded body, which may be a little larger.
   ExpectPayload(
-      Response("Content-Encoding: gzip\r\nContent-Length: 9999\r\n", text),
-      text);
+      Response("Content-Encoding: gzip\r\nContent-Length: 55\r\n", text), text);
+  EXPECT_THAT(
+      Decode(
+          Response("Content-Encoding: gzip\r\nContent-Length: 9999\r\n", text))
+          .status,
+      FailsWith(absl::StatusCode::kDataLoss, HasSubstr("is cut short")));
   ExpectPayload(Response("Content-Encoding: zstd\r\n", text), text);
   ExpectPayload(Response("Transfer-Encoding: chunked\r\n", text), text);
   ExpectPayload(Response("Transfer-Encoding: chunked\r\n", text + "\r\nmore"),
@@ -447,6 +453,56 @@ TEST(PayloadDecoderTest, TellsThatAPayloadIsCutShort) {
                                           HasSubstr("is cut short")));
     EXPECT_TRUE(text.starts_with(decoded.payload)) << coding;
     EXPECT_GT(decoded.payload.size(), 0u) << coding;
+  }
+}
+
+// What arrived of a coded body is decoded, however little it is.
+TEST(PayloadDecoderTest, DecodesTheBeginOfShortBodies) {
+  const std::string text = Text().substr(0, 500);
+  for (const auto& [coding, coded] : {std::pair("gzip", Gzip(text)),
+                                      {"br", Brotli(text)},
+                                      {"deflate", Deflate(text, MAX_WBITS)},
+                                      {"deflate", Deflate(text, -MAX_WBITS)}}) {
+    const std::string field = absl::StrCat("Content-Encoding: ", coding);
+    const std::string cut = coded.substr(0, coded.size() - 9);
+    const std::string whole = Response(field + "\r\n", coded);
+    const std::string chunked = field + "\r\nTransfer-Encoding: chunked\r\n";
+    for (const std::string& record :
+         {whole.substr(0, whole.size() - 4 - 9),
+          Response(
+              absl::StrCat(field, "\r\nContent-Length: ", coded.size(), "\r\n"),
+              cut),
+          Response(chunked, Chunked(cut, 50, "")),
+          Response(chunked, Chunked(cut, 50, "xyz\r\n")),
+          Response(chunked, Chunked(coded, 1 << 20).substr(0, coded.size())),
+          Record("response",
+                 absl::StrCat("HTTP/1.1 200 OK\r\n", field, "\r\n\r\n", cut),
+                 "WARC-Truncated: length\r\n")}) {
+      for (const size_t piece_size : {size_t{1} << 20, size_t{3}}) {
+        const Decoded decoded = Decode(record, piece_size);
+        EXPECT_THAT(decoded.status, HasCode(absl::StatusCode::kDataLoss));
+        EXPECT_TRUE(text.starts_with(decoded.payload)) << record;
+        EXPECT_GT(decoded.payload.size(), text.size() / 4) << record;
+      }
+    }
+  }
+  // Less than a coding is recognised by.
+  for (const auto& [fields, body, payload] :
+       {std::tuple("Content-Encoding: gzip\r\n", "\x1F", ""),
+        {"Content-Encoding: gzip\r\n", "a", "a"},
+        {"Content-Encoding: zstd\r\n", "\x28\xB5", ""},
+        {"Content-Encoding: zstd\r\n", "P", ""},
+        {"Content-Encoding: deflate\r\n", "x", ""},
+        {"Content-Encoding: zstd\r\n", "abc", "abc"},
+        {"Content-Encoding: br\r\n", "abc", "abc"},
+        {"Content-Encoding: deflate\r\n", "abc", "abc"},
+        {"Transfer-Encoding: chunked\r\n", "abc def", "abc def"},
+        {"Transfer-Encoding: chunked\r\n", "5", ""}}) {
+    const std::string whole = Response(fields, absl::StrCat(body, "more"));
+    const Decoded decoded = Decode(whole.substr(0, whole.size() - 8));
+    EXPECT_THAT(decoded.status, FailsWith(absl::StatusCode::kDataLoss,
+                                          HasSubstr("is cut short")));
+    EXPECT_EQ(decoded.payload, payload) << fields << body;
   }
 }
 
