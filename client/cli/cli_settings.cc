@@ -123,7 +123,8 @@ void DefineGet(CLI::App& app, CliSettings& settings) {
       get->add_option("--at", settings.at,
                       "Select the newest capture at or before this time (UTC): "
                       "2022, 2022-06, down to 2022-06-15T12:30:45Z, "
-                      "2022-06-15T14:30+02:00, or 20220615123045. If all are later, the oldest. "
+                      "2022-06-15T14:30+02:00, or 20220615123045. If all are "
+                      "later, the oldest. "
                       "Default: the newest")
           ->type_name("TIME")
           ->excludes(by_ordinal);
