@@ -358,6 +358,25 @@ TEST(ContainerSourceTest, NamesTheOffsetOfADamagedHeader) {
                         HasSubstr("entry 1, from 0, at byte 1024")));
 }
 
+TEST(ContainerSourceTest, NamesWhatFollowsACompressedZip) {
+  const TemporaryDirectory directory;
+  const std::string zip = MakeTestArchive("zip", "none", {{"name", "text"}});
+  for (const auto& [text, message] :
+       {std::pair(zip + zip, "entries follow the list"),
+        {zip + "words", "left out: 5 bytes after"},
+        {zip.substr(0, zip.size() - 30), "the list that ends a zip is missing"},
+        {zip.substr(0, zip.size() - 3), "the list that ends a zip"}}) {
+    EXPECT_THAT(ReadInput(directory.Write("zip.gz", Gzip(text))),
+                FailsWith(absl::StatusCode::kDataLoss, HasSubstr(message)));
+  }
+  std::string commented = zip + "a comment";
+  commented[zip.size() - 2] = 9;
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const IdsAndContents files,
+      ReadInput(directory.Write("zip.gz", Gzip(commented))));
+  EXPECT_THAT(files, ElementsAre(Pair("name", "text")));
+}
+
 TEST(ContainerSourceTest, NamesTextOfDirectoriesInAZip) {
   const TemporaryDirectory directory;
   std::string zip = MakeTestArchive("zip", "none", {{"name", "text"}});

@@ -153,7 +153,7 @@ absl::StatusOr<bool> EntryWalker::Next() {
   if (format_ == LibarchiveInput::Format::kTar) {
     lacks_end_ = !input_->SawTarEnd();
   } else if (!is_seekable_) {
-    QUIRE_RETURN_IF_ERROR(input_->ReadToEnd());
+    QUIRE_RETURN_IF_ERROR(input_->CheckZipEnd());
   } else if (zip_file_ != nullptr && entry_count_ == 0) {
     QUIRE_RETURN_IF_ERROR(CheckIsEmpty());
   }

@@ -8,12 +8,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <string>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
+#include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 
@@ -142,6 +144,8 @@ absl::StatusOr<size_t> LibarchiveInput::FillBuffer() {
     return 0;
   }
   at_end_ = false;
+  buffer_size_ = *got;
+  read_bytes_ += *got;
   const auto end = buffer_.begin() + static_cast<ptrdiff_t>(*got);
   const size_t keep = std::min(*got, kTarBlockSizeBytes);
   tail_.insert(tail_.end(), end - static_cast<ptrdiff_t>(keep), end);
@@ -185,11 +189,51 @@ std::shared_ptr<const TextCheck> LibarchiveInput::AwaitedCheck() const {
       static_cast<uint64_t>(archive_filter_bytes(archive_, 0)));
 }
 
-absl::Status LibarchiveInput::ReadToEnd() {
+absl::Status LibarchiveInput::CheckZipEnd() {
+  // The list, up to the record that ends it and its comment.
+  constexpr size_t kEndSizeBytes = 22;
+  constexpr size_t kEndSizeBytesMax = kEndSizeBytes + 0xFFFF;
+  const uint64_t unused_bytes =
+      read_bytes_ -
+      std::min(read_bytes_,
+               static_cast<uint64_t>(archive_filter_bytes(archive_, 0)));
+  const auto held =
+      static_cast<size_t>(std::min<uint64_t>(buffer_size_, unused_bytes));
+  const ByteView unused = ByteView(buffer_).subspan(buffer_size_ - held, held);
+  std::string rest(unused.begin(), unused.end());
+  bool has_entry = absl::StrContains(rest, "PK\3\4");
   while (!at_end_) {
-    QUIRE_RETURN_IF_ERROR(FillBuffer().status());
+    QUIRE_ASSIGN_OR_RETURN(const size_t got, FillBuffer());
+    const absl::string_view piece = AsText(ByteView(buffer_).first(got));
+    rest.append(piece.data(), piece.size());
+    has_entry = has_entry || absl::StrContains(rest, "PK\3\4");
+    rest.erase(0, rest.size() - std::min(rest.size(), kEndSizeBytesMax));
   }
-  return absl::OkStatus();
+  size_t end = rest.rfind("PK\5\6");
+  while (end != std::string::npos && end > 0 &&
+         end + kEndSizeBytes > rest.size()) {
+    end = rest.rfind("PK\5\6", end - 1);
+  }
+  const bool has_end =
+      end != std::string::npos && end + kEndSizeBytes <= rest.size();
+  size_t size = 0;
+  if (has_end) {
+    size = end + kEndSizeBytes + static_cast<uint8_t>(rest[end + 20]) +
+           (size_t{static_cast<uint8_t>(rest[end + 21])} << 8);
+  }
+  if (has_end && !has_entry &&
+      rest.find_first_not_of('\0', size) == std::string::npos) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(absl::StrCat(
+      name_, ": ",
+      has_entry ? "entries follow the list of the zip, and are left out; if it "
+                  "is several zips, compress each on its own"
+      : !has_end
+          ? "the list that ends a zip is missing (is it truncated?)"
+          : absl::StrCat("left out: ",
+                         FormatCounted(rest.size() - size, "byte", "bytes"),
+                         " after the end of the zip")));
 }
 
 bool LibarchiveInput::SawTarEnd() const {

@@ -57,7 +57,10 @@ class LibarchiveInput {
 
   // Reads what follows the last entry of a zip that is not seekable: its list
   // of entries, and the checksums of a compressed file.
-  absl::Status ReadToEnd();
+  // Errors: DataLoss     the list does not end the stream: it is missing, or
+  //                      other text follows.
+  //         Unavailable  the stream cannot be read.
+  absl::Status CheckZipEnd();
 
   // After the last entry of a tar: false if the stream ended without the zero
   // blocks that end a tar.
@@ -76,6 +79,9 @@ class LibarchiveInput {
   const bool is_zip_;
   archive* archive_ = nullptr;
   std::vector<uint8_t> buffer_;
+  // Size of the last piece of the stream, in buffer_, and of all pieces.
+  size_t buffer_size_ = 0;
+  uint64_t read_bytes_ = 0;
   // The last bytes of the stream, at most one tar block.
   std::vector<uint8_t> tail_;
   bool at_end_ = false;
