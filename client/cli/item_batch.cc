@@ -86,6 +86,27 @@ absl::StatusOr<bool> TargetPasses(CliRun& run, const DocumentFilter& filter,
   return filter.PassesStatus(FindHttpStatus(AsBytes(head)).code);
 }
 
+// The same for the page that a read of `key` chooses in place of newer captures
+// that are no pages; false if there are none of these.
+absl::StatusOr<bool> PagePasses(CliRun& run, const DocumentFilter& filter,
+                                const DocumentKey& key) {
+  std::optional<uint64_t> ordinal;
+  const absl::Status status = run.Stream(
+      key, /*payload=*/true,
+      [&](const PayloadOrigin& origin) {
+        if (origin.passed_count > 0) {
+          ordinal = origin.revisit.has_value() ? origin.revisit->ordinal()
+                                               : origin.document.ordinal();
+        }
+        return absl::CancelledError("found");
+      },
+      [](ByteView) { return absl::OkStatus(); });
+  if (!ordinal.has_value()) {
+    return IsOfOtherContents(status) ? absl::StatusOr<bool>(status) : false;
+  }
+  return TargetPasses(run, filter, DocumentKey::Ordinal(*ordinal));
+}
+
 }  // namespace
 
 std::string FileNameOf(const ReadTarget& target) {
@@ -118,6 +139,9 @@ ItemAnswer AnswerForStream(CliRun& run, const ItemBatchOptions& options,
   absl::StatusOr<bool> passes =
       TargetPasses(run, *options.filter,
                    options.payload ? PayloadSearch::FirstTarget(key) : key);
+  if (options.payload && passes.ok() && !*passes) {
+    passes = PagePasses(run, *options.filter, key);
+  }
   if (passes.ok()) {
     item.is_left_out = !*passes;
   } else if (options.filter->has_record_types() &&
@@ -251,22 +275,20 @@ absl::Status ItemBatch::TakePayload(BatchAnswer answer) {
   const auto found = searches_.find(answer.tag);
   Search& state = found->second;
   ItemAnswer item{.tag = answer.tag, .target = state.key};
-  absl::StatusOr<bool> is_left_out = false;
-  if (!state.has_passed && !IsTooLargeForBatch(answer.result.status())) {
-    is_left_out = IsLeftOut(state.key, answer.result);
+  const bool is_too_large = IsTooLargeForBatch(answer.result.status());
+  const bool is_capture =
+      state.search == nullptr || state.search->reads_capture();
+  if (is_capture && !is_too_large) {
+    state.is_left_out = IsLeftOut(state.key, answer.result);
   }
-  if (IsTooLargeForBatch(answer.result.status())) {
-    item = state.has_passed
-               ? ItemAnswer{.tag = answer.tag,
-                            .target = state.key,
-                            .result = TooLarge()}
-               : AnswerForStream(run_, options_, answer.tag, state.key);
-  } else if (!is_left_out.ok()) {
-    item.result = is_left_out.status();
-  } else if (*is_left_out) {
-    item.is_left_out = true;
+  if (is_too_large) {
+    item = is_capture ? AnswerForStream(run_, options_, answer.tag, state.key)
+                      : ItemAnswer{.tag = answer.tag,
+                                   .target = state.key,
+                                   .result = TooLarge()};
+  } else if (!state.is_left_out.ok()) {
+    item.result = state.is_left_out.status();
   } else {
-    state.has_passed |= answer.result.ok();
     if (state.search == nullptr) {
       state.search = std::make_unique<PayloadSearch>(
           state.key, [this](const DocumentKey& key) {
@@ -275,13 +297,25 @@ absl::Status ItemBatch::TakePayload(BatchAnswer answer) {
           });
       in_flight_size_bytes_ += kSearchSizeBytes;
     }
+    if (is_capture) {
+      state.search->set_takes_redirect(options_.filter != nullptr &&
+                                       options_.filter->needs_status() &&
+                                       !*state.is_left_out);
+    }
+    const bool has_record = answer.result.ok();
     std::optional<absl::Status> outcome =
         Decode(state, std::move(answer.result), item);
-    if (!outcome.has_value()) {
+    const bool has_failed = has_record && outcome.has_value() &&
+                            !outcome->ok() && !IsPayloadFault(*outcome) &&
+                            !IsTooLargeForBatch(*outcome);
+    // Redirects and answers to HEAD are passed before the filter is applied.
+    if (*state.is_left_out && !has_failed &&
+        (outcome.has_value() || !state.search->reads_capture())) {
+      item.is_left_out = true;
+    } else if (!outcome.has_value()) {
       batch_->Add(item.tag, state.search->target());
       return absl::OkStatus();
-    }
-    if (!outcome->ok()) {
+    } else if (!outcome->ok()) {
       item.result = *std::move(outcome);
     }
   }

@@ -74,8 +74,8 @@ class ItemBatch {
     DocumentKey key;
     // Null before the first answer.
     std::unique_ptr<PayloadSearch> search = nullptr;
-    // The document of the item was received and passes the filter.
-    bool has_passed = false;
+    // Of the capture that was received last.
+    absl::StatusOr<bool> is_left_out = false;
   };
 
   ItemBatch(CliRun& run, ItemSource& source, AnswerOrder& order,

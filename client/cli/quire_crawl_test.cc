@@ -176,6 +176,17 @@ TEST_F(QuireCrawlTest, SelectsByStatus) {
   EXPECT_THAT(run.err, HasSubstr("no capture has a status of --status; there "
                                  "are 200 (2 captures), 301 (1 capture), 404 "
                                  "(2 captures)"));
+  // A batch tests the page that it would write, or a redirect that is named.
+  const auto batch = [&](const std::string& statuses) {
+    return Run({"batch", "crawl", "--payload", "--status", statuses}, "p\n");
+  };
+  EXPECT_EQ(batch("200").out, "again");
+  EXPECT_EQ(batch("200").err, "");
+  EXPECT_EQ(batch("301").out, "there");
+  EXPECT_EQ(batch("2xx,301").out, "there");
+  run = batch("404");
+  EXPECT_EQ(run.out, "");
+  EXPECT_THAT(run.err, HasSubstr("1 item does not pass the filters"));
   run = Get({"plain", "--status", "200"});
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_THAT(run.err, HasSubstr("no response or revisit"));

@@ -15,6 +15,7 @@
 #include "client/http/request/content_headers.h"
 #include "client/http/request/piece_list.h"
 #include "client/quire/client_status.h"
+#include "client/quire/payload/record_header.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
 #include "codecs/base/printable_text.h"
@@ -29,10 +30,20 @@ constexpr const char* kUnknownType = "application/octet-stream";
 
 thread_local const CallHeaders* current_headers = nullptr;
 
-std::string TypeOf(const v1::Document& document) {
-  return document.has_record_type()
-             ? kWarcType
-             : DocumentMediaType(document.media_type(), document.id());
+// Part of a record by which one of a WARC differs from one of an ARC.
+constexpr ByteSpan kRecordStart{0, kWarcMagic.size()};
+
+// Returns the media type of a document of which `text` is the part at `offset`;
+// nothing if it depends on kRecordStart.
+std::optional<std::string> TypeOf(const v1::Document& document, uint64_t offset,
+                                  absl::string_view text) {
+  if (!document.has_record_type()) {
+    return DocumentMediaType(document.media_type(), document.id());
+  }
+  if (offset > 0 || text.size() < kRecordStart.size_bytes) {
+    return std::nullopt;
+  }
+  return IsWarcRecord(text) ? kWarcType : kArcType;
 }
 
 // Contents of an archive, and the headers of calls that read them.
@@ -246,17 +257,22 @@ bool Gateway::Start(const HttpRequest& request, MemoryCharge& charge,
           done(AnswerOfStatus(read.status()));
           return;
         }
-        if (!read.ok() ||
+        const std::optional<std::string> type =
+            !read.ok()     ? std::nullopt
+            : !is_document ? state.space_type
+            : !read->document.has_value()
+                ? std::nullopt
+                : TypeOf(*read->document, part.offset, read->data);
+        if (!type.has_value() ||
             (!state.is_named && read->archive_uuid != state.uuid)) {
           done(std::nullopt);
           return;
         }
-        done(Finished(
-            is_document
-                ? DocumentAnswer(request, state, part, *std::move(read), charge)
-                : SpaceAnswer(request, state, state.space_type, part,
-                              *std::move(read), charge),
-            charge));
+        done(Finished(is_document ? DocumentAnswer(request, state, *type, part,
+                                                   *std::move(read), charge)
+                                  : SpaceAnswer(request, state, *type, part,
+                                                *std::move(read), charge),
+                      charge));
       });
   return true;
 }
@@ -382,24 +398,53 @@ absl::StatusOr<Answer> Gateway::AnswerDocument(const HttpRequest& request,
   const std::string& archive = request.target.archive;
   DocumentKey key = KeyOf(request.target);
   // Usually within the document: one call is enough.
-  key.part = NamedPart(request, charge).value_or(ByteSpan{});
+  const std::optional<ByteSpan> named = NamedPart(request, charge);
+  const bool sends_body =
+      request.method == Method::kGet && request.conditions.empty();
+  key.part = named.value_or(sends_body ? kRecordStart : ByteSpan{});
   absl::StatusOr<ReadResult> read = Read(archive, state, key);
   if (key.part->size_bytes > 0 && absl::IsOutOfRange(read.status())) {
     key.part = ByteSpan{};
     read = Read(archive, state, key);
   }
   QUIRE_RETURN_IF_ERROR(read.status());
-  return DocumentAnswer(request, state, *key.part, *std::move(read), charge);
+  if (!read->document.has_value()) {
+    return absl::InternalError("the server did not describe the document");
+  }
+  const v1::Document& document = *read->document;
+  std::optional<std::string> type =
+      TypeOf(document, key.part->offset, read->data);
+  if (!type.has_value()) {
+    QUIRE_ASSIGN_OR_RETURN(type, RecordType(archive, state, document));
+  }
+  if (!named.has_value()) {
+    // Too little to begin an answer with.
+    read->data.clear();
+  }
+  return DocumentAnswer(request, state, *type, *key.part, *std::move(read),
+                        charge);
+}
+
+absl::StatusOr<std::string> Gateway::RecordType(const std::string& archive,
+                                                const KnownState& state,
+                                                const v1::Document& document) {
+  DocumentKey key = DocumentKey::Ordinal(document.ordinal());
+  key.part = kRecordStart;
+  const absl::StatusOr<ReadResult> read = Read(archive, state, key);
+  // Neither begins so if it is shorter.
+  if (absl::IsOutOfRange(read.status())) {
+    return kUnknownType;
+  }
+  QUIRE_RETURN_IF_ERROR(read.status());
+  return TypeOf(document, 0, read->data).value_or(kUnknownType);
 }
 
 absl::StatusOr<Answer> Gateway::DocumentAnswer(const HttpRequest& request,
                                                const KnownState& state,
+                                               const std::string& type,
                                                const ByteSpan& part,
                                                ReadResult read,
                                                MemoryCharge& charge) {
-  if (!read.document.has_value()) {
-    return absl::InternalError("the server did not describe the document");
-  }
   const v1::Document& document = *read.document;
   const ByteSpan span{document.range().offset(), document.range().size_bytes()};
   return AnswerPart(
@@ -409,7 +454,7 @@ absl::StatusOr<Answer> Gateway::DocumentAnswer(const HttpRequest& request,
        .size_bytes = span.size_bytes,
        .etag =
            EntityTag(state.EarliestWith(span, document.ordinal() + 1), span),
-       .content_type = TypeOf(document),
+       .content_type = type,
        .known_offset = part.offset,
        .known = std::move(read.data)},
       charge);
@@ -439,7 +484,10 @@ absl::StatusOr<std::string> Gateway::SpaceType(const std::string& archive,
   if (!document.has_value()) {
     return kUnknownType;
   }
-  std::string type = document->has_record_type() ? kWarcType : kUnknownType;
+  std::string type = kUnknownType;
+  if (document->has_record_type()) {
+    QUIRE_ASSIGN_OR_RETURN(type, RecordType(archive, state, *document));
+  }
   states_.SetSpaceType(archive, state.uuid, type);
   return type;
 }

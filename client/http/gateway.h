@@ -114,9 +114,11 @@ class Gateway {
   absl::StatusOr<Answer> AnswerPage(const HttpRequest& request,
                                     const KnownState& state,
                                     MemoryCharge& charge);
-  // Return the answer from what was read: `part` of the document or space.
+  // Return the answer from what was read: `part` of the document or space, of
+  // the media type `type`.
   absl::StatusOr<Answer> DocumentAnswer(const HttpRequest& request,
                                         const KnownState& state,
+                                        const std::string& type,
                                         const ByteSpan& part, ReadResult read,
                                         MemoryCharge& charge);
   absl::StatusOr<Answer> SpaceAnswer(const HttpRequest& request,
@@ -168,6 +170,10 @@ class Gateway {
                                            const KnownState& state,
                                            uint64_t ordinal,
                                            const ByteSpan& part);
+  // Returns the media type of a record of a crawl; reads its first bytes.
+  absl::StatusOr<std::string> RecordType(const std::string& archive,
+                                         const KnownState& state,
+                                         const v1::Document& document);
   // Returns the media type of the logical space.
   absl::StatusOr<std::string> SpaceType(const std::string& archive,
                                         const KnownState& state);

@@ -198,8 +198,9 @@ bool PayloadSearch::PassesRecord() const {
     return false;
   }
   constexpr int kRedirect = 3;
-  return decoder_->http()->status_code.value_or(0) / 100 == kRedirect ||
-         decoder_->lacks_body();
+  return decoder_->http()->status_code.value_or(0) / 100 == kRedirect
+             ? !takes_redirect_
+             : decoder_->lacks_body();
 }
 
 std::optional<absl::Status> PayloadSearch::NextCapture() {

@@ -99,6 +99,15 @@ class PayloadSearch {
   // Record to read next. Valid until EndRecord().
   const DocumentKey& target() const { return target_; }
 
+  // True if target() is a capture that the key may name, not the target of a
+  // revisit.
+  bool reads_capture() const { return phase_ == Phase::kCapture; }
+
+  // True: the current record is taken if it is a redirect.
+  void set_takes_redirect(bool takes_redirect) {
+    takes_redirect_ = takes_redirect;
+  }
+
   // Called before the first byte; again only if the read starts again.
   void TakeDocument(const v1::Document& document);
 
@@ -148,6 +157,7 @@ class PayloadSearch {
   size_t next_capture_ = 0;
   // None of them is a page.
   bool takes_any_ = false;
+  bool takes_redirect_ = false;
   Phase phase_ = Phase::kCapture;
   DocumentKey target_;
   PayloadOrigin origin_;

@@ -57,6 +57,36 @@ class ReplacedArchiveTest(unittest.TestCase):
             self.assertTrue(connection.ask("/v1/docs/doc/document").body == new)
 
 
+class RecordTypesTest(unittest.TestCase):
+    def test_records_of_an_arc_are_no_warc(self):
+        directory = pathlib.Path(self.enterContext(
+            tempfile.TemporaryDirectory(prefix="quire-http-arc-")))
+        block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\npage"
+        about = b"1 0 Other\nURL IP-address Archive-date Content-type Archive-length\n\n"
+        (directory / "a.arc").write_bytes(
+            b"filedesc://a.arc 0.0.0.0 20210101000000 text/plain %d\n%b\n" % (len(about), about)
+            + b"http://h/arc 1.2.3.4 20210101000000 text/html %d\n%b\n" % (len(block), block))
+        (directory / "b.warc").write_bytes(response("http://h/warc", "2021-01-01T00:00:00Z", b"page"))
+        for name, inputs in ("arc", ["a.arc"]), ("both", ["b.warc", "a.arc"]):
+            subprocess.run([PROGRAMS.quired, "build", "--quiet", "-o", directory / f"{name}.quire",
+                            *(directory / each for each in inputs)], check=True, capture_output=True)
+        server = self.enterContext(LiveServer(
+            PROGRAMS.quired, [f"{name}={directory}/{name}.quire" for name in ("arc", "both")]))
+        gateway = self.enterContext(LiveGateway(PROGRAMS.quire_http, server.address))
+        arc, warc = "application/x-internet-archive", "application/warc"
+        for target, expected in (
+                ("arc/space", arc), ("both/space", warc), ("arc/doc/http://h/arc", arc),
+                ("both/doc/http://h/arc", arc), ("both/doc/http://h/warc", warc),
+                ("both/ordinal/0", warc), ("both/page/http://h/arc", "text/html")):
+            # The second time the gateway knows the archive.
+            for method, options in (("HEAD", {}), ("GET", {}), ("GET", {"Range": "bytes=2-3"}),
+                                    ("GET", {"Range": "bytes=0-9"}), ("GET", {})):
+                with gateway.connect() as connection:
+                    reply = connection.ask(f"/v1/{target}", method, **options)
+                self.assertIn(reply.status, (200, 206), target)
+                self.assertEqual(reply.headers["content-type"], expected, (target, method, options))
+
+
 class WithdrawnTest(unittest.TestCase):
     def test_withdrawn_documents(self):
         directory = pathlib.Path(self.enterContext(

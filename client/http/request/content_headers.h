@@ -15,6 +15,8 @@
 namespace quire {
 
 inline constexpr const char* kWarcType = "application/warc";
+// That of PRONOM (x-fmt/219); none is registered.
+inline constexpr const char* kArcType = "application/x-internet-archive";
 
 // Sends `headers` with the calls that this thread makes during its life, by
 // clients that Gateway::Open() connected, instead of those of a scope around

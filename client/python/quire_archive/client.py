@@ -438,6 +438,8 @@ class Archive:
 
     def __contains__(self, key: AnyKey) -> bool:
         """True if the document can be read: it is there, and not withdrawn."""
+        if isinstance(key, int) and not 0 <= key < 2**64:
+            return False
         try:
             self.document(key)
         except (DocumentNotFound, DocumentWithdrawn):

@@ -172,6 +172,8 @@ class ReadingTest(unittest.TestCase):
             self.assertNotIn(key, self.archive)
             with self.assertRaises(LookupError):
                 self.archive[key]  # pylint: disable=pointless-statement
+        for key in (-1, 2**64):
+            self.assertNotIn(key, self.archive)
         with self.assertRaises(quire.ArchiveNotFound):
             len(self.client["none"])
         # Asks nothing.

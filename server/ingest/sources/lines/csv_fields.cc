@@ -121,8 +121,8 @@ std::optional<size_t> CsvRecordSize(absl::string_view text,
 std::optional<char> CsvDelimiterOf(absl::string_view line) {
   constexpr absl::string_view kMark = "sep=";
   line = line.substr(0, line.find_first_of("\r\n"));
-  return line.size() == kMark.size() + 1 && absl::StartsWith(line, kMark) &&
-                 line.back() != '"'
+  return line.size() == kMark.size() + 1 &&
+                 absl::StartsWithIgnoreCase(line, kMark) && line.back() != '"'
              ? std::optional(line.back())
              : std::nullopt;
 }

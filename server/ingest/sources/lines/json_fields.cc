@@ -149,7 +149,7 @@ class JsonScanner {
       } else if (!field.is_member && absl::ConsumePrefix(&path, name_) &&
                  absl::ConsumePrefix(&path, ".")) {
         // An earlier member of this name does not count.
-        field.state = RecordField::State::kMissing;
+        Drop(field);
         inner.resize(fields_.size());
         inner[i] = path;
       }
@@ -164,20 +164,32 @@ class JsonScanner {
     const size_t begin = position_;
     const char first = Peek();
     if (field != nullptr) {
-      field->value.clear();
+      Drop(*field);
       field->state = RecordField::State::kWrongType;
     }
-    if (first == '"' && field != nullptr) {
-      field->state = RecordField::State::kFound;
-      return ScanString(&field->value);
-    }
+    const bool is_text = first == '"' && field != nullptr;
+    absl::Status problem;
     if (first == '{' && !inner.empty() && depth < kJsonDepthMax) {
       ++position_;
-      QUIRE_RETURN_IF_ERROR(ScanMembers(depth + 1, inner));
-    } else if (field != nullptr && first != '{' && first != '[') {
-      QUIRE_RETURN_IF_ERROR(ScanPlainValue(depth));
+      problem = ScanMembers(depth + 1, inner);
     } else {
-      QUIRE_RETURN_IF_ERROR(PassValue(depth));
+      problem =
+          CheckEnd(is_text ? ScanString(&field->value) : ScanPlainValue(depth));
+    }
+    if (!problem.ok()) {
+      position_ = begin;
+      QUIRE_RETURN_IF_ERROR(PassLoosely());
+      // Objects and arrays are values as they are written.
+      if (field != nullptr && first != '{' && first != '[') {
+        field->state = RecordField::State::kMalformed;
+        field->value = std::string(problem.message());
+        return absl::OkStatus();
+      }
+      Tolerate(std::move(problem));
+    }
+    if (is_text) {
+      field->state = RecordField::State::kFound;
+      return absl::OkStatus();
     }
     const absl::string_view value = text_.substr(begin, position_ - begin);
     const bool is_number = first == '-' || IsDigit(first);
@@ -189,23 +201,28 @@ class JsonScanner {
     return absl::OkStatus();
   }
 
-  // Passes a value that has no field. It may be malformed if its end is
-  // certain.
-  absl::Status PassValue(int depth) {
-    const size_t begin = position_;
-    absl::Status status = ScanPlainValue(depth);
-    if (status.ok()) {
-      const size_t end = position_;
-      SkipSpace();
-      if (position_ == text_.size() || Peek() == ',' || Peek() == '}') {
-        position_ = end;
-        return absl::OkStatus();
-      }
-      status = Expected("a comma or }");
+  // Returns the problem of a value that was scanned with `status`, or that of
+  // what follows it.
+  absl::Status CheckEnd(absl::Status status) {
+    if (!status.ok()) {
+      return status;
     }
-    Tolerate(std::move(status));
-    position_ = begin;
-    return PassLoosely();
+    const size_t end = position_;
+    SkipSpace();
+    if (position_ == text_.size() || Peek() == ',' || Peek() == '}') {
+      position_ = end;
+      return absl::OkStatus();
+    }
+    return Expected("a comma or }");
+  }
+
+  // Forgets the value of an earlier member.
+  void Drop(RecordField& field) {
+    if (field.state == RecordField::State::kMalformed) {
+      Tolerate(absl::InvalidArgumentError(field.value));
+    }
+    field.state = RecordField::State::kMissing;
+    field.value.clear();
   }
 
   void Tolerate(absl::Status problem) {

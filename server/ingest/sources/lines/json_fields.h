@@ -23,14 +23,14 @@ inline constexpr int kJsonDepthMax = 256;
 // `takes_any` adds. Of several members with one name the last counts. Checks
 // all of the text. Thread-safe.
 //
-// Names and values that are not of a field may be malformed, such as NaN, an
-// unknown escape, control characters, bytes that are not UTF-8, or deeper
-// nested than kJsonDepthMax, as long as their end is certain: strings have a
-// closing quote, and brackets match. `tolerated`, which may be null, is then
-// set to the first such problem, as of an error; otherwise it is cleared.
-// Errors: InvalidArgument  not a JSON object, or a field's value is malformed;
-//                          `fields` are then unspecified. The message has the
-//                          byte's number from 1.
+// Names and values may be malformed, such as NaN, an unknown escape, control
+// characters, bytes that are not UTF-8, or deeper nested than kJsonDepthMax, as
+// long as their end is certain: strings have a closing quote, and brackets
+// match. A field with such a value, unless it is an object or array, has the
+// state kMalformed. `tolerated`, which may be null, is set to the first other
+// such problem, as of an error; otherwise it is cleared.
+// Errors: InvalidArgument  not a JSON object; `fields` are then unspecified.
+//                          The message has the byte's number from 1.
 absl::Status ReadJsonFields(absl::string_view text,
                             absl::Span<RecordField> fields,
                             std::string* tolerated = nullptr);

@@ -67,8 +67,23 @@ std::string DelimiterHint(const std::vector<std::string>& columns) {
           : absl::StrCat("'", columns[0].substr(found, 1), "'"));
 }
 
+// White space, and the separator of records of RFC 7464.
+constexpr absl::string_view kBlanks = " \t\r\n\x1E";
+
 bool IsBlank(absl::string_view text) {
-  return text.find_first_not_of(" \t\r\n") == text.npos;
+  return text.find_first_not_of(kBlanks) == text.npos;
+}
+
+absl::string_view WithoutLineEnds(absl::string_view text) {
+  return text.substr(0, text.find_last_not_of("\r\n") + 1);
+}
+
+// Returns the size of the first record of RFC 7464, which may have line ends;
+// nullopt if the next one does not follow.
+std::optional<size_t> SequenceRecordSize(absl::string_view text) {
+  const size_t begin = text.find_first_not_of(kBlanks);
+  const size_t end = begin == text.npos ? text.npos : text.find('\x1E', begin);
+  return end == text.npos ? std::nullopt : std::optional(end);
 }
 
 uint64_t LineEndCount(absl::string_view text, char line_end) {
@@ -382,11 +397,13 @@ absl::Status LineReader::PrepareText() {
 
 absl::Status LineReader::DetectFormat() {
   const absl::string_view start = WithoutByteOrderMark(buffered());
-  const size_t first = start.find_first_not_of(" \t\r\n\x1E");
+  const size_t first = start.find_first_not_of(kBlanks);
   format_ = fields_.empty()                              ? Format::kLines
             : first == start.npos || start[first] == '{' ? Format::kJsonLines
                                                          : Format::kCsv;
-  spans_lines_ = format_ == Format::kCsv;
+  spans_lines_ = format_ == Format::kCsv ||
+                 (format_ == Format::kJsonLines &&
+                  absl::StrContains(start.substr(0, first), '\x1E'));
   column_count_ = 0;
   if (format_ == Format::kCsv && IsJsonArrayStart(start.substr(first))) {
     return FileError(
@@ -436,7 +453,9 @@ absl::StatusOr<bool> LineReader::FindRecord() {
         line_ == 1 ? text.size() - WithoutByteOrderMark(text).size() : 0;
     if (spans_lines_) {
       const std::optional<size_t> size =
-          CsvRecordSize(text.substr(mark_size), dialect_);
+          format_ == Format::kCsv
+              ? CsvRecordSize(text.substr(mark_size), dialect_)
+              : SequenceRecordSize(text.substr(mark_size));
       if (size.has_value()) {
         record_rest_ = mark_size + *size;
         next_line_ +=
@@ -467,9 +486,10 @@ absl::StatusOr<bool> LineReader::FindRecord() {
     is_open_ = !stream_ended_ || text.size() < buffered().size();
     if (spans_lines_ && absl::StrContains(text, dialect_.line_end)) {
       if (!is_open_ &&
-          CsvRecordSize(absl::StrCat(text.substr(mark_size),
-                                     std::string(1, dialect_.line_end)),
-                        dialect_) == text.size() - mark_size + 1) {
+          (format_ != Format::kCsv ||
+           CsvRecordSize(absl::StrCat(text.substr(mark_size),
+                                      std::string(1, dialect_.line_end)),
+                         dialect_) == text.size() - mark_size + 1)) {
         next_line_ += LineEndCount(text, dialect_.line_end) + 1;
         return true;
       }
@@ -483,19 +503,26 @@ absl::StatusOr<bool> LineReader::FindRecord() {
 }
 
 absl::StatusOr<std::optional<SourceDocument>> LineReader::DescribeRecord() {
-  const absl::string_view record = buffered().substr(0, record_rest_);
+  const absl::string_view bytes = buffered().substr(0, record_rest_);
+  const absl::string_view record =
+      line_ == 1 ? WithoutByteOrderMark(bytes) : bytes;
   SourceDocument document;
   document.id = absl::StrCat(file_id_, ":", line_);
   if (!is_open_) {
-    document.size_bytes = record.size();
+    document.size_bytes = bytes.size();
   }
   if (fields_.empty()) {
     return document;
   }
   const bool is_header = format_ == Format::kCsv && column_count_ == 0;
-  const bool is_value = (is_open_ || !IsBlank(record)) && !is_header;
+  const bool repeats_header = RepeatsHeader(record);
+  const bool is_value =
+      (is_open_ || !IsBlank(record)) && !is_header && !repeats_header;
   if (is_header && !IsBlank(record) && !TakeDelimiter(record)) {
     QUIRE_RETURN_IF_ERROR(ReadCsvHeader(record));
+  } else if (repeats_header && listener()) {
+    Note(EntryNote::kTolerated,
+         absl::StrCat(name_, ": ", Place(), ": repeats the header line"));
   }
   if (is_value) {
     ApplyFields(document);
@@ -507,11 +534,17 @@ absl::StatusOr<std::optional<SourceDocument>> LineReader::DescribeRecord() {
 
 bool LineReader::TakeDelimiter(absl::string_view record) {
   const std::optional<char> delimiter =
-      line_ == 1 ? CsvDelimiterOf(WithoutByteOrderMark(record)) : std::nullopt;
+      line_ == 1 ? CsvDelimiterOf(record) : std::nullopt;
   if (delimiter.has_value() && !split_.delimiter.has_value()) {
     dialect_.delimiter = *delimiter;
   }
   return delimiter.has_value();
+}
+
+bool LineReader::RepeatsHeader(absl::string_view record) const {
+  // A single column may have a value like its name.
+  return format_ == Format::kCsv && column_count_ > 1 && !is_open_ &&
+         WithoutLineEnds(WithoutByteOrderMark(record)) == header_;
 }
 
 absl::Status LineReader::ReadCsvHeader(absl::string_view record) {
@@ -520,7 +553,7 @@ absl::Status LineReader::ReadCsvHeader(absl::string_view record) {
         absl::StrCat(name_, ": ", Place(), ": ", problem));
   };
   const absl::StatusOr<std::vector<std::string>> columns =
-      SplitCsvRecord(WithoutByteOrderMark(record), dialect_);
+      SplitCsvRecord(record, dialect_);
   if (is_open_ || !columns.ok()) {
     return in_file(absl::StrCat(
         "the header line ",
@@ -529,6 +562,7 @@ absl::Status LineReader::ReadCsvHeader(absl::string_view record) {
                  : std::string(columns.status().message())));
   }
   column_count_ = columns->size();
+  header_ = std::string(WithoutLineEnds(record));
   for (RecordField& field : fields_) {
     const auto column = std::find(columns->begin(), columns->end(), field.name);
     if (column == columns->end()) {
@@ -547,6 +581,13 @@ absl::Status LineReader::ReadCsvHeader(absl::string_view record) {
           DelimiterHint(*columns)));
     }
     field.column = static_cast<size_t>(column - columns->begin());
+    const auto count = std::count(column, columns->end(), field.name);
+    if (count > 1) {
+      NoteOfFile(EntryNote::kTolerated, absl::StrCat("has ", count, " columns ",
+                                                     QuotedText(field.name),
+                                                     ", and the first is "
+                                                     "read"));
+    }
   }
   return absl::OkStatus();
 }
@@ -568,7 +609,8 @@ void LineReader::ApplyFields(SourceDocument& document) {
     status =
         ReadCsvFields(record, column_count_, absl::MakeSpan(fields_), dialect_);
   } else {
-    absl::ConsumePrefix(&record, "\x1E");
+    record.remove_prefix(
+        std::min(record.find_first_not_of(kBlanks), record.size()));
     status = ReadJsonFields(record, absl::MakeSpan(fields_), &tolerated_);
   }
   if (!status.ok()) {
@@ -578,7 +620,7 @@ void LineReader::ApplyFields(SourceDocument& document) {
   if (!tolerated_.empty() && listener()) {
     Note(EntryNote::kTolerated,
          absl::StrCat(name_, ": ", Place(), ": ", tolerated_,
-                      ", outside of the fields"));
+                      ", and the fields could be read"));
   }
   for (size_t i = 0; i < fields_.size(); ++i) {
     const std::string problem = ApplyField(i, document);
@@ -597,6 +639,9 @@ std::string LineReader::ApplyField(size_t index, SourceDocument& document) {
   };
   if (field.state == RecordField::State::kMissing) {
     return of_field("has no");
+  }
+  if (field.state == RecordField::State::kMalformed) {
+    return absl::StrCat(field.value, ", in field ", QuotedText(field.name));
   }
   if (field.state == RecordField::State::kWrongType) {
     return of_field(field.takes_any ? "has null in"

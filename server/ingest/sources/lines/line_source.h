@@ -38,15 +38,17 @@ inline constexpr size_t kRecordSizeBytesMax = size_t{16} << 20;
 // header line, perhaps after a line "sep=" and a delimiter. A CSV record may
 // contain line ends in quoted fields: it is one document, of the number of its
 // first line. After a quote that is not closed within kRecordSizeBytesMax,
-// every line of the file is a record. In a file that has carriage returns and
-// no line feed at its start, carriage returns end lines. A file in UTF-16, by
-// its byte order mark, becomes UTF-8, with a note.
+// every line of the file is a record. If a JSON file begins with a record
+// separator, these separate its records, which may have line ends. In a file
+// that has carriage returns and no line feed at its start, carriage returns end
+// lines. A file in UTF-16, by its byte order mark, becomes UTF-8, with a note.
 //
 // Id: the value of the field. Records without it keep FILE:LINE: the header
-// line and empty lines silently; those that are malformed or where the field is
-// missing, empty, neither a string nor a number, or longer than an id may be,
-// with a note of kBadRecord. JSON that is malformed outside the fields only
-// gets a note of kTolerated (json_fields.h).
+// line, with a note where it is repeated, and empty lines silently; those that
+// are malformed or where the field is missing, empty, neither a string nor a
+// number, or longer than an id may be, with a note of kBadRecord. JSON that is
+// malformed and whose fields can be read only gets a note of kTolerated
+// (json_fields.h).
 //
 // With LineSplit::text_field a document is the value of that field, the header
 // line and empty lines are not documents, and records without the value are
@@ -94,6 +96,7 @@ class LineReader final : public SourceReader {
   // True if the line sets the delimiter.
   bool TakeDelimiter(absl::string_view record);
   absl::Status ReadCsvHeader(absl::string_view record);
+  bool RepeatsHeader(absl::string_view record) const;
   // Finds the next record; false at the end of the file.
   absl::StatusOr<bool> FindRecord();
   absl::Status PassRecord();
@@ -129,9 +132,11 @@ class LineReader final : public SourceReader {
   FileText* file_text_ = nullptr;
   std::string file_id_;
   Format format_ = Format::kLines;
-  // Quoted fields of the CSV may contain line feeds.
+  // Quoted fields of the CSV, or records of RFC 7464, may contain line feeds.
   bool spans_lines_ = false;
+  // Of the header line, which is without its end.
   size_t column_count_ = 0;
+  std::string header_;
   CsvDialect dialect_;
   // The fields of `split_`, the id first.
   std::vector<RecordField> fields_;

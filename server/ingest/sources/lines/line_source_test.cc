@@ -304,8 +304,68 @@ TEST(LineSourceTest, JsonThatIsMalformedOutsideTheFieldsIsNoted) {
   EXPECT_THAT(
       lines.tolerated,
       ElementsAre("input: document 0, line 1: is not JSON: expected a value at "
-                  "byte 15, found \"NaN}\\x0A\", outside of the fields",
+                  "byte 15, found \"NaN}\\x0A\", and the fields could be read",
                   HasSubstr("line 2: ")));
+}
+
+TEST(LineSourceTest, MalformedFieldsCostNoOtherField) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const Lines lines,
+                             ReadLines({{"f",
+                                         "{\"id\":\"a\",\"t\":\"\\ud83d\"}\n"
+                                         "{\"id\":\"\xFF\",\"t\":\"text\"}\n"}},
+                                       {.id_field = "id", .text_field = "t"}));
+  EXPECT_THAT(lines.documents,
+              ElementsAre(Pair("a", "{\"id\":\"a\",\"t\":\"\\ud83d\"}\n"),
+                          Pair("f:2", "text")));
+  EXPECT_THAT(lines.bad_records,
+              ElementsAre(AllOf(HasSubstr("line 1: is not JSON: "),
+                                HasSubstr(", in field \"t\"")),
+                          AllOf(HasSubstr("line 2: is not JSON: "),
+                                HasSubstr(", in field \"id\""))));
+}
+
+TEST(LineSourceTest, RecordsOfRfc7464MayHaveLineEnds) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const Lines lines,
+      ReadLines({{"f",
+                  "\x1E\x1E{\"id\":1,\n\"t\":\"a\"}\n\x1E{\"id\":2,\x1E\n"
+                  "{\"id\":3}\n\n\x1E{\n\"id\":4}\n\x1E\n"}},
+                {.id_field = "id"}));
+  EXPECT_THAT(
+      lines.documents,
+      ElementsAre(Pair("1", "\x1E\x1E{\"id\":1,\n\"t\":\"a\"}\n"),
+                  Pair("f:3", "\x1E{\"id\":2,"),
+                  Pair("3", "\x1E\n{\"id\":3}\n\n"),
+                  Pair("4", "\x1E{\n\"id\":4}\n"), Pair("f:8", "\x1E\n")));
+  EXPECT_THAT(lines.bad_records, ElementsAre(HasSubstr("line 3: ")));
+}
+
+TEST(LineSourceTest, RepeatedHeaderLinesAndColumnsAreNoted) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const Lines lines,
+      ReadLines({{"f", "id,t,t\r\n1,a,b\r\n\xEF\xBB\xBFid,t,t\n2,c,d\n"}},
+                {.id_field = "id", .text_field = "t"}));
+  EXPECT_THAT(lines.documents, ElementsAre(Pair("1", "a"), Pair("2", "c")));
+  EXPECT_THAT(lines.bad_records, ElementsAre());
+  EXPECT_THAT(lines.tolerated,
+              ElementsAre(HasSubstr("has 2 columns \"t\", and the first"),
+                          HasSubstr("line 3: repeats the header line")));
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const Lines words,
+      ReadLines({{"f", "word\na\nword\n"}}, {.id_field = "word"}));
+  EXPECT_THAT(words.documents,
+              ElementsAre(Pair("f:1", "word\n"), Pair("a", "a\n"),
+                          Pair("word", "word\n")));
+}
+
+TEST(LineSourceTest, AByteOrderMarkMayPrecedeAnEmptyLine) {
+  for (const std::string text : {"id,t\n1,a\n", "{\"id\":1,\"t\":\"a\"}\n"}) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const Lines lines, ReadLines({{"f", "\xEF\xBB\xBF\r\n" + text}},
+                                     {.id_field = "id", .text_field = "t"}));
+    EXPECT_THAT(lines.documents, ElementsAre(Pair("1", "a")));
+    EXPECT_THAT(lines.bad_records, ElementsAre());
+  }
 }
 
 TEST(LineSourceTest, ObjectsArraysAndPaths) {

@@ -14,6 +14,8 @@ struct RecordField {
     kFound,
     // Neither a string nor a number; with `takes_any`, null.
     kWrongType,
+    // JSON: malformed; `value` says why.
+    kMalformed,
   };
 
   // In JSON also a path: names of members, each in the object before, with dots

@@ -31,9 +31,10 @@ std::string JsonField(absl::string_view text, const RecordField& wanted) {
   if (!status.ok()) {
     return std::string(status.message());
   }
-  return fields[0].state == State::kFound     ? "=" + fields[0].value
-         : fields[0].state == State::kMissing ? "missing"
-                                              : "wrong type";
+  return fields[0].state == State::kFound       ? "=" + fields[0].value
+         : fields[0].state == State::kMalformed ? fields[0].value
+         : fields[0].state == State::kMissing   ? "missing"
+                                                : "wrong type";
 }
 
 std::string JsonId(absl::string_view text) {
@@ -46,6 +47,9 @@ std::string Tolerated(absl::string_view text) {
   std::string tolerated = "of the record before";
   const absl::Status status =
       ReadJsonFields(text, absl::MakeSpan(fields), &tolerated);
+  if (status.ok() && fields[0].state == State::kMalformed) {
+    return "error: " + fields[0].value;
+  }
   EXPECT_EQ(fields[0].value, status.ok() ? "x" : fields[0].value) << text;
   return status.ok() ? tolerated : "error: " + std::string(status.message());
 }
@@ -146,6 +150,36 @@ TEST(JsonFieldsTest, ToleratesMalformedMembersThatAreNoFields) {
   EXPECT_THAT(Tolerated("{\"id\":\"x\",\"id\":\"\t\"}"), StartsWith("error: "));
 }
 
+// A malformed field leaves the others, and of equal names the last counts.
+TEST(JsonFieldsTest, ReadsFieldsNextToMalformedOnes) {
+  for (const char* value : {"NaN", "01", "-", "\"a\tb\"", "\"\xFF\"",
+                            "\"\\ud83d\"", "\"\\x\"", "undefined"}) {
+    std::vector<RecordField> fields = {{.name = "id"},
+                                       {.name = "a.t", .takes_any = true}};
+    QUIRE_ASSERT_OK(
+        ReadJsonFields(absl::StrCat(R"({"id":)", value, R"(,"a":{"t":"x"}})"),
+                       absl::MakeSpan(fields)));
+    EXPECT_EQ(fields[0].state, State::kMalformed) << value;
+    EXPECT_THAT(fields[0].value, StartsWith("is not JSON: expected "));
+    EXPECT_EQ(fields[1].value, "x") << value;
+    QUIRE_ASSERT_OK(ReadJsonFields(
+        absl::StrCat(R"({"a":{"t":)", value, R"( } , "id":"y"})"),
+        absl::MakeSpan(fields)));
+    EXPECT_EQ(fields[0].value, "y") << value;
+    EXPECT_EQ(fields[1].state, State::kMalformed) << value;
+    EXPECT_THAT(Tolerated(absl::StrCat(R"({"id":)", value, R"(,"id":"x"})")),
+                StartsWith("is not JSON: expected "));
+  }
+  // A field in a malformed object.
+  std::vector<RecordField> fields = {{.name = "id"}, {.name = "a.t"}};
+  QUIRE_ASSERT_OK(
+      ReadJsonFields(R"({"a":{"t":"x",},"id":"y"})", absl::MakeSpan(fields)));
+  EXPECT_EQ(fields[0].value, "y");
+  EXPECT_EQ(fields[1].value, "x");
+  EXPECT_THAT(JsonId(R"({"id":"he said "hi"","a":1})"),
+              HasSubstr("expected a comma"));
+}
+
 TEST(JsonFieldsTest, ReadsSeveralFields) {
   std::vector<RecordField> fields = {{.name = "id"}, {.name = "text"}};
   QUIRE_ASSERT_OK(
@@ -237,7 +271,9 @@ TEST(JsonFieldsTest, AgreesWithAnotherParser) {
     std::string tolerated;
     const absl::Status status =
         ReadJsonFields(text, absl::MakeSpan(fields), &tolerated);
-    ASSERT_EQ(status.ok() && tolerated.empty(), json.is_object())
+    ASSERT_EQ(status.ok() && tolerated.empty() &&
+                  fields[0].state != State::kMalformed,
+              json.is_object())
         << text << " " << status << " " << tolerated;
     if (!json.is_object()) {
       continue;
@@ -282,6 +318,7 @@ TEST(CsvFieldsTest, OtherDelimitersAndLineEnds) {
   EXPECT_EQ(CsvRecordSize("a,\"\r\"\rb", {.line_end = '\r'}), 6);
   EXPECT_EQ(CsvDelimiterOf("sep=;\r\n"), ';');
   EXPECT_EQ(CsvDelimiterOf("sep=\t"), '\t');
+  EXPECT_EQ(CsvDelimiterOf("Sep=;"), ';');
   for (const char* line :
        {"sep=\n", "sep=;;\n", "sep=\"\n", "sap=;", ";\n", ""}) {
     EXPECT_EQ(CsvDelimiterOf(line), std::nullopt) << line;
