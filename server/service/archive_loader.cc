@@ -134,7 +134,8 @@ void ArchiveLoader::NoteUnopened(const ArchiveArgument& argument,
   }
 }
 
-void ArchiveLoader::NoteUnread(const ArchiveArgument& argument) {
+void ArchiveLoader::NoteUnread(const ArchiveArgument& argument,
+                               bool is_awaited) {
   if (withdrawals_ == nullptr) {
     return;
   }
@@ -156,25 +157,91 @@ void ArchiveLoader::NoteUnread(const ArchiveArgument& argument) {
     }
   }
   parts.Examine(argument);
-  SetParts(argument, std::move(parts));
+  SetParts(argument, std::move(parts), is_awaited);
 }
 
-void ArchiveLoader::SetParts(const ArchiveArgument& argument,
-                             SharedParts parts) {
+void ArchiveLoader::NoteReplaced(const std::string& name) {
+  if (withdrawals_ == nullptr) {
+    return;
+  }
+  MutexLock lock(&marks_mutex_);
+  if (const auto open = catalog_.FindOpen(name);
+      open != nullptr && open->withdrawal->Get() != nullptr) {
+    NoteFormerParts(name, SharedParts(open->archive->info()));
+  }
+}
+
+void ArchiveLoader::NoteRemoved(const std::string& name) {
+  NoteReplaced(name);
+  if (withdrawals_ == nullptr) {
+    return;
+  }
+  MutexLock lock(&marks_mutex_);
+  const auto unopened = catalog_.GetUnopened();
+  if (const auto found = unopened->find(name); found != unopened->end()) {
+    NoteFormerParts(name, found->second->parts);
+  }
+  const auto listed = catalog_.GetListed();
+  if (const auto found = listed->find(name);
+      found != listed->end() && catalog_.FindOpen(name) == nullptr) {
+    NoteFormerParts(name, found->second->parts());
+  }
+}
+
+void ArchiveLoader::NoteFormerParts(const std::string& name,
+                                    const SharedParts& parts) {
+  if (withdrawals_->HasRulesFor(name)) {
+    catalog_.NoteFormer(name, parts);
+  }
+}
+
+std::string ArchiveLoader::WithholdDictionary(const ServedArchive& before,
+                                              const std::string& present_hash) {
+  ArchiveInfo info;
+  info.dictionary_hash = before.archive->info().dictionary_hash;
+  if (info.dictionary_hash.empty() || info.dictionary_hash == present_hash) {
+    return "";
+  }
+  catalog_.NoteRedacted(SharedParts(info));
+  std::string first;
+  uint64_t count = 0;
+  const auto archives = catalog_.Get();
+  for (const auto& [name, other] : *archives) {
+    if (name != before.name &&
+        other->archive->info().dictionary_hash == info.dictionary_hash) {
+      first = count == 0 ? name : first;
+      ++count;
+    }
+  }
+  return count == 0
+             ? ""
+             : absl::StrCat(
+                   "; its earlier dictionary had their text, is withheld, and "
+                   "is that of ",
+                   FormatCounted(count, "other archive", "other archives"),
+                   ", such as ", first, ": build them again");
+}
+
+void ArchiveLoader::SetParts(const ArchiveArgument& argument, SharedParts parts,
+                             bool is_awaited) {
   MutexLock lock(&marks_mutex_);
   if (argument.is_listed) {
     const auto listed = catalog_.GetListed();
     if (const auto found = listed->find(argument.name);
         found != listed->end()) {
+      if (catalog_.FindOpen(argument.name) == nullptr &&
+          found->second->parts() != parts) {
+        NoteFormerParts(argument.name, found->second->parts());
+      }
       found->second->SetParts(std::move(parts));
     }
     return;
   }
   catalog_.NoteUnopened(
-      argument.name,
-      {.neighbourhood = NeighbourhoodOf(argument),
-       .parts = std::move(parts),
-       .may_withdraw = withdrawals_->HasRulesFor(argument.name)});
+      argument.name, {.neighbourhood = NeighbourhoodOf(argument),
+                      .parts = std::move(parts),
+                      .may_withdraw = withdrawals_->HasRulesFor(argument.name),
+                      .is_awaited = is_awaited});
 }
 
 void ArchiveLoader::ForgetOthers(const std::vector<ArchiveArgument>& wanted,
@@ -183,6 +250,7 @@ void ArchiveLoader::ForgetOthers(const std::vector<ArchiveArgument>& wanted,
   const auto unopened = catalog_.GetUnopened();
   for (const auto& [name, archive] : *unopened) {
     if (!names.contains(name)) {
+      NoteRemoved(name);
       catalog_.ForgetUnopened(name);
     }
   }
@@ -205,6 +273,7 @@ absl::Status ArchiveLoader::PrepareRemoteOutline(
     return absl::OkStatus();
   }
   QUIRE_RETURN_IF_ERROR(CheckHasStore(argument));
+  NoteUnread(argument, /*is_awaited=*/true);
   absl::Status status = remote_->PrepareOutline(argument, &stop_);
   if (!status.ok()) {
     NoteUnread(argument);
@@ -390,6 +459,7 @@ void ArchiveLoader::WithdrawRemoved(
 
 absl::Status ArchiveLoader::Publish(const ArchiveArgument& argument,
                                     std::shared_ptr<ServedArchive> served) {
+  NoteReplaced(argument.name);
   // No reference to it: that would make it look like one that a call reads.
   const std::weak_ptr<const ServedArchive> fresh = served;
   const std::shared_ptr<const Archive> contents = served->archive;
@@ -415,6 +485,7 @@ std::vector<LogLine> ArchiveLoader::RemoveOthers(
   for (const auto& [name, served] : *before) {
     // ReloadList() removes the others.
     if (served->listed == nullptr && !names.contains(name)) {
+      NoteRemoved(name);
       changed(name, false);
       space_.Retired(served->archive);
       catalog_.Remove(name);
@@ -533,12 +604,13 @@ absl::StatusOr<std::string> ArchiveLoader::ReloadOne(
       served == nullptr
           ? std::nullopt
           : fresh->archive->FindState(served->archive->info().uuid);
+  const bool is_redacted = before.value_or(ArchiveView()).removals_hash != 0;
   std::string line = absl::StrCat(
-      is_same_text                 ? "same contents in new files, "
-      : served == nullptr          ? "added, "
-      : !before.has_value()        ? "replaced, "
-      : before->removals_hash == 0 ? "has grown, "
-                                   : "documents were removed, ",
+      is_same_text          ? "same contents in new files, "
+      : served == nullptr   ? "added, "
+      : !before.has_value() ? "replaced, "
+      : is_redacted         ? "documents were removed, "
+                            : "has grown, ",
       FormatCounted(fresh->archive->info().document_count, "document",
                     "documents"),
       is_same_text ? "; its " : "", is_same_text ? kBlocksNotChecked : "");
@@ -549,7 +621,11 @@ absl::StatusOr<std::string> ArchiveLoader::ReloadOne(
   if (served != nullptr) {
     space_.Retired(served->archive);
   }
+  const std::string hash = fresh->archive->info().dictionary_hash;
   QUIRE_RETURN_IF_ERROR(Publish(argument, std::move(fresh)));
+  if (is_redacted) {
+    line += WithholdDictionary(*served, hash);
+  }
   return line;
 }
 
@@ -644,6 +720,9 @@ void ArchiveLoader::MarkWithdrawals() {
       }
     }
     catalog_.MarkUnopened(withdrawing);
+    catalog_.MarkFormer([this](const std::string& name) {
+      return withdrawals_->HasRulesFor(name);
+    });
   }
   const std::shared_ptr<const Catalog::ListedByName> all = catalog_.GetListed();
   for (const auto& [name, listed] : *all) {
@@ -694,6 +773,11 @@ std::vector<LogLine> ArchiveLoader::ReloadList(
     added.push_back(argument.name);
   }
   const Catalog::ListedByName now = entries;
+  for (const auto& [name, listed] : *before) {
+    if (!now.contains(name) || now.find(name)->second != listed) {
+      NoteRemoved(name);
+    }
+  }
   catalog_.SetListed(std::move(entries));
   const auto stays = [&](const auto& entry) {
     const auto found = now.find(entry.first);

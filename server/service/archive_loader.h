@@ -143,11 +143,25 @@ class ArchiveLoader {
   // will be. Thread-safe.
   void NoteUnopened(const ArchiveArgument& argument, const ArchiveInfo& info)
       ABSL_LOCKS_EXCLUDED(marks_mutex_);
-  void NoteUnread(const ArchiveArgument& argument)
+  void NoteUnread(const ArchiveArgument& argument, bool is_awaited = false)
       ABSL_LOCKS_EXCLUDED(marks_mutex_);
   // REQUIRES: there are rules.
-  void SetParts(const ArchiveArgument& argument, SharedParts parts)
-      ABSL_LOCKS_EXCLUDED(marks_mutex_);
+  void SetParts(const ArchiveArgument& argument, SharedParts parts,
+                bool is_awaited = false) ABSL_LOCKS_EXCLUDED(marks_mutex_);
+  // Keeps withholding the parts of the open contents of an archive, if they
+  // have withdrawn documents, as long as rules apply to its name: they are to
+  // be replaced.
+  void NoteReplaced(const std::string& name) ABSL_LOCKS_EXCLUDED(marks_mutex_);
+  // The same, and for the contents that it may have: the archive is to be
+  // removed.
+  void NoteRemoved(const std::string& name) ABSL_LOCKS_EXCLUDED(marks_mutex_);
+  void NoteFormerParts(const std::string& name, const SharedParts& parts)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(marks_mutex_);
+  // Withholds the dictionary that an archive had before documents were removed
+  // for good. Returns the end of a sentence about other archives that have it,
+  // or nothing.
+  std::string WithholdDictionary(const ServedArchive& before,
+                                 const std::string& present_hash);
   // Forgets unopened contents of archives that are not to be served.
   void ForgetOthers(const std::vector<ArchiveArgument>& wanted,
                     const std::vector<std::string>& kept);

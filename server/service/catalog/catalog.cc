@@ -451,6 +451,26 @@ void Catalog::SetUnopened(std::shared_ptr<const UnopenedByName> unopened) {
   unopened_.swap(unopened);
 }
 
+void Catalog::NoteFormer(const std::string& name, const SharedParts& parts) {
+  MutexLock lock(&former_mutex_);
+  Former& former = former_[name];
+  former.parts.Add(parts);
+  former.may_withdraw = true;
+}
+
+void Catalog::MarkFormer(
+    absl::FunctionRef<bool(const std::string& name)> withdraws) {
+  MutexLock lock(&former_mutex_);
+  for (auto& [name, former] : former_) {
+    former.may_withdraw = withdraws(name);
+  }
+}
+
+void Catalog::NoteRedacted(const SharedParts& parts) {
+  MutexLock lock(&former_mutex_);
+  redacted_.Add(parts);
+}
+
 void Catalog::NoteUnopened(const std::string& name, Unopened unopened) {
   MutexLock write_lock(&write_mutex_);
   auto all = std::make_shared<UnopenedByName>(*GetUnopened());
@@ -487,10 +507,11 @@ bool Catalog::MayHaveWithdrawn(SharedPart part, absl::string_view hash) const {
                         ? description.dictionary_hash()
                         : description.symbol_table_hash());
   };
-  // Unless `has` says it, an archive may have the parts of those next to it. An
-  // open archive of the name that has the part decides about it.
+  // Unless `has` says it, an archive may have the parts of those next to it, or
+  // any, if that is not known for a moment only. An open archive of the name
+  // that has the part decides about it.
   const auto may_have_it = [&](const std::string& name, std::optional<bool> has,
-                               auto neighbourhood) {
+                               bool is_awaited, auto neighbourhood) {
     if (has == false) {
       return false;
     }
@@ -498,13 +519,27 @@ bool Catalog::MayHaveWithdrawn(SharedPart part, absl::string_view hash) const {
     if (open != archives->end() && has_it(*open->second)) {
       return false;
     }
-    return has == true ||
+    return has == true || is_awaited ||
            std::ranges::any_of(*archives,
                                [&, place = neighbourhood()](const auto& entry) {
                                  return entry.second->neighbourhood == place &&
                                         has_it(*entry.second);
                                });
   };
+  {
+    // After them: contents are noted before they cease to be among them.
+    MutexLock lock(&former_mutex_);
+    const auto may_be_of = [&](const auto& entry) {
+      const auto& [name, former] = entry;
+      return former.may_withdraw &&
+             may_have_it(name, former.parts.Has(part, hash),
+                         /*is_awaited=*/false, [] { return std::string(); });
+    };
+    if (redacted_.Has(part, hash) == true ||
+        std::ranges::any_of(former_, may_be_of)) {
+      return true;
+    }
+  }
   return std::ranges::any_of(*archives,
                              [&](const auto& entry) {
                                return has_it(*entry.second) &&
@@ -517,14 +552,16 @@ bool Catalog::MayHaveWithdrawn(SharedPart part, absl::string_view hash) const {
                const Unopened& archive = *entry.second;
                return archive.may_withdraw &&
                       may_have_it(entry.first, archive.parts.Has(part, hash),
+                                  archive.is_awaited,
                                   [&] { return archive.neighbourhood; });
              }) ||
          std::ranges::any_of(*listed, [&](const auto& entry) {
            const ListedArchive& archive = *entry.second;
            return archive.may_withdraw() &&
-                  may_have_it(entry.first, archive.HasPart(part, hash), [&] {
-                    return NeighbourhoodOf(archive.argument());
-                  });
+                  may_have_it(entry.first, archive.HasPart(part, hash),
+                              archive.is_wanted(), [&] {
+                                return NeighbourhoodOf(archive.argument());
+                              });
          });
 }
 

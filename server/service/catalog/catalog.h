@@ -234,6 +234,9 @@ class Catalog {
     SharedParts parts;
     // Rules of withdrawal apply to its name.
     bool may_withdraw = false;
+    // An object store was asked for its manifest: until then it may have any
+    // parts.
+    bool is_awaited = false;
   };
 
   using UnopenedByName =
@@ -269,6 +272,18 @@ class Catalog {
   // published or they are forgotten.
   void NoteUnopened(const std::string& name, Unopened unopened)
       ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
+  // Notes parts of contents that are no longer at the path of an archive, or
+  // whose archive is removed, and that may have withdrawn documents: others may
+  // still have these parts.
+  void NoteFormer(const std::string& name, const SharedParts& parts)
+      ABSL_LOCKS_EXCLUDED(former_mutex_);
+  // Notes for which of these names rules of withdrawal apply.
+  void MarkFormer(absl::FunctionRef<bool(const std::string& name)> withdraws)
+      ABSL_LOCKS_EXCLUDED(former_mutex_);
+  // Notes parts of contents from which documents were removed for good, so that
+  // no rule need withdraw them.
+  void NoteRedacted(const SharedParts& parts)
+      ABSL_LOCKS_EXCLUDED(former_mutex_);
   // Sets Unopened::may_withdraw of those that `withdrawing` names, and clears
   // that of others.
   void MarkUnopened(const std::set<std::string>& withdrawing)
@@ -283,7 +298,7 @@ class Catalog {
   // True if an archive, open or not, has the part or may have it, and has
   // withdrawn documents or may have some once it is open.
   bool MayHaveWithdrawn(SharedPart part, absl::string_view hash) const
-      ABSL_LOCKS_EXCLUDED(mutex_);
+      ABSL_LOCKS_EXCLUDED(mutex_, former_mutex_);
 
   using TrafficByName =
       std::map<std::string, std::shared_ptr<ArchiveTraffic>, std::less<>>;
@@ -365,6 +380,17 @@ class Catalog {
   std::shared_ptr<const UnopenedByName> unopened_ ABSL_GUARDED_BY(mutex_) =
       std::make_shared<const UnopenedByName>();
   Demand demand_;
+
+  // Parts of former contents.
+  struct Former {
+    SharedParts parts;
+    bool may_withdraw = false;
+  };
+
+  // Separate, as they may be many.
+  mutable Mutex former_mutex_;
+  std::map<std::string, Former> former_ ABSL_GUARDED_BY(former_mutex_);
+  SharedParts redacted_ ABSL_GUARDED_BY(former_mutex_);
 };
 
 }  // namespace quire

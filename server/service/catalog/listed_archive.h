@@ -56,6 +56,12 @@ class ListedArchive {
 
   bool has_failed() const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // True from the first call that needs it to the end of its opening.
+  bool is_wanted() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    return is_wanted_;
+  }
+
   // Records an opened archive. `served` is not published yet, and nothing else
   // refers to it: it gets the earlier opening_id if its files are the same.
   void Opened(const std::shared_ptr<ServedArchive>& served,
