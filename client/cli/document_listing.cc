@@ -72,19 +72,27 @@ absl::Status ArchiveReplaced(const CliRun& run) {
                    " was replaced by other contents; run the command again"));
 }
 
-absl::Status CheckWithdrawn(CliRun& run, uint64_t ordinal) {
+absl::StatusOr<bool> IsWithdrawnNow(CliRun& run, uint64_t ordinal) {
   DocumentKey key = DocumentKey::Ordinal(ordinal);
   key.part = ByteSpan{};
   const absl::Status status = run.Read(key).status();
-  if (status.ok()) {
+  if (absl::IsNotFound(status) || IsWithdrawn(status)) {
+    return true;
+  }
+  QUIRE_RETURN_IF_ERROR(status);
+  return false;
+}
+
+absl::Status CheckWithdrawn(CliRun& run, uint64_t ordinal) {
+  QUIRE_ASSIGN_OR_RETURN(const bool is_withdrawn, IsWithdrawnNow(run, ordinal));
+  if (!is_withdrawn) {
     return absl::DataLossError(absl::StrCat(
         "the server did not list document number ", ordinal, " of ",
         QuotedText(run.settings().archive),
         ", which can be read; run the export again, as documents may have been "
         "withdrawn or restored during it"));
   }
-  return absl::IsNotFound(status) || IsWithdrawn(status) ? absl::OkStatus()
-                                                         : status;
+  return absl::OkStatus();
 }
 
 std::string NoteOfWithdrawn(uint64_t count) {

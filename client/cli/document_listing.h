@@ -141,6 +141,10 @@ absl::Status NothingPassed(const CliRun& run, const DocumentFilter& filter,
 // Aborted: the archive of `run` was replaced.
 absl::Status ArchiveReplaced(const CliRun& run);
 
+// True if the document is withdrawn by now. Reads none of its text.
+// Errors: as reads.
+absl::StatusOr<bool> IsWithdrawnNow(CliRun& run, uint64_t ordinal);
+
 // Checks that an unlisted document is withdrawn. Reads none of its text.
 // Errors: DataLoss  it can be read. Others as reads.
 absl::Status CheckWithdrawn(CliRun& run, uint64_t ordinal);

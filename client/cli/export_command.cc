@@ -105,6 +105,7 @@ class ExportRun {
       }
       const ByteView part = data.first(static_cast<size_t>(
           std::min<uint64_t>(data.size(), rest_size_bytes_)));
+      QUIRE_RETURN_IF_ERROR(LeaveOutIfWithdrawn(part));
       if (!is_left_out()) {
         QUIRE_RETURN_IF_ERROR(WriteText(part));
       }
@@ -133,7 +134,21 @@ class ExportRun {
     return absl::OkStatus();
   }
 
-  // Fails if a document that ends with zeros was withdrawn after it was listed.
+  // A document may be withdrawn after it was listed: its text is zeros then.
+  absl::Status LeaveOutIfWithdrawn(ByteView part) {
+    if (is_held_ && !is_withdrawn() &&
+        rest_size_bytes_ == document_->range().size_bytes() && IsZeros(part)) {
+      QUIRE_ASSIGN_OR_RETURN(const bool is_gone,
+                             IsWithdrawnNow(run_, document_->ordinal()));
+      if (is_gone) {
+        document_->set_record_type(std::string(kWithdrawnRecordType));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Fails if a document that ends with zeros was withdrawn after its beginning
+  // was written.
   absl::Status CheckZeros() {
     if (ending_with_zeros_.empty()) {
       return absl::OkStatus();
@@ -269,7 +284,7 @@ class ExportRun {
         });
   }
 
-  // Removed from the archive: only zeros are left of it.
+  // Removed from the archive, or withdrawn meanwhile: it has only zeros.
   bool is_withdrawn() const {
     return document_->record_type() == kWithdrawnRecordType;
   }

@@ -84,6 +84,13 @@ absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Open(
   return file;
 }
 
+absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::OpenNew(
+    const std::string& path) {
+  std::unique_ptr<OutputFile> file(new OutputFile(path, -1));
+  QUIRE_RETURN_IF_ERROR(file->OpenAside());
+  return file;
+}
+
 OutputFile::~OutputFile() {
   if (fd_ >= 0 && !is_standard_output()) {
     close(fd_);
@@ -231,7 +238,7 @@ absl::StatusOr<OutputDirectory> OutputDirectory::Create(
 
 absl::StatusOr<std::unique_ptr<OutputFile>> OutputDirectory::OpenFile(
     const std::string& name) const {
-  return OutputFile::Open(absl::StrCat(path_, "/", name));
+  return OutputFile::OpenNew(absl::StrCat(path_, "/", name));
 }
 
 absl::Status OutputDirectory::Sync() const {

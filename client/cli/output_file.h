@@ -37,6 +37,11 @@ class OutputFile {
   static absl::StatusOr<std::unique_ptr<OutputFile>> Open(
       const std::string& path);
 
+  // The same for a path that no user named: whatever is there, such as a link
+  // or a pipe that another user made, is replaced.
+  static absl::StatusOr<std::unique_ptr<OutputFile>> OpenNew(
+      const std::string& path);
+
   // Discards uncommitted output: an existing file is unchanged.
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
@@ -96,7 +101,7 @@ class OutputDirectory {
   static absl::StatusOr<OutputDirectory> Create(const std::string& path);
 
   // Opens a file in it, to be committed without a sync.
-  // Errors: as OutputFile::Open(). REQUIRES: `name` has no slash.
+  // Errors: as OutputFile::OpenNew(). REQUIRES: `name` has no slash.
   absl::StatusOr<std::unique_ptr<OutputFile>> OpenFile(
       const std::string& name) const;
 

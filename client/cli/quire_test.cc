@@ -2,6 +2,8 @@
 //
 // The program as people run it, against a server that fails as told.
 
+#include <sys/stat.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -284,6 +286,17 @@ TEST_F(QuireTest, WritesBatchesToADirectory) {
             3);
   run = Run({"batch", "web", "--output-dir", pages, "--json"});
   EXPECT_EQ(run.exit_code, 2);
+  // Another user may have made a link, or a pipe, of the name.
+  const std::string link = pages + "/doc%2F06";
+  std::ofstream(directory_ + "/target") << "kept";
+  std::filesystem::create_symlink(directory_ + "/target", link);
+  ASSERT_EQ(mkfifo((pages + "/doc%2F07").c_str(), 0600), 0);
+  run = Run({"batch", "web", "--output-dir", pages}, "doc/06\ndoc/07\n");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(FileText(directory_ + "/target"), "kept");
+  EXPECT_FALSE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(FileText(link), Web(6).text);
+  EXPECT_EQ(FileText(pages + "/doc%2F07"), Web(7).text);
 }
 
 TEST_F(QuireTest, TellsHowFarABatchIs) {

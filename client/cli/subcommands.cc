@@ -299,10 +299,10 @@ absl::Status RunLs(CliRun& run) {
   if (listing.withdrawn_count() > 0) {
     QUIRE_RETURN_IF_ERROR(run.output().Flush());
     run.Note(
-        absl::StrCat(FormatCounted(listing.withdrawn_count(), "document is",
-                                   "documents are"),
-                     " withdrawn and not listed; --record-type withdrawn lists "
-                     "them"));
+        absl::StrCat(FormatCounted(listing.withdrawn_count(), "document was",
+                                   "documents were"),
+                     " removed from the archive and not listed; --record-type "
+                     "withdrawn lists them"));
   }
   if (count == 0 && listing.listed_count() > listing.withdrawn_count()) {
     return NothingPassed(run, filter, listing);

@@ -55,11 +55,14 @@ std::string FormatAccessLine(const AccessRecord& record) {
 }
 
 absl::StatusOr<int> AccessLog::OpenFile(const std::string& path) {
-  const int fd =
-      path == "-"
-          ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
-          : open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
-  if (fd < 0) {
+  const int fd = path == "-" ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
+                             // Does not wait for the reader of a pipe.
+                             : open(path.c_str(),
+                                    O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC |
+                                        O_NOCTTY | O_NONBLOCK,
+                                    0640);
+  // Writes do wait.
+  if (fd < 0 || (path != "-" && fcntl(fd, F_SETFL, O_APPEND) != 0)) {
     return absl::FailedPreconditionError(
         absl::StrCat(path, ": cannot open the access log: ",
                      std::generic_category().message(errno)));

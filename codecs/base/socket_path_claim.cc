@@ -56,11 +56,12 @@ absl::StatusOr<UniqueFd> Lock(const std::string& path) {
 
     struct stat info {};
 
+    // One with contents is no lock, and must not be removed as one.
     if (fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
-        info.st_uid != geteuid()) {
+        info.st_uid != geteuid() || info.st_size != 0) {
       return Refused(path,
-                     "must be a file of this user, which locks the socket; "
-                     "remove it, or choose another path");
+                     "must be an empty file of this user, which locks the "
+                     "socket; remove it, or choose another path");
     }
     if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
       return Refused(path, errno == EWOULDBLOCK

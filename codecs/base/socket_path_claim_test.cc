@@ -119,6 +119,13 @@ TEST_F(SocketPathClaimTest, LeavesOtherFilesAlone) {
               FailsWith(absl::StatusCode::kFailedPrecondition,
                         HasSubstr(lock_ + ": the lock of the socket cannot")));
   EXPECT_TRUE(fs::is_symlink(lock_));
+  fs::remove(lock_);
+  // Nor is a file with contents taken for a lock, which would be removed.
+  std::ofstream(lock_) << "text";
+  EXPECT_THAT(SocketPathClaim::Take(path_),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        HasSubstr(lock_ + ": must be an empty file")));
+  EXPECT_EQ(fs::file_size(lock_), 4u);
   EXPECT_THAT(SocketPathClaim::Take(directory_ / "none/s"),
               FailsWith(absl::StatusCode::kFailedPrecondition,
                         HasSubstr("No such file or directory")));

@@ -248,6 +248,18 @@ class LimitTest(GatewayCase):
             self.assertEqual(connection.ask("/v1/docs").status, 200)
 
 
+class AccessLogTest(unittest.TestCase):
+    def test_a_pipe_without_a_reader_is_refused(self):
+        directory = self.enterContext(tempfile.TemporaryDirectory(prefix="quire-http-log-"))
+        os.mkfifo(f"{directory}/log")
+        gateway = subprocess.run(
+            [PROGRAMS.quire_http, "--listen", f"unix:{directory}/s", "--access-log",
+             f"{directory}/log"],
+            stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=False)
+        self.assertEqual(gateway.returncode, 1)
+        self.assertIn("cannot open the access log", gateway.stderr)
+
+
 class DamagedTest(unittest.TestCase):
     def test_damage_is_a_502_or_a_cut(self):
         directory = pathlib.Path(self.enterContext(

@@ -206,7 +206,8 @@ class Archive {
 
   // The damaged indexes that it was opened without, with the files' paths.
   // Documents of these segments are found by ordinal and range, but not by id,
-  // or have no times or types. Listings by id leave them out.
+  // or have no times or types. Listings by id leave them out. Those that may
+  // have been removed count as removed.
   const std::vector<absl::Status>& index_damages() const {
     return index_damages_;
   }
@@ -285,7 +286,8 @@ class Archive {
   // Returns GetDocument(ordinal).range without reading the rest.
   absl::StatusOr<LogicalRange> GetDocumentRange(DocumentOrdinal ordinal) const;
   // True if the document was removed (FORMAT.md, "Compatibility"): its text is
-  // zeros. False if its attributes are damaged. REQUIRES: the document exists.
+  // zeros. Also true if it may have been, and damaged indexes hide it.
+  // REQUIRES: the document exists.
   bool IsRedacted(DocumentOrdinal ordinal) const;
   // Returns all documents with exactly this id, in order of ordinal.
   // Errors: NotFound  there is none.

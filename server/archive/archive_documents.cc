@@ -12,13 +12,22 @@
 #include "codecs/base/status_macros.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_parts.h"
+#include "server/archive/format/archive_format.h"
 
 namespace quire {
 
 Document Archive::Segment::Describe(uint64_t local_ordinal) const {
-  Document document = reader().documents().Describe(local_ordinal);
+  const DocumentIndex& documents = reader().documents();
+  Document document = documents.Describe(local_ordinal);
   document.ordinal.value = first_ordinal + local_ordinal;
   document.range.offset.value += start;
+  // A removed document has neither attributes nor an id.
+  if (documents.has_damaged_record_types() && document.media_type.empty() &&
+      !document.capture_time_ms.has_value() &&
+      (documents.has_damaged_ids() ? document.ordinal.value < redacted_end
+                                   : documents.Id(local_ordinal).empty())) {
+    document.record_type = kWithdrawnRecordType;
+  }
   return document;
 }
 
@@ -128,10 +137,11 @@ bool Archive::IsRedacted(DocumentOrdinal ordinal) const {
   const Segment& segment = SegmentOfDocument(ordinal.value);
   const DocumentIndex& documents = segment.reader().documents();
   const uint64_t local = ordinal.value - segment.first_ordinal;
-  if (documents.RecordType(local) != kWithdrawnRecordType) {
+  if (documents.RecordType(local) != kWithdrawnRecordType &&
+      !documents.has_damaged_record_types()) {
     return false;
   }
-  Document document = documents.Describe(local);
+  Document document = segment.Describe(local);
   document.id = documents.Id(local);
   return quire::IsRedacted(document);
 }

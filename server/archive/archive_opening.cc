@@ -137,6 +137,10 @@ absl::Status Archive::Load(const ArchiveDirectory& directory,
   memory_bytes_max_ = PlannedMemoryBytes(manifest);
   QUIRE_RETURN_IF_ERROR(LoadCodec(manifest, files, options));
   QUIRE_RETURN_IF_ERROR(OpenSegments(manifest, files, options));
+  uint64_t redacted_end = 0;
+  for (const ArchiveState& state : info_.redacted_states) {
+    redacted_end = std::max(redacted_end, state.document_count);
+  }
   uint64_t start = 0;
   uint64_t first_ordinal = 0;
   for (uint32_t i = 0; i < segments_.size(); ++i) {
@@ -144,6 +148,7 @@ absl::Status Archive::Load(const ArchiveDirectory& directory,
     index_of_number_.emplace(segment.opened->description.number, i);
     segment.start = start;
     segment.first_ordinal = first_ordinal;
+    segment.redacted_end = redacted_end;
     start += segment.opened->description.size_bytes;
     first_ordinal += segment.opened->description.document_count;
     segment.reader().AddMemory(memory_);

@@ -96,9 +96,13 @@ struct Archive::Segment {
   // Start of the segment in the logical space and among the ordinals.
   uint64_t start = 0;
   uint64_t first_ordinal = 0;
+  // End of the ordinals of the redacted states.
+  uint64_t redacted_end = 0;
 
   const SegmentReader& reader() const { return opened->reader; }
 
+  // Returns the document without its id. If damage hides whether it was
+  // removed, it is described as a removed one.
   Document Describe(uint64_t local_ordinal) const;
 
   // Calls `visit` with each segment that may have the id, in order.

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -19,6 +22,7 @@
 #include "codecs/base/number_range.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/progress_meter.h"
+#include "server/archive/files/archive_directory.h"
 #include "server/archive/files/file_io.h"
 #include "server/commands/build_run.h"
 #include "server/commands/interrupt_flag.h"
@@ -50,6 +54,9 @@ they have the text, and so have backups, copies and caches of clients, and proce
 that have the files open. After a kill repeat the command: it removes what is left, or
 reports that the ids are gone. Equal archives and ids give equal archives, so replicas
 can run the same command. Send SIGHUP to a server that has ARCHIVE open.
+
+Archives in the same directory that have the same dictionary, as those of build --like
+have, are named: it has text of the documents there, too. Others are not known.
 
 --prove reads the new archive and the old text again, and prints what it examined: that
 no window of 32 bytes that only the removed documents had is left. Shorter fragments can
@@ -193,6 +200,48 @@ bool PrintProof(const std::string& path, const RedactionProof& proof) {
   return proof.failures.empty();
 }
 
+// Returns the archives next to the one at `path` that have the dictionary,
+// such as those of build --like.
+std::vector<std::string> ArchivesWithDictionary(const std::string& path,
+                                                const std::string& hash) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> found;
+  const fs::path parent = fs::path(path).parent_path();
+  std::error_code error;
+  fs::directory_iterator entry(parent.empty() ? fs::path(".") : parent, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string other =
+        (parent / entry->path().filename()).lexically_normal().string();
+    std::error_code ignored;
+    if (!fs::is_directory(entry->path(), ignored) ||
+        fs::equivalent(path, other, ignored)) {
+      continue;
+    }
+    absl::StatusOr<ArchiveDirectory> directory = OpenDirectoryOnly(other);
+    if (directory.ok() && ReadManifest(*directory).ok() &&
+        directory->manifest.Describe(0).dictionary_hash == hash) {
+      found.push_back(other);
+    }
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+// Names archives whose dictionary has text of the removed documents.
+void WarnOfDictionaries(const std::string& path, const RedactReport& report) {
+  if (report.dictionary_zeroed_bytes == 0) {
+    return;
+  }
+  for (const std::string& other :
+       ArchivesWithDictionary(path, report.before.dictionary_hash)) {
+    std::cerr << "warning: " << PrintableMessage(other)
+              << " has the dictionary that " << PrintableMessage(path)
+              << (report.after.has_value() ? " had" : " has")
+              << ", with text of the documents: remove them from it too, or "
+                 "build it again\n";
+  }
+}
+
 int RunRedact(RedactCommandOptions options) {
   options.archive = TrimSlashes(std::move(options.archive));
   if (options.dry_run && options.prove) {
@@ -236,6 +285,7 @@ int RunRedact(RedactCommandOptions options) {
   if (!options.quiet || options.dry_run) {
     PrintReport(options.archive, *report);
   }
+  WarnOfDictionaries(options.archive, *report);
   bool is_good = true;
   if (report->proof.has_value()) {
     is_good = PrintProof(options.archive, *report->proof);

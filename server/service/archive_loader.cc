@@ -513,14 +513,43 @@ absl::StatusOr<std::string> ArchiveLoader::Replace(
   const std::optional<ArchiveView> before =
       served == nullptr ? std::nullopt
                         : fresh->FindState(served->archive->info().uuid);
+  const bool is_redacted = before.has_value() && before->removals_hash != 0;
   return absl::StrCat(
-      is_same_text                 ? "same contents in new files, "
-      : served == nullptr          ? "added, "
-      : !before.has_value()        ? "replaced, "
-      : before->removals_hash == 0 ? "has grown, "
-                                   : "documents were removed, ",
+      is_same_text          ? "same contents in new files, "
+      : served == nullptr   ? "added, "
+      : !before.has_value() ? "replaced, "
+      : is_redacted         ? "documents were removed, "
+                            : "has grown, ",
       FormatCounted(fresh->info().document_count, "document", "documents"),
-      is_same_text ? "; its " : "", is_same_text ? kBlocksNotChecked : "");
+      is_same_text ? "; its " : "", is_same_text ? kBlocksNotChecked : "",
+      is_redacted ? WithholdDictionary(*served, fresh->info().dictionary_hash)
+                  : "");
+}
+
+std::string ArchiveLoader::WithholdDictionary(const ServedArchive& before,
+                                              const std::string& present_hash) {
+  ArchiveInfo info;
+  info.dictionary_hash = before.archive->info().dictionary_hash;
+  if (info.dictionary_hash.empty() || info.dictionary_hash == present_hash) {
+    return "";
+  }
+  catalog_.NoteRedacted(SharedParts(info));
+  std::string first;
+  uint64_t count = 0;
+  for (const auto& [name, other] : catalog_.Get()) {
+    if (name != before.name &&
+        other->archive->info().dictionary_hash == info.dictionary_hash) {
+      first = count == 0 ? name : first;
+      ++count;
+    }
+  }
+  return count == 0
+             ? ""
+             : absl::StrCat(
+                   "; its earlier dictionary had their text, is withheld, and "
+                   "is that of ",
+                   FormatCounted(count, "other archive", "other archives"),
+                   ", such as ", first, ": build them again");
 }
 
 absl::StatusOr<std::shared_ptr<const Archive>> ArchiveLoader::OpenAndPublish(

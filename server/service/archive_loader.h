@@ -122,6 +122,11 @@ class ArchiveLoader {
   // Returns the change as the end of a sentence; empty if there is none.
   absl::StatusOr<std::string> ReloadOne(const ArchiveArgument& argument);
   absl::StatusOr<std::string> Replace(const Catalog::Opening& opening);
+  // Withholds the dictionary that an archive had before documents were removed
+  // for good. Returns the end of a sentence about other archives that have it,
+  // or nothing.
+  std::string WithholdDictionary(const ServedArchive& before,
+                                 const std::string& present_hash);
   // Removes all archives that should not be served; returns lines about them.
   // Archives that are wanted on use stay if `always_only`.
   std::vector<LogLine> RemoveOthers(const std::vector<ArchiveArgument>& wanted,

@@ -3,11 +3,14 @@
 // Documents that were removed for good, and readers of the states before.
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/client_context.h"
 
@@ -47,8 +50,16 @@ class ServerRedactionTest : public ServerTest {
     return response.archive();
   }
 
-  // Removes a document as `quired redact` does, and reloads.
-  void Remove(uint64_t ordinal) {
+  // Removes a document as `quired redact` does, reloads, and returns the
+  // server's messages.
+  std::vector<std::string> Remove(uint64_t ordinal) {
+    Rewrite(ordinal);
+    std::vector<std::string> lines = Reload();
+    EXPECT_THAT(lines, Contains(HasSubstr("documents were removed")));
+    return lines;
+  }
+
+  void Rewrite(uint64_t ordinal) {
     QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
                                Archive::Open(archive_path()));
     QUIRE_ASSERT_OK_AND_ASSIGN(ArchiveChange change,
@@ -100,7 +111,21 @@ class ServerRedactionTest : public ServerTest {
     manifest.segments = {std::move(written)};
     QUIRE_ASSERT_OK(
         change.Commit(std::move(manifest), EarlierStates::kRedact).status());
-    EXPECT_THAT(Reload(), Contains(HasSubstr("documents were removed")));
+  }
+
+  // Returns the dictionary of the hash, or the reason why it is refused.
+  std::string Dictionary(const std::string& hash) {
+    v1::GetDictionaryRequest request;
+    request.set_hash(hash);
+    grpc::ClientContext context;
+    const auto stream = stub().GetDictionary(&context, request);
+    v1::GetDictionaryResponse part;
+    std::string dictionary;
+    while (stream->Read(&part)) {
+      dictionary += part.data();
+    }
+    const grpc::Status status = stream->Finish();
+    return status.ok() ? dictionary : ReasonIn(status);
   }
 
   v1::ReadRequest Request(const std::string& uuid) const {
@@ -188,6 +213,60 @@ TEST_F(ServerRedactionTest, ARemovedDocumentIsWithdrawnWhereItIsAskedFor) {
   EXPECT_EQ(page.documents(0).ordinal(), kRemoved);
   EXPECT_EQ(page.documents(0).id(), "");
   EXPECT_EQ(page.documents(0).record_type(), "withdrawn");
+}
+
+// A document was removed if it has neither an id nor attributes.
+TEST_F(ServerRedactionTest, WhatDamageHidesCountsAsRemoved) {
+  Start();
+  Remove(kRemoved);
+  const std::string file = absl::StrCat(archive_path(), "/segment-00000001");
+  // Flips the last bit that damages an index.
+  const auto damage = [&](const std::string& name) {
+    const ArchiveOpenOptions options = {.without_damaged_indexes = true};
+    std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
+    const auto flip = [&](int64_t from_end) {
+      bytes.seekg(-from_end, std::ios::end);
+      const int byte = bytes.get();
+      bytes.seekp(-from_end, std::ios::end);
+      bytes.put(static_cast<char>(byte ^ 1));
+      bytes.flush();
+    };
+    for (int64_t i = 1;; ++i) {
+      flip(i);
+      const auto opened = Archive::Open(archive_path(), options);
+      if (opened.ok() && std::ranges::any_of((*opened)->index_damages(),
+                                             [&](const absl::Status& found) {
+                                               return absl::StrContains(
+                                                   found.message(), name);
+                                             })) {
+        return;
+      }
+      flip(i);
+    }
+  };
+  for (const std::string name :
+       {"record types", "document ids", "capture time"}) {
+    SCOPED_TRACE(name);
+    StopServer();
+    damage(name);
+    ServerOptions options;
+    options.archives = {{"docs", archive_path()}};
+    options.skip_broken = true;
+    StartServer(options);
+    EXPECT_EQ(Read(RequestOf(Ordinal(kRemoved), "")), "DOCUMENT_WITHDRAWN");
+    const bool is_hidden = name == "capture time";
+    EXPECT_EQ(Read(RequestOf(Ordinal(4), "")),
+              is_hidden ? "DOCUMENT_WITHDRAWN" : documents_[4].text);
+    v1::ListDocumentsRequest request;
+    request.set_archive("docs");
+    request.set_first_ordinal(kRemoved);
+    request.set_page_size(2);
+    v1::ListDocumentsResponse page;
+    grpc::ClientContext context;
+    ASSERT_TRUE(stub().ListDocuments(&context, request, &page).ok());
+    EXPECT_EQ(page.documents(0).record_type(), "withdrawn");
+    EXPECT_EQ(page.documents(1).record_type(), is_hidden ? "withdrawn" : "");
+  }
 }
 
 // A record of a crawl can have any type.
@@ -348,22 +427,28 @@ TEST_F(ServerRedactionTest, ReadersWithTheOldDictionaryGetTheNewOne) {
   ASSERT_EQ(response_.encoding(), v1::WIRE_ENCODING_STORED);
   const uint64_t new_hash = response_.details().table_hash();
   EXPECT_NE(new_hash, old_hash);
-  for (const uint64_t hash : {old_hash, new_hash}) {
-    v1::GetDictionaryRequest of;
-    of.set_hash(FormatChecksum(hash));
-    grpc::ClientContext context;
-    const auto stream = stub().GetDictionary(&context, of);
-    v1::GetDictionaryResponse part;
-    std::string dictionary;
-    while (stream->Read(&part)) {
-      dictionary += part.data();
-    }
-    EXPECT_EQ(ReasonIn(stream->Finish()),
-              hash == old_hash ? "DICTIONARY_NOT_FOUND" : "");
-    if (hash == new_hash) {
-      EXPECT_EQ(Checksum64(AsBytes(dictionary)), new_hash);
-    }
-  }
+  EXPECT_EQ(Dictionary(FormatChecksum(old_hash)), "DICTIONARY_NOT_FOUND");
+  EXPECT_EQ(Checksum64(AsBytes(Dictionary(FormatChecksum(new_hash)))),
+            new_hash);
+}
+
+// Another archive has the dictionary with the removed text.
+TEST_F(ServerRedactionTest, TheOldDictionaryIsWithheldFromOthersWithIt) {
+  documents_ = MakeDocuments(20, 7);
+  WriteArchive(archive_path(), documents_, "rlz");
+  const std::string other = directory() + "/other.quire";
+  std::filesystem::copy(archive_path(), other);
+  ServerOptions options;
+  options.archives = {{"docs", archive_path()}, {"other", other}};
+  StartServer(options);
+  const std::string hash = Describe().dictionary_hash();
+  EXPECT_NE(Dictionary(hash), "DOCUMENT_WITHDRAWN");
+  EXPECT_THAT(Remove(kRemoved),
+              Contains(HasSubstr("1 other archive, such as other")));
+  EXPECT_EQ(Dictionary(hash), "DOCUMENT_WITHDRAWN");
+  const std::string present = Describe().dictionary_hash();
+  EXPECT_NE(present, hash);
+  EXPECT_EQ(FormatChecksum(Checksum64(AsBytes(Dictionary(present)))), present);
 }
 
 }  // namespace

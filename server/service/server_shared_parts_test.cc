@@ -209,11 +209,52 @@ TEST_F(ServerSharedPartsTest, NewContentsWithholdWhatTheyShare) {
   EXPECT_THAT(Reload(), Contains(HasSubstr("archive b stays unchanged")));
   ExpectWithheld("c");
   ExpectSent("d");
-  // It is not to be served any more.
+  // It is not to be served any more, and the text is still in "c".
   std::erase_if(changes_.archives,
                 [](const ArchiveArgument& one) { return one.name == "b"; });
   Reload();
+  ExpectWithheld("c");
+  SetRule("d id none block");
+  Reload();
   ExpectSent("c");
+}
+
+TEST_F(ServerSharedPartsTest, FormerContentsWithholdWhatTheyShared) {
+  for (const bool is_listed : {false, true}) {
+    SCOPED_TRACE(is_listed);
+    fs::remove_all(PathOf("b"));
+    fs::copy(PathOf("c"), PathOf("b"));
+    SetRule("b id dir1/page1 block");
+    ServerOptions options = Options();
+    options.archives[0].is_listed = is_listed;
+    options.archives_list = "list";
+    StartServer(options);
+    // Other contents, without the document.
+    WriteArchive(PathOf("b"), {{.id = "x", .text = "y"}}, "zstd");
+    Reload();
+    if (is_listed) {
+      v1::ReadRequest request;
+      request.set_archive("b");
+      request.mutable_document()->set_id("x");
+      v1::ReadResponse response;
+      grpc::Status status;
+      do {
+        grpc::ClientContext context;
+        status = stub().Read(&context, request, &response);
+      } while (status.error_code() == grpc::StatusCode::UNAVAILABLE);
+      EXPECT_EQ(response.data(), "y");
+    }
+    ExpectWithheld("c");
+    ExpectSent("d");
+    std::erase_if(changes_.archives,
+                  [](const ArchiveArgument& one) { return one.name == "b"; });
+    Reload();
+    ExpectWithheld("c");
+    SetRule("d id none block");
+    Reload();
+    ExpectSent("c");
+    StopServer();
+  }
 }
 
 TEST_F(ServerSharedPartsTest, AListedArchiveThatWasNeverReadWithholds) {

@@ -27,7 +27,10 @@ constexpr uint64_t kFileSizeBytesMax = uint64_t{16} << 20;
 
 uint64_t LineBytes(const WithdrawalLine& line) {
   return sizeof(line) + line.archive_glob.capacity() +
-         line.rule.value.capacity();
+         line.rule.value.capacity() +
+         (line.rule_with_blanks.has_value()
+              ? line.rule_with_blanks->value.capacity()
+              : 0);
 }
 
 absl::Status Malformed(absl::string_view what, absl::string_view found) {
@@ -89,13 +92,20 @@ absl::StatusOr<WithdrawalLine> ParseLine(absl::string_view line) {
   if (action != "exclude" && action != "block") {
     return Malformed("the last word must be exclude or block", action);
   }
-  DocumentItem item = {.id = value};
-  if (kind == "id") {
-    // Before escapes are replaced: \x09@0 is part of an id.
-    item = ParseDocumentItem(value);
-  }
-  parsed.has_occurrence = item.occurrence.has_value();
-  if (!Unescape(item.id, parsed.rule.value)) {
+  const Withdrawal what =
+      action == "block" ? Withdrawal::kBlock : Withdrawal::kExclude;
+  const auto parse = [&](absl::string_view text, WithdrawalRule& rule) {
+    rule.is_prefix = kind == "prefix";
+    rule.action = what;
+    DocumentItem item = {.id = text};
+    if (!rule.is_prefix) {
+      // Before escapes are replaced: \x09@0 is part of an id.
+      item = ParseDocumentItem(text);
+    }
+    parsed.has_occurrence |= item.occurrence.has_value();
+    return Unescape(item.id, rule.value);
+  };
+  if (!parse(value, parsed.rule)) {
     return Malformed("VALUE must have \\\\ or \\xNN after each backslash",
                      value);
   }
@@ -104,9 +114,13 @@ absl::StatusOr<WithdrawalLine> ParseLine(absl::string_view line) {
         absl::StrCat("VALUE has ", parsed.rule.value.size(),
                      " bytes, ids have at most ", kDocumentIdSizeBytesMax));
   }
-  parsed.rule.is_prefix = kind == "prefix";
-  parsed.rule.action =
-      action == "block" ? Withdrawal::kBlock : Withdrawal::kExclude;
+  // One blank on each side separates it.
+  const char* const begin = kind.data() + kind.size() + 1;
+  const absl::string_view with_blanks(
+      begin, static_cast<size_t>(line.data() + last - begin));
+  if (with_blanks != value) {
+    parse(with_blanks, parsed.rule_with_blanks.emplace());
+  }
   return parsed;
 }
 
@@ -158,6 +172,9 @@ absl::StatusOr<std::shared_ptr<const WithdrawnDocuments>> WithdrawalFile::Match(
   for (const WithdrawalLine& line : lines) {
     if (MatchesGlob(line.archive_glob, archive.name)) {
       rules.push_back(line.rule);
+      if (line.rule_with_blanks.has_value()) {
+        rules.push_back(*line.rule_with_blanks);
+      }
     }
   }
   std::ranges::move(archive.withdrawal->removed(), std::back_inserter(rules));
@@ -172,7 +189,11 @@ uint64_t WithdrawalFile::PlannedBytes(
   const Lines all = lines();
   for (const WithdrawalLine& line : *all) {
     size_bytes += LineBytes(line);
-    copy_bytes[line.archive_glob] += WithdrawnDocuments::RuleBytes(line.rule);
+    uint64_t& bytes = copy_bytes[line.archive_glob];
+    bytes += WithdrawnDocuments::RuleBytes(line.rule);
+    if (line.rule_with_blanks.has_value()) {
+      bytes += WithdrawnDocuments::RuleBytes(*line.rule_with_blanks);
+    }
   }
   for (const std::string& name : archive_names) {
     for (const auto& [glob, bytes] : copy_bytes) {

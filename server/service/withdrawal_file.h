@@ -7,16 +7,18 @@
 //   ARCHIVES id|prefix VALUE exclude|block
 //
 // ARCHIVES is a glob over names of archives, with * and ?. VALUE is an id, or
-// the start of ids; it may contain blanks inside, \\ for a backslash, and \xNN
-// for any byte. The first rule that matches an id decides. ID<TAB>@N, as quire
-// ls prints one of several documents of an id, means all documents of the id:
-// if some were hidden, the others would have other numbers.
+// the start of ids; it may contain blanks, \\ for a backslash, and \xNN for any
+// byte. More than one blank before or after VALUE may be part of it or not, so
+// both are meant. The first rule that matches an id decides. ID<TAB>@N, as
+// quire ls prints one of several documents of an id, means all documents of the
+// id: if some were hidden, the others would have other numbers.
 #ifndef QUIRE_SERVER_SERVICE_WITHDRAWAL_FILE_H_
 #define QUIRE_SERVER_SERVICE_WITHDRAWAL_FILE_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -40,6 +42,8 @@ struct WithdrawalLine {
   uint64_t number = 0;
   std::string archive_glob;
   WithdrawalRule rule;
+  // The same with the blanks around VALUE, if there are some.
+  std::optional<WithdrawalRule> rule_with_blanks;
   // VALUE was ID<TAB>@N.
   bool has_occurrence = false;
 };

@@ -63,6 +63,23 @@ TEST(WithdrawalFileTest, ANumberOfADocumentMeansAllOfItsId) {
   EXPECT_FALSE(lines[4].has_occurrence);
 }
 
+// Ids can begin and end with blanks, and files can have columns.
+TEST(WithdrawalFileTest, BlanksAroundAValueMayBePartOfIt) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto lines,
+                             ParseWithdrawals("docs id  a\t block\n"
+                                              "docs id \t@0 block\n"
+                                              "docs prefix a b exclude\n"));
+  ASSERT_THAT(lines, SizeIs(3));
+  EXPECT_EQ(lines[0].rule.value, "a");
+  EXPECT_EQ(lines[0].rule_with_blanks->value, " a\t");
+  EXPECT_EQ(lines[0].rule_with_blanks->action, Withdrawal::kBlock);
+  // The empty id, as quire ls prints it.
+  EXPECT_EQ(lines[1].rule.value, "@0");
+  EXPECT_EQ(lines[1].rule_with_blanks->value, "");
+  EXPECT_TRUE(lines[1].has_occurrence);
+  EXPECT_FALSE(lines[2].rule_with_blanks.has_value());
+}
+
 TEST(WithdrawalFileTest, WarnsOfNumbersOfDocuments) {
   const std::string path = ::testing::TempDir() + "/withdrawal_file_test.n";
   std::ofstream(path) << "docs id a block\ndocs id b\t@0 block\n"

@@ -159,13 +159,17 @@ absl::StatusOr<DocumentIndex> DocumentIndex::Parse(
   const absl::Status ids = index.ParseIds(footer, load, repeats);
   if (!ids.ok()) {
     index.ids_ = {};
+    index.has_damaged_ids_ = true;
     repeats.clear();
   }
   QUIRE_RETURN_IF_ERROR(passes(ids));
   for (const SectionType type :
        {SectionType::kCaptureTimes, SectionType::kMediaTypes,
         SectionType::kRecordTypes}) {
-    QUIRE_RETURN_IF_ERROR(passes(index.ParseAttribute(type, count, load)));
+    const absl::Status status = index.ParseAttribute(type, count, load);
+    index.has_damaged_record_types_ |=
+        type == SectionType::kRecordTypes && !status.ok();
+    QUIRE_RETURN_IF_ERROR(passes(status));
   }
   index.capture_order_ = CaptureOrder(index, repeats);
   return index;

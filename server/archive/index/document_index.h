@@ -83,6 +83,11 @@ class DocumentIndex {
   std::string Id(uint64_t ordinal) const;
   std::optional<int64_t> CaptureTimeMs(uint64_t ordinal) const;
 
+  // True if it was opened without its ids, or without its record types.
+  bool has_damaged_ids() const { return has_damaged_ids_; }
+
+  bool has_damaged_record_types() const { return has_damaged_record_types_; }
+
   // Valid during the life of the index; empty if the document has none.
   absl::string_view RecordType(uint64_t ordinal) const {
     return record_types_[ordinal];
@@ -148,6 +153,8 @@ class DocumentIndex {
   StringColumn media_types_;
   StringColumn record_types_;
   CaptureOrder capture_order_;
+  bool has_damaged_ids_ = false;
+  bool has_damaged_record_types_ = false;
 };
 
 }  // namespace quire

@@ -187,6 +187,9 @@ void Catalog::Want(const ArchiveArgument& argument, Known known) {
     entry.argument = argument;
     entry.wanted = WantedOf(argument);
     entry.retry_at = Clock::time_point::min();
+    if (is_moved) {
+      NoteFormer(argument.name, entry);
+    }
     if (is_new || is_moved) {
       entry.known = std::move(description);
       entry.parts = std::move(known.parts);
@@ -224,6 +227,7 @@ std::vector<ArchiveArgument> Catalog::RemoveAllBut(
       ended_.Wait(&mutex_);
       found = entries_.find(argument.name);
     }
+    NoteFormer(argument.name, found->second);
     Count(found->second, kLess);
     closed.push_back(Exchange(found->second, nullptr));
     entries_.erase(found);
@@ -320,7 +324,8 @@ void Catalog::Publish(std::shared_ptr<ServedArchive> archive) {
   }
   entry.files = archive->archive->files();
   entry.opening_id = archive->opening_id;
-  entry.parts = SharedParts(archive->archive->info());
+  NoteFormerServed(archive->name, entry);
+  SetPartsOf(archive->name, entry, SharedParts(archive->archive->info()));
   entry.known = std::move(known);
   entry.opened_at = now;
   entry.used_at = now;
@@ -367,8 +372,39 @@ SharedParts Catalog::GetParts(const std::string& name) const {
 void Catalog::SetParts(const std::string& name, SharedParts parts) {
   MutexLock lock(&mutex_);
   if (const auto found = entries_.find(name); found != entries_.end()) {
-    found->second.parts = std::move(parts);
+    SetPartsOf(name, found->second, std::move(parts));
   }
+}
+
+void Catalog::SetPartsOf(const std::string& name, Entry& entry,
+                         SharedParts parts) {
+  if (entry.served == nullptr && entry.parts != parts) {
+    NoteFormer(name, entry);
+  }
+  entry.parts = std::move(parts);
+}
+
+void Catalog::NoteFormer(const std::string& name, const Entry& entry) {
+  if (!has_rules_) {
+    return;
+  }
+  NoteFormerServed(name, entry);
+  if (entry.served == nullptr ||
+      entry.parts != SharedParts(entry.served->archive->info())) {
+    former_[name].Add(entry.parts);
+  }
+}
+
+void Catalog::NoteFormerServed(const std::string& name, const Entry& entry) {
+  if (has_rules_ && entry.served != nullptr &&
+      entry.served->withdrawal->Get() != nullptr) {
+    former_[name].Add(SharedParts(entry.served->archive->info()));
+  }
+}
+
+void Catalog::NoteRedacted(const SharedParts& parts) {
+  MutexLock lock(&mutex_);
+  redacted_.Add(parts);
 }
 
 bool Catalog::MayHaveWithdrawn(SharedPart part, absl::string_view hash) const {
@@ -376,11 +412,13 @@ bool Catalog::MayHaveWithdrawn(SharedPart part, absl::string_view hash) const {
   struct Doubtful {
     std::string name;
     std::string neighbourhood;
-    bool is_certain = false;
+    // It has the part, or its parts become known in a moment.
+    bool is_withheld_from_all = false;
   };
 
   std::vector<Doubtful> doubtful;
-  // Neighbourhoods of open archives that have it.
+  // Names and neighbourhoods of open archives that have it.
+  std::set<std::string> names;
   std::set<std::string> places;
   bool has_withdrawn = false;
   ForEach([&](const std::string& name, const Entry& entry) {
@@ -388,19 +426,32 @@ bool Catalog::MayHaveWithdrawn(SharedPart part, absl::string_view hash) const {
     if (entry.served != nullptr && HasPart(*entry.served, part, hash)) {
       has_withdrawn =
           has_withdrawn || entry.served->withdrawal->Get() != nullptr;
+      names.insert(name);
       places.insert(entry.served->neighbourhood);
       return;
     }
     const std::optional<bool> has_it = entry.parts.Has(part, hash);
     if (has_rules_ && has_it != false) {
-      doubtful.push_back(
-          {name, NeighbourhoodOf(entry.argument), has_it.has_value()});
+      const bool is_awaited = entry.attempt != Attempt::kNone ||
+                              StateOf(entry) == v1::ARCHIVE_STATE_OPENING;
+      doubtful.push_back({name, NeighbourhoodOf(entry.argument),
+                          has_it.has_value() || is_awaited});
     }
   });
+  {
+    // After the entries: contents are noted here when they leave them.
+    MutexLock lock(&mutex_);
+    has_withdrawn = has_withdrawn || redacted_.Has(part, hash) == true;
+    for (const auto& [name, parts] : former_) {
+      if (parts.Has(part, hash) == true && !names.contains(name)) {
+        doubtful.push_back({name, "", true});
+      }
+    }
+  }
   // Where nothing is known, it may have the parts of those next to it.
   return has_withdrawn ||
          std::ranges::any_of(doubtful, [&](const Doubtful& archive) {
-           return (archive.is_certain ||
+           return (archive.is_withheld_from_all ||
                    places.contains(archive.neighbourhood)) &&
                   has_rules_(archive.name);
          });

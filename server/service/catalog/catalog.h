@@ -262,8 +262,14 @@ class Catalog {
   void SetParts(const std::string& name, SharedParts parts)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Notes parts of contents from which documents were removed for good: no rule
+  // need withdraw these. Until the end of the process no part of theirs is
+  // given away.
+  void NoteRedacted(const SharedParts& parts) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // True if an archive, open or not, has the part or may have it, and has
-  // withdrawn documents or may have some once it is open.
+  // withdrawn documents or may have some once it is open; or if earlier
+  // contents under a name had it and them.
   bool MayHaveWithdrawn(SharedPart part, absl::string_view hash) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -389,6 +395,17 @@ class Catalog {
   [[nodiscard]] std::shared_ptr<const ServedArchive> Exchange(
       Entry& entry, std::shared_ptr<const ServedArchive> fresh)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Sets the parts of contents that are to be opened, or were.
+  void SetPartsOf(const std::string& name, Entry& entry, SharedParts parts)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Keeps withholding the parts of what an entry serves, with withdrawn
+  // documents, and of other contents at its place: they are to be removed, and
+  // other archives may have these parts.
+  void NoteFormer(const std::string& name, const Entry& entry)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The same for what it serves, which is to be replaced.
+  void NoteFormerServed(const std::string& name, const Entry& entry)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Calls visit(name, entry) for each entry by name, many at a time under the
   // lock. Entries may change in between.
   template <typename VisitEntry>
@@ -408,6 +425,11 @@ class Catalog {
   std::set<std::string, std::less<>> open_ ABSL_GUARDED_BY(mutex_);
   mutable std::vector<Retired> retired_ ABSL_GUARDED_BY(mutex_);
   TrafficByName traffic_ ABSL_GUARDED_BY(mutex_);
+  // Parts of earlier contents that had withdrawn documents or may have had
+  // some, by the name to which rules apply.
+  std::map<std::string, SharedParts, std::less<>> former_
+      ABSL_GUARDED_BY(mutex_);
+  SharedParts redacted_ ABSL_GUARDED_BY(mutex_);
   Counts counts_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -69,10 +69,29 @@ void SharedParts::Examine(const ArchiveArgument& argument) {
     }
   }
   // A local copy need not have all files. Where there is no directory there are
-  // none.
-  const bool is_listed = !error || error == std::errc::not_a_directory ||
-                         error == std::errc::no_such_file_or_directory;
+  // none, unless a link may lead to one again.
+  std::error_code ignored;
+  const bool is_listed =
+      !error || ((error == std::errc::not_a_directory ||
+                  error == std::errc::no_such_file_or_directory) &&
+                 !fs::is_symlink(argument.path, ignored));
   is_known_ = is_known_ || (argument.url.empty() && is_listed);
+}
+
+void SharedParts::Add(const SharedParts& other) {
+  const auto add = [](const std::vector<uint64_t>& from,
+                      std::vector<uint64_t>& to) {
+    for (const uint64_t hash : from) {
+      if (std::ranges::find(to, hash) == to.end()) {
+        to.push_back(hash);
+      }
+    }
+  };
+  for (const Hashes* const hashes : {&other.of_manifest_, &other.of_files_}) {
+    add(hashes->dictionaries, of_manifest_.dictionaries);
+    add(hashes->symbol_tables, of_manifest_.symbol_tables);
+  }
+  is_known_ = true;
 }
 
 std::optional<bool> SharedParts::Has(SharedPart part,

@@ -35,6 +35,11 @@ class SharedParts {
   // last manifest named. Blocks on I/O.
   void Examine(const ArchiveArgument& argument);
 
+  // Adds the parts of other contents, and counts as known.
+  void Add(const SharedParts& other);
+
+  bool operator==(const SharedParts&) const = default;
+
   // `hash` is one of v1::ArchiveDescription. Unset if neither its manifest nor
   // the names of its files are known.
   std::optional<bool> Has(SharedPart part, absl::string_view hash) const;
@@ -44,6 +49,8 @@ class SharedParts {
   struct Hashes {
     std::vector<uint64_t> dictionaries;
     std::vector<uint64_t> symbol_tables;
+
+    bool operator==(const Hashes&) const = default;
   };
 
   Hashes of_manifest_;

@@ -25,6 +25,8 @@ constexpr uint64_t kGetsPerHedge = 20;
 constexpr uint32_t kWindowCountMin = 32;
 constexpr std::chrono::milliseconds kHedgeDelayMin{5};
 constexpr uint64_t kSizeClassBytes = 256 << 10;
+// Limit on what is read of the body of an error.
+constexpr uint64_t kErrorBodyBytesMax = 64 << 10;
 
 LoopTime Now() {
   return std::chrono::steady_clock::now();
@@ -245,7 +247,8 @@ void ObjectReader::Request::Begin(LoopTime deadline) {
 
 bool ObjectReader::Request::OnHead(const AnswerHead& head) {
   if (!IsGoodStatus(head.status)) {
-    // The body explains an error in words that are not needed.
+    // The body explains an error in words that are not needed, but read so that
+    // the connection can be used again.
     return true;
   }
   refusal_ = CheckAnswerHead(head, get_.get().wanted);
@@ -255,7 +258,8 @@ bool ObjectReader::Request::OnHead(const AnswerHead& head) {
 
 bool ObjectReader::Request::OnBody(ByteView bytes) {
   if (!has_good_head_) {
-    return true;
+    received_bytes_ += bytes.size();
+    return received_bytes_ <= kErrorBodyBytesMax;
   }
   const WantedAnswer& wanted = get_.get().wanted;
   const uint64_t size_bytes_max =
@@ -275,6 +279,10 @@ bool ObjectReader::Request::OnBody(ByteView bytes) {
 
 void ObjectReader::Request::OnEnd(TransferEnd end, const std::string& why,
                                   const AnswerHead& head) {
+  // The rest of an explanation.
+  if (end == TransferEnd::kRefused && !IsGoodStatus(head.status)) {
+    end = TransferEnd::kComplete;
+  }
   // An answer without a body.
   if (end == TransferEnd::kComplete && IsGoodStatus(head.status) &&
       !has_good_head_) {

@@ -58,6 +58,14 @@ TEST_F(RemoteStoreTest, ReadsObjectsThatFitTheirMemory) {
   }
 }
 
+TEST_F(RemoteStoreTest, ReadsLittleOfTheBodyOfAnError) {
+  Open();
+  TinyObjectServer server(std::string(1 << 20, 'x'));
+  server.MissEndlessly();
+  EXPECT_THAT(Read(server), FailsWith(absl::StatusCode::kNotFound,
+                                      HasSubstr("does not have it (404)")));
+}
+
 TEST_F(RemoteStoreTest, RefusesLargerObjects) {
   Open();
   for (const bool has_length : {true, false}) {

@@ -101,6 +101,10 @@ std::string TinyObjectServer::Answer(const std::string& head) {
   if (fail_every != 0 && number % fail_every == 0) {
     return "HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\n\r\n";
   }
+  if (misses_) {
+    return absl::StrCat("HTTP/1.1 404 Not Found\r\nContent-Length: ",
+                        2 * bytes_.size(), "\r\n\r\n", bytes_);
+  }
   const std::string etag = absl::StrCat(
       "\"", is_replaced_always_ ? version_++ : version_.load(), "\"");
   const size_t condition = head.find("If-Match: ");

@@ -44,6 +44,9 @@ class TinyObjectServer {
   // of by a range of all of it.
   void SendWholeObjects() { sends_whole_ = true; }
 
+  // Answers 404 from now on, with the object as a body that does not end.
+  void MissEndlessly() { misses_ = true; }
+
   // Changes the ETag after each answer from now on.
   void ReplaceAlways() { is_replaced_always_ = true; }
 
@@ -62,6 +65,7 @@ class TinyObjectServer {
   std::atomic<bool> is_replaced_always_ = false;
   std::atomic<bool> sends_trailers_ = false;
   std::atomic<bool> sends_whole_ = false;
+  std::atomic<bool> misses_ = false;
   Mutex mutex_;
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<int> connections_ ABSL_GUARDED_BY(mutex_);
