@@ -94,6 +94,7 @@ class WarcExport final : public ExportFormat {
                                       WholeDocument whole) override {
     const uint64_t size_bytes = document.range().size_bytes();
     if (!document.has_record_type()) {
+      undated_count_ += document.has_capture_time_ms() ? 0 : 1;
       return DocumentFrame{
           .record_before = resource_count_++ == 0
                                ? WarcInfoRecord(archive_, now_ms_)
@@ -126,6 +127,12 @@ class WarcExport final : public ExportFormat {
           FormatCounted(arc_count_, "record", "records"),
           " of ARC files in records of types response and warcinfo"));
     }
+    if (undated_count_ > 0) {
+      notes.push_back(
+          absl::StrCat("no time is known of ",
+                       FormatCounted(undated_count_, "record", "records"),
+                       ", whose WARC-Date is the time of this export"));
+    }
     return notes;
   }
 
@@ -147,6 +154,7 @@ class WarcExport final : public ExportFormat {
       return absl::OkStatus();
     }));
     ++arc_count_;
+    undated_count_ += document.has_capture_time_ms() ? 0 : 1;
     return DocumentFrame{
         .before = arc->Header(WarcRecordId(archive_, document), now_ms_),
         .offset = arc->block_offset(),
@@ -159,6 +167,7 @@ class WarcExport final : public ExportFormat {
   uint64_t record_count_ = 0;
   uint64_t resource_count_ = 0;
   uint64_t arc_count_ = 0;
+  uint64_t undated_count_ = 0;
 };
 
 }  // namespace

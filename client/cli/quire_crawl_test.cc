@@ -47,7 +47,10 @@ class QuireCrawlTest : public CliTest {
                                    {"gone", held_, 1000, {}, "response"},
                                    {"gone", lost_, 5000, {}, "revisit"},
                                    {"plain", plain_, {}, {}, {}}};
-    server_ = FakeServer::Start({}, archives);
+    FakeSettings settings;
+    // Items are added when answers arrive.
+    settings.batch_window_items = 1;
+    server_ = FakeServer::Start(settings, archives);
   }
 
   ProgramRun Get(const std::vector<std::string>& arguments) {

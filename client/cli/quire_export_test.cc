@@ -135,6 +135,8 @@ TEST_F(QuireExportTest, MakesAMemberOfEachRecord) {
   ProgramRun run = Run({"export", "mixed", "--warc", path});
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(MembersOf(path), ElementsAre(warc, is_info, is_a, is_b));
+  EXPECT_THAT(run.err, HasSubstr("no time is known of 2 records, whose "
+                                 "WARC-Date is the time of this export"));
   run = Run({"export", "mixed", "--warc", path, "--record-type", ""});
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(MembersOf(path), ElementsAre(is_info, is_a, is_b));
