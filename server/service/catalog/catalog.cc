@@ -601,6 +601,7 @@ std::vector<ArchiveArgument> Catalog::GetClosedRemote() const {
   std::ranges::stable_sort(closed, {},
                            [](const auto& one) { return one.first; });
   std::vector<ArchiveArgument> arguments;
+  arguments.reserve(closed.size());
   for (auto& [used_at, argument] : closed) {
     arguments.push_back(std::move(argument));
   }
