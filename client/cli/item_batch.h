@@ -74,7 +74,7 @@ class ItemBatch {
     DocumentKey key;
     // Null before the first answer.
     std::unique_ptr<PayloadSearch> search = nullptr;
-    // Of the capture that was received last.
+    // The filters leave out the capture that was received last, or the error.
     absl::StatusOr<bool> is_left_out = false;
   };
 

@@ -24,8 +24,8 @@
 
 namespace quire {
 
-// What the catalog holds and openings in progress share the plan's space for
-// archives. Archives that are wanted on use are listed ones here. The
+// Archives that the catalog holds and openings in progress share the plan's
+// space for archives. A listed archive here is one that is wanted on use. The
 // block cache lends more, down to its minimum, and is resized by these calls.
 // Thread-safe. The mutex is never held across I/O.
 class ArchiveSpace {

@@ -100,6 +100,17 @@ class ServerSharedPartsTest : public ServerTest {
     EXPECT_THAT(Reasons(name), ::testing::Each("")) << name;
   }
 
+  // Archive "b" is not to be served any more; its text is still in "c".
+  void ExpectWithheldWhileARuleNamesTheRemoved() {
+    std::erase_if(changes_.archives,
+                  [](const ArchiveArgument& one) { return one.name == "b"; });
+    Reload();
+    ExpectWithheld("c");
+    SetRule("d id none block");
+    Reload();
+    ExpectSent("c");
+  }
+
   void Flip(const std::string& path) {
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(-100, std::ios::end);
@@ -209,14 +220,7 @@ TEST_F(ServerSharedPartsTest, NewContentsWithholdWhatTheyShare) {
   EXPECT_THAT(Reload(), Contains(HasSubstr("archive b stays unchanged")));
   ExpectWithheld("c");
   ExpectSent("d");
-  // It is not to be served any more, and the text is still in "c".
-  std::erase_if(changes_.archives,
-                [](const ArchiveArgument& one) { return one.name == "b"; });
-  Reload();
-  ExpectWithheld("c");
-  SetRule("d id none block");
-  Reload();
-  ExpectSent("c");
+  ExpectWithheldWhileARuleNamesTheRemoved();
 }
 
 TEST_F(ServerSharedPartsTest, FormerContentsWithholdWhatTheyShared) {
@@ -246,13 +250,7 @@ TEST_F(ServerSharedPartsTest, FormerContentsWithholdWhatTheyShared) {
     }
     ExpectWithheld("c");
     ExpectSent("d");
-    std::erase_if(changes_.archives,
-                  [](const ArchiveArgument& one) { return one.name == "b"; });
-    Reload();
-    ExpectWithheld("c");
-    SetRule("d id none block");
-    Reload();
-    ExpectSent("c");
+    ExpectWithheldWhileARuleNamesTheRemoved();
     StopServer();
   }
 }

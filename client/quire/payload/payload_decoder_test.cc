@@ -321,7 +321,7 @@ TEST(PayloadDecoderTest, LeavesNumbersThatBeginABody) {
   }
 }
 
-// Of a record that is shorter than its length, what there is.
+// The record is shorter than its length says.
 TEST(PayloadDecoderTest, GivesTheFirstChunkOfACutRecord) {
   const std::string record =
       Response("Transfer-Encoding: chunked\r\n", Chunked("some text", 100));
@@ -456,7 +456,7 @@ TEST(PayloadDecoderTest, TellsThatAPayloadIsCutShort) {
   }
 }
 
-// What arrived of a coded body is decoded, however little it is.
+// The decoder needs no minimum of coded bytes.
 TEST(PayloadDecoderTest, DecodesTheBeginOfShortBodies) {
   const std::string text = Text().substr(0, 500);
   for (const auto& [coding, coded] : {std::pair("gzip", Gzip(text)),

@@ -108,7 +108,7 @@ absl::Status ReadWhole(const std::shared_ptr<const InputFile>& file,
                                  ", inside its list of entries"));
 }
 
-// What the record of an entry in the list says of it.
+// Place of an entry, by its record in the list.
 struct EntryPlace {
   uint64_t header_offset = 0;
   uint64_t stored_size_bytes = 0;

@@ -139,20 +139,25 @@ std::shared_ptr<const ServedArchive> Catalog::Exchange(
 }
 
 template <typename VisitEntry>
+bool Catalog::VisitSome(std::optional<std::string>& last,
+                        const VisitEntry& visit) const {
+  MutexLock lock(&mutex_);
+  auto entry =
+      last.has_value() ? entries_.upper_bound(*last) : entries_.begin();
+  for (size_t i = 0; i < kEntriesPerLock && entry != entries_.end(); ++i) {
+    visit(entry->first, entry->second);
+    const auto visited = entry++;
+    if (i + 1 == kEntriesPerLock) {
+      last = visited->first;
+    }
+  }
+  return entry != entries_.end();
+}
+
+template <typename VisitEntry>
 void Catalog::ForEach(const VisitEntry& visit) const {
   std::optional<std::string> last;
-  while (true) {
-    MutexLock lock(&mutex_);
-    auto entry =
-        last.has_value() ? entries_.upper_bound(*last) : entries_.begin();
-    for (size_t i = 0; i < kEntriesPerLock && entry != entries_.end();
-         ++i, ++entry) {
-      visit(entry->first, entry->second);
-      last = entry->first;
-    }
-    if (entry == entries_.end()) {
-      return;
-    }
+  while (VisitSome(last, visit)) {
   }
 }
 
@@ -430,8 +435,11 @@ bool Catalog::MayHaveWithdrawn(SharedPart part, absl::string_view hash) const {
       places.insert(entry.served->neighbourhood);
       return;
     }
-    const std::optional<bool> has_it = entry.parts.Has(part, hash);
-    if (has_rules_ && has_it != false) {
+    if (!has_rules_) {
+      return;
+    }
+    if (const std::optional<bool> has_it = entry.parts.Has(part, hash);
+        has_it != false) {
       const bool is_awaited = entry.attempt != Attempt::kNone ||
                               StateOf(entry) == v1::ARCHIVE_STATE_OPENING;
       doubtful.push_back({name, NeighbourhoodOf(entry.argument),
@@ -529,14 +537,20 @@ std::optional<Catalog::Shown> Catalog::Show(absl::string_view name) const {
 }
 
 void Catalog::Visit(absl::FunctionRef<void(const Shown&)> visit) const {
-  std::vector<Shown> all;
-  ForEach([&](const std::string& name, const Entry& entry) {
-    if (StateOf(entry) != v1::ARCHIVE_STATE_UNSPECIFIED) {
-      all.push_back(ShowEntry(name, entry));
+  std::optional<std::string> last;
+  std::vector<Shown> some;
+  bool has_more = true;
+  while (has_more) {
+    some.clear();
+    has_more =
+        VisitSome(last, [&](const std::string& name, const Entry& entry) {
+          if (StateOf(entry) != v1::ARCHIVE_STATE_UNSPECIFIED) {
+            some.push_back(ShowEntry(name, entry));
+          }
+        });
+    for (const Shown& one : some) {
+      visit(one);
     }
-  });
-  for (const Shown& one : all) {
-    visit(one);
   }
 }
 

@@ -57,7 +57,7 @@ inline constexpr size_t kConsideredNamesMax = 100;
 // Returns NOT_FOUND (ARCHIVE_NOT_FOUND), with `others` in its message.
 absl::Status NoSuchArchive(absl::string_view name, const NameSample& others);
 
-// When an archive is to be open.
+// The time for which an archive is to be open.
 enum class Wanted {
   // From the start on. It is never closed for the memory of others.
   kAlways,
@@ -68,8 +68,7 @@ enum class Wanted {
   kLeaving,
 };
 
-// What is done to open an archive, or to open another version of it while one
-// is served.
+// Progress of opening an archive, or another version of it while one is served.
 enum class Attempt {
   kNone,
   // A call has asked for it.
@@ -139,7 +138,7 @@ class Catalog {
   // REQUIRES: no other thread uses the catalog yet.
   void SetRules(HasRules has_rules) { has_rules_ = std::move(has_rules); }
 
-  // What is known of an archive before it is opened.
+  // Description and parts of an archive before it is opened, as far as known.
   struct Known {
     v1::ArchiveDescription description = {};
     SharedParts parts = {};
@@ -245,7 +244,7 @@ class Catalog {
   enum class Victim {
     // Those that no call reads.
     kUnread,
-    // Of these, those in object stores.
+    // Those in object stores that no call reads.
     kUnreadRemote,
     kAny,
   };
@@ -296,7 +295,7 @@ class Catalog {
     std::string name;
     // Null unless it is open.
     std::shared_ptr<const ServedArchive> served;
-    // What is known while it is not open.
+    // Its description while it is not open.
     Description known;
     v1::ArchiveState state = v1::ARCHIVE_STATE_UNSPECIFIED;
     Wanted wanted = Wanted::kAlways;
@@ -304,7 +303,7 @@ class Catalog {
 
   std::optional<Shown> Show(absl::string_view name) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Visits all archives by name, without a lock.
+  // Visits all archives by name, some of them at a time, without a lock.
   void Visit(absl::FunctionRef<void(const Shown&)> visit) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -336,7 +335,7 @@ class Catalog {
     uint64_t opening = 0;
     uint64_t failed = 0;
     uint64_t closed = 0;
-    // Of all these, those wanted on use.
+    // Those wanted on use, which the numbers above include.
     uint64_t on_use = 0;
     uint64_t on_use_open = 0;
     // Calls of CloseOne() that closed one.
@@ -406,8 +405,13 @@ class Catalog {
   // The same for what it serves, which is to be replaced.
   void NoteFormerServed(const std::string& name, const Entry& entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Calls visit(name, entry) for each entry by name, many at a time under the
-  // lock. Entries may change in between.
+  // Calls visit(name, entry) for some entries after the name `last`, which it
+  // moves, under the lock. Returns false after the last entry. Entries may
+  // change between calls.
+  template <typename VisitEntry>
+  bool VisitSome(std::optional<std::string>& last,
+                 const VisitEntry& visit) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same for all entries by name.
   template <typename VisitEntry>
   void ForEach(const VisitEntry& visit) const ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<ArchiveTraffic> TrafficOf(const std::string& name)

@@ -134,7 +134,7 @@ class LineReader final : public SourceReader {
   Format format_ = Format::kLines;
   // Quoted fields of the CSV, or records of RFC 7464, may contain line feeds.
   bool spans_lines_ = false;
-  // Of the header line, which is without its end.
+  // The header line, without its end, and its number of columns.
   size_t column_count_ = 0;
   std::string header_;
   CsvDialect dialect_;
