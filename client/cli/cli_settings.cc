@@ -74,8 +74,8 @@ void DefineListings(CLI::App& app, CliSettings& settings) {
 void DefineGet(CLI::App& app, CliSettings& settings) {
   CLI::App* get = app.add_subcommand(
       "get",
-      "Print documents, in the order of their ids here. Of a crawl's record, "
-      "print the page: without headers, and decompressed");
+      "Print documents, in the order given. Of a crawl's record, print the "
+      "page: without headers, and decompressed");
   AddArchiveToRead(*get, settings);
   get->add_option("ID", settings.ids,
                   "Ids of documents. Put -- before ids that begin with a dash")

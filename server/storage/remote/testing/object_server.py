@@ -132,10 +132,11 @@ class ObjectServer:
 
         async def send(status, extra=(), body=b"", length=None, recorded=None):
             length = len(body) if length is None else length
+            # Before the client can see the answer: a test looks for it then.
+            self.requests.append(Request(path, headers, status, len(body), begun))
             lines = [f"HTTP/1.1 {status} X", f"Content-Length: {length}", *extra]
             writer.write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
             writer.write(body)
-            self.requests.append(Request(path, headers, status, len(body), begun))
             await writer.drain()
 
         for name, status in (("status_503", 503), ("status_429", 429), ("status_500", 500),
