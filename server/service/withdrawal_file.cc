@@ -217,8 +217,9 @@ uint64_t WithdrawalFile::HeldBytes(const Catalog& catalog) const {
     size_bytes += LineBytes(line);
   }
   for (const Catalog::Held& held : catalog.GetHeld()) {
-    const auto documents =
-        held.served == nullptr ? nullptr : held.served->withdrawal->Get();
+    const auto documents = held.served == nullptr
+                               ? nullptr
+                               : held.served->withdrawal->Get().documents;
     size_bytes += documents == nullptr ? 0 : documents->memory_bytes();
   }
   return size_bytes;
@@ -278,7 +279,7 @@ std::vector<LogLine> WithdrawalFile::Describe(const Catalog& catalog) const {
   const Lines all = lines();
   uint64_t document_count = 0;
   for (const auto& [name, archive] : archives) {
-    const auto documents = archive->withdrawal->Get();
+    const auto documents = archive->withdrawal->Get().documents;
     document_count += documents == nullptr ? 0 : documents->document_count();
   }
   std::vector<LogLine> said = {
@@ -310,8 +311,8 @@ std::vector<LogLine> WithdrawalFile::Describe(const Catalog& catalog) const {
     for (const auto& [name, archive] : archives) {
       const bool matches = MatchesGlob(line.archive_glob, name);
       matches_name = matches_name || matches;
-      has_documents =
-          has_documents || (matches && archive->withdrawal->Get() != nullptr);
+      has_documents = has_documents ||
+                      (matches && archive->withdrawal->Get().has_documents());
     }
     has_documents = has_documents ||
                     std::ranges::any_of(closed, [&](const std::string& name) {

@@ -51,7 +51,7 @@ constexpr size_t kSpareItemsMax = kFetchesAtOnceMax;
 // Items of one message.
 struct Arrived {
   // Archive of the items, and its state.
-  std::optional<FoundContents> contents;
+  std::optional<ServedContents> contents;
   std::vector<WaitingItem> waiting;
   // Items already answered with an error.
   std::list<BatchAnswer> refused;
@@ -85,7 +85,8 @@ class BatchCall
       const BatchMemory::Arrival arrival = ArrivalOf(arrived);
       End(memory_.Arrive(arrival, core_.stream_window_size_bytes));
       if (arrival.count.items > 0) {
-        archive_ = std::move(arrived.contents->archive);
+        contents_ = std::move(arrived.contents);
+        contents_->FreeWithdrawal();
       }
       for (const WaitingItem& item : arrived.waiting) {
         waiting_.Push(item);
@@ -100,13 +101,13 @@ class BatchCall
     response_.Clear();
     const uint64_t freed_bytes = ReleaseSent();
     // Destroyed after the lock is released: this may be the last owner.
-    std::shared_ptr<const ServedArchive> unused_archive;
+    std::optional<ServedContents> unused_contents;
     std::list<BatchAnswer> unused_spare;
     Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       writing_ = false;
       memory_.Sent(std::exchange(writing_count_, {}), freed_bytes);
       if (memory_.unanswered_count() == 0) {
-        unused_archive = std::move(archive_);
+        unused_contents.swap(contents_);
         unused_spare.swap(spare_);
       }
       End(ok ? absl::OkStatus() : absl::CancelledError());
@@ -146,8 +147,8 @@ class BatchCall
 
   // Returns the archive of the received message: that of the unanswered items,
   // or else the one now served under the name. The state is that of the stream.
-  absl::StatusOr<FoundContents> FindArchive(const v1::BatchReadRequest& request)
-      ABSL_LOCKS_EXCLUDED(mutex_) {
+  absl::StatusOr<ServedContents> FindArchive(
+      const v1::BatchReadRequest& request) ABSL_LOCKS_EXCLUDED(mutex_) {
     const bool is_first = name_.empty();
     if (!is_first && request.has_archive() && request.archive() != name_) {
       return ServiceError(
@@ -163,14 +164,14 @@ class BatchCall
     }
     {
       MutexLock lock(&mutex_);
-      if (archive_ != nullptr) {
-        return FoundContents{
-            .archive = archive_,
-            .view = archive_->archive->FindState(state_uuid_).value()};
+      if (contents_.has_value()) {
+        ServedContents contents = *contents_;
+        contents.TakeWithdrawal();
+        return contents;
       }
     }
     if (is_first) {
-      QUIRE_ASSIGN_OR_RETURN(FoundContents contents,
+      QUIRE_ASSIGN_OR_RETURN(ServedContents contents,
                              booking_.access().FindContents(request));
       const ServedArchive& archive = *contents.archive;
       name_ = archive.name;
@@ -179,7 +180,7 @@ class BatchCall
       if (request.has_archive_uuid()) {
         uuid_ = request.archive_uuid();
       }
-      encoding_ = ChooseEncoding(request.accepted_encodings(), archive);
+      encoding_ = ChooseEncoding(request.accepted_encodings(), contents);
       return contents;
     }
     QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<const ServedArchive> archive,
@@ -200,7 +201,9 @@ class BatchCall
                        "since this stream's last answer; open another stream"),
           {{"archive", name_}});
     }
-    return FoundContents{.archive = std::move(archive), .view = *view};
+    ServedContents contents(std::move(archive));
+    contents.view = *view;
+    return contents;
   }
 
   // Splits the received message into items to be fetched and refused items.
@@ -238,30 +241,31 @@ class BatchCall
     return CancelReadsIfEnded();
   }
 
-  std::shared_ptr<const ServedArchive> CurrentArchive()
-      ABSL_LOCKS_EXCLUDED(mutex_) {
+  std::optional<ServedContents> CurrentContents() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
-    return archive_;
+    return contents_;
   }
 
   // Starts as many fetches as the window has memory for, so that neighbouring
   // blocks are read together. Returns false if no more can start now.
   bool StartNextFetches() ABSL_LOCKS_EXCLUDED(mutex_) {
-    const std::shared_ptr<const ServedArchive> archive = CurrentArchive();
+    std::optional<ServedContents> contents = CurrentContents();
+    if (!contents.has_value()) {
+      return false;
+    }
     FetchBundle bundle;
     size_t count = 0;
-    while (count < kFetchesAtOnceMax && PlanNext(archive) &&
-           StartNextFetch(archive, bundle)) {
+    while (count < kFetchesAtOnceMax && PlanNext(*contents) &&
+           StartNextFetch(contents->archive, bundle)) {
       ++count;
     }
     bundle.Start(core_.store);
     return count == kFetchesAtOnceMax;
   }
 
-  // Takes the next item out of the sweep and plans it, unless one is planned.
-  // Returns false if there is none to fetch.
-  bool PlanNext(const std::shared_ptr<const ServedArchive>& archive)
-      ABSL_LOCKS_EXCLUDED(mutex_) {
+  // Takes the next item out of the sweep and plans it by what is withdrawn now,
+  // unless one is planned. Returns false if there is none to fetch.
+  bool PlanNext(ServedContents& contents) ABSL_LOCKS_EXCLUDED(mutex_) {
     if (!next_.empty()) {
       return true;
     }
@@ -284,9 +288,10 @@ class BatchCall
     item.generation = waiting.generation;
     if (item.target.document.has_value()) {
       item.description =
-          DescribeDocument(*archive->archive, *item.target.document);
+          DescribeDocument(*contents.view.archive, *item.target.document);
     }
-    next_plan_ = PlanAnswer(*archive, item.target.range, encoding_);
+    contents.TakeWithdrawal();
+    next_plan_ = PlanAnswer(contents, item.target.range, encoding_);
     // A withdrawal changes the encoding, and so the form of the blocks: those
     // of earlier items cannot be shared.
     next_plan_.is_shareable &= next_plan_.encoding == encoding_;
@@ -356,7 +361,7 @@ class BatchCall
       if (writing_ || !ended_with_.ok() || ready_.empty()) {
         return;
       }
-      archive = archive_;
+      archive = contents_->archive;
       uint64_t message_size_bytes = 0;
       while (!ready_.empty() && items.size() < kMessageResultsMax &&
              message_size_bytes < kMessageClosingSizeBytes) {
@@ -450,9 +455,9 @@ class BatchCall
   // Contents that the first message named.
   std::optional<std::string> uuid_;
   v1::WireEncoding encoding_ = v1::WIRE_ENCODING_IDENTITY;
-  // Null while no item is unanswered, so that a silent stream does not keep a
+  // Unset while no item is unanswered, so that a silent stream does not keep a
   // replaced archive in memory.
-  std::shared_ptr<const ServedArchive> archive_ ABSL_GUARDED_BY(mutex_);
+  std::optional<ServedContents> contents_ ABSL_GUARDED_BY(mutex_);
   // Held until gRPC has released the last answer. Items without an answer are
   // waiting, planned, fetching, ready, or in the message being written.
   BatchMemory memory_ ABSL_GUARDED_BY(mutex_);

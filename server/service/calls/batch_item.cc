@@ -30,36 +30,35 @@ absl::Status ItemTooLarge(const std::string& limit, uint64_t size_bytes,
 }  // namespace
 
 absl::StatusOr<WaitingItem> ResolveBatchItem(const ServiceCore& core,
-                                             const FoundContents& contents,
+                                             const ServedContents& contents,
                                              v1::WireEncoding encoding,
                                              const v1::BatchItem& item) {
   const v1::Limits& limits = core.limits;
-  const ServedArchive& archive = *contents.archive;
   WaitingItem waiting{.tag = item.tag(),
-                      .generation = archive.withdrawal->generation()};
-  QUIRE_ASSIGN_OR_RETURN(waiting.target,
-                         ResolveTarget({archive, contents.view}, item,
-                                       limits.document_id_size_bytes_max()));
+                      .generation = contents.withdrawal.generation};
+  QUIRE_ASSIGN_OR_RETURN(
+      waiting.target,
+      ResolveTarget(contents, item, limits.document_id_size_bytes_max()));
   const LogicalRange range = waiting.target.range;
   if (range.size_bytes > limits.read_size_bytes_max()) {
     return ItemTooLarge("read_size_bytes_max", range.size_bytes,
                         limits.read_size_bytes_max());
   }
-  const uint64_t head_bytes = BatchMemory::kActiveItemBytes +
-                              kAnswerFramingSizeBytesMax +
-                              (waiting.target.document.has_value()
-                                   ? DescriptionSizeBytesMax(*archive.archive)
-                                   : 0);
+  const uint64_t head_bytes =
+      BatchMemory::kActiveItemBytes + kAnswerFramingSizeBytesMax +
+      (waiting.target.document.has_value()
+           ? DescriptionSizeBytesMax(*contents.view.archive)
+           : 0);
   // Memory of a message of items, which comes on top.
   const uint64_t message_bytes =
       limits.batch_message_items_max() * BatchMemory::kItemBytes;
   const uint64_t memory_bytes_max =
       Admission::StreamShareBytes(limits.client_in_flight_size_bytes_max());
   waiting.answer_bytes_max =
-      AnswerBytesMax(archive, range.size_bytes, encoding) + head_bytes;
+      AnswerBytesMax(contents, range.size_bytes, encoding) + head_bytes;
   if (waiting.answer_bytes_max + message_bytes > memory_bytes_max) {
     // The plan has the exact sizes.
-    const AnswerPlan plan = PlanAnswer(archive, range, encoding);
+    const AnswerPlan plan = PlanAnswer(contents, range, encoding);
     waiting.answer_bytes_max =
         plan.memory_bytes() + plan.serialised_bytes + head_bytes;
   }

@@ -29,7 +29,7 @@ namespace quire {
 struct WaitingItem {
   uint64_t tag = 0;
   ResolvedTarget target = {};
-  // Generation of the rules of withdrawal before the target was resolved.
+  // Of the snapshot of withdrawals by which the target was resolved.
   uint64_t generation = 0;
   // Upper bound on the memory of its answer, including the description and
   // BatchMemory::kActiveItemBytes.
@@ -64,7 +64,7 @@ using TallyByEncoding = std::array<AnswerTally, v1::WireEncoding_ARRAYSIZE>;
 //   ResourceExhausted  LIMIT_EXCEEDED: the item is too large; read it with
 //                      ReadStream
 absl::StatusOr<WaitingItem> ResolveBatchItem(const ServiceCore& core,
-                                             const FoundContents& contents,
+                                             const ServedContents& contents,
                                              v1::WireEncoding encoding,
                                              const v1::BatchItem& item);
 

@@ -26,13 +26,6 @@
 
 namespace quire {
 
-// An archive, and the state of it that a call reads.
-struct FoundContents {
-  std::shared_ptr<const ServedArchive> archive;
-  // A state of `archive`, by default the newest.
-  ArchiveView view;
-};
-
 // Thread-safe.
 class CallAccess {
  public:
@@ -81,21 +74,22 @@ class CallAccess {
   // Describe() with the history.
   absl::StatusOr<v1::ArchiveDescription> DescribeFully(absl::string_view name);
 
-  // FindToRead() of the archive, in the state that `request` names.
+  // FindToRead() of the archive, in the state that `request` names, by default
+  // the newest.
   // Errors: also FailedPrecondition (ARCHIVE_STATE_UNKNOWN).
   template <typename Request>
-  absl::StatusOr<FoundContents> FindContents(const Request& request) {
+  absl::StatusOr<ServedContents> FindContents(const Request& request) {
     auto found = FindToRead(request.archive());
     if (!found.ok()) {
       return found.status();
     }
-    ArchiveView view = *(*found)->archive;
+    ServedContents contents(*std::move(found));
     if (request.has_archive_uuid()) {
-      QUIRE_ASSIGN_OR_RETURN(view,
-                             FindState(*(*found)->archive, request.archive(),
-                                       request.archive_uuid(), "archive_uuid"));
+      QUIRE_ASSIGN_OR_RETURN(
+          contents.view, FindState(*contents.view.archive, request.archive(),
+                                   request.archive_uuid(), "archive_uuid"));
     }
-    return FoundContents{.archive = *std::move(found), .view = view};
+    return contents;
   }
 
   // Visits all archives that the client has `right` to, by name.

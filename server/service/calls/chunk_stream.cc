@@ -107,10 +107,8 @@ class ChunkStream
 
  protected:
   struct Task {
-    FoundContents contents;
+    ServedContents contents;
     ResolvedTarget target;
-    // Generation of the rules of withdrawal before the target was resolved.
-    uint64_t generation = 0;
     v1::WireEncoding encoding = v1::WIRE_ENCODING_IDENTITY;
     // Description of the requested document, for the first message.
     std::string description = {};
@@ -140,7 +138,7 @@ class ChunkStream
                                            .stored_text_size_bytes}
                         : task_.target.range;
     const auto memory_bytes = [this, range](uint64_t size_bytes_max) {
-      return AnswerBytesMax(*task_.contents.archive,
+      return AnswerBytesMax(task_.contents,
                             std::min(range.size_bytes, size_bytes_max),
                             task_.encoding);
     };
@@ -176,6 +174,7 @@ class ChunkStream
                           memory_bytes(range.size_bytes) + next_head_bytes_)}));
     next_offset_ = is_stored_order ? order_->offset() : range.offset.value;
     end_offset_ = range.offset.value + range.size_bytes;
+    task_.contents.FreeWithdrawal();
     return absl::OkStatus();
   }
 
@@ -191,7 +190,7 @@ class ChunkStream
   // Neither chunks of the time before a withdrawal are sent, nor zeros.
   void EndIfWithdrawn() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::Status status = CheckStillThere(*task_.contents.archive, task_.target,
-                                          task_.generation);
+                                          task_.contents.withdrawal.generation);
     if (!status.ok()) {
       MutexLock lock(&mutex_);
       End(std::move(status));
@@ -277,8 +276,10 @@ class ChunkStream
         std::min(core_.limits.chunk_size_bytes_max(), message_bytes);
     const uint64_t memory_bytes_max =
         message_bytes - std::min(message_bytes, head_bytes);
+    ServedContents contents = task_.contents;
+    contents.TakeWithdrawal();
     if (order_.has_value()) {
-      if (task_.contents.archive->withdrawal->Get() != nullptr) {
+      if (contents.withdrawal.has_documents()) {
         next_.reset();
         MutexLock lock(&mutex_);
         End(WithdrawnInStoredOrder());
@@ -288,7 +289,7 @@ class ChunkStream
       return true;
     }
     const uint64_t size_bytes = std::min(text_bytes_max, rest.size_bytes);
-    next_->plan = PlanChunk(*task_.contents.archive, {rest.offset, size_bytes},
+    next_->plan = PlanChunk(contents, {rest.offset, size_bytes},
                             /*is_last=*/size_bytes == rest.size_bytes,
                             task_.encoding, memory_bytes_max);
     return true;
@@ -298,11 +299,11 @@ class ChunkStream
     next_->range = order_->Peek(
         text_bytes_max, kPlacesMax, [&](const std::vector<BlockSlice>& slices) {
           next_->plan =
-              PlanAnswer(*task_.contents.archive, slices, task_.encoding);
+              PlanSlices(*task_.contents.archive, slices, task_.encoding);
           return next_->plan.memory_bytes() <= memory_bytes_max;
         });
     if (next_->plan.size_bytes != next_->range.size_bytes) {
-      next_->plan = PlanAnswer(*task_.contents.archive, next_->range.blocks,
+      next_->plan = PlanSlices(*task_.contents.archive, next_->range.blocks,
                                task_.encoding);
     }
   }
@@ -403,13 +404,10 @@ class ReadStreamCall : public ChunkStream {
     Task task;
     QUIRE_ASSIGN_OR_RETURN(task.contents,
                            booking_.access().FindContents(request));
-    task.generation = task.contents.archive->withdrawal->generation();
     QUIRE_ASSIGN_OR_RETURN(
-        task.target,
-        ResolveTarget({*task.contents.archive, task.contents.view}, request,
-                      core_.limits.document_id_size_bytes_max()));
-    task.encoding =
-        ChooseEncoding(request.accepted_encodings(), *task.contents.archive);
+        task.target, ResolveTarget(task.contents, request,
+                                   core_.limits.document_id_size_bytes_max()));
+    task.encoding = ChooseEncoding(request.accepted_encodings(), task.contents);
     if (task.target.document.has_value()) {
       task.description =
           DescribeDocument(*task.contents.view.archive, *task.target.document);
@@ -449,8 +447,7 @@ class ScanCall : public ChunkStream {
     ArchiveView& view = task.contents.view;
     QUIRE_ASSIGN_OR_RETURN(view, StateOfScan(view, request));
     // Stored text may be of a withdrawn document and of another one.
-    const bool has_withdrawn =
-        task.contents.archive->withdrawal->Get() != nullptr;
+    const bool has_withdrawn = task.contents.withdrawal.has_documents();
     const bool has_stored_token =
         request.stored_order() && HasStoredToken(request);
     if (has_stored_token && has_withdrawn) {
@@ -465,8 +462,7 @@ class ScanCall : public ChunkStream {
     } else {
       QUIRE_ASSIGN_OR_RETURN(task.target.range, ResolveScan(view, request));
     }
-    task.encoding =
-        ChooseEncoding(request.accepted_encodings(), *task.contents.archive);
+    task.encoding = ChooseEncoding(request.accepted_encodings(), task.contents);
     return task;
   }
 

@@ -282,7 +282,7 @@ absl::Status ListDocuments(const ServiceCore& core, CallAccess& access,
                            const v1::ListDocumentsRequest& request,
                            v1::ListDocumentsResponse& response) {
   QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core));
-  QUIRE_ASSIGN_OR_RETURN(const FoundContents found,
+  QUIRE_ASSIGN_OR_RETURN(const ServedContents found,
                          access.FindContents(request));
   QUIRE_ASSIGN_OR_RETURN(
       const uint32_t page_size,
@@ -296,10 +296,9 @@ absl::Status ListDocuments(const ServiceCore& core, CallAccess& access,
     QUIRE_ASSIGN_OR_RETURN(after, ParsePageToken(request));
   }
   ListPage page(view, request, page_size, response);
-  const std::shared_ptr<const WithdrawnDocuments> withdrawn =
-      found.archive->withdrawal->Get();
+  const WithdrawnDocuments* const withdrawn = found.withdrawal.documents.get();
   if (!request.has_first_ordinal()) {
-    ListById(view, withdrawn.get(), request, std::move(after), page);
+    ListById(view, withdrawn, request, std::move(after), page);
     return absl::OkStatus();
   }
   const auto next_listed = [&](uint64_t ordinal) {
@@ -355,7 +354,7 @@ class GetDictionaryCall : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  private:
   bool IsWithheld() {
     // A replaced archive is not among those of the server.
-    return archive_->withdrawal->Get() != nullptr ||
+    return archive_->withdrawal->Get().has_documents() ||
            booking_.access().MayHaveWithdrawn(SharedPart::kDictionary, hash_);
   }
 

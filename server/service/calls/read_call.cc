@@ -80,16 +80,10 @@ class ReadCall : public grpc::ServerUnaryReactor {
         *google::protobuf::Arena::CreateMessage<v1::ReadRequest>(&arena);
     QUIRE_RETURN_IF_ERROR(ParseRequest(buffer, request));
     booking_.NoteRequest(request);
-    QUIRE_ASSIGN_OR_RETURN(FoundContents found,
-                           booking_.access().FindContents(request));
-    archive_ = std::move(found.archive);
-    const Archive& archive = *archive_->archive;
-    generation_ = archive_->withdrawal->generation();
-    if (!request.has_archive_uuid()) {
-      read_uuid_ = found.view.uuid;
-    }
+    QUIRE_ASSIGN_OR_RETURN(contents_, booking_.access().FindContents(request));
+    is_uuid_sent_ = !request.has_archive_uuid();
     QUIRE_ASSIGN_OR_RETURN(
-        target_, ResolveTarget({*archive_, found.view}, request,
+        target_, ResolveTarget(contents_, request,
                                core_.limits.document_id_size_bytes_max()));
     if (target_.range.size_bytes > core_.limits.read_size_bytes_max()) {
       return ServiceError(
@@ -100,16 +94,15 @@ class ReadCall : public grpc::ServerUnaryReactor {
                        "; use ReadStream, or ask for ranges"),
           {{"limit", "read_size_bytes_max"}});
     }
-    const std::shared_ptr<const WithdrawnDocuments> withdrawn =
-        archive_->withdrawal->Get();
-    plan_ = PlanAnswer(*archive_, target_.range,
-                       ChooseEncoding(request.accepted_encodings(), *archive_),
-                       withdrawn.get());
+    plan_ = PlanAnswer(contents_, target_.range,
+                       ChooseEncoding(request.accepted_encodings(), contents_));
     if (target_.document.has_value()) {
-      description_ = DescribeDocument(archive, *target_.document);
+      description_ =
+          DescribeDocument(*contents_.view.archive, *target_.document);
     } else {
-      zeros_hash_ = ZerosHash(found.view, withdrawn.get());
+      zeros_hash_ = ZerosHash(contents_);
     }
+    contents_.FreeWithdrawal();
     return Admit(buffer.Length() + description_.size());
   }
 
@@ -170,7 +163,7 @@ class ReadCall : public grpc::ServerUnaryReactor {
   void Read() {
     booking_.ReadBegins();
     std::shared_ptr<AnswerRead> read = AnswerRead::Start(
-        core_.store, archive_, std::move(plan_),
+        core_.store, contents_.archive, std::move(plan_),
         {FetchClass::kInteractive, ClientIdOf(booking_.Client()),
          booking_.fetch_times()},
         [this](const absl::StatusOr<Answer>& answer) {
@@ -178,7 +171,8 @@ class ReadCall : public grpc::ServerUnaryReactor {
           absl::Status status = answer.status();
           // The call may have waited for memory.
           if (status.ok()) {
-            status = CheckStillThere(*archive_, target_, generation_);
+            status = CheckStillThere(*contents_.archive, target_,
+                                     contents_.withdrawal.generation);
           }
           if (status.ok()) {
             Respond(*answer);
@@ -223,9 +217,9 @@ class ReadCall : public grpc::ServerUnaryReactor {
     }
     AnswerBytes bytes;
     bytes.AppendFields(head);
-    if (!read_uuid_.empty()) {
+    if (is_uuid_sent_) {
       bytes.AppendField(
-          {v1::ReadResponse::kArchiveUuidFieldNumber, read_uuid_});
+          {v1::ReadResponse::kArchiveUuidFieldNumber, contents_.view.uuid});
     }
     if (!description_.empty()) {
       bytes.AppendField({v1::ReadResponse::kDocumentFieldNumber, description_});
@@ -240,12 +234,10 @@ class ReadCall : public grpc::ServerUnaryReactor {
   ServiceCore& core_;
   grpc::ByteBuffer& response_;
   CallBooking booking_;
-  std::shared_ptr<const ServedArchive> archive_;
+  ServedContents contents_;
   ResolvedTarget target_;
-  // Generation of the rules of withdrawal before the target was resolved.
-  uint64_t generation_ = 0;
-  // Uuid of the contents, in `archive_`; empty if the request has it.
-  absl::string_view read_uuid_;
+  // The answer has the uuid of the contents, as the request has none.
+  bool is_uuid_sent_ = false;
   // Hash of the withdrawn ranges of the contents; 0: none, or no range is read.
   uint64_t zeros_hash_ = 0;
   // Moved to the read when that starts.

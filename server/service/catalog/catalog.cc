@@ -402,7 +402,7 @@ void Catalog::NoteFormer(const std::string& name, const Entry& entry) {
 
 void Catalog::NoteFormerServed(const std::string& name, const Entry& entry) {
   if (has_rules_ && entry.served != nullptr &&
-      entry.served->withdrawal->Get() != nullptr) {
+      entry.served->withdrawal->Get().has_documents()) {
     former_[name].Add(SharedParts(entry.served->archive->info()));
   }
 }
@@ -430,7 +430,7 @@ bool Catalog::MayHaveWithdrawn(SharedPart part, absl::string_view hash) const {
     // An open archive of the name that has the part decides about it.
     if (entry.served != nullptr && HasPart(*entry.served, part, hash)) {
       has_withdrawn =
-          has_withdrawn || entry.served->withdrawal->Get() != nullptr;
+          has_withdrawn || entry.served->withdrawal->Get().has_documents();
       names.insert(name);
       places.insert(entry.served->neighbourhood);
       return;

@@ -91,18 +91,29 @@ struct ServedArchive {
   std::shared_ptr<ArchiveTraffic> traffic;
 };
 
-// An archive in one of its states. Views both.
-struct ServedView {
-  // NOLINTNEXTLINE(google-explicit-constructor): a state is an archive.
-  ServedView(const ServedArchive& whole)
-      : served(&whole), view(*whole.archive) {}
+// What a call reads: a state of an archive, less the documents that were
+// withdrawn at one moment. The call resolves its target and plans its answer by
+// this one snapshot; CheckStillThere() compares it with the present.
+struct ServedContents {
+  ServedContents() = default;
 
-  // REQUIRES: `state` is of that archive.
-  ServedView(const ServedArchive& whole, const ArchiveView& state)
-      : served(&whole), view(state) {}
+  // The newest state.
+  explicit ServedContents(std::shared_ptr<const ServedArchive> whole)
+      : archive(std::move(whole)), view(*archive->archive) {
+    TakeWithdrawal();
+  }
 
-  const ServedArchive* served;
+  // Takes a later snapshot, for another part of a long call.
+  void TakeWithdrawal() { withdrawal = archive->withdrawal->Get(); }
+
+  // Keeps the snapshot's generation alone: a call may last for hours, and other
+  // documents may be withdrawn meanwhile.
+  void FreeWithdrawal() { withdrawal.documents = nullptr; }
+
+  std::shared_ptr<const ServedArchive> archive;
+  // Views `archive`.
   ArchiveView view;
+  WithdrawalSnapshot withdrawal;
 };
 
 // Finds the placement of an open segment file. Blocks on I/O.

@@ -171,18 +171,28 @@ class WithdrawnDocuments {
   uint64_t rules_bytes_ = 0;
 };
 
-// The withdrawn documents in force for a served archive. Thread-safe; costs one
-// load while there are none.
+// The withdrawn documents of an archive at one moment.
+struct WithdrawalSnapshot {
+  // Null if there are none.
+  std::shared_ptr<const WithdrawnDocuments> documents = nullptr;
+  // Number of changes before that moment.
+  uint64_t generation = 0;
+
+  bool has_documents() const { return documents != nullptr; }
+};
+
+// The withdrawn documents in force for a served archive. Thread-safe; costs two
+// loads while there are none.
 class WithdrawalInForce {
  public:
-  // Null if there are none.
-  std::shared_ptr<const WithdrawnDocuments> Get() const
-      ABSL_LOCKS_EXCLUDED(mutex_) {
+  WithdrawalSnapshot Get() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    // A change in between is noticed later, by its generation.
+    const uint64_t before = generation();
     if (!is_set_.load(std::memory_order_acquire)) {
-      return nullptr;
+      return {.generation = before};
     }
     MutexLock lock(&mutex_);
-    return documents_;
+    return {.documents = documents_, .generation = generation()};
   }
 
   void Set(std::shared_ptr<const WithdrawnDocuments> documents)
@@ -206,8 +216,8 @@ class WithdrawalInForce {
     removed_.swap(removed);
   }
 
-  // Number of calls of Set(): what was found in one generation need not be
-  // looked up again.
+  // Number of calls of Set(). What was found by a snapshot of the same
+  // generation need not be looked up again.
   uint64_t generation() const {
     return generation_.load(std::memory_order_acquire);
   }

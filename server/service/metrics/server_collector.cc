@@ -205,7 +205,7 @@ MetricFamily WithdrawnFamily(const Catalog& catalog) {
                       MetricType::Gauge,
                       {}};
   for (const auto& [name, served] : catalog.Get()) {
-    const auto withdrawn = served->withdrawal->Get();
+    const auto withdrawn = served->withdrawal->Get().documents;
     family.metric.push_back(Sample(
         MetricType::Gauge,
         withdrawn == nullptr ? 0

@@ -112,22 +112,41 @@ void LinkRepeats(std::vector<PlannedSlice>& slices) {
   }
 }
 
+// What the memory of an answer depends on: in a plan, exactly; otherwise, upper
+// bounds.
+struct AnswerShape {
+  uint64_t size_bytes = 0;
+  uint64_t slice_count = 0;
+  // Text copied out of blocks, and the largest of these blocks.
+  uint64_t copied_text_bytes = 0;
+  uint64_t copied_from_bytes = 0;
+  uint64_t zeros_count = 0;
+};
+
+// Memory of an answer without the blocks that it references.
+uint64_t OwnBytes(const ServedArchive& archive, v1::WireEncoding encoding,
+                  bool is_in_a_row, const AnswerShape& shape) {
+  if (is_in_a_row) {
+    return EncodedBytesMax(archive, shape.size_bytes, encoding);
+  }
+  // The block being copied from comes on top.
+  return BufferPool::MemorySizeBytes(shape.copied_text_bytes) +
+         shape.copied_from_bytes + shape.slice_count * kSliceBytes +
+         shape.zeros_count * sizeof(AnswerRange);
+}
+
 // Marks slices to be copied that are a small part of the memory held for them;
 // with zeros, all.
-void ChooseCopies(AnswerPlan& plan) {
-  uint64_t largest_bytes = 0;
+void ChooseCopies(AnswerPlan& plan, AnswerShape& shape) {
   for (PlannedSlice& slice : plan.slices) {
     if (2 * slice.size_bytes < slice.part_size_bytes || !plan.zeros.empty()) {
       slice.is_copied = true;
-      plan.copied_text_bytes += slice.size_bytes;
-      largest_bytes =
-          std::max<uint64_t>(largest_bytes, slice.fetched_size_bytes);
+      shape.copied_text_bytes += slice.size_bytes;
+      shape.copied_from_bytes =
+          std::max<uint64_t>(shape.copied_from_bytes, slice.fetched_size_bytes);
     }
   }
-  // The block being copied from comes on top.
-  plan.own_bytes += BufferPool::MemorySizeBytes(plan.copied_text_bytes) +
-                    largest_bytes + plan.slices.size() * kSliceBytes +
-                    plan.zeros.size() * sizeof(AnswerRange);
+  shape.zeros_count = plan.zeros.size();
 }
 
 void CountBlocks(AnswerPlan& plan) {
@@ -159,33 +178,10 @@ uint64_t SerialisedBytesMax(const AnswerPlan& plan) {
   return size_bytes;
 }
 
-}  // namespace
-
-v1::WireEncoding ChooseEncoding(
-    const google::protobuf::RepeatedField<int>& accepted,
-    const ServedArchive& archive) {
-  if (archive.withdrawal->Get() != nullptr) {
-    return v1::WIRE_ENCODING_IDENTITY;
-  }
-  const bool takes_stored =
-      !archive.archive->info().has_recipes ||
-      std::ranges::find(accepted,
-                        static_cast<int>(v1::WIRE_ENCODING_STORED_RECIPES)) !=
-          accepted.end();
-  for (const int encoding : accepted) {
-    if (encoding == v1::WIRE_ENCODING_IDENTITY ||
-        (encoding == v1::WIRE_ENCODING_STORED && takes_stored) ||
-        (encoding == v1::WIRE_ENCODING_FSST && archive.wire_table != nullptr)) {
-      return static_cast<v1::WireEncoding>(encoding);
-    }
-  }
-  return v1::WIRE_ENCODING_IDENTITY;
-}
-
-AnswerPlan PlanAnswer(const ServedArchive& archive,
-                      std::span<const BlockSlice> slices,
-                      v1::WireEncoding encoding,
-                      std::vector<AnswerRange> zeros) {
+AnswerPlan PlanWithZeros(const ServedArchive& archive,
+                         std::span<const BlockSlice> slices,
+                         v1::WireEncoding encoding,
+                         std::vector<AnswerRange> zeros) {
   // Encoded answers state the sizes cut off at their two ends only.
   const bool is_in_a_row = zeros.empty() && AreInARow(*archive.archive, slices);
   AnswerPlan plan{
@@ -201,11 +197,14 @@ AnswerPlan PlanAnswer(const ServedArchive& archive,
     plan.size_bytes += slice.size_bytes;
     AppendSlices(archive, slice, plan);
   }
-  plan.own_bytes = EncodedBytesMax(archive, plan.size_bytes, plan.encoding);
+  AnswerShape shape{.size_bytes = plan.size_bytes,
+                    .slice_count = plan.slices.size()};
   if (!is_in_a_row) {
     LinkRepeats(plan.slices);
-    ChooseCopies(plan);
+    ChooseCopies(plan, shape);
   }
+  plan.copied_text_bytes = shape.copied_text_bytes;
+  plan.own_bytes = OwnBytes(archive, plan.encoding, is_in_a_row, shape);
   CountBlocks(plan);
   plan.is_shareable = is_in_a_row && plan.encoding != v1::WIRE_ENCODING_FSST &&
                       archive.archive->codec().partition_size_bytes() == 0;
@@ -213,90 +212,117 @@ AnswerPlan PlanAnswer(const ServedArchive& archive,
   return plan;
 }
 
-AnswerPlan PlanAnswer(const ServedArchive& archive, LogicalRange range,
-                      v1::WireEncoding encoding) {
-  return PlanAnswer(archive, range, encoding, archive.withdrawal->Get().get());
-}
-
-AnswerPlan PlanAnswer(const ServedArchive& archive, LogicalRange range,
-                      v1::WireEncoding encoding,
-                      const WithdrawnDocuments* withdrawn) {
-  std::vector<AnswerRange> zeros;
-  // It may have been withdrawn since the encoding was chosen.
-  if (withdrawn != nullptr) {
-    zeros = withdrawn->ZerosIn(range);
-    encoding = v1::WIRE_ENCODING_IDENTITY;
+// Plans the answer of slices that follow each other in the text from `offset`.
+AnswerPlan PlanText(const ServedContents& contents,
+                    std::span<const BlockSlice> slices, LogicalOffset offset,
+                    v1::WireEncoding encoding) {
+  const WithdrawnDocuments* const withdrawn =
+      contents.withdrawal.documents.get();
+  if (withdrawn == nullptr) {
+    return PlanWithZeros(*contents.archive, slices, encoding, {});
   }
-  return PlanAnswer(archive, archive.archive->Plan(range).value(), encoding,
-                    std::move(zeros));
+  uint64_t size_bytes = 0;
+  for (const BlockSlice& slice : slices) {
+    size_bytes += slice.size_bytes;
+  }
+  return PlanWithZeros(*contents.archive, slices, v1::WIRE_ENCODING_IDENTITY,
+                       withdrawn->ZerosIn({offset, size_bytes}));
 }
 
-AnswerPlan PlanChunk(const ServedArchive& archive, LogicalRange range,
+}  // namespace
+
+v1::WireEncoding ChooseEncoding(
+    const google::protobuf::RepeatedField<int>& accepted,
+    const ServedContents& contents) {
+  if (contents.withdrawal.has_documents()) {
+    return v1::WIRE_ENCODING_IDENTITY;
+  }
+  const ServedArchive& archive = *contents.archive;
+  const bool takes_stored =
+      !archive.archive->info().has_recipes ||
+      std::ranges::find(accepted,
+                        static_cast<int>(v1::WIRE_ENCODING_STORED_RECIPES)) !=
+          accepted.end();
+  for (const int encoding : accepted) {
+    if (encoding == v1::WIRE_ENCODING_IDENTITY ||
+        (encoding == v1::WIRE_ENCODING_STORED && takes_stored) ||
+        (encoding == v1::WIRE_ENCODING_FSST && archive.wire_table != nullptr)) {
+      return static_cast<v1::WireEncoding>(encoding);
+    }
+  }
+  return v1::WIRE_ENCODING_IDENTITY;
+}
+
+AnswerPlan PlanAnswer(const ServedContents& contents, LogicalRange range,
+                      v1::WireEncoding encoding) {
+  return PlanText(contents, contents.view.archive->Plan(range).value(),
+                  range.offset, encoding);
+}
+
+AnswerPlan PlanChunk(const ServedContents& contents, LogicalRange range,
                      bool is_last, v1::WireEncoding encoding,
                      uint64_t memory_bytes_max) {
-  const std::vector<BlockSlice> all = archive.archive->Plan(range).value();
+  const Archive& archive = *contents.view.archive;
+  const std::vector<BlockSlice> all = archive.Plan(range).value();
   std::span<const BlockSlice> slices = all;
   if (slices.size() > 1 && !is_last &&
-      slices.back().size_bytes <
-          archive.archive->BlockSizeBytes(slices.back().block)) {
+      slices.back().size_bytes < archive.BlockSizeBytes(slices.back().block)) {
     slices = slices.first(slices.size() - 1);
   }
-  const std::shared_ptr<const WithdrawnDocuments> withdrawn =
-      archive.withdrawal->Get();
-  if (withdrawn != nullptr) {
-    encoding = v1::WIRE_ENCODING_IDENTITY;
-  }
-  const auto plan_slices = [&] {
-    std::vector<AnswerRange> zeros;
-    if (withdrawn != nullptr) {
-      uint64_t size_bytes = 0;
-      for (const BlockSlice& slice : slices) {
-        size_bytes += slice.size_bytes;
-      }
-      zeros = withdrawn->ZerosIn({range.offset, size_bytes});
-    }
-    return PlanAnswer(archive, slices, encoding, std::move(zeros));
-  };
-  AnswerPlan plan = plan_slices();
+  AnswerPlan plan = PlanText(contents, slices, range.offset, encoding);
   while (slices.size() > 1 && plan.memory_bytes() > memory_bytes_max) {
     // Halve long lists: a layout may give many slices.
     slices = slices.first(slices.size() > 64 ? slices.size() / 2
                                              : slices.size() - 1);
-    plan = plan_slices();
+    plan = PlanText(contents, slices, range.offset, encoding);
   }
   return plan;
 }
 
-uint64_t AnswerBytesMax(const ServedArchive& archive, uint64_t size_bytes,
+AnswerPlan PlanSlices(const ServedArchive& archive,
+                      std::span<const BlockSlice> slices,
+                      v1::WireEncoding encoding) {
+  return PlanWithZeros(archive, slices, encoding, {});
+}
+
+uint64_t AnswerBytesMax(const ServedContents& contents, uint64_t size_bytes,
                         v1::WireEncoding encoding) {
+  const ServedArchive& archive = *contents.archive;
   const ArchiveInfo& info = archive.archive->info();
+  const uint64_t block_bytes = info.block_size_bytes_max;
   const uint64_t slice_count = std::min(
       size_bytes, (size_bytes / (uint64_t{1} << 20) + 1 + info.segment_count) *
                       info.slices_per_mib_max);
+  // The blocks at both ends are referenced whole.
   const uint64_t in_a_row_bytes =
-      size_bytes + EncodedBytesMax(archive, size_bytes, encoding) +
+      size_bytes + 2 * block_bytes +
+      OwnBytes(archive, encoding, /*is_in_a_row=*/true,
+               {.size_bytes = size_bytes}) +
       std::min<uint64_t>(slice_count * kCopiedPieceSizeBytesMax,
                          size_bytes + 2 * kCopiedPieceSizeBytesMax) +
       slice_count * kFrameOverheadSizeBytes;
-  // Slices that lie apart hold at most twice their length.
+  const WithdrawnDocuments* const withdrawn =
+      contents.withdrawal.documents.get();
+  if (!archive.archive->has_layout() && withdrawn == nullptr) {
+    return in_a_row_bytes;
+  }
+  // Slices that lie apart hold at most twice their length, in blocks or copied;
+  // for the copies, a buffer is rounded up, by less than a block.
   const uint32_t part_size = archive.archive->codec().partition_size_bytes();
-  const uint64_t part_count =
-      slice_count + (part_size == 0 ? 0 : slice_count + size_bytes / part_size);
-  const std::shared_ptr<const WithdrawnDocuments> withdrawn =
-      archive.withdrawal->Get();
-  const uint64_t zeros_bytes =
-      withdrawn == nullptr
-          ? 0
-          : std::min<uint64_t>(withdrawn->run_count(), size_bytes) *
-                sizeof(AnswerRange);
   const uint64_t apart_bytes =
-      archive.archive->has_layout() || withdrawn != nullptr
-          ? BufferPool::MemorySizeBytes(2 * size_bytes) +
-                part_count * kSliceBytes + zeros_bytes
-          : 0;
-  // One block more at either end.
-  return std::max(in_a_row_bytes, apart_bytes) +
-         2 * uint64_t{info.block_size_bytes_max};
+      block_bytes +
+      OwnBytes(archive, encoding, /*is_in_a_row=*/false,
+               {.size_bytes = size_bytes,
+                .slice_count =
+                    slice_count +
+                    (part_size == 0 ? 0 : slice_count + size_bytes / part_size),
+                .copied_text_bytes = 2 * size_bytes,
+                .copied_from_bytes = block_bytes,
+                .zeros_count = withdrawn == nullptr
+                                   ? 0
+                                   : std::min<uint64_t>(withdrawn->run_count(),
+                                                        size_bytes)});
+  return std::max(in_a_row_bytes, apart_bytes);
 }
 
 uint64_t BlockAnswerBytesMax(const ServedArchive& archive,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Plan of one answer: its slices of blocks, its encoding and its memory.
-// Computed once for each request, chunk or item. Readers, ledgers and encoders
-// use the plan, not the archive.
+// Computed once for each request, chunk or item, by one snapshot of what is
+// withdrawn. Readers, ledgers and encoders use the plan, not the archive.
 #ifndef QUIRE_SERVER_SERVICE_READ_ANSWER_PLAN_H_
 #define QUIRE_SERVER_SERVICE_READ_ANSWER_PLAN_H_
 
@@ -71,36 +71,33 @@ struct AnswerPlan {
 };
 
 // Returns the first encoding in `accepted` that the archive's answers can have;
-// identity if there is none, or while the archive has withdrawn documents.
+// identity if there is none, or if documents are withdrawn.
 v1::WireEncoding ChooseEncoding(
     const google::protobuf::RepeatedField<int>& accepted,
-    const ServedArchive& archive);
+    const ServedContents& contents);
 
-// Plans the answer of `slices`. Slices that are not stored contiguously are
-// answered in identity, whatever `encoding` is, and small ones are copied out
-// of their blocks. `zeros` are as in AnswerPlan.
-AnswerPlan PlanAnswer(const ServedArchive& archive,
-                      std::span<const BlockSlice> slices,
-                      v1::WireEncoding encoding,
-                      std::vector<AnswerRange> zeros = {});
-// Plans the answer of a range, with zeros for withdrawn documents: by default
-// those in force, which are null if there are none.
+// Plans the answer of a range, with zeros for withdrawn documents. Slices that
+// are not stored contiguously are answered in identity, as is a range of an
+// archive with withdrawn documents, whatever `encoding` is; small slices are
+// copied out of their blocks.
 // REQUIRES: `range` lies within the archive.
-AnswerPlan PlanAnswer(const ServedArchive& archive, LogicalRange range,
+AnswerPlan PlanAnswer(const ServedContents& contents, LogicalRange range,
                       v1::WireEncoding encoding);
-AnswerPlan PlanAnswer(const ServedArchive& archive, LogicalRange range,
-                      v1::WireEncoding encoding,
-                      const WithdrawnDocuments* withdrawn);
 // Plans an answer of at most `memory_bytes_max` that begins at the start of
 // `range`. It has at least one block. Unless it reaches the end of the range it
 // has whole blocks only, so that no block is needed twice.
-AnswerPlan PlanChunk(const ServedArchive& archive, LogicalRange range,
+AnswerPlan PlanChunk(const ServedContents& contents, LogicalRange range,
                      bool is_last, v1::WireEncoding encoding,
                      uint64_t memory_bytes_max);
+// Plans the answer of slices that need not follow each other in the text.
+// REQUIRES: no document is withdrawn.
+AnswerPlan PlanSlices(const ServedArchive& archive,
+                      std::span<const BlockSlice> slices,
+                      v1::WireEncoding encoding);
 
 // Returns an upper bound on memory_bytes() + serialised_bytes of any range of
 // `size_bytes`; needs no plan.
-uint64_t AnswerBytesMax(const ServedArchive& archive, uint64_t size_bytes,
+uint64_t AnswerBytesMax(const ServedContents& contents, uint64_t size_bytes,
                         v1::WireEncoding encoding);
 // Returns an upper bound on memory_bytes() of any part of one block.
 uint64_t BlockAnswerBytesMax(const ServedArchive& archive,

@@ -60,8 +60,8 @@ class AnswerReadTest : public ServerTest {
                                     FetchBundle* bundle = nullptr) {
     return AnswerRead::Start(
         *store_, archive_,
-        PlanAnswer(*archive_, range, v1::WIRE_ENCODING_IDENTITY), {fetch_class},
-        std::move(done), bundle);
+        PlanAnswer(ServedContents(archive_), range, v1::WIRE_ENCODING_IDENTITY),
+        {fetch_class}, std::move(done), bundle);
   }
 
   // Waits for one result.
@@ -355,7 +355,8 @@ class ScatteredReadTest : public AnswerReadTest {
   }
 
   AnswerPlan Plan(uint64_t offset, uint64_t size_bytes) const {
-    return PlanAnswer(*archive_, LogicalRange{{offset}, size_bytes},
+    return PlanAnswer(ServedContents(archive_),
+                      LogicalRange{{offset}, size_bytes},
                       v1::WIRE_ENCODING_IDENTITY);
   }
 };
@@ -397,7 +398,8 @@ TEST_F(ScatteredReadTest, EveryRangeIsRightAndWithinItsBound) {
     ReadAndCompare(offset, size_bytes);
     const AnswerPlan plan = Plan(offset, size_bytes);
     EXPECT_LE(plan.memory_bytes() + plan.serialised_bytes,
-              AnswerBytesMax(*archive_, size_bytes, v1::WIRE_ENCODING_IDENTITY))
+              AnswerBytesMax(ServedContents(archive_), size_bytes,
+                             v1::WIRE_ENCODING_IDENTITY))
         << offset << " " << size_bytes;
   }
 }
@@ -411,12 +413,13 @@ TEST_F(AnswerReadTest, PlansOfARowAreSharedAndWithinTheirBound) {
     for (const v1::WireEncoding encoding :
          {v1::WIRE_ENCODING_IDENTITY, v1::WIRE_ENCODING_STORED}) {
       const AnswerPlan plan =
-          PlanAnswer(*archive_, LogicalRange{{offset}, size_bytes}, encoding);
+          PlanAnswer(ServedContents(archive_),
+                     LogicalRange{{offset}, size_bytes}, encoding);
       EXPECT_TRUE(plan.is_shareable);
       EXPECT_EQ(plan.copied_text_bytes, 0u);
       EXPECT_EQ(plan.size_bytes, size_bytes);
       EXPECT_LE(plan.memory_bytes() + plan.serialised_bytes,
-                AnswerBytesMax(*archive_, size_bytes, encoding));
+                AnswerBytesMax(ServedContents(archive_), size_bytes, encoding));
     }
   }
 }
@@ -425,8 +428,8 @@ TEST_F(AnswerReadTest, ChunksEndWhereBlocksDo) {
   const uint64_t block_size = archive_->archive->info().block_size_bytes;
   const auto chunk = [&](uint64_t size_bytes, bool is_last,
                          uint64_t memory_bytes_max) {
-    return PlanChunk(*archive_, LogicalRange{{100}, size_bytes}, is_last,
-                     v1::WIRE_ENCODING_IDENTITY, memory_bytes_max)
+    return PlanChunk(ServedContents(archive_), LogicalRange{{100}, size_bytes},
+                     is_last, v1::WIRE_ENCODING_IDENTITY, memory_bytes_max)
         .size_bytes;
   };
   EXPECT_EQ(chunk(5 * block_size, false, 1 << 20), 5 * block_size - 100);

@@ -247,12 +247,12 @@ absl::Status CheckWithdrawal(const WithdrawnDocuments& withdrawn,
              : NotFound(absl::StrCat("no document number ", ordinal.value));
 }
 
-absl::StatusOr<DocumentOrdinal> FindOrdinal(const ServedView& served,
+absl::StatusOr<DocumentOrdinal> FindOrdinal(const ServedContents& contents,
                                             const v1::DocumentName& name,
                                             uint32_t id_size_bytes_max) {
-  const ArchiveView& view = served.view;
-  const std::shared_ptr<const WithdrawnDocuments> withdrawn =
-      served.served->withdrawal->Get();
+  const ArchiveView& view = contents.view;
+  const WithdrawnDocuments* const withdrawn =
+      contents.withdrawal.documents.get();
   QUIRE_RETURN_IF_ERROR(CheckSelection(name));
   switch (name.name_case()) {
     case v1::DocumentName::kId:
@@ -299,19 +299,19 @@ absl::StatusOr<ResolvedTarget> ResolveRange(const ArchiveView& view,
                         .document = std::nullopt};
 }
 
-absl::StatusOr<ResolvedTarget> ResolveDocument(const ServedView& served,
+absl::StatusOr<ResolvedTarget> ResolveDocument(const ServedContents& contents,
                                                const v1::DocumentName& name,
                                                uint32_t id_size_bytes_max) {
   absl::StatusOr<DocumentOrdinal> ordinal =
-      FindOrdinal(served, name, id_size_bytes_max);
+      FindOrdinal(contents, name, id_size_bytes_max);
   if (!ordinal.ok()) {
     return ordinal.status();
   }
-  if (served.view.archive->IsRedacted(*ordinal)) {
+  if (contents.view.archive->IsRedacted(*ordinal)) {
     return Redacted();
   }
   absl::StatusOr<LogicalRange> whole =
-      served.view.archive->GetDocumentRange(*ordinal);
+      contents.view.archive->GetDocumentRange(*ordinal);
   if (!whole.ok()) {
     return whole.status();
   }
@@ -334,16 +334,17 @@ absl::Status CheckStillThere(const ServedArchive& archive,
       archive.withdrawal->generation() == generation) {
     return absl::OkStatus();
   }
-  const std::shared_ptr<const WithdrawnDocuments> withdrawn =
-      archive.withdrawal->Get();
-  return withdrawn == nullptr ? absl::OkStatus()
-                              : CheckWithdrawal(*withdrawn, *target.document);
+  const WithdrawalSnapshot now = archive.withdrawal->Get();
+  return now.has_documents() ? CheckWithdrawal(*now.documents, *target.document)
+                             : absl::OkStatus();
 }
 
-uint64_t ZerosHash(const ArchiveView& view,
-                   const WithdrawnDocuments* withdrawn) {
+uint64_t ZerosHash(const ServedContents& contents) {
+  const ArchiveView& view = contents.view;
   const uint64_t of_rules =
-      withdrawn == nullptr ? 0 : withdrawn->ZerosHash(view.size_bytes);
+      contents.withdrawal.has_documents()
+          ? contents.withdrawal.documents->ZerosHash(view.size_bytes)
+          : 0;
   if (view.removals_hash == 0) {
     return of_rules;
   }

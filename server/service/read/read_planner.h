@@ -35,29 +35,27 @@ absl::StatusOr<ResolvedTarget> ResolveRange(const ArchiveView& view,
 //         OutOfRange       RANGE_PAST_END: of the document.
 //         InvalidArgument  MALFORMED_REQUEST: neither id nor ordinal, or
 //                          fields that exclude each other.
-absl::StatusOr<ResolvedTarget> ResolveDocument(const ServedView& served,
+absl::StatusOr<ResolvedTarget> ResolveDocument(const ServedContents& contents,
                                                const v1::DocumentName& name,
                                                uint32_t id_size_bytes_max);
 
 // For ReadRequest and BatchItem, which have the same target.
 // Errors: as above; InvalidArgument if the target is not set.
 template <typename Request>
-absl::StatusOr<ResolvedTarget> ResolveTarget(const ServedView& served,
+absl::StatusOr<ResolvedTarget> ResolveTarget(const ServedContents& contents,
                                              const Request& request,
                                              uint32_t id_size_bytes_max);
 
 // Returns the error for a target whose document was withdrawn after it was
-// resolved. Costs one load unless the rules have changed since `generation`, of
-// the archive's WithdrawalInForce when the target was resolved.
+// resolved by a snapshot of `generation`. Costs one load unless the rules have
+// changed since.
 // Errors: NotFound DOCUMENT_NOT_FOUND. PermissionDenied DOCUMENT_WITHDRAWN.
 absl::Status CheckStillThere(const ServedArchive& archive,
                              const ResolvedTarget& target, uint64_t generation);
 
 // Returns ReadResponse.zeros_hash of a state; 0 if no range of it reads as
-// zeros because documents were withdrawn, or removed since. `withdrawn` may be
-// null.
-uint64_t ZerosHash(const ArchiveView& view,
-                   const WithdrawnDocuments* withdrawn);
+// zeros because documents were withdrawn, or removed since.
+uint64_t ZerosHash(const ServedContents& contents);
 
 v1::ByteRange ToProto(LogicalRange range);
 // Upper bound on a serialised v1::Document without its strings: tags, lengths,
@@ -81,14 +79,14 @@ uint64_t DescriptionSizeBytesMax(const Archive& archive);
 absl::Status MissingTarget();
 
 template <typename Request>
-absl::StatusOr<ResolvedTarget> ResolveTarget(const ServedView& served,
+absl::StatusOr<ResolvedTarget> ResolveTarget(const ServedContents& contents,
                                              const Request& request,
                                              uint32_t id_size_bytes_max) {
   switch (request.target_case()) {
     case Request::kRange:
-      return ResolveRange(served.view, request.range());
+      return ResolveRange(contents.view, request.range());
     case Request::kDocument:
-      return ResolveDocument(served, request.document(), id_size_bytes_max);
+      return ResolveDocument(contents, request.document(), id_size_bytes_max);
     case Request::TARGET_NOT_SET:
       break;
   }
