@@ -217,15 +217,16 @@ absl::Status ArchiveLoader::AddDrives(const ServedArchive& served) {
 }
 
 absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenOne(
-    const ArchiveArgument& argument, const ServedArchive* previous,
-    const std::atomic<bool>& cancel, OpeningHelpers* helpers) {
+    const Catalog::Opening& opening, OpeningHelpers* helpers) {
+  const ArchiveArgument& argument = opening.argument();
+  const ServedArchive* const previous = opening.previous().get();
   if (options_.before_opening) {
     options_.before_opening(argument.name);
   }
   const ArchiveOpenOptions open_options = {
       .without_damaged_indexes = options_.skip_broken,
       .direct_io = options_.direct_io,
-      .cancel = &cancel,
+      .cancel = &opening.is_cancelled(),
       .helpers = helpers};
   QUIRE_ASSIGN_OR_RETURN(
       std::shared_ptr<ServedArchive> served,
@@ -279,32 +280,17 @@ absl::Status ArchiveLoader::OpenPlanned(const PlannedArchive& planned,
   std::optional<Catalog::Opening> opening =
       catalog_.Begin(argument.name, Catalog::Purpose::kReplace);
   QUIRE_CHECK(opening.has_value(), "a planned archive without an entry");
-  absl::Status status = OpenWithinPlan(argument, outline, helpers);
+  absl::StatusOr<ArchiveSpace::Reservation> reservation =
+      space_.Reserve(outline.memory_bytes);
+  absl::Status status =
+      reservation.ok()
+          ? OpenAndPublish(*opening, *reservation, helpers).status()
+          : absl::FailedPreconditionError(absl::StrCat(
+                argument.path, ": ", reservation.status().message()));
   if (!status.ok() && !absl::IsCancelled(status)) {
     opening->Fail();
   }
   return status;
-}
-
-absl::Status ArchiveLoader::OpenWithinPlan(const ArchiveArgument& argument,
-                                           const ArchiveOutline& outline,
-                                           OpeningHelpers* helpers) {
-  QUIRE_ASSIGN_OR_RETURN(
-      std::shared_ptr<ServedArchive> served,
-      OpenOne(argument, /*previous=*/nullptr, stop_, helpers));
-  // It may have been replaced by a larger one, which uses memory reserved for
-  // reloading.
-  const uint64_t memory_bytes = served->archive->memory_bytes_max();
-  const uint64_t more_bytes =
-      memory_bytes - std::min(memory_bytes, outline.memory_bytes);
-  if (unplanned_bytes_.fetch_add(more_bytes) + more_bytes >
-      plan_.reload_bytes) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        argument.path, ": was replaced by a larger archive during the ",
-        "start: it takes ", FormatByteSize(memory_bytes), " of memory, ",
-        FormatByteSize(outline.memory_bytes), " were planned; start again"));
-  }
-  return Publish(argument, std::move(served));
 }
 
 void ArchiveLoader::WithdrawRemoved(const std::string& name,
@@ -505,8 +491,8 @@ absl::StatusOr<std::string> ArchiveLoader::Replace(
   const uint64_t free_bytes = space_.FreeBytes();
   QUIRE_ASSIGN_OR_RETURN(
       const std::shared_ptr<const Archive> fresh,
-      OpenAndPublish(opening, reservation,
-                     free_bytes - std::min(free_bytes, outline.opening_bytes)));
+      OpenAlone(opening, reservation,
+                free_bytes - std::min(free_bytes, outline.opening_bytes)));
   // The same text in other files: a copy that replaces damaged files.
   const bool is_same_text =
       served != nullptr && fresh->info().uuid == served->archive->info().uuid;
@@ -552,21 +538,34 @@ std::string ArchiveLoader::WithholdDictionary(const ServedArchive& before,
                    ", such as ", first, ": build them again");
 }
 
-absl::StatusOr<std::shared_ptr<const Archive>> ArchiveLoader::OpenAndPublish(
+absl::StatusOr<std::shared_ptr<const Archive>> ArchiveLoader::OpenAlone(
     const Catalog::Opening& opening, ArchiveSpace::Reservation& reservation,
     uint64_t helper_bytes) {
-  std::shared_ptr<ServedArchive> fresh;
+  std::shared_ptr<const Archive> contents;
   QUIRE_RETURN_IF_ERROR(OpenInParallel(
       {OpeningNeed()}, helper_bytes, opening.is_cancelled(),
       [&](size_t /*index*/, OpeningHelpers* helpers) -> absl::Status {
-        QUIRE_ASSIGN_OR_RETURN(
-            fresh, OpenOne(opening.argument(), opening.previous().get(),
-                           opening.is_cancelled(), helpers));
+        QUIRE_ASSIGN_OR_RETURN(contents,
+                               OpenAndPublish(opening, reservation, helpers));
         return absl::OkStatus();
       }));
+  return contents;
+}
+
+absl::StatusOr<std::shared_ptr<const Archive>> ArchiveLoader::OpenAndPublish(
+    const Catalog::Opening& opening, ArchiveSpace::Reservation& reservation,
+    OpeningHelpers* helpers) {
+  QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<ServedArchive> fresh,
+                         OpenOne(opening, helpers));
   const std::shared_ptr<const Archive> contents = fresh->archive;
-  // Check again with the actual size: the path may name another archive by now.
-  QUIRE_RETURN_IF_ERROR(space_.Resize(reservation, contents));
+  // The path may name another archive by now, which takes more.
+  if (absl::Status status = space_.Resize(reservation, contents);
+      !status.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(opening.argument().path,
+                     ": was replaced by a larger archive while it was opened: ",
+                     status.message()));
+  }
   QUIRE_RETURN_IF_ERROR(Publish(opening.argument(), std::move(fresh)));
   return contents;
 }
@@ -637,9 +636,9 @@ absl::StatusOr<bool> ArchiveLoader::OpenWanted(
     return false;
   }
   // Other openings may have the same free memory.
-  QUIRE_RETURN_IF_ERROR(OpenAndPublish(opening, *reservation,
-                                       space_.FreeBytes() / kListedOpeningsMax)
-                            .status());
+  QUIRE_RETURN_IF_ERROR(
+      OpenAlone(opening, *reservation, space_.FreeBytes() / kListedOpeningsMax)
+          .status());
   return true;
 }
 

@@ -98,8 +98,7 @@ class ArchiveLoader {
   // Opens an archive without publishing it. `helpers` is as in
   // ArchiveOpenOptions.
   absl::StatusOr<std::shared_ptr<ServedArchive>> OpenOne(
-      const ArchiveArgument& argument, const ServedArchive* previous,
-      const std::atomic<bool>& cancel, OpeningHelpers* helpers);
+      const Catalog::Opening& opening, OpeningHelpers* helpers);
   // Publishes an archive, without its withdrawn documents, and removes local
   // copies of files that it no longer has.
   absl::Status Publish(const ArchiveArgument& argument,
@@ -108,15 +107,16 @@ class ArchiveLoader {
   // served now with `contents`, from its earlier contents that calls still
   // read.
   void WithdrawRemoved(const std::string& name, const Archive& contents);
-  // Opens an archive of which nothing is served yet; `outline` is its plan.
+  // Opens an archive of which nothing is served yet.
   absl::Status OpenPlanned(const PlannedArchive& planned,
                            OpeningHelpers* helpers);
-  absl::Status OpenWithinPlan(const ArchiveArgument& argument,
-                              const ArchiveOutline& outline,
-                              OpeningHelpers* helpers);
-  // Opens an archive in the space of `reservation`, with helpers for segments,
-  // which take at most `helper_bytes`, and publishes it.
+  // Opens an archive in the space of `reservation`, and publishes it: the only
+  // way into the catalog.
   absl::StatusOr<std::shared_ptr<const Archive>> OpenAndPublish(
+      const Catalog::Opening& opening, ArchiveSpace::Reservation& reservation,
+      OpeningHelpers* helpers);
+  // The same with helpers for segments, which take at most `helper_bytes`.
+  absl::StatusOr<std::shared_ptr<const Archive>> OpenAlone(
       const Catalog::Opening& opening, ArchiveSpace::Reservation& reservation,
       uint64_t helper_bytes);
   // Returns the change as the end of a sentence; empty if there is none.
@@ -176,8 +176,6 @@ class ArchiveLoader {
   WithdrawalFile* const withdrawals_;
   RemoteArchives* const remote_;
   std::atomic<bool> stop_ = false;
-  // Memory of archives that turned out larger than planned.
-  std::atomic<uint64_t> unplanned_bytes_ = 0;
   ArchiveSpace space_;
 };
 
