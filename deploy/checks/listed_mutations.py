@@ -44,7 +44,7 @@ LISTED = [
              "    ~Share() { memory_->used_bytes_ -= bytes_; }",
              "    ~Share() = default;",
              "chunk_cache_test", "closed files keep the memory of chunk maps"),
-    Mutation("server/service/groundwork.cc",
+    Mutation("server/service/server_inputs.cc",
              "    store_bytes = RemoteStore::MemoryBytes(StoreOptions(options)) + map_bytes;",
              "    store_bytes = RemoteStore::MemoryBytes(*options.store);",
              "remote_list_test", "chunk maps are not part of the memory plan"),

@@ -74,7 +74,7 @@ absl::StatusOr<DirectoryArchives> FindDirectoryArchives(
 
 // Reads the file of --archives-list. `in_directory` is the result of
 // FindDirectoryArchives(). `note` gets the values chosen for "auto", for the
-// log. Leaves `say` and `report_damage` empty. Blocks on I/O. Errors:
+// log. Leaves `log` and `report_damage` empty. Blocks on I/O. Errors:
 // InvalidArgument  invalid options, or an invalid list.
 absl::StatusOr<ServerOptions> MakeServerOptions(
     const ServeArguments& arguments, const DirectoryArchives& in_directory,

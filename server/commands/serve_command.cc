@@ -56,7 +56,7 @@ int Serve(const ServeArguments& arguments, ServeReload reload) {
   ServerLog log(
       arguments.log_format == "json" ? LogFormat::kJson : LogFormat::kText,
       LogLevelOf(arguments));
-  options->say = [&log](LogLevel level, const std::string& message) {
+  options->log = [&log](LogLevel level, const std::string& message) {
     log.Say(level, message);
   };
   options->report_damage = [&log](const std::string& message) {
@@ -102,7 +102,7 @@ int Serve(const ServeArguments& arguments, ServeReload reload) {
                     .check = [&] { return reload.Check(**server); },
                     .check_interval = arguments.reload_interval,
                     .check_wanted_fd = check_wanted.get()},
-                   options->say);
+                   options->log);
 }
 
 // Returns the exit code.
@@ -119,7 +119,7 @@ int CheckConfig(const std::string& path) {
         in_directory.ok() ? MakeServerOptions(arguments, *in_directory, note)
                           : in_directory.status();
     if (options.ok()) {
-      options->say = [&](LogLevel, const std::string& message) {
+      options->log = [&](LogLevel, const std::string& message) {
         SayUsage(absl::StrCat("warning: ", message));
       };
       for (const absl::Status& fault : Server::Check(*options)) {

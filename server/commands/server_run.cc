@@ -92,8 +92,8 @@ class Timer {
 class ServerRun {
  public:
   ServerRun(Server& server, const DrainTimes& drain, const Reloads& reloads,
-            const SayLine& say)
-      : server_(server), drain_(drain), reloads_(reloads), say_(say) {}
+            const LogSink& log)
+      : server_(server), drain_(drain), reloads_(reloads), log_(log) {}
 
   int Run() {
     const sigset_t signals = ServeSignals();
@@ -102,7 +102,7 @@ class ServerRun {
     drain_ended_ = UniqueFd(eventfd(0, EFD_CLOEXEC));
     if (!signals_.is_open() || !work_ended_.is_open() ||
         !drain_ended_.is_open()) {
-      SayError(std::string(ErrnoStatus(errno, "signals", "open").message()));
+      LogError(std::string(ErrnoStatus(errno, "signals", "open").message()));
       return kExitFailed;
     }
     const size_t count = server_.opening_progress().archive_count;
@@ -166,7 +166,7 @@ class ServerRun {
 
   void TakeTimers() {
     if (progress_.TakeDue()) {
-      SayProgress();
+      LogProgress();
     }
     if (alive_.TakeDue()) {
       CheckAlive();
@@ -195,7 +195,7 @@ class ServerRun {
       EndOpening();
     } else {
       for (const LogLine& line : reloaded_) {
-        say_(line.level, line.text);
+        log_(line.level, line.text);
       }
       if (!is_stopping_) {
         NotifyReady(ServingStatus());
@@ -214,7 +214,7 @@ class ServerRun {
       return;
     }
     if (!opened_.ok()) {
-      SayError(std::string(opened_.message()));
+      LogError(std::string(opened_.message()));
       server_.Shutdown(absl::ZeroDuration());
       exit_code_ = kExitFailed;
       return;
@@ -256,11 +256,11 @@ class ServerRun {
                         " on ", server_.address());
   }
 
-  void Say(const std::string& text) const { say_(LogLevel::kInfo, text); }
+  void Say(const std::string& text) const { log_(LogLevel::kInfo, text); }
 
-  void SayError(const std::string& text) const { say_(LogLevel::kError, text); }
+  void LogError(const std::string& text) const { log_(LogLevel::kError, text); }
 
-  void SayProgress() {
+  void LogProgress() {
     const OpeningProgress progress = server_.opening_progress();
     const std::string line =
         absl::StrCat(progress.open_count, " of ", progress.archive_count,
@@ -325,7 +325,7 @@ class ServerRun {
                      absl::FormatDuration(delay),
                      "; then calls in flight have ",
                      absl::FormatDuration(drain_.timeout), " to end"));
-    server_.Withdraw();
+    server_.AnnounceShutdown();
     delay_.Start(delay);
   }
 
@@ -346,7 +346,7 @@ class ServerRun {
   Server& server_;
   const DrainTimes drain_;
   const Reloads& reloads_;
-  const SayLine& say_;
+  const LogSink& log_;
   const std::optional<absl::Duration> watchdog_interval_ = WatchdogInterval();
   UniqueFd signals_;
   // Readable when their thread has ended its work.
@@ -401,8 +401,8 @@ void PrepareServerProcess() {
 }
 
 int RunServer(Server& server, const DrainTimes& drain, const Reloads& reloads,
-              const SayLine& say) {
-  return ServerRun(server, drain, reloads, say).Run();
+              const LogSink& log) {
+  return ServerRun(server, drain, reloads, log).Run();
 }
 
 }  // namespace quire

@@ -46,12 +46,12 @@ bool IsStopPending();
 
 // Opens the archives of a listening server, logs the progress and then the
 // contents of its memory, and serves until SIGTERM or SIGINT.
-// `say` gets lines for the log. A signal to stop is handled at any time, one to
+// `log` gets lines for the log. A signal to stop is handled at any time, one to
 // reload once the archives are open; a second one to stop ends delay and drain.
 // Notifies systemd of each state if it has started the process. Returns the
 // exit code.
 int RunServer(Server& server, const DrainTimes& drain, const Reloads& reloads,
-              const SayLine& say);
+              const LogSink& log);
 
 }  // namespace quire
 

@@ -98,12 +98,12 @@ ArchiveLoader::ArchiveLoader(const ServerOptions& options,
   std::set<absl::string_view> read;
   for (const auto& [argument, outline] : planned_) {
     read.insert(argument.name);
-    catalog_.Want(argument, KnownOf(argument, &outline));
+    catalog_.Add(argument, KnownOf(argument, &outline));
   }
   for (const auto& [argument, outline] : listed) {
     read.insert(argument.name);
-    catalog_.Want(argument,
-                  KnownOf(argument, outline.has_value() ? &*outline : nullptr));
+    catalog_.Add(argument,
+                 KnownOf(argument, outline.has_value() ? &*outline : nullptr));
   }
   for (ArchiveArgument argument : options_.archives) {
     if (read.contains(argument.name)) {
@@ -113,7 +113,7 @@ ArchiveLoader::ArchiveLoader(const ServerOptions& options,
       // A URL without an address here is refused when it is opened.
       RemoteArchives::SetPath(*options_.store, argument).IgnoreError();
     }
-    catalog_.Want(argument, KnownOf(argument, nullptr));
+    catalog_.Add(argument, KnownOf(argument, nullptr));
     catalog_.Begin(argument.name, Catalog::Purpose::kReplace)->Fail();
   }
 }
@@ -236,12 +236,10 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenOne(
                               options_.range_decode, previous)
           : OpenRemote(argument, open_options, previous));
   for (const absl::Status& damage : served->archive->index_damages()) {
-    if (options_.say) {
-      options_.say(LogLevel::kError,
-                   absl::StrCat("archive ", argument.name,
-                                " is served without a damaged index: ",
-                                damage.message()));
-    }
+    options_.log(
+        LogLevel::kError,
+        absl::StrCat("archive ", argument.name,
+                     " is served without a damaged index: ", damage.message()));
   }
   QUIRE_RETURN_IF_ERROR(AddDrives(*served));
   return served;
@@ -308,8 +306,8 @@ void ArchiveLoader::WithdrawRemoved(const std::string& name,
         withdrawals_ != nullptr
             ? withdrawals_->WithdrawRemoved(*held.served, std::move(removed))
             : WithdrawAll(*held.served, removed);
-    if (!status.ok() && options_.say) {
-      options_.say(LogLevel::kError,
+    if (!status.ok()) {
+      options_.log(LogLevel::kError,
                    absl::StrCat("archive ", name,
                                 ": calls that read its earlier contents get "
                                 "documents that were removed until they end: ",
@@ -361,19 +359,18 @@ std::vector<LogLine> ArchiveLoader::RemoveOthers(
   return lines;
 }
 
-absl::StatusOr<bool> ArchiveLoader::Want(const ArchiveArgument& argument) {
+absl::StatusOr<bool> ArchiveLoader::AddEntry(const ArchiveArgument& argument) {
   if (catalog_.Has(argument) || !argument.is_listed) {
-    catalog_.Want(argument, {});
+    catalog_.Add(argument, {});
     return false;
   }
   if (!argument.url.empty()) {
-    catalog_.Want(argument, KnownOf(argument, nullptr));
+    catalog_.Add(argument, KnownOf(argument, nullptr));
     return true;
   }
   const absl::StatusOr<ArchiveOutline> outline =
       Archive::ReadOutline(argument.path, nullptr, false);
-  catalog_.Want(argument,
-                KnownOf(argument, outline.ok() ? &*outline : nullptr));
+  catalog_.Add(argument, KnownOf(argument, outline.ok() ? &*outline : nullptr));
   QUIRE_RETURN_IF_ERROR(outline.status());
   QUIRE_RETURN_IF_ERROR(CheckFitsAlone(plan_, outline->memory_bytes));
   return true;
@@ -391,7 +388,7 @@ std::vector<LogLine> ArchiveLoader::Reload(
     if (manifests_only && argument.is_listed) {
       continue;
     }
-    const absl::StatusOr<bool> is_new = Want(argument);
+    const absl::StatusOr<bool> is_new = AddEntry(argument);
     if (!is_new.ok()) {
       lines.push_back({LogLevel::kWarning,
                        absl::StrCat("archive ", argument.name,

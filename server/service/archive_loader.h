@@ -133,9 +133,9 @@ class ArchiveLoader {
                                     const std::vector<std::string>& kept,
                                     bool always_only,
                                     const ServingChanged& changed);
-  // Wants an archive from now on. If it is new and wanted on use, its files are
-  // examined: returns true, or the error.
-  absl::StatusOr<bool> Want(const ArchiveArgument& argument);
+  // Adds an archive to the catalog. If it is new and wanted on use, its files
+  // are examined: returns true, or the error.
+  absl::StatusOr<bool> AddEntry(const ArchiveArgument& argument);
   // Returns what is known of an archive before it is opened. Looks for parts
   // that it may share if its outline could not be read.
   Catalog::Known KnownOf(const ArchiveArgument& argument,

@@ -128,8 +128,8 @@ std::optional<ArchiveArgument> ArchiveOpener::TakeReady() {
 
 void ArchiveOpener::OpenNow(const ArchiveArgument& archive) {
   const ArchiveLoader::Outcome outcome = loader_.OpenOnUse(archive.name);
-  if (!outcome.reason.ok() && say_) {
-    say_(LogLevel::kError,
+  if (!outcome.reason.ok()) {
+    log_(LogLevel::kError,
          absl::StrCat("archive ", archive.name,
                       " cannot be opened, and is tried again on use after ",
                       absl::FormatDuration(absl::FromChrono(outcome.delay)),

@@ -29,9 +29,9 @@ namespace quire {
 // archives from being opened. Thread-safe.
 class ArchiveOpener {
  public:
-  // `loader` must outlive it; `say` may be empty.
-  ArchiveOpener(ArchiveLoader& loader, SayLine say)
-      : loader_(loader), say_(std::move(say)) {}
+  // `loader` must outlive it.
+  ArchiveOpener(ArchiveLoader& loader, LogSink log)
+      : loader_(loader), log_(std::move(log)) {}
 
   // Stops.
   ~ArchiveOpener();
@@ -65,7 +65,7 @@ class ArchiveOpener {
   void OpenNow(const ArchiveArgument& archive) ABSL_LOCKS_EXCLUDED(mutex_);
 
   ArchiveLoader& loader_;
-  const SayLine say_;
+  const LogSink log_;
   mutable Mutex mutex_;
   CondVar changed_;
   std::deque<ArchiveArgument> queue_ ABSL_GUARDED_BY(mutex_);

@@ -51,7 +51,7 @@ class ArchiveOpenerTest : public ServerTest {
       MutexLock lock(&mutex_);
       ++openings_[name];
     };
-    options_.say = [this](LogLevel, const std::string& line) {
+    options_.log = [this](LogLevel, const std::string& line) {
       MutexLock lock(&mutex_);
       said_ += line + "\n";
     };
@@ -105,7 +105,7 @@ class ArchiveOpenerTest : public ServerTest {
     loader_ = std::make_unique<ArchiveLoader>(
         options_, plan_, std::vector<PlannedArchive>(), listed, catalog_,
         *store_, nullptr, nullptr);
-    opener_ = std::make_unique<ArchiveOpener>(*loader_, options_.say);
+    opener_ = std::make_unique<ArchiveOpener>(*loader_, options_.log);
     catalog_.SetDemand(
         [this](const ArchiveArgument& archive) { opener_->Open(archive); });
     QUIRE_ASSERT_OK(opener_->Start());
@@ -291,7 +291,7 @@ TEST_F(ArchiveOpenerTest, FailuresAreRememberedAndReported) {
   EXPECT_EQ(catalog_.counts().failed, 1u);
   // A reload lets it be tried at once.
   std::filesystem::rename((directory() + "/away"), PathOf("a"));
-  catalog_.Want({.name = "a", .path = PathOf("a"), .is_listed = true}, {});
+  catalog_.Add({.name = "a", .path = PathOf("a"), .is_listed = true}, {});
   Use("a");
   ExpectOpened(2);
   EXPECT_EQ(catalog_.counts().failed, 0u);

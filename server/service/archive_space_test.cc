@@ -38,7 +38,7 @@ class ArchiveSpaceTest : public ServerTest {
         argument, std::make_shared<DecodeWorkspaces>(uint64_t{1} << 24),
         std::make_shared<WireEncoders>(), {});
     QUIRE_EXPECT_OK(opened);
-    catalog_.Want(argument, {});
+    catalog_.Add(argument, {});
     return *std::move(opened);
   }
 

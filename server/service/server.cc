@@ -31,7 +31,6 @@
 #include "server/service/calls/call_context.h"
 #include "server/service/catalog/drive_report.h"
 #include "server/service/catalog/remote_archives.h"
-#include "server/service/groundwork.h"
 #include "server/service/listen/admin_server.h"
 #include "server/service/listen/alive_checks.h"
 #include "server/service/listen/connection_listener.h"
@@ -42,6 +41,7 @@
 #include "server/service/security/access_control.h"
 #include "server/service/security/handshake_failures.h"
 #include "server/service/security/tls_certificates.h"
+#include "server/service/server_inputs.h"
 
 #include "grpc/grpc.h"
 
@@ -134,21 +134,20 @@ std::string DirectIoNotes(const Catalog::ByName& archives) {
 
 class ServerImpl final : public Server {
  public:
-  ServerImpl(const ServerOptions& options, Groundwork groundwork,
+  ServerImpl(const ServerOptions& options, ServerInputs inputs,
              std::unique_ptr<BlockStore> store,
              std::unique_ptr<CallLog> call_log)
       : options_(options),
         call_log_(std::move(call_log)),
-        access_control_(std::move(groundwork.access_control)),
-        withdrawals_(std::move(groundwork.withdrawals)),
-        remote_(std::move(groundwork.remote)),
-        plan_(groundwork.plan),
+        access_control_(std::move(inputs.access_control)),
+        withdrawals_(std::move(inputs.withdrawals)),
+        remote_(std::move(inputs.remote)),
+        plan_(inputs.plan),
         limits_(MakeLimits(plan_)),
         store_(std::move(store)),
-        loader_(options_, plan_, std::move(groundwork.planned),
-                groundwork.listed, catalog_, *store_, withdrawals_.get(),
-                remote_.get()),
-        opener_(loader_, options_.say),
+        loader_(options_, plan_, std::move(inputs.planned), inputs.listed,
+                catalog_, *store_, withdrawals_.get(), remote_.get()),
+        opener_(loader_, options_.log),
         admission_(limits_.in_flight_size_bytes_max(),
                    limits_.client_in_flight_size_bytes_max()),
         registry_(std::make_shared<prometheus::Registry>()),
@@ -191,7 +190,7 @@ class ServerImpl final : public Server {
               .limits = limits_,
               .stream_window_size_bytes = StreamWindowBytes(limits_)},
         service_(MakeArchiveService(core_)),
-        certificates_(std::move(groundwork.certificates)) {
+        certificates_(std::move(inputs.certificates)) {
     admission_.StartTimer();
     catalog_.SetDemand(
         [this](const ArchiveArgument& archive) { opener_.Open(archive); });
@@ -200,28 +199,23 @@ class ServerImpl final : public Server {
   ~ServerImpl() override {
     Shutdown(absl::ZeroDuration());
     if (certificates_ != nullptr) {
-      HandshakeFailures::OfProcess().SetSay({});
+      HandshakeFailures::OfProcess().SetLog(DropLogLine);
     }
   }
 
   absl::Status StartListening() {
     if (certificates_ != nullptr) {
-      HandshakeFailures::OfProcess().SetSay(options_.say);
+      HandshakeFailures::OfProcess().SetLog(options_.log);
     }
     QUIRE_RETURN_IF_ERROR(StartGrpc());
     if (certificates_ != nullptr) {
       QUIRE_RETURN_IF_ERROR(
-          certificates_->Watch(options_.tls_check_interval,
-                               [this](LogLevel level, const std::string& line) {
-                                 if (options_.say) {
-                                   options_.say(level, line);
-                                 }
-                               }));
+          certificates_->Watch(options_.tls_check_interval, options_.log));
     }
     if (options_.scrub.interval > absl::ZeroDuration()) {
       QUIRE_ASSIGN_OR_RETURN(
           scrubber_,
-          Scrubber::Start(options_.scrub, catalog_, *store_, options_.say));
+          Scrubber::Start(options_.scrub, catalog_, *store_, options_.log));
     }
     return StartMetrics();
   }
@@ -264,9 +258,7 @@ class ServerImpl final : public Server {
         broken));
     QUIRE_RETURN_IF_ERROR(LeaveOut(broken));
     for (const LogLine& line : DescribeWithdrawals()) {
-      if (options_.say) {
-        options_.say(line.level, line.text);
-      }
+      options_.log(line.level, line.text);
     }
     // Now the archives above have their memory.
     QUIRE_RETURN_IF_ERROR(StartOpener());
@@ -355,7 +347,7 @@ class ServerImpl final : public Server {
     alive_checks_.Start(*std::move(connection), std::move(answered));
   }
 
-  void Withdraw() override {
+  void AnnounceShutdown() override {
     withdrawn_ = true;
     grpc_server_->GetHealthCheckService()->Shutdown();
   }
@@ -415,11 +407,9 @@ class ServerImpl final : public Server {
       return JoinReasons(broken, counts.open);
     }
     for (const BrokenArchive& archive : broken) {
-      if (options_.say) {
-        options_.say(LogLevel::kError,
-                     absl::StrCat("archive ", archive.name,
-                                  " is left out: ", archive.reason.message()));
-      }
+      options_.log(LogLevel::kError,
+                   absl::StrCat("archive ", archive.name,
+                                " is left out: ", archive.reason.message()));
     }
     return absl::OkStatus();
   }
@@ -729,14 +719,14 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Listen(
     const ServerOptions& options) {
   KeepGrpcInitialised();
   std::vector<absl::Status> faults;
-  Groundwork groundwork = LayGroundwork(options, /*is_trial=*/false, faults);
+  ServerInputs inputs = CheckInputs(options, /*is_trial=*/false, faults);
   if (!faults.empty()) {
     return faults.front();
   }
   BlockStoreOptions store_options;
-  store_options.cache_size_bytes = groundwork.plan.cache_bytes;
-  store_options.buffers_size_bytes_max = groundwork.plan.buffers_bytes;
-  store_options.callers_size_bytes_max = groundwork.plan.in_flight_bytes;
+  store_options.cache_size_bytes = inputs.plan.cache_bytes;
+  store_options.buffers_size_bytes_max = inputs.plan.buffers_bytes;
+  store_options.callers_size_bytes_max = inputs.plan.in_flight_bytes;
   store_options.decode_threads = options.decode_threads;
   store_options.engine = options.engine;
   store_options.device_depth = options.device_depth;
@@ -758,12 +748,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Listen(
   std::unique_ptr<CallLog> call_log;
   if (options.call_log.is_set()) {
     CallLogOptions log_options = options.call_log;
-    log_options.say = options.say;
+    log_options.log = options.log;
     QUIRE_ASSIGN_OR_RETURN(call_log, CallLog::Open(std::move(log_options)));
   }
-  const std::vector<BrokenArchive> broken = groundwork.broken;
+  const std::vector<BrokenArchive> broken = inputs.broken;
   auto server = std::make_unique<ServerImpl>(
-      options, std::move(groundwork), std::move(store), std::move(call_log));
+      options, std::move(inputs), std::move(store), std::move(call_log));
   QUIRE_RETURN_IF_ERROR(server->StartListening());
   QUIRE_RETURN_IF_ERROR(server->LeaveOut(broken));
   return server;
@@ -771,7 +761,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Listen(
 
 std::vector<absl::Status> Server::Check(const ServerOptions& options) {
   std::vector<absl::Status> faults;
-  LayGroundwork(options, /*is_trial=*/true, faults);
+  CheckInputs(options, /*is_trial=*/true, faults);
   return faults;
 }
 

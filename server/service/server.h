@@ -42,7 +42,7 @@ class Server {
 
   // Returns all errors that Listen() would find in these options, in its order,
   // except addresses in use, the engine and the access log. Warnings go to
-  // options.say. Blocks on a little I/O for each archive.
+  // options.log. Blocks on a little I/O for each archive.
   static std::vector<absl::Status> Check(const ServerOptions& options);
 
   // Calls Listen() and OpenArchives().
@@ -91,7 +91,7 @@ class Server {
   // Tells load balancers and probes to send no clients here (health
   // NOT_SERVING, not ready), and continues to answer. Cannot be undone. Returns
   // at once. REQUIRES: OpenArchives() has returned.
-  virtual void Withdraw() = 0;
+  virtual void AnnounceShutdown() = 0;
 
   // Makes OpenArchives() and Reload() end early and waits for that. Then
   // refuses new calls (UNAVAILABLE, DRAINING; health NOT_SERVING), waits for

@@ -85,7 +85,7 @@ class ServerArchivesTest : public ServerTest {
     ServerOptions options;
     options.archives = std::move(archives);
     options.metrics_address = "127.0.0.1:0";
-    options.say = [this](LogLevel /*level*/, const std::string& text) {
+    options.log = [this](LogLevel /*level*/, const std::string& text) {
       MutexLock lock(&mutex_);
       said_.push_back(text);
     };

@@ -456,9 +456,9 @@ TEST_F(ServerLifeTest, IsWithdrawnWhileAndAfterItIsShutDown) {
   StartServer();
   {
     const std::jthread stopper([&] { server().Shutdown(absl::Seconds(30)); });
-    server().Withdraw();
+    server().AnnounceShutdown();
   }
-  server().Withdraw();
+  server().AnnounceShutdown();
   server().EndDrain();
   server().CheckAlive([] { ADD_FAILURE() << "a server that is gone answers"; });
   EXPECT_TRUE(Reload().empty());

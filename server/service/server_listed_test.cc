@@ -83,7 +83,7 @@ class ServerListedTest : public ServerTest {
       MutexLock lock(&mutex_);
       opened_.push_back(name);
     };
-    options.say = [this](LogLevel, const std::string& line) {
+    options.log = [this](LogLevel, const std::string& line) {
       MutexLock lock(&mutex_);
       lines_.push_back(line);
     };
@@ -344,7 +344,7 @@ TEST_F(ServerListedTest, ABrokenArchiveOfTheListIsTriedAgain) {
   }
   options.archives_list = "list";
   std::vector<std::string> lines;
-  options.say = [&](LogLevel, const std::string& line) {
+  options.log = [&](LogLevel, const std::string& line) {
     lines.push_back(line);
   };
   const std::vector<absl::Status> faults = Server::Check(options);
@@ -356,7 +356,7 @@ TEST_F(ServerListedTest, ABrokenArchiveOfTheListIsTriedAgain) {
   options.skip_broken = true;
   EXPECT_TRUE(Server::Check(options).empty());
   EXPECT_THAT(lines, ElementsAre(HasSubstr("archive b cannot be opened now")));
-  options.say = {};
+  options.log = DropLogLine;
   StartServer(options);
   EXPECT_EQ(ReasonIn(Read("b")), "ARCHIVE_OPENING");
   grpc::Status status = Read("b");

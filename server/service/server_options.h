@@ -92,8 +92,8 @@ struct ServerOptions {
   DamageReporter report_damage;
   // Receives lines for the log about events outside of calls; may be empty.
   // Called on any thread.
-  SayLine say;
-  // Its `say` is the one above.
+  LogSink log = DropLogLine;
+  // Its `log` is the one above.
   CallLogOptions call_log;
   // For tests: called with the name of each archive before it is opened, on the
   // thread that opens it; may be empty.

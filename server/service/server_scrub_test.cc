@@ -65,7 +65,7 @@ class ServerScrubTest : public ServerTest {
       MutexLock lock(&mutex_);
       damages_.push_back(message);
     };
-    options.say = [this](LogLevel, const std::string& line) {
+    options.log = [this](LogLevel, const std::string& line) {
       MutexLock lock(&mutex_);
       lines_.push_back(line);
     };

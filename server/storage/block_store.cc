@@ -377,7 +377,7 @@ void BlockStore::RunDecodeTask(DriveRead& read,
       BlockOutcome& outcome = task.outcomes()[i];
       if (outcome.is_damaged && !stopping_ && in_flight_.ReturnToQueue(block)) {
         // A bit may have been flipped in transit: read the block alone.
-        block.queue->Distrust(block.fetch);
+        block.queue->Invalidate(block.fetch);
         BlockRun run = {&block};
         Enqueue(now, run);
         continue;

@@ -23,8 +23,12 @@ struct LogLine {
   std::string text;
 };
 
-// Called on any thread; may block on I/O.
-using SayLine = std::function<void(LogLevel, const std::string&)>;
+// Takes messages for the log. Never empty; called on any thread; may block on
+// I/O.
+using LogSink = std::function<void(LogLevel, const std::string&)>;
+
+// The default of a LogSink.
+inline void DropLogLine(LogLevel /*level*/, const std::string& /*text*/) {}
 
 }  // namespace quire
 

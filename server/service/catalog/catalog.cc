@@ -168,7 +168,7 @@ bool Catalog::Has(const ArchiveArgument& argument) const {
          IsSamePlace(found->second.argument, argument);
 }
 
-void Catalog::Want(const ArchiveArgument& argument, Known known) {
+void Catalog::Add(const ArchiveArgument& argument, Known known) {
   known.description.set_name(argument.name);
   known.description.set_state(v1::ARCHIVE_STATE_CLOSED);
   auto description = std::make_shared<const v1::ArchiveDescription>(

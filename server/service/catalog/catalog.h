@@ -83,7 +83,7 @@ enum class Attempt {
 // about it. Events, and what they change; in all other states they have no
 // effect:
 //
-//   Want()            any state                       wanted; a failure delays
+//   Add()             any state                       wanted; a failure delays
 //                                                     no attempt any more; at
 //                                                     another place, what is
 //                                                     served on use is closed
@@ -146,10 +146,11 @@ class Catalog {
 
   // True if there is an entry for the archive at its place.
   bool Has(const ArchiveArgument& argument) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Wants an archive from now on, at its place. `known` is ignored if Has().
+  // Adds an archive that is wanted from now on, or changes how and where it is
+  // wanted. `known` is ignored if Has().
   // Waits for the end of an opening at another place, which it cancels.
   // REQUIRES: one thread at a time calls this and RemoveAllBut().
-  void Want(const ArchiveArgument& argument, Known known)
+  void Add(const ArchiveArgument& argument, Known known)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Removes all other archives, and their traffic. Cancels their openings, and

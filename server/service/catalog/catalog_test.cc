@@ -201,13 +201,13 @@ class CatalogTableTest : public CatalogTest {
         break;
       }
       case Event::kWantAlways:
-        Want(At("a", place_, false));
+        Add(At("a", place_, false));
         break;
       case Event::kWantOnUse:
-        Want(At("a", place_, true));
+        Add(At("a", place_, true));
         break;
       case Event::kWantOnUseElsewhere:
-        Want(At("a", ++place_, true));
+        Add(At("a", ++place_, true));
         if (model_.is_served) {
           model_.is_served = false;
         }
@@ -293,8 +293,8 @@ class CatalogTableTest : public CatalogTest {
     model_.is_fresh = true;
   }
 
-  void Want(const ArchiveArgument& argument) {
-    catalog_.Want(argument, {});
+  void Add(const ArchiveArgument& argument) {
+    catalog_.Add(argument, {});
     model_.exists = true;
     model_.wanted = argument.is_listed ? Wanted::kOnUse : Wanted::kAlways;
     model_.is_delayed = false;
@@ -342,7 +342,7 @@ TEST_F(CatalogTableTest, EachEventInEachStateIsAsTheTableSays) {
 // cancel it first.
 TEST_F(CatalogTest, EventsWaitForAnOpeningThatHangs) {
   const auto hang = [&](const std::function<void()>& event) {
-    catalog_.Want(At("a", 0, true), {});
+    catalog_.Add(At("a", 0, true), {});
     EXPECT_THAT(catalog_.Find("a"), HasCode(absl::StatusCode::kUnavailable));
     auto opening = catalog_.Begin("a", Catalog::Purpose::kOpen);
     ASSERT_TRUE(opening.has_value());
@@ -362,12 +362,12 @@ TEST_F(CatalogTest, EventsWaitForAnOpeningThatHangs) {
   };
   hang([&] { Remove("a"); });
   EXPECT_THAT(catalog_.Find("a"), HasCode(absl::StatusCode::kNotFound));
-  hang([&] { catalog_.Want(At("a", 1, true), {}); });
+  hang([&] { catalog_.Add(At("a", 1, true), {}); });
   EXPECT_EQ(catalog_.Show("a")->state, v1::ARCHIVE_STATE_CLOSED);
   Remove("a");
 
   // A reload waits for its turn, and does not cancel.
-  catalog_.Want(At("a", 0, false), {});
+  catalog_.Add(At("a", 0, false), {});
   auto first = catalog_.Begin("a", Catalog::Purpose::kReplace);
   std::atomic<bool> has_begun = false;
   std::jthread second([&] {
@@ -463,7 +463,7 @@ TEST(CatalogThreadsTest, EventsOfManyThreads) {
     std::mt19937_64 random(9);
     for (int i = 0; i < TestRounds(300, 3000); ++i) {
       const uint64_t roll = random();
-      catalog.Want(argument(roll), {});
+      catalog.Add(argument(roll), {});
       if (roll % 5 == 0) {
         catalog.RemoveAllBut([&](const ArchiveArgument& one) {
           return one.name != argument(roll).name;
@@ -490,14 +490,14 @@ TEST(CatalogThreadsTest, EventsOfManyThreads) {
 
 TEST_F(CatalogTest, NamesThoseThatThereAre) {
   EXPECT_EQ(MessageOfNotFound(), "no archive \"x\" here");
-  catalog_.Want(At("docs", 0, false), {});
+  catalog_.Add(At("docs", 0, false), {});
   EXPECT_EQ(MessageOfNotFound(), "no archive \"x\" here, but docs");
   for (const char* name : {"a", "b", "c", "d"}) {
-    catalog_.Want(At(name, 0, name[0] % 2 == 0), {});
+    catalog_.Add(At(name, 0, name[0] % 2 == 0), {});
   }
   EXPECT_EQ(MessageOfNotFound(), "no archive \"x\" here, but a, b, c, d, docs");
-  catalog_.Want(At("e", 0, false), {});
-  catalog_.Want(At("f", 0, false), {});
+  catalog_.Add(At("e", 0, false), {});
+  catalog_.Add(At("f", 0, false), {});
   EXPECT_EQ(MessageOfNotFound(),
             "no archive \"x\" here, but a, b, c, d, docs and others");
   // Hidden names do not affect the message either.
@@ -515,7 +515,7 @@ TEST_F(CatalogTest, NamesThoseThatThereAre) {
 
 TEST_F(CatalogTest, ConsidersABoundedNumberOfNames) {
   for (int i = 0; i < 10'000; ++i) {
-    catalog_.Want(At(absl::StrCat("n", i), 0, true), {});
+    catalog_.Add(At(absl::StrCat("n", i), 0, true), {});
   }
   size_t asked_count = 0;
   const NameSample none = catalog_.SampleNames([&](const std::string&) {
@@ -532,7 +532,7 @@ TEST_F(CatalogTest, ConsidersABoundedNumberOfNames) {
 
 // Delays double, and end with the next good opening or a reload.
 TEST_F(CatalogTest, WaitsAfterFailures) {
-  catalog_.Want(At("a", 0, true), {});
+  catalog_.Add(At("a", 0, true), {});
   const auto opening = [&] {
     EXPECT_THAT(catalog_.Find("a"), HasCode(absl::StatusCode::kUnavailable));
     return catalog_.Begin("a", Catalog::Purpose::kOpen);
@@ -547,7 +547,7 @@ TEST_F(CatalogTest, WaitsAfterFailures) {
     now_ += std::chrono::milliseconds(500);
   }
   opening()->Fail();
-  catalog_.Want(At("a", 0, true), {});
+  catalog_.Add(At("a", 0, true), {});
   {
     const auto good = opening();
     ASSERT_TRUE(good.has_value());
@@ -560,15 +560,15 @@ TEST_F(CatalogTest, WaitsAfterFailures) {
 
 TEST_F(CatalogTest, ClosesTheLeastRecentlyUsedThatNoCallReads) {
   for (const char* name : {"a", "b", "c"}) {
-    catalog_.Want({.name = name,
-                   .path = name,
-                   .url = name[0] == 'c' ? "s3://bucket/c" : "",
-                   .is_listed = true},
-                  {});
+    catalog_.Add({.name = name,
+                  .path = name,
+                  .url = name[0] == 'c' ? "s3://bucket/c" : "",
+                  .is_listed = true},
+                 {});
     catalog_.Publish(Open(name));
     now_ += seconds(10);
   }
-  catalog_.Want(At("named", 0, false), {});
+  catalog_.Add(At("named", 0, false), {});
   catalog_.Publish(Open("named"));
   const auto read = catalog_.Find("a").value();
   EXPECT_TRUE(catalog_.CloseOne(Catalog::Victim::kUnreadRemote));
@@ -592,7 +592,7 @@ TEST_F(CatalogTest, ClosesTheLeastRecentlyUsedThatNoCallReads) {
 }
 
 TEST_F(CatalogTest, OpenedAgainFromTheSameFilesIsTheSameOpening) {
-  catalog_.Want(At("a", 0, true), {});
+  catalog_.Add(At("a", 0, true), {});
   std::shared_ptr<ServedArchive> first = Open("a");
   first->opening_id = 7;
   catalog_.Publish(std::move(first));

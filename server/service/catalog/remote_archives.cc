@@ -436,8 +436,8 @@ void RemoteArchives::CountOthers(const ArchiveArgument& argument,
 void RemoteArchives::DropIndexes(const ArchiveArgument& argument) {
   State& state = StateOf(argument);
   for (const CachedFilePtr& file : state.files) {
-    store_->cache().Distrust(*file, HeaderChunk());
-    store_->cache().Distrust(*file, KeptEnd(*file));
+    store_->cache().Invalidate(*file, HeaderChunk());
+    store_->cache().Invalidate(*file, KeptEnd(*file));
   }
   if (state.manifest.symbol_table.has_value()) {
     unlink(Join(argument.path,

@@ -302,7 +302,7 @@ void CallLog::Write(const CallRecord& record) {
     Append(line.text());
   }
   if (is_slow) {
-    SaySlow(record, line.text());
+    LogSlow(record, line.text());
   }
 }
 
@@ -363,10 +363,7 @@ void CallLog::Append(absl::string_view line) {
   }
 }
 
-void CallLog::SaySlow(const CallRecord& record, absl::string_view line) {
-  if (!options_.say) {
-    return;
-  }
+void CallLog::LogSlow(const CallRecord& record, absl::string_view line) {
   int count = 0;
   {
     MutexLock lock(&mutex_);
@@ -378,10 +375,10 @@ void CallLog::SaySlow(const CallRecord& record, absl::string_view line) {
     count = ++slow_count_;
   }
   if (count <= kSlowLinesPerSecondMax) {
-    options_.say(LogLevel::kWarning,
+    options_.log(LogLevel::kWarning,
                  absl::StrCat("slow call: ", line.substr(0, line.size() - 1)));
   } else if (count == kSlowLinesPerSecondMax + 1) {
-    options_.say(LogLevel::kWarning,
+    options_.log(LogLevel::kWarning,
                  "slow calls: more in this second than are logged");
   }
 }
@@ -415,8 +412,8 @@ void CallLog::WriteUntilStopped() {
       dropped_count_ += file_->Write(lines, haste_);
       error = file_->error();
     }
-    if (error != 0 && error != last_error && options_.say) {
-      options_.say(
+    if (error != 0 && error != last_error) {
+      options_.log(
           LogLevel::kError,
           absl::StrCat(ErrnoStatus(error, options_.path, "write").message(),
                        "; access log lines are dropped until this is fixed"));

@@ -80,7 +80,7 @@ struct CallLogOptions {
   // Calls with one answer that take this long are reported as warnings.
   absl::Duration slow_call_min = absl::InfiniteDuration();
   // May be empty. Receives slow calls and errors of the file.
-  SayLine say;
+  LogSink log = DropLogLine;
   // Upper bound on the size of lines waiting to be written; further lines are
   // dropped and counted.
   uint64_t queue_size_bytes_max = uint64_t{4} << 20;
@@ -143,7 +143,7 @@ class CallLog {
   };
 
   void WriteUntilStopped();
-  void SaySlow(const CallRecord& record, absl::string_view line);
+  void LogSlow(const CallRecord& record, absl::string_view line);
   void Format(const CallRecord& record, LineBuffer& line) const;
   void Append(absl::string_view line) ABSL_LOCKS_EXCLUDED(mutex_);
 

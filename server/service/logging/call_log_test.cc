@@ -45,7 +45,7 @@ class CallLogTest : public ::testing::Test {
   CallLogOptions Options() {
     CallLogOptions options;
     options.path = path();
-    options.say = [this](LogLevel level, const std::string& text) {
+    options.log = [this](LogLevel level, const std::string& text) {
       MutexLock lock(&mutex_);
       said_.push_back(absl::StrCat(static_cast<int>(level), " ", text));
     };

@@ -154,7 +154,7 @@ void AddRemoteStore(const RemoteStore::Stats& stats,
       "Chunks evicted from there.", stats.cache.evicted_chunks);
   add(kCounter, "quire_store_cache_damaged_total",
       "Chunks dropped from there because a block in them was damaged.",
-      stats.cache.distrusted_chunks);
+      stats.cache.invalidated_chunks);
   add(kCounter, "quire_store_cache_bypasses_total",
       "Requests that were served without being cached, for lack of space or "
       "after an error of the disk.",

@@ -115,14 +115,14 @@ void GoOnInGrown(const Archive& archive, ScrubProgress& progress) {
 
 absl::StatusOr<std::unique_ptr<Scrubber>> Scrubber::Start(
     const ScrubOptions& options, const Catalog& catalog, BlockStore& store,
-    SayLine say) {
+    LogSink log) {
   ScrubState state;
   if (!options.state_directory.empty()) {
     QUIRE_ASSIGN_OR_RETURN(state, ReadScrubState(options.state_directory));
     QUIRE_RETURN_IF_ERROR(WriteScrubState(options.state_directory, state));
   }
   std::unique_ptr<Scrubber> scrubber(
-      new Scrubber(options, catalog, store, std::move(say), std::move(state)));
+      new Scrubber(options, catalog, store, std::move(log), std::move(state)));
   try {
     scrubber->thread_ = std::thread([raw = scrubber.get()] { raw->Run(); });
   } catch (const std::system_error&) {
@@ -133,11 +133,11 @@ absl::StatusOr<std::unique_ptr<Scrubber>> Scrubber::Start(
 }
 
 Scrubber::Scrubber(const ScrubOptions& options, const Catalog& catalog,
-                   BlockStore& store, SayLine say, ScrubState state)
+                   BlockStore& store, LogSink log, ScrubState state)
     : options_(options),
       catalog_(catalog),
       store_(store),
-      say_(std::move(say)),
+      log_(std::move(log)),
       state_(std::move(state)),
       pace_(options.rate_bytes_per_second) {}
 
@@ -322,13 +322,11 @@ absl::StatusOr<uint64_t> Scrubber::CheckIndexes(const ServedArchive& archive) {
     // It failed twice.
     damages.push_back(status);
   }
-  if (say_) {
-    for (const absl::Status& damage : damages) {
-      say_(LogLevel::kError,
-           absl::StrCat("archive ", archive.name, ": ", damage.message(),
-                        "; it is served from memory until it is opened again: "
-                        "quired repair"));
-    }
+  for (const absl::Status& damage : damages) {
+    log_(LogLevel::kError,
+         absl::StrCat("archive ", archive.name, ": ", damage.message(),
+                      "; it is served from memory until it is opened again: "
+                      "quired repair"));
   }
   known->second = {.opening_id = archive.opening_id,
                    .damaged_count = damages.size()};
@@ -422,9 +420,9 @@ absl::StatusOr<uint64_t> Scrubber::ReadSingly(const ServedArchive& archive,
     }
     ++damaged_count;
     uint64_t& named_count = named_counts_[archive.name];
-    if (say_ && named_count < kNamedBlocksMax) {
+    if (named_count < kNamedBlocksMax) {
       ++named_count;
-      say_(LogLevel::kError,
+      log_(LogLevel::kError,
            absl::StrCat(
                "archive ", archive.name, ": block ", block.block_index, " of ",
                archive.archive->SegmentPath(block.segment_index),
@@ -461,8 +459,8 @@ void Scrubber::Finish(const ServedArchive& archive, const Step& step,
   if (!line.empty()) {
     index_checks_.erase(archive.name);
   }
-  if (say_ && !line.empty()) {
-    say_(line.find(": scrubbed: 0 ") == std::string::npos ? LogLevel::kError
+  if (!line.empty()) {
+    log_(line.find(": scrubbed: 0 ") == std::string::npos ? LogLevel::kError
                                                           : LogLevel::kInfo,
          line);
   }
@@ -489,8 +487,8 @@ void Scrubber::SaveIfDue(bool is_last) {
     state = state_;
   }
   const absl::Status status = WriteScrubState(options_.state_directory, state);
-  if (!status.ok() && say_ && !std::exchange(said_unsaved_, true)) {
-    say_(LogLevel::kWarning,
+  if (!status.ok() && !std::exchange(said_unsaved_, true)) {
+    log_(LogLevel::kWarning,
          absl::StrCat("the progress of scrubbing is not saved: ",
                       status.message()));
   }

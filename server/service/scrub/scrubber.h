@@ -39,13 +39,13 @@ namespace quire {
 // until it answers. Thread-safe.
 class Scrubber {
  public:
-  // Reads the state. `catalog` and `store` must outlive it; `say` may be empty.
+  // Reads the state. `catalog` and `store` must outlive it.
   // REQUIRES: options.interval and the rate are above 0.
   // Errors: those of ReadScrubState() and WriteScrubState(): the directory must
   //         be writable. ResourceExhausted  no more threads.
   static absl::StatusOr<std::unique_ptr<Scrubber>> Start(
       const ScrubOptions& options, const Catalog& catalog, BlockStore& store,
-      SayLine say);
+      LogSink log);
 
   // Waits for the read in flight, saves the state, and joins the thread.
   ~Scrubber();
@@ -63,7 +63,7 @@ class Scrubber {
   };
 
   Scrubber(const ScrubOptions& options, const Catalog& catalog,
-           BlockStore& store, SayLine say, ScrubState state);
+           BlockStore& store, LogSink log, ScrubState state);
 
   void Run();
   // Returns an archive that is due, and its progress; null if none is.
@@ -95,7 +95,7 @@ class Scrubber {
   const ScrubOptions options_;
   const Catalog& catalog_;
   BlockStore& store_;
-  const SayLine say_;
+  const LogSink log_;
   mutable Mutex mutex_;
   CondVar changed_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;

@@ -76,9 +76,9 @@ HandshakeFailures& HandshakeFailures::OfProcess() {
   return *failures;
 }
 
-void HandshakeFailures::SetSay(SayLine say) {
+void HandshakeFailures::SetLog(LogSink log) {
   MutexLock lock(&mutex_);
-  say_ = std::move(say);
+  log_ = std::move(log);
 }
 
 void HandshakeFailures::Take(absl::string_view message, absl::Time now) {
@@ -89,13 +89,13 @@ void HandshakeFailures::Take(absl::string_view message, absl::Time now) {
   MutexLock lock(&mutex_);
   Failure& failure = failures_[index];
   ++failure.count;
-  if (!say_ || now < failure.next_line) {
+  if (now < failure.next_line) {
     return;
   }
   failure.next_line = now + kBetweenLines;
-  // Called under the lock, so that the old function is not used after SetSay();
+  // Called under the lock, so that the old function is not used after SetLog();
   // logs call nothing back.
-  say_(LogLevel::kWarning,
+  log_(LogLevel::kWarning,
        absl::StrCat(failure.count - failure.said_count,
                     " TLS handshakes failed (", kNames[index],
                     "), the last: ", PrintableText(std::string(message))));

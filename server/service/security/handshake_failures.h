@@ -28,8 +28,8 @@ class HandshakeFailures {
   // that does.
   static HandshakeFailures& OfProcess();
 
-  // Receives a line per reason, at most once a minute; empty: no lines.
-  void SetSay(SayLine say) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Receives a line per reason, at most once a minute.
+  void SetLog(LogSink log) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Processes a line of gRPC's log, at a time of MonotonicNow().
   void Take(absl::string_view message, absl::Time now)
@@ -49,7 +49,7 @@ class HandshakeFailures {
   static constexpr size_t kReasonCount = 6;
 
   mutable Mutex mutex_;
-  SayLine say_ ABSL_GUARDED_BY(mutex_);
+  LogSink log_ ABSL_GUARDED_BY(mutex_) = DropLogLine;
   std::array<Failure, kReasonCount> failures_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -58,7 +58,7 @@ TEST_F(HandshakeFailuresTest, CountsByReason) {
 
 TEST_F(HandshakeFailuresTest, SaysEachReasonOnceAMinute) {
   std::vector<std::string> said;
-  failures_.SetSay(
+  failures_.SetLog(
       [&](LogLevel, const std::string& line) { said.push_back(line); });
   const std::string line = std::string(kStart) + "wrong version number.";
   Take(line);

@@ -96,10 +96,10 @@ TlsCertificates::~TlsCertificates() {
   }
 }
 
-absl::Status TlsCertificates::Watch(absl::Duration interval, SayLine say) {
+absl::Status TlsCertificates::Watch(absl::Duration interval, LogSink log) {
   try {
-    thread_ = std::thread([this, interval, say = std::move(say)] {
-      WatchUntilStopped(interval, say);
+    thread_ = std::thread([this, interval, log = std::move(log)] {
+      WatchUntilStopped(interval, log);
     });
   } catch (const std::system_error& error) {
     return absl::ResourceExhaustedError(absl::StrCat(
@@ -109,7 +109,7 @@ absl::Status TlsCertificates::Watch(absl::Duration interval, SayLine say) {
 }
 
 void TlsCertificates::WatchUntilStopped(absl::Duration interval,
-                                        const SayLine& say) {
+                                        const LogSink& log) {
   pthread_setname_np(pthread_self(), "quire-certs");
   // An error is reported once, not at each check.
   std::string last_fault;
@@ -127,10 +127,10 @@ void TlsCertificates::WatchUntilStopped(absl::Duration interval,
     std::string fault =
         outcome.ok() ? "" : std::string(outcome.status().message());
     if (!fault.empty() && fault != last_fault) {
-      say(LogLevel::kWarning,
+      log(LogLevel::kWarning,
           absl::StrCat("the certificate stays unchanged: ", fault));
     } else if (outcome.ok() && !outcome->empty()) {
-      say(LogLevel::kInfo, *outcome);
+      log(LogLevel::kInfo, *outcome);
     }
     last_fault = std::move(fault);
   }

@@ -42,7 +42,7 @@ class TlsCertificates {
   // Checks the files every `interval` from now on, and reports changes, on its
   // own thread. Call once.
   // Errors: ResourceExhausted  cannot start a thread.
-  absl::Status Watch(absl::Duration interval, SayLine say);
+  absl::Status Watch(absl::Duration interval, LogSink log);
 
   // Reads the files now. Valid and changed files apply to new connections;
   // invalid ones change nothing. Returns text for the log; empty if nothing
@@ -73,7 +73,7 @@ class TlsCertificates {
   TlsCertificates(TlsFiles files, ClientCertificates client_certificates,
                   TlsIdentity identity);
 
-  void WatchUntilStopped(absl::Duration interval, const SayLine& say);
+  void WatchUntilStopped(absl::Duration interval, const LogSink& log);
 
   const TlsFiles files_;
   const ClientCertificates client_certificates_;

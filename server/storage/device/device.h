@@ -84,8 +84,8 @@ class Device {
 
   // Records that bytes of a file, read earlier, are damaged: they are read
   // again now. A device with a copy of them drops it. Must not block.
-  virtual void Distrust(int /*fd*/, FileOffset /*offset*/,
-                        uint64_t /*size_bytes*/) {}
+  virtual void Invalidate(int /*fd*/, FileOffset /*offset*/,
+                          uint64_t /*size_bytes*/) {}
 
   // True if the drive itself serves urgent reads first.
   virtual bool takes_priorities() const { return false; }

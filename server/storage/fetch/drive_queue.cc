@@ -74,9 +74,9 @@ void DriveQueue::Submit(std::span<const DeviceRead> operations) {
   device_->Submit(operations);
 }
 
-void DriveQueue::Distrust(const BlockFetch& fetch) {
-  device_->Distrust(fetch.extent.fd, fetch.extent.offset,
-                    fetch.extent.size_bytes);
+void DriveQueue::Invalidate(const BlockFetch& fetch) {
+  device_->Invalidate(fetch.extent.fd, fetch.extent.offset,
+                      fetch.extent.size_bytes);
 }
 
 void DriveQueue::CloseDevice() {

@@ -64,7 +64,7 @@ class DriveQueue {
   void Submit(std::span<const DeviceRead> operations);
 
   // Tells the device that a block was read and is damaged; it is read again.
-  void Distrust(const BlockFetch& fetch);
+  void Invalidate(const BlockFetch& fetch);
 
   // Waits for the reads at the device and joins its threads. Called without the
   // lock; no Submit() runs or follows.

@@ -348,12 +348,12 @@ void ChunkCache::Unpin(CachedFile& file, ChunkRange range) {
   file.map.Unpin(range);
 }
 
-void ChunkCache::Distrust(CachedFile& file, ChunkRange range) {
+void ChunkCache::Invalidate(CachedFile& file, ChunkRange range) {
   MutexLock lock(&mutex_);
   for (const ChunkRun& run : file.map.Runs(range)) {
-    stats_.distrusted_chunks += run.is_present ? run.range.count : 0;
+    stats_.invalidated_chunks += run.is_present ? run.range.count : 0;
   }
-  file.map.Distrust(range);
+  file.map.Invalidate(range);
 }
 
 bool ChunkCache::AllPresent(CachedFile& file, ChunkRange range) const {
@@ -379,7 +379,7 @@ std::optional<ChunkCache::Victim> ChunkCache::TakeVictim() {
       hand_chunk_ = *chunk + 1;
       const ChunkRange one = {.first = *chunk, .count = 1};
       // No read may pin it any more.
-      file->map.Distrust(one);
+      file->map.Invalidate(one);
       file->map.BeginWrite(one);
       return Victim{.file = file, .chunk = *chunk};
     }

@@ -115,7 +115,7 @@ class ChunkCache {
     uint64_t missed_chunks = 0;
     uint64_t evicted_chunks = 0;
     // Chunks dropped because a block in them was damaged.
-    uint64_t distrusted_chunks = 0;
+    uint64_t invalidated_chunks = 0;
     // GETs that were served without caching: no space, or an error of the disk.
     uint64_t uncached_gets = 0;
     uint64_t used_bytes = 0;
@@ -184,7 +184,8 @@ class ChunkCache {
   void Unpin(CachedFile& file, ChunkRange range) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Marks the chunks of a block that is damaged as missing.
-  void Distrust(CachedFile& file, ChunkRange range) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Invalidate(CachedFile& file, ChunkRange range)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   bool AllPresent(CachedFile& file, ChunkRange range) const
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -183,9 +183,9 @@ TEST_F(ChunkCacheTest, DistrustedChunksAreWrittenAgain) {
   const auto cache = OpenCache(3 * kChunk);
   const CachedFilePtr a = OpenCopy(*cache, "a", 10);
   EXPECT_TRUE(Fill(*cache, *a, 4));
-  cache->Distrust(*a, {.first = 3, .count = 3});
+  cache->Invalidate(*a, {.first = 3, .count = 3});
   EXPECT_FALSE(Has(*cache, *a, 4));
-  EXPECT_EQ(cache->GetStats().distrusted_chunks, 1U);
+  EXPECT_EQ(cache->GetStats().invalidated_chunks, 1U);
   EXPECT_EQ(cache->GetStats().used_bytes, kChunk);
   EXPECT_TRUE(Fill(*cache, *a, 4));
   EXPECT_EQ(cache->GetStats().used_bytes, kChunk);
@@ -228,7 +228,7 @@ TEST_F(ChunkCacheTest, CountsUsedBytesUnderRandomUse) {
         }
         break;
       case 2:
-        cache->Distrust(*file, range);
+        cache->Invalidate(*file, range);
         break;
       default:
         if (!cache->AllPresent(*file, range) && cache->Reserve(*file, range)) {

@@ -112,7 +112,7 @@ void ChunkMap::Drop(ChunkRange range) {
   }
 }
 
-void ChunkMap::Distrust(ChunkRange range) {
+void ChunkMap::Invalidate(ChunkRange range) {
   for (uint64_t chunk = range.first; chunk < range.end(); ++chunk) {
     Clear(present_, chunk);
   }

@@ -90,7 +90,7 @@ class ChunkMap {
   void Drop(ChunkRange range);
 
   // Marks present chunks as allocated only: their bytes are wrong.
-  void Distrust(ChunkRange range);
+  void Invalidate(ChunkRange range);
 
   // Pins chunks: they are not evicted until they are unpinned as often. Marks
   // them as used.

@@ -225,7 +225,7 @@ void StoreDevice::OnLocalResults(std::span<DeviceResult> results) {
     parts_.cache.Unpin(*local.file, local.range);
     const bool is_good = result.status.ok();
     if (!is_good) {
-      parts_.cache.Distrust(*local.file, local.range);
+      parts_.cache.Invalidate(*local.file, local.range);
     }
     if (is_good && local.gather == nullptr) {
       result.id = local.read.id;
@@ -261,11 +261,12 @@ void StoreDevice::NoteDelivered(size_t count) {
   }
 }
 
-void StoreDevice::Distrust(int fd, FileOffset offset, uint64_t size_bytes) {
+void StoreDevice::Invalidate(int fd, FileOffset offset, uint64_t size_bytes) {
   const CachedFilePtr file = parts_.files->Find(fd);
   if (file != nullptr && size_bytes > 0 &&
       offset.value + size_bytes <= file->map.size_bytes()) {
-    parts_.cache.Distrust(*file, file->map.Covering(offset.value, size_bytes));
+    parts_.cache.Invalidate(*file,
+                            file->map.Covering(offset.value, size_bytes));
   }
 }
 

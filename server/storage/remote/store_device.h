@@ -72,7 +72,7 @@ class StoreDevice : public Device {
     local_->SetPatience(std::move(patience));
   }
 
-  void Distrust(int fd, FileOffset offset, uint64_t size_bytes) override;
+  void Invalidate(int fd, FileOffset offset, uint64_t size_bytes) override;
 
   std::string name() const override { return "store+" + local_->name(); }
 

@@ -166,7 +166,7 @@ TEST_F(StoreDeviceTest, DistrustedChunksAreReadFromTheStore) {
   QUIRE_EXPECT_OK(Read(0, 4 * kDeviceChunk).status);
   const char wrong = static_cast<char>(~object_[kDeviceChunk]);
   ASSERT_EQ(pwrite(file_->fd.get(), &wrong, 1, kDeviceChunk), 1);
-  device_->Distrust(fd_, FileOffset{kDeviceChunk + 10}, 20);
+  device_->Invalidate(fd_, FileOffset{kDeviceChunk + 10}, 20);
   QUIRE_EXPECT_OK(Read(0, 4 * kDeviceChunk).status);
   EXPECT_EQ(server_.request_count(), 2U);
 }
@@ -254,7 +254,7 @@ TEST_F(StoreDeviceTest, ReadsTheRightBytesUnderStress) {
         const uint64_t size_bytes = 1 + random() % (5 * kDeviceChunk);
         const uint64_t offset = random() % (kDeviceObjectSize - size_bytes);
         if (random() % 10 == 0) {
-          device_->Distrust(fd_, FileOffset{offset}, size_bytes);
+          device_->Invalidate(fd_, FileOffset{offset}, size_bytes);
         }
         // A read fails if its requests failed four times.
         const DeviceResult result = Read(offset, size_bytes);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Checks a server's options before it listens.
-#ifndef QUIRE_SERVER_SERVICE_GROUNDWORK_H_
-#define QUIRE_SERVER_SERVICE_GROUNDWORK_H_
+#ifndef QUIRE_SERVER_SERVICE_SERVER_INPUTS_H_
+#define QUIRE_SERVER_SERVICE_SERVER_INPUTS_H_
 
 #include <memory>
 #include <vector>
@@ -19,7 +19,7 @@
 namespace quire {
 
 // Checked inputs of a server.
-struct Groundwork {
+struct ServerInputs {
   // Null without rules, and without TLS.
   std::unique_ptr<AccessControl> access_control;
   std::unique_ptr<TlsCertificates> certificates;
@@ -38,11 +38,11 @@ struct Groundwork {
 // Checks `options` and reads the files that they name, but of archives only
 // their descriptions. Adds everything that keeps the server from starting to
 // `faults`, in order of detection; the result is unusable if there is any.
-// Warnings go to options.say. Blocks on I/O. A trial leaves the cache of object
+// Warnings go to options.log. Blocks on I/O. A trial leaves the cache of object
 // stores alone, which a running server may use.
-Groundwork LayGroundwork(const ServerOptions& options, bool is_trial,
+ServerInputs CheckInputs(const ServerOptions& options, bool is_trial,
                          std::vector<absl::Status>& faults);
 
 }  // namespace quire
 
-#endif  // QUIRE_SERVER_SERVICE_GROUNDWORK_H_
+#endif  // QUIRE_SERVER_SERVICE_SERVER_INPUTS_H_

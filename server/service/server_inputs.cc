@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/service/groundwork.h"
+#include "server/service/server_inputs.h"
 
 #include <sys/stat.h>
 
@@ -62,22 +62,18 @@ void CheckAddresses(const ServerOptions& options,
 }
 
 void WarnOfAccess(const ServerOptions& options, const AccessControl& access) {
-  if (!options.say) {
-    return;
-  }
-
   struct stat info {};
 
   if (stat(options.access_path.c_str(), &info) == 0 &&
       (info.st_mode & S_IROTH) != 0) {
-    options.say(LogLevel::kWarning,
+    options.log(LogLevel::kWarning,
                 absl::StrCat(options.access_path,
                              ": can be read by all users, and contains access "
                              "rules: chmod o-r"));
   }
   if (const std::string soon = access.DescribeExpiring(absl::Now());
       !soon.empty()) {
-    options.say(LogLevel::kWarning, soon);
+    options.log(LogLevel::kWarning, soon);
   }
 }
 
@@ -123,12 +119,12 @@ RemoteStoreOptions StoreOptions(const ServerOptions& options) {
 // Logs failures of object stores, a line for all of a second, and lets archives
 // be checked that seem to have changed.
 RemoteStore::Report StoreReport(const ServerOptions& options) {
-  return [say = options.say, check = options.check_archives,
+  return [log = options.log, check = options.check_archives,
           next = absl::InfinitePast()](const absl::Status& failure) mutable {
     const absl::Time now = MonotonicNow();
-    if (say && now >= next) {
+    if (now >= next) {
       next = now + kStoreReportInterval;
-      say(LogLevel::kWarning,
+      log(LogLevel::kWarning,
           absl::StrCat("a read from an object store failed: ",
                        failure.message()));
     }
@@ -140,7 +136,7 @@ RemoteStore::Report StoreReport(const ServerOptions& options) {
 
 // Returns false if archives need an object store that cannot be used.
 bool OpenRemote(const ServerOptions& options, bool is_trial,
-                Groundwork& groundwork, std::vector<absl::Status>& faults) {
+                ServerInputs& inputs, std::vector<absl::Status>& faults) {
   const bool has_remote = std::any_of(
       options.archives.begin(), options.archives.end(),
       [](const ArchiveArgument& archive) { return !archive.url.empty(); });
@@ -157,11 +153,11 @@ bool OpenRemote(const ServerOptions& options, bool is_trial,
   }
   RemoteStoreOptions store = StoreOptions(options);
   store.is_trial = is_trial;
-  groundwork.remote = TakeOrNote(
+  inputs.remote = TakeOrNote(
       "--store-cache",
       RemoteArchives::Open(store, options.engine, StoreReport(options)),
       faults);
-  return groundwork.remote != nullptr;
+  return inputs.remote != nullptr;
 }
 
 ListedNeed NeedOf(const std::vector<PlannedListed>& listed) {
@@ -197,12 +193,12 @@ uint64_t MapBytesMax(const ServerOptions& options,
 
 // Plans all archives before any is opened, so that a lack of memory is found
 // without filling the memory first.
-void PlanArchives(const ServerOptions& options, Groundwork& groundwork,
+void PlanArchives(const ServerOptions& options, ServerInputs& inputs,
                   std::vector<absl::Status>& faults) {
   std::vector<ArchiveArgument> archives = options.archives;
-  if (groundwork.remote != nullptr) {
+  if (inputs.remote != nullptr) {
     RemoteStoreOptions store = *options.store;
-    store.cache_directory = groundwork.remote->store().cache().directory();
+    store.cache_directory = inputs.remote->store().cache().directory();
     for (ArchiveArgument& archive : archives) {
       if (!archive.url.empty()) {
         QUIRE_CHECK(RemoteArchives::SetPath(store, archive).ok(),
@@ -211,8 +207,8 @@ void PlanArchives(const ServerOptions& options, Groundwork& groundwork,
     }
   }
   // Without a store nothing here takes long.
-  const StopWatch stop(groundwork.remote == nullptr ? std::function<bool()>()
-                                                    : options.is_stop_wanted);
+  const StopWatch stop(inputs.remote == nullptr ? std::function<bool()>()
+                                                : options.is_stop_wanted);
   const auto first_listed = std::stable_partition(
       archives.begin(), archives.end(),
       [](const ArchiveArgument& archive) { return !archive.is_listed; });
@@ -220,17 +216,17 @@ void PlanArchives(const ServerOptions& options, Groundwork& groundwork,
   absl::Status names_differ = CheckNamesDiffer(archives);
   archives.erase(first_listed, archives.end());
   absl::StatusOr<std::vector<PlannedArchive>> planned = ReadOutlines(
-      archives, groundwork.remote.get(), &stop.is_wanted(), groundwork.broken);
+      archives, inputs.remote.get(), &stop.is_wanted(), inputs.broken);
   std::vector<BrokenArchive> listed_broken;
   uint64_t store_bytes = 0;
-  if (groundwork.remote != nullptr) {
+  if (inputs.remote != nullptr) {
     const uint64_t map_bytes = MapBytesMax(
         options, planned.ok() ? *planned : std::vector<PlannedArchive>());
-    groundwork.remote->store().cache().SetMapBytesMax(map_bytes);
+    inputs.remote->store().cache().SetMapBytesMax(map_bytes);
     store_bytes = RemoteStore::MemoryBytes(StoreOptions(options)) + map_bytes;
   }
   absl::StatusOr<std::vector<PlannedListed>> planned_listed =
-      ReadListedOutlines(listed, groundwork.remote.get(), listed_broken);
+      ReadListedOutlines(listed, inputs.remote.get(), listed_broken);
   for (const absl::Status& status :
        {names_differ, planned.status(), planned_listed.status()}) {
     if (!status.ok()) {
@@ -238,16 +234,16 @@ void PlanArchives(const ServerOptions& options, Groundwork& groundwork,
       return;
     }
   }
-  groundwork.planned = *std::move(planned);
-  groundwork.listed = *std::move(planned_listed);
-  std::vector<BrokenArchive> broken = groundwork.broken;
+  inputs.planned = *std::move(planned);
+  inputs.listed = *std::move(planned_listed);
+  std::vector<BrokenArchive> broken = inputs.broken;
   broken.insert(broken.end(), listed_broken.begin(), listed_broken.end());
   const size_t good_count = options.archives.size() - broken.size();
   if (!broken.empty() && (!options.skip_broken || good_count == 0)) {
     faults.push_back(JoinReasons(broken, good_count));
-  } else if (options.say) {
+  } else {
     for (const BrokenArchive& archive : listed_broken) {
-      options.say(LogLevel::kError,
+      options.log(LogLevel::kError,
                   absl::StrCat("archive ", archive.name,
                                " cannot be opened now, and is tried again on "
                                "first use: ",
@@ -255,8 +251,8 @@ void PlanArchives(const ServerOptions& options, Groundwork& groundwork,
     }
   }
   std::vector<ArchiveNeed> needs;
-  needs.reserve(groundwork.planned.size());
-  for (const auto& [argument, outline] : groundwork.planned) {
+  needs.reserve(inputs.planned.size());
+  for (const auto& [argument, outline] : inputs.planned) {
     needs.push_back({argument.name, outline.memory_bytes});
   }
   std::vector<std::string> names;
@@ -265,15 +261,14 @@ void PlanArchives(const ServerOptions& options, Groundwork& groundwork,
     names.push_back(need.name);
   }
   const uint64_t withdrawals_bytes =
-      groundwork.withdrawals == nullptr
-          ? 0
-          : groundwork.withdrawals->PlannedBytes(names);
-  const ListedNeed listed_need = NeedOf(groundwork.listed);
+      inputs.withdrawals == nullptr ? 0
+                                    : inputs.withdrawals->PlannedBytes(names);
+  const ListedNeed listed_need = NeedOf(inputs.listed);
   absl::StatusOr<MemoryPlan> plan = PlanMemory(
       options.memory_bytes, needs, !options.archives_directory.empty(),
       withdrawals_bytes, store_bytes, listed_need);
   if (plan.ok()) {
-    groundwork.plan = *plan;
+    inputs.plan = *plan;
   } else {
     faults.push_back(plan.status());
   }
@@ -281,9 +276,9 @@ void PlanArchives(const ServerOptions& options, Groundwork& groundwork,
 
 }  // namespace
 
-Groundwork LayGroundwork(const ServerOptions& options, bool is_trial,
+ServerInputs CheckInputs(const ServerOptions& options, bool is_trial,
                          std::vector<absl::Status>& faults) {
-  Groundwork groundwork;
+  ServerInputs inputs;
   if (options.archives.empty() && options.archives_directory.empty() &&
       options.archives_list.empty()) {
     faults.push_back(
@@ -291,18 +286,18 @@ Groundwork LayGroundwork(const ServerOptions& options, bool is_trial,
   }
   CheckAddresses(options, faults);
   if (!options.access_path.empty()) {
-    groundwork.access_control = TakeOrNote(
+    inputs.access_control = TakeOrNote(
         "--access", AccessControl::Open(options.access_path), faults);
-    if (groundwork.access_control != nullptr) {
-      WarnOfAccess(options, *groundwork.access_control);
+    if (inputs.access_control != nullptr) {
+      WarnOfAccess(options, *inputs.access_control);
     }
   }
   if (!options.withdrawn_path.empty()) {
-    groundwork.withdrawals = TakeOrNote(
+    inputs.withdrawals = TakeOrNote(
         "--withdrawn", WithdrawalFile::Open(options.withdrawn_path), faults);
   }
   if (options.tls.is_set()) {
-    groundwork.certificates =
+    inputs.certificates =
         TakeOrNote("--tls-cert",
                    TlsCertificates::Open(options.tls,
                                          // Others may have a token.
@@ -315,10 +310,10 @@ Groundwork LayGroundwork(const ServerOptions& options, bool is_trial,
       !status.ok()) {
     faults.push_back(status);
   }
-  if (OpenRemote(options, is_trial, groundwork, faults)) {
-    PlanArchives(options, groundwork, faults);
+  if (OpenRemote(options, is_trial, inputs, faults)) {
+    PlanArchives(options, inputs, faults);
   }
-  return groundwork;
+  return inputs;
 }
 
 }  // namespace quire
