@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/ingest/sources/directory_source.h"
-
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -20,6 +18,7 @@
 #include "codecs/base/status_macros.h"
 #include "server/archive/files/file_io.h"
 #include "server/ingest/sources/container_detection.h"
+#include "server/ingest/sources/file_sources.h"
 #include "server/ingest/sources/input_limits.h"
 #include "server/ingest/sources/lines/line_source.h"
 #include "server/ingest/sources/streams/byte_stream.h"

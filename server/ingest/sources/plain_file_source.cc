@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/ingest/sources/plain_file_source.h"
-
 #include <utility>
 
 #include "codecs/base/status_macros.h"
+#include "server/ingest/sources/file_sources.h"
 
 namespace quire {
 namespace {

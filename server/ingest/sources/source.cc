@@ -15,10 +15,9 @@
 #include "server/archive/files/file_io.h"
 #include "server/ingest/sources/archive_source.h"
 #include "server/ingest/sources/container_detection.h"
-#include "server/ingest/sources/directory_source.h"
+#include "server/ingest/sources/file_sources.h"
 #include "server/ingest/sources/input_limits.h"
 #include "server/ingest/sources/lines/line_source.h"
-#include "server/ingest/sources/plain_file_source.h"
 #include "server/ingest/sources/spool.h"
 #include "server/ingest/sources/streams/byte_stream.h"
 

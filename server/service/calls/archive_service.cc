@@ -7,10 +7,7 @@
 
 #include "codecs/base/status_macros.h"
 #include "server/service/base/service_error.h"
-#include "server/service/calls/batch_call.h"
-#include "server/service/calls/chunk_stream.h"
-#include "server/service/calls/list_calls.h"
-#include "server/service/calls/read_call.h"
+#include "server/service/calls/methods.h"
 #include "server/service/calls/request_parser.h"
 #include "server/service/read/answer_bytes.h"
 

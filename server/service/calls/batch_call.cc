@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/service/calls/batch_call.h"
-
 #include <algorithm>
 #include <list>
 #include <memory>
@@ -17,6 +15,7 @@
 #include "codecs/base/status_macros.h"
 #include "server/service/base/service_error.h"
 #include "server/service/calls/batch_item.h"
+#include "server/service/calls/methods.h"
 #include "server/service/calls/reading_stream.h"
 #include "server/service/calls/request_parser.h"
 #include "server/service/calls/waiting_items.h"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/service/calls/chunk_stream.h"
-
 #include <algorithm>
 #include <deque>
 #include <memory>
@@ -13,6 +11,7 @@
 #include "codecs/base/status_macros.h"
 #include "server/archive/stored_order.h"
 #include "server/service/base/service_error.h"
+#include "server/service/calls/methods.h"
 #include "server/service/calls/reading_stream.h"
 #include "server/service/calls/request_parser.h"
 #include "server/service/calls/resume_token.h"

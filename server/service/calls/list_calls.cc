@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/service/calls/list_calls.h"
-
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -13,6 +11,7 @@
 #include "codecs/base/checksum.h"
 #include "codecs/base/status_macros.h"
 #include "server/service/base/service_error.h"
+#include "server/service/calls/methods.h"
 #include "server/service/calls/request_parser.h"
 #include "server/service/calls/resume_token.h"
 #include "server/service/read/answer_bytes.h"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/service/calls/read_call.h"
-
 #include <array>
 #include <atomic>
 #include <memory>
@@ -14,6 +12,7 @@
 #include "codecs/base/memory/free_memory.h"
 #include "codecs/base/status_macros.h"
 #include "server/service/base/service_error.h"
+#include "server/service/calls/methods.h"
 #include "server/service/calls/request_parser.h"
 #include "server/service/read/answer_bytes.h"
 #include "server/service/read/answer_plan.h"

@@ -21,7 +21,6 @@
 #include "server/service/catalog/archive_traffic.h"
 #include "server/service/catalog/decode_workspaces.h"
 #include "server/service/catalog/wire_encoders.h"
-#include "server/service/catalog/wire_table.h"
 #include "server/service/catalog/withdrawn_documents.h"
 #include "server/storage/block_store.h"
 #include "server/storage/device/file_placement.h"
