@@ -86,10 +86,15 @@ ArchiveSpace::CloseForLater(uint64_t new_bytes) {
     const bool will_change = need.replaced_bytes > 0 || need.fresh_bytes > 0 ||
                              catalog_.counts().on_use_open > 0;
     need.fresh_bytes += new_bytes;
-    if (!will_change) {
-      return CheckReload(plan_, need);
+    const absl::Status fits = CheckReload(plan_, need);
+    if (fits.ok()) {
+      // A call ended meanwhile, and its archive with it.
+      return std::optional<Reservation>();
     }
-    // These calls end.
+    if (!will_change) {
+      return fits;
+    }
+    // The calls that read replaced archives end.
     need.replaced_bytes = 0;
     if (CheckReload(plan_, need).ok() ||
         !catalog_.CloseOne(Catalog::Victim::kAny)) {

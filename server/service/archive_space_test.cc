@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/archive_space.h"
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "gtest/gtest.h"
@@ -88,6 +90,41 @@ TEST_F(ArchiveSpaceTest, ARemovedArchiveCountsUntilItsLastReader) {
             plan_.listed_bytes - served->archive->memory_bytes_max());
   served = nullptr;
   EXPECT_EQ(space_->FreeBytes(), plan_.listed_bytes);
+}
+
+// Memory may become free at any time, also while another archive's is sought.
+TEST_F(ArchiveSpaceTest, ACallMayEndWhileMemoryIsSought) {
+  // For one archive at a time.
+  plan_.listed_bytes = outline_->memory_bytes;
+  space_ = std::make_unique<ArchiveSpace>(plan_, catalog_, *store_, nullptr);
+  std::atomic<std::shared_ptr<const ServedArchive>*> read = nullptr;
+  std::atomic<bool> ends = false;
+  std::jthread call([&] {
+    while (!ends) {
+      if (std::shared_ptr<const ServedArchive>* const served = read;
+          served != nullptr) {
+        served->reset();
+        read = nullptr;
+      }
+    }
+  });
+  for (int i = 0; i < 300; ++i) {
+    catalog_.Publish(OpenDocs());
+    std::shared_ptr<const ServedArchive> served = catalog_.FindOpen("docs");
+    catalog_.RemoveAllBut([](const ArchiveArgument&) { return false; });
+    read = &served;
+    while (true) {
+      QUIRE_ASSERT_OK_AND_ASSIGN(
+          const std::optional<ArchiveSpace::Reservation> held,
+          space_->ReserveListed(*outline_));
+      if (held.has_value()) {
+        break;
+      }
+    }
+    while (read.load() != nullptr) {
+    }
+  }
+  ends = true;
 }
 
 }  // namespace
