@@ -77,7 +77,6 @@ absl::Status WithdrawAll(const ServedArchive& archive,
 ArchiveLoader::ArchiveLoader(const ServerOptions& options,
                              const MemoryPlan& plan,
                              std::vector<PlannedArchive> planned,
-                             const std::vector<PlannedListed>& listed,
                              Catalog& catalog, BlockStore& store,
                              WithdrawalFile* withdrawals,
                              RemoteArchives* remote)
@@ -95,27 +94,16 @@ ArchiveLoader::ArchiveLoader(const ServerOptions& options,
       return withdrawals_->HasRulesFor(name);
     });
   }
-  std::set<absl::string_view> read;
   for (const auto& [argument, outline] : planned_) {
-    read.insert(argument.name);
-    catalog_.Add(argument, KnownOf(argument, &outline));
-  }
-  for (const auto& [argument, outline] : listed) {
-    read.insert(argument.name);
     catalog_.Add(argument,
-                 KnownOf(argument, outline.has_value() ? &*outline : nullptr));
-  }
-  for (ArchiveArgument argument : options_.archives) {
-    if (read.contains(argument.name)) {
-      continue;
+                 KnownOf(argument, outline.ok() ? &*outline : nullptr));
+    if (!argument.is_listed && !outline.ok()) {
+      catalog_.Begin(argument.name, Catalog::Purpose::kReplace)->Fail();
     }
-    if (!argument.url.empty() && options_.store.has_value()) {
-      // A URL without an address here is refused when it is opened.
-      RemoteArchives::SetPath(*options_.store, argument).IgnoreError();
-    }
-    catalog_.Add(argument, KnownOf(argument, nullptr));
-    catalog_.Begin(argument.name, Catalog::Purpose::kReplace)->Fail();
   }
+  std::erase_if(planned_, [](const PlannedArchive& archive) {
+    return archive.argument.is_listed || !archive.outline.ok();
+  });
 }
 
 Catalog::Known ArchiveLoader::KnownOf(const ArchiveArgument& argument,
@@ -249,8 +237,8 @@ absl::Status ArchiveLoader::OpenAll(const ServingChanged& changed,
                                     std::vector<BrokenArchive>& broken) {
   std::vector<OpeningNeed> needs;
   for (const auto& [argument, outline] : planned_) {
-    needs.push_back({.kept_bytes = outline.memory_bytes,
-                     .working_bytes = outline.opening_bytes});
+    needs.push_back({.kept_bytes = outline->memory_bytes,
+                     .working_bytes = outline->opening_bytes});
   }
   std::vector<absl::Status> outcomes(planned_.size());
   const absl::Status status = OpenInParallel(
@@ -279,7 +267,7 @@ absl::Status ArchiveLoader::OpenPlanned(const PlannedArchive& planned,
       catalog_.Begin(argument.name, Catalog::Purpose::kReplace);
   QUIRE_CHECK(opening.has_value(), "a planned archive without an entry");
   absl::StatusOr<ArchiveSpace::Reservation> reservation =
-      space_.Reserve(outline.memory_bytes);
+      space_.Reserve(outline->memory_bytes);
   absl::Status status =
       reservation.ok()
           ? OpenAndPublish(*opening, *reservation, helpers).status()

@@ -32,12 +32,11 @@ namespace quire {
 // Thread-compatible, except Stop() and OpenOnUse().
 class ArchiveLoader {
  public:
-  // Wants the archives of the options, of which some could be read before.
+  // Adds the planned archives to the catalog.
   // `catalog`, which nothing uses yet, `store`, and `withdrawals` and `remote`,
   // which may be null, must outlive it.
   ArchiveLoader(const ServerOptions& options, const MemoryPlan& plan,
-                std::vector<PlannedArchive> planned,
-                const std::vector<PlannedListed>& listed, Catalog& catalog,
+                std::vector<PlannedArchive> planned, Catalog& catalog,
                 BlockStore& store, WithdrawalFile* withdrawals,
                 RemoteArchives* remote);
 
@@ -167,7 +166,8 @@ class ArchiveLoader {
 
   const ServerOptions options_;
   const MemoryPlan plan_;
-  const std::vector<PlannedArchive> planned_;
+  // To be opened by OpenAll().
+  std::vector<PlannedArchive> planned_;
   const std::shared_ptr<DecodeWorkspaces> workspaces_;
   const std::shared_ptr<WireEncoders> wire_encoders_ =
       std::make_shared<WireEncoders>();

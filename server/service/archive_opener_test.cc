@@ -90,9 +90,8 @@ class ArchiveOpenerTest : public ServerTest {
       arguments.push_back(
           {.name = name, .path = PathOf(name), .is_listed = true});
     }
-    std::vector<BrokenArchive> broken;
-    QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<PlannedListed> listed,
-                               ReadListedOutlines(arguments, nullptr, broken));
+    QUIRE_ASSERT_OK_AND_ASSIGN(std::vector<PlannedArchive> planned,
+                               ReadOutlines(arguments, nullptr, nullptr));
     plan_.listed_bytes = fitting_count == 0
                              ? archive_bytes_ / 2
                              : fitting_count * archive_bytes_ + opening_bytes_;
@@ -102,9 +101,9 @@ class ArchiveOpenerTest : public ServerTest {
     store_options.engine = BlockStoreOptions::Engine::kPread;
     store_options.decode_threads = 1;
     QUIRE_ASSERT_OK_AND_ASSIGN(store_, BlockStore::Create(store_options));
-    loader_ = std::make_unique<ArchiveLoader>(
-        options_, plan_, std::vector<PlannedArchive>(), listed, catalog_,
-        *store_, nullptr, nullptr);
+    loader_ =
+        std::make_unique<ArchiveLoader>(options_, plan_, std::move(planned),
+                                        catalog_, *store_, nullptr, nullptr);
     opener_ = std::make_unique<ArchiveOpener>(*loader_, options_.log);
     catalog_.SetDemand(
         [this](const ArchiveArgument& archive) { opener_->Open(archive); });

@@ -20,17 +20,17 @@
 
 namespace quire {
 
-// An archive to be served, before it is opened.
+// An archive of the options, before it is opened.
 struct PlannedArchive {
   ArchiveArgument argument;
-  ArchiveOutline outline;
-};
+  // Or why its manifest cannot be read.
+  absl::StatusOr<ArchiveOutline> outline;
 
-// An archive to be opened on first use.
-struct PlannedListed {
-  ArchiveArgument argument;
-  // Unset if its manifest cannot be read before.
-  std::optional<ArchiveOutline> outline;
+  // False also for an archive of a list in an object store that has no copy
+  // here yet.
+  bool is_broken() const {
+    return !outline.ok() && (!argument.is_listed || argument.url.empty());
+  }
 };
 
 // An archive that cannot be opened.
@@ -45,20 +45,14 @@ struct BrokenArchive {
 absl::Status JoinReasons(const std::vector<BrokenArchive>& broken,
                          size_t good_count);
 
-// Returns the data of archives that is known before they are opened. Adds
-// unreadable ones to `broken`. Blocks on a little I/O for each, and on requests
-// to object stores until `cancel`. `remote` may be null without such archives.
-// Errors: InvalidArgument    two archives of one name.
-//         ResourceExhausted  no memory.
+// Reads what is known of archives before they are opened, all at once: on an
+// idle drive each costs a few seeks. Of an archive in an object store, requests
+// its manifest until `cancel`; if it is listed, reads that of its local copy.
+// `remote` may be null without such archives. Blocks on I/O.
+// Errors: ResourceExhausted  no memory, no threads.
 absl::StatusOr<std::vector<PlannedArchive>> ReadOutlines(
     const std::vector<ArchiveArgument>& arguments, RemoteArchives* remote,
-    const std::atomic<bool>* cancel, std::vector<BrokenArchive>& broken);
-
-// The same for archives of a list, without requests to object stores: of an
-// archive there, the outline of its local copy, if there is one.
-absl::StatusOr<std::vector<PlannedListed>> ReadListedOutlines(
-    const std::vector<ArchiveArgument>& arguments, RemoteArchives* remote,
-    std::vector<BrokenArchive>& broken);
+    const std::atomic<bool>* cancel);
 
 }  // namespace quire
 

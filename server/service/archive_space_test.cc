@@ -108,7 +108,7 @@ TEST_F(ArchiveSpaceTest, ACallMayEndWhileMemoryIsSought) {
       }
     }
   });
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < 100; ++i) {
     catalog_.Publish(OpenDocs());
     std::shared_ptr<const ServedArchive> served = catalog_.FindOpen("docs");
     catalog_.RemoveAllBut([](const ArchiveArgument&) { return false; });

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <utility>
@@ -160,10 +161,14 @@ bool OpenRemote(const ServerOptions& options, bool is_trial,
   return inputs.remote != nullptr;
 }
 
-ListedNeed NeedOf(const std::vector<PlannedListed>& listed) {
-  ListedNeed need = {.count = listed.size()};
-  for (const auto& [argument, outline] : listed) {
-    if (!outline.has_value()) {
+ListedNeed NeedOfListed(const std::vector<PlannedArchive>& planned) {
+  ListedNeed need;
+  for (const auto& [argument, outline] : planned) {
+    if (!argument.is_listed) {
+      continue;
+    }
+    ++need.count;
+    if (!outline.ok()) {
       need.has_unknown = true;
       continue;
     }
@@ -183,9 +188,9 @@ uint64_t MapBytesMax(const ServerOptions& options,
   uint64_t bytes = std::max(
       kMapBytesMin, options.memory_bytes.value_or(0) / kMemoryPerMapByte);
   for (const auto& [argument, outline] : planned) {
-    bytes += argument.url.empty()
+    bytes += argument.url.empty() || !outline.ok()
                  ? 0
-                 : 2 * ChunkMap::MemoryBytes(outline.info.stored_size_bytes,
+                 : 2 * ChunkMap::MemoryBytes(outline->info.stored_size_bytes,
                                              options.store->chunk_size_bytes);
   }
   return bytes;
@@ -206,38 +211,44 @@ void PlanArchives(const ServerOptions& options, ServerInputs& inputs,
       }
     }
   }
+  if (absl::Status status = CheckNamesDiffer(archives); !status.ok()) {
+    faults.push_back(std::move(status));
+    return;
+  }
   // Without a store nothing here takes long.
   const StopWatch stop(inputs.remote == nullptr ? std::function<bool()>()
                                                 : options.is_stop_wanted);
-  const auto first_listed = std::stable_partition(
-      archives.begin(), archives.end(),
-      [](const ArchiveArgument& archive) { return !archive.is_listed; });
-  const std::vector<ArchiveArgument> listed(first_listed, archives.end());
-  absl::Status names_differ = CheckNamesDiffer(archives);
-  archives.erase(first_listed, archives.end());
-  absl::StatusOr<std::vector<PlannedArchive>> planned = ReadOutlines(
-      archives, inputs.remote.get(), &stop.is_wanted(), inputs.broken);
-  std::vector<BrokenArchive> listed_broken;
   uint64_t store_bytes = 0;
-  if (inputs.remote != nullptr) {
-    const uint64_t map_bytes = MapBytesMax(
-        options, planned.ok() ? *planned : std::vector<PlannedArchive>());
-    inputs.remote->store().cache().SetMapBytesMax(map_bytes);
-    store_bytes = RemoteStore::MemoryBytes(StoreOptions(options)) + map_bytes;
-  }
-  absl::StatusOr<std::vector<PlannedListed>> planned_listed =
-      ReadListedOutlines(listed, inputs.remote.get(), listed_broken);
-  for (const absl::Status& status :
-       {names_differ, planned.status(), planned_listed.status()}) {
-    if (!status.ok()) {
-      faults.push_back(status);
+  // Those of the list last: their copies take memory that the others limit.
+  for (const bool is_listed : {false, true}) {
+    std::vector<ArchiveArgument> some;
+    std::ranges::copy_if(archives, std::back_inserter(some),
+                         [is_listed](const ArchiveArgument& archive) {
+                           return archive.is_listed == is_listed;
+                         });
+    absl::StatusOr<std::vector<PlannedArchive>> planned =
+        ReadOutlines(some, inputs.remote.get(), &stop.is_wanted());
+    if (!planned.ok()) {
+      faults.push_back(planned.status());
       return;
     }
+    std::ranges::move(*planned, std::back_inserter(inputs.planned));
+    if (!is_listed && inputs.remote != nullptr) {
+      const uint64_t map_bytes = MapBytesMax(options, inputs.planned);
+      inputs.remote->store().cache().SetMapBytesMax(map_bytes);
+      store_bytes = RemoteStore::MemoryBytes(StoreOptions(options)) + map_bytes;
+    }
   }
-  inputs.planned = *std::move(planned);
-  inputs.listed = *std::move(planned_listed);
-  std::vector<BrokenArchive> broken = inputs.broken;
-  broken.insert(broken.end(), listed_broken.begin(), listed_broken.end());
+  std::vector<BrokenArchive> broken;
+  std::vector<BrokenArchive> listed_broken;
+  for (const PlannedArchive& archive : inputs.planned) {
+    if (archive.is_broken()) {
+      broken.push_back(
+          {.name = archive.argument.name, .reason = archive.outline.status()});
+      (archive.argument.is_listed ? listed_broken : inputs.broken)
+          .push_back(broken.back());
+    }
+  }
   const size_t good_count = options.archives.size() - broken.size();
   if (!broken.empty() && (!options.skip_broken || good_count == 0)) {
     faults.push_back(JoinReasons(broken, good_count));
@@ -251,9 +262,10 @@ void PlanArchives(const ServerOptions& options, ServerInputs& inputs,
     }
   }
   std::vector<ArchiveNeed> needs;
-  needs.reserve(inputs.planned.size());
   for (const auto& [argument, outline] : inputs.planned) {
-    needs.push_back({argument.name, outline.memory_bytes});
+    if (!argument.is_listed && outline.ok()) {
+      needs.push_back({argument.name, outline->memory_bytes});
+    }
   }
   std::vector<std::string> names;
   names.reserve(needs.size());
@@ -263,7 +275,7 @@ void PlanArchives(const ServerOptions& options, ServerInputs& inputs,
   const uint64_t withdrawals_bytes =
       inputs.withdrawals == nullptr ? 0
                                     : inputs.withdrawals->PlannedBytes(names);
-  const ListedNeed listed_need = NeedOf(inputs.listed);
+  const ListedNeed listed_need = NeedOfListed(inputs.planned);
   absl::StatusOr<MemoryPlan> plan = PlanMemory(
       options.memory_bytes, needs, !options.archives_directory.empty(),
       withdrawals_bytes, store_bytes, listed_need);

@@ -27,10 +27,9 @@ struct ServerInputs {
   std::unique_ptr<WithdrawalFile> withdrawals;
   // Null without archives in object stores.
   std::unique_ptr<RemoteArchives> remote;
+  // All archives.
   std::vector<PlannedArchive> planned;
-  // To be opened on first use.
-  std::vector<PlannedListed> listed;
-  // Archives to be skipped.
+  // Archives to be skipped: those that are wanted always and broken.
   std::vector<BrokenArchive> broken;
   MemoryPlan plan;
 };
