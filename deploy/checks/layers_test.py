@@ -95,7 +95,7 @@ TEST_TARGET = re.compile(r"_(testing|fixture)$|_test_|_fake_|^make_golden$")
 # Restricted libraries: a pattern over "#include <...>" and over names of linked targets, the
 # modules that may use them, and the reason.
 LIBRARIES = [
-    (re.compile(r"sdsl/|quire::sdsl"), ("server", "codecs/lz77"),
+    (re.compile(r"sdsl/|quire::sdsl"), ("server", "loadtest/papers/lz77"),
      "sdsl-lite is GPLv3"),
     (re.compile(r"grpc(pp)?/|gRPC::|quire_proto$|google/(protobuf|rpc)/"),
      ("server", "client", "proto", "loadtest"), "codecs know no network"),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Texts as blocks of phrases, for the tests of this directory.
-#ifndef QUIRE_CODECS_LZ77_LZ77_TEST_BLOCKS_H_
-#define QUIRE_CODECS_LZ77_LZ77_TEST_BLOCKS_H_
+#ifndef QUIRE_LOADTEST_PAPERS_LZ77_LZ77_TEST_BLOCKS_H_
+#define QUIRE_LOADTEST_PAPERS_LZ77_LZ77_TEST_BLOCKS_H_
 
 #include <cstdint>
 #include <string>
@@ -23,4 +23,4 @@ std::vector<uint8_t> ChainBlock(uint32_t count, uint32_t size,
 
 }  // namespace quire
 
-#endif  // QUIRE_CODECS_LZ77_LZ77_TEST_BLOCKS_H_
+#endif  // QUIRE_LOADTEST_PAPERS_LZ77_LZ77_TEST_BLOCKS_H_

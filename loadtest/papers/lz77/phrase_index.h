@@ -18,8 +18,8 @@
 // before it. REQUIRES: text_offset < text_size.
 //
 // Immutable, hence thread-safe. All own their data.
-#ifndef QUIRE_CODECS_LZ77_PHRASE_INDEX_H_
-#define QUIRE_CODECS_LZ77_PHRASE_INDEX_H_
+#ifndef QUIRE_LOADTEST_PAPERS_LZ77_PHRASE_INDEX_H_
+#define QUIRE_LOADTEST_PAPERS_LZ77_PHRASE_INDEX_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +28,7 @@
 
 #include <sdsl/bit_vectors.hpp>
 
-#include "codecs/lz77/phrase.h"
+#include "loadtest/papers/lz77/phrase.h"
 
 namespace quire {
 
@@ -114,4 +114,4 @@ class GridPhraseIndex {
 
 }  // namespace quire
 
-#endif  // QUIRE_CODECS_LZ77_PHRASE_INDEX_H_
+#endif  // QUIRE_LOADTEST_PAPERS_LZ77_PHRASE_INDEX_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "codecs/lz77/phrase_index.h"
+#include "loadtest/papers/lz77/phrase_index.h"
 
 #include <algorithm>
 #include <bit>

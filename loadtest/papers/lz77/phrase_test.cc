@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "codecs/lz77/phrase.h"
+#include "loadtest/papers/lz77/phrase.h"
 
 #include "codecs/base/status_matchers.h"
 #include "codecs/codec_test_inputs.h"
-#include "codecs/lz77/lz77_test_blocks.h"
+#include "loadtest/papers/lz77/lz77_test_blocks.h"
 
 namespace quire {
 namespace {

@@ -9,8 +9,8 @@
 // "Random Read Speedup in Compression Enabled Storage Systems", section 2: a
 // phrase there is one literal or one match; here it is a run of literals and
 // the next match.
-#ifndef QUIRE_CODECS_LZ77_PHRASE_H_
-#define QUIRE_CODECS_LZ77_PHRASE_H_
+#ifndef QUIRE_LOADTEST_PAPERS_LZ77_PHRASE_H_
+#define QUIRE_LOADTEST_PAPERS_LZ77_PHRASE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -130,4 +130,4 @@ void DecodePhrases(const PhraseBlock& block, MutableByteView out);
 
 }  // namespace quire
 
-#endif  // QUIRE_CODECS_LZ77_PHRASE_H_
+#endif  // QUIRE_LOADTEST_PAPERS_LZ77_PHRASE_H_

@@ -9,8 +9,8 @@
 
 #include "codecs/base/check.h"
 #include "codecs/base/endian.h"
-#include "codecs/lz77/phrase_index.h"
-#include "codecs/lz77/recursive_extractor.h"
+#include "loadtest/papers/lz77/phrase_index.h"
+#include "loadtest/papers/lz77/recursive_extractor.h"
 
 namespace quire {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "codecs/lz77/recursive_extractor.h"
+#include "loadtest/papers/lz77/recursive_extractor.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "codecs/base/check.h"
-#include "codecs/lz77/phrase_index.h"
+#include "loadtest/papers/lz77/phrase_index.h"
 
 namespace quire {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "codecs/lz77/recursive_extractor.h"
+#include "loadtest/papers/lz77/recursive_extractor.h"
 
 #include <algorithm>
 
 #include "codecs/base/status_matchers.h"
 #include "codecs/codec_test_inputs.h"
-#include "codecs/lz77/lz77_test_blocks.h"
-#include "codecs/lz77/phrase_index.h"
+#include "loadtest/papers/lz77/lz77_test_blocks.h"
+#include "loadtest/papers/lz77/phrase_index.h"
 
 namespace quire {
 namespace {

@@ -2,8 +2,8 @@
 //
 // Extracts any range of a block's text from its phrases, without the text
 // before it.
-#ifndef QUIRE_CODECS_LZ77_RECURSIVE_EXTRACTOR_H_
-#define QUIRE_CODECS_LZ77_RECURSIVE_EXTRACTOR_H_
+#ifndef QUIRE_LOADTEST_PAPERS_LZ77_RECURSIVE_EXTRACTOR_H_
+#define QUIRE_LOADTEST_PAPERS_LZ77_RECURSIVE_EXTRACTOR_H_
 
 #include <array>
 #include <cstddef>
@@ -11,7 +11,7 @@
 #include <limits>
 
 #include "codecs/base/bytes.h"
-#include "codecs/lz77/phrase.h"
+#include "loadtest/papers/lz77/phrase.h"
 
 namespace quire {
 
@@ -87,4 +87,4 @@ class RecursiveExtractor {
 
 }  // namespace quire
 
-#endif  // QUIRE_CODECS_LZ77_RECURSIVE_EXTRACTOR_H_
+#endif  // QUIRE_LOADTEST_PAPERS_LZ77_RECURSIVE_EXTRACTOR_H_

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "codecs/lz77/lz77_test_blocks.h"
+#include "loadtest/papers/lz77/lz77_test_blocks.h"
 
 #include <lz4hc.h>
 
 #include <cstddef>
 
 #include "codecs/base/check.h"
-#include "codecs/lz77/phrase.h"
 #include "codecs/zlib/deflate_check.h"
 #include "codecs/zlib/deflate_decoder.h"
+#include "loadtest/papers/lz77/phrase.h"
 
 namespace quire {
 
