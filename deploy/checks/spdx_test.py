@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that each file states the licence of its directory.
 
-Debian's sdsl-lite is GPLv3, so code that links it (server/ and loadtest/papers/lz77/) is
+Debian's sdsl-lite is GPLv3, so the directories whose code links it (GPL_DIRECTORYS) are
 GPL-3.0-or-later. Everything else is Apache-2.0, so that any program can embed the client.
 Files that cannot contain a licence line are listed in REUSE.toml.
 """
@@ -12,7 +12,7 @@ import tomllib
 
 from source_tree import read_text, run_check
 
-GPL_DIRECTORYS = ("server/", "loadtest/papers/lz77/")
+GPL_DIRECTORYS = ("server/", "loadtest/papers/lz77/", "testing/archive/")
 SPDX = re.compile(r"SPDX-License-Identifier: *([A-Za-z0-9.+-]+)")
 # A line "#!" and an encoding may come first.
 LINES_MAX = 4

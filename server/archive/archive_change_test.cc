@@ -28,9 +28,9 @@
 #include "server/archive/format/archive_format.h"
 #include "server/archive/format/manifest.h"
 #include "server/archive/segment_merger.h"
-#include "server/archive/testing/archive_testing.h"
-#include "server/archive/testing/system_call_hooks.h"
 #include "server/archive/unfinished_archive.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/archive/system_call_hooks.h"
 
 namespace quire {
 namespace {

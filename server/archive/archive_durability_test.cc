@@ -24,9 +24,9 @@
 #include "server/archive/archive_writer.h"
 #include "server/archive/files/build_journal.h"
 #include "server/archive/files/file_io.h"
-#include "server/archive/testing/archive_testing.h"
-#include "server/archive/testing/crafted_archive.h"
-#include "server/archive/testing/system_call_hooks.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/archive/crafted_archive.h"
+#include "testing/archive/system_call_hooks.h"
 
 namespace quire {
 namespace {

@@ -33,8 +33,8 @@
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/format/archive_format.h"
 #include "server/archive/format/manifest.h"
-#include "server/archive/testing/archive_testing.h"
-#include "server/archive/testing/system_call_hooks.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/archive/system_call_hooks.h"
 
 namespace quire {
 namespace {

@@ -10,7 +10,7 @@
 #include "codecs/base/testing/noise.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_verifier.h"
-#include "server/archive/testing/archive_testing.h"
+#include "testing/archive/archive_testing.h"
 
 namespace quire {
 namespace {

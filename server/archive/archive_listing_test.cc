@@ -24,7 +24,7 @@
 #include "server/archive/format/archive_format.h"
 #include "server/archive/format/manifest.h"
 #include "server/archive/format/segment_format.h"
-#include "server/archive/testing/archive_testing.h"
+#include "testing/archive/archive_testing.h"
 
 namespace quire {
 namespace {

@@ -22,9 +22,9 @@
 #include "server/archive/archive.h"
 #include "server/archive/files/symbol_table_file.h"
 #include "server/archive/index/document_index.h"
-#include "server/archive/testing/adversarial_archive.h"
-#include "server/archive/testing/archive_testing.h"
-#include "server/archive/testing/crafted_archive.h"
+#include "testing/archive/adversarial_archive.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/archive/crafted_archive.h"
 
 namespace quire {
 namespace {

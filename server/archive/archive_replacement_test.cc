@@ -20,8 +20,8 @@
 #include "server/archive/archive_writer.h"
 #include "server/archive/files/direct_file.h"
 #include "server/archive/format/manifest.h"
-#include "server/archive/testing/archive_testing.h"
-#include "server/archive/testing/system_call_hooks.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/archive/system_call_hooks.h"
 
 namespace quire {
 namespace {

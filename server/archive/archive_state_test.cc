@@ -20,8 +20,8 @@
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
 #include "server/archive/stored_order.h"
-#include "server/archive/testing/archive_testing.h"
-#include "server/archive/testing/crafted_archive.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/archive/crafted_archive.h"
 
 namespace quire {
 namespace {

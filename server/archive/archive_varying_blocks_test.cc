@@ -9,8 +9,8 @@
 #include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_verifier.h"
-#include "server/archive/testing/archive_testing.h"
-#include "server/archive/testing/damaged_archive.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/archive/damaged_archive.h"
 
 namespace quire {
 namespace {

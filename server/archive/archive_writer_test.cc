@@ -29,7 +29,7 @@
 #include "server/archive/archive.h"
 #include "server/archive/files/file_io.h"
 #include "server/archive/format/archive_format.h"
-#include "server/archive/testing/archive_testing.h"
+#include "testing/archive/archive_testing.h"
 
 namespace quire {
 namespace {

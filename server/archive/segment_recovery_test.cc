@@ -15,7 +15,7 @@
 #include "codecs/base/status_matchers.h"
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/segment_reader.h"
-#include "server/archive/testing/archive_testing.h"
+#include "testing/archive/archive_testing.h"
 
 namespace quire {
 namespace {

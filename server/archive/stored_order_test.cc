@@ -13,7 +13,7 @@
 
 #include "codecs/base/status_matchers.h"
 #include "server/archive/archive_writer.h"
-#include "server/archive/testing/archive_testing.h"
+#include "testing/archive/archive_testing.h"
 
 namespace quire {
 namespace {

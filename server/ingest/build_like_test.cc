@@ -18,11 +18,11 @@
 #include "codecs/payload/test_codec.h"
 #include "server/archive/archive.h"
 #include "server/archive/format/archive_format.h"
-#include "server/archive/testing/system_call_hooks.h"
 #include "server/ingest/append.h"
 #include "server/ingest/build_pipeline.h"
 #include "server/ingest/testing/build_testing.h"
 #include "server/ingest/testing/memory_source.h"
+#include "testing/archive/system_call_hooks.h"
 
 namespace quire {
 namespace {

@@ -21,10 +21,10 @@
 #include "codecs/base/testing/test_level.h"
 #include "server/archive/archive_verifier.h"
 #include "server/archive/files/archive_change.h"
-#include "server/archive/testing/system_call_hooks.h"
 #include "server/ingest/append.h"
 #include "server/ingest/testing/build_testing.h"
 #include "server/ingest/testing/memory_source.h"
+#include "testing/archive/system_call_hooks.h"
 
 namespace quire {
 namespace {

@@ -13,9 +13,9 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/status_matchers.h"
-#include "server/archive/testing/archive_testing.h"
 #include "server/ingest/testing/memory_source.h"
 #include "server/planner/plan_report.h"
+#include "testing/archive/archive_testing.h"
 
 #include "nlohmann/json.hpp"
 

@@ -19,8 +19,8 @@
 #include "codecs/base/status_matchers.h"
 #include "codecs/base/testing/no_more_threads.h"
 #include "server/archive/archive.h"
-#include "server/archive/testing/archive_testing.h"
-#include "server/archive/testing/damaged_archive.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/archive/damaged_archive.h"
 
 namespace quire {
 namespace {

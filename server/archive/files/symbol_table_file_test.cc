@@ -15,8 +15,8 @@
 #include "server/archive/archive_verifier.h"
 #include "server/archive/archive_writer.h"
 #include "server/archive/format/archive_format.h"
-#include "server/archive/testing/archive_testing.h"
-#include "server/archive/testing/crafted_archive.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/archive/crafted_archive.h"
 
 namespace quire {
 namespace {

@@ -15,7 +15,7 @@
 #include "server/archive/archive_writer.h"
 #include "server/archive/index/document_index_builder.h"
 #include "server/archive/index/id_index.h"
-#include "server/archive/testing/archive_testing.h"
+#include "testing/archive/archive_testing.h"
 
 namespace quire {
 namespace {

@@ -16,7 +16,7 @@
 #include "codecs/base/varint.h"
 #include "server/archive/index/id_bucket.h"
 #include "server/archive/index/id_section.h"
-#include "server/archive/testing/sample_urls.h"
+#include "testing/archive/sample_urls.h"
 
 namespace quire {
 namespace {

@@ -26,9 +26,9 @@
 #include "server/archive/archive_writer.h"
 #include "server/archive/files/archive_change.h"
 #include "server/archive/format/archive_format.h"
-#include "server/archive/testing/archive_testing.h"
-#include "server/archive/testing/damaged_archive.h"
-#include "server/archive/testing/system_call_hooks.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/archive/damaged_archive.h"
+#include "testing/archive/system_call_hooks.h"
 
 namespace quire {
 namespace {

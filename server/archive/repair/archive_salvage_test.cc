@@ -25,8 +25,8 @@
 #include "server/archive/archive.h"
 #include "server/archive/format/archive_format.h"
 #include "server/archive/repair/salvage_output.h"
-#include "server/archive/testing/archive_testing.h"
-#include "server/archive/testing/damaged_archive.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/archive/damaged_archive.h"
 
 namespace quire {
 namespace {

@@ -14,7 +14,7 @@
 #include "codecs/base/checksum.h"
 #include "codecs/base/status_matchers.h"
 #include "codecs/base/testing/noise.h"
-#include "server/archive/testing/archive_testing.h"
+#include "testing/archive/archive_testing.h"
 
 namespace quire {
 namespace {

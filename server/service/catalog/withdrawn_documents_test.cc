@@ -15,7 +15,7 @@
 
 #include "codecs/base/status_matchers.h"
 #include "codecs/base/testing/test_level.h"
-#include "server/archive/testing/archive_testing.h"
+#include "testing/archive/archive_testing.h"
 
 namespace quire {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/archive/testing/adversarial_archive.h"
+#include "testing/archive/adversarial_archive.h"
 
 #include <random>
 

@@ -21,8 +21,8 @@
 #include "codecs/base/check.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
-#include "server/archive/testing/archive_testing.h"
-#include "server/archive/testing/sample_urls.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/archive/sample_urls.h"
 
 namespace quire {
 namespace {

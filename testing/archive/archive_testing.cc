@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/archive/testing/archive_testing.h"
+#include "testing/archive/archive_testing.h"
 
 #include <algorithm>
 #include <utility>

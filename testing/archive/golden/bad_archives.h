@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#ifndef QUIRE_SERVER_ARCHIVE_GOLDEN_BAD_ARCHIVES_H_
-#define QUIRE_SERVER_ARCHIVE_GOLDEN_BAD_ARCHIVES_H_
+#ifndef QUIRE_TESTING_ARCHIVE_GOLDEN_BAD_ARCHIVES_H_
+#define QUIRE_TESTING_ARCHIVE_GOLDEN_BAD_ARCHIVES_H_
 
 #include <string>
 
@@ -12,4 +12,4 @@ void WriteBadArchives(const std::string& directory);
 
 }  // namespace quire
 
-#endif  // QUIRE_SERVER_ARCHIVE_GOLDEN_BAD_ARCHIVES_H_
+#endif  // QUIRE_TESTING_ARCHIVE_GOLDEN_BAD_ARCHIVES_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/archive/golden/bad_archives.h"
+#include "testing/archive/golden/bad_archives.h"
 
 #include <cstdint>
 #include <functional>
@@ -10,7 +10,7 @@
 
 #include "codecs/base/checksum.h"
 #include "codecs/payload/payload_codec.h"
-#include "server/archive/testing/crafted_archive.h"
+#include "testing/archive/crafted_archive.h"
 
 namespace quire {
 namespace {

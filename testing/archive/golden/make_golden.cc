@@ -28,10 +28,10 @@
 #include "server/archive/archive_writer.h"
 #include "server/archive/files/archive_change.h"
 #include "server/archive/format/archive_format.h"
-#include "server/archive/golden/bad_archives.h"
 #include "server/archive/segment_writer.h"
-#include "server/archive/testing/adversarial_archive.h"
-#include "server/archive/testing/archive_testing.h"
+#include "testing/archive/adversarial_archive.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/archive/golden/bad_archives.h"
 
 namespace quire {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Random archives and random damage, for tests of repair and salvage.
-#ifndef QUIRE_SERVER_ARCHIVE_TESTING_DAMAGED_ARCHIVE_H_
-#define QUIRE_SERVER_ARCHIVE_TESTING_DAMAGED_ARCHIVE_H_
+#ifndef QUIRE_TESTING_ARCHIVE_DAMAGED_ARCHIVE_H_
+#define QUIRE_TESTING_ARCHIVE_DAMAGED_ARCHIVE_H_
 
 #include <cstdint>
 #include <map>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "server/archive/testing/archive_testing.h"
+#include "testing/archive/archive_testing.h"
 
 namespace quire {
 
@@ -51,4 +51,4 @@ std::map<std::string, TestSegmentParts> PartsOf(const std::string& path);
 
 }  // namespace quire
 
-#endif  // QUIRE_SERVER_ARCHIVE_TESTING_DAMAGED_ARCHIVE_H_
+#endif  // QUIRE_TESTING_ARCHIVE_DAMAGED_ARCHIVE_H_

@@ -2,8 +2,8 @@
 //
 // Helpers of the tests of archives, here and in other directories; for tests
 // only.
-#ifndef QUIRE_SERVER_ARCHIVE_TESTING_ARCHIVE_TESTING_H_
-#define QUIRE_SERVER_ARCHIVE_TESTING_ARCHIVE_TESTING_H_
+#ifndef QUIRE_TESTING_ARCHIVE_ARCHIVE_TESTING_H_
+#define QUIRE_TESTING_ARCHIVE_ARCHIVE_TESTING_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -77,4 +77,4 @@ TestSegment RandomTestSegment(size_t document_count, size_t text_size_max,
 
 }  // namespace quire
 
-#endif  // QUIRE_SERVER_ARCHIVE_TESTING_ARCHIVE_TESTING_H_
+#endif  // QUIRE_TESTING_ARCHIVE_ARCHIVE_TESTING_H_

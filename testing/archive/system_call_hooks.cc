@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // The linker prefers these definitions to those of the C library.
-#include "server/archive/testing/system_call_hooks.h"
+#include "testing/archive/system_call_hooks.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

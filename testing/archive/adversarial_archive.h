@@ -2,8 +2,8 @@
 //
 // An archive within all limits of the format that takes as much memory for its
 // size as possible; for tests only.
-#ifndef QUIRE_SERVER_ARCHIVE_TESTING_ADVERSARIAL_ARCHIVE_H_
-#define QUIRE_SERVER_ARCHIVE_TESTING_ADVERSARIAL_ARCHIVE_H_
+#ifndef QUIRE_TESTING_ARCHIVE_ADVERSARIAL_ARCHIVE_H_
+#define QUIRE_TESTING_ARCHIVE_ADVERSARIAL_ARCHIVE_H_
 
 #include <cstdint>
 #include <string>
@@ -26,4 +26,4 @@ absl::StatusOr<ArchiveInfo> WriteAdversarialArchive(const std::string& path,
 
 }  // namespace quire
 
-#endif  // QUIRE_SERVER_ARCHIVE_TESTING_ADVERSARIAL_ARCHIVE_H_
+#endif  // QUIRE_TESTING_ARCHIVE_ADVERSARIAL_ARCHIVE_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/archive/testing/crafted_archive.h"
+#include "testing/archive/crafted_archive.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -10,7 +10,7 @@
 #include "codecs/base/varint.h"
 #include "server/archive/format/block_frame.h"
 #include "server/archive/format/column.h"
-#include "server/archive/testing/archive_testing.h"
+#include "testing/archive/archive_testing.h"
 
 namespace quire {
 namespace {

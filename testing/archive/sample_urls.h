@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Typical URLs of crawls, for benchmarks and tests.
-#ifndef QUIRE_SERVER_ARCHIVE_TESTING_SAMPLE_URLS_H_
-#define QUIRE_SERVER_ARCHIVE_TESTING_SAMPLE_URLS_H_
+#ifndef QUIRE_TESTING_ARCHIVE_SAMPLE_URLS_H_
+#define QUIRE_TESTING_ARCHIVE_SAMPLE_URLS_H_
 
 #include <cstdint>
 #include <string>
@@ -17,4 +17,4 @@ std::string SampleUrl(uint64_t number);
 
 }  // namespace quire
 
-#endif  // QUIRE_SERVER_ARCHIVE_TESTING_SAMPLE_URLS_H_
+#endif  // QUIRE_TESTING_ARCHIVE_SAMPLE_URLS_H_

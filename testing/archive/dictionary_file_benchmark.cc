@@ -24,7 +24,7 @@
 #include "codecs/base/memory/huge_pages.h"
 #include "codecs/base/unique_fd.h"
 #include "server/archive/files/dictionary_file.h"
-#include "server/archive/testing/archive_testing.h"
+#include "testing/archive/archive_testing.h"
 
 namespace quire {
 namespace {

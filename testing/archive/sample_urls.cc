@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/archive/testing/sample_urls.h"
+#include "testing/archive/sample_urls.h"
 
 #include <array>
 

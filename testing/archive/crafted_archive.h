@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Archives assembled by hand, with one fault and no other.
-#ifndef QUIRE_SERVER_ARCHIVE_TESTING_CRAFTED_ARCHIVE_H_
-#define QUIRE_SERVER_ARCHIVE_TESTING_CRAFTED_ARCHIVE_H_
+#ifndef QUIRE_TESTING_ARCHIVE_CRAFTED_ARCHIVE_H_
+#define QUIRE_TESTING_ARCHIVE_CRAFTED_ARCHIVE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -116,4 +116,4 @@ void Reseal(std::string& file, size_t trailing_bytes = 0);
 
 }  // namespace quire
 
-#endif  // QUIRE_SERVER_ARCHIVE_TESTING_CRAFTED_ARCHIVE_H_
+#endif  // QUIRE_TESTING_ARCHIVE_CRAFTED_ARCHIVE_H_

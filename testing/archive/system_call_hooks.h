@@ -2,8 +2,8 @@
 //
 // Hooks that run before some system calls; for tests only. A program that links
 // this calls the kernel through it.
-#ifndef QUIRE_SERVER_ARCHIVE_TESTING_SYSTEM_CALL_HOOKS_H_
-#define QUIRE_SERVER_ARCHIVE_TESTING_SYSTEM_CALL_HOOKS_H_
+#ifndef QUIRE_TESTING_ARCHIVE_SYSTEM_CALL_HOOKS_H_
+#define QUIRE_TESTING_ARCHIVE_SYSTEM_CALL_HOOKS_H_
 
 #include <functional>
 #include <string>
@@ -42,4 +42,4 @@ class ScopedSystemCallHooks {
 
 }  // namespace quire
 
-#endif  // QUIRE_SERVER_ARCHIVE_TESTING_SYSTEM_CALL_HOOKS_H_
+#endif  // QUIRE_TESTING_ARCHIVE_SYSTEM_CALL_HOOKS_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/archive/testing/damaged_archive.h"
+#include "testing/archive/damaged_archive.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -12,7 +12,7 @@
 #include "server/archive/archive.h"
 #include "server/archive/format/manifest.h"
 #include "server/archive/format/segment_format.h"
-#include "server/archive/testing/crafted_archive.h"
+#include "testing/archive/crafted_archive.h"
 
 namespace quire {
 namespace {

@@ -21,7 +21,7 @@
 #include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_verifier.h"
-#include "server/archive/testing/archive_testing.h"
+#include "testing/archive/archive_testing.h"
 
 namespace quire {
 namespace {
@@ -31,7 +31,7 @@ using ::testing::HasSubstr;
 std::string GoldenDirectory() {
   const char* source = std::getenv("QUIRE_SOURCE_DIR");
   return absl::StrCat(source == nullptr ? "." : source,
-                      "/server/archive/golden/");
+                      "/testing/archive/golden/");
 }
 
 std::set<std::string> NamesIn(const std::string& directory) {
