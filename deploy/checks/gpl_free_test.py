@@ -12,7 +12,7 @@ import re
 import sys
 
 FREE = re.compile(r"^(client|loadtest(?!/papers/(paper_extraction$|lz77/))|codecs)/")
-FORBIDDEN = re.compile(r"(^|/)libsdsl[.\w-]*$|^(server|testing/archive)/|^-lsdsl$")
+FORBIDDEN = re.compile(r"(^|/)libsdsl[.\w-]*$|^(server|testing/(archive|storage))/|^-lsdsl$")
 # The first object file identifies the directory of a binary.
 EDGE = re.compile(r"^build [^:]*: CXX_EXECUTABLE_LINKER\w+ (\S+)/CMakeFiles/(.+?)\.dir/")
 

@@ -12,7 +12,8 @@ import tomllib
 
 from source_tree import read_text, run_check
 
-GPL_DIRECTORYS = ("server/", "loadtest/papers/lz77/", "testing/archive/")
+GPL_DIRECTORYS = ("server/", "loadtest/papers/lz77/", "testing/archive/",
+                  "testing/storage/")
 SPDX = re.compile(r"SPDX-License-Identifier: *([A-Za-z0-9.+-]+)")
 # A line "#!" and an encoding may come first.
 LINES_MAX = 4

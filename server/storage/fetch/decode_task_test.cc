@@ -14,7 +14,7 @@
 
 #include "codecs/base/status_matchers.h"
 #include "server/storage/fetch/drive_queue.h"
-#include "server/storage/testing/storage_test_util.h"
+#include "testing/storage/storage_test_util.h"
 
 namespace quire {
 namespace {

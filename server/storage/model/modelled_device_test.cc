@@ -13,7 +13,7 @@
 #include "codecs/base/mutex.h"
 #include "codecs/base/status_matchers.h"
 #include "server/storage/model/drive_presets.h"
-#include "server/storage/testing/storage_test_util.h"
+#include "testing/storage/storage_test_util.h"
 
 namespace quire {
 namespace {

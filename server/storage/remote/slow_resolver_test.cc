@@ -19,7 +19,7 @@
 #include "codecs/base/status_matchers.h"
 #include "codecs/base/testing/temporary_directory.h"
 #include "server/storage/remote/remote_store.h"
-#include "server/storage/remote/testing/tiny_object_server.h"
+#include "testing/storage/tiny_object_server.h"
 
 namespace quire {
 namespace {

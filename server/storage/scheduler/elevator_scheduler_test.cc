@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/status_matchers.h"
-#include "server/storage/scheduler/elevator_testing.h"
+#include "testing/storage/elevator_testing.h"
 
 namespace quire {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Helpers for tests of ElevatorScheduler.
-#ifndef QUIRE_SERVER_STORAGE_SCHEDULER_ELEVATOR_TESTING_H_
-#define QUIRE_SERVER_STORAGE_SCHEDULER_ELEVATOR_TESTING_H_
+#ifndef QUIRE_TESTING_STORAGE_ELEVATOR_TESTING_H_
+#define QUIRE_TESTING_STORAGE_ELEVATOR_TESTING_H_
 
 #include <cstdint>
 #include <vector>
@@ -32,4 +32,4 @@ inline std::vector<uint64_t> DispatchedIds(
 
 }  // namespace quire
 
-#endif  // QUIRE_SERVER_STORAGE_SCHEDULER_ELEVATOR_TESTING_H_
+#endif  // QUIRE_TESTING_STORAGE_ELEVATOR_TESTING_H_

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Bad blocks of a generated file and their faults, for simulations.
-#ifndef QUIRE_SERVER_STORAGE_SIMULATION_FAULT_PLAN_H_
-#define QUIRE_SERVER_STORAGE_SIMULATION_FAULT_PLAN_H_
+#ifndef QUIRE_TESTING_STORAGE_FAULT_PLAN_H_
+#define QUIRE_TESTING_STORAGE_FAULT_PLAN_H_
 
 #include <cstdint>
 #include <string>
@@ -71,4 +71,4 @@ std::string HowToRepeat(uint64_t seed);
 
 }  // namespace quire
 
-#endif  // QUIRE_SERVER_STORAGE_SIMULATION_FAULT_PLAN_H_
+#endif  // QUIRE_TESTING_STORAGE_FAULT_PLAN_H_

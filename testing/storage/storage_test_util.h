@@ -2,8 +2,8 @@
 //
 // For the tests of storage: a file of small checked blocks, devices that obey
 // the test, and a log of how fetches ended.
-#ifndef QUIRE_SERVER_STORAGE_TESTING_STORAGE_TEST_UTIL_H_
-#define QUIRE_SERVER_STORAGE_TESTING_STORAGE_TEST_UTIL_H_
+#ifndef QUIRE_TESTING_STORAGE_STORAGE_TEST_UTIL_H_
+#define QUIRE_TESTING_STORAGE_STORAGE_TEST_UTIL_H_
 
 #include <atomic>
 #include <cstddef>
@@ -178,4 +178,4 @@ class FetchLog {
 
 }  // namespace quire
 
-#endif  // QUIRE_SERVER_STORAGE_TESTING_STORAGE_TEST_UTIL_H_
+#endif  // QUIRE_TESTING_STORAGE_STORAGE_TEST_UTIL_H_

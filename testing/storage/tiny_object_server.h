@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // A store of one object, for tests within one process.
-#ifndef QUIRE_SERVER_STORAGE_REMOTE_TESTING_TINY_OBJECT_SERVER_H_
-#define QUIRE_SERVER_STORAGE_REMOTE_TESTING_TINY_OBJECT_SERVER_H_
+#ifndef QUIRE_TESTING_STORAGE_TINY_OBJECT_SERVER_H_
+#define QUIRE_TESTING_STORAGE_TINY_OBJECT_SERVER_H_
 
 #include <atomic>
 #include <cstdint>
@@ -75,4 +75,4 @@ class TinyObjectServer {
 
 }  // namespace quire
 
-#endif  // QUIRE_SERVER_STORAGE_REMOTE_TESTING_TINY_OBJECT_SERVER_H_
+#endif  // QUIRE_TESTING_STORAGE_TINY_OBJECT_SERVER_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/storage/remote/testing/tiny_object_server.h"
+#include "testing/storage/tiny_object_server.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

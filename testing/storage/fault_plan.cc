@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/storage/simulation/fault_plan.h"
+#include "testing/storage/fault_plan.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/storage/simulation/fault_simulation.h"
+#include "testing/storage/fault_simulation.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 #include "server/storage/scheduler/elevator_scheduler.h"
 #include "server/storage/scheduler/sweep_queue.h"
-#include "server/storage/simulation/fault_plan.h"
+#include "testing/storage/fault_plan.h"
 
 namespace quire {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Hundreds of seeds in virtual time. QUIRE_SIMULATION_SEEDS=n runs n of them,
 // QUIRE_SIMULATION_SEED=n only that one.
-#include "server/storage/simulation/fault_simulation.h"
+#include "testing/storage/fault_simulation.h"
 
 #include <algorithm>
 #include <functional>
@@ -13,7 +13,7 @@
 
 #include "gtest/gtest.h"
 
-#include "server/storage/simulation/fault_plan.h"
+#include "testing/storage/fault_plan.h"
 
 namespace quire {
 namespace {

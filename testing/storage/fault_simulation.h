@@ -2,8 +2,8 @@
 //
 // A scheduler over a failing drive in virtual time. A seed draws everything,
 // and each step checks the scheduler's promises.
-#ifndef QUIRE_SERVER_STORAGE_SIMULATION_FAULT_SIMULATION_H_
-#define QUIRE_SERVER_STORAGE_SIMULATION_FAULT_SIMULATION_H_
+#ifndef QUIRE_TESTING_STORAGE_FAULT_SIMULATION_H_
+#define QUIRE_TESTING_STORAGE_FAULT_SIMULATION_H_
 
 #include <cstdint>
 #include <functional>
@@ -66,4 +66,4 @@ FaultSimulationResult SimulateFaults(const SchedulerFactory& make_scheduler,
 
 }  // namespace quire
 
-#endif  // QUIRE_SERVER_STORAGE_SIMULATION_FAULT_SIMULATION_H_
+#endif  // QUIRE_TESTING_STORAGE_FAULT_SIMULATION_H_

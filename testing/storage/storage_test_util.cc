@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/storage/testing/storage_test_util.h"
+#include "testing/storage/storage_test_util.h"
 
 #include <unistd.h>
 
