@@ -20,7 +20,7 @@
 #include "codecs/base/status_macros.h"
 #include "codecs/base/status_matchers.h"
 #include "codecs/base/testing/test_level.h"
-#include "codecs/codec_test_inputs.h"
+#include "testing/codecs/codec_test_inputs.h"
 
 namespace quire {
 namespace {

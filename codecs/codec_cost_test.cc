@@ -19,7 +19,7 @@
 #include "codecs/base/bytes.h"
 #include "codecs/base/status_matchers.h"
 #include "codecs/block_codec.h"
-#include "codecs/codec_test_inputs.h"
+#include "testing/codecs/codec_test_inputs.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 
 #include "codecs/base/status_matchers.h"
 #include "codecs/block_codec.h"
-#include "codecs/codec_test_inputs.h"
+#include "testing/codecs/codec_test_inputs.h"
 
 namespace quire {
 namespace {

@@ -14,7 +14,7 @@
 #include "codecs/base/checksum.h"
 #include "codecs/base/sanitized.h"
 #include "codecs/base/status_matchers.h"
-#include "codecs/deflate/deflate_test_streams.h"
+#include "testing/codecs/deflate_test_streams.h"
 
 namespace quire {
 namespace {

@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/status_matchers.h"
-#include "codecs/deflate/deflate_test_streams.h"
+#include "testing/codecs/deflate_test_streams.h"
 
 namespace quire {
 namespace {

@@ -13,10 +13,10 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/status_matchers.h"
-#include "codecs/codec_test_inputs.h"
 #include "codecs/payload/partition_table.h"
 #include "codecs/payload/payload_codec.h"
-#include "codecs/zlib/deflate_check.h"
+#include "testing/codecs/codec_test_inputs.h"
+#include "testing/codecs/deflate_check.h"
 
 namespace quire {
 namespace {

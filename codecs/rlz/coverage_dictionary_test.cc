@@ -14,7 +14,7 @@
 #include "codecs/base/checksum.h"
 #include "codecs/base/sanitized.h"
 #include "codecs/base/status_matchers.h"
-#include "codecs/codec_test_inputs.h"
+#include "testing/codecs/codec_test_inputs.h"
 
 namespace quire {
 namespace {

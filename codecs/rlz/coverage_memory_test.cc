@@ -12,8 +12,8 @@
 
 #include "codecs/base/status_macros.h"
 #include "codecs/base/status_matchers.h"
-#include "codecs/codec_test_inputs.h"
 #include "codecs/rlz/coverage_dictionary.h"
+#include "testing/codecs/codec_test_inputs.h"
 
 namespace {
 

@@ -9,8 +9,8 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/status_matchers.h"
-#include "codecs/codec_test_inputs.h"
 #include "codecs/rlz/suffix_index.h"
+#include "testing/codecs/codec_test_inputs.h"
 
 namespace quire {
 namespace {

@@ -12,9 +12,9 @@
 
 #include "codecs/base/status_matchers.h"
 #include "codecs/base/testing/guarded_bytes.h"
-#include "codecs/codec_test_inputs.h"
-#include "codecs/zlib/deflate_check.h"
-#include "codecs/zstd/decoder/zstd_test_bits.h"
+#include "testing/codecs/codec_test_inputs.h"
+#include "testing/codecs/deflate_check.h"
+#include "testing/codecs/zstd_test_bits.h"
 
 namespace quire {
 namespace {

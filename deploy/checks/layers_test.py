@@ -85,7 +85,7 @@ MODULES = {
     "deploy": [],
 }
 # Directory of testing/ -> the directory whose tests it serves.
-MIRRORED = {"testing/archive": ARCHIVE, "testing/storage": STORAGE}
+MIRRORED = {"testing/archive": ARCHIVE, "testing/codecs": "codecs", "testing/storage": STORAGE}
 # Directory -> the modules that may use it; the load generator measures the parts of the library's
 # calls.
 PRIVATE = {"client/quire/internal": ["client/quire", "loadtest/generator"]}
@@ -131,7 +131,7 @@ IMPURE = re.compile(
     r"codecs/base/(monotonic_time|mutex|unique_fd|duration_text|progress_meter|socket_path_claim)\.h|fstream|filesystem|fcntl\.h|unistd\.h|sys/.*|absl/time/.*|"
     r"absl/synchronization/.*)$")
 NEED_NOT_BE_PURE = re.compile(
-    r"_(test|fuzz|benchmark)\.cc$|_test_|_testing\.|test_util|/testing/|"
+    r"_(test|fuzz)\.cc$|(^|/)testing/|"
     r"^codecs/base/((monotonic_time|mutex|unique_fd)\.h|(duration_text|progress_meter|socket_path_claim)\.(h|cc)|(memory/huge_pages|program_main)\.cc)$")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)

@@ -17,11 +17,11 @@
 #include "codecs/base/checksum.h"
 #include "codecs/base/sanitized.h"
 #include "codecs/base/testing/test_level.h"
-#include "codecs/deflate/deflate_test_streams.h"
 #include "codecs/fsst/decode/fsst_decoder.h"
 #include "codecs/fsst/table/symbol_table.h"
 #include "codecs/payload/payload_codec.h"
 #include "server/service/testing/server_fixture.h"
+#include "testing/codecs/deflate_test_streams.h"
 
 namespace quire {
 namespace {

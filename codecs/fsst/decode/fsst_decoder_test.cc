@@ -11,7 +11,7 @@
 
 #include "codecs/base/sanitized.h"
 #include "codecs/base/status_matchers.h"
-#include "codecs/fsst/testing/fsst_test_vectors.h"
+#include "testing/codecs/fsst_test_vectors.h"
 
 namespace quire {
 namespace {

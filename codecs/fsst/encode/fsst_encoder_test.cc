@@ -13,7 +13,7 @@
 #include "codecs/base/status_matchers.h"
 #include "codecs/base/testing/guarded_bytes.h"
 #include "codecs/fsst/decode/fsst_decoder.h"
-#include "codecs/fsst/testing/fsst_test_vectors.h"
+#include "testing/codecs/fsst_test_vectors.h"
 
 namespace quire {
 namespace {

@@ -9,8 +9,8 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/sanitized.h"
-#include "codecs/codec_test_inputs.h"
 #include "codecs/fsst/decode/fsst_decoder.h"
+#include "testing/codecs/codec_test_inputs.h"
 
 namespace quire {
 namespace {

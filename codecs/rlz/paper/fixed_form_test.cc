@@ -10,8 +10,8 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/status_matchers.h"
-#include "codecs/codec_test_inputs.h"
-#include "codecs/rlz/paper/paper_form_testing.h"
+#include "testing/codecs/codec_test_inputs.h"
+#include "testing/codecs/paper_form_testing.h"
 
 namespace quire {
 namespace {

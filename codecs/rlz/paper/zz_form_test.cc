@@ -12,10 +12,10 @@
 #include "codecs/base/bytes.h"
 #include "codecs/base/status_matchers.h"
 #include "codecs/base/varint.h"
-#include "codecs/codec_test_inputs.h"
 #include "codecs/rlz/factor.h"
-#include "codecs/rlz/paper/paper_form_testing.h"
-#include "codecs/zlib/deflate_check.h"
+#include "testing/codecs/codec_test_inputs.h"
+#include "testing/codecs/deflate_check.h"
+#include "testing/codecs/paper_form_testing.h"
 
 namespace quire {
 namespace {

@@ -14,9 +14,9 @@
 
 #include "codecs/base/sanitized.h"
 #include "codecs/base/testing/guarded_bytes.h"
-#include "codecs/codec_test_inputs.h"
 #include "codecs/zstd/decoder/sequence_copy.h"
-#include "codecs/zstd/decoder/zstd_test_frames.h"
+#include "testing/codecs/codec_test_inputs.h"
+#include "testing/codecs/zstd_test_frames.h"
 
 namespace quire {
 namespace {

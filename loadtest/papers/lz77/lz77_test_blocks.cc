@@ -6,9 +6,9 @@
 #include <cstddef>
 
 #include "codecs/base/check.h"
-#include "codecs/zlib/deflate_check.h"
 #include "codecs/zlib/deflate_decoder.h"
 #include "loadtest/papers/lz77/phrase.h"
+#include "testing/codecs/deflate_check.h"
 
 namespace quire {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "codecs/base/status_matchers.h"
-#include "codecs/codec_test_inputs.h"
 #include "loadtest/papers/lz77/lz77_test_blocks.h"
+#include "testing/codecs/codec_test_inputs.h"
 
 namespace quire {
 namespace {

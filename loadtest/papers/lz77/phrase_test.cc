@@ -2,8 +2,8 @@
 #include "loadtest/papers/lz77/phrase.h"
 
 #include "codecs/base/status_matchers.h"
-#include "codecs/codec_test_inputs.h"
 #include "loadtest/papers/lz77/lz77_test_blocks.h"
+#include "testing/codecs/codec_test_inputs.h"
 
 namespace quire {
 namespace {

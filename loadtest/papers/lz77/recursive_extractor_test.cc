@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "codecs/base/status_matchers.h"
-#include "codecs/codec_test_inputs.h"
 #include "loadtest/papers/lz77/lz77_test_blocks.h"
 #include "loadtest/papers/lz77/phrase_index.h"
+#include "testing/codecs/codec_test_inputs.h"
 
 namespace quire {
 namespace {

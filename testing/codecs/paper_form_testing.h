@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Helpers of the forms' tests.
-#ifndef QUIRE_CODECS_RLZ_PAPER_PAPER_FORM_TESTING_H_
-#define QUIRE_CODECS_RLZ_PAPER_PAPER_FORM_TESTING_H_
+#ifndef QUIRE_TESTING_CODECS_PAPER_FORM_TESTING_H_
+#define QUIRE_TESTING_CODECS_PAPER_FORM_TESTING_H_
 
 #include <memory>
 #include <string>
@@ -33,4 +33,4 @@ class CodecUnderTest {
 
 }  // namespace quire
 
-#endif  // QUIRE_CODECS_RLZ_PAPER_PAPER_FORM_TESTING_H_
+#endif  // QUIRE_TESTING_CODECS_PAPER_FORM_TESTING_H_

@@ -26,9 +26,9 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/block_codec.h"
-#include "codecs/codec_test_inputs.h"
 #include "codecs/zstd/decoder/sequence_copy.h"
 #include "codecs/zstd/decoder/zstd_decoder.h"
+#include "testing/codecs/codec_test_inputs.h"
 
 namespace quire {
 namespace {

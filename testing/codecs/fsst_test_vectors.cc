@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codecs/fsst/testing/fsst_test_vectors.h"
+#include "testing/codecs/fsst_test_vectors.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -26,7 +26,7 @@ std::string FromHex(const Json& hex) {
 FsstTestVector ReadVector(const std::string& name) {
   const char* const root = std::getenv("QUIRE_SOURCE_DIR");
   const std::string path = absl::StrCat(root == nullptr ? "." : root,
-                                        "/codecs/fsst/testing/testdata/", name);
+                                        "/testing/codecs/testdata/", name);
   std::ifstream file(path, std::ios::binary);
   const Json json = Json::parse(file, /*cb=*/nullptr,
                                 /*allow_exceptions=*/false);

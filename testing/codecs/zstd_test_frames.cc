@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #define ZSTD_STATIC_LINKING_ONLY
-#include "codecs/zstd/decoder/zstd_test_frames.h"
+#include "testing/codecs/zstd_test_frames.h"
 
 #include <zstd.h>
 

@@ -2,8 +2,8 @@
 //
 // zlib's own calls, for tests and fuzzing only. Our use of zlib and our decoder
 // are compared with them.
-#ifndef QUIRE_CODECS_ZLIB_DEFLATE_CHECK_H_
-#define QUIRE_CODECS_ZLIB_DEFLATE_CHECK_H_
+#ifndef QUIRE_TESTING_CODECS_DEFLATE_CHECK_H_
+#define QUIRE_TESTING_CODECS_DEFLATE_CHECK_H_
 
 #include <cstddef>
 #include <string>
@@ -29,4 +29,4 @@ std::string DifferenceToZlib(ByteView stored, ByteView dictionary,
 
 }  // namespace quire
 
-#endif  // QUIRE_CODECS_ZLIB_DEFLATE_CHECK_H_
+#endif  // QUIRE_TESTING_CODECS_DEFLATE_CHECK_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codecs/deflate/deflate_test_streams.h"
+#include "testing/codecs/deflate_test_streams.h"
 
 #include <unistd.h>
 #include <zlib.h>

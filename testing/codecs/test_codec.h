@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef QUIRE_CODECS_PAYLOAD_TEST_CODEC_H_
-#define QUIRE_CODECS_PAYLOAD_TEST_CODEC_H_
+#ifndef QUIRE_TESTING_CODECS_TEST_CODEC_H_
+#define QUIRE_TESTING_CODECS_TEST_CODEC_H_
 
 #include <cstddef>
 
@@ -23,4 +23,4 @@ TestCodec ParseTestCodec(absl::string_view name);
 
 }  // namespace quire
 
-#endif  // QUIRE_CODECS_PAYLOAD_TEST_CODEC_H_
+#endif  // QUIRE_TESTING_CODECS_TEST_CODEC_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codecs/zlib/deflate_check.h"
+#include "testing/codecs/deflate_check.h"
 
 #include <zlib.h>
 

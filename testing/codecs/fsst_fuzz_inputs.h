@@ -8,8 +8,8 @@
 // The form is used by fuzzing alone: a byte with the number of symbols; for
 // each a byte whose low three bits are its size less one, and its bytes; then
 // the text or the codes of the target. Missing bytes count as zeros.
-#ifndef QUIRE_CODECS_FSST_TESTING_FSST_FUZZ_INPUTS_H_
-#define QUIRE_CODECS_FSST_TESTING_FSST_FUZZ_INPUTS_H_
+#ifndef QUIRE_TESTING_CODECS_FSST_FUZZ_INPUTS_H_
+#define QUIRE_TESTING_CODECS_FSST_FUZZ_INPUTS_H_
 
 #include <cstdint>
 #include <vector>
@@ -49,4 +49,4 @@ inline SymbolTable TakeTable(ByteView& input) {
 
 }  // namespace quire
 
-#endif  // QUIRE_CODECS_FSST_TESTING_FSST_FUZZ_INPUTS_H_
+#endif  // QUIRE_TESTING_CODECS_FSST_FUZZ_INPUTS_H_

@@ -23,11 +23,11 @@
 #include "codecs/base/bytes.h"
 #include "codecs/base/check.h"
 #include "codecs/base/endian.h"
-#include "codecs/codec_test_inputs.h"
 #include "codecs/fsst/decode/fsst_decoder.h"
 #include "codecs/fsst/encode/fsst_encoder.h"
 #include "codecs/fsst/table/symbol_table.h"
 #include "codecs/fsst/training/symbol_trainer.h"
+#include "testing/codecs/codec_test_inputs.h"
 
 namespace quire {
 namespace {

@@ -2,8 +2,8 @@
 //
 // Tables and strings made by the authors' library, and random tables, for
 // tests, fuzzing and benchmarks of FSST.
-#ifndef QUIRE_CODECS_FSST_TESTING_FSST_TEST_VECTORS_H_
-#define QUIRE_CODECS_FSST_TESTING_FSST_TEST_VECTORS_H_
+#ifndef QUIRE_TESTING_CODECS_FSST_TEST_VECTORS_H_
+#define QUIRE_TESTING_CODECS_FSST_TEST_VECTORS_H_
 
 #include <cstddef>
 #include <string>
@@ -11,8 +11,8 @@
 
 #include "absl/strings/string_view.h"
 
-#include "codecs/codec_test_inputs.h"
 #include "codecs/fsst/table/symbol_table.h"
+#include "testing/codecs/codec_test_inputs.h"
 
 namespace quire {
 
@@ -54,4 +54,4 @@ std::vector<BadSymbolTable> BadSymbolTables();
 
 }  // namespace quire
 
-#endif  // QUIRE_CODECS_FSST_TESTING_FSST_TEST_VECTORS_H_
+#endif  // QUIRE_TESTING_CODECS_FSST_TEST_VECTORS_H_

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Frames made and decoded by libzstd, as reference for tests.
-#ifndef QUIRE_CODECS_ZSTD_DECODER_ZSTD_TEST_FRAMES_H_
-#define QUIRE_CODECS_ZSTD_DECODER_ZSTD_TEST_FRAMES_H_
+#ifndef QUIRE_TESTING_CODECS_ZSTD_TEST_FRAMES_H_
+#define QUIRE_TESTING_CODECS_ZSTD_TEST_FRAMES_H_
 
 #include <string>
 
@@ -28,4 +28,4 @@ bool LibraryDecodes(ByteView stored, ByteView dictionary, MutableByteView raw);
 
 }  // namespace quire
 
-#endif  // QUIRE_CODECS_ZSTD_DECODER_ZSTD_TEST_FRAMES_H_
+#endif  // QUIRE_TESTING_CODECS_ZSTD_TEST_FRAMES_H_

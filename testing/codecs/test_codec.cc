@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codecs/payload/test_codec.h"
+#include "testing/codecs/test_codec.h"
 
 #include "absl/strings/strip.h"
 

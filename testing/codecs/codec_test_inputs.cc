@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codecs/codec_test_inputs.h"
+#include "testing/codecs/codec_test_inputs.h"
 
 #include <algorithm>
 

@@ -2,17 +2,17 @@
 //
 // Streams made by zlib itself and by the program gzip, and texts for them.
 // Tests, fuzzing and benchmarks compare our encoder with them.
-#ifndef QUIRE_CODECS_DEFLATE_DEFLATE_TEST_STREAMS_H_
-#define QUIRE_CODECS_DEFLATE_DEFLATE_TEST_STREAMS_H_
+#ifndef QUIRE_TESTING_CODECS_DEFLATE_TEST_STREAMS_H_
+#define QUIRE_TESTING_CODECS_DEFLATE_TEST_STREAMS_H_
 
 #include <cstddef>
 #include <string>
 #include <vector>
 
-#include "codecs/codec_test_inputs.h"
 #include "codecs/deflate/deflate_encoder.h"
 #include "codecs/deflate/deflate_parameters.h"
 #include "codecs/deflate/deflate_recipe.h"
+#include "testing/codecs/codec_test_inputs.h"
 
 namespace quire {
 
@@ -43,4 +43,4 @@ std::string MixedText(TestRandom& random, size_t size);
 
 }  // namespace quire
 
-#endif  // QUIRE_CODECS_DEFLATE_DEFLATE_TEST_STREAMS_H_
+#endif  // QUIRE_TESTING_CODECS_DEFLATE_TEST_STREAMS_H_

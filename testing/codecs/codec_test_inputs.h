@@ -2,8 +2,8 @@
 //
 // Texts for the tests and benchmarks of codecs; the same for the same seed, on
 // every machine.
-#ifndef QUIRE_CODECS_CODEC_TEST_INPUTS_H_
-#define QUIRE_CODECS_CODEC_TEST_INPUTS_H_
+#ifndef QUIRE_TESTING_CODECS_CODEC_TEST_INPUTS_H_
+#define QUIRE_TESTING_CODECS_CODEC_TEST_INPUTS_H_
 
 #include <cstddef>
 #include <memory>
@@ -54,4 +54,4 @@ std::shared_ptr<const CodecContext> MakeTestContext(size_t size);
 
 }  // namespace quire
 
-#endif  // QUIRE_CODECS_CODEC_TEST_INPUTS_H_
+#endif  // QUIRE_TESTING_CODECS_CODEC_TEST_INPUTS_H_

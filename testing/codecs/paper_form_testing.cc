@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codecs/rlz/paper/paper_form_testing.h"
+#include "testing/codecs/paper_form_testing.h"
 
 #include <utility>
 

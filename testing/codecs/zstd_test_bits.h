@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Bit streams of zstd and DEFLATE, for tests.
-#ifndef QUIRE_CODECS_ZSTD_DECODER_ZSTD_TEST_BITS_H_
-#define QUIRE_CODECS_ZSTD_DECODER_ZSTD_TEST_BITS_H_
+#ifndef QUIRE_TESTING_CODECS_ZSTD_TEST_BITS_H_
+#define QUIRE_TESTING_CODECS_ZSTD_TEST_BITS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -62,4 +62,4 @@ class TestStream {
 
 }  // namespace quire
 
-#endif  // QUIRE_CODECS_ZSTD_DECODER_ZSTD_TEST_BITS_H_
+#endif  // QUIRE_TESTING_CODECS_ZSTD_TEST_BITS_H_
