@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codecs/numeric/numeric_codec.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests specific to rlz-uv and rlz-pv; block_codec_test.cc covers all codecs.
-#include "codecs/rlz/paper/fixed_form.h"
-
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +8,7 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/status_matchers.h"
+#include "codecs/rlz/paper/factor_form.h"
 #include "testing/codecs/codec_test_inputs.h"
 #include "testing/codecs/paper_form_testing.h"
 

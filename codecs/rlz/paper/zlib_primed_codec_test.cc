@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests specific to zlib-primed; block_codec_test.cc covers all codecs.
-#include "codecs/rlz/paper/zlib_primed_codec.h"
-
 #include <string>
 
 #include "gmock/gmock.h"
