@@ -10,8 +10,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/sanitized.h"
-#include "codecs/base/status_matchers.h"
+#include "testing/base/sanitized.h"
+#include "testing/base/status_matchers.h"
 #include "testing/codecs/deflate_test_streams.h"
 
 namespace quire {

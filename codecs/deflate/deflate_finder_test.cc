@@ -12,8 +12,8 @@
 
 #include "codecs/base/check.h"
 #include "codecs/base/checksum.h"
-#include "codecs/base/sanitized.h"
-#include "codecs/base/status_matchers.h"
+#include "testing/base/sanitized.h"
+#include "testing/base/status_matchers.h"
 #include "testing/codecs/deflate_test_streams.h"
 
 namespace quire {

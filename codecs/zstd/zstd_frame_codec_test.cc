@@ -13,7 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
+#include "testing/base/status_matchers.h"
 #include "testing/codecs/codec_test_inputs.h"
 #include "testing/codecs/zstd_test_frames.h"
 

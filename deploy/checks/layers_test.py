@@ -85,7 +85,8 @@ MODULES = {
     "deploy": [],
 }
 # Directory of testing/ -> the directory whose tests it serves.
-MIRRORED = {"testing/archive": ARCHIVE, "testing/codecs": "codecs", "testing/storage": STORAGE}
+MIRRORED = {"testing/archive": ARCHIVE, "testing/base": "codecs/base",
+            "testing/codecs": "codecs", "testing/storage": STORAGE}
 # Directory -> the modules that may use it; the load generator measures the parts of the library's
 # calls.
 PRIVATE = {"client/quire/internal": ["client/quire", "loadtest/generator"]}

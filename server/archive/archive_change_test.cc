@@ -21,7 +21,6 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_verifier.h"
 #include "server/archive/archive_writer.h"
@@ -31,6 +30,7 @@
 #include "server/archive/unfinished_archive.h"
 #include "testing/archive/archive_testing.h"
 #include "testing/archive/system_call_hooks.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -25,7 +25,6 @@
 #include "gmock/gmock.h"
 
 #include "codecs/base/status_macros.h"
-#include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_verifier.h"
 #include "server/archive/archive_writer.h"
@@ -35,6 +34,7 @@
 #include "server/archive/format/manifest.h"
 #include "testing/archive/archive_testing.h"
 #include "testing/archive/system_call_hooks.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -15,7 +15,6 @@
 #include "gmock/gmock.h"
 
 #include "codecs/base/bytes.h"
-#include "codecs/base/status_matchers.h"
 #include "codecs/fsst/decode/fsst_decoder.h"
 #include "codecs/fsst/encode/fsst_encoder.h"
 #include "codecs/fsst/table/symbol_table.h"
@@ -25,6 +24,7 @@
 #include "testing/archive/adversarial_archive.h"
 #include "testing/archive/archive_testing.h"
 #include "testing/archive/crafted_archive.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

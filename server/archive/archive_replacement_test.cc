@@ -14,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_verifier.h"
 #include "server/archive/archive_writer.h"
@@ -22,6 +21,7 @@
 #include "server/archive/format/manifest.h"
 #include "testing/archive/archive_testing.h"
 #include "testing/archive/system_call_hooks.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

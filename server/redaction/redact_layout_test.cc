@@ -18,7 +18,6 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/archive/archive_verifier.h"
 #include "server/archive/files/archive_change.h"
 #include "server/archive/format/archive_format.h"
@@ -28,6 +27,7 @@
 #include "testing/archive/archive_testing.h"
 #include "testing/archive/damaged_archive.h"
 #include "testing/archive/system_call_hooks.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -14,7 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
+#include "testing/base/status_matchers.h"
 #include "testing/storage/storage_test_util.h"
 
 namespace quire {

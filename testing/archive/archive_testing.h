@@ -17,10 +17,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "codecs/base/testing/temporary_directory.h"
 #include "codecs/payload/payload_codec.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
+#include "testing/base/temporary_directory.h"
 
 namespace quire {
 

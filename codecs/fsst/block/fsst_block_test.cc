@@ -12,10 +12,10 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/bytes.h"
-#include "codecs/base/status_matchers.h"
 #include "codecs/fsst/decode/fsst_decoder.h"
 #include "codecs/fsst/encode/fsst_encoder.h"
 #include "codecs/fsst/table/symbol_table.h"
+#include "testing/base/status_matchers.h"
 #include "testing/codecs/codec_test_inputs.h"
 #include "testing/codecs/fsst_test_vectors.h"
 

@@ -9,8 +9,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/sanitized.h"
-#include "codecs/base/status_matchers.h"
+#include "testing/base/sanitized.h"
+#include "testing/base/status_matchers.h"
 #include "testing/codecs/fsst_test_vectors.h"
 
 namespace quire {

@@ -9,10 +9,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/sanitized.h"
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/guarded_bytes.h"
 #include "codecs/fsst/decode/fsst_decoder.h"
+#include "testing/base/guarded_bytes.h"
+#include "testing/base/sanitized.h"
+#include "testing/base/status_matchers.h"
 #include "testing/codecs/fsst_test_vectors.h"
 
 namespace quire {

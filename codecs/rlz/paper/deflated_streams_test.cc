@@ -8,8 +8,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
 #include "codecs/base/varint.h"
+#include "testing/base/status_matchers.h"
 #include "testing/codecs/codec_test_inputs.h"
 #include "testing/codecs/deflate_check.h"
 

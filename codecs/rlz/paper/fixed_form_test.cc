@@ -7,8 +7,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
 #include "codecs/rlz/paper/factor_form.h"
+#include "testing/base/status_matchers.h"
 #include "testing/codecs/codec_test_inputs.h"
 #include "testing/codecs/paper_form_testing.h"
 

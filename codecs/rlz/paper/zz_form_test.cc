@@ -8,10 +8,10 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/bytes.h"
-#include "codecs/base/status_matchers.h"
 #include "codecs/base/varint.h"
 #include "codecs/rlz/factor.h"
 #include "codecs/rlz/paper/factor_form.h"
+#include "testing/base/status_matchers.h"
 #include "testing/codecs/codec_test_inputs.h"
 #include "testing/codecs/deflate_check.h"
 #include "testing/codecs/paper_form_testing.h"

@@ -8,7 +8,7 @@
 
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
+#include "testing/base/status_matchers.h"
 #include "testing/codecs/codec_test_inputs.h"
 
 namespace quire {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "codecs/base/status_matchers.h"
 #include "loadtest/papers/lz77/lz77_test_blocks.h"
+#include "testing/base/status_matchers.h"
 #include "testing/codecs/codec_test_inputs.h"
 
 namespace quire {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "loadtest/papers/lz77/phrase.h"
 
-#include "codecs/base/status_matchers.h"
 #include "loadtest/papers/lz77/lz77_test_blocks.h"
+#include "testing/base/status_matchers.h"
 #include "testing/codecs/codec_test_inputs.h"
 
 namespace quire {

@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
-#include "codecs/base/status_matchers.h"
 #include "server/archive/archive_verifier.h"
+#include "testing/base/status_matchers.h"
 #include "testing/codecs/test_codec.h"
 
 namespace quire {

@@ -26,7 +26,7 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/mutex.h"
-#include "codecs/base/status_matchers.h"
+#include "testing/base/status_matchers.h"
 #include "testing/storage/storage_test_util.h"
 
 namespace quire {

@@ -12,8 +12,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/storage/fetch/drive_queue.h"
+#include "testing/base/status_matchers.h"
 #include "testing/storage/storage_test_util.h"
 
 namespace quire {

@@ -16,9 +16,9 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/temporary_directory.h"
 #include "server/storage/remote/remote_store.h"
+#include "testing/base/status_matchers.h"
+#include "testing/base/temporary_directory.h"
 #include "testing/storage/tiny_object_server.h"
 
 namespace quire {

@@ -19,8 +19,8 @@
 #include "absl/base/thread_annotations.h"
 
 #include "codecs/base/mutex.h"
-#include "codecs/base/status_matchers.h"
 #include "server/storage/remote/remote_store.h"
+#include "testing/base/status_matchers.h"
 #include "testing/storage/tiny_object_server.h"
 
 namespace quire {

@@ -18,10 +18,10 @@
 #include "absl/strings/strip.h"
 
 #include "codecs/base/checksum.h"
-#include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_verifier.h"
 #include "testing/archive/archive_testing.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -2,8 +2,8 @@
 //
 // Effort of tests by level: deploy/test.sh sets these environment variables for
 // `nightly`.
-#ifndef QUIRE_CODECS_BASE_TESTING_TEST_LEVEL_H_
-#define QUIRE_CODECS_BASE_TESTING_TEST_LEVEL_H_
+#ifndef QUIRE_TESTING_BASE_TEST_LEVEL_H_
+#define QUIRE_TESTING_BASE_TEST_LEVEL_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 #include "absl/strings/string_view.h"
 
-#include "codecs/base/sanitized.h"
+#include "testing/base/sanitized.h"
 
 namespace quire {
 
@@ -54,4 +54,4 @@ inline uint32_t TestSeed() {
 
 }  // namespace quire
 
-#endif  // QUIRE_CODECS_BASE_TESTING_TEST_LEVEL_H_
+#endif  // QUIRE_TESTING_BASE_TEST_LEVEL_H_

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Bytes for tests of code that must not read or write beyond their ends.
-#ifndef QUIRE_CODECS_BASE_TESTING_GUARDED_BYTES_H_
-#define QUIRE_CODECS_BASE_TESTING_GUARDED_BYTES_H_
+#ifndef QUIRE_TESTING_BASE_GUARDED_BYTES_H_
+#define QUIRE_TESTING_BASE_GUARDED_BYTES_H_
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -63,4 +63,4 @@ class GuardedBytes {
 
 }  // namespace quire
 
-#endif  // QUIRE_CODECS_BASE_TESTING_GUARDED_BYTES_H_
+#endif  // QUIRE_TESTING_BASE_GUARDED_BYTES_H_

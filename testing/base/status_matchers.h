@@ -10,8 +10,8 @@
 //                                            HasSubstr("0 bytes long")));
 //
 // Debian's abseil has none of its own.
-#ifndef QUIRE_CODECS_BASE_STATUS_MATCHERS_H_
-#define QUIRE_CODECS_BASE_STATUS_MATCHERS_H_
+#ifndef QUIRE_TESTING_BASE_STATUS_MATCHERS_H_
+#define QUIRE_TESTING_BASE_STATUS_MATCHERS_H_
 
 #include <ostream>
 #include <string>
@@ -77,4 +77,4 @@ MATCHER_P2(FailsWith, code, message,
 #define QUIRE_ASSERT_OK(expression) ASSERT_THAT((expression), ::quire::IsOk())
 #define QUIRE_EXPECT_OK(expression) EXPECT_THAT((expression), ::quire::IsOk())
 
-#endif  // QUIRE_CODECS_BASE_STATUS_MATCHERS_H_
+#endif  // QUIRE_TESTING_BASE_STATUS_MATCHERS_H_

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Files of tests.
-#ifndef QUIRE_CODECS_BASE_TESTING_TEMPORARY_DIRECTORY_H_
-#define QUIRE_CODECS_BASE_TESTING_TEMPORARY_DIRECTORY_H_
+#ifndef QUIRE_TESTING_BASE_TEMPORARY_DIRECTORY_H_
+#define QUIRE_TESTING_BASE_TEMPORARY_DIRECTORY_H_
 
 #include <map>
 #include <string>
@@ -41,4 +41,4 @@ std::map<std::string, std::string> FilesOf(const std::string& directory);
 
 }  // namespace quire
 
-#endif  // QUIRE_CODECS_BASE_TESTING_TEMPORARY_DIRECTORY_H_
+#endif  // QUIRE_TESTING_BASE_TEMPORARY_DIRECTORY_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef QUIRE_CODECS_BASE_TESTING_NOISE_H_
-#define QUIRE_CODECS_BASE_TESTING_NOISE_H_
+#ifndef QUIRE_TESTING_BASE_NOISE_H_
+#define QUIRE_TESTING_BASE_NOISE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -21,4 +21,4 @@ inline std::string Noise(size_t size, uint64_t seed) {
 
 }  // namespace quire
 
-#endif  // QUIRE_CODECS_BASE_TESTING_NOISE_H_
+#endif  // QUIRE_TESTING_BASE_NOISE_H_

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Effort of tests in builds with sanitizers; for tests only.
-#ifndef QUIRE_CODECS_BASE_SANITIZED_H_
-#define QUIRE_CODECS_BASE_SANITIZED_H_
+#ifndef QUIRE_TESTING_BASE_SANITIZED_H_
+#define QUIRE_TESTING_BASE_SANITIZED_H_
 
 namespace quire {
 
@@ -28,4 +28,4 @@ constexpr Count Fewer(Count count) {
 
 }  // namespace quire
 
-#endif  // QUIRE_CODECS_BASE_SANITIZED_H_
+#endif  // QUIRE_TESTING_BASE_SANITIZED_H_

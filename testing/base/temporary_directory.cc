@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codecs/base/testing/temporary_directory.h"
+#include "testing/base/temporary_directory.h"
 
 #include <cstdlib>
 #include <filesystem>

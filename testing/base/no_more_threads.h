@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // For tests: a system that cannot start threads.
-#ifndef QUIRE_CODECS_BASE_TESTING_NO_MORE_THREADS_H_
-#define QUIRE_CODECS_BASE_TESTING_NO_MORE_THREADS_H_
+#ifndef QUIRE_TESTING_BASE_NO_MORE_THREADS_H_
+#define QUIRE_TESTING_BASE_NO_MORE_THREADS_H_
 
 #include <pthread.h>
 
@@ -39,4 +39,4 @@ class NoMoreThreads {
 
 }  // namespace quire
 
-#endif  // QUIRE_CODECS_BASE_TESTING_NO_MORE_THREADS_H_
+#endif  // QUIRE_TESTING_BASE_NO_MORE_THREADS_H_
