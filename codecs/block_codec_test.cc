@@ -16,11 +16,11 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/bytes.h"
-#include "codecs/base/sanitized.h"
 #include "codecs/base/status_macros.h"
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/test_level.h"
-#include "codecs/codec_test_inputs.h"
+#include "testing/base/sanitized.h"
+#include "testing/base/status_matchers.h"
+#include "testing/base/test_level.h"
+#include "testing/codecs/codec_test_inputs.h"
 
 namespace quire {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Any bytes given to any codec's decoder, for the whole block and for a range
 // of it. The first seven bytes choose codec, block size and range. Where both
-// succeed they must agree, lz4 excepted (see lz4_codec.h).
+// succeed they must agree, lz4 excepted (see MakeLz4Codec).
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -12,7 +12,7 @@
 #include "codecs/base/check.h"
 #include "codecs/base/endian.h"
 #include "codecs/block_codec.h"
-#include "codecs/codec_test_inputs.h"
+#include "testing/codecs/codec_test_inputs.h"
 
 namespace quire {
 namespace {

@@ -13,17 +13,10 @@
 #include "codecs/auto/auto_codec.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/block_codec.h"
-#include "codecs/copy_codec.h"
+#include "codecs/codec_factories.h"
 #include "codecs/fsst/block/fsst_codec.h"
-#include "codecs/lz4/lz4_codec.h"
-#include "codecs/numeric/numeric_codec.h"
 #include "codecs/rlz/dictionary_builder.h"
-#include "codecs/rlz/paper/paper_codec.h"
-#include "codecs/rlz/paper/zlib_primed_codec.h"
 #include "codecs/rlz/rlz_codec.h"
-#include "codecs/xz/xz_codec.h"
-#include "codecs/zlib/zlib_codec.h"
-#include "codecs/zstd/zstd_codec.h"
 
 namespace quire {
 namespace {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codecs/copy_codec.h"
-
 #include <algorithm>
 #include <memory>
 
 #include "codecs/base/check.h"
 #include "codecs/codec_base.h"
+#include "codecs/codec_factories.h"
 
 namespace quire {
 namespace {

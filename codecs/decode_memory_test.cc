@@ -9,9 +9,9 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/bytes.h"
-#include "codecs/base/status_matchers.h"
-#include "codecs/codec_test_inputs.h"
-#include "codecs/deflate/deflate_test_streams.h"
+#include "testing/base/status_matchers.h"
+#include "testing/codecs/codec_test_inputs.h"
+#include "testing/codecs/deflate_test_streams.h"
 
 namespace quire {
 namespace {

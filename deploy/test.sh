@@ -205,7 +205,7 @@ configure_tidy() {
 
 # tidy_all SOURCES: a line each.
 tidy_all() {
-  local not_shipped='_(test|benchmark)\.cc$|/testing/'
+  local not_shipped='_(test|benchmark)\.cc$|(^|/)testing/'
   { grep -Ev "$not_shipped" <<<"$1" || true; } | tidy
   # Tests and benchmarks multiply small constants, set variables before they start
   # threads, and may be slow. They run under the sanitizers, and the analyzer would

@@ -24,9 +24,9 @@
 #include "client/cli/testing/program_runner.h"
 #include "client/cli/warc_format.h"
 #include "codecs/base/document_item.h"
-#include "codecs/base/status_matchers.h"
 #include "codecs/base/tar_format.h"
-#include "codecs/base/testing/temporary_directory.h"
+#include "testing/base/status_matchers.h"
+#include "testing/base/temporary_directory.h"
 
 namespace quire {
 namespace {

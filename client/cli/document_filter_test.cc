@@ -14,7 +14,7 @@
 #include "gtest/gtest.h"
 
 #include "client/cli/shown_text.h"
-#include "codecs/base/status_matchers.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -27,8 +27,8 @@
 #include "client/cli/output_file.h"
 #include "client/cli/subcommands.h"
 #include "client/quire/testing/fake_server.h"
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/temporary_directory.h"
+#include "testing/base/status_matchers.h"
+#include "testing/base/temporary_directory.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 
-#include "codecs/base/status_matchers.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -18,7 +18,7 @@
 #include "client/quire/client_status.h"
 #include "client/quire/testing/client_fixture.h"
 #include "client/quire/wire_encoding.h"
-#include "codecs/base/status_matchers.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

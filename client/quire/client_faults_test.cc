@@ -19,7 +19,7 @@
 #include "client/quire/client.h"
 #include "client/quire/client_status.h"
 #include "client/quire/testing/client_fixture.h"
-#include "codecs/base/status_matchers.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

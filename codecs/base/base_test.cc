@@ -11,8 +11,8 @@
 #include "codecs/base/duration_text.h"
 #include "codecs/base/header_fields.h"
 #include "codecs/base/memory/free_memory.h"
-#include "codecs/base/status_matchers.h"
 #include "codecs/base/varint.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

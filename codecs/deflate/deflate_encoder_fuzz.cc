@@ -9,7 +9,7 @@
 #include "codecs/base/check.h"
 #include "codecs/deflate/deflate_encoder.h"
 #include "codecs/deflate/deflate_finder.h"
-#include "codecs/deflate/deflate_test_streams.h"
+#include "testing/codecs/deflate_test_streams.h"
 
 namespace quire {
 namespace {

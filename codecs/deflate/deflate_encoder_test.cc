@@ -10,9 +10,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/sanitized.h"
-#include "codecs/base/status_matchers.h"
-#include "codecs/deflate/deflate_test_streams.h"
+#include "testing/base/sanitized.h"
+#include "testing/base/status_matchers.h"
+#include "testing/codecs/deflate_test_streams.h"
 
 namespace quire {
 namespace {

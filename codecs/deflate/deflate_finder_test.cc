@@ -12,9 +12,9 @@
 
 #include "codecs/base/check.h"
 #include "codecs/base/checksum.h"
-#include "codecs/base/sanitized.h"
-#include "codecs/base/status_matchers.h"
-#include "codecs/deflate/deflate_test_streams.h"
+#include "testing/base/sanitized.h"
+#include "testing/base/status_matchers.h"
+#include "testing/codecs/deflate_test_streams.h"
 
 namespace quire {
 namespace {

@@ -12,8 +12,8 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/checksum.h"
-#include "codecs/base/status_matchers.h"
 #include "codecs/deflate/deflate_encoder.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

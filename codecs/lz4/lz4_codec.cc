@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codecs/lz4/lz4_codec.h"
-
 #include <lz4.h>
 #include <lz4hc.h>
 
@@ -13,6 +11,7 @@
 #include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/codec_base.h"
+#include "codecs/codec_factories.h"
 
 namespace quire {
 namespace {

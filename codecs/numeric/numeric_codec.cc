@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codecs/numeric/numeric_codec.h"
-
+//
+//   payload: u8 t: bits 0 to 3 the TransformKind, bits 4 to 7 the binary
+//            logarithm of the width; the rest: one zstd frame of the
+//            rearranged block
 #include <zstd.h>
 
 #include <algorithm>
@@ -13,6 +15,7 @@
 #include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/codec_base.h"
+#include "codecs/codec_factories.h"
 #include "codecs/numeric/byte_transform.h"
 #include "codecs/zstd/zstd_frame.h"
 #include "codecs/zstd/zstd_frame_writer.h"

@@ -7,8 +7,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
 #include "codecs/base/varint.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

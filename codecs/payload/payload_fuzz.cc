@@ -14,9 +14,9 @@
 #include "codecs/base/check.h"
 #include "codecs/base/endian.h"
 #include "codecs/block_codec.h"
-#include "codecs/codec_test_inputs.h"
 #include "codecs/payload/payload_codec.h"
 #include "codecs/payload/recipe.h"
+#include "testing/codecs/codec_test_inputs.h"
 
 namespace quire {
 namespace {

@@ -12,13 +12,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
-#include "codecs/codec_test_inputs.h"
-#include "codecs/deflate/deflate_test_streams.h"
 #include "codecs/payload/inflated_count.h"
 #include "codecs/payload/partition_coder.h"
 #include "codecs/payload/payload_codec.h"
 #include "codecs/payload/recipe.h"
+#include "testing/base/status_matchers.h"
+#include "testing/codecs/codec_test_inputs.h"
+#include "testing/codecs/deflate_test_streams.h"
 
 namespace quire {
 namespace {

@@ -10,8 +10,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/testing/noise.h"
 #include "codecs/reorder/super_features.h"
+#include "testing/base/noise.h"
 
 namespace quire {
 namespace {

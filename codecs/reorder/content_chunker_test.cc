@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/checksum.h"
-#include "codecs/base/testing/noise.h"
+#include "testing/base/noise.h"
 
 namespace quire {
 namespace {

@@ -12,9 +12,9 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/checksum.h"
-#include "codecs/base/sanitized.h"
-#include "codecs/base/status_matchers.h"
-#include "codecs/codec_test_inputs.h"
+#include "testing/base/sanitized.h"
+#include "testing/base/status_matchers.h"
+#include "testing/codecs/codec_test_inputs.h"
 
 namespace quire {
 namespace {

@@ -11,9 +11,9 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/status_macros.h"
-#include "codecs/base/status_matchers.h"
-#include "codecs/codec_test_inputs.h"
 #include "codecs/rlz/coverage_dictionary.h"
+#include "testing/base/status_matchers.h"
+#include "testing/codecs/codec_test_inputs.h"
 
 namespace {
 

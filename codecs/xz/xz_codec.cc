@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codecs/xz/xz_codec.h"
-
 #include <lzma.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 
 #include "codecs/base/check.h"
 #include "codecs/codec_base.h"
+#include "codecs/codec_factories.h"
 
 namespace quire {
 namespace {

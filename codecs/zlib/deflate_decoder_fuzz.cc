@@ -10,7 +10,7 @@
 #include "codecs/base/bytes.h"
 #include "codecs/base/check.h"
 #include "codecs/base/endian.h"
-#include "codecs/zlib/deflate_check.h"
+#include "testing/codecs/deflate_check.h"
 
 namespace quire {
 namespace {

@@ -10,11 +10,11 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/guarded_bytes.h"
-#include "codecs/codec_test_inputs.h"
-#include "codecs/zlib/deflate_check.h"
-#include "codecs/zstd/decoder/zstd_test_bits.h"
+#include "testing/base/guarded_bytes.h"
+#include "testing/base/status_matchers.h"
+#include "testing/codecs/codec_test_inputs.h"
+#include "testing/codecs/deflate_check.h"
+#include "testing/codecs/zstd_test_bits.h"
 
 namespace quire {
 namespace {

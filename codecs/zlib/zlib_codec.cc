@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codecs/zlib/zlib_codec.h"
-
 #include <memory>
 
+#include "codecs/codec_factories.h"
 #include "codecs/zlib/deflate_codec.h"
 #include "codecs/zlib/zlib_stream.h"
 

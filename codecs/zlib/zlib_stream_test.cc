@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
-#include "codecs/codec_test_inputs.h"
-#include "codecs/zlib/deflate_check.h"
+#include "testing/base/status_matchers.h"
+#include "testing/codecs/codec_test_inputs.h"
+#include "testing/codecs/deflate_check.h"
 
 namespace quire {
 namespace {

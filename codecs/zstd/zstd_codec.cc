@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codecs/zstd/zstd_codec.h"
-
 #include <memory>
 
 #include "absl/status/statusor.h"
 
+#include "codecs/codec_factories.h"
 #include "codecs/zstd/zstd_frame_codec.h"
 #include "codecs/zstd/zstd_frame_writer.h"
 

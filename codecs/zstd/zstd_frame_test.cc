@@ -10,9 +10,9 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/bytes.h"
-#include "codecs/base/status_matchers.h"
-#include "codecs/codec_test_inputs.h"
-#include "codecs/zstd/decoder/zstd_test_frames.h"
+#include "testing/base/status_matchers.h"
+#include "testing/codecs/codec_test_inputs.h"
+#include "testing/codecs/zstd_test_frames.h"
 
 namespace quire {
 namespace {

@@ -12,9 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
-#include "codecs/codec_test_inputs.h"
-#include "codecs/zstd/decoder/zstd_test_frames.h"
+#include "testing/base/status_matchers.h"
+#include "testing/codecs/codec_test_inputs.h"
+#include "testing/codecs/zstd_test_frames.h"
 
 namespace quire {
 namespace {

@@ -27,7 +27,7 @@ ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 def source_of(name):
-    found = [path for top in ("client", "codecs", "proto", "server")
+    found = [path for top in ("client", "codecs", "loadtest", "proto", "server")
              for path in (ROOT / top).rglob(f"{name}.cc")]
     if len(found) != 1:
         sys.exit(f"fuzz_corpora: {name} must be the name of one source, such as payload_fuzz; "

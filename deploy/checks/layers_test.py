@@ -6,7 +6,8 @@ Reads the #include lines of all sources and the libraries of the CMake targets. 
 is the longest entry of MODULES that contains a file; it may use itself and the entries
 listed for it. Tests, fuzz targets and benchmarks may use all of the component that they
 test (server/storage, client/quire, ...). Directories in PRIVATE belong to one module, and
-those named `testing` to tests. LIBRARIES restricts foreign libraries in the same way.
+those named `testing` to tests; what is below the one at the top may use what the directory
+that it mirrors (MIRRORED) may. LIBRARIES restricts foreign libraries in the same way.
 """
 import re
 
@@ -83,19 +84,23 @@ MODULES = {
     "loadtest/bench": ["codecs/base", "proto"],
     "deploy": [],
 }
+# Directory of testing/ -> the directory whose tests it serves.
+MIRRORED = {"testing/archive": ARCHIVE, "testing/base": "codecs/base",
+            "testing/codecs": "codecs", "testing/storage": STORAGE}
 # Directory -> the modules that may use it; the load generator measures the parts of the library's
 # calls.
 PRIVATE = {"client/quire/internal": ["client/quire", "loadtest/generator"]}
 TEST_SOURCE = re.compile(
-    r"_(test|fuzz|benchmark)\.cc$|_test_|_testing\.|_fixture\.|/(testing|golden)/")
+    r"_(test|fuzz|benchmark)\.cc$|_test_|_testing\.|_fixture\.|(^|/)testing/")
+TESTING = re.compile(r"(^|/)testing/")
 # Commands and names of targets that are tests, or that only tests link.
 TEST_COMMANDS = ("quire_test", "quire_fuzz", "quire_benchmark")
-TEST_TARGET = re.compile(r"_(testing|fixture)$|_test_|_fake_|^make_golden$")
+TEST_TARGET = re.compile(r"_(test|testing|fixture)$|_test_|_fake_")
 
 # Restricted libraries: a pattern over "#include <...>" and over names of linked targets, the
 # modules that may use them, and the reason.
 LIBRARIES = [
-    (re.compile(r"sdsl/|quire::sdsl"), ("server", "codecs/lz77"),
+    (re.compile(r"sdsl/|quire::sdsl"), ("server", "loadtest/papers/lz77"),
      "sdsl-lite is GPLv3"),
     (re.compile(r"grpc(pp)?/|gRPC::|quire_proto$|google/(protobuf|rpc)/"),
      ("server", "client", "proto", "loadtest"), "codecs know no network"),
@@ -127,7 +132,7 @@ IMPURE = re.compile(
     r"codecs/base/(monotonic_time|mutex|unique_fd|duration_text|progress_meter|socket_path_claim)\.h|fstream|filesystem|fcntl\.h|unistd\.h|sys/.*|absl/time/.*|"
     r"absl/synchronization/.*)$")
 NEED_NOT_BE_PURE = re.compile(
-    r"_(test|fuzz|benchmark)\.cc$|_test_|_testing\.|test_util|/testing/|"
+    r"_(test|fuzz)\.cc$|(^|/)testing/|"
     r"^codecs/base/((monotonic_time|mutex|unique_fd)\.h|(duration_text|progress_meter|socket_path_claim)\.(h|cc)|(memory/huge_pages|program_main)\.cc)$")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
@@ -137,7 +142,16 @@ TARGET = re.compile(
 SECTIONS = ("SOURCES", "LABELS", "TIMEOUT", "GRPC")
 
 
+def mirrored(path):
+    """Returns the path that has the rights of `path`: its own, unless it is below testing/."""
+    for directory, served in MIRRORED.items():
+        if is_under(path, directory):
+            return served + path[len(directory):]
+    return path
+
+
 def module_of(path):
+    path = mirrored(path)
     under = [module for module in MODULES if is_under(path, module)]
     return max(under, key=len, default=None)
 
@@ -162,7 +176,7 @@ def may_use(module, used_module, is_test):
 def library_fault(path, used):
     """Returns why the file must not use that library; None if it may."""
     for pattern, modules, reason in LIBRARIES:
-        if pattern.search(used) and not path.startswith(tuple(r + "/" for r in modules)):
+        if pattern.search(used) and not mirrored(path).startswith(tuple(r + "/" for r in modules)):
             return reason
     return None
 
@@ -180,7 +194,7 @@ def check_includes(path, text, files):
         is_test = TEST_SOURCE.search(path) is not None
         if ours and not may_use(module, used_module, is_test):
             yield f"{where}: {module} must not use {used}"
-        elif ours and "/testing/" in used and not is_test:
+        elif ours and TESTING.search(used) and not is_test:
             yield f"{where}: {used}: only tests use it"
         elif match.group(1) and not ours and "/" not in used and used in {
                 f.rpartition("/")[2] for f in files}:
@@ -203,13 +217,15 @@ def parse_targets(path, text):
             links = links[:ends[0]] if ends else links
         else:
             links = []
-        is_test = command in TEST_COMMANDS or TEST_TARGET.search(name) is not None
+        is_test = (command in TEST_COMMANDS or TEST_TARGET.search(name) is not None
+                   or TESTING.search(path) is not None)
         yield name, links, command != "target_link_libraries", is_test
 
 
 def check_targets(root, files):
     targets = []
     home = {}
+    for_tests = set()
     for path in files:
         if path.rpartition("/")[2] == "CMakeLists.txt" and "/" in path:
             for name, links, defined, is_test in parse_targets(
@@ -217,11 +233,15 @@ def check_targets(root, files):
                 targets.append((path, name, links, is_test))
                 if defined and "$" not in name:
                     home[name] = module_of(path)
+                    if TESTING.search(path):
+                        for_tests.add(name)
     for path, name, links, is_test in targets:
         module = home.get(name, module_of(path))
         for link in links:
             if link in home and not may_use(module, home[link], is_test):
                 yield f"{path}: {name} of {module} must not link {link} of {home[link]}"
+            elif link in for_tests and not is_test:
+                yield f"{path}: {name} links {link}: only tests link it"
             fault = library_fault(path, link)
             if fault:
                 yield f"{path}: {name} links {link}: {fault}"
@@ -251,10 +271,16 @@ BAD_SAMPLE = {
     "server/archive/sibling.cc": '#include "archive.h"\n',
     "server/storage/a.cc":
         '#include "codecs/base/positions.h"\n#include "server/archive/archive.h"\n',
+    "server/archive/CMakeLists.txt":
+        "quire_library(quire_archive SOURCES a.cc DEPS quire_samples)\n",
     "server/storage/cache/b.cc": '#include "server/storage/device/device.h"\n',
     "server/storage/cache/b_test.cc": '#include "server/storage/device/device.h"\n',
     "client/cli/inside.cc": '#include "client/quire/internal/connection.h"\n',
     "client/quire/c.cc": '#include "client/quire/testing/fake_server.h"\n',
+    "testing/archive/CMakeLists.txt":
+        "quire_library(quire_samples SOURCES a.cc DEPS quire::sdsl quire_server)\n",
+    "testing/archive/samples.cc":
+        '#include "server/archive/archive.h"\n#include "server/service/server.h"\n',
 }
 EXPECTED = [
     "attic/a.cc: this directory",
@@ -267,7 +293,10 @@ EXPECTED = [
     "server/archive/sibling.cc:1: archive.h: our headers",
     "server/storage/a.cc:2: server/storage must not use server/archive/archive.h",
     "server/storage/cache/b.cc:1: server/storage/cache must not use server/storage/device",
+    "testing/archive/samples.cc:2: server/archive must not use server/service/server.h",
     "client/CMakeLists.txt: quire_client of client must not link quire_server of server",
+    "server/archive/CMakeLists.txt: quire_archive links quire_samples: only tests",
+    "testing/archive/CMakeLists.txt: quire_samples of server/archive must not link quire_server",
 ]
 
 if __name__ == "__main__":

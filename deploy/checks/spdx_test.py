@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that each file states the licence of its directory.
 
-Debian's sdsl-lite is GPLv3, so code that links it (server/ and codecs/lz77/) is
+Debian's sdsl-lite is GPLv3, so the directories whose code links it (GPL_DIRECTORYS) are
 GPL-3.0-or-later. Everything else is Apache-2.0, so that any program can embed the client.
 Files that cannot contain a licence line are listed in REUSE.toml.
 """
@@ -12,7 +12,8 @@ import tomllib
 
 from source_tree import read_text, run_check
 
-GPL_DIRECTORYS = ("server/", "codecs/lz77/")
+GPL_DIRECTORYS = ("server/", "loadtest/papers/lz77/", "testing/archive/",
+                  "testing/storage/")
 SPDX = re.compile(r"SPDX-License-Identifier: *([A-Za-z0-9.+-]+)")
 # A line "#!" and an encoding may come first.
 LINES_MAX = 4
@@ -67,12 +68,12 @@ BAD_SAMPLE = {
     "client/good.bin": b"\xff\xfe",
     "client/good.cc": "// SPDX-License-Identifier: Apache-2.0\n",
     "client/late.cc": "\n\n\n\n// SPDX-License-Identifier: Apache-2.0\n",
-    "codecs/lz77/no_text.cc": "// SPDX-License-Identifier: GPL-3.0-or-later\n",
+    "loadtest/papers/lz77/no_text.cc": "// SPDX-License-Identifier: GPL-3.0-or-later\n",
     "server/wrong.cc": "// SPDX-License-Identifier: Apache-2.0\n",
 }
 EXPECTED = [
     "client/late.cc: no SPDX",
-    "codecs/lz77/no_text.cc: GPL-3.0-or-later has no text",
+    "loadtest/papers/lz77/no_text.cc: GPL-3.0-or-later has no text",
     "server/wrong.cc: Apache-2.0, but",
     "gone/* matches no file",
 ]

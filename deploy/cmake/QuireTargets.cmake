@@ -206,11 +206,11 @@ macro(quire_define_precompiled)
 endmacro()
 
 # Sets `result` if libraries of this directory are batched. Builds without sanitizers compile
-# the sources of codecs and of archives one by one: in a large batch g++ inlines less, which
-# they would feel.
+# the sources of codecs, archives, papers and testing/ one by one: in a large batch g++
+# inlines less, which they would feel.
 function(quire_batches_libraries result)
   file(RELATIVE_PATH directory "${CMAKE_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
-  if(QUIRE_SANITIZE OR NOT directory MATCHES "^(codecs|server/archive)(/|$)")
+  if(QUIRE_SANITIZE OR NOT directory MATCHES "^(codecs|server/archive|loadtest/papers|testing)(/|$)")
     set(${result} ON PARENT_SCOPE)
   else()
     set(${result} OFF PARENT_SCOPE)

@@ -126,7 +126,7 @@ def main():
     add_json_option(parser)
     arguments = parser.parse_args()
     quired, = find_programs(arguments.build, "quired")
-    benchmark = arguments.build / "server/archive/index/document_index_benchmark"
+    benchmark = arguments.build / "testing/archive/document_index_benchmark"
     if not benchmark.is_file():
         sys.exit(f"no {benchmark}; build it first: cmake --build {arguments.build} --target "
                  f"{benchmark.name}")

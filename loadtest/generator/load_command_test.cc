@@ -12,7 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

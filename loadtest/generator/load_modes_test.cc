@@ -16,8 +16,8 @@
 #include "gtest/gtest.h"
 
 #include "client/quire/testing/fake_server.h"
-#include "codecs/base/status_matchers.h"
 #include "loadtest/generator/load_run.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

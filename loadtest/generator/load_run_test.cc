@@ -23,7 +23,7 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
-#include "codecs/base/status_matchers.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -3,7 +3,7 @@
 // paper_extraction: the measurements of "Random Read Speedup in Compression
 // Enabled Storage Systems" on pieces of the given files, next to the paper's
 // figures. A piece of 256,000 bytes is one block. Links sdsl-lite (GPLv3),
-// which codecs/lz77 uses; it is not installed.
+// which loadtest/papers/lz77 uses; it is not installed.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -23,13 +23,13 @@
 #include "codecs/base/number_range.h"
 #include "codecs/base/program_main.h"
 #include "codecs/base/status_macros.h"
-#include "codecs/lz77/phrase.h"
-#include "codecs/lz77/phrase_index.h"
-#include "codecs/lz77/recursive_extractor.h"
 #include "codecs/payload/payload_codec.h"
 #include "codecs/zlib/deflate_decoder.h"
 #include "codecs/zlib/zlib_stream.h"
 #include "loadtest/papers/coded_text.h"
+#include "loadtest/papers/lz77/phrase.h"
+#include "loadtest/papers/lz77/phrase_index.h"
+#include "loadtest/papers/lz77/recursive_extractor.h"
 #include "loadtest/requests/source_text.h"
 
 namespace quire {

@@ -5,7 +5,7 @@ the same measurements here, on a directory of the paper's columns.
 
     loadtest/papers/paper_fsst.py /data/columns
 
-Runs codecs/fsst/fsst_benchmark once for each file, repeated to 8 MiB there. Times are CPU
+Runs testing/codecs/fsst_benchmark once for each file, repeated to 8 MiB there. Times are CPU
 time on one thread, the best of several runs in random order, so that other load on the
 machine matters little. The columns are in paper/dbtext of github.com/cwida/fsst.
 """
@@ -42,7 +42,7 @@ NAMES = (ENCODE, HIGH, DECODE, LINES, PLAIN, ALGORITHM_1, LZ4_ENCODE, LZ4_DECODE
 
 
 def parse_arguments():
-    parser = make_parser(__doc__, "codecs/fsst/fsst_benchmark")
+    parser = make_parser(__doc__, "testing/codecs/fsst_benchmark")
     parser.add_argument("directory", type=pathlib.Path, nargs="?", help="each file is a column")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.02, help="at least, for each")
@@ -58,7 +58,7 @@ def measure(arguments, path):
     """Returns benchmark -> {factor, speed} of its fastest run; speed in MB/s of text."""
     pattern = "^(" + "|".join(map(re.escape, NAMES)) + ")$"
     printed = json.loads(subprocess.run(
-        [arguments.build / "codecs/fsst/fsst_benchmark", "--benchmark_format=json",
+        [arguments.build / "testing/codecs/fsst_benchmark", "--benchmark_format=json",
          f"--benchmark_filter={pattern}", f"--benchmark_repetitions={arguments.repetitions}",
          f"--benchmark_min_time={arguments.seconds}",
          "--benchmark_enable_random_interleaving=true"],

@@ -21,16 +21,16 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_verifier.h"
 #include "server/archive/archive_writer.h"
 #include "server/archive/format/archive_format.h"
 #include "server/archive/format/manifest.h"
 #include "server/archive/segment_merger.h"
-#include "server/archive/testing/archive_testing.h"
-#include "server/archive/testing/system_call_hooks.h"
 #include "server/archive/unfinished_archive.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/archive/system_call_hooks.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -17,13 +17,13 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_macros.h"
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/no_more_threads.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_verifier.h"
 #include "server/archive/archive_writer.h"
-#include "server/archive/testing/archive_testing.h"
-#include "server/archive/testing/crafted_archive.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/archive/crafted_archive.h"
+#include "testing/base/no_more_threads.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

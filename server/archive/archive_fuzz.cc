@@ -16,8 +16,8 @@
 #include "codecs/block_codec.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_verifier.h"
-#include "server/archive/testing/archive_testing.h"
-#include "server/archive/testing/crafted_archive.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/archive/crafted_archive.h"
 
 namespace quire {
 namespace {

@@ -25,7 +25,6 @@
 #include "gmock/gmock.h"
 
 #include "codecs/base/status_macros.h"
-#include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_verifier.h"
 #include "server/archive/archive_writer.h"
@@ -33,8 +32,9 @@
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/format/archive_format.h"
 #include "server/archive/format/manifest.h"
-#include "server/archive/testing/archive_testing.h"
-#include "server/archive/testing/system_call_hooks.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/archive/system_call_hooks.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/noise.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_verifier.h"
-#include "server/archive/testing/archive_testing.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/base/noise.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -17,14 +17,14 @@
 #include "absl/strings/str_format.h"
 
 #include "codecs/base/bytes.h"
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/temporary_directory.h"
-#include "codecs/base/testing/test_level.h"
 #include "server/archive/archive.h"
 #include "server/archive/format/archive_format.h"
 #include "server/archive/format/manifest.h"
 #include "server/archive/format/segment_format.h"
-#include "server/archive/testing/archive_testing.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/base/status_matchers.h"
+#include "testing/base/temporary_directory.h"
+#include "testing/base/test_level.h"
 
 namespace quire {
 namespace {

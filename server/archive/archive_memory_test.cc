@@ -15,16 +15,16 @@
 #include "gmock/gmock.h"
 
 #include "codecs/base/bytes.h"
-#include "codecs/base/status_matchers.h"
 #include "codecs/fsst/decode/fsst_decoder.h"
 #include "codecs/fsst/encode/fsst_encoder.h"
 #include "codecs/fsst/table/symbol_table.h"
 #include "server/archive/archive.h"
 #include "server/archive/files/symbol_table_file.h"
 #include "server/archive/index/document_index.h"
-#include "server/archive/testing/adversarial_archive.h"
-#include "server/archive/testing/archive_testing.h"
-#include "server/archive/testing/crafted_archive.h"
+#include "testing/archive/adversarial_archive.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/archive/crafted_archive.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -10,10 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
-#include "server/archive/testing/archive_testing.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_verifier.h"
-#include "server/archive/testing/archive_testing.h"
-#include "server/archive/testing/damaged_archive.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/archive/damaged_archive.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -23,13 +23,13 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/checksum.h"
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/no_more_threads.h"
-#include "codecs/base/testing/test_level.h"
 #include "server/archive/archive.h"
 #include "server/archive/files/file_io.h"
 #include "server/archive/format/archive_format.h"
-#include "server/archive/testing/archive_testing.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/base/no_more_threads.h"
+#include "testing/base/status_matchers.h"
+#include "testing/base/test_level.h"
 
 namespace quire {
 namespace {

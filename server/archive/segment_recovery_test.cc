@@ -12,10 +12,10 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/segment_reader.h"
-#include "server/archive/testing/archive_testing.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

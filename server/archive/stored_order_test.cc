@@ -11,9 +11,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/archive/archive_writer.h"
-#include "server/archive/testing/archive_testing.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

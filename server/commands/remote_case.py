@@ -15,10 +15,10 @@ import unittest
 import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "storage" / "remote" / "testing"))
+sys.path.insert(0, str(HERE.parents[1] / "testing" / "storage"))
 from object_server import ObjectServer  # noqa: E402
 
-OBJECT_SERVER = HERE.parent / "storage" / "remote" / "testing" / "object_server.py"
+OBJECT_SERVER = HERE.parents[1] / "testing" / "storage" / "object_server.py"
 PROGRAMS = pathlib.Path(os.environ["QUIRE_BINARY_DIR"]) / "bin"
 QUIRED = PROGRAMS / "quired"
 QUIRE = PROGRAMS / "quire"

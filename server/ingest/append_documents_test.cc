@@ -12,8 +12,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/test_level.h"
 #include "server/archive/files/archive_change.h"
 #include "server/ingest/append.h"
 #include "server/ingest/existing_documents.h"
@@ -21,6 +19,8 @@
 #include "server/ingest/sources/archive_text.h"
 #include "server/ingest/testing/build_testing.h"
 #include "server/ingest/testing/memory_source.h"
+#include "testing/base/status_matchers.h"
+#include "testing/base/test_level.h"
 
 namespace quire {
 namespace {

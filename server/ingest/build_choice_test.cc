@@ -7,10 +7,10 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/byte_size.h"
-#include "codecs/base/status_matchers.h"
 #include "server/ingest/build_pipeline.h"
 #include "server/ingest/testing/ingest_testing.h"
 #include "server/ingest/testing/memory_source.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -14,15 +14,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
-#include "codecs/base/status_matchers.h"
-#include "codecs/payload/test_codec.h"
 #include "server/archive/archive.h"
 #include "server/archive/format/archive_format.h"
-#include "server/archive/testing/system_call_hooks.h"
 #include "server/ingest/append.h"
 #include "server/ingest/build_pipeline.h"
 #include "server/ingest/testing/build_testing.h"
 #include "server/ingest/testing/memory_source.h"
+#include "testing/archive/system_call_hooks.h"
+#include "testing/base/status_matchers.h"
+#include "testing/codecs/test_codec.h"
 
 namespace quire {
 namespace {

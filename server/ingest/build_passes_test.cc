@@ -11,10 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/ingest/testing/ingest_testing.h"
 #include "server/ingest/testing/memory_source.h"
 #include "server/ingest/text/reordered_text.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -10,13 +10,13 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "codecs/base/sanitized.h"
 #include "codecs/base/status_macros.h"
-#include "codecs/base/status_matchers.h"
 #include "server/archive/archive_verifier.h"
 #include "server/ingest/sources/archive_source.h"
 #include "server/ingest/testing/ingest_testing.h"
 #include "server/ingest/testing/memory_source.h"
+#include "testing/base/sanitized.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

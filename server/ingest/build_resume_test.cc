@@ -14,12 +14,12 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/test_level.h"
 #include "server/ingest/build_pipeline.h"
 #include "server/ingest/input_failures.h"
 #include "server/ingest/resume_parameters.h"
 #include "server/ingest/testing/build_testing.h"
+#include "testing/base/status_matchers.h"
+#include "testing/base/test_level.h"
 
 namespace quire {
 namespace {

@@ -17,14 +17,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/test_level.h"
 #include "server/archive/archive_verifier.h"
 #include "server/archive/files/archive_change.h"
-#include "server/archive/testing/system_call_hooks.h"
 #include "server/ingest/append.h"
 #include "server/ingest/testing/build_testing.h"
 #include "server/ingest/testing/memory_source.h"
+#include "testing/archive/system_call_hooks.h"
+#include "testing/base/status_matchers.h"
+#include "testing/base/test_level.h"
 
 namespace quire {
 namespace {

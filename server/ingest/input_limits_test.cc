@@ -10,12 +10,12 @@
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/status_macros.h"
-#include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
 #include "server/archive/format/archive_format.h"
 #include "server/ingest/build_pipeline.h"
 #include "server/ingest/testing/ingest_testing.h"
 #include "server/ingest/testing/memory_source.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

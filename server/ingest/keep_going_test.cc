@@ -24,12 +24,12 @@
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/endian.h"
-#include "codecs/base/sanitized.h"
 #include "codecs/base/status_macros.h"
-#include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
 #include "server/ingest/build_pipeline.h"
 #include "server/ingest/testing/ingest_testing.h"
+#include "testing/base/sanitized.h"
+#include "testing/base/status_matchers.h"
 
 namespace {
 

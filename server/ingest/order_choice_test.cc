@@ -16,10 +16,10 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/ingest/build_pipeline.h"
 #include "server/ingest/testing/ingest_testing.h"
 #include "server/ingest/testing/memory_source.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

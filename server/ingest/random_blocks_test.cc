@@ -25,13 +25,13 @@
 
 #include "codecs/base/status_macros.h"
 #include "codecs/block_codec.h"
-#include "codecs/codec_test_inputs.h"
-#include "codecs/deflate/deflate_test_streams.h"
 #include "server/archive/archive.h"
 #include "server/ingest/build_pipeline.h"
 #include "server/ingest/recompress.h"
 #include "server/ingest/testing/ingest_testing.h"
 #include "server/ingest/testing/memory_source.h"
+#include "testing/codecs/codec_test_inputs.h"
+#include "testing/codecs/deflate_test_streams.h"
 
 namespace quire {
 namespace {

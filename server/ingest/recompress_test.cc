@@ -17,13 +17,13 @@
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
 #include "codecs/base/endian.h"
-#include "codecs/base/sanitized.h"
-#include "codecs/base/status_matchers.h"
 #include "server/archive/files/build_journal.h"
 #include "server/archive/format/archive_format.h"
 #include "server/ingest/append.h"
 #include "server/ingest/testing/build_testing.h"
 #include "server/ingest/testing/memory_source.h"
+#include "testing/base/sanitized.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

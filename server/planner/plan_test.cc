@@ -12,10 +12,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
-#include "server/archive/testing/archive_testing.h"
 #include "server/ingest/testing/memory_source.h"
 #include "server/planner/plan_report.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/base/status_matchers.h"
 
 #include "nlohmann/json.hpp"
 

@@ -18,16 +18,16 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/archive/archive_verifier.h"
 #include "server/archive/files/archive_change.h"
 #include "server/archive/format/archive_format.h"
-#include "server/archive/testing/archive_testing.h"
-#include "server/archive/testing/damaged_archive.h"
-#include "server/archive/testing/system_call_hooks.h"
 #include "server/redaction/redact.h"
 #include "server/redaction/redaction_proof.h"
 #include "server/redaction/removed_documents.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/archive/damaged_archive.h"
+#include "testing/archive/system_call_hooks.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

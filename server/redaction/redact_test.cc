@@ -21,10 +21,6 @@
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 
-#include "codecs/base/sanitized.h"
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/test_level.h"
-#include "codecs/payload/test_codec.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_verifier.h"
 #include "server/archive/files/archive_change.h"
@@ -35,6 +31,10 @@
 #include "server/redaction/inflated_block.h"
 #include "server/redaction/removed_documents.h"
 #include "server/redaction/window_table.h"
+#include "testing/base/sanitized.h"
+#include "testing/base/status_matchers.h"
+#include "testing/base/test_level.h"
+#include "testing/codecs/test_codec.h"
 
 namespace quire {
 namespace {

@@ -13,9 +13,9 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/archive/format/layout_section.h"
 #include "server/redaction/window_table.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

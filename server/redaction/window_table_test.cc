@@ -11,8 +11,8 @@
 
 #include "gmock/gmock.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/redaction/dictionary_redaction.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

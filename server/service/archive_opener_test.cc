@@ -19,11 +19,11 @@
 #include "gmock/gmock.h"
 
 #include "codecs/base/mutex.h"
-#include "codecs/base/status_matchers.h"
 #include "codecs/payload/payload_codec.h"
 #include "server/archive/archive.h"
 #include "server/service/archive_loader.h"
 #include "server/service/testing/server_fixture.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

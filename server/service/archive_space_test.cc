@@ -10,10 +10,10 @@
 
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/service/catalog/catalog.h"
 #include "server/service/catalog/wire_encoders.h"
 #include "server/service/testing/server_fixture.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

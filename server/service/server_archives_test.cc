@@ -11,8 +11,8 @@
 #include "grpcpp/client_context.h"
 
 #include "codecs/base/mutex.h"
-#include "codecs/base/status_matchers.h"
 #include "server/service/testing/server_fixture.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

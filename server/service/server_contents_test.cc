@@ -14,9 +14,9 @@
 
 #include "proto/error_details.h"
 
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/test_level.h"
 #include "server/service/testing/server_fixture.h"
+#include "testing/base/status_matchers.h"
+#include "testing/base/test_level.h"
 
 namespace quire {
 namespace {

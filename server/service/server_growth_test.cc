@@ -13,11 +13,11 @@
 #include "absl/strings/str_cat.h"
 #include "grpcpp/client_context.h"
 
-#include "codecs/base/status_matchers.h"
 #include "codecs/payload/payload_codec.h"
 #include "server/archive/archive_writer.h"
 #include "server/archive/files/archive_change.h"
 #include "server/service/testing/server_fixture.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

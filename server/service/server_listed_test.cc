@@ -19,13 +19,13 @@
 #include "codecs/base/byte_size.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/mutex.h"
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/temporary_directory.h"
 #include "server/archive/archive.h"
 #include "server/archive/format/segment_format.h"
 #include "server/service/limits/memory_plan.h"
 #include "server/service/security/access_rules.h"
 #include "server/service/testing/server_fixture.h"
+#include "testing/base/status_matchers.h"
+#include "testing/base/temporary_directory.h"
 
 namespace quire {
 namespace {

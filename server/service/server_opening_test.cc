@@ -20,9 +20,9 @@
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/mutex.h"
-#include "codecs/base/status_matchers.h"
 #include "server/service/limits/memory_plan.h"
 #include "server/service/testing/server_fixture.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -16,9 +16,9 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 
-#include "codecs/base/sanitized.h"
 #include "server/service/security/access_rules.h"
 #include "server/service/testing/server_fixture.h"
+#include "testing/base/sanitized.h"
 
 namespace quire {
 namespace {

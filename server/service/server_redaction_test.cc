@@ -15,13 +15,13 @@
 #include "grpcpp/client_context.h"
 
 #include "codecs/base/checksum.h"
-#include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
 #include "server/archive/files/archive_change.h"
 #include "server/archive/files/dictionary_file.h"
 #include "server/archive/format/archive_format.h"
 #include "server/archive/segment_writer.h"
 #include "server/service/testing/server_fixture.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

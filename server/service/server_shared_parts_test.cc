@@ -14,9 +14,9 @@
 #include "absl/synchronization/notification.h"
 #include "grpcpp/client_context.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
 #include "server/service/testing/server_fixture.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

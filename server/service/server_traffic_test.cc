@@ -13,9 +13,9 @@
 #include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
 #include "server/service/testing/server_fixture.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -20,8 +20,8 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
-#include "codecs/base/testing/test_level.h"
 #include "server/service/testing/server_fixture.h"
+#include "testing/base/test_level.h"
 
 namespace quire {
 namespace {

@@ -15,13 +15,13 @@
 #include "grpcpp/client_context.h"
 
 #include "codecs/base/checksum.h"
-#include "codecs/base/sanitized.h"
-#include "codecs/base/testing/test_level.h"
-#include "codecs/deflate/deflate_test_streams.h"
 #include "codecs/fsst/decode/fsst_decoder.h"
 #include "codecs/fsst/table/symbol_table.h"
 #include "codecs/payload/payload_codec.h"
 #include "server/service/testing/server_fixture.h"
+#include "testing/base/sanitized.h"
+#include "testing/base/test_level.h"
+#include "testing/codecs/deflate_test_streams.h"
 
 namespace quire {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "codecs/base/status_matchers.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -12,10 +12,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/storage/block_store.h"
-#include "server/storage/simulation/fault_plan.h"
-#include "server/storage/testing/storage_test_util.h"
+#include "testing/base/status_matchers.h"
+#include "testing/storage/fault_plan.h"
+#include "testing/storage/storage_test_util.h"
 
 namespace quire {
 namespace {

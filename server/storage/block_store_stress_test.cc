@@ -15,9 +15,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/storage/block_store.h"
-#include "server/storage/testing/storage_test_util.h"
+#include "testing/base/status_matchers.h"
+#include "testing/storage/storage_test_util.h"
 
 namespace quire {
 namespace {

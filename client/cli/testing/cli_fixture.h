@@ -17,7 +17,7 @@
 
 #include "client/cli/testing/program_runner.h"
 #include "client/quire/testing/fake_server.h"
-#include "codecs/base/testing/temporary_directory.h"
+#include "testing/base/temporary_directory.h"
 
 namespace quire {
 

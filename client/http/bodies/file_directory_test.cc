@@ -12,8 +12,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/temporary_directory.h"
+#include "testing/base/status_matchers.h"
+#include "testing/base/temporary_directory.h"
 
 namespace quire {
 namespace {

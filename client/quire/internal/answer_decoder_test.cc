@@ -12,7 +12,7 @@
 
 #include "client/quire/testing/client_fixture.h"
 #include "client/quire/testing/fake_encodings.h"
-#include "codecs/base/status_matchers.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 
 #include "client/quire/client_status.h"
-#include "codecs/base/status_matchers.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -15,8 +15,8 @@
 #include "client/quire/batch_reader.h"
 #include "client/quire/internal/connection.h"
 #include "client/quire/internal/decode_pipeline.h"
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/no_more_threads.h"
+#include "testing/base/no_more_threads.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -17,7 +17,7 @@
 #include "gmock/gmock.h"
 
 #include "client/quire/payload/record_header.h"
-#include "codecs/base/status_matchers.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

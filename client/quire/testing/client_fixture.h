@@ -20,7 +20,7 @@
 #include "client/quire/testing/fake_server.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
-#include "codecs/base/testing/noise.h"
+#include "testing/base/noise.h"
 
 namespace quire {
 

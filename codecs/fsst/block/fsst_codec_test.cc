@@ -12,12 +12,12 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/bytes.h"
-#include "codecs/base/status_matchers.h"
 #include "codecs/block_codec.h"
-#include "codecs/codec_test_inputs.h"
 #include "codecs/fsst/block/fsst_block.h"
 #include "codecs/fsst/table/symbol_table.h"
 #include "codecs/fsst/training/symbol_trainer.h"
+#include "testing/base/status_matchers.h"
+#include "testing/codecs/codec_test_inputs.h"
 
 namespace quire {
 namespace {

@@ -10,7 +10,7 @@
 #include "codecs/base/bytes.h"
 #include "codecs/base/check.h"
 #include "codecs/fsst/decode/fsst_decoder.h"
-#include "codecs/fsst/testing/fsst_fuzz_inputs.h"
+#include "testing/codecs/fsst_fuzz_inputs.h"
 
 namespace quire {
 namespace {

@@ -9,11 +9,11 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/sanitized.h"
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/guarded_bytes.h"
 #include "codecs/fsst/decode/fsst_decoder.h"
-#include "codecs/fsst/testing/fsst_test_vectors.h"
+#include "testing/base/guarded_bytes.h"
+#include "testing/base/sanitized.h"
+#include "testing/base/status_matchers.h"
+#include "testing/codecs/fsst_test_vectors.h"
 
 namespace quire {
 namespace {

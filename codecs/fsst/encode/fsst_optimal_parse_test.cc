@@ -8,9 +8,9 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/endian.h"
-#include "codecs/codec_test_inputs.h"
 #include "codecs/fsst/decode/fsst_decoder.h"
 #include "codecs/fsst/encode/fsst_encoder.h"
+#include "testing/codecs/codec_test_inputs.h"
 
 namespace quire {
 namespace {

@@ -11,7 +11,7 @@
 #include "codecs/fsst/decode/fsst_decoder.h"
 #include "codecs/fsst/encode/fsst_encoder.h"
 #include "codecs/fsst/table/symbol_table.h"
-#include "codecs/fsst/testing/fsst_fuzz_inputs.h"
+#include "testing/codecs/fsst_fuzz_inputs.h"
 
 namespace quire {
 namespace {

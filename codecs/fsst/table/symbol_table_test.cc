@@ -7,8 +7,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
-#include "codecs/fsst/testing/fsst_test_vectors.h"
+#include "testing/base/status_matchers.h"
+#include "testing/codecs/fsst_test_vectors.h"
 
 namespace quire {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "gtest/gtest.h"
 
-#include "codecs/codec_test_inputs.h"
 #include "codecs/fsst/encode/fsst_optimal_parse.h"
 #include "codecs/fsst/training/longest_match_training.h"
+#include "testing/codecs/codec_test_inputs.h"
 
 namespace quire {
 namespace {

@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/sanitized.h"
-#include "codecs/codec_test_inputs.h"
 #include "codecs/fsst/decode/fsst_decoder.h"
+#include "testing/base/sanitized.h"
+#include "testing/codecs/codec_test_inputs.h"
 
 namespace quire {
 namespace {

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
-#include "codecs/codec_test_inputs.h"
 #include "codecs/rlz/coverage/kmer_sampler.h"
+#include "testing/codecs/codec_test_inputs.h"
 
 namespace quire {
 namespace {

@@ -8,10 +8,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
 #include "codecs/base/varint.h"
-#include "codecs/codec_test_inputs.h"
-#include "codecs/zlib/deflate_check.h"
+#include "testing/base/status_matchers.h"
+#include "testing/codecs/codec_test_inputs.h"
+#include "testing/codecs/deflate_check.h"
 
 namespace quire {
 namespace {

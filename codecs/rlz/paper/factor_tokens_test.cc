@@ -8,10 +8,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/guarded_bytes.h"
 #include "codecs/base/varint.h"
-#include "codecs/codec_test_inputs.h"
+#include "testing/base/guarded_bytes.h"
+#include "testing/base/status_matchers.h"
+#include "testing/codecs/codec_test_inputs.h"
 
 namespace quire {
 namespace {

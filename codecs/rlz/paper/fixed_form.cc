@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codecs/rlz/paper/fixed_form.h"
-
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -10,6 +8,7 @@
 #include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/varint.h"
+#include "codecs/rlz/paper/factor_form.h"
 #include "codecs/rlz/paper/factor_tokens.h"
 
 namespace quire {

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codecs/rlz/paper/paper_codec.h"
-
+//
+// A stored block is either a form of its factors (factor_form.h), or, where it
+// would be larger than the text, one byte 00 and the text.
 #include <algorithm>
 #include <utility>
 
 #include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/codec_base.h"
+#include "codecs/codec_factories.h"
 #include "codecs/rlz/factor.h"
 #include "codecs/rlz/paper/factor_form.h"
-#include "codecs/rlz/paper/fixed_form.h"
-#include "codecs/rlz/paper/zz_form.h"
-#include "codecs/rlz/paper/zzz_form.h"
 #include "codecs/rlz/suffix_index.h"
 
 namespace quire {

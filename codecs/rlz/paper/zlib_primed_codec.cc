@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codecs/rlz/paper/zlib_primed_codec.h"
-
+//
+//   window       varint: where in the dictionary the text begins; it has 32768
+//                bytes, or ends with the dictionary
+//   text         raw DEFLATE stream, whose matches may reach into the window
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -10,6 +12,7 @@
 
 #include "codecs/base/status_macros.h"
 #include "codecs/base/varint.h"
+#include "codecs/codec_factories.h"
 #include "codecs/rlz/paper/window_chooser.h"
 #include "codecs/zlib/deflate_codec.h"
 #include "codecs/zlib/zlib_stream.h"

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests specific to rlz-zzz; block_codec_test.cc covers all codecs.
-#include "codecs/rlz/paper/zzz_form.h"
-
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
 #include "codecs/base/varint.h"
-#include "codecs/codec_test_inputs.h"
-#include "codecs/rlz/paper/paper_form_testing.h"
-#include "codecs/zlib/deflate_check.h"
+#include "codecs/rlz/paper/factor_form.h"
+#include "testing/base/status_matchers.h"
+#include "testing/codecs/codec_test_inputs.h"
+#include "testing/codecs/deflate_check.h"
+#include "testing/codecs/paper_form_testing.h"
 
 namespace quire {
 namespace {

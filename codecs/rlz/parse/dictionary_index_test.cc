@@ -8,9 +8,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
-#include "codecs/codec_test_inputs.h"
 #include "codecs/rlz/dictionary_builder.h"
+#include "testing/base/status_matchers.h"
+#include "testing/codecs/codec_test_inputs.h"
 
 namespace quire {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "gtest/gtest.h"
 
-#include "codecs/codec_test_inputs.h"
-#include "codecs/zstd/decoder/zstd_test_bits.h"
+#include "testing/codecs/codec_test_inputs.h"
+#include "testing/codecs/zstd_test_bits.h"
 
 namespace quire {
 namespace {

@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/zstd/decoder/zstd_test_bits.h"
+#include "testing/codecs/zstd_test_bits.h"
 
 namespace quire {
 namespace {

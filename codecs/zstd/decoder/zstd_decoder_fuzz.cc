@@ -12,10 +12,10 @@
 #include "codecs/base/bytes.h"
 #include "codecs/base/check.h"
 #include "codecs/base/endian.h"
-#include "codecs/codec_test_inputs.h"
 #include "codecs/zstd/decoder/sequence_copy.h"
 #include "codecs/zstd/decoder/zstd_decoder.h"
-#include "codecs/zstd/decoder/zstd_test_frames.h"
+#include "testing/codecs/codec_test_inputs.h"
+#include "testing/codecs/zstd_test_frames.h"
 
 namespace quire {
 namespace {

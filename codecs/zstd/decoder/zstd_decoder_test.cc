@@ -12,11 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/sanitized.h"
-#include "codecs/base/testing/guarded_bytes.h"
-#include "codecs/codec_test_inputs.h"
 #include "codecs/zstd/decoder/sequence_copy.h"
-#include "codecs/zstd/decoder/zstd_test_frames.h"
+#include "testing/base/guarded_bytes.h"
+#include "testing/base/sanitized.h"
+#include "testing/codecs/codec_test_inputs.h"
+#include "testing/codecs/zstd_test_frames.h"
 
 namespace quire {
 namespace {

@@ -16,11 +16,11 @@
 
 #include "codecs/base/mutex.h"
 #include "codecs/base/status_macros.h"
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/no_more_threads.h"
 #include "server/archive/archive.h"
-#include "server/archive/testing/archive_testing.h"
-#include "server/archive/testing/damaged_archive.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/archive/damaged_archive.h"
+#include "testing/base/no_more_threads.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "codecs/base/checksum.h"
-#include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_verifier.h"
 #include "server/archive/archive_writer.h"
 #include "server/archive/format/archive_format.h"
-#include "server/archive/testing/archive_testing.h"
-#include "server/archive/testing/crafted_archive.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/archive/crafted_archive.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "codecs/base/bytes.h"
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/noise.h"
-#include "codecs/base/testing/test_level.h"
+#include "testing/base/noise.h"
+#include "testing/base/status_matchers.h"
+#include "testing/base/test_level.h"
 
 namespace quire {
 namespace {

@@ -6,8 +6,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/archive/format/archive_format.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

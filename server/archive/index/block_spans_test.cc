@@ -9,8 +9,8 @@
 
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/archive/index/slice_counter.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -10,12 +10,12 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
 #include "server/archive/index/document_index_builder.h"
 #include "server/archive/index/id_index.h"
-#include "server/archive/testing/archive_testing.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

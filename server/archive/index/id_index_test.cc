@@ -11,9 +11,9 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/archive/index/document_index_builder.h"
 #include "server/archive/index/id_runs.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

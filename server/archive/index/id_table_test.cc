@@ -11,12 +11,12 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/bytes.h"
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/test_level.h"
 #include "codecs/base/varint.h"
 #include "server/archive/index/id_bucket.h"
 #include "server/archive/index/id_section.h"
-#include "server/archive/testing/sample_urls.h"
+#include "testing/archive/sample_urls.h"
+#include "testing/base/status_matchers.h"
+#include "testing/base/test_level.h"
 
 namespace quire {
 namespace {

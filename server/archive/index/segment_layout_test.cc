@@ -10,8 +10,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/archive/format/layout_section.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -14,14 +14,14 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/bytes.h"
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/test_level.h"
 #include "codecs/base/varint.h"
 #include "server/archive/format/column.h"
 #include "server/archive/index/document_index.h"
 #include "server/archive/index/elias_fano.h"
 #include "server/archive/index/id_section.h"
 #include "server/archive/index/packed_vector.h"
+#include "testing/base/status_matchers.h"
+#include "testing/base/test_level.h"
 
 namespace quire {
 namespace {

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 DIRECTORY = pathlib.Path(__file__).resolve().parents[1]
-GOLDEN = DIRECTORY / "golden"
+GOLDEN = DIRECTORY.parents[1] / "testing" / "archive" / "golden"
 READER = DIRECTORY / "reference" / "reference_reader.py"
 
 

@@ -20,13 +20,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/test_level.h"
 #include "server/archive/archive.h"
 #include "server/archive/format/archive_format.h"
 #include "server/archive/repair/salvage_output.h"
-#include "server/archive/testing/archive_testing.h"
-#include "server/archive/testing/damaged_archive.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/archive/damaged_archive.h"
+#include "testing/base/status_matchers.h"
+#include "testing/base/test_level.h"
 
 namespace quire {
 namespace {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "codecs/base/checksum.h"
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/noise.h"
-#include "server/archive/testing/archive_testing.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/base/noise.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
 #include "server/ingest/testing/ingest_testing.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "codecs/base/status_macros.h"
-#include "codecs/base/status_matchers.h"
 #include "server/ingest/testing/ingest_testing.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -9,10 +9,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/noise.h"
 #include "server/ingest/build_pipeline.h"
 #include "server/ingest/testing/memory_source.h"
+#include "testing/base/noise.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
 #include "codecs/fsst/encode/fsst_encoder.h"
 #include "codecs/fsst/table/symbol_table.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

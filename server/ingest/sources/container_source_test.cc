@@ -13,9 +13,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/ingest/sources/streams/gzip_stream.h"
 #include "server/ingest/testing/ingest_testing.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

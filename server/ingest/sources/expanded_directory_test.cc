@@ -11,9 +11,9 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/status_macros.h"
-#include "codecs/base/status_matchers.h"
 #include "server/ingest/sources/source.h"
 #include "server/ingest/testing/ingest_testing.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "codecs/base/status_matchers.h"
 #include "server/ingest/sources/spool.h"
 #include "server/ingest/testing/ingest_testing.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <filesystem>
 
-#include "codecs/base/status_matchers.h"
-#include "codecs/payload/test_codec.h"
 #include "server/archive/archive_verifier.h"
+#include "testing/base/status_matchers.h"
+#include "testing/codecs/test_codec.h"
 
 namespace quire {
 

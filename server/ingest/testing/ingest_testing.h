@@ -12,8 +12,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-#include "codecs/base/testing/temporary_directory.h"
 #include "server/ingest/sources/source.h"
+#include "testing/base/temporary_directory.h"
 
 namespace quire {
 

@@ -8,15 +8,15 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "codecs/base/sanitized.h"
 #include "codecs/base/status_macros.h"
-#include "codecs/base/status_matchers.h"
-#include "codecs/deflate/deflate_test_streams.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_verifier.h"
 #include "server/ingest/build_pipeline.h"
 #include "server/ingest/testing/ingest_testing.h"
 #include "server/ingest/testing/memory_source.h"
+#include "testing/base/sanitized.h"
+#include "testing/base/status_matchers.h"
+#include "testing/codecs/deflate_test_streams.h"
 
 namespace quire {
 namespace {

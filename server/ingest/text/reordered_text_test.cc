@@ -10,10 +10,7 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/checksum.h"
-#include "codecs/base/sanitized.h"
 #include "codecs/base/status_macros.h"
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/noise.h"
 #include "codecs/reorder/content_chunker.h"
 #include "codecs/reorder/first_number_table.h"
 #include "codecs/reorder/offset_list.h"
@@ -21,6 +18,9 @@
 #include "server/ingest/testing/ingest_testing.h"
 #include "server/ingest/text/build_memory.h"
 #include "server/ingest/text/text_migration.h"
+#include "testing/base/noise.h"
+#include "testing/base/sanitized.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "proto/error_details.h"
 
-#include "codecs/base/status_matchers.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

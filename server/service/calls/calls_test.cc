@@ -30,7 +30,7 @@
 #include "server/archive/archive_writer.h"
 #include "server/service/calls/archive_service.h"
 #include "server/service/testing/server_fixture.h"
-#include "server/storage/testing/storage_test_util.h"
+#include "testing/storage/storage_test_util.h"
 
 namespace quire {
 namespace {

@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/temporary_directory.h"
 #include "server/service/catalog/catalog.h"
+#include "testing/base/status_matchers.h"
+#include "testing/base/temporary_directory.h"
 
 namespace quire {
 namespace {

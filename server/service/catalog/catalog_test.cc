@@ -23,9 +23,9 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/test_level.h"
-#include "server/archive/testing/archive_testing.h"
+#include "testing/archive/archive_testing.h"
+#include "testing/base/status_matchers.h"
+#include "testing/base/test_level.h"
 
 namespace quire {
 namespace {

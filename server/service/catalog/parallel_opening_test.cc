@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/mutex.h"
-#include "codecs/base/status_matchers.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

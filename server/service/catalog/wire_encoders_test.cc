@@ -8,8 +8,8 @@
 
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
 #include "codecs/fsst/table/symbol_table.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -17,8 +17,8 @@
 
 #include "proto/error_details.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/service/base/service_error.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

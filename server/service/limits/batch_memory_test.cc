@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/limits/batch_memory.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/service/base/service_error.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -15,10 +15,10 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/service/limits/admission.h"
 #include "server/service/limits/connection_table.h"
 #include "server/service/limits/quota.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

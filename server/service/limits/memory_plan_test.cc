@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/byte_size.h"
-#include "codecs/base/status_matchers.h"
 #include "codecs/payload/payload_codec.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

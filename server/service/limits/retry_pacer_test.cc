@@ -6,7 +6,7 @@
 #include <string>
 
 #include "codecs/base/byte_size.h"
-#include "codecs/base/status_matchers.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

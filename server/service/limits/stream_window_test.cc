@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/service/base/service_error.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -18,8 +18,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/archive/files/file_io.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

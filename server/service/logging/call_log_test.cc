@@ -20,7 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
-#include "codecs/base/status_matchers.h"
+#include "testing/base/status_matchers.h"
 
 #include "nlohmann/json.hpp"
 

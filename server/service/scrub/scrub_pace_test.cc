@@ -12,9 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/sanitized.h"
 #include "server/storage/model/drive_presets.h"
 #include "server/storage/scheduler/elevator_scheduler.h"
+#include "testing/base/sanitized.h"
 
 namespace quire {
 namespace {

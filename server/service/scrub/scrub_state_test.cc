@@ -4,8 +4,8 @@
 #include <fstream>
 #include <string>
 
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/temporary_directory.h"
+#include "testing/base/status_matchers.h"
+#include "testing/base/temporary_directory.h"
 
 namespace quire {
 namespace {

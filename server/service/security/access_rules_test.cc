@@ -16,8 +16,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/service/security/access_control.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -19,7 +19,7 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/mutex.h"
-#include "codecs/base/status_matchers.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

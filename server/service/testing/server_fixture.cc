@@ -20,11 +20,11 @@
 #include "codecs/base/checksum.h"
 #include "codecs/fsst/table/symbol_table.h"
 #include "codecs/fsst/training/symbol_trainer.h"
-#include "codecs/payload/test_codec.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
 #include "server/archive/format/archive_format.h"
 #include "server/service/limits/memory_plan.h"
+#include "testing/codecs/test_codec.h"
 
 namespace quire {
 

@@ -15,9 +15,9 @@
 
 #include "proto/quire/v1/archive.grpc.pb.h"
 
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/temporary_directory.h"
 #include "server/service/server.h"
+#include "testing/base/status_matchers.h"
+#include "testing/base/temporary_directory.h"
 
 namespace quire {
 

@@ -12,8 +12,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/no_more_threads.h"
+#include "testing/base/no_more_threads.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -15,10 +15,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/storage/fetch/block_run.h"
 #include "server/storage/fetch/drive_set.h"
-#include "server/storage/testing/storage_test_util.h"
+#include "testing/base/status_matchers.h"
+#include "testing/storage/storage_test_util.h"
 
 namespace quire {
 namespace {

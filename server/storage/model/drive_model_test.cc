@@ -12,10 +12,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/storage/model/drive_presets.h"
 #include "server/storage/model/hard_disk_model.h"
 #include "server/storage/model/solid_state_model.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

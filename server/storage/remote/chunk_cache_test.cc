@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "codecs/base/status_matchers.h"
 #include "server/storage/remote/chunk_map.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

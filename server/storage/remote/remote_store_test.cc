@@ -10,9 +10,9 @@
 
 #include "gmock/gmock.h"
 
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/temporary_directory.h"
-#include "server/storage/remote/testing/tiny_object_server.h"
+#include "testing/base/status_matchers.h"
+#include "testing/base/temporary_directory.h"
+#include "testing/storage/tiny_object_server.h"
 
 namespace quire {
 namespace {

@@ -16,10 +16,10 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 
-#include "codecs/base/status_matchers.h"
-#include "codecs/base/testing/temporary_directory.h"
 #include "server/storage/remote/remote_store.h"
-#include "server/storage/remote/testing/tiny_object_server.h"
+#include "testing/base/status_matchers.h"
+#include "testing/base/temporary_directory.h"
+#include "testing/storage/tiny_object_server.h"
 
 namespace quire {
 namespace {

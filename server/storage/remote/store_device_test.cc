@@ -19,9 +19,9 @@
 #include "absl/base/thread_annotations.h"
 
 #include "codecs/base/mutex.h"
-#include "codecs/base/status_matchers.h"
 #include "server/storage/remote/remote_store.h"
-#include "server/storage/remote/testing/tiny_object_server.h"
+#include "testing/base/status_matchers.h"
+#include "testing/storage/tiny_object_server.h"
 
 namespace quire {
 namespace {

@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/storage/scheduler/elevator_scheduler.h"
-#include "server/storage/scheduler/elevator_testing.h"
+#include "testing/base/status_matchers.h"
+#include "testing/storage/elevator_testing.h"
 
 namespace quire {
 namespace {

@@ -7,9 +7,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/storage/scheduler/elevator_scheduler.h"
-#include "server/storage/scheduler/elevator_testing.h"
+#include "testing/base/status_matchers.h"
+#include "testing/storage/elevator_testing.h"
 
 namespace quire {
 namespace {

@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 
 #include "server/storage/scheduler/elevator_scheduler.h"
-#include "server/storage/scheduler/elevator_testing.h"
+#include "testing/storage/elevator_testing.h"
 
 namespace quire {
 namespace {

@@ -8,8 +8,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/status_matchers.h"
-#include "server/storage/scheduler/elevator_testing.h"
+#include "testing/base/status_matchers.h"
+#include "testing/storage/elevator_testing.h"
 
 namespace quire {
 namespace {

@@ -10,7 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/sanitized.h"
+#include "testing/base/sanitized.h"
 
 namespace quire {
 namespace {

@@ -12,8 +12,8 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/status_macros.h"
-#include "codecs/base/status_matchers.h"
 #include "server/ingest/testing/ingest_testing.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

@@ -13,9 +13,9 @@
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/status_macros.h"
-#include "codecs/base/status_matchers.h"
 #include "server/ingest/sources/streams/gzip_stream.h"
 #include "server/ingest/testing/ingest_testing.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

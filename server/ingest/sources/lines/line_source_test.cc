@@ -10,10 +10,10 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
-#include "codecs/base/sanitized.h"
-#include "codecs/base/status_matchers.h"
 #include "server/ingest/testing/ingest_testing.h"
 #include "server/ingest/testing/memory_source.h"
+#include "testing/base/sanitized.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

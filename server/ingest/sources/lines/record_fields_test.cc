@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 
-#include "codecs/base/status_matchers.h"
 #include "server/ingest/sources/lines/csv_fields.h"
 #include "server/ingest/sources/lines/json_fields.h"
+#include "testing/base/status_matchers.h"
 
 #include "nlohmann/json.hpp"
 

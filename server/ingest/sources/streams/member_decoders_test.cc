@@ -13,9 +13,9 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/endian.h"
-#include "codecs/base/status_matchers.h"
 #include "server/ingest/sources/compressed_text.h"
 #include "server/ingest/testing/ingest_testing.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {

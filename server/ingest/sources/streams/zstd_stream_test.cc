@@ -10,9 +10,9 @@
 
 #include "codecs/base/endian.h"
 #include "codecs/base/status_macros.h"
-#include "codecs/base/status_matchers.h"
 #include "server/ingest/sources/compressed_text.h"
 #include "server/ingest/testing/ingest_testing.h"
+#include "testing/base/status_matchers.h"
 
 namespace quire {
 namespace {
