@@ -16,6 +16,7 @@
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "server/commands/subcommand_support.h"
+#include "server/storage/base/cgroup.h"
 
 namespace quire {
 namespace {
@@ -203,7 +204,7 @@ absl::StatusOr<SourceOptions> MakeSourceOptions(
   source.input_size_bytes_max = options.input_size_bytes_max;
   source.window_size_bytes_max = options.window_size_bytes_max;
   source.expand = options.expand;
-  source.decode_threads = CoreCount();
+  source.decode_threads = UsableCores();
   source.skip_damage = options.keep_going;
   source.member_ids = options.expand_ids == "member"
                           ? MemberIds::kMember

@@ -19,6 +19,7 @@
 #include "server/commands/subcommand_support.h"
 #include "server/ingest/build_pipeline.h"
 #include "server/ingest/text/build_memory.h"
+#include "server/storage/base/cgroup.h"
 
 namespace quire {
 
@@ -35,7 +36,7 @@ struct EncodingOptions {
   uint64_t inflate_member_size_bytes = kInflatedBlockSizeMax;
   bool no_symbol_table = false;
   uint64_t segment_size_bytes = 64 * kGiB;
-  uint32_t threads = CoreCount();
+  uint32_t threads = UsableCores();
   // To detect whether they were given.
   const CLI::Option* codec_option = nullptr;
   const CLI::Option* objective_option = nullptr;

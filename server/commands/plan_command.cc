@@ -36,6 +36,7 @@
 #include "server/planner/collection_sample.h"
 #include "server/planner/plan.h"
 #include "server/planner/plan_report.h"
+#include "server/storage/base/cgroup.h"
 
 namespace quire {
 namespace {
@@ -72,7 +73,7 @@ struct PlanArguments {
   uint64_t collection_size_bytes = 0;
   std::string disk = "ssd";
   std::string network = "10Gbit";
-  uint32_t cores = CoreCount();
+  uint32_t cores = UsableCores();
   uint32_t machines = 1;
   uint64_t memory_bytes = 0;
   double price_per_tb = 0;

@@ -29,6 +29,7 @@
 #include "server/commands/quired_commands.h"
 #include "server/commands/subcommand_support.h"
 #include "server/redaction/redact.h"
+#include "server/storage/base/cgroup.h"
 
 namespace quire {
 namespace {
@@ -78,7 +79,7 @@ struct RedactCommandOptions {
   std::string uuid;
   bool dry_run = false;
   bool prove = false;
-  uint32_t threads = CoreCount();
+  uint32_t threads = UsableCores();
   bool quiet = false;
 };
 

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <iostream>
 #include <system_error>
-#include <thread>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
@@ -114,10 +113,6 @@ CLI::Option* AddTimeOption(CLI::App& subcommand, const std::string& name,
           description)
       ->type_name("TIME")
       ->default_str(absl::FormatDuration(time));
-}
-
-uint32_t CoreCount() {
-  return std::max(1u, std::thread::hardware_concurrency());
 }
 
 void RaiseFileLimit() {

@@ -90,9 +90,6 @@ CLI::Option* AddTimeOption(CLI::App& subcommand, const std::string& name,
                            absl::Duration& time, const DurationRange& range,
                            const std::string& description);
 
-// Returns the number of cores, at least 1: the default of --threads.
-uint32_t CoreCount();
-
 // Raises the limit on open files to the system's maximum, for archives of many
 // segments, each of which is a file, and servers of many connections.
 void RaiseFileLimit();
