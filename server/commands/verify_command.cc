@@ -257,7 +257,7 @@ void AddVerifyCommand(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   subcommand
       ->add_option("--part", options->part,
-                   "Verify only the Nth of T parts, for a schedule")
+                   "Part to verify, the Nth of T, for a schedule")
       ->type_name("N/T");
   subcommand->add_flag("--json", options->json,
                        "Print one JSON object, on one line");
