@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -71,6 +72,13 @@ absl::Status CheckLocalPath(const std::string& what, const std::string& path);
 // Adds the argument ARCHIVE, which is required. `archive` must outlive
 // `subcommand`.
 void AddArchiveArgument(CLI::App& subcommand, std::string& archive);
+
+// Adds the options that `subcommand` had in the last release, hidden: for one
+// release they are accepted and ignored, and `warn` gets a message for each
+// that is given, in any source. They are not "configurable", which ValuesOf()
+// (config_file.h) leaves out.
+void AddRemovedOptions(CLI::App& subcommand,
+                       const std::function<void(const std::string&)>& warn);
 
 // Adds an option that takes a size such as 64KiB; --help shows the default in
 // that form. `size_bytes` holds the default and must outlive `subcommand`.
