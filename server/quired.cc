@@ -22,14 +22,11 @@ Manual QuiredManual() {
       {"0", "success"},
       {"1", "not found, damaged or failed"},
       {"2", "a malformed command line or configuration"},
-      {"3", "verify: no archive is there, or it cannot be read"},
-      {"130",
-       "interrupted by Ctrl-C (SIGINT): no archive was made; recompress and "
-       "build --resume continue when they are run again. Other signals: 128 "
-       "and their number. serve ends with 0"}};
+      {"3", "verify: the archive is missing or unreadable"},
+      {"130", "interrupted by SIGINT (128 + its number); serve ends with 0"}};
   manual.environment = {
       {"GRPC_VERBOSITY",
-       "what gRPC itself logs: NONE (the default), ERROR, INFO or DEBUG"}};
+       "messages of gRPC: NONE (the default), ERROR, INFO or DEBUG"}};
   manual.examples = {
       {"quired build -o docs.quire /usr/share/doc",
        "builds an archive from a directory"},

@@ -54,7 +54,7 @@ MODULES = {
     STORAGE: ["codecs/base", STORAGE],
     f"{SERVICE}/base": ["codecs/base", "proto"],
     f"{SERVICE}/catalog": SERVICE_BELOW,
-    f"{SERVICE}/limits": ["codecs", "proto", f"{SERVICE}/base"],
+    f"{SERVICE}/limits": ["codecs", "proto", f"{SERVICE}/base", f"{STORAGE}/base"],
     f"{SERVICE}/security": ["codecs/base", "proto", f"{ARCHIVE}/files", f"{SERVICE}/base",
                             f"{SERVICE}/limits"],
     f"{SERVICE}/logging": ["codecs/base", f"{ARCHIVE}/files", f"{SERVICE}/base",

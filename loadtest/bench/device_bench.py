@@ -89,8 +89,8 @@ class DeviceBench:
     def server(self):
         arguments = self.arguments
         return cold_server(self.quired, "bench", self.archive, "--drive", "solid-state",
-                           "--device-depth", arguments.depth, "--direct-io",
-                           "off" if arguments.page_cache else "on")
+                           "--direct-io", "off" if arguments.page_cache else "on",
+                           command=("env", f"QUIRED_EXPERIMENT_DEVICE_DEPTH={arguments.depth}"))
 
     def measure_decoding(self):
         arguments, cores = self.arguments, os.cpu_count()

@@ -23,7 +23,7 @@ sys.path += [str(HERE.parent / "harness"), str(HERE.parent / "soak")]
 # pylint: disable=wrong-import-position
 from bench_json import add_json_option, print_figures
 from bench_setup import AS_IT_IS, build_archive, find_programs, make_parser
-from disk_runs import Loader, cold_server, metric_sums
+from disk_runs import MODELLED_DISK, Loader, cold_server, metric_sums
 from growing_archive import table_rows
 from live_server import make_documents, run_measured, write_corpus
 from markdown_table import format_number, markdown
@@ -86,8 +86,8 @@ def measure_scrubbing(build, quired, directory, document_count, seconds):
     for turn in range(4):
         mode = ("off", "on")[turn % 2]
         options = ["--scrub-interval", "1s"] if mode == "on" else []
-        with cold_server(quired, "web", archive, "--device-model", "wd-red",
-                         *options) as server:
+        with cold_server(quired, "web", archive, *options,
+                         command=MODELLED_DISK) as server:
             report = loader.report([
                 "web", "--server", server.address, "--source", directory / "scrubbed.raw",
                 "--range-size", "16KiB", "--seed", turn // 2, "--rate", 20, "--duration", seconds,

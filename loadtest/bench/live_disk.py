@@ -177,8 +177,9 @@ class LiveDisk:
     def measure(self, label, model_label, *options):
         """Returns (rate, a refusal) of one load, and adds its row."""
         seconds = self.arguments.seconds
-        with cold_server(self.quired, ARCHIVE, self.archive, "--device-model",
-                         self.arguments.device_model, "--direct-io", "off") as server:
+        model = f"QUIRED_EXPERIMENT_DEVICE_MODEL={self.arguments.device_model}"
+        with cold_server(self.quired, ARCHIVE, self.archive, "--direct-io", "off",
+                         command=("env", model)) as server:
             watch = Watch(server, self.stubs, self.arguments.text)
             before = server.metrics()
             watch.start()

@@ -167,20 +167,11 @@ class DrainTest(unittest.TestCase):
             channel.unsubscribe(states.put)
             server.process.send_signal(signal.SIGTERM)
 
-    def test_calls_of_an_old_connection_end_after_the_grace(self):
-        with self.serve("--connection-age", "1s", "--connection-age-grace", "1s") as server, \
-                server.channel() as channel:
-            batch = OpenBatch(channel)
-            self.assertEqual(batch.read(0, 100), TEXT[:100])
-            self.assertNotEqual(batch.await_end(), grpc.StatusCode.OK)
-            self.expect_read(channel)
-            server.process.send_signal(signal.SIGTERM)
-
     def test_refuses_ages_that_make_no_sense(self):
         for flag, value, reason in (
                 ("--connection-age", "10ms", "must be a time from 1s to 24h"),
                 ("--connection-age", "0", "must be a time from 1s to 24h"),
-                ("--connection-age-grace", "soon", "must be a time from 1s to 24h"),
+                ("--connection-age", "soon", "must be a time from 1s to 24h"),
                 ("--drain-delay", "-1s", "must be a time from 0 to 24h")):
             refused = subprocess.run([QUIRED, "serve", self.archive, flag, value],
                                      capture_output=True, text=True, timeout=PATIENCE_S)

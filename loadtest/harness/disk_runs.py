@@ -13,6 +13,8 @@ from bench_setup import find_programs
 from live_server import LiveServer, run_measured
 
 MODES = ("full", "batch", "random")
+# A command for cold_server(): the server reads as from the hard disk of the RLZ paper.
+MODELLED_DISK = ("env", "QUIRED_EXPERIMENT_DEVICE_MODEL=wd-red")
 RANGE_BYTES = 16 << 10
 
 

@@ -69,8 +69,6 @@ class ManyArchivesTest(HostileCase):
         options += ["--block-size", "1MiB"]
         if cls.CODEC.startswith("rlz") or cls.CODEC in DICTIONARY_CODECS:
             options += ["--dictionary-size", "64KiB"]
-        if cls.CODEC != "fsst":
-            options += ["--no-symbol-table"]
         subprocess.run([cls.quired, "build", "-q", "-o", cls.archive_path, *options,
                         f"{cls.directory}/pages.tar"], check=True)
 

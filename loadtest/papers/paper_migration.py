@@ -22,7 +22,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 # pylint: disable=wrong-import-position
 from bench_json import add_json_option, print_figures
 from bench_setup import build_archive, find_programs, make_parser
-from disk_runs import cold_server, directory_bytes
+from disk_runs import MODELLED_DISK, cold_server, directory_bytes
 from live_server import make_documents, parse_size, write_corpus
 from markdown_table import markdown
 
@@ -78,7 +78,7 @@ def newest_range(documents):
 
 def read_seconds(programs, archive, offset, size):
     quired, quire = programs
-    with cold_server(quired, "migration", archive, "--device-model", "wd-red") as server:
+    with cold_server(quired, "migration", archive, command=MODELLED_DISK) as server:
         started = time.monotonic()
         subprocess.run([quire, "--server", server.address, "range", "migration", str(offset),
                         str(size)], check=True, stdout=subprocess.DEVNULL)

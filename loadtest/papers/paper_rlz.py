@@ -21,7 +21,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 # pylint: disable=wrong-import-position
 from bench_json import add_json_option, print_figures
 from bench_setup import AS_IT_IS, build_archive, find_programs, make_parser
-from disk_runs import Loader, cold_server
+from disk_runs import MODELLED_DISK, Loader, cold_server
 from live_server import make_documents, write_corpus
 from markdown_table import markdown
 
@@ -105,7 +105,7 @@ def disk_rows(arguments, directory):
         build_archive(quired, archive, [arguments.text], ["--codec", codec, *AS_IT_IS, *(
             ["--dictionary-size", "64KiB"] if arguments.smoke and codec != "copy" else [])])
         for mode, found in rates.items():
-            with cold_server(quired, "rlz", archive, "--device-model", "wd-red") as server:
+            with cold_server(quired, "rlz", archive, command=MODELLED_DISK) as server:
                 run = loader.run(server, "rlz", arguments.text, mode,
                                  0.2 if arguments.smoke else 5,
                                  batch_size=5 if arguments.smoke else 400)

@@ -87,7 +87,9 @@ class Soak:
             sys.exit(f"no {library}; build it first: cmake --build {arguments.build} --target "
                      "faulty_io")
         self.fault_file = directory / "server-faults"
-        self.command = ["env", f"LD_PRELOAD={library}", f"FAULTY_IO={self.fault_file}"]
+        # The library replaces pread(), which io_uring would not call.
+        self.command = ["env", f"LD_PRELOAD={library}", f"FAULTY_IO={self.fault_file}",
+                        "QUIRED_EXPERIMENT_ENGINE=pread"]
         self.full_disk = directory / "full-disk"
         self.full_disk.write_text("write\n")
         self.with_full_disk = ["env", f"LD_PRELOAD={library}", f"FAULTY_IO={self.full_disk}"]
@@ -98,8 +100,8 @@ class Soak:
         self.kills_until = 0.0
         self.certificates = Certificates(directory)
         self.make_archives(arguments)
-        self.flags = ["--memory", arguments.memory, "--engine", "pread", "--tls-cert",
-                      self.certificates.pem, "--tls-key", self.certificates.key]
+        self.flags = ["--memory", arguments.memory, "--tls-cert", self.certificates.pem,
+                      "--tls-key", self.certificates.key]
         self.port = free_port()
         self.start_server()
         self.start_readers(make_stubs(directory))

@@ -34,11 +34,13 @@ ARCHIVE.partial holds the new segments until they are complete. Another writer o
 ARCHIVE is refused meanwhile. Without new documents nothing changes.
 
 --existing skip leaves out documents that ARCHIVE has: with the same id, record
-type, capture time, size and bytes. It reads the inputs once more.
+type, capture time, size and bytes. It reads the inputs once more, and takes 16 bytes
+of --build-memory for each of these documents.
 
-Small segments are then joined into one (--merge): blocks are copied, not encoded
-again, and earlier segment files that were joined are removed. Segments whose text
-is reordered are not joined; quired compact joins these too.
+With --merge auto, the last segments are then joined while one is smaller than twice
+all after it, up to --segment-size together: blocks are copied, not encoded again, and
+the files of joined segments are removed. Segments whose text is reordered are not
+joined; quired compact joins these too.
 
 An old dictionary suits new text less and less. The summary compares the new
 segments with the first one; quired plan ARCHIVE tells what a rebuild would give.
@@ -179,17 +181,13 @@ void AddAppendCommand(CLI::App& app, int& exit_code) {
   AddInputOptions(*subcommand, options->input);
   subcommand
       ->add_option("--existing", options->existing,
-                   "Documents that the archive has: add, as further ones of "
-                   "their ids; skip, leave them out (16 bytes of "
-                   "--build-memory for each)")
+                   "Treatment of documents that ARCHIVE has already")
       ->type_name("MODE")
       ->check(CLI::IsMember({"add", "skip"}))
       ->capture_default_str();
   subcommand
       ->add_option("--merge", options->merge,
-                   "auto: join the last segments while one is smaller than "
-                   "twice all after it, up to --segment-size together, so that "
-                   "an archive that grows often has few; off: keep all")
+                   "Joining of the last segments while they are small")
       ->type_name("MODE")
       ->check(CLI::IsMember({"auto", "off"}))
       ->capture_default_str();

@@ -125,8 +125,6 @@ class AppendTest(unittest.TestCase):
                  [self.archive, "second", "--codec", "zstd"]),
                 (2, "--dictionary-size must not be given",
                  [self.archive, "second", "--dictionary-size", "1MiB"]),
-                (2, "--no-symbol-table must not be given",
-                 [self.archive, "second", "--no-symbol-table"]),
                 (2, "--objective must not", [self.archive, "second", "--objective", "speed"]),
                 (2, "--block-size must not", [self.archive, "second", "--block-size", "4KiB"]),
                 (2, "--reorder must be off, auto, dedup or full, got \"any\"",

@@ -33,7 +33,8 @@ constexpr char kBuildFooter[] =
     R"(The contents determine the kind of an INPUT: a directory (every regular file in
 it), a tar or zip, a WARC or ARC (each of these four also compressed), a WACZ (the
 WARCs in it, in the order of their names), or any other file, which is one
-document. - is a tar on standard input. Symbolic links are not followed.
+document. - is a tar on standard input, with --split any file. Symbolic links are not
+followed.
 A file's id is its path in the directory, a member's its name in the container
 without a leading ./ of it, the record's of a WARC or ARC its URI.
 
@@ -47,7 +48,12 @@ one id; a record without a URI has its WARC-Record-ID as id. Record type, date
 and media type are attributes. quire get prints the payload of the newest
 response of a URL, without headers.
 
-With --split lines, lines are documents: a line's bytes include its line end,
+--objective sets each option of the encoding that is not given. --reorder dedup stores
+duplicates once, full also moves similar text together, and auto chooses what makes
+the archive clearly smaller; ids and offsets stay. It needs space next to OUT: for the
+text, full for twice and auto for three times the text, --inflate auto once more.
+
+With --split lines, each line is a document: its bytes include the line end,
 so that the lines of a file together are the file. With --id-field a file whose
 first character is { is JSON Lines, any other a CSV with a header line. A CSV
 record with line ends in quotes is one document. Records without the field keep
@@ -273,28 +279,25 @@ void AddBuildCommand(CLI::App& app, int& exit_code) {
   AddCommonOptions(*subcommand, *options);
   subcommand
       ->add_option("--like", options->like,
-                   "Build a part of an archive, with the codec, level, sizes, "
-                   "dictionary and symbol table of this archive")
+                   "Archive whose encoding OUT gets, as a part of a larger one")
       ->type_name("LIKE");
   subcommand
       ->add_option("--first-segment", options->first_segment,
-                   "With --like: number of the first segment; unless given, "
-                   "the next one of LIKE")
+                   "Number of the first segment; default: the next of LIKE")
       ->type_name("N")
       ->check(CountInRange(0, kSegmentNumberMax));
   subcommand->add_flag("--resume", options->resume,
-                       "Keep OUT.partial if the build does not end, and resume "
-                       "that of an earlier run with the same options and "
-                       "unchanged inputs; takes one more pass over these");
+                       "Keep OUT.partial on failure, or continue that of an "
+                       "earlier run");
   subcommand->add_flag("--restart", options->restart,
-                       "With --resume: discard OUT.partial of an earlier run");
+                       "Discard OUT.partial of an earlier run, for --resume");
 }
 
 void AddDictionaryCommand(CLI::App& app, int& exit_code) {
   const auto [subcommand, options] = AddSubcommand<BuildCommandOptions>(
       app, exit_code, "dictionary",
-      "Choose the encoding of an archive that is built in parts",
-      kDictionaryFooter, &RunBuild);
+      "Choose the encoding of an archive to build in parts", kDictionaryFooter,
+      &RunBuild);
   options->subcommand = "dictionary";
   AddCommonOptions(*subcommand, *options);
 }

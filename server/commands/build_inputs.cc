@@ -16,6 +16,7 @@
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "server/commands/subcommand_support.h"
+#include "server/storage/base/cgroup.h"
 
 namespace quire {
 namespace {
@@ -82,20 +83,19 @@ const char* NameOf(EntryNote note) {
 
 void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options) {
   subcommand
-      .add_option("INPUT", options.inputs,
-                  "Directory, tar, zip, WARC, ARC, WACZ, archive of Quire or "
-                  "file; - is a tar on stdin, or with --split any file")
+      .add_option(
+          "INPUT", options.inputs,
+          "Directory, tar, zip, WARC, ARC, WACZ, Quire archive, file, or "
+          "- (stdin)")
       ->type_name("")
       ->required();
   CLI::Option* const expand = subcommand.add_flag(
       "--expand", options.expand,
-      "Expand tars, WARCs, ARCs and files named .zip or .wacz in "
-      "directories; otherwise each is one document");
+      "Expand containers in directories; otherwise each is a document");
   subcommand
       .add_option("--expand-ids", options.expand_ids,
-                  "Ids of expanded documents: path, the container's path in "
-                  "the directory, a slash and the id in it; or member, only "
-                  "the id in it, which may repeat")
+                  "Ids of expanded documents: path (CONTAINER/ID) or member "
+                  "(ID)")
       ->type_name("FORM")
       ->check(CLI::IsMember({"path", "member"}))
       ->capture_default_str()
@@ -103,26 +103,21 @@ void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options) {
   AddSplitOptions(subcommand, options);
   subcommand
       .add_option("--exclude", options.id_rules.exclude_globs,
-                  "Skip documents whose path in the input matches, and "
-                  "everything below matching directories; may be repeated")
+                  "Paths to skip, with all below them; may be repeated")
       ->type_name("GLOB")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   subcommand
       .add_option("--strip-prefix", options.id_rules.strip_prefix,
-                  "Remove this prefix from ids")
+                  "Beginning to remove from ids")
       ->type_name("TEXT");
   subcommand
       .add_option("--prefix", options.id_rules.prefix,
-                  "Then prepend this text to all ids")
+                  "Text to put before all ids, after --strip-prefix")
       ->type_name("TEXT");
   subcommand.add_flag(
       "--keep-going", options.keep_going,
-      "Skip unreadable inputs, files, members and records: each is named and "
-      "counted, the archive records their number and names the first 20, and "
-      "the exit code is 1. A WARC or ARC is continued at its next record. "
-      "Documents before a wrong checksum are kept, and named as unchecked. "
-      "Reads all inputs once more");
+      "Skip unreadable inputs and records instead of stopping; exit code 1");
   AddInputLimitOptions(subcommand, options);
   subcommand.add_flag("-v,--verbose", options.verbose,
                       "Name everything that is skipped; no progress");
@@ -132,26 +127,22 @@ void AddSplitOptions(CLI::App& subcommand, BuildInputOptions& options) {
   CLI::Option* const split =
       subcommand
           .add_option("--split", options.split,
-                      "Make each line of a file a document, with id FILE:LINE; "
-                      "files may be compressed, as a whole")
+                      "Documents of a file: each line, with id FILE:LINE")
           ->type_name("lines")
           ->check(CLI::IsMember({"lines"}));
   subcommand
       .add_option("--id-field", options.line_split.id_field,
-                  "Id of a line: this member of JSON Lines, or the one at this "
-                  "path, as in meta.id, or this column of a CSV with a header "
-                  "line")
+                  "Member of JSON Lines or column of a CSV with the id")
       ->type_name("NAME")
       ->needs(split);
   subcommand
       .add_option("--text-field", options.line_split.text_field,
-                  "Store only this member or column of each line")
+                  "Member or column to store; default: whole lines")
       ->type_name("NAME")
       ->needs(split);
   subcommand
       .add_option("--delimiter", options.delimiter,
-                  "Character between the fields of a CSV, or tab; default: a "
-                  "comma, or that of a first line such as sep=;")
+                  "Character between columns, or tab; default: a comma")
       ->type_name("CHAR")
       ->needs(split);
 }
@@ -159,12 +150,10 @@ void AddSplitOptions(CLI::App& subcommand, BuildInputOptions& options) {
 void AddInputLimitOptions(CLI::App& subcommand, BuildInputOptions& options) {
   AddByteSizeOption(subcommand, "--input-size-max",
                     options.input_size_bytes_max,
-                    "Limit on the decompressed size of all inputs. Default: "
-                    "16TiB, and for each compressed or sparse input 1024 times "
-                    "its size on disk, or 64GiB if that is more");
+                    "Limit on the decompressed size of all inputs, by default "
+                    "16TiB");
   AddByteSizeOption(subcommand, "--window-max", options.window_size_bytes_max,
-                    "Memory for the window or dictionary of a compressed "
-                    "input, up to 2GiB: zstd --long=31 needs 2GiB");
+                    "Memory for decompressing; zstd --long=31 needs 2GiB");
 }
 
 absl::StatusOr<SourceOptions> MakeSourceOptions(
@@ -203,7 +192,7 @@ absl::StatusOr<SourceOptions> MakeSourceOptions(
   source.input_size_bytes_max = options.input_size_bytes_max;
   source.window_size_bytes_max = options.window_size_bytes_max;
   source.expand = options.expand;
-  source.decode_threads = CoreCount();
+  source.decode_threads = UsableCores();
   source.skip_damage = options.keep_going;
   source.member_ids = options.expand_ids == "member"
                           ? MemberIds::kMember

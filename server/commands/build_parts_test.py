@@ -103,7 +103,7 @@ class PartsTest(unittest.TestCase):
                          ["dictionary", "symbols"])
         self.assertIn("whole", self.quired("verify", "like"))
         self.quired("dictionary", "--quiet", "--force", "-o", "like", "--objective", "archive",
-                    "--partition-size", "8KiB", "--codec", "auto", "--no-symbol-table", "in")
+                    "--partition-size", "8KiB", "--codec", "auto", "in")
         info = self.inspect("like")
         self.assertEqual((info["codec"], info["partition_size_bytes"]), ("auto:3", 8192))
         (self.directory / "empty").mkdir()
@@ -255,7 +255,6 @@ class PartsTest(unittest.TestCase):
                 (2, f"--partition-size {kept}", [*like, "--partition-size", "4KiB"]),
                 (2, f"--dictionary-size {kept}", [*like, "--dictionary-size", "1MiB"]),
                 (2, f"--dictionary-method {kept}", [*like, "--dictionary-method", "uniform"]),
-                (2, f"--no-symbol-table {kept}", [*like, "--no-symbol-table"]),
                 (2, "--resume must not be given with --like", [*like, "--resume"]),
                 (2, "--first-segment", [*like, "--first-segment", "16777216"]),
                 (2, "--first-segment is an option of --like",

@@ -134,8 +134,7 @@ void AddCompactCommand(CLI::App& app, int& exit_code) {
       &RunCompact);
   AddArchiveArgument(*subcommand, options->archive);
   subcommand->add_flag("--all", options->all,
-                       "Take in all segments; a new one starts after each "
-                       "--segment-size");
+                       "Encode all segments again, not only the last ones");
   AddTextOptions(*subcommand, options->encoding);
   AddKeptEncodingOptions(*subcommand, options->kept);
   subcommand->add_flag("-q,--quiet", options->quiet,

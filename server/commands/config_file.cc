@@ -338,7 +338,8 @@ std::vector<std::string> ApplyEnvironment(CLI::App& subcommand) {
 OptionValues ValuesOf(const CLI::App& subcommand) {
   OptionValues values;
   for (const CLI::Option* option : subcommand.get_options()) {
-    if (option->count() > 0 && !option->get_lnames().empty()) {
+    if (option->count() > 0 && option->get_configurable() &&
+        !option->get_lnames().empty()) {
       values[option->get_lnames().front()] = option->results();
     }
   }

@@ -19,7 +19,8 @@ namespace quire {
 // message for each fault.
 std::vector<std::string> ApplyEnvironment(CLI::App& subcommand);
 
-// Values of the options that were given, by first long name.
+// Values of the options that were given, by first long name, except of removed
+// ones (AddRemovedOptions()).
 using OptionValues = std::map<std::string, std::vector<std::string>>;
 
 OptionValues ValuesOf(const CLI::App& subcommand);

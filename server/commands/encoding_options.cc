@@ -180,12 +180,6 @@ absl::StatusOr<CodecSpec> CheckOptions(const EncodingOptions& options,
   if (WasGiven(options.dictionary_method_option)) {
     QUIRE_RETURN_IF_ERROR(CheckUsesDictionary(codec, "--dictionary-method"));
   }
-  const CodecInfo& info = *FindCodec(codec.id);
-  if (info.needs_symbol_table && options.no_symbol_table) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--no-symbol-table: codec ", info.name,
-        " needs the table; leave the option out, or choose another codec"));
-  }
   QUIRE_RETURN_IF_ERROR(
       ParseDictionaryMethod(options.dictionary_method).status());
   QUIRE_RETURN_IF_ERROR(ParseReorderMode(options.reorder).status());
@@ -229,27 +223,21 @@ std::string HelpWithAllCodecs(const CLI::App& subcommand) {
 }  // namespace
 
 void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
-                        bool is_codec_required) {
+                        bool has_defaults) {
   CLI::Option* const objective =
       subcommand
           .add_option("--objective", options.objective,
-                      "Purpose of the archive: speed, short answers and short "
-                      "builds; balanced; archive, the smallest size. Sets each "
-                      "option below that is not given")
+                      "Purpose of the archive: speed, balanced, or archive for "
+                      "the smallest")
           ->type_name("NAME");
-  if (!is_codec_required) {
+  if (has_defaults) {
     objective->capture_default_str();
   }
   options.objective_option = objective;
   OfferValues(*objective, {"speed", "balanced", "archive"});
   CLI::Option* const codec = subcommand.add_option(
       "--codec", options.codec,
-      absl::StrCat(
-          "Block codec: rlz, small and quick to read; zstd, "
-          "without a dictionary in memory; lz4, fastest; xz, small and slow to "
-          "read; auto, the best of several for each block. --help-all lists "
-          "all codecs. Level fast, default, max or a number",
-          is_codec_required ? ". Required without --objective" : ""));
+      "Block codec, see --help-all; level fast, default, max or a number");
   options.codec_option = codec;
   codec->type_name("NAME[:LEVEL]");
   OfferValues(*codec, CodecNames());
@@ -261,34 +249,30 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
         throw CLI::Success();
       },
       "Print this help and all codecs, and exit");
-  options.block_size_option = AddByteSizeOption(
-      subcommand, "--block-size", options.block_size_bytes,
-      "Text in a block, a power of two from 4KiB to 1MiB: large "
-      "ones compress better, small ones read faster");
+  options.block_size_option =
+      AddByteSizeOption(subcommand, "--block-size", options.block_size_bytes,
+                        "Text per block, a power of two from 4KiB to 1MiB");
   options.partition_size_option = AddByteSizeOption(
       subcommand, "--partition-size", options.partition_size_bytes,
-      "Size of an independently decoded partition of a block, a power of two "
-      "from 4KiB to 1MiB: short reads of large blocks take less time, and the "
-      "archive is larger; 0: blocks are not divided");
+      "Text per separately decoded part of a block; 0: blocks are whole");
   options.dictionary_size_option =
       subcommand
           .add_option("--dictionary-size", options.dictionary_size,
-                      "Upper bound on the shared dictionary, which serving "
-                      "keeps in memory; it is smaller if more would save "
-                      "little. auto: by the objective and the size of the text")
+                      "Limit on the shared dictionary, which serving keeps in "
+                      "memory")
           ->type_name("SIZE")
           ->capture_default_str();
   options.dictionary_method_option =
       subcommand
           .add_option("--dictionary-method", options.dictionary_method,
-                      "Method of choosing it: coverage, the most repeated "
-                      "text; uniform, samples at regular intervals")
+                      "Text of the dictionary: coverage, the most repeated; or "
+                      "uniform, samples")
           ->type_name("METHOD")
           ->capture_default_str();
-  options.no_symbol_table_option =
-      subcommand.add_flag("--no-symbol-table", options.no_symbol_table,
-                          "Omit the symbol table for FSST answers (2 KB)");
   AddTextOptions(subcommand, options);
+  AddRemovedOptions(subcommand, [](const std::string& warning) {
+    std::cerr << "warning: " << warning << "\n";
+  });
 }
 
 void AddTextOptions(CLI::App& subcommand, EncodingOptions& options) {
@@ -296,34 +280,24 @@ void AddTextOptions(CLI::App& subcommand, EncodingOptions& options) {
       subcommand
           .add_option(
               "--reorder", options.reorder,
-              "Order of the stored text, which changes neither ids nor "
-              "offsets: off, that of the documents; dedup, duplicates once; "
-              "full, duplicates once and all similar chunks together; auto, "
-              "dedup or full where that makes the archive clearly smaller. "
-              "Needs space next to OUT for the text, full for twice the text, "
-              "auto for three times")
+              "Order of the stored text: off, dedup, full (similar text "
+              "together) or auto")
           ->type_name("MODE");
   OfferValues(*reorder, {"off", "auto", "dedup", "full"});
   AddByteSizeOption(subcommand, "--build-memory", options.build_memory_bytes,
-                    "Memory limit for the tables of --reorder, about 60 bytes "
-                    "for each stored 2 KiB; on a hard disk the rest buffers "
-                    "moved text. With too little, auto does not reorder");
+                    "Memory limit for the tables of --reorder");
   CLI::Option* const inflate =
       subcommand
           .add_option(
               "--inflate", options.inflate,
-              "Members compressed by zlib or gzip, such as gzip files and "
-              "streams of PDF: auto stores their text and reproduces the same "
-              "bytes on reading; off stores them unchanged. Needs space next "
-              "to OUT for the text")
+              "Storage of zlib and gzip members: auto (as their text) or off")
           ->type_name("MODE");
   OfferValues(*inflate, {"auto", "off"});
   AddByteSizeOption(subcommand, "--inflate-member-size",
                     options.inflate_member_size_bytes,
-                    "Upper bound on the text of an inflated member, as a read "
-                    "of any part reproduces all of it; at most 6MiB");
+                    "Limit on the text of an inflated member, at most 6MiB");
   AddByteSizeOption(subcommand, "--segment-size", options.segment_size_bytes,
-                    "Start a new segment file after this much text");
+                    "Text per segment file");
   subcommand
       .add_option("--threads", options.threads,
                   "Compression threads; the archive does not depend on them")
@@ -338,7 +312,6 @@ void AddKeptEncodingOptions(CLI::App& subcommand, KeptEncodingOptions& kept) {
         "--dictionary-size", "--dictionary-method"}) {
     kept.options.push_back(subcommand.add_option(name, kept.value)->group(""));
   }
-  kept.options.push_back(subcommand.add_flag("--no-symbol-table")->group(""));
 }
 
 absl::Status CheckKeptEncoding(absl::Span<const CLI::Option* const> options,
@@ -376,7 +349,6 @@ absl::StatusOr<BuildOptions> MakeBuildOptions(EncodingOptions options) {
   QUIRE_ASSIGN_OR_RETURN(build.reorder, ParseReorderMode(options.reorder));
   QUIRE_ASSIGN_OR_RETURN(build.inflate, ParseInflate(options.inflate));
   build.inflate_member_size_bytes_max = options.inflate_member_size_bytes;
-  build.symbol_table = !options.no_symbol_table;
   build.segment_size_bytes = options.segment_size_bytes;
   build.build_memory_bytes = options.build_memory_bytes;
   build.threads = options.threads;

@@ -19,6 +19,7 @@
 #include "server/commands/subcommand_support.h"
 #include "server/ingest/build_pipeline.h"
 #include "server/ingest/text/build_memory.h"
+#include "server/storage/base/cgroup.h"
 
 namespace quire {
 
@@ -33,9 +34,8 @@ struct EncodingOptions {
   uint64_t build_memory_bytes = kBuildMemoryBytesDefault;
   std::string inflate;
   uint64_t inflate_member_size_bytes = kInflatedBlockSizeMax;
-  bool no_symbol_table = false;
   uint64_t segment_size_bytes = 64 * kGiB;
-  uint32_t threads = CoreCount();
+  uint32_t threads = UsableCores();
   // To detect whether they were given.
   const CLI::Option* codec_option = nullptr;
   const CLI::Option* objective_option = nullptr;
@@ -43,21 +43,20 @@ struct EncodingOptions {
   const CLI::Option* partition_size_option = nullptr;
   const CLI::Option* dictionary_size_option = nullptr;
   const CLI::Option* dictionary_method_option = nullptr;
-  const CLI::Option* no_symbol_table_option = nullptr;
 
   // Options that change what all segments of an archive have in common.
   std::vector<const CLI::Option*> kept() const {
     return {codec_option,           objective_option,
             block_size_option,      partition_size_option,
-            dictionary_size_option, dictionary_method_option,
-            no_symbol_table_option};
+            dictionary_size_option, dictionary_method_option};
   }
 };
 
-// `options` must outlive `subcommand`. `is_codec_required` affects only the
-// help: the caller checks it.
+// `options` must outlive `subcommand`. `has_defaults` is false if --codec or
+// --objective must be given, which the caller checks: the help then shows no
+// default.
 void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
-                        bool is_codec_required = false);
+                        bool has_defaults = true);
 
 // Adds the options of an archive's text that a later append may choose again:
 // order, inflating, segments and threads. AddEncodingOptions() includes them.

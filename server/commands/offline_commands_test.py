@@ -582,8 +582,6 @@ class OfflineCommandsTest(unittest.TestCase):
             (2, "99", [*good, "--codec", "zstd:99", "in"]),
             (2, "--dictionary-size needs a codec with a dictionary, and codec zstd has none",
              [*good, "--codec", "zstd", "--dictionary-size", "1MiB", "in"]),
-            (2, "--no-symbol-table: codec fsst needs the table; leave the option out",
-             [*good, "--codec", "fsst", "--no-symbol-table", "in"]),
             (2, "--partition-size does not apply to codec fsst; leave the option out",
              [*good, "--codec", "fsst", "--partition-size", "8KiB", "in"]),
             (2, "--partition-size must be a power of two from 4KiB to 1MiB, and at most",

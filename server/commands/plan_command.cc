@@ -36,6 +36,7 @@
 #include "server/planner/collection_sample.h"
 #include "server/planner/plan.h"
 #include "server/planner/plan_report.h"
+#include "server/storage/base/cgroup.h"
 
 namespace quire {
 namespace {
@@ -49,7 +50,7 @@ This takes as long as that build. From inputs of more than 1 GiB (four times
 time or less: whole runs of neighbouring documents, and all releases of documents
 that keep their names. Archives and temporary files of a build are below TMPDIR.
 
---compare forecasts five archives: those of all objectives, and with zstd and lz4.
+--compare predicts five archives: those of all objectives, and with zstd and lz4.
 This takes as long as five builds, of which --objective archive is the longest.
 
 Sizes include all files of the archive; the range contains the size in most cases.
@@ -62,6 +63,10 @@ other beats in both size and reads come first; * marks the recommended one:
   balanced  the smallest that reads at least two thirds as fast as the fastest
   speed     the smallest that reads nearly as fast as the fastest
 
+--machines also prints how many parts to build, and how long that takes;
+--price-per-million-requests the GETs, and their price, of a million cold reads and of
+a full scan. A sample is kept in memory.
+
 Examples:
   quired plan /usr/share/doc
   quired plan crawl-1.warc.gz --text-size 50TB --disk hdd --price-per-tb 18
@@ -72,7 +77,7 @@ struct PlanArguments {
   uint64_t collection_size_bytes = 0;
   std::string disk = "ssd";
   std::string network = "10Gbit";
-  uint32_t cores = CoreCount();
+  uint32_t cores = UsableCores();
   uint32_t machines = 1;
   uint64_t memory_bytes = 0;
   double price_per_tb = 0;
@@ -328,16 +333,14 @@ int RunPlan(const PlanArguments& arguments) {
 void AddPlanCommand(CLI::App& app, int& exit_code) {
   const auto [plan, arguments] = AddSubcommand<PlanArguments>(
       app, exit_code, "plan",
-      "Forecast size, price and reads per second of an archive of some inputs, "
-      "and recommend options of build",
+      "Predict size and speed of an archive, and recommend options of build",
       kPlanFooter, &RunPlan);
-  plan->add_option("INPUT", arguments->input.inputs,
-                   "Directories, tars, zips, WARCs, ARCs, WACZs or files"
-                   ", as for build")
+  plan->add_option("INPUT", arguments->input.inputs, "Inputs, as for build")
       ->type_name("")
       ->required();
-  plan->add_flag("--expand", arguments->input.expand,
-                 "Expand containers in directories");
+  plan->add_flag(
+      "--expand", arguments->input.expand,
+      "Expand containers in directories; otherwise each is a document");
   AddSplitOptions(*plan, arguments->input);
   AddInputLimitOptions(*plan, arguments->input);
   AddByteSizeOption(*plan, "--text-size", arguments->collection_size_bytes,
@@ -356,8 +359,7 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
       ->check(CountInRange(1, 1024))
       ->capture_default_str();
   plan->add_option("--machines", arguments->machines,
-                   "Machines that build parts of the archive: prints how many "
-                   "parts to build, and how long that takes")
+                   "Machines that build parts of the archive")
       ->type_name("N")
       ->check(CountInRange(1, 10'000))
       ->capture_default_str();
@@ -369,8 +371,7 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
       ->check(NumberInRange(1e-6, 1e9));
   plan->add_option("--price-per-million-requests",
                    arguments->price_per_million_requests,
-                   "Euro per million GETs from an object store: prints GETs "
-                   "and their price for a million cold reads and a full scan")
+                   "Euro per million GETs from an object store")
       ->type_name("EUR")
       ->check(NumberInRange(1e-6, 1e9));
   plan->add_option("--budget", arguments->budget,
@@ -380,16 +381,13 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
   AddByteSizeOption(*plan, "--read-size", arguments->read_size_bytes,
                     "Size of a range that is read");
   plan->add_option("--objective", arguments->objective,
-                   "Purpose of the archive, as for build: speed, balanced or "
-                   "archive")
+                   "Purpose of the archive: speed, balanced or archive")
       ->type_name("OBJECTIVE")
       ->capture_default_str();
   plan->add_flag("--compare", arguments->compare,
-                 "Forecast archives of all objectives, and with zstd and lz4; "
-                 "recommend one by --objective");
+                 "Predict archives of all objectives, of zstd and of lz4");
   AddByteSizeOption(*plan, "--sample-size", arguments->sample_size_bytes,
-                    "Size of the sample of larger inputs, which is kept in "
-                    "memory; of up to four times the size, all is read");
+                    "Sample of inputs of more than four times this size");
   plan->add_option("--json", arguments->json,
                    "Write the plan as JSON; -: to standard output")
       ->type_name("FILE");

@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kRecompressFooter[] =
-    R"(Ids, ordinals, attributes and text are unchanged. OUT equals the result of quired
+    R"(--codec or --objective is required. Ids, ordinals, attributes and text stay. OUT equals the result of quired
 build for the same documents and options, byte for byte; options that are not
 given have the defaults of build, not the values of ARCHIVE. Blocks whose encoding
 would equal that in ARCHIVE are copied. Damage in ARCHIVE ends the run, and
@@ -149,11 +149,9 @@ void AddRecompressCommand(CLI::App& app, int& exit_code) {
       ->type_name("OUT")
       ->required();
   AddEncodingOptions(*subcommand, options->encoding,
-                     /*is_codec_required=*/true);
-  subcommand->add_flag(
-      "--replace", options->replace,
-      "Replace the archive at OUT, which may be ARCHIVE, once the new one is "
-      "whole");
+                     /*has_defaults=*/false);
+  subcommand->add_flag("--replace", options->replace,
+                       "Replace the archive at OUT, which may be ARCHIVE");
   subcommand->add_flag("--restart", options->restart,
                        "Discard OUT.partial of an earlier run");
   subcommand->add_flag("-q,--quiet", options->quiet,

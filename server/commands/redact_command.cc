@@ -29,6 +29,7 @@
 #include "server/commands/quired_commands.h"
 #include "server/commands/subcommand_support.h"
 #include "server/redaction/redact.h"
+#include "server/storage/base/cgroup.h"
 
 namespace quire {
 namespace {
@@ -78,7 +79,7 @@ struct RedactCommandOptions {
   std::string uuid;
   bool dry_run = false;
   bool prove = false;
-  uint32_t threads = CoreCount();
+  uint32_t threads = UsableCores();
   bool quiet = false;
 };
 
@@ -309,22 +310,22 @@ void AddRedactCommand(CLI::App& app, int& exit_code) {
       kRedactFooter, &RunRedact);
   AddArchiveArgument(*subcommand, options->archive);
   subcommand
-      ->add_option("IDS", options->ids,
-                   "File with the documents, one per line: ID, or ID<TAB>@N; - "
-                   "reads standard input")
+      ->add_option(
+          "IDS", options->ids,
+          "List of documents, a line ID or ID<TAB>@N each; -: standard "
+          "input")
       ->type_name("")
       ->required();
   subcommand->add_flag("-0,--null", options->null_separated,
-                       "IDS ends each id with a NUL byte, as of quire ls -0");
+                       "Read lines that end in NUL, as those of quire ls -0");
   subcommand
       ->add_option("--uuid", options->uuid,
-                   "Change nothing unless ARCHIVE has this uuid (quired "
-                   "inspect)")
+                   "Uuid that ARCHIVE must have, as of quired inspect")
       ->type_name("UUID");
   subcommand->add_flag("--dry-run", options->dry_run,
                        "Print what would change; change nothing");
   subcommand->add_flag("--prove", options->prove,
-                       "Examine the new archive, and print what was examined");
+                       "Examine the new archive, and print the checks");
   subcommand
       ->add_option("--threads", options->threads,
                    "Threads; the archive does not depend on them")

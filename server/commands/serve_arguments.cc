@@ -11,7 +11,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/number_range.h"
@@ -39,14 +38,6 @@ absl::Status SetMemory(const std::string& text, ServerOptions& options,
   return absl::OkStatus();
 }
 
-// Returns "wd-red (5 TB, ...), ...".
-std::string DriveModelHelp() {
-  return absl::StrJoin(
-      DrivePresets(), ", ", [](std::string* out, const DrivePreset& preset) {
-        absl::StrAppend(out, preset.name, " (", preset.summary, ")");
-      });
-}
-
 std::vector<std::string> DriveModelNames() {
   std::vector<std::string> names;
   for (const DrivePreset& preset : DrivePresets()) {
@@ -55,300 +46,180 @@ std::vector<std::string> DriveModelNames() {
   return names;
 }
 
+// Adds options for archives.
+void AddArchiveOptions(CLI::App& subcommand, ServeArguments& arguments) {
+  subcommand
+      .add_option("ARCHIVE", arguments.archives,
+                  "Directory, s3://BUCKET/PREFIX or https://HOST/PATH")
+      ->type_name("[NAME=]PATH");
+  // The key for it.
+  subcommand.add_option("--archive", arguments.archives)
+      ->type_name("[NAME=]PATH")
+      ->group("");
+  subcommand
+      .add_option("--archives-dir", arguments.archives_directory,
+                  "Directory whose archives are all served")
+      ->type_name("DIR");
+  subcommand
+      .add_option("--archives-list", arguments.archives_list,
+                  "List of archives, each of which is opened on first use")
+      ->type_name("FILE");
+  subcommand.add_flag(
+      "--allow-fewer-archives", arguments.allow_fewer_archives,
+      "Accept a missing, empty or other --archives-dir on SIGHUP");
+  subcommand.add_flag("--skip-broken", arguments.skip_broken,
+                      "Serve the other archives if some cannot be opened");
+}
+
 void AddTlsOptions(CLI::App& subcommand, TlsFiles& files) {
   subcommand
-      .add_option(
-          "--tls-cert", files.certificate,
-          "Encrypt calls (TLS 1.2 or 1.3) with this certificate: a PEM file, "
-          "followed by intermediate certificates. A renewed file is applied "
-          "within 10 seconds, or on SIGHUP, without dropping calls, unless it "
-          "has expired or does not match the key")
+      .add_option("--tls-cert", files.certificate,
+                  "Certificate for TLS and its intermediate ones, in PEM")
       ->type_name("FILE");
   subcommand
       .add_option("--tls-key", files.key,
-                  "Its private key, a PEM file without a passphrase")
+                  "Private key of --tls-cert, in PEM, without a passphrase")
       ->type_name("FILE");
   subcommand.add_flag(
       "--allow-readable-secrets", files.allow_readable_secrets,
       "Accept a private key that all users of the machine can read");
   subcommand
       .add_option("--tls-client-ca", files.client_ca,
-                  "Accept only clients with a certificate signed by these, a "
-                  "PEM file; with --access also clients with a token")
+                  "Certificates that sign those of permitted clients, in PEM")
       ->type_name("FILE");
 }
 
 // Adds options for moving clients to other servers, and for stopping.
 void AddDrainOptions(CLI::App& subcommand, ServeArguments& arguments) {
-  AddTimeOption(
-      subcommand, "--connection-age", arguments.connection_age,
-      {.min = absl::Seconds(1), .max = absl::Hours(24)},
-      "Make clients reconnect after this time, varied by a tenth, so that they "
-      "find new replicas; calls in flight continue. Default: never")
-      ->default_str("");
-  AddTimeOption(subcommand, "--connection-age-grace",
-                arguments.connection_age_grace,
+  AddTimeOption(subcommand, "--connection-age", arguments.connection_age,
                 {.min = absl::Seconds(1), .max = absl::Hours(24)},
-                "Cancel calls that still use such a connection after this "
-                "further time. Default: never")
+                "Connection age at which clients reconnect; default: never")
       ->default_str("");
   AddTimeOption(subcommand, "--drain-delay", arguments.drain.delay,
                 {.max = absl::Hours(24)},
-                "On SIGTERM, answer all calls for this time while health is "
-                "NOT_SERVING and /readyz 503, so that load "
-                "balancers send clients elsewhere");
-  AddTimeOption(
-      subcommand, "--drain-timeout", arguments.drain.timeout,
-      {.max = absl::Hours(24)},
-      "Then let calls in flight end for this time; new ones are refused");
-}
-
-// Adds options for archives.
-void AddArchiveOptions(CLI::App* subcommand, ServeArguments* arguments) {
-  subcommand
-      ->add_option("ARCHIVE,--archive", arguments->archives,
-                   "Archives to serve, each as PATH or NAME=PATH; clients use "
-                   "the name, which is by default the last part of the path "
-                   "without .quire. A path may be s3://BUCKET/PREFIX or "
-                   "https://HOST/PATH; see --store-cache")
-      ->type_name("[NAME=]PATH");
-  subcommand
-      ->add_option(
-          "--archives-dir", arguments->archives_directory,
-          "Serve every archive in this directory by its name; on SIGHUP add "
-          "new archives and remove missing ones. Write archives elsewhere and "
-          "move them there, or build them in place")
-      ->type_name("DIR");
-  subcommand
-      ->add_option(
-          "--archives-list", arguments->archives_list,
-          "Serve the archives of this file, one on each line as for --archive; "
-          "paths are relative to the file. Each is opened on first use, while "
-          "calls for it are told to retry, and closed when others need its "
-          "memory: all need not fit into --memory at a time. Read again on "
-          "SIGHUP")
-      ->type_name("FILE");
-  subcommand->add_flag(
-      "--allow-fewer-archives", arguments->allow_fewer_archives,
-      "On SIGHUP, accept that the directory of --archives-dir is missing, "
-      "empty or on another device; otherwise that is an error, as after an "
-      "unmount, and its archives stay open");
-  subcommand->add_flag(
-      "--skip-broken", arguments->skip_broken,
-      "Skip archives that cannot be opened: they are logged, counted (metric "
-      "quire_archives, state broken) and retried on SIGHUP. Serve archives "
-      "with damaged document ids or attributes without these. Otherwise the "
-      "server does not start");
+                "Time from SIGTERM until new calls are refused");
+  AddTimeOption(subcommand, "--drain-timeout", arguments.drain.timeout,
+                {.max = absl::Hours(24)},
+                "Further time for calls in flight to end");
 }
 
 // Adds options for addresses, clients, memory and times.
-void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
+void AddServiceOptions(CLI::App& subcommand, ServeArguments& arguments) {
   subcommand
-      ->add_option(
-          "--listen", arguments->listen,
-          "Address for gRPC; port 0 selects a free port. Without --tls-cert "
-          "calls are not encrypted: listen only on trusted networks")
+      .add_option("--listen", arguments.listen,
+                  "Address for gRPC; port 0 selects a free port")
       ->type_name("HOST:PORT|unix:PATH")
       ->capture_default_str();
-  AddTlsOptions(*subcommand, arguments->tls);
+  AddTlsOptions(subcommand, arguments.tls);
   subcommand
-      ->add_option("--access", arguments->access,
-                   "File of access rules, one line for each token or client "
-                   "certificate, as printed by quired token new. Other clients "
-                   "are refused, and a client gets NOT_FOUND for archives it "
-                   "has no rights to. Read again on SIGHUP")
+      .add_option("--access", arguments.access,
+                  "Access rules, as printed by quired token new")
       ->type_name("FILE");
   subcommand
-      ->add_option(
-          "--withdrawn", arguments->withdrawn,
-          "File of withdrawn documents, one rule on each line: "
-          "ARCHIVES id|prefix VALUE exclude|block. Documents are as if "
-          "absent, or PERMISSION_DENIED; ranges and scans have zeros "
-          "in their place. Read again on SIGHUP")
+      .add_option("--withdrawn", arguments.withdrawn,
+                  "Rules for documents to withhold from all clients")
       ->type_name("FILE");
   subcommand
-      ->add_option(
-          "--quota", arguments->quota,
-          "Limits of each client: calls=N and bytes=SIZE per second "
-          "(decoded), streams=N at a time, separated by commas. A "
-          "client is an identity of --access, whose line there may set "
-          "other limits; without --access it is an address, or a user "
-          "of a unix socket")
+      .add_option("--quota", arguments.quota,
+                  "Limits of a client: calls=N,bytes=SIZE,streams=N")
       ->type_name("QUOTA");
   subcommand
-      ->add_option("--admin,--metrics", arguments->metrics,
-                   "Address for Prometheus, at /metrics, and for probes: "
-                   "/healthz answers while the process does, /readyz is 200 "
-                   "when all archives are open and the server does not drain, "
-                   "else 503. Plain HTTP without credentials: for loopback or "
-                   "a private network")
+      .add_option("--admin,--metrics", arguments.metrics,
+                  "HTTP address of /metrics, /healthz and /readyz")
       ->type_name("HOST:PORT");
   subcommand
-      ->add_option("--memory", arguments->memory,
-                   "Limit of the server's memory: dictionaries, indexes, cache "
-                   "and answers in flight; auto takes 7/8 of the limit of the "
-                   "cgroup, or else half of what is available. Default: the "
-                   "archives' need and 512MiB")
+      .add_option("--memory", arguments.memory,
+                  "Memory limit; default: the need of the archives and 512MiB")
       ->type_name("SIZE|auto");
-  AddTimeOption(*subcommand, "--stall-timeout", arguments->stall_timeout,
+  AddTimeOption(subcommand, "--stall-timeout", arguments.stall_timeout,
                 {.min = absl::Milliseconds(100), .max = absl::Hours(24)},
-                "Cancel a call whose client has accepted nothing of its "
-                "answer for this long");
-  AddTimeOption(
-      *subcommand, "--reload-interval", arguments->reload_interval,
-      {.min = absl::Milliseconds(100), .max = absl::Hours(24)},
-      "Look at the MANIFEST of each archive this often, and switch to "
-      "archives that have grown or were replaced, as SIGHUP does. "
-      "Default: only at SIGHUP")
+                "Time after which calls of a stalled client are cancelled");
+  AddTimeOption(subcommand, "--reload-interval", arguments.reload_interval,
+                {.min = absl::Milliseconds(100), .max = absl::Hours(24)},
+                "Interval of checks for changed archives; default: at SIGHUP")
       ->default_str("");
-  AddDrainOptions(*subcommand, *arguments);
-  AddTimeOption(*subcommand, "--scrub-interval", arguments->scrub_interval,
+  AddDrainOptions(subcommand, arguments);
+  AddTimeOption(subcommand, "--scrub-interval", arguments.scrub_interval,
                 // The time of the last pass is kept in seconds.
                 {.min = absl::Seconds(1), .max = absl::Hours(24) * 366},
-                "Read and check every stored block once in this time, past all "
-                "caches and after the reads of clients, like 14d. Default: "
-                "never")
+                "Time to check all stored blocks in; default: no check")
       ->default_str("");
-  AddByteSizeOption(*subcommand, "--scrub-rate", arguments->scrub_rate_bytes,
-                    "Bytes of files that --scrub-interval reads per second");
+  AddByteSizeOption(subcommand, "--scrub-rate", arguments.scrub_rate_bytes,
+                    "Limit on the reads of --scrub-interval, per second");
   subcommand
-      ->add_option("--state-dir", arguments->state_directory,
-                   "Directory that keeps the progress of --scrub-interval over "
-                   "restarts")
+      .add_option("--state-dir", arguments.state_directory,
+                  "Directory for the progress of --scrub-interval")
       ->type_name("DIR");
 }
 
 void AddLogOptions(CLI::App& subcommand, ServeArguments& arguments) {
   subcommand
       .add_option("--log-format", arguments.log_format,
-                  "Messages on standard error: text, or json, an object a "
-                  "line")
+                  "Form of messages on standard error")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
   subcommand
       .add_option("--log-level", arguments.log_level,
-                  "Minimum log level: info, warning or error")
+                  "Minimum level of messages")
       ->type_name("LEVEL")
       ->check(CLI::IsMember({"info", "warning", "error"}))
       ->capture_default_str();
   subcommand
       .add_option("--access-log", arguments.call_log.path,
-                  "Append a line of JSON for each call to this file, or to "
-                  "standard output (-): time, client, method, archive, "
-                  "document, bytes, code, durations, trace. Reopened on "
-                  "SIGHUP; if the disk is too slow, lines are dropped and "
-                  "counted")
+                  "Log of calls, a JSON object per line; -: standard output")
       ->type_name("FILE");
   subcommand
       .add_option("--access-log-documents", arguments.access_log_documents,
-                  "Ids of documents in the access log: plain, hashed (with a "
-                  "key: equal ids look equal, and cannot be guessed), or none")
+                  "Form of document ids in --access-log")
       ->type_name("FORM")
       ->check(CLI::IsMember({"plain", "hashed", "none"}))
       ->capture_default_str();
   subcommand
       .add_option("--access-log-key", arguments.call_log.hash_key_path,
-                  "Hash ids of documents with the key in this file, of 16 "
-                  "bytes or more, so that replicas agree; without it a key is "
-                  "generated at the start")
+                  "Key of hashed ids, 16 bytes or more; default: random")
       ->type_name("FILE");
-  AddTimeOption(subcommand, "--slow-call-log", arguments.call_log.slow_call_min,
-                {.min = absl::Milliseconds(1), .max = absl::Hours(24)},
-                "Log calls with one answer that take this long, sending "
-                "included, as warnings")
-      ->default_str("");
 }
 
-// Adds options for reading, decoding and caching blocks.
-void AddStorageOptions(CLI::App* subcommand, ServeArguments* arguments) {
+// Adds options for reading blocks.
+void AddStorageOptions(CLI::App& subcommand, ServeArguments& arguments) {
   subcommand
-      ->add_option("--engine", arguments->engine,
-                   "Interface for reading blocks: io_uring, pread, or auto, "
-                   "io_uring if it works")
-      ->type_name("ENGINE")
-      ->check(CLI::IsMember({"auto", "io_uring", "pread"}))
-      ->capture_default_str();
-  subcommand
-      ->add_option(
-          "--range-decode", arguments->range_decode,
-          "Decoded part of a block in partitions: whole; partition, only the "
-          "partitions that a read touches; or auto, partitions, but whole "
-          "blocks for sequential reads from a slow drive")
-      ->type_name("METHOD")
-      ->check(CLI::IsMember({"auto", "whole", "partition"}))
-      ->capture_default_str();
-  subcommand
-      ->add_option("--decode-threads", arguments->decode_threads,
-                   "Decode threads; 0: one per core")
-      ->type_name("N")
-      ->check(CountInRange(0, 1024))
-      ->capture_default_str();
-  subcommand
-      ->add_option("--device-depth", arguments->device_depth,
-                   "Reads in flight at each drive")
-      ->type_name("N")
-      ->check(CountInRange(1, 4096))
-      ->capture_default_str();
-  subcommand
-      ->add_option("--direct-io", arguments->direct_io,
-                   "Bypass the kernel's page cache (O_DIRECT): on; auto, if "
-                   "the archive's file system supports it; or off, faster if "
-                   "the machine has free memory for that cache")
+      .add_option("--direct-io", arguments.direct_io,
+                  "Reads past the kernel's page cache (O_DIRECT)")
       ->type_name("MODE")
       ->check(CLI::IsMember({"auto", "on", "off"}))
       ->capture_default_str();
   subcommand
-      ->add_option("--drive", arguments->drive,
-                   "Kind of drive: rotational (a hard disk: reads in order of "
-                   "address, batches wait while interactive reads are in "
-                   "flight), solid-state, or auto, which asks the kernel about "
-                   "each drive. Virtio disks count as solid-state")
+      .add_option("--drive", arguments.drive,
+                  "Kind of drive; auto: the kernel's answer for each")
       ->type_name("KIND")
       ->check(CLI::IsMember({"auto", "rotational", "solid-state"}))
       ->capture_default_str();
-  subcommand
-      ->add_option(
-          "--device-model", arguments->device_model,
-          "For experiments: slow reads down to this drive: " + DriveModelHelp())
-      ->type_name("DRIVE")
-      ->check(CLI::IsMember(DriveModelNames()));
 }
 
 // Adds options for archives in object stores.
 void AddStoreOptions(CLI::App& subcommand, ServeArguments& arguments) {
   subcommand
       .add_option("--store-cache", arguments.store_cache,
-                  "Directory for local copies of archives in object stores, "
-                  "and their limit; needed for such archives. Indexes stay "
-                  "there, blocks as they are read; a restart finds them again. "
-                  "One directory for each server, on ext4, xfs, btrfs or tmpfs")
+                  "Directory for copies from object stores, and its limit")
       ->type_name("DIR:SIZE");
   subcommand
       .add_option("--store-endpoint", arguments.store_endpoint,
-                  "URL of the store of s3:// archives, with the bucket in the "
-                  "path of requests. Default: Amazon's. Credentials are "
-                  "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the profile "
-                  "AWS_PROFILE of ~/.aws/credentials, read again on SIGHUP; "
-                  "without any, requests are not signed")
+                  "URL of the store of s3:// archives; default: Amazon's")
       ->type_name("URL");
   subcommand
       .add_option("--store-ca", arguments.store_ca,
-                  "Certificates that sign those of object stores, a PEM file, "
-                  "in place of the system's. Default: AWS_CA_BUNDLE, or the "
-                  "system's")
+                  "Certificates that sign those of object stores, in PEM")
       ->type_name("FILE");
   subcommand
       .add_option("--store-region", arguments.store_region,
-                  "Region of s3:// archives. Default: AWS_REGION, "
-                  "AWS_DEFAULT_REGION or us-east-1")
+                  "Region of s3:// archives; default: AWS_REGION or us-east-1")
       ->type_name("REGION");
   AddByteSizeOption(subcommand, "--store-chunk", arguments.store_chunk_bytes,
-                    "Least size of a request to an object store, a multiple "
-                    "of 4KiB, and unit of --store-cache");
+                    "Least request to object stores, a multiple of 4KiB");
   subcommand
       .add_option("--store-requests", arguments.store_requests,
-                  "Requests in flight to object stores")
+                  "Limit on requests in flight to object stores")
       ->type_name("N")
       ->check(CountInRange(1, kStoreRequestsMax))
       ->capture_default_str();
@@ -429,10 +300,6 @@ absl::Status CheckHaveEffect(const ServeArguments& arguments) {
            Dependence{!arguments.state_directory.empty(),
                       arguments.scrub_interval > absl::ZeroDuration(),
                       "--state-dir", "--scrub-interval"},
-           Dependence{
-               arguments.connection_age_grace != absl::InfiniteDuration(),
-               arguments.connection_age != absl::InfiniteDuration(),
-               "--connection-age-grace", "--connection-age"},
            Dependence{!arguments.call_log.hash_key_path.empty(),
                       !arguments.call_log.path.empty(), "--access-log-key",
                       "--access-log"},
@@ -447,22 +314,34 @@ absl::Status CheckHaveEffect(const ServeArguments& arguments) {
 
 }  // namespace
 
-void AddServeOptions(CLI::App* subcommand, ServeArguments* arguments) {
+void AddServeOptions(CLI::App& subcommand, ServeArguments& arguments) {
   AddArchiveOptions(subcommand, arguments);
   AddServiceOptions(subcommand, arguments);
-  AddLogOptions(*subcommand, *arguments);
+  AddLogOptions(subcommand, arguments);
   AddStorageOptions(subcommand, arguments);
-  AddStoreOptions(*subcommand, *arguments);
+  AddStoreOptions(subcommand, arguments);
   subcommand
-      ->add_option("--config", arguments->config,
-                   "TOML file with any of these options by their long names, "
-                   "such as memory = \"4GiB\", or in tables: [tls] has cert "
-                   "and key, [archives] has NAME = \"PATH\". Environment "
-                   "variables such as QUIRED_MEMORY take precedence over it, "
-                   "the command line over both; quired check-config checks it. "
-                   "Read again on SIGHUP: archives, quota and log-level are "
-                   "applied, other changes are logged and need a restart")
+      .add_option("--config", arguments.config,
+                  "TOML file of these options by their long names")
       ->type_name("FILE");
+  AddRemovedOptions(subcommand, [&arguments](const std::string& warning) {
+    arguments.warnings.push_back(warning);
+  });
+}
+
+void AddServeKeys(CLI::App& subcommand, ServeArguments& arguments) {
+  subcommand.add_option("--experiment-engine", arguments.engine)
+      ->check(CLI::IsMember({"auto", "io_uring", "pread"}));
+  subcommand.add_option("--experiment-device-depth", arguments.device_depth)
+      ->check(CountInRange(1, 4096));
+  subcommand.add_option("--experiment-device-model", arguments.device_model)
+      ->check(CLI::IsMember(DriveModelNames()));
+  if (const CLI::Option& given = *subcommand.get_option("ARCHIVE");
+      given.count() > 0) {
+    CLI::Option& key = *subcommand.get_option("--archive");
+    key.add_result(given.results());
+    key.run_callback();
+  }
 }
 
 absl::StatusOr<DirectoryArchives> FindDirectoryArchives(
@@ -551,11 +430,6 @@ absl::StatusOr<ServerOptions> MakeServerOptions(
       arguments.engine == "io_uring" ? BlockStoreOptions::Engine::kIoUring
       : arguments.engine == "pread"  ? BlockStoreOptions::Engine::kPread
                                      : BlockStoreOptions::Engine::kAuto;
-  options.range_decode = arguments.range_decode == "whole" ? RangeDecode::kWhole
-                         : arguments.range_decode == "partition"
-                             ? RangeDecode::kPartition
-                             : RangeDecode::kAuto;
-  options.decode_threads = arguments.decode_threads;
   options.device_depth = arguments.device_depth;
   options.direct_io = arguments.direct_io == "on"     ? DirectIo::kOn
                       : arguments.direct_io == "auto" ? DirectIo::kAuto
@@ -567,7 +441,6 @@ absl::StatusOr<ServerOptions> MakeServerOptions(
   options.device_model = arguments.device_model;
   options.stall_limit = arguments.stall_timeout;
   options.connection_age = arguments.connection_age;
-  options.connection_age_grace = arguments.connection_age_grace;
   options.call_log = arguments.call_log;
   using Documents = CallLogOptions::Documents;
   options.call_log.documents =

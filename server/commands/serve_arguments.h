@@ -37,14 +37,12 @@ struct ServeArguments {
   std::string quota;
   std::string metrics;
   std::string memory;
+  // See docs/operating.md, [experiment].
   std::string engine = "auto";
-  std::string range_decode = "auto";
-  // 0: one per core.
-  uint32_t decode_threads = 0;
   uint32_t device_depth = ServerOptions().device_depth;
+  std::string device_model;
   std::string direct_io = "off";
   std::string drive = "auto";
-  std::string device_model;
   std::string store_endpoint;
   std::string store_region;
   std::string store_cache;
@@ -56,16 +54,24 @@ struct ServeArguments {
   absl::Duration reload_interval = absl::InfiniteDuration();
   DrainTimes drain;
   absl::Duration connection_age = ServerOptions().connection_age;
-  absl::Duration connection_age_grace = ServerOptions().connection_age_grace;
   std::string log_format = "text";
   std::string log_level = "info";
   CallLogOptions call_log;
   std::string access_log_documents = "hashed";
   std::string config;
+  // About removed options that were given, for the log.
+  std::vector<std::string> warnings;
 };
 
-// Adds all options to `subcommand`. Both must outlive its parsing.
-void AddServeOptions(CLI::App* subcommand, ServeArguments* arguments);
+// Adds all options of the command line to `subcommand`. Both must outlive its
+// parsing.
+void AddServeOptions(CLI::App& subcommand, ServeArguments& arguments);
+
+// Adds the keys that only a configuration file and the environment can set, for
+// measurements: the table [experiment]; and gives the argument ARCHIVE to its
+// key. Call it after the command line is parsed. `arguments` must outlive
+// `subcommand`.
+void AddServeKeys(CLI::App& subcommand, ServeArguments& arguments);
 
 // Returns the archives of --archives-dir; none without it. Blocks on I/O.
 // Errors: those of FindArchives(), after the name of the option.

@@ -26,6 +26,27 @@
 namespace quire {
 namespace {
 
+constexpr char kServeFooter[] =
+    R"(Clients use NAME, by default the last part of PATH without .quire. Without
+--tls-cert calls are not encrypted, without --access everyone may read everything:
+then listen on loopback or a private network only.
+
+--config has these options as keys, such as memory = "4GiB", or in tables: [tls] has
+cert and key, [archives] has NAME = "PATH". An environment variable such as
+QUIRED_MEMORY precedes it, the command line both. quired check-config checks it.
+
+SIGTERM and SIGINT drain and stop, a second one at once. SIGHUP reads the files again,
+and applies archives, quota, log level, certificate, access rules and withdrawn
+documents without dropping calls; the log names other changes, which need a restart.
+
+A TIME is a number of seconds, or has units: 500ms, 10s, 2m, 1h30m, 14d. A QUOTA
+counts calls and bytes per second. --memory auto takes 7/8 of the limit of the cgroup,
+or else half of what is available. docs/operating.md says more.
+
+Example:
+  quired serve docs.quire --listen 127.0.0.1:7420 --metrics 127.0.0.1:7421 --memory 1GiB
+)";
+
 // For a malformed command line: the log format is not known yet.
 void SayUsage(absl::string_view message) {
   std::fprintf(stderr, "quired: %s\n", PrintableMessage(message).c_str());
@@ -64,6 +85,9 @@ int Serve(const ServeArguments& arguments, ServeReload reload) {
   };
   if (!note.empty()) {
     log.Say(LogLevel::kInfo, note);
+  }
+  for (const std::string& warning : arguments.warnings) {
+    log.Say(LogLevel::kWarning, warning);
   }
   if (options->archives.empty()) {
     const bool has_directory = !arguments.archives_directory.empty();
@@ -109,9 +133,13 @@ int Serve(const ServeArguments& arguments, ServeReload reload) {
 int CheckConfig(const std::string& path) {
   CLI::App subcommand("", "serve");
   ServeArguments arguments;
-  AddServeOptions(&subcommand, &arguments);
+  AddServeOptions(subcommand, arguments);
+  AddServeKeys(subcommand, arguments);
   std::vector<std::string> faults =
       ApplyConfigFile(path, subcommand, PathChecks::kAll);
+  for (const std::string& warning : arguments.warnings) {
+    SayUsage(absl::StrCat("warning: ", path, ": ", warning));
+  }
   if (faults.empty()) {
     std::string note;
     const auto in_directory = FindDirectoryArchives(arguments);
@@ -141,15 +169,15 @@ int CheckConfig(const std::string& path) {
 
 void AddCheckConfigCommand(CLI::App& app, int& exit_code) {
   CLI::App* subcommand = app.add_subcommand(
-      "check-config",
-      "Check a configuration file of quired serve: report unknown tables and "
-      "keys, empty and malformed values and missing paths with their lines, "
-      "and everything else that would keep quired serve from opening its "
-      "archives");
+      "check-config", "Check a configuration file of quired serve");
   auto path = std::make_shared<std::string>();
   subcommand->add_option("FILE", *path, "The file for quired serve --config")
       ->type_name("")
       ->required();
+  subcommand->footer(
+      "Reports with their lines unknown tables and keys, empty and malformed "
+      "values and\nmissing paths, and all that would keep quired serve from "
+      "opening its archives.\n");
   subcommand->callback([path, &exit_code] { exit_code = CheckConfig(*path); });
 }
 
@@ -157,21 +185,10 @@ void AddServeCommand(CLI::App& app, int& exit_code) {
   CLI::App* subcommand =
       app.add_subcommand("serve", "Serve archives over gRPC until SIGTERM");
   auto arguments = std::make_shared<ServeArguments>();
-  AddServeOptions(subcommand, arguments.get());
-  subcommand->footer(
-      "Signals: SIGTERM and SIGINT drain and stop, a second one at once; "
-      "SIGHUP "
-      "reads\nthe configuration file, the directory and the list of archives "
-      "again, "
-      "and switches to\nadded, changed and removed archives, and to a changed "
-      "certificate and rules of\naccess, without dropping calls; blocks are "
-      "checked when they are read, or by\nquired verify.\n"
-      "A TIME is a number of seconds, or has units: 500ms, 10s, 2m, "
-      "1h30m.\n\n"
-      "Example:\n"
-      "  quired serve docs.quire --listen 127.0.0.1:7420 "
-      "--metrics 127.0.0.1:7421 --memory 1GiB\n");
+  AddServeOptions(*subcommand, *arguments);
+  subcommand->footer(kServeFooter);
   subcommand->callback([subcommand, arguments, &exit_code] {
+    AddServeKeys(*subcommand, *arguments);
     std::vector<std::string> faults = ApplyEnvironment(*subcommand);
     OptionValues given = ValuesOf(*subcommand);
     if (faults.empty() && !arguments->config.empty()) {

@@ -91,7 +91,7 @@ class ServeTest(ServedCase):
     def test_writes_an_access_log_and_lets_it_be_rotated(self):
         log = self.directory / "access.log"
         server, said = self.start(self.archive, "--listen", "127.0.0.1:0", "--access-log", log,
-                                  "--access-log-documents", "plain", "--slow-call-log", "1ms")
+                                  "--access-log-documents", "plain")
         address = said.split()[-1]
         for file in (log, log):
             self.assertEqual(run("quire", "--server", address, "archives").returncode, 0)
@@ -287,9 +287,9 @@ class ServeTest(ServedCase):
             self.assertIn("have 7s to end", server.stderr.read())
             _, said = self.start("--memory", "330MiB")
             self.assertIn("memory: 330 MiB", said)
-        with unittest.mock.patch.dict(os.environ, {"QUIRED_DEVICE_DEPTH": "many"}):
+        with unittest.mock.patch.dict(os.environ, {"QUIRED_STORE_REQUESTS": "many"}):
             refused = run("quired", "serve", self.archive)
-            self.assertIn("QUIRED_DEVICE_DEPTH: ", refused.stderr)
+            self.assertIn("QUIRED_STORE_REQUESTS: ", refused.stderr)
         both = {"QUIRED_ADMIN": "127.0.0.1:0", "QUIRED_METRICS": "127.0.0.1:0"}
         with unittest.mock.patch.dict(os.environ, both):
             refused = run("quired", "serve", self.archive)
@@ -313,8 +313,9 @@ class ServeTest(ServedCase):
         lines = [("lisen = 1", 'unknown key "lisen"'),
                  ('listen = ""', '"listen" is empty'),
                  ("drain-delay = true", '"drain-delay" must be text or a number'),
-                 ("device-depth = 0", "--device-depth: "),
-                 ('engine = ["pread", "auto"]', '"engine" takes one value, not 2'),
+                 ("store-requests = 0", "--store-requests: "),
+                 ('drive = ["rotational", "auto"]', '"drive" takes one value, not 2'),
+                 ('[experiment]\nengine = "magic"', "magic"),
                  ('access = "absent"', 'absent" cannot be read'),
                  ('access-log = "no/such/log"', "is not a writable directory"),
                  ("archive = []", '"archive" is empty'),
@@ -386,10 +387,44 @@ class ServeTest(ServedCase):
 
     def test_serves_from_a_modelled_drive(self):
         server, said = self.start(self.archive, "--listen", "127.0.0.1:0",
-                                  "--device-model", "table1-ssd")
+                                  "--config", self.experiment('device-model = "table1-ssd"'))
         self.assertIn("drive modelled: solid-state, reads through model:table1-ssd", said)
         server.send_signal(signal.SIGTERM)
         self.assertEqual(server.wait(PATIENCE_S), 0)
+
+    def experiment(self, key):
+        config = self.directory / "experiment.toml"
+        config.write_text(f"[experiment]\n{key}\n")
+        return config
+
+    def test_experiments_are_no_options_of_the_command_line(self):
+        self.assertNotIn("experiment", run("quired", "serve", "--help").stdout)
+        refused = run("quired", "serve", self.archive, "--experiment-engine", "pread")
+        self.assertIn('unknown option "--experiment-engine"', refused.stderr)
+        with unittest.mock.patch.dict(os.environ, {"QUIRED_EXPERIMENT_ENGINE": "pread"}):
+            _, said = self.start(self.archive, "--listen", "127.0.0.1:0")
+            self.assertIn("reads through pread", said)
+
+    def test_ignores_removed_options_and_names_them(self):
+        config = self.directory / "old.toml"
+        config.write_text('range-decode = "whole"\ndevice-depth = 7\narchive = "docs.quire"\n')
+        checked = run("quired", "check-config", config)
+        self.assertEqual(checked.returncode, 0, checked.stderr)
+        self.assertIn(f"warning: {config}: --range-decode is ignored, and will be unknown to the "
+                      "next release: ", checked.stderr)
+        with unittest.mock.patch.dict(os.environ, {"QUIRED_DECODE_THREADS": "3"}):
+            server, said = self.start("--listen", "127.0.0.1:0", "--config", config,
+                                      "--engine", "magic", "--slow-call-log", "1s")
+        for name in "range-decode", "device-depth", "decode-threads", "engine", "slow-call-log":
+            self.assertRegex(said, f" warning --{name} is ignored")
+        self.assertIn("set it in the table [experiment] of the configuration file", said)
+        # A reload names those of the file, which need no restart.
+        config.write_text('connection-age-grace = "1s"\narchive = "docs.quire"\n')
+        server.send_signal(signal.SIGHUP)
+        said = await_text(self, server, "unchanged")
+        self.assertIn(" warning --connection-age-grace is ignored", said)
+        self.assertNotIn("needs a restart", said)
+        self.assertNotIn("--engine", said)
 
     def test_is_told_what_the_drive_is(self):
         for kind in "rotational", "solid-state":
@@ -413,7 +448,7 @@ class ServeTest(ServedCase):
         bad = self.directory / "bad.toml"
         bad.write_text('lisen = "127.0.0.1:0"\n')
         worse = self.directory / "worse.toml"
-        worse.write_text('device-depth = "many"\n')
+        worse.write_text('[experiment]\ndevice-depth = "many"\n')
         here = ["--listen", "127.0.0.1:0"]
         for arguments, code, reason in [
                 ([], 2, "at least one archive must be given"),
@@ -428,7 +463,6 @@ class ServeTest(ServedCase):
                 ([self.archive, *here, "--access-log", "/no/such/directory/log"], 1,
                  "/no/such/directory/log: cannot open as the access log: No such file"),
                 ([self.archive, *here, "--log-format", "xml"], 2, "--log-format: xml not in"),
-                ([self.archive, *here, "--slow-call-log", "0"], 2, "--slow-call-log: must be a time"),
                 ([self.archive, "--listen", "7420"], 2, "not a listen address"),
                 ([self.archive, "--listen", "203.0.113.1:7420"], 1,
                  "cannot listen on 203.0.113.1:7420: this machine has no such address; choose"),
@@ -438,11 +472,12 @@ class ServeTest(ServedCase):
                 ([self.archive, *here, "--memory", "1MiB"], 1, "are needed"),
                 ([self.archive, *here, "--memory", "lots"], 2,
                  '--memory: a size must be a number of bytes, or one with a unit, like 64KiB, 16MiB or 1.5GiB, got "lots"'),
-                ([self.archive, *here, "--engine", "magic"], 2, "magic"),
+                ([self.archive, *here, "--drive", "magic"], 2, "magic"),
                 ([self.archive, "--config", self.directory / "none.toml"], 2, "none.toml"),
                 ([self.archive, "--config", bad], 2, "bad.toml:1: unknown key \"lisen\"; quired serve --help"),
                 ([self.archive, "--config", worse], 2, "device-depth"),
-                ([self.archive, "--device-model", "floppy"], 2, "wd-red")]:
+                ([self.archive, "--config", self.experiment('device-model = "floppy"')], 2,
+                 "wd-red")]:
             with self.subTest(arguments=arguments):
                 refused = run("quired", "serve", *arguments)
                 self.assertIn(reason, refused.stderr)

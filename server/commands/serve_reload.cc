@@ -64,7 +64,8 @@ std::vector<std::string> ServeReload::Read(ServerLog& log,
                                            std::vector<LogLine>& lines) {
   CLI::App subcommand("", "serve");
   ServeArguments arguments;
-  AddServeOptions(&subcommand, &arguments);
+  AddServeOptions(subcommand, arguments);
+  AddServeKeys(subcommand, arguments);
   std::vector<std::string> faults = ApplyValues(given_, subcommand);
   if (faults.empty() && !config_.empty()) {
     faults = ApplyConfigFile(config_, subcommand, PathChecks::kNone);
@@ -97,6 +98,9 @@ std::vector<std::string> ServeReload::Read(ServerLog& log,
     for (const ArchiveArgument& archive : in_directory_.archives) {
       changes_.kept_archives.push_back(archive.name);
     }
+  }
+  for (const std::string& warning : arguments.warnings) {
+    lines.push_back({LogLevel::kWarning, warning});
   }
   log.SetLevel(LogLevelOf(arguments));
   NameWhatNeedsARestart(ValuesOf(subcommand), lines);

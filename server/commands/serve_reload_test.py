@@ -98,8 +98,6 @@ class ServeReloadTest(ServedCase):
                  "none: cannot open the directory"),
                 (["--state-dir", self.directory],
                  "--state-dir has no effect without --scrub-interval; give both"),
-                (["--connection-age-grace", "1s"],
-                 "--connection-age-grace has no effect without --connection-age"),
                 (["--access-log-key", self.directory / "key"],
                  "--access-log-key has no effect without --access-log")]:
             refused = run("quired", "serve", *HERE, self.archive, *arguments)
@@ -226,13 +224,13 @@ class ServeReloadTest(ServedCase):
         server, _ = self.start(*HERE, "--config", self.config, "--drain-timeout", "9s")
         self.assertEqual(self.names(), ["docs"])
         self.config.write_text(
-            f'memory = "310MiB"\nquota = "calls=100"\ndrain-timeout = 3\ndevice-depth = 7\n'
+            f'memory = "310MiB"\nquota = "calls=100"\ndrain-timeout = 3\nstore-requests = 7\n'
             f'[archives]\ndocs = "{self.archive}"\nmore = "archives/{more.name}"\n')
         said = self.reload(server, "archive docs: unchanged")
         self.assertIn("archive more: added", said)
         self.assertIn(f"warning {self.config}: memory changed from 300MiB to 310MiB: needs a restart",
                       said)
-        self.assertIn("device-depth changed from its default to 7: needs a restart", said)
+        self.assertIn("store-requests changed from its default to 7: needs a restart", said)
         # The command line takes precedence, before and after.
         self.assertNotIn("drain-timeout", said)
         self.assertNotIn("listen", said)

@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
+#include <ctime>
 #include <functional>
 #include <optional>
 #include <system_error>
@@ -26,9 +27,11 @@
 #include "absl/synchronization/mutex.h"
 
 #include "codecs/base/byte_size.h"
+#include "codecs/base/printable_text.h"
 #include "server/archive/files/file_io.h"
-#include "server/commands/service_manager.h"
 #include "server/commands/subcommand_support.h"
+
+#include <systemd/sd-daemon.h>
 
 namespace quire {
 namespace {
@@ -57,6 +60,67 @@ constexpr absl::Duration kStopExtension = absl::Seconds(60);
 constexpr absl::Duration kAliveIntervalMin = absl::Milliseconds(10);
 
 using Clock = std::chrono::steady_clock;
+
+// The functions to WatchdogInterval() notify systemd of the process' state
+// (sd_notify(3)) if it has started the process. Thread-safe: they only read the
+// environment.
+
+// Ignores errors: the manager has other ways to find out.
+void Notify(const std::string& state) {
+  (void)sd_notify(/*unset_environment=*/0, state.c_str());
+}
+
+// Fields are lines; the text may contain names of archives.
+std::string StatusField(absl::string_view status) {
+  return absl::StrCat("STATUS=", PrintableMessage(status), "\n");
+}
+
+std::string ExtensionField(absl::Duration extension) {
+  return absl::StrCat(
+      "EXTEND_TIMEOUT_USEC=", absl::ToInt64Microseconds(extension), "\n");
+}
+
+// Reports that the server answers all calls; `systemctl status` shows the line
+// `status`.
+void NotifyReady(absl::string_view status) {
+  Notify(absl::StrCat("READY=1\n", StatusField(status)));
+}
+
+// Reports that a configuration is being applied, until NotifyReady().
+void NotifyReloading() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  Notify(absl::StrCat(
+      "RELOADING=1\nMONOTONIC_USEC=",
+      absl::ToInt64Microseconds(absl::DurationFromTimespec(now)), "\n"));
+}
+
+// Reports a start in progress: `status` is its progress, and it may take
+// `extension` longer from now on.
+void NotifyStarting(absl::string_view status, absl::Duration extension) {
+  Notify(absl::StrCat(ExtensionField(extension), StatusField(status)));
+}
+
+// Reports that the server stops, which may take `extension` from now on.
+void NotifyStopping(absl::string_view status, absl::Duration extension) {
+  Notify(absl::StrCat("STOPPING=1\n", ExtensionField(extension),
+                      StatusField(status)));
+}
+
+// Reports that the server answered. systemd restarts a server that does not
+// report it once in each WatchdogInterval().
+void NotifyAlive() {
+  Notify("WATCHDOG=1\n");
+}
+
+// Returns WatchdogSec= of the unit; nullopt if it has none.
+std::optional<absl::Duration> WatchdogInterval() {
+  uint64_t interval_us = 0;
+  if (sd_watchdog_enabled(/*unset_environment=*/0, &interval_us) <= 0) {
+    return std::nullopt;
+  }
+  return absl::Microseconds(interval_us);
+}
 
 // A one-shot or restarted timer. Thread-compatible.
 class Timer {

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <iostream>
 #include <system_error>
-#include <thread>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
@@ -20,6 +19,36 @@
 
 namespace quire {
 namespace {
+
+// See AddRemovedOptions().
+struct RemovedOption {
+  const char* subcommand;
+  const char* name;
+  bool is_flag;
+  // The remedy, for the message.
+  const char* instead;
+};
+
+constexpr char kExperiment[] =
+    "set it in the table [experiment] of the configuration file";
+constexpr char kNoTable[] = "the symbol table takes 2 KB";
+
+constexpr RemovedOption kRemovedOptions[] = {
+    {"serve", "range-decode", false, "the server chooses for each read"},
+    {"serve", "decode-threads", false,
+     "there is one for each core that affinity and cgroup allow; limit these, "
+     "for example by CPUQuota= of systemd"},
+    {"serve", "engine", false, kExperiment},
+    {"serve", "device-depth", false, kExperiment},
+    {"serve", "device-model", false, kExperiment},
+    {"serve", "connection-age-grace", false,
+     "calls of an old connection continue; --stall-timeout ends stalled ones"},
+    {"serve", "slow-call-log", false,
+     "--access-log has the duration of each call"},
+    {"build", "no-symbol-table", true, kNoTable},
+    {"dictionary", "no-symbol-table", true, kNoTable},
+    {"recompress", "no-symbol-table", true, kNoTable},
+};
 
 // Adds an option that takes a size without stating a default.
 template <typename Size>
@@ -83,6 +112,25 @@ void AddArchiveArgument(CLI::App& subcommand, std::string& archive) {
       ->required();
 }
 
+void AddRemovedOptions(CLI::App& subcommand,
+                       const std::function<void(const std::string&)>& warn) {
+  for (const RemovedOption& option : kRemovedOptions) {
+    if (subcommand.get_name() != option.subcommand) {
+      continue;
+    }
+    const std::string name = absl::StrCat("--", option.name);
+    const auto say = [warn, name, &option] {
+      warn(absl::StrCat(name, " is ignored, and will be unknown to the next ",
+                        "release: ", option.instead));
+    };
+    CLI::Option* const added =
+        option.is_flag ? subcommand.add_flag_callback(name, say)
+                       : subcommand.add_option_function<std::string>(
+                             name, [say](const std::string&) { say(); });
+    added->group("")->configurable(false);
+  }
+}
+
 CLI::Option* AddByteSizeOption(CLI::App& subcommand, const std::string& name,
                                uint64_t& size_bytes,
                                const std::string& description) {
@@ -114,10 +162,6 @@ CLI::Option* AddTimeOption(CLI::App& subcommand, const std::string& name,
           description)
       ->type_name("TIME")
       ->default_str(absl::FormatDuration(time));
-}
-
-uint32_t CoreCount() {
-  return std::max(1u, std::thread::hardware_concurrency());
 }
 
 void RaiseFileLimit() {

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -72,6 +73,13 @@ absl::Status CheckLocalPath(const std::string& what, const std::string& path);
 // `subcommand`.
 void AddArchiveArgument(CLI::App& subcommand, std::string& archive);
 
+// Adds the options that `subcommand` had in the last release, hidden: for one
+// release they are accepted and ignored, and `warn` gets a message for each
+// that is given, in any source. They are not "configurable", which ValuesOf()
+// (config_file.h) leaves out.
+void AddRemovedOptions(CLI::App& subcommand,
+                       const std::function<void(const std::string&)>& warn);
+
 // Adds an option that takes a size such as 64KiB; --help shows the default in
 // that form. `size_bytes` holds the default and must outlive `subcommand`.
 CLI::Option* AddByteSizeOption(CLI::App& subcommand, const std::string& name,
@@ -89,9 +97,6 @@ CLI::Option* AddByteSizeOption(CLI::App& subcommand, const std::string& name,
 CLI::Option* AddTimeOption(CLI::App& subcommand, const std::string& name,
                            absl::Duration& time, const DurationRange& range,
                            const std::string& description);
-
-// Returns the number of cores, at least 1: the default of --threads.
-uint32_t CoreCount();
 
 // Raises the limit on open files to the system's maximum, for archives of many
 // segments, each of which is a file, and servers of many connections.

@@ -135,36 +135,33 @@ void AddTokenCommand(CLI::App& app, int& exit_code) {
   CLI::App* token = app.add_subcommand(
       "token", "Create tokens for clients of quired serve --access");
   token->require_subcommand(1, 1);
-  CLI::App* fresh =
-      token->add_subcommand("new",
-                            "Create a token: print its line for the file of "
-                            "quired serve --access, and the token itself");
+  CLI::App* fresh = token->add_subcommand(
+      "new", "Create a token, and print its line for --access");
   auto arguments = std::make_shared<TokenArguments>();
   fresh
       ->add_option("ID", arguments->id,
-                   "Name of the client, in that file and in logs")
+                   "Name of the client, in --access and in logs")
       ->type_name("")
       ->required();
   fresh
-      ->add_option("--archives", arguments->archives,
-                   "Permitted archives: names with * and ?, separated by "
-                   "commas")
+      ->add_option(
+          "--archives", arguments->archives,
+          "Names of permitted archives, with * and ?, and commas between")
       ->type_name("GLOBS")
       ->capture_default_str();
   fresh
       ->add_option("--rights", arguments->rights,
-                   "list: see archives in lists; read: read their documents")
+                   "Rights: list (see archives), read (read documents)")
       ->type_name("RIGHTS")
       ->capture_default_str();
   fresh
       ->add_option(
           "--expires", arguments->expires,
-          "Expiry in UTC: 2027-01-31 or 2027-01-31T12:00:00Z; default: never")
+          "Expiry in UTC, 2027-01-31 or 2027-01-31T12:00:00Z; default: none")
       ->type_name("TIME");
   fresh
       ->add_option("-o,--output", arguments->output,
-                   "Write the token to this new file, which only you can read, "
-                   "not to standard error")
+                   "New file for the token; default: standard error")
       ->type_name("FILE");
   fresh->footer(
       "Example:\n"

@@ -22,6 +22,7 @@
 #include "server/archive/archive_verifier.h"
 #include "server/commands/quired_commands.h"
 #include "server/commands/subcommand_support.h"
+#include "server/storage/base/cgroup.h"
 
 #include "nlohmann/json.hpp"
 
@@ -49,7 +50,7 @@ constexpr int kExitUnreadable = 3;
 
 struct VerifyCommandOptions {
   std::string archive;
-  uint32_t threads = CoreCount();
+  uint32_t threads = UsableCores();
   std::string part;
   bool json = false;
   bool quiet = false;
@@ -256,7 +257,7 @@ void AddVerifyCommand(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   subcommand
       ->add_option("--part", options->part,
-                   "Verify only the Nth of T parts, for a schedule")
+                   "Part to verify, the Nth of T, for a schedule")
       ->type_name("N/T");
   subcommand->add_flag("--json", options->json,
                        "Print one JSON object, on one line");

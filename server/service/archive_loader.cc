@@ -180,7 +180,7 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenRemote(
     if (status.ok()) {
       absl::StatusOr<std::shared_ptr<ServedArchive>> served = OpenServedArchive(
           argument, workspaces_, wire_encoders_, options_.report_damage,
-          options, options_.range_decode, previous, place_file);
+          options, RangeDecode::kAuto, previous, place_file);
       if (served.ok() || !absl::IsDataLoss(served.status()) || is_last) {
         return served;
       }
@@ -221,7 +221,7 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenOne(
       argument.url.empty()
           ? OpenServedArchive(argument, workspaces_, wire_encoders_,
                               options_.report_damage, open_options,
-                              options_.range_decode, previous)
+                              RangeDecode::kAuto, previous)
           : OpenRemote(argument, open_options, previous));
   for (const absl::Status& damage : served->archive->index_damages()) {
     options_.log(

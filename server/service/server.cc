@@ -486,7 +486,7 @@ class ServerImpl final : public Server {
       }
       add("the certificate", outcome);
     }
-    if (call_log_ != nullptr && !options_.call_log.path.empty()) {
+    if (call_log_ != nullptr) {
       const absl::Status reopened = call_log_->Reopen();
       add("the access log",
           reopened.ok() ? absl::StatusOr<std::string>("access log: reopened")
@@ -559,15 +559,12 @@ class ServerImpl final : public Server {
   }
 
   void AddAgeArguments(grpc::ServerBuilder& builder) const {
-    for (const auto& [name, age] :
-         {std::pair(GRPC_ARG_MAX_CONNECTION_AGE_MS, options_.connection_age),
-          std::pair(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS,
-                    options_.connection_age_grace)}) {
-      if (age != absl::InfiniteDuration()) {
-        builder.AddChannelArgument(name, static_cast<int>(std::clamp<int64_t>(
-                                             absl::ToInt64Milliseconds(age), 1,
-                                             std::numeric_limits<int>::max())));
-      }
+    if (options_.connection_age != absl::InfiniteDuration()) {
+      builder.AddChannelArgument(
+          GRPC_ARG_MAX_CONNECTION_AGE_MS,
+          static_cast<int>(std::clamp<int64_t>(
+              absl::ToInt64Milliseconds(options_.connection_age), 1,
+              std::numeric_limits<int>::max())));
     }
   }
 
@@ -727,7 +724,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Listen(
   store_options.cache_size_bytes = inputs.plan.cache_bytes;
   store_options.buffers_size_bytes_max = inputs.plan.buffers_bytes;
   store_options.callers_size_bytes_max = inputs.plan.in_flight_bytes;
-  store_options.decode_threads = options.decode_threads;
   store_options.engine = options.engine;
   store_options.device_depth = options.device_depth;
   store_options.device_model = options.device_model;
@@ -746,7 +742,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Listen(
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<BlockStore> store,
                          BlockStore::Create(store_options));
   std::unique_ptr<CallLog> call_log;
-  if (options.call_log.is_set()) {
+  if (!options.call_log.path.empty()) {
     CallLogOptions log_options = options.call_log;
     log_options.log = options.log;
     QUIRE_ASSIGN_OR_RETURN(call_log, CallLog::Open(std::move(log_options)));

@@ -147,8 +147,8 @@ bool OpenRemote(const ServerOptions& options, bool is_trial,
   if (!options.store.has_value() || !options.device_model.empty()) {
     faults.push_back(absl::InvalidArgumentError(
         options.store.has_value()
-            ? "--device-model cannot slow down archives in an object store; "
-              "leave it out"
+            ? "device-model of [experiment] cannot slow down archives in an "
+              "object store; leave it out"
             : "archives in an object store need --store-cache DIR:SIZE"));
     return false;
   }

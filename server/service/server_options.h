@@ -65,14 +65,10 @@ struct ServerOptions {
   // A connection without a call since it was accepted is closed after this.
   absl::Duration silence_limit = absl::Minutes(2);
   // A connection of this age, varied by a tenth, gets no new calls: its client
-  // reconnects, perhaps to another server. Infinite: never. At least one
-  // millisecond, like the grace time.
+  // reconnects, perhaps to another server; its calls in flight continue.
+  // Infinite: never. At least one millisecond.
   absl::Duration connection_age = absl::InfiniteDuration();
-  // Calls of such a connection are cancelled after this.
-  absl::Duration connection_age_grace = absl::InfiniteDuration();
   // Affects performance.
-  RangeDecode range_decode = RangeDecode::kAuto;
-  uint32_t decode_threads = 0;
   BlockStoreOptions::Engine engine = BlockStoreOptions::Engine::kAuto;
   uint32_t device_depth = 32;
   // Mode of reading blocks past the page cache.

@@ -52,7 +52,7 @@ struct BlockStoreOptions {
   uint32_t pending_fetches_max = 1 << 17;
 
   // Affects performance.
-  // 0: one per core.
+  // 0: one per usable core (cgroup.h).
   uint32_t decode_threads = 0;
   using Engine = DeviceEngine;
   Engine engine = Engine::kAuto;

@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 
 #include "codecs/base/byte_size.h"
+#include "server/storage/base/cgroup.h"
 
 namespace quire {
 namespace {
@@ -49,51 +50,16 @@ struct Limit {
   std::string file;
 };
 
-// Lowers `lowest` to the lowest of `files` in the directory `group` below
-// `mount` and in its parents up to `mount`. In a container the path is often
-// the machine's, and only `mount` exists.
-void FindLowest(const std::string& root, const std::string& mount,
-                std::string group, const std::vector<std::string>& files,
-                std::optional<Limit>& lowest) {
-  for (;;) {
-    while (!group.empty() && group.back() == '/') {
-      group.pop_back();
-    }
-    for (const std::string& name : files) {
-      const std::string file = absl::StrCat(mount, group, "/", name);
+std::optional<Limit> FindCgroupLimit(const std::string& root) {
+  std::optional<Limit> lowest;
+  for (const std::string& directory : CgroupDirectories("memory", root)) {
+    for (const char* const name :
+         {"memory.max", "memory.high", "memory.limit_in_bytes"}) {
+      const std::string file = absl::StrCat(directory, "/", name);
       const std::optional<uint64_t> limit = ReadNumber(root + file);
       if (limit.has_value() &&
           (!lowest.has_value() || *limit < lowest->size_bytes)) {
         lowest = Limit{.size_bytes = *limit, .file = file};
-      }
-    }
-    if (group.empty()) {
-      return;
-    }
-    const size_t slash = group.rfind('/');
-    group.resize(slash == std::string::npos ? 0 : slash);
-  }
-}
-
-std::optional<Limit> FindCgroupLimit(const std::string& root) {
-  std::optional<Limit> lowest;
-  std::ifstream file(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    // "0::/PATH" in version 2, "4:cpu,memory:/PATH" in version 1.
-    const std::vector<std::string> parts =
-        absl::StrSplit(line, absl::MaxSplits(':', 2));
-    if (parts.size() != 3) {
-      continue;
-    }
-    if (parts[1].empty()) {
-      FindLowest(root, "/sys/fs/cgroup", parts[2],
-                 {"memory.max", "memory.high"}, lowest);
-      continue;
-    }
-    for (const absl::string_view controller : absl::StrSplit(parts[1], ',')) {
-      if (controller == "memory") {
-        FindLowest(root, "/sys/fs/cgroup/memory", parts[2],
-                   {"memory.limit_in_bytes"}, lowest);
       }
     }
   }

@@ -35,8 +35,6 @@ namespace {
 constexpr auto kWriteInterval = std::chrono::milliseconds(100);
 constexpr absl::Duration kHastePatience = absl::Seconds(1);
 constexpr int kPollMs = 100;
-// Bounds the lines if all calls are slow.
-constexpr int kSlowLinesPerSecondMax = 10;
 constexpr size_t kDocumentSizeBytesMax = 1024;
 constexpr size_t kHashKeySizeBytes = 16;
 constexpr size_t kHashKeySizeBytesMax = 4096;
@@ -253,9 +251,6 @@ absl::StatusOr<std::string> ReadHashKey(const CallLogOptions& options) {
 absl::StatusOr<std::unique_ptr<CallLog>> CallLog::Open(CallLogOptions options) {
   QUIRE_ASSIGN_OR_RETURN(std::string key, ReadHashKey(options));
   std::unique_ptr<CallLog> log(new CallLog(std::move(options), std::move(key)));
-  if (log->options_.path.empty()) {
-    return log;
-  }
   {
     MutexLock reopen_lock(&log->reopen_mutex_);
     MutexLock lock(&log->file_mutex_);
@@ -290,20 +285,10 @@ CallLog::~CallLog() {
 }
 
 void CallLog::Write(const CallRecord& record) {
-  const bool is_slow =
-      record.is_unary && record.duration >= options_.slow_call_min;
-  if (options_.path.empty() && !is_slow) {
-    return;
-  }
   thread_local LineBuffer line;
   line.Clear();
   Format(record, line);
-  if (!options_.path.empty()) {
-    Append(line.text());
-  }
-  if (is_slow) {
-    LogSlow(record, line.text());
-  }
+  Append(line.text());
 }
 
 void CallLog::Format(const CallRecord& record, LineBuffer& line) const {
@@ -363,26 +348,6 @@ void CallLog::Append(absl::string_view line) {
   }
 }
 
-void CallLog::LogSlow(const CallRecord& record, absl::string_view line) {
-  int count = 0;
-  {
-    MutexLock lock(&mutex_);
-    if (const int64_t second = absl::ToUnixSeconds(record.time);
-        second != slow_second_) {
-      slow_second_ = second;
-      slow_count_ = 0;
-    }
-    count = ++slow_count_;
-  }
-  if (count <= kSlowLinesPerSecondMax) {
-    options_.log(LogLevel::kWarning,
-                 absl::StrCat("slow call: ", line.substr(0, line.size() - 1)));
-  } else if (count == kSlowLinesPerSecondMax + 1) {
-    options_.log(LogLevel::kWarning,
-                 "slow calls: more in this second than are logged");
-  }
-}
-
 void CallLog::WriteUntilStopped() {
   std::string lines;
   // Reported once until it works again.
@@ -423,7 +388,7 @@ void CallLog::WriteUntilStopped() {
 }
 
 absl::Status CallLog::Reopen() {
-  if (options_.path.empty() || options_.path == "-") {
+  if (options_.path == "-") {
     return absl::OkStatus();
   }
   QUIRE_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Open(options_.path));

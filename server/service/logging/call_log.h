@@ -56,7 +56,7 @@ struct CallRecord {
   // Part of `duration` with a message at gRPC: the network, and a slow client.
   absl::Duration send_duration = {};
   absl::string_view trace_id = {};
-  // True for calls with one answer, whose duration depends on the server alone.
+  // True for calls with one answer.
   bool is_unary = false;
 };
 
@@ -71,23 +71,17 @@ struct CallLogOptions {
     kNone,
   };
 
-  // A file to append to, or "-" for standard output; empty: no lines.
+  // A file to append to, or "-" for standard output; empty: no log.
   std::string path;
   Documents documents = Documents::kHashed;
   // A file of 16 bytes to 4 KiB with the key of hashes; servers with the same
   // key give equal hashes. Empty: a random key at each start.
   std::string hash_key_path;
-  // Calls with one answer that take this long are reported as warnings.
-  absl::Duration slow_call_min = absl::InfiniteDuration();
-  // May be empty. Receives slow calls and errors of the file.
+  // Receives errors of the file.
   LogSink log = DropLogLine;
   // Upper bound on the size of lines waiting to be written; further lines are
   // dropped and counted.
   uint64_t queue_size_bytes_max = uint64_t{4} << 20;
-
-  bool is_set() const {
-    return !path.empty() || slow_call_min < absl::InfiniteDuration();
-  }
 };
 
 // Returns the key for document hashes; blocks on I/O.
@@ -101,6 +95,7 @@ absl::StatusOr<std::string> ReadHashKey(const CallLogOptions& options);
 class CallLog {
  public:
   // Blocks on I/O.
+  // REQUIRES: the options have a path.
   // Errors: FailedPrecondition  the file cannot be opened.
   //         ResourceExhausted   cannot start a thread.
   static absl::StatusOr<std::unique_ptr<CallLog>> Open(CallLogOptions options);
@@ -111,7 +106,6 @@ class CallLog {
   CallLog(const CallLog&) = delete;
   CallLog& operator=(const CallLog&) = delete;
 
-  // Blocks on I/O only for the line of a slow call.
   void Write(const CallRecord& record) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Reopens the path, since the old file may have been moved. On failure lines
@@ -143,7 +137,6 @@ class CallLog {
   };
 
   void WriteUntilStopped();
-  void LogSlow(const CallRecord& record, absl::string_view line);
   void Format(const CallRecord& record, LineBuffer& line) const;
   void Append(absl::string_view line) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -155,9 +148,6 @@ class CallLog {
   CondVar wake_;
   std::string waiting_ ABSL_GUARDED_BY(mutex_);
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  // Slow calls reported in the second that begins at slow_second_.
-  int64_t slow_second_ ABSL_GUARDED_BY(mutex_) = 0;
-  int slow_count_ ABSL_GUARDED_BY(mutex_) = 0;
   Haste haste_;
   // Held by Reopen().
   Mutex reopen_mutex_ ABSL_ACQUIRED_BEFORE(file_mutex_);
@@ -166,7 +156,7 @@ class CallLog {
       ABSL_GUARDED_BY(reopen_mutex_);
   // Held while lines are written.
   Mutex file_mutex_;
-  // Null without a path.
+  // Null only if it could not be opened.
   std::unique_ptr<OutputFile> file_ ABSL_GUARDED_BY(file_mutex_);
   std::thread writer_;
 };

@@ -29,7 +29,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 class CallLogTest : public ::testing::Test {
  protected:
@@ -412,33 +411,6 @@ TEST_F(CallLogTest, RefusesAPathThatCannotBe) {
   EXPECT_THAT(CallLog::Open(options).status(),
               FailsWith(absl::StatusCode::kFailedPrecondition,
                         HasSubstr("cannot open as the access log")));
-}
-
-TEST_F(CallLogTest, SaysSlowCallsButNotAll) {
-  CallLogOptions options = Options();
-  options.path.clear();
-  EXPECT_FALSE(options.is_set());
-  options.slow_call_min = absl::Seconds(1);
-  EXPECT_TRUE(options.is_set());
-  QUIRE_ASSERT_OK_AND_ASSIGN(const auto log, CallLog::Open(options));
-  CallRecord record = Record();
-  log->Write(record);
-  record.duration = absl::Seconds(1);
-  // The duration of a stream depends on its client.
-  record.is_unary = false;
-  log->Write(record);
-  EXPECT_THAT(said(), ElementsAre());
-  record.is_unary = true;
-  log->Write(record);
-  EXPECT_THAT(said(), ElementsAre(AllOf(StartsWith("1 slow call: {\"time\":"),
-                                        HasSubstr("\"duration_us\":1000000"))));
-  for (int i = 0; i < 100; ++i) {
-    log->Write(record);
-  }
-  EXPECT_EQ(said().size(), 11U);
-  record.time += absl::Seconds(1);
-  log->Write(record);
-  EXPECT_EQ(said().size(), 12U);
 }
 
 TEST_F(CallLogTest, ManyThreadsLoseNothing) {

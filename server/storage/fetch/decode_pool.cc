@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/storage/fetch/decode_pool.h"
 
-#include <algorithm>
 #include <iterator>
-#include <thread>
 #include <utility>
 
 #include "codecs/base/status_macros.h"
+#include "server/storage/base/cgroup.h"
 
 namespace quire {
 
 absl::StatusOr<std::unique_ptr<DecodePool>> DecodePool::Create(
     uint32_t thread_count) {
   if (thread_count == 0) {
-    thread_count = std::max(1U, std::thread::hardware_concurrency());
+    thread_count = UsableCores();
   }
   auto pool = std::unique_ptr<DecodePool>(new DecodePool);
   QUIRE_ASSIGN_OR_RETURN(

@@ -34,7 +34,7 @@ class DecodePool {
     uint64_t cost = 0;
   };
 
-  // `thread_count` 0: one per core.
+  // `thread_count` 0: UsableCores(), read at this time.
   // Errors: ResourceExhausted  no more threads available.
   static absl::StatusOr<std::unique_ptr<DecodePool>> Create(
       uint32_t thread_count);
