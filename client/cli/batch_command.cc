@@ -17,13 +17,11 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 
-#include "client/cli/answer_order.h"
 #include "client/cli/batch_items.h"
 #include "client/cli/document_filter.h"
 #include "client/cli/item_batch.h"
 #include "client/cli/output_file.h"
 #include "client/cli/subcommands.h"
-#include "client/quire/client_status.h"
 #include "codecs/base/byte_size.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"

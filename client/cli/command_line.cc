@@ -104,8 +104,8 @@ void AddGetArguments(CLI::App& get, CliSettings& settings) {
           ->excludes(by_ordinal);
   CLI::Option* at =
       get.add_option("--at", settings.at,
-                     "Time (UTC) of the newest capture to read, else the "
-                     "oldest: 2022, 2022-06 or 2022-06-15T14:30+02:00")
+                     "Latest capture time (UTC), else the oldest capture: "
+                     "2022, 2022-06 or 2022-06-15T14:30+02:00")
           ->type_name("TIME")
           ->excludes(by_ordinal);
   get.add_option("--occurrence", settings.occurrence,

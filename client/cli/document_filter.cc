@@ -69,7 +69,7 @@ std::vector<CLI::Option*> AddFilterOptions(CLI::App& subcommand,
   return {subcommand
               .add_option("--record-type", settings.record_types,
                           "WARC record types, such as response,revisit; '' for "
-                          "documents of no type")
+                          "documents without one")
               ->type_name("TYPE,...")
               ->allow_extra_args(false),
           subcommand
