@@ -17,13 +17,11 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 
-#include "client/cli/answer_order.h"
 #include "client/cli/batch_items.h"
 #include "client/cli/document_filter.h"
 #include "client/cli/item_batch.h"
 #include "client/cli/output_file.h"
 #include "client/cli/subcommands.h"
-#include "client/quire/client_status.h"
 #include "codecs/base/byte_size.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
@@ -32,7 +30,8 @@
 namespace quire {
 namespace {
 
-// Ids that are remembered, to tell of those that come again; by 8 bytes each.
+// Upper bound on the ids that are remembered, to count duplicates; 8 bytes
+// each.
 constexpr size_t kAskedMax = 4'000'000;
 constexpr size_t kReadSizeBytes = size_t{64} << 10;
 
@@ -180,30 +179,23 @@ class AnswerSink {
       return absl::OkStatus();
     }
     absl::Status status = answer.result.status();
-    const bool is_stream = IsTooLargeForBatch(status);
-    if (is_stream) {
-      status = WriteStream(answer);
-    } else if (status.ok()) {
-      QUIRE_RETURN_IF_ERROR(WriteAnswer(answer));
+    if (status.ok() || IsTooLargeForBatch(status)) {
+      status = Write(answer);
     }
-    if (!end_.ok()) {
-      return end_;
-    }
-    if (IsOfOtherContents(status)) {
+    if (status.ok()) {
+      run_.progress().Add(0, 1);
       return status;
     }
-    if (!status.ok()) {
-      run_.ComplainOfItem(absl::StrCat("item ", answer.tag + 1, ", ",
-                                       DescribeTarget(answer.target)),
-                          WhyNotRead(answer.target, status,
-                                     "without --payload the whole record is "
-                                     "written"));
-      run_.progress().AddFailed();
-      return run_.settings().json ? WriteLine(answer.tag, JsonError(status))
-                                  : absl::OkStatus();
+    if (EndsRun(status)) {
+      return status;
     }
-    run_.progress().Add(is_stream ? 0 : answer.result->data.size(), 1);
-    return absl::OkStatus();
+    run_.ComplainOfItem(
+        NameOf(answer),
+        WhyNotRead(answer.target, status,
+                   "without --payload the whole record is written"));
+    run_.progress().AddFailed();
+    return run_.settings().json ? WriteLine(answer.tag, JsonError(status))
+                                : absl::OkStatus();
   }
 
   // Makes the files outlast a crash of the machine, and reports how many items
@@ -233,72 +225,38 @@ class AnswerSink {
   }
 
  private:
-  absl::Status WriteAnswer(const ItemAnswer& answer) {
-    if (answer.origin.has_value()) {
-      NoteOrigin(answer, *answer.origin);
-    }
-    if (directory_.has_value()) {
-      QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file,
-                             directory_->OpenFile(FileNameOf(answer.target)));
-      QUIRE_RETURN_IF_ERROR(file->Write(answer.result->data));
-      return file->Commit(/*sync=*/false);
-    }
-    if (!run_.settings().json) {
-      return run_.WriteData(AsBytes(answer.result->data));
-    }
-    return WriteLine(answer.tag,
-                     answer.origin.has_value()
-                         ? JsonPayload(*answer.origin, answer.result->data)
-                         : JsonResult(*answer.result));
-  }
-
-  // Reads and writes an item that is too large for the batch. Errors that must
-  // end the batch are also in end_.
-  absl::Status WriteStream(const ItemAnswer& answer) {
-    ItemAnswer whole{.tag = answer.tag, .target = answer.target};
-    const auto* span = std::get_if<ByteSpan>(&answer.target);
-    whole.result = ReadResult();
-    whole.result->offset = span == nullptr ? 0 : span->offset;
-    std::unique_ptr<OutputFile> file;
-    if (directory_.has_value()) {
-      absl::StatusOr<std::unique_ptr<OutputFile>> opened =
-          directory_->OpenFile(FileNameOf(answer.target));
-      if (!opened.ok()) {
-        return end_ = opened.status();
-      }
-      file = *std::move(opened);
-    }
-    const bool payload = run_.settings().payload;
-    const absl::Status status = run_.Stream(
-        answer.target, payload,
-        [&](const PayloadOrigin& origin) {
-          whole.result->document = origin.document;
-          if (payload) {
-            whole.origin = origin;
-          }
-          return absl::OkStatus();
-        },
-        [&](ByteView bytes) -> absl::Status {
-          run_.progress().Add(bytes.size(), 0);
-          if (run_.settings().json) {
-            whole.result->data.append(AsText(bytes).data(), bytes.size());
+  absl::Status Write(const ItemAnswer& answer) {
+    const CliSettings& settings = run_.settings();
+    PayloadOrigin origin;
+    std::string json_data;
+    const auto pass = [&](PayloadSink sink) {
+      return PassData(
+          run_, answer, settings.payload,
+          [&](const PayloadOrigin& found) {
+            origin = found;
             return absl::OkStatus();
-          }
-          end_ = file != nullptr ? file->Write(bytes) : run_.WriteData(bytes);
-          return end_;
-        });
-    if (!status.ok()) {
-      return status;
+          },
+          sink);
+    };
+    QUIRE_RETURN_IF_ERROR(
+        directory_.has_value()
+            ? directory_->WriteFile(FileNameOf(answer.target), pass)
+            : pass([&](ByteView bytes) {
+                if (!settings.json) {
+                  return run_.WriteData(bytes);
+                }
+                json_data.append(AsText(bytes).data(), bytes.size());
+                return absl::OkStatus();
+              }));
+    if (!origin.unresolved.empty()) {
+      ++unresolved_count_;
+      if (settings.verbose) {
+        run_.Note(absl::StrCat(NameOf(answer), ": ", origin.unresolved));
+      }
     }
-    if (file != nullptr) {
-      end_ = file->Commit(/*sync=*/false);
-    }
-    if (run_.settings().json) {
-      end_ = WriteAnswer(whole);
-    } else if (whole.origin.has_value()) {
-      NoteOrigin(whole, *whole.origin);
-    }
-    return end_;
+    return settings.json ? WriteLine(answer.tag,
+                                     JsonData(answer.target, origin, json_data))
+                         : absl::OkStatus();
   }
 
   absl::Status WriteLine(uint64_t tag, const std::string& members) {
@@ -306,16 +264,9 @@ class AnswerSink {
         absl::StrCat("{\"item\":", tag + 1, ",", members, "}\n"));
   }
 
-  void NoteOrigin(const ItemAnswer& answer, const PayloadOrigin& origin) {
-    if (origin.unresolved.empty()) {
-      return;
-    }
-    ++unresolved_count_;
-    if (run_.settings().verbose) {
-      run_.Note(absl::StrCat("item ", answer.tag + 1, ", ",
-                             DescribeTarget(answer.target), ": ",
-                             origin.unresolved));
-    }
+  static std::string NameOf(const ItemAnswer& answer) {
+    return absl::StrCat("item ", answer.tag + 1, ", ",
+                        DescribeTarget(answer.target));
   }
 
   // A list of ids without occurrences reads the same document for each copy of
@@ -336,8 +287,6 @@ class AnswerSink {
   CliRun& run_;
   // Set for --output-dir.
   std::optional<OutputDirectory> directory_;
-  // Error of the output, which ends the batch.
-  absl::Status end_;
   // Hashes of the requested ids.
   absl::flat_hash_set<uint64_t> asked_;
   uint64_t repeated_count_ = 0;
@@ -377,20 +326,13 @@ absl::Status RunBatch(CliRun& run) {
   }
   AnswerSink sink(run);
   QUIRE_RETURN_IF_ERROR(sink.Prepare());
-  AnswerOrderOptions order_options;
-  // Files have no order.
-  order_options.ordered = !settings.unordered && settings.output_dir.empty();
-  const ItemBatchOptions options{.payload = settings.payload,
-                                 .filter = filter.is_set() ? &filter : nullptr};
-  AnswerOrder order(
-      order_options,
-      [&sink](const ItemAnswer& answer) { return sink.Take(answer); },
-      [&](uint64_t tag, const ReadTarget& target) {
-        return AnswerForStream(run, options, tag, target);
-      });
-  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<ItemBatch> batch,
-                         ItemBatch::Start(run, *source, order, options));
-  QUIRE_RETURN_IF_ERROR(batch->Run());
+  QUIRE_RETURN_IF_ERROR(ReadItems(
+      run, *source,
+      {.payload = settings.payload,
+       .filter = filter.is_set() ? &filter : nullptr,
+       // Files have no order.
+       .ordered = !settings.unordered && settings.output_dir.empty()},
+      [&sink](const ItemAnswer& answer) { return sink.Take(answer); }));
   return sink.Finish();
 }
 

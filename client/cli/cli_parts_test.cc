@@ -18,11 +18,11 @@
 
 #include "client/cli/batch_items.h"
 #include "client/cli/cli_settings.h"
-#include "client/cli/gzip_members.h"
+#include "client/cli/formats/gzip_members.h"
+#include "client/cli/formats/warc_format.h"
 #include "client/cli/output_file.h"
 #include "client/cli/shown_text.h"
 #include "client/cli/testing/program_runner.h"
-#include "client/cli/warc_format.h"
 #include "codecs/base/document_item.h"
 #include "codecs/base/tar_format.h"
 #include "testing/base/status_matchers.h"

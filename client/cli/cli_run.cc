@@ -186,12 +186,62 @@ absl::StatusOr<ReadResult> CliRun::Read(const ReadTarget& target) {
   return result;
 }
 
-absl::Status CliRun::RetryStreamWhileBusy(
-    absl::FunctionRef<absl::Status(bool& has_begun)> stream) {
+absl::Status CliRun::Print(const ReadTarget& target, bool payload) {
+  PayloadOrigin origin;
+  std::string data;
+  const auto begin = [&](const PayloadOrigin& found) {
+    origin = found;
+    NoteOrigin(target, found);
+    return absl::OkStatus();
+  };
+  const auto take = [&](ByteView bytes) {
+    progress_.Add(bytes.size(), 0);
+    if (!settings_.json) {
+      return WriteData(bytes);
+    }
+    data.append(AsText(bytes).data(), bytes.size());
+    return absl::OkStatus();
+  };
+  if (settings_.json && !payload) {
+    // Unlike a stream it is repeated if the connection breaks.
+    QUIRE_ASSIGN_OR_RETURN(const ReadResult result, Read(target));
+    if (result.document.has_value()) {
+      QUIRE_RETURN_IF_ERROR(begin({.document = *result.document}));
+    }
+    QUIRE_RETURN_IF_ERROR(take(AsBytes(result.data)));
+  } else {
+    QUIRE_RETURN_IF_ERROR(Stream(target, payload, begin, take));
+  }
+  return settings_.json
+             ? output_->Write("{" + JsonData(target, origin, data) + "}\n")
+             : absl::OkStatus();
+}
+
+absl::Status CliRun::Stream(const ReadTarget& target, bool payload,
+                            PayloadOriginSink on_begin, PayloadSink sink) {
+  const std::string& archive = settings_.archive;
+  // Not retried after the first output.
   absl::Status after_begin;
   QUIRE_RETURN_IF_ERROR(RetryWhileBusy([&]() -> absl::Status {
     bool has_begun = false;
-    const absl::Status status = stream(has_begun);
+    const auto begin = [&](const PayloadOrigin& origin) {
+      has_begun = payload;
+      return on_begin(origin);
+    };
+    const auto take = [&](ByteView data) {
+      has_begun = true;
+      return sink(data);
+    };
+    const absl::Status status =
+        payload ? ReadPayload(*client_, archive, std::get<DocumentKey>(target),
+                              {.read = read_options()}, begin, take)
+                : client_->ReadStream(
+                      archive, target,
+                      [&](const v1::Document& document) {
+                        return begin({.document = document});
+                      },
+                      [&](uint64_t, ByteView data) { return take(data); },
+                      read_options());
     if (has_begun) {
       after_begin = status;
       return absl::OkStatus();
@@ -199,77 +249,6 @@ absl::Status CliRun::RetryStreamWhileBusy(
     return status;
   }));
   return after_begin;
-}
-
-absl::Status CliRun::Print(const ReadTarget& target) {
-  if (settings_.json) {
-    QUIRE_ASSIGN_OR_RETURN(const ReadResult result, Read(target));
-    if (result.document.has_value()) {
-      NoteTime(target, *result.document);
-    }
-    progress_.Add(result.data.size(), 0);
-    return output_->Write("{" + JsonResult(result) + "}\n");
-  }
-  return Stream(
-      target, /*payload=*/false,
-      [&](const PayloadOrigin& origin) {
-        NoteTime(target, origin.document);
-        return absl::OkStatus();
-      },
-      [&](ByteView data) {
-        progress_.Add(data.size(), 0);
-        return WriteData(data);
-      });
-}
-
-absl::Status CliRun::PrintPayload(const DocumentKey& key) {
-  PayloadOrigin origin;
-  std::string payload;
-  QUIRE_RETURN_IF_ERROR(Stream(
-      key, /*payload=*/true,
-      [&](const PayloadOrigin& found) {
-        origin = found;
-        NoteOrigin(key, origin);
-        return absl::OkStatus();
-      },
-      [&](ByteView data) {
-        progress_.Add(data.size(), 0);
-        if (!settings_.json) {
-          return WriteData(data);
-        }
-        payload.append(AsText(data).data(), data.size());
-        return absl::OkStatus();
-      }));
-  return settings_.json
-             ? output_->Write("{" + JsonPayload(origin, payload) + "}\n")
-             : absl::OkStatus();
-}
-
-absl::Status CliRun::Stream(const ReadTarget& target, bool payload,
-                            PayloadOriginSink on_begin, PayloadSink sink) {
-  const absl::string_view archive = settings_.archive;
-  return RetryStreamWhileBusy([&](bool& has_begun) {
-    if (payload) {
-      return ReadPayload(
-          *client_, archive, std::get<DocumentKey>(target),
-          {.read = read_options()},
-          [&](const PayloadOrigin& origin) {
-            has_begun = true;
-            return on_begin(origin);
-          },
-          sink);
-    }
-    return client_->ReadStream(
-        archive, target,
-        [&](const v1::Document& document) {
-          return on_begin({.document = document});
-        },
-        [&](uint64_t, ByteView data) {
-          has_begun = true;
-          return sink(data);
-        },
-        read_options());
-  });
 }
 
 void CliRun::NoteTime(const ReadTarget& target, const v1::Document& document) {
@@ -286,14 +265,14 @@ void CliRun::NoteTime(const ReadTarget& target, const v1::Document& document) {
   }
 }
 
-void CliRun::NoteOrigin(const DocumentKey& key, const PayloadOrigin& origin) {
-  NoteTime(key, origin.revisit.value_or(origin.document));
+void CliRun::NoteOrigin(const ReadTarget& target, const PayloadOrigin& origin) {
+  NoteTime(target, origin.revisit.value_or(origin.document));
   const std::string time = origin.document.has_capture_time_ms()
                                ? FormatTimeMs(origin.document.capture_time_ms())
                                : "unknown time";
   if (origin.passed_count > 0) {
     Note(absl::StrCat(
-        DescribeTarget(key), ": this is the capture of ", time, "; ",
+        DescribeTarget(target), ": this is the capture of ", time, "; ",
         FormatCounted(origin.passed_count, "capture", "captures"),
         " that would come first ", origin.passed_count == 1 ? "is a" : "are",
         origin.passed_count == 1 ? " redirect or has" : " redirects or have",
@@ -301,10 +280,10 @@ void CliRun::NoteOrigin(const DocumentKey& key, const PayloadOrigin& origin) {
         origin.passed_count == 1 ? "it" : "them"));
   }
   if (!origin.unresolved.empty()) {
-    Note(absl::StrCat(DescribeTarget(key), ": ", origin.unresolved,
+    Note(absl::StrCat(DescribeTarget(target), ": ", origin.unresolved,
                       "; this is the capture of ", time));
   } else if (origin.revisit.has_value() && settings_.verbose) {
-    Note(absl::StrCat(DescribeTarget(key), ": a revisit of document number ",
+    Note(absl::StrCat(DescribeTarget(target), ": a revisit of document number ",
                       origin.document.ordinal(), ", of ", time));
   }
 }
@@ -411,18 +390,13 @@ std::string DescribeTraffic(const WireStats& stats) {
   return text;
 }
 
-std::string JsonResult(const ReadResult& result) {
-  std::string json = result.document.has_value()
-                         ? JsonDocument(*result.document)
-                         : absl::StrCat("\"offset\":", result.offset,
-                                        ",\"size_bytes\":", result.data.size());
-  return absl::StrCat(json, ",\"data_base64\":\"",
-                      absl::Base64Escape(result.data), "\"");
-}
-
-std::string JsonPayload(const PayloadOrigin& origin,
-                        absl::string_view payload) {
-  std::string json = JsonDocument(origin.document);
+std::string JsonData(const ReadTarget& target, const PayloadOrigin& origin,
+                     absl::string_view data) {
+  const auto* span = std::get_if<ByteSpan>(&target);
+  std::string json = span == nullptr
+                         ? JsonDocument(origin.document)
+                         : absl::StrCat("\"offset\":", span->offset,
+                                        ",\"size_bytes\":", data.size());
   if (origin.revisit.has_value()) {
     absl::StrAppend(&json, ",\"revisit_ordinal\":", origin.revisit->ordinal());
   }
@@ -430,9 +404,9 @@ std::string JsonPayload(const PayloadOrigin& origin,
     absl::StrAppend(&json, ",\"http_status\":", *origin.http->status_code);
   }
   if (origin.warc.has_value()) {
-    absl::StrAppend(&json, ",\"payload_size_bytes\":", payload.size());
+    absl::StrAppend(&json, ",\"payload_size_bytes\":", data.size());
   }
-  return absl::StrCat(json, ",\"data_base64\":\"", absl::Base64Escape(payload),
+  return absl::StrCat(json, ",\"data_base64\":\"", absl::Base64Escape(data),
                       "\"");
 }
 
@@ -442,6 +416,11 @@ std::string JsonError(const absl::Status& status) {
                       absl::StatusCodeToString(status.code()), "\",",
                       reason.empty() ? "" : JsonBytes("reason", reason) + ",",
                       JsonBytes("message", status.message()), "}");
+}
+
+bool EndsRun(const absl::Status& status) {
+  // A server's FailedPrecondition is that of other contents.
+  return IsClosedOutput(status) || absl::IsFailedPrecondition(status);
 }
 
 }  // namespace quire

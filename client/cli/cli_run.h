@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/functional/function_ref.h"
@@ -51,7 +52,7 @@ class CliRun {
   bool unreachable() const { return exit_code_ == kExitUnreachable; }
 
   // Declares that output before a failure is valid, and that `command` writes
-  // the rest. Then Finish() keeps a file as FILE.partial and says so.
+  // the rest. Then Finish() keeps a file as FILE.partial and prints both.
   void SetContinuation(std::string command) {
     continuation_ = std::move(command);
   }
@@ -64,12 +65,9 @@ class CliRun {
   // unchanged. `status` is the subcommand's own outcome. Returns the exit code.
   int Finish(const absl::Status& status);
 
-  // Writes the bytes of one target, or with --json a line, to the output.
-  // Retries while the server is busy.
-  absl::Status Print(const ReadTarget& target);
-
-  // Writes the payload of a crawl record; other documents unchanged.
-  absl::Status PrintPayload(const DocumentKey& key);
+  // Writes the bytes of one target, or with `payload` the payload of a crawl
+  // record, to the output; with --json a line. As Stream().
+  absl::Status Print(const ReadTarget& target, bool payload);
 
   // Reads a target of any size, or its payload, in pieces; retries while the
   // server is busy. `on_begin`, called before the first byte, gets the document
@@ -83,8 +81,8 @@ class CliRun {
   //   FailedPrecondition  binary data would go to a terminal, without --force.
   absl::Status WriteData(ByteView data);
 
-  // The contents that all reads must be of: those that the command line names,
-  // or that PinContents() was given.
+  // Restricts reads to the contents that --uuid names or PinContents()
+  // selected; otherwise reads any contents.
   ReadOptions read_options() const { return {.archive_uuid = archive_uuid_}; }
 
   // Restricts later reads to the contents `uuid`, unless --uuid names some.
@@ -98,19 +96,15 @@ class CliRun {
   // Errors: as Client::GetArchive().
   absl::Status PinContents();
 
-  // Notes that `document` does not match `target` exactly.
+  // Notes that `document` is not of the time that `target` names.
   void NoteTime(const ReadTarget& target, const v1::Document& document);
 
-  // Read() that retries while the server is busy.
+  // As Client::Read(); retries while the server is busy.
   absl::StatusOr<ReadResult> Read(const ReadTarget& target);
 
  private:
   absl::Status RetryWhileBusy(absl::FunctionRef<absl::Status()> ask);
-  // The same for a stream. It sets `has_begun` at its first output, and is not
-  // retried after it.
-  absl::Status RetryStreamWhileBusy(
-      absl::FunctionRef<absl::Status(bool& has_begun)> stream);
-  void NoteOrigin(const DocumentKey& key, const PayloadOrigin& origin);
+  void NoteOrigin(const ReadTarget& target, const PayloadOrigin& origin);
 
   const CliSettings& settings_;
   std::optional<std::string> archive_uuid_;
@@ -146,11 +140,19 @@ std::string MessageFor(absl::string_view subject, const absl::Status& status,
 // Describes the received traffic in one line. Thread-safe.
 std::string DescribeTraffic(const WireStats& stats);
 
-// Return members of a JSON object, without braces, separated by commas.
+// Returns members of a JSON object, without braces, separated by commas, that
+// describe the bytes `data` of `target`. A range has a default `origin`.
 // Thread-safe.
-std::string JsonResult(const ReadResult& result);
-std::string JsonPayload(const PayloadOrigin& origin, absl::string_view payload);
+std::string JsonData(const ReadTarget& target, const PayloadOrigin& origin,
+                     absl::string_view data);
+
+// The same for a target that could not be read. Thread-safe.
 std::string JsonError(const absl::Status& status);
+
+// True if `status`, of reading and writing one of several targets, concerns
+// them all: the output failed, or the archive has other contents than
+// read_options() name. Thread-safe.
+bool EndsRun(const absl::Status& status);
 
 }  // namespace quire
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The command line of `quire`: one tree of options for parsing, help and the
-// man page.
+// Values of the command line of `quire`, and what they mean for its client.
 #ifndef QUIRE_CLIENT_CLI_CLI_SETTINGS_H_
 #define QUIRE_CLIENT_CLI_CLI_SETTINGS_H_
 
@@ -10,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
@@ -82,15 +80,6 @@ inline constexpr int kExitGood = 0;
 inline constexpr int kExitNotFoundOrDamaged = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitUnreachable = 3;
-
-// Fills `app` with the tree. Parsing writes to `settings`; both must outlive
-// the use of `app`.
-void DefineCommandLine(CLI::App& app, CliSettings& settings);
-
-// Parses the command line of main() into the settings of `app`. Throws
-// CLI::ParseError, as CLI::App::parse() does; CLI::App::exit() handles it.
-void ParseCommandLine(CLI::App& app, CliSettings& settings, int argc,
-                      const char* const* argv);
 
 // Parses the form of duration_text.h; at least a millisecond.
 // Errors: InvalidArgument  another form, or not positive.

@@ -68,14 +68,14 @@ std::vector<CLI::Option*> AddFilterOptions(CLI::App& subcommand,
                                            FilterSettings& settings) {
   return {subcommand
               .add_option("--record-type", settings.record_types,
-                          "WARC record types, such as response,revisit. '' for "
-                          "documents that are no WARC records")
+                          "WARC record types, such as response,revisit; '' for "
+                          "documents without one")
               ->type_name("TYPE,...")
               ->allow_extra_args(false),
           subcommand
               .add_option("--status", settings.statuses,
-                          "HTTP statuses of a crawl: 200, 200,301 or 4xx. "
-                          "Reads up to 1 KiB of each record")
+                          "HTTP statuses: 200, 200,301 or 4xx; reads up to 1 "
+                          "KiB per record")
               ->type_name("CODE,...")
               ->allow_extra_args(false),
           subcommand
@@ -85,13 +85,13 @@ std::vector<CLI::Option*> AddFilterOptions(CLI::App& subcommand,
               ->allow_extra_args(false),
           subcommand
               .add_option("--from", settings.from,
-                          "Earliest capture time (UTC): 2022, 2022-06, "
-                          "2022-06-15T14:30+02:00 or 20220615123045")
+                          "Earliest capture time (UTC): 2022, 2022-06 or "
+                          "2022-06-15T14:30+02:00")
               ->type_name("TIME"),
           subcommand
-              .add_option(
-                  "--to", settings.to,
-                  "Latest capture time (UTC). 2022 includes all of that year")
+              .add_option("--to", settings.to,
+                          "Latest capture time (UTC); 2022 includes all of "
+                          "that year")
               ->type_name("TIME")};
 }
 

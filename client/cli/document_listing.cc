@@ -11,7 +11,6 @@
 #include "client/cli/capture_choice.h"
 #include "client/quire/client_status.h"
 #include "client/quire/payload/record_header.h"
-#include "codecs/base/byte_size.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/check.h"
 #include "codecs/base/printable_text.h"
@@ -93,14 +92,6 @@ absl::Status CheckWithdrawn(CliRun& run, uint64_t ordinal) {
         "withdrawn or restored during it"));
   }
   return absl::OkStatus();
-}
-
-std::string NoteOfWithdrawn(uint64_t count) {
-  return count == 0
-             ? ""
-             : absl::StrCat(
-                   "; ", FormatCounted(count, "document is", "documents are"),
-                   " withdrawn");
 }
 
 bool IsSameDocument(const v1::Document& a, const v1::Document& b) {

@@ -149,10 +149,6 @@ absl::StatusOr<bool> IsWithdrawnNow(CliRun& run, uint64_t ordinal);
 // Errors: DataLoss  it can be read. Others as reads.
 absl::Status CheckWithdrawn(CliRun& run, uint64_t ordinal);
 
-// Returns the end of a note on an export: "; 2 documents are withdrawn", or
-// nothing if the count is 0.
-std::string NoteOfWithdrawn(uint64_t count);
-
 // True if both describe the same document of the same contents.
 bool IsSameDocument(const v1::Document& a, const v1::Document& b);
 

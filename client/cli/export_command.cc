@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// quire export: an archive as a tar or WARC, by one scan for the bytes and a
-// listing in the same order for what they are; a page of that and a piece of
-// the scan are all that is held. Withdrawn documents are not listed, and the
-// scan has zeros in their place: these are skipped.
+// quire export: all documents of an archive as a tar or WARC, by one scan of
+// their text and a listing in the same order. Memory holds a page of the
+// listing and a piece of the scan. Withdrawn documents are not listed, and the
+// scan has zeros in their place, which are skipped.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -21,11 +20,11 @@
 #include "client/cli/damaged_scan.h"
 #include "client/cli/document_filter.h"
 #include "client/cli/document_listing.h"
-#include "client/cli/export_format.h"
 #include "client/cli/export_selection.h"
+#include "client/cli/formats/export_format.h"
+#include "client/cli/item_batch.h"
 #include "client/cli/subcommands.h"
 #include "client/quire/archive_state.h"
-#include "client/quire/batch_reader.h"
 #include "client/quire/client_status.h"
 #include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
@@ -40,15 +39,19 @@ class ExportRun {
       : run_(run),
         archive_(scope.archive),
         first_offset_(scope.since.size_bytes()),
+        first_ordinal_(scope.since.document_count()),
         writer_(writer),
-        lister_(run.client().ListDocuments(
-            archive_.name(), {.first_ordinal = scope.since.document_count(),
-                              .archive_uuid = archive_.uuid(),
-                              .with_withdrawn = true})),
+        report_(run),
+        lister_(run.client().ListDocuments(archive_.name(),
+                                           {.first_ordinal = first_ordinal_,
+                                            .archive_uuid = archive_.uuid(),
+                                            .with_withdrawn = true})),
         next_offset_(first_offset_),
-        document_count_(scope.since.document_count()) {}
+        document_count_(first_ordinal_) {}
 
   absl::Status Run() {
+    run_.progress().SetTotal(archive_.size_bytes() - first_offset_);
+    run_.progress().SetItemTotal(archive_.document_count() - first_ordinal_);
     const absl::Status status = WriteAll();
     return IsOfOtherContents(status) &&
                    !run_.settings().archive_uuid.has_value()
@@ -58,13 +61,6 @@ class ExportRun {
                      "it again"))
                : status;
   }
-
-  // With bytes that cannot be read, and those of them that are not written.
-  uint64_t damaged_count() const { return damaged_count_; }
-
-  uint64_t left_out_count() const { return left_out_count_; }
-
-  uint64_t withdrawn_count() const { return withdrawn_count_; }
 
  private:
   absl::Status WriteAll() {
@@ -89,7 +85,23 @@ class ExportRun {
       QUIRE_RETURN_IF_ERROR(CheckWithdrawn(run_, *last_withdrawn_));
     }
     QUIRE_RETURN_IF_ERROR(CheckZeros());
-    return writer_.End();
+    QUIRE_RETURN_IF_ERROR(writer_.End());
+    NoteResult();
+    return absl::OkStatus();
+  }
+
+  void NoteResult() {
+    const uint64_t size_bytes = archive_.size_bytes() - first_offset_;
+    const std::string exported =
+        FormatCounted(archive_.document_count() - first_ordinal_ -
+                          left_out_count_ - withdrawn_count_,
+                      "document", "documents");
+    report_.Finish(
+        "damaged documents",
+        left_out_count_ == 0
+            ? absl::StrCat(exported, " of ", FormatByteSize(size_bytes))
+            : exported,
+        left_out_count_, withdrawn_count_, "");
   }
 
   absl::Status Take(ByteView data) {
@@ -107,7 +119,7 @@ class ExportRun {
           std::min<uint64_t>(data.size(), rest_size_bytes_)));
       QUIRE_RETURN_IF_ERROR(LeaveOutIfWithdrawn(part));
       if (!is_left_out()) {
-        QUIRE_RETURN_IF_ERROR(WriteText(part));
+        QUIRE_RETURN_IF_ERROR(writer_.Write(part));
       }
       ends_with_zeros_ = IsZeros(part);
       run_.progress().Add(part.size(), 0);
@@ -136,7 +148,7 @@ class ExportRun {
 
   // A document may be withdrawn after it was listed: its text is zeros then.
   absl::Status LeaveOutIfWithdrawn(ByteView part) {
-    if (is_held_ && !is_withdrawn() &&
+    if (!writer_.has_begun() && !is_withdrawn() &&
         rest_size_bytes_ == document_->range().size_bytes() && IsZeros(part)) {
       QUIRE_ASSIGN_OR_RETURN(const bool is_gone,
                              IsWithdrawnNow(run_, document_->ordinal()));
@@ -150,29 +162,16 @@ class ExportRun {
   // Fails if a document that ends with zeros was withdrawn after its beginning
   // was written.
   absl::Status CheckZeros() {
-    if (ending_with_zeros_.empty()) {
-      return absl::OkStatus();
-    }
-    const std::unique_ptr<BatchReader> batch = run_.client().StartBatch(
-        archive_.name(), {.archive_uuid = archive_.uuid()});
-    std::vector<BatchReader::Item> items;
-    for (const uint64_t ordinal : ending_with_zeros_) {
-      DocumentKey key = DocumentKey::Ordinal(ordinal);
-      key.part = ByteSpan{};
-      items.push_back({.tag = ordinal, .target = std::move(key)});
-    }
-    batch->AddAll(std::move(items));
-    batch->CloseAdds();
-    while (const std::optional<BatchAnswer> answer = batch->Next()) {
-      const absl::Status& status = answer->result.status();
-      if (absl::IsNotFound(status) || IsWithdrawn(status)) {
-        return absl::AbortedError(
-            absl::StrCat("document number ", answer->tag,
-                         " was withdrawn during the export; run it again"));
-      }
-      QUIRE_RETURN_IF_ERROR(status);
-    }
-    return absl::OkStatus();
+    TargetItems items(ending_with_zeros_, ByteSpan{});
+    return ReadItems(
+        run_, items, {}, [&](const ItemAnswer& answer) -> absl::Status {
+          const absl::Status& status = answer.result.status();
+          return absl::IsNotFound(status) || IsWithdrawn(status)
+                     ? absl::AbortedError(absl::StrCat(
+                           "document number ", ending_with_zeros_[answer.tag],
+                           " was withdrawn during the export; run it again"))
+                     : status;
+        });
   }
 
   static bool IsZeros(ByteView data) {
@@ -193,11 +192,13 @@ class ExportRun {
       }
       const uint64_t size = std::min(left, rest_size_bytes_);
       if (!std::exchange(is_damaged_, true)) {
-        Complain(lost.status);
+        report_.Complain(*document_,
+                         writer_.has_begun()
+                             ? "has zeros in place of what is damaged"
+                             : "is left out",
+                         lost.status);
       }
-      if (is_held_) {
-        held_.clear();
-      } else {
+      if (writer_.has_begun()) {
         QUIRE_RETURN_IF_ERROR(writer_.WriteZeros(size));
       }
       left -= size;
@@ -206,20 +207,7 @@ class ExportRun {
     return absl::OkStatus();
   }
 
-  void Complain(const absl::Status& status) {
-    ++damaged_count_;
-    run_.progress().AddFailed();
-    if (damaged_count_ <= kNamedDocumentsMax || run_.settings().verbose) {
-      run_.Complain(
-          absl::StrCat("document number ", document_->ordinal(), ", ",
-                       QuotedText(document_->id()),
-                       is_held_ ? ", is left out"
-                                : ", has zeros in place of what is damaged"),
-          status);
-    }
-  }
-
-  // Goes on by `size` bytes of the document.
+  // Advances by `size` bytes of the document.
   absl::Status Pass(uint64_t size) {
     rest_size_bytes_ -= size;
     if (rest_size_bytes_ > 0) {
@@ -229,61 +217,6 @@ class ExportRun {
     return BeginNext();
   }
 
-  absl::Status WriteText(ByteView part) {
-    if (!is_held_) {
-      return writer_.Write(part);
-    }
-    const bool is_last = part.size() == rest_size_bytes_;
-    const bool is_whole_text = run_.settings().keep_going;
-    if (held_.empty() && !is_whole_text && HasHead(AsText(part), is_last)) {
-      // Without a copy.
-      QUIRE_RETURN_IF_ERROR(Begin(AsText(part)));
-      return writer_.Write(part);
-    }
-    if (part.size() > kHeldTextSizeBytesMax - held_.size()) {
-      QUIRE_RETURN_IF_ERROR(LetGo());
-      return writer_.Write(part);
-    }
-    held_.append(AsText(part).data(), part.size());
-    return is_whole_text || !HasHead(held_, is_last) ? absl::OkStatus()
-                                                     : LetGo();
-  }
-
-  // True if `head` is enough of the document to begin it.
-  bool HasHead(absl::string_view head, bool is_whole) const {
-    return is_whole || head.size() >= writer_.HeadSizeBytes(*document_, head);
-  }
-
-  // Writes what is held of the document.
-  absl::Status LetGo() {
-    if (!is_held_) {
-      return absl::OkStatus();
-    }
-    QUIRE_RETURN_IF_ERROR(Begin(held_));
-    QUIRE_RETURN_IF_ERROR(writer_.Write(AsBytes(held_)));
-    held_.clear();
-    return absl::OkStatus();
-  }
-
-  absl::Status Begin(absl::string_view head) {
-    is_held_ = false;
-    return writer_.Begin(
-        *document_, head,
-        [&](absl::FunctionRef<absl::Status(ByteView)> sink) -> absl::Status {
-          if (head.size() == document_->range().size_bytes()) {
-            return sink(AsBytes(head));
-          }
-          return run_.Stream(
-              DocumentKey::Ordinal(document_->ordinal()), /*payload=*/false,
-              [&](const PayloadOrigin& origin) {
-                return IsSameDocument(origin.document, *document_)
-                           ? absl::OkStatus()
-                           : ArchiveReplaced(run_);
-              },
-              sink);
-        });
-  }
-
   // Removed from the archive, or withdrawn meanwhile: it has only zeros.
   bool is_withdrawn() const {
     return document_->record_type() == kWithdrawnRecordType;
@@ -291,7 +224,7 @@ class ExportRun {
 
   // Nothing of the document is written, nor will be.
   bool is_left_out() const {
-    return is_held_ && (is_damaged_ || is_withdrawn());
+    return !writer_.has_begun() && (is_damaged_ || is_withdrawn());
   }
 
   // Begins the next document that has bytes; those without are written whole.
@@ -313,13 +246,29 @@ class ExportRun {
       }
       next_offset_ += range.size_bytes();
       rest_size_bytes_ = range.size_bytes();
-      is_held_ = true;
       is_damaged_ = false;
+      StartDocument();
       if (rest_size_bytes_ > 0) {
         return absl::OkStatus();
       }
       QUIRE_RETURN_IF_ERROR(EndDocument());
     }
+  }
+
+  void StartDocument() {
+    writer_.Start(
+        *document_,
+        [this](FileSink sink) {
+          return run_.Stream(
+              DocumentKey::Ordinal(document_->ordinal()), /*payload=*/false,
+              [&](const PayloadOrigin& origin) {
+                return IsSameDocument(origin.document, *document_)
+                           ? absl::OkStatus()
+                           : ArchiveReplaced(run_);
+              },
+              sink);
+        },
+        /*holds_text=*/run_.settings().keep_going);
   }
 
   // Notes the withdrawn documents between the last document and `document_`, or
@@ -350,7 +299,6 @@ class ExportRun {
       (is_damaged_ ? left_out_count_ : withdrawn_count_) += 1;
       return absl::OkStatus();
     }
-    QUIRE_RETURN_IF_ERROR(LetGo());
     QUIRE_RETURN_IF_ERROR(writer_.EndDocument());
     run_.progress().Add(0, 1);
     return absl::OkStatus();
@@ -358,19 +306,17 @@ class ExportRun {
 
   CliRun& run_;
   const v1::ArchiveDescription archive_;
-  // Offset of the first document.
+  // Of the first document.
   const uint64_t first_offset_;
+  const uint64_t first_ordinal_;
   DocumentWriter& writer_;
+  ExportReport report_;
   DocumentLister lister_;
   // The one that is being written; nothing after the last.
   std::optional<v1::Document> document_;
   uint64_t rest_size_bytes_ = 0;
-  // Nothing of it is written yet; held_ has its text so far.
-  bool is_held_ = false;
-  std::string held_;
   // Some of it cannot be read.
   bool is_damaged_ = false;
-  uint64_t damaged_count_ = 0;
   uint64_t left_out_count_ = 0;
   // Offset at which the next document must begin.
   uint64_t next_offset_;
@@ -383,11 +329,12 @@ class ExportRun {
   uint64_t skipped_size_bytes_ = 0;
   // The last part of the document's text is zeros.
   bool ends_with_zeros_ = false;
-  // Their ordinals: they may have been withdrawn during the scan.
+  // Ordinals of these: they may have been withdrawn during the scan.
   std::vector<uint64_t> ending_with_zeros_;
 };
 
-// Errors: InvalidArgument  the name is of another kind of file than an export.
+// True if a file of this name is compressed with gzip.
+// Errors: InvalidArgument  the name is that of another compression.
 absl::StatusOr<bool> IsGzipName(absl::string_view name) {
   for (const char* const other :
        {".zst", ".xz", ".bz2", ".lz4", ".br", ".zip"}) {
@@ -400,37 +347,6 @@ absl::StatusOr<bool> IsGzipName(absl::string_view name) {
   }
   return absl::EndsWithIgnoreCase(name, ".gz") ||
          absl::EndsWithIgnoreCase(name, ".tgz");
-}
-
-absl::Status ExportAll(CliRun& run, const ExportScope& scope,
-                       DocumentWriter& writer) {
-  const uint64_t size_bytes =
-      scope.archive.size_bytes() - scope.since.size_bytes();
-  const uint64_t document_count =
-      scope.archive.document_count() - scope.since.document_count();
-  run.progress().SetTotal(size_bytes);
-  run.progress().SetItemTotal(document_count);
-  ExportRun export_run(run, scope, writer);
-  QUIRE_RETURN_IF_ERROR(export_run.Run());
-  run.KeepOutputDespiteComplaints();
-  if (export_run.damaged_count() > kNamedDocumentsMax &&
-      !run.settings().verbose) {
-    run.Note(absl::StrCat(
-        "and ", FormatCount(export_run.damaged_count() - kNamedDocumentsMax),
-        " more damaged documents; --verbose names all"));
-  }
-  const uint64_t left_out_count = export_run.left_out_count();
-  run.Note(absl::StrCat(
-      "exported ",
-      FormatCounted(
-          document_count - left_out_count - export_run.withdrawn_count(),
-          "document", "documents"),
-      left_out_count == 0
-          ? absl::StrCat(" of ", FormatByteSize(size_bytes))
-          : absl::StrCat(", and left out ", FormatCount(left_out_count),
-                         " that cannot be read in full"),
-      NoteOfWithdrawn(export_run.withdrawn_count())));
-  return absl::OkStatus();
 }
 
 // Finds the states of the archive that --uuid and --since name.
@@ -500,12 +416,13 @@ absl::Status RunExport(CliRun& run) {
           ? MakeTarExport()
           : MakeWarcExport(scope.archive, absl::ToUnixMillis(absl::Now()));
   QUIRE_ASSIGN_OR_RETURN(const bool is_gzip, IsGzipName(settings.output));
-  ExportOutput output(run.output(), is_gzip);
-  DocumentWriter writer(*format, output);
+  DocumentWriter writer(*format, is_gzip, [&](ByteView bytes) {
+    return run.output().Write(bytes);
+  });
   QUIRE_RETURN_IF_ERROR(settings.payload || settings.with_targets ||
                                 filter.is_set()
                             ? ExportSelection(run, scope, filter, writer)
-                            : ExportAll(run, scope, writer));
+                            : ExportRun(run, scope, writer).Run());
   for (const std::string& note : format->Notes()) {
     run.Note(note);
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/export_selection.h"
 
-#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,11 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 
 #include "client/cli/answer_order.h"
-#include "client/cli/batch_items.h"
 #include "client/cli/document_listing.h"
 #include "client/cli/item_batch.h"
 #include "client/cli/output_file.h"
@@ -28,6 +26,8 @@
 namespace quire {
 namespace {
 
+// Documents that messages name; more are only counted.
+constexpr uint64_t kNamedDocumentsMax = 20;
 // Upper bound on descriptions of documents in flight.
 constexpr uint64_t kListedSizeBytesMax = uint64_t{32} << 20;
 
@@ -87,49 +87,28 @@ class ListedItems final : public ItemSource {
   uint64_t held_size_bytes_ = 0;
 };
 
-// Documents by ordinal, in order.
-class OrdinalItems final : public ItemSource {
- public:
-  explicit OrdinalItems(const std::vector<uint64_t>& ordinals)
-      : ordinals_(ordinals) {}
-
-  bool at_end() const override { return next_ == ordinals_.size(); }
-
-  absl::StatusOr<std::optional<ReadTarget>> Next(bool /*may_wait*/) override {
-    return std::optional<ReadTarget>(
-        at_end() ? std::optional<ReadTarget>()
-                 : DocumentKey::Ordinal(ordinals_[next_++]));
-  }
-
- private:
-  const std::vector<uint64_t>& ordinals_;
-  size_t next_ = 0;
-};
-
-// Writes one document. `data` is null if it is too large for memory.
-class ExportTarget {
- public:
-  virtual ~ExportTarget() = default;
-  virtual absl::Status Write(const ListedDocument& listed,
-                             const std::string* data) = 0;
-};
+// Writes the document of an answer, which is OK or IsTooLargeForBatch().
+using WriteAnswer = std::function<absl::Status(const ListedDocument& listed,
+                                               const ItemAnswer& answer)>;
 
 // Reads the selected documents for either kind of export.
 class SelectionRun {
  public:
   SelectionRun(CliRun& run, const ExportScope& scope,
-               const DocumentFilter& filter)
+               const DocumentFilter& filter, WriteAnswer write)
       : run_(run),
         scope_(scope),
         filter_(filter),
+        write_(std::move(write)),
+        report_(run),
         targets_(run, scope.archive.document_count()) {
     if (run.settings().payload && !filter_.has_record_types()) {
       filter_.SetRecordTypes({"response", "revisit", "resource", ""});
     }
   }
 
-  absl::Status Run(DocumentLister lister, bool ordered, ExportTarget& target) {
-    const absl::Status status = RunAll(std::move(lister), ordered, target);
+  absl::Status Run(DocumentLister lister, bool ordered) {
+    const absl::Status status = RunAll(std::move(lister), ordered);
     return IsOfOtherContents(status) &&
                    !run_.settings().archive_uuid.has_value()
                ? ArchiveReplaced(run_)
@@ -137,84 +116,69 @@ class SelectionRun {
   }
 
  private:
-  absl::Status RunAll(DocumentLister lister, bool ordered,
-                      ExportTarget& target) {
+  absl::Status RunAll(DocumentLister lister, bool ordered) {
     ListedItems items(run_, std::move(lister), filter_, scope_);
-    const ItemBatchOptions options{.payload = run_.settings().payload};
-    AnswerOrder order(
-        {.ordered = ordered},
-        [&](const ItemAnswer& answer) {
-          return Take(items.Take(answer.tag), answer, target);
-        },
-        [&](uint64_t tag, const ReadTarget& item) {
-          return AnswerForStream(run_, options, tag, item);
-        });
-    QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<ItemBatch> batch,
-                           ItemBatch::Start(run_, items, order, options));
-    QUIRE_RETURN_IF_ERROR(batch->Run());
-    if (run_.unreachable()) {
-      return absl::UnavailableError("the export is not complete");
-    }
+    QUIRE_RETURN_IF_ERROR(
+        Read(items, {.payload = run_.settings().payload, .ordered = ordered},
+             [&](const ItemAnswer& answer) {
+               return Take(items.Take(answer.tag), answer);
+             }));
+    const DocumentListing& listing = items.listing();
     // A listing that ends early has not withdrawn the rest.
-    const UnlistedDocuments unlisted = items.listing().FindUnlisted();
+    const UnlistedDocuments unlisted = listing.FindUnlisted();
     if (unlisted.count > 0) {
       QUIRE_RETURN_IF_ERROR(CheckWithdrawn(run_, unlisted.ordinal));
     }
     if (items.count() == 0 &&
-        items.listing().listed_count() > items.listing().withdrawn_count()) {
-      return NothingPassed(run_, filter_, items.listing());
+        listing.listed_count() > listing.withdrawn_count()) {
+      return NothingPassed(run_, filter_, listing);
     }
     QUIRE_RETURN_IF_ERROR(targets_.Find());
     const std::vector<uint64_t> missing = targets_.Missing();
     target_count_ = missing.size();
     if (run_.settings().with_targets && target_count_ > 0) {
-      QUIRE_RETURN_IF_ERROR(WriteTargets(missing, target));
+      QUIRE_RETURN_IF_ERROR(WriteTargets(missing));
     }
-    run_.KeepOutputDespiteComplaints();
-    NoteResult(items, unlisted.count + items.listing().withdrawn_count());
+    const uint64_t left_out_count = report_.damaged_count();
+    report_.Finish("documents that are left out",
+                   absl::StrCat(FormatCounted(items.count() - left_out_count,
+                                              "document", "documents"),
+                                " of ", FormatCount(listing.listed_count())),
+                   left_out_count, unlisted.count + listing.withdrawn_count(),
+                   NoteOfTargets());
     return absl::OkStatus();
   }
 
-  // Writes what exported revisits refer to.
-  absl::Status WriteTargets(const std::vector<uint64_t>& ordinals,
-                            ExportTarget& target) {
-    OrdinalItems items(ordinals);
-    const ItemBatchOptions options;
-    AnswerOrder order(
-        {},
-        [&](const ItemAnswer& answer) -> absl::Status {
-          ListedDocument listed;
-          if (answer.result.ok()) {
-            listed.document = *answer.result->document;
-          } else {
-            DocumentKey key = std::get<DocumentKey>(answer.target);
-            key.part = ByteSpan{};
-            QUIRE_ASSIGN_OR_RETURN(const ReadResult described, run_.Read(key));
-            listed.document = *described.document;
-          }
-          return Take(listed, answer, target);
-        },
-        [&](uint64_t tag, const ReadTarget& item) {
-          return AnswerForStream(run_, options, tag, item);
-        });
-    QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<ItemBatch> batch,
-                           ItemBatch::Start(run_, items, order, options));
-    QUIRE_RETURN_IF_ERROR(batch->Run());
+  // ReadItems() of all items.
+  absl::Status Read(ItemSource& items, const ItemBatchOptions& options,
+                    const AnswerOrder::Sink& sink) {
+    QUIRE_RETURN_IF_ERROR(ReadItems(run_, items, options, sink));
     return run_.unreachable()
                ? absl::UnavailableError("the export is not complete")
                : absl::OkStatus();
   }
 
-  absl::Status Take(const ListedDocument& listed, const ItemAnswer& answer,
-                    ExportTarget& target) {
+  // Writes what exported revisits refer to.
+  absl::Status WriteTargets(const std::vector<uint64_t>& ordinals) {
+    TargetItems items(ordinals);
+    return Read(items, {}, [&](const ItemAnswer& answer) -> absl::Status {
+      ListedDocument listed;
+      if (answer.result.ok()) {
+        listed.document = *answer.result->document;
+      } else {
+        DocumentKey key = std::get<DocumentKey>(answer.target);
+        key.part = ByteSpan{};
+        QUIRE_ASSIGN_OR_RETURN(const ReadResult described, run_.Read(key));
+        listed.document = *described.document;
+      }
+      return Take(listed, answer);
+    });
+  }
+
+  absl::Status Take(const ListedDocument& listed, const ItemAnswer& answer) {
     absl::Status status = answer.result.status();
     if (status.ok() || IsTooLargeForBatch(status)) {
-      if (status.ok() &&
-          !IsSameDocument(*answer.result->document, listed.document)) {
-        return ArchiveReplaced(run_);
-      }
-      status =
-          target.Write(listed, status.ok() ? &answer.result->data : nullptr);
+      status = write_(listed, answer);
     }
     if (status.ok()) {
       run_.progress().Add(0, 1);
@@ -227,44 +191,16 @@ class SelectionRun {
                                     : ByteView());
     }
     const bool is_of_item =
-        !absl::IsFailedPrecondition(status) && !absl::IsAborted(status) &&
-        !IsClosedOutput(status) && ExitCodeFor(status) != kExitUnreachable &&
+        !EndsRun(status) && !absl::IsAborted(status) &&
+        ExitCodeFor(status) != kExitUnreachable &&
         (run_.settings().keep_going || IsPayloadFault(status) ||
          IsWithdrawn(status) ||
          (run_.settings().payload && absl::IsNotFound(status)));
     if (!is_of_item) {
       return status;
     }
-    Complain(listed.document, status);
+    report_.Complain(listed.document, "is left out", status);
     return absl::OkStatus();
-  }
-
-  void Complain(const v1::Document& document, const absl::Status& status) {
-    ++left_out_count_;
-    run_.progress().AddFailed();
-    if (left_out_count_ <= kNamedDocumentsMax || run_.settings().verbose) {
-      run_.Complain(absl::StrCat("document number ", document.ordinal(), ", ",
-                                 QuotedText(document.id()), ", is left out"),
-                    status);
-    }
-  }
-
-  void NoteResult(const ListedItems& items, uint64_t withdrawn_count) {
-    if (left_out_count_ > kNamedDocumentsMax && !run_.settings().verbose) {
-      run_.Note(absl::StrCat("and ",
-                             FormatCount(left_out_count_ - kNamedDocumentsMax),
-                             " more documents that are left out; --verbose "
-                             "names all"));
-    }
-    run_.Note(absl::StrCat(
-        "exported ",
-        FormatCounted(items.count() - left_out_count_, "document", "documents"),
-        " of ", FormatCount(items.listing().listed_count()),
-        left_out_count_ == 0
-            ? ""
-            : absl::StrCat(", and left out ", FormatCount(left_out_count_),
-                           " that cannot be read in full"),
-        NoteOfWithdrawn(withdrawn_count), NoteOfTargets()));
   }
 
   std::string NoteOfTargets() const {
@@ -289,162 +225,134 @@ class SelectionRun {
   CliRun& run_;
   const ExportScope& scope_;
   DocumentFilter filter_;
+  const WriteAnswer write_;
+  ExportReport report_;
   RevisitTargets targets_;
-  // Targets of exported revisits, and those that the filter leaves out.
+  // Targets of exported revisits that the filter leaves out.
   uint64_t target_count_ = 0;
-  uint64_t left_out_count_ = 0;
 };
 
-absl::Status StreamDocument(CliRun& run, const v1::Document& document,
-                            PayloadSink sink) {
-  return run.Stream(
-      DocumentKey::Ordinal(document.ordinal()), run.settings().payload,
-      [&](const PayloadOrigin& origin) {
-        return IsSameDocument(origin.revisit.has_value() ? *origin.revisit
-                                                         : origin.document,
-                              document)
-                   ? absl::OkStatus()
-                   : ArchiveReplaced(run);
-      },
-      sink);
+// Returns a sink that fails if the data are of another document.
+auto CheckOrigin(CliRun& run, const v1::Document& document) {
+  return [&](const PayloadOrigin& origin) {
+    return IsSameDocument(origin.revisit.value_or(origin.document), document)
+               ? absl::OkStatus()
+               : ArchiveReplaced(run);
+  };
 }
 
-class FormatTarget final : public ExportTarget {
- public:
-  FormatTarget(CliRun& run, DocumentWriter& writer)
-      : run_(run), writer_(writer) {}
-
-  absl::Status Write(const ListedDocument& listed,
-                     const std::string* data) override {
-    v1::Document member = listed.document;
-    if (data != nullptr) {
-      member.mutable_range()->set_size_bytes(data->size());
-      QUIRE_RETURN_IF_ERROR(Begin(member, *data));
-      run_.progress().Add(data->size(), 0);
-      QUIRE_RETURN_IF_ERROR(writer_.Write(AsBytes(*data)));
-      return writer_.EndDocument();
-    }
+// Writes the document of an answer in a format.
+absl::Status WriteInFormat(CliRun& run, DocumentWriter& writer,
+                           const v1::Document& document,
+                           const ItemAnswer& answer) {
+  const auto read_again = [&](FileSink sink) {
+    return run.Stream(answer.target, run.settings().payload,
+                      CheckOrigin(run, document), sink);
+  };
+  v1::Document member = document;
+  uint64_t left = document.range().size_bytes();
+  if (answer.result.ok()) {
+    left = answer.result->data.size();
+  } else if (run.settings().payload && document.has_record_type()) {
     // The header needs the size of the payload, which only decoding tells:
     // large payloads are read twice.
-    if (run_.settings().payload && member.has_record_type()) {
-      uint64_t size_bytes = 0;
-      QUIRE_RETURN_IF_ERROR(
-          StreamDocument(run_, listed.document, [&](ByteView bytes) {
-            size_bytes += bytes.size();
-            return absl::OkStatus();
-          }));
-      member.mutable_range()->set_size_bytes(size_bytes);
-    }
-    return WriteStream(listed.document, member);
+    left = 0;
+    QUIRE_RETURN_IF_ERROR(read_again([&](ByteView bytes) {
+      left += bytes.size();
+      return absl::OkStatus();
+    }));
   }
-
- private:
-  absl::Status Begin(const v1::Document& member, absl::string_view head) {
-    return writer_.Begin(
-        member, head,
-        [&](absl::FunctionRef<absl::Status(ByteView)> sink) -> absl::Status {
-          return head.size() == member.range().size_bytes()
-                     ? sink(AsBytes(head))
-                     : StreamDocument(run_, member, sink);
-        });
+  member.mutable_range()->set_size_bytes(left);
+  writer.Start(member, read_again);
+  absl::Status written;
+  const absl::Status status =
+      PassData(run, answer, run.settings().payload, CheckOrigin(run, document),
+               [&](ByteView bytes) {
+                 written = bytes.size() > left ? ArchiveReplaced(run)
+                                               : writer.Write(bytes);
+                 left -= bytes.size();
+                 return written;
+               });
+  if (status.ok()) {
+    return left == 0 ? writer.EndDocument() : ArchiveReplaced(run);
   }
-
-  absl::Status WriteStream(const v1::Document& document,
-                           const v1::Document& member) {
-    bool has_begun = false;
-    std::string head;
-    uint64_t left = member.range().size_bytes();
-    absl::Status output_status;
-    const absl::Status status =
-        StreamDocument(run_, document, [&](ByteView bytes) -> absl::Status {
-          if (bytes.size() > left) {
-            return ArchiveReplaced(run_);
-          }
-          left -= bytes.size();
-          run_.progress().Add(bytes.size(), 0);
-          if (has_begun) {
-            output_status = writer_.Write(bytes);
-            return output_status;
-          }
-          head.append(AsText(bytes).data(), bytes.size());
-          if (left > 0 && head.size() < writer_.HeadSizeBytes(member, head)) {
-            return absl::OkStatus();
-          }
-          QUIRE_RETURN_IF_ERROR(Begin(member, head));
-          has_begun = true;
-          output_status = writer_.Write(AsBytes(head));
-          return output_status;
-        });
-    if (status.ok() && left > 0) {
-      return ArchiveReplaced(run_);
-    }
-    if (status.ok() && !has_begun) {
-      QUIRE_RETURN_IF_ERROR(Begin(member, head));
-    } else if (!output_status.ok() || !has_begun || absl::IsAborted(status) ||
-               (!status.ok() && !run_.settings().keep_going)) {
-      return status;
-    }
-    if (!status.ok()) {
-      run_.Complain(
-          absl::StrCat("document number ", document.ordinal(), ", ",
-                       QuotedText(document.id()), ", has zeros from offset ",
-                       member.range().size_bytes() - left),
-          status);
-      QUIRE_RETURN_IF_ERROR(writer_.WriteZeros(left));
-    }
-    return writer_.EndDocument();
+  if (!written.ok() || !writer.has_begun() || absl::IsAborted(status) ||
+      !run.settings().keep_going) {
+    return status;
   }
+  run.Complain(
+      absl::StrCat("document number ", document.ordinal(), ", ",
+                   QuotedText(document.id()), ", has zeros from offset ",
+                   member.range().size_bytes() - left),
+      status);
+  QUIRE_RETURN_IF_ERROR(writer.WriteZeros(left));
+  return writer.EndDocument();
+}
 
-  CliRun& run_;
-  DocumentWriter& writer_;
-};
-
-class DirectoryTarget final : public ExportTarget {
- public:
-  DirectoryTarget(CliRun& run, const OutputDirectory& directory)
-      : run_(run), directory_(directory) {}
-
-  absl::Status Write(const ListedDocument& listed,
-                     const std::string* data) override {
-    QUIRE_ASSIGN_OR_RETURN(
-        const ReadTarget item,
-        ParseBatchItem(
-            ItemForm::kId,
-            FormatDocumentItem(listed.document.id(),
-                               listed.needs_occurrence
-                                   ? std::optional<uint64_t>(listed.occurrence)
-                                   : std::nullopt)));
-    QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file,
-                           directory_.OpenFile(FileNameOf(item)));
-    const auto write = [&](ByteView bytes) {
-      run_.progress().Add(bytes.size(), 0);
-      return file->Write(bytes);
-    };
-    QUIRE_RETURN_IF_ERROR(data != nullptr
-                              ? write(AsBytes(*data))
-                              : StreamDocument(run_, listed.document, write));
-    return file->Commit(/*sync=*/false);
-  }
-
- private:
-  CliRun& run_;
-  const OutputDirectory& directory_;
-};
+// Name of the file that `quire batch` writes for a line of `quire ls`.
+std::string ListedFileName(const ListedDocument& listed) {
+  const std::string item = FormatDocumentItem(
+      listed.document.id(), listed.needs_occurrence
+                                ? std::optional<uint64_t>(listed.occurrence)
+                                : std::nullopt);
+  const DocumentItem parts = ParseDocumentItem(item);
+  DocumentKey key = DocumentKey::Id(std::string(parts.id));
+  key.occurrence = parts.occurrence;
+  return FileNameOf(key);
+}
 
 }  // namespace
+
+void ExportReport::Complain(const v1::Document& document,
+                            absl::string_view effect,
+                            const absl::Status& status) {
+  ++damaged_count_;
+  run_.progress().AddFailed();
+  if (damaged_count_ <= kNamedDocumentsMax || run_.settings().verbose) {
+    run_.Complain(absl::StrCat("document number ", document.ordinal(), ", ",
+                               QuotedText(document.id()), ", ", effect),
+                  status);
+  }
+}
+
+void ExportReport::Finish(absl::string_view damaged, absl::string_view exported,
+                          uint64_t left_out_count, uint64_t withdrawn_count,
+                          absl::string_view note) {
+  run_.KeepOutputDespiteComplaints();
+  if (damaged_count_ > kNamedDocumentsMax && !run_.settings().verbose) {
+    run_.Note(absl::StrCat("and ",
+                           FormatCount(damaged_count_ - kNamedDocumentsMax),
+                           " more ", damaged, "; --verbose names all"));
+  }
+  run_.Note(absl::StrCat(
+      "exported ", exported,
+      left_out_count == 0
+          ? ""
+          : absl::StrCat(", and left out ", FormatCount(left_out_count),
+                         " that cannot be read in full"),
+      withdrawn_count == 0
+          ? ""
+          : absl::StrCat(
+                "; ",
+                FormatCounted(withdrawn_count, "document is", "documents are"),
+                " withdrawn"),
+      note));
+}
 
 absl::Status ExportSelection(CliRun& run, const ExportScope& scope,
                              const DocumentFilter& filter,
                              DocumentWriter& writer) {
-  FormatTarget target(run, writer);
   QUIRE_RETURN_IF_ERROR(
-      SelectionRun(run, scope, filter)
+      SelectionRun(run, scope, filter,
+                   [&](const ListedDocument& listed, const ItemAnswer& answer) {
+                     return WriteInFormat(run, writer, listed.document, answer);
+                   })
           .Run(run.client().ListDocuments(
                    run.settings().archive,
                    {.first_ordinal = scope.since.document_count(),
                     .archive_uuid = scope.archive.uuid(),
                     .with_withdrawn = true}),
-               /*ordered=*/true, target));
+               /*ordered=*/true));
   return writer.End();
 }
 
@@ -452,14 +360,20 @@ absl::Status ExportToDirectory(CliRun& run, const ExportScope& scope,
                                const DocumentFilter& filter) {
   QUIRE_ASSIGN_OR_RETURN(const OutputDirectory directory,
                          OutputDirectory::Create(run.settings().output_dir));
-  DirectoryTarget target(run, directory);
+  const auto write = [&](const ListedDocument& listed,
+                         const ItemAnswer& answer) {
+    return directory.WriteFile(ListedFileName(listed), [&](PayloadSink sink) {
+      return PassData(run, answer, run.settings().payload,
+                      CheckOrigin(run, listed.document), sink);
+    });
+  };
   // By id: file names have occurrences.
   QUIRE_RETURN_IF_ERROR(
-      SelectionRun(run, scope, filter)
+      SelectionRun(run, scope, filter, write)
           .Run(run.client().ListDocuments(run.settings().archive,
                                           {.archive_uuid = scope.archive.uuid(),
                                            .with_withdrawn = true}),
-               /*ordered=*/false, target));
+               /*ordered=*/false));
   return directory.Sync();
 }
 

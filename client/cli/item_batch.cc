@@ -2,6 +2,10 @@
 #include "client/cli/item_batch.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -10,8 +14,10 @@
 
 #include "client/cli/capture_choice.h"
 #include "client/cli/shown_text.h"
+#include "client/quire/batch_reader.h"
 #include "client/quire/client_status.h"
 #include "client/quire/payload/record_header.h"
+#include "client/quire/payload_search.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/status_macros.h"
 
@@ -86,8 +92,8 @@ absl::StatusOr<bool> TargetPasses(CliRun& run, const DocumentFilter& filter,
   return filter.PassesStatus(FindHttpStatus(AsBytes(head)).code);
 }
 
-// The same for the page that a read of `key` chooses in place of newer captures
-// that are no pages; false if there are none of these.
+// The same for the page that a read of `key` chooses because newer captures are
+// not pages; false if no capture was passed.
 absl::StatusOr<bool> PagePasses(CliRun& run, const DocumentFilter& filter,
                                 const DocumentKey& key) {
   std::optional<uint64_t> ordinal;
@@ -107,27 +113,9 @@ absl::StatusOr<bool> PagePasses(CliRun& run, const DocumentFilter& filter,
   return TargetPasses(run, filter, DocumentKey::Ordinal(*ordinal));
 }
 
-}  // namespace
-
-std::string FileNameOf(const ReadTarget& target) {
-  if (const auto* span = std::get_if<ByteSpan>(&target)) {
-    return absl::StrCat(span->offset, "-", span->size_bytes);
-  }
-  const auto& key = std::get<DocumentKey>(target);
-  if (const auto* ordinal = std::get_if<uint64_t>(&key.name)) {
-    return absl::StrCat(*ordinal);
-  }
-  std::string name = SafeFileName(std::get<std::string>(key.name));
-  if (key.occurrence.has_value()) {
-    absl::StrAppend(&name, "@", *key.occurrence);
-  }
-  return name;
-}
-
-bool IsTooLargeForBatch(const absl::Status& status) {
-  return absl::IsResourceExhausted(status) && !IsPayloadFault(status);
-}
-
+// Answers an item that is too large for a batch, or must not wait for it: by
+// ResourceExhausted, left out if it does not pass the filter, or by the error
+// of reading its description. Blocks.
 ItemAnswer AnswerForStream(CliRun& run, const ItemBatchOptions& options,
                            uint64_t tag, const ReadTarget& target) {
   ItemAnswer item{.tag = tag, .target = target, .result = TooLarge()};
@@ -156,31 +144,57 @@ ItemAnswer AnswerForStream(CliRun& run, const ItemBatchOptions& options,
   return item;
 }
 
-absl::StatusOr<std::unique_ptr<ItemBatch>> ItemBatch::Start(
-    CliRun& run, ItemSource& source, AnswerOrder& order,
-    const ItemBatchOptions& options) {
-  uint64_t payload_size_bytes_max = 0;
-  if (options.payload) {
-    QUIRE_ASSIGN_OR_RETURN(const v1::Limits limits,
-                           run.client().GetLimits(run.settings().archive));
-    payload_size_bytes_max =
-        std::min(limits.read_size_bytes_max(), kPayloadSizeBytesMaxInMemory);
-  }
-  return std::unique_ptr<ItemBatch>(
-      new ItemBatch(run, source, order, options, payload_size_bytes_max));
-}
+// Reads the items of one batch. Thread-compatible.
+class ItemBatch {
+ public:
+  // `payload_size_bytes_max`: larger payloads are read as streams. The other
+  // arguments must outlive the batch.
+  ItemBatch(CliRun& run, ItemSource& source, AnswerOrder& order,
+            const ItemBatchOptions& options, uint64_t payload_size_bytes_max)
+      : run_(run),
+        source_(source),
+        order_(order),
+        options_(options),
+        payload_size_bytes_max_(payload_size_bytes_max),
+        batch_(run.client().StartBatch(
+            run.settings().archive,
+            {.archive_uuid = run.read_options().archive_uuid})) {}
 
-ItemBatch::ItemBatch(CliRun& run, ItemSource& source, AnswerOrder& order,
-                     const ItemBatchOptions& options,
-                     uint64_t payload_size_bytes_max)
-    : run_(run),
-      source_(source),
-      order_(order),
-      options_(options),
-      payload_size_bytes_max_(payload_size_bytes_max),
-      batch_(run.client().StartBatch(
-          run.settings().archive,
-          {.archive_uuid = run.read_options().archive_uuid})) {}
+  // As ReadItems().
+  absl::Status Run();
+
+ private:
+  // An item whose payload is being read.
+  struct Search {
+    DocumentKey key;
+    // Null before the first answer.
+    std::unique_ptr<PayloadSearch> search = nullptr;
+    // The filters leave out the capture that was received last, or the error.
+    absl::StatusOr<bool> is_left_out = false;
+  };
+
+  absl::Status RequestItems();
+  absl::Status Take(BatchAnswer answer);
+  absl::Status TakePayload(BatchAnswer answer);
+  // Passes a record to the item's search. Returns nothing if the search needs
+  // another record; otherwise fills in `item`.
+  std::optional<absl::Status> Decode(Search& state,
+                                     absl::StatusOr<ReadResult> record,
+                                     ItemAnswer& item);
+  absl::StatusOr<bool> IsLeftOut(const ReadTarget& target,
+                                 absl::StatusOr<ReadResult>& result) const;
+
+  CliRun& run_;
+  ItemSource& source_;
+  AnswerOrder& order_;
+  const ItemBatchOptions& options_;
+  const uint64_t payload_size_bytes_max_;
+  const std::unique_ptr<BatchReader> batch_;
+  // By tag; used for payloads only.
+  std::unordered_map<uint64_t, Search> searches_;
+  size_t in_flight_size_bytes_ = 0;
+  bool closed_ = false;
+};
 
 absl::Status ItemBatch::Run() {
   while (!run_.unreachable()) {
@@ -370,6 +384,70 @@ std::optional<absl::Status> ItemBatch::Decode(Search& state,
     item.origin = std::move(origin);
   }
   return outcome;
+}
+
+}  // namespace
+
+TargetItems::TargetItems(const std::vector<uint64_t>& ordinals,
+                         std::optional<ByteSpan> part) {
+  targets_.reserve(ordinals.size());
+  for (const uint64_t ordinal : ordinals) {
+    DocumentKey key = DocumentKey::Ordinal(ordinal);
+    key.part = part;
+    targets_.emplace_back(std::move(key));
+  }
+}
+
+std::string FileNameOf(const ReadTarget& target) {
+  if (const auto* span = std::get_if<ByteSpan>(&target)) {
+    return absl::StrCat(span->offset, "-", span->size_bytes);
+  }
+  const auto& key = std::get<DocumentKey>(target);
+  if (const auto* ordinal = std::get_if<uint64_t>(&key.name)) {
+    return absl::StrCat(*ordinal);
+  }
+  std::string name = SafeFileName(std::get<std::string>(key.name));
+  if (key.occurrence.has_value()) {
+    absl::StrAppend(&name, "@", *key.occurrence);
+  }
+  return name;
+}
+
+bool IsTooLargeForBatch(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) && !IsPayloadFault(status);
+}
+
+absl::Status ReadItems(CliRun& run, ItemSource& source,
+                       const ItemBatchOptions& options,
+                       const AnswerOrder::Sink& sink) {
+  uint64_t payload_size_bytes_max = 0;
+  if (options.payload) {
+    QUIRE_ASSIGN_OR_RETURN(const v1::Limits limits,
+                           run.client().GetLimits(run.settings().archive));
+    payload_size_bytes_max =
+        std::min(limits.read_size_bytes_max(), kPayloadSizeBytesMaxInMemory);
+  }
+  AnswerOrder order({.ordered = options.ordered}, sink,
+                    [&](uint64_t tag, const ReadTarget& target) {
+                      return AnswerForStream(run, options, tag, target);
+                    });
+  return ItemBatch(run, source, order, options, payload_size_bytes_max).Run();
+}
+
+absl::Status PassData(CliRun& run, const ItemAnswer& answer, bool payload,
+                      PayloadOriginSink on_begin, PayloadSink sink) {
+  const auto pass = [&](ByteView bytes) {
+    run.progress().Add(bytes.size(), 0);
+    return sink(bytes);
+  };
+  if (!answer.result.ok()) {
+    return run.Stream(answer.target, payload, on_begin, pass);
+  }
+  if (answer.result->document.has_value()) {
+    QUIRE_RETURN_IF_ERROR(on_begin(answer.origin.value_or(
+        PayloadOrigin{.document = *answer.result->document})));
+  }
+  return pass(AsBytes(answer.result->data));
 }
 
 }  // namespace quire

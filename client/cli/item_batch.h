@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the items of a source, or their payloads, with one BatchReader.
+// Reads the items of a source, or their payloads, in one batch.
 #ifndef QUIRE_CLIENT_CLI_ITEM_BATCH_H_
 #define QUIRE_CLIENT_CLI_ITEM_BATCH_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,7 +17,6 @@
 #include "client/cli/answer_order.h"
 #include "client/cli/cli_run.h"
 #include "client/cli/document_filter.h"
-#include "client/quire/batch_reader.h"
 #include "client/quire/payload_search.h"
 #include "client/quire/read_target.h"
 
@@ -36,6 +35,27 @@ class ItemSource {
   virtual absl::StatusOr<std::optional<ReadTarget>> Next(bool may_wait) = 0;
 };
 
+// A list of targets. Thread-compatible.
+class TargetItems final : public ItemSource {
+ public:
+  explicit TargetItems(std::vector<ReadTarget> targets)
+      : targets_(std::move(targets)) {}
+
+  // Documents, or that part of each.
+  explicit TargetItems(const std::vector<uint64_t>& ordinals,
+                       std::optional<ByteSpan> part = {});
+
+  bool at_end() const override { return next_ == targets_.size(); }
+
+  absl::StatusOr<std::optional<ReadTarget>> Next(bool /*may_wait*/) override {
+    return at_end() ? std::optional<ReadTarget>() : targets_[next_++];
+  }
+
+ private:
+  std::vector<ReadTarget> targets_;
+  size_t next_ = 0;
+};
+
 // Name of the file for an item in a directory, at most 221 bytes. Different
 // targets have different names, since SafeFileName() never returns an '@'.
 // Thread-safe.
@@ -44,69 +64,31 @@ std::string FileNameOf(const ReadTarget& target);
 struct ItemBatchOptions {
   // Reads payloads instead of records. Then all items must be documents.
   bool payload = false;
-  // Null: all documents pass. Must outlive the batch.
+  // Null: all documents pass. Must outlive the call.
   const DocumentFilter* filter = nullptr;
+  // Answers come in the order of the items, else in any order.
+  bool ordered = true;
 };
-
-// Answers an item that is too large for a batch, or must not wait for it: by
-// ResourceExhausted, left out if it does not pass the filter, or by the error
-// of reading its description. Blocks.
-ItemAnswer AnswerForStream(CliRun& run, const ItemBatchOptions& options,
-                           uint64_t tag, const ReadTarget& target);
 
 // Requests items while earlier ones are in flight, and passes their answers to
-// an AnswerOrder. Follows revisits within the batch. Thread-compatible.
-class ItemBatch {
- public:
-  // The arguments must outlive the batch.
-  static absl::StatusOr<std::unique_ptr<ItemBatch>> Start(
-      CliRun& run, ItemSource& source, AnswerOrder& order,
-      const ItemBatchOptions& options);
-
-  // Blocks until the source is at its end and all items are answered, or the
-  // server is unreachable.
-  // Errors: those of the source and of the order's sink.
-  absl::Status Run();
-
- private:
-  // An item whose payload is being read.
-  struct Search {
-    DocumentKey key;
-    // Null before the first answer.
-    std::unique_ptr<PayloadSearch> search = nullptr;
-    // The filters leave out the capture that was received last, or the error.
-    absl::StatusOr<bool> is_left_out = false;
-  };
-
-  ItemBatch(CliRun& run, ItemSource& source, AnswerOrder& order,
-            const ItemBatchOptions& options, uint64_t payload_size_bytes_max);
-
-  absl::Status RequestItems();
-  absl::Status Take(BatchAnswer answer);
-  absl::Status TakePayload(BatchAnswer answer);
-  // Passes a record to the item's search. Returns nothing if the search needs
-  // another record; otherwise fills in `item`.
-  std::optional<absl::Status> Decode(Search& state,
-                                     absl::StatusOr<ReadResult> record,
-                                     ItemAnswer& item);
-  absl::StatusOr<bool> IsLeftOut(const ReadTarget& target,
-                                 absl::StatusOr<ReadResult>& result) const;
-
-  CliRun& run_;
-  ItemSource& source_;
-  AnswerOrder& order_;
-  const ItemBatchOptions options_;
-  // Larger payloads are read as streams.
-  const uint64_t payload_size_bytes_max_;
-  const std::unique_ptr<BatchReader> batch_;
-  // By tag; used for payloads only.
-  std::unordered_map<uint64_t, Search> searches_;
-  size_t in_flight_size_bytes_ = 0;
-  bool closed_ = false;
-};
+// `sink`, whose error ends the batch. Follows revisits within the batch. Blocks
+// until the source is at its end and all items are answered, or the server is
+// unreachable (CliRun::unreachable()).
+// Errors: those of the source and of the sink.
+absl::Status ReadItems(CliRun& run, ItemSource& source,
+                       const ItemBatchOptions& options,
+                       const AnswerOrder::Sink& sink);
 
 // True for the ResourceExhausted of an ItemAnswer. Thread-safe.
 bool IsTooLargeForBatch(const absl::Status& status);
+
+// Passes the data of an answer, which must be OK or IsTooLargeForBatch(), to
+// `sink`, and counts them as progress. `on_begin` is called before, except for
+// a range. An item that is too large is read as a stream; `payload` as in
+// ItemBatchOptions. Blocks then.
+// Errors: those of reading the stream, and of `on_begin` and `sink`.
+absl::Status PassData(CliRun& run, const ItemAnswer& answer, bool payload,
+                      PayloadOriginSink on_begin, PayloadSink sink);
 
 }  // namespace quire
 

@@ -199,8 +199,8 @@ absl::Status OutputFile::PutInPlace(bool sync) {
     std::string aside_path;
     int linked = -1;
     do {
-      // One may be there, of a program that was killed: numbers of processes
-      // come again.
+      // The name may be taken by a program that was killed: process ids are
+      // reused.
       aside_path =
           absl::StrCat(directory, "/.quire-", getpid(), "-", name_count++);
       linked = linkat(AT_FDCWD, self.c_str(), AT_FDCWD, aside_path.c_str(),
@@ -236,9 +236,16 @@ absl::StatusOr<OutputDirectory> OutputDirectory::Create(
   return OutputDirectory(path);
 }
 
-absl::StatusOr<std::unique_ptr<OutputFile>> OutputDirectory::OpenFile(
-    const std::string& name) const {
-  return OutputFile::OpenNew(absl::StrCat(path_, "/", name));
+absl::Status OutputDirectory::WriteFile(
+    const std::string& name,
+    absl::FunctionRef<
+        absl::Status(absl::FunctionRef<absl::Status(ByteView)> sink)>
+        write) const {
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file,
+                         OutputFile::OpenNew(absl::StrCat(path_, "/", name)));
+  QUIRE_RETURN_IF_ERROR(
+      write([&](ByteView bytes) { return file->Write(bytes); }));
+  return file->Commit(/*sync=*/false);
 }
 
 absl::Status OutputDirectory::Sync() const {

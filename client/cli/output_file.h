@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -100,10 +101,13 @@ class OutputDirectory {
   // Errors: FailedPrecondition, naming the path and the system's reason.
   static absl::StatusOr<OutputDirectory> Create(const std::string& path);
 
-  // Opens a file in it, to be committed without a sync.
-  // Errors: as OutputFile::OpenNew(). REQUIRES: `name` has no slash.
-  absl::StatusOr<std::unique_ptr<OutputFile>> OpenFile(
-      const std::string& name) const;
+  // Writes a file in it, which appears when `write` has passed all of its
+  // bytes. Not durable before Sync(). Errors: as OutputFile::OpenNew(),
+  // OutputFile::Write(), and of `write`. REQUIRES: `name` has no slash.
+  absl::Status WriteFile(const std::string& name,
+                         absl::FunctionRef<absl::Status(
+                             absl::FunctionRef<absl::Status(ByteView)> sink)>
+                             write) const;
 
   // Makes all files in it durable.
   // Errors: FailedPrecondition, as Create().

@@ -15,7 +15,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "client/cli/gzip_members.h"
+#include "client/cli/formats/gzip_members.h"
 #include "client/cli/testing/cli_fixture.h"
 #include "client/quire/testing/fake_server.h"
 #include "codecs/base/tar_format.h"

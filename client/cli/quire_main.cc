@@ -13,8 +13,8 @@
 
 #include "client/cli/cli_run.h"
 #include "client/cli/cli_settings.h"
+#include "client/cli/command_line.h"
 #include "client/cli/output_file.h"
-#include "client/cli/subcommands.h"
 #include "client/quire/client.h"
 #include "client/quire/process_settings.h"
 #include "codecs/base/program_main.h"
@@ -22,23 +22,12 @@
 namespace quire {
 namespace {
 
-struct Subcommand {
-  const char* name;
-  absl::Status (*run)(CliRun& run);
-};
-
-constexpr Subcommand kSubcommands[] = {
-    {"archives", RunArchives}, {"info", RunInfo},     {"ls", RunLs},
-    {"get", RunGet},           {"range", RunRange},   {"scan", RunScan},
-    {"batch", RunBatch},       {"export", RunExport},
-};
-
 int Fail(const absl::Status& status, const CliSettings& settings) {
   std::fputs(MessageFor("", status, settings).c_str(), stderr);
   return ExitCodeFor(status);
 }
 
-int RunSubcommand(const CLI::App& app, const CliSettings& settings) {
+int RunParsed(const CLI::App& app, const CliSettings& settings) {
   absl::StatusOr<ClientOptions> options = MakeClientOptions(settings);
   if (!options.ok()) {
     return Fail(options.status(), settings);
@@ -54,12 +43,7 @@ int RunSubcommand(const CLI::App& app, const CliSettings& settings) {
     return Fail(output.status(), settings);
   }
   CliRun run(settings, *std::move(client), *std::move(output));
-  for (const Subcommand& subcommand : kSubcommands) {
-    if (app.got_subcommand(subcommand.name)) {
-      return run.Finish(subcommand.run(run));
-    }
-  }
-  return kExitUsage;
+  return run.Finish(RunSubcommand(app, run));
 }
 
 }  // namespace
@@ -76,10 +60,10 @@ int main(int argc, char** argv) {
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   quire::CliSettings settings;
   return quire::RunProgram("quire",
-                           "reads documents out of archives on a Quire server",
+                           "Read documents from archives on a Quire server",
                            quire::kExitNotFoundOrDamaged, [&](CLI::App& app) {
                              quire::DefineCommandLine(app, settings);
                              quire::ParseCommandLine(app, settings, argc, argv);
-                             return quire::RunSubcommand(app, settings);
+                             return quire::RunParsed(app, settings);
                            });
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/revisit_targets.h"
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "client/cli/capture_choice.h"
-#include "client/quire/batch_reader.h"
+#include "client/cli/item_batch.h"
 #include "client/quire/payload_search.h"
 #include "codecs/base/header_fields.h"
 #include "codecs/base/status_macros.h"
@@ -50,19 +49,15 @@ absl::Status RevisitTargets::Add(const v1::Document& document,
 }
 
 absl::Status RevisitTargets::Find() {
-  const std::unique_ptr<BatchReader> batch = run_.client().StartBatch(
-      run_.settings().archive,
-      {.archive_uuid = run_.read_options().archive_uuid});
-  std::vector<BatchReader::Item> items;
-  for (size_t i = 0; i < revisits_.size(); ++i) {
-    items.push_back({.tag = i, .target = revisits_[i].candidate});
+  std::vector<ReadTarget> candidates;
+  for (const Revisit& revisit : revisits_) {
+    candidates.emplace_back(revisit.candidate);
   }
-  batch->AddAll(std::move(items));
-  batch->CloseAdds();
-  while (const std::optional<BatchAnswer> answer = batch->Next()) {
-    QUIRE_RETURN_IF_ERROR(
-        TakeCandidate(revisits_[answer->tag], answer->result));
-  }
+  TargetItems items(std::move(candidates));
+  QUIRE_RETURN_IF_ERROR(
+      ReadItems(run_, items, {.ordered = false}, [&](const ItemAnswer& answer) {
+        return TakeCandidate(revisits_[answer.tag], answer.result);
+      }));
   revisits_.clear();
   return absl::OkStatus();
 }

@@ -12,32 +12,31 @@ namespace quire {
 void AddSecurityOptions(CLI::App& app, ChannelSecurity& security,
                         bool& allow_readable) {
   app.add_flag("--tls", security.tls,
-               "TLS, with certificates that the system trusts. Each of the "
-               "next four options turns it on, too");
-  app.add_option(
-         "--ca", security.ca_file,
-         "PEM file of the certificates to trust instead of the system's")
+               "Use TLS with the system's certificates; implied by the next "
+               "four options");
+  app.add_option("--ca", security.ca_file,
+                 "Certificates to trust instead of the system's (PEM)")
       ->type_name("FILE")
       ->envname("QUIRE_CA");
   app.add_option("--cert", security.certificate_file,
-                 "PEM file of this client's certificate")
+                 "Certificate of this client (PEM)")
       ->type_name("FILE")
       ->envname("QUIRE_CERT");
   app.add_option("--key", security.key_file,
-                 "PEM file of its private key, without a passphrase")
+                 "Private key of this client (PEM, without a passphrase)")
       ->type_name("FILE")
       ->envname("QUIRE_KEY");
   app.add_option("--tls-name", security.server_name,
-                 "Name in the server's certificate. Default: the host of the "
-                 "server's address")
+                 "Name in the server's certificate (default: host of its "
+                 "address)")
       ->type_name("NAME");
   app.add_option("--token-file", security.token_file,
-                 "File of a token that quired token new printed. Sent only "
-                 "over TLS, to a unix socket or to this machine")
+                 "Token from quired token new; sent only over TLS, to a unix "
+                 "socket or to this machine")
       ->type_name("FILE")
       ->envname("QUIRE_TOKEN_FILE");
   app.add_flag("--allow-readable-secrets", allow_readable,
-               "Accepts a key and a token file that all users can read");
+               "Accept key and token files that all users can read");
 }
 
 absl::Status CheckSecretFiles(const ChannelSecurity& security,

@@ -326,9 +326,8 @@ absl::Status PrintDocument(CliRun& run, const DocumentFilter& filter,
     QUIRE_ASSIGN_OR_RETURN(chosen, ChooseCapture(run, target, filter));
     chosen.part = target.part;
   }
-  return settings.whole_records || settings.part.has_value()
-             ? run.Print(chosen)
-             : run.PrintPayload(chosen);
+  return run.Print(chosen, /*payload=*/!settings.whole_records &&
+                               !settings.part.has_value());
 }
 
 }  // namespace
@@ -397,7 +396,7 @@ absl::Status RunRange(CliRun& run) {
   QUIRE_ASSIGN_OR_RETURN(
       span.size_bytes, ParseNamedSize("LENGTH", settings.length.value_or("")));
   run.progress().SetTotal(span.size_bytes);
-  return run.Print(span);
+  return run.Print(span, /*payload=*/false);
 }
 
 namespace {
@@ -455,7 +454,7 @@ class ScanOutput {
   bool has_holes_ = false;
 };
 
-// Says what is left to do after a scan that failed.
+// Prints how to continue a scan that failed.
 void NoteRestOfScan(CliRun& run, const ScanOptions& options,
                     const ScanOutput& output, const absl::Status& status) {
   const std::string& archive = run.settings().archive;

@@ -11,6 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "client/http/listing_answer.h"
+#include "client/http/page_answer.h"
+#include "client/http/part_answer.h"
 #include "client/http/request/answer_status.h"
 #include "client/http/request/content_headers.h"
 #include "client/http/request/piece_list.h"
@@ -28,8 +31,6 @@ namespace {
 constexpr int kStateAttemptsMax = 3;
 constexpr const char* kUnknownType = "application/octet-stream";
 
-thread_local const CallHeaders* current_headers = nullptr;
-
 // Part of a record by which one of a WARC differs from one of an ARC.
 constexpr ByteSpan kRecordStart{0, kWarcMagic.size()};
 
@@ -46,82 +47,10 @@ std::optional<std::string> TypeOf(const v1::Document& document, uint64_t offset,
   return IsWarcRecord(text) ? kWarcType : kArcType;
 }
 
-// Contents of an archive, and the headers of calls that read them.
-struct Source {
-  Client* client = nullptr;
-  std::string archive = {};
-  std::string uuid = {};
-  CallHeaders headers = {};
-
-  absl::StatusOr<ReadResult> Read(const ReadTarget& target) const {
-    const ScopedCallHeaders scope(headers);
-    return client->Read(archive, target, {.archive_uuid = uuid});
-  }
-};
-
-// Part of a document.
-class DocumentPart final : public ByteStore {
- public:
-  DocumentPart(Source source, uint64_t ordinal, const ByteSpan& part)
-      : source_(std::move(source)), ordinal_(ordinal), part_(part) {}
-
-  uint64_t size_bytes() const override { return part_.size_bytes; }
-
-  absl::StatusOr<std::string> Read(uint64_t offset,
-                                   size_t size_bytes) override {
-    // By its name: as a range, a document that is withdrawn meanwhile would
-    // continue with zeros.
-    DocumentKey key = DocumentKey::Ordinal(ordinal_);
-    key.part =
-        ByteSpan{part_.offset + offset,
-                 std::min<uint64_t>(part_.size_bytes - offset, size_bytes)};
-    QUIRE_ASSIGN_OR_RETURN(ReadResult result, source_.Read(key));
-    return std::move(result.data);
-  }
-
- private:
-  const Source source_;
-  const uint64_t ordinal_;
-  const ByteSpan part_;
-};
-
-class LogicalSpace final : public ByteStore {
- public:
-  LogicalSpace(Source source, uint64_t size_bytes, uint64_t zeros_hash)
-      : source_(std::move(source)),
-        size_bytes_(size_bytes),
-        zeros_hash_(zeros_hash) {}
-
-  uint64_t size_bytes() const override { return size_bytes_; }
-
-  absl::StatusOr<std::string> Read(uint64_t offset,
-                                   size_t size_bytes) override {
-    QUIRE_ASSIGN_OR_RETURN(
-        ReadResult result,
-        source_.Read(ByteSpan{
-            offset, std::min<uint64_t>(size_bytes_ - offset, size_bytes)}));
-    if (result.zeros_hash != zeros_hash_) {
-      return absl::AbortedError(
-          "documents of the archive were withdrawn meanwhile; try again");
-    }
-    return std::move(result.data);
-  }
-
- private:
-  const Source source_;
-  const uint64_t size_bytes_;
-  const uint64_t zeros_hash_;
-};
-
 // True if another call would not succeed.
 bool IsFinal(const absl::Status& status) {
   return !absl::IsUnavailable(status) && !absl::IsOutOfRange(status) &&
          !absl::IsAborted(status) && !IsOfOtherContents(status);
-}
-
-absl::Status OutdatedState() {
-  return absl::AbortedError(
-      "the archive was replaced or has grown meanwhile; try again");
 }
 
 std::string EntityTag(const std::string& uuid, const ByteSpan& span,
@@ -137,23 +66,6 @@ std::string EntityTag(const std::string& uuid, const ByteSpan& span,
 
 }  // namespace
 
-DocumentKey KeyOf(const RequestTarget& target) {
-  DocumentKey key = target.ordinal.has_value()
-                        ? DocumentKey::Ordinal(*target.ordinal)
-                        : DocumentKey::Id(target.id);
-  key.occurrence = target.occurrence;
-  key.record_types = target.record_types;
-  key.at_time_ms = target.at_time_ms;
-  return key;
-}
-
-ScopedCallHeaders::ScopedCallHeaders(const CallHeaders& headers)
-    : outer_(std::exchange(current_headers, &headers)) {}
-
-ScopedCallHeaders::~ScopedCallHeaders() {
-  current_headers = outer_;
-}
-
 absl::StatusOr<std::unique_ptr<Gateway>> Gateway::Open(
     ClientOptions options, const GatewayStorage& storage,
     MemoryBudget* budget) {
@@ -161,34 +73,20 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::Open(
   if (!storage.files_directory.empty()) {
     QUIRE_ASSIGN_OR_RETURN(files, FileDirectory::Open(storage.files_directory));
   }
-  options.trace_parent = [] {
-    return current_headers != nullptr ? current_headers->trace_parent
-                                      : std::string();
-  };
-  const bool forwards_tokens = options.security.token_file.empty() &&
-                               CanCarryToken(options.address, options.security);
-  if (forwards_tokens) {
-    options.authorization = [] {
-      return current_headers != nullptr ? current_headers->authorization
-                                        : std::string();
-    };
-  }
-  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Client> client,
-                         Client::Connect(std::move(options)));
-  return absl::WrapUnique(new Gateway(std::move(client), std::move(files),
-                                      storage, budget, forwards_tokens));
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<ArchiveReads> reads,
+                         ArchiveReads::Connect(std::move(options)));
+  return absl::WrapUnique(
+      new Gateway(std::move(reads), std::move(files), storage, budget));
 }
 
-Gateway::Gateway(std::unique_ptr<Client> client,
+Gateway::Gateway(std::unique_ptr<ArchiveReads> reads,
                  std::unique_ptr<FileDirectory> files,
-                 const GatewayStorage& storage, MemoryBudget* budget,
-                 bool forwards_tokens)
-    : client_(std::move(client)),
+                 const GatewayStorage& storage, MemoryBudget* budget)
+    : reads_(std::move(reads)),
       files_(std::move(files)),
       spool_(storage.spool_directory, storage.spool_size_bytes),
       budget_(budget),
-      forwards_tokens_(forwards_tokens),
-      states_(client_.get()) {}
+      states_(&reads_->client()) {}
 
 bool Gateway::IsHeavy(const HttpRequest& request) {
   switch (request.target.resource) {
@@ -208,7 +106,7 @@ bool Gateway::IsHeavy(const HttpRequest& request) {
 }
 
 absl::Status Gateway::CheckServer() {
-  const absl::Status status = client_->ListArchives().status();
+  const absl::Status status = reads_->client().ListArchives().status();
   // A server that wants a token is there.
   return absl::IsPermissionDenied(status) || (absl::IsUnauthenticated(status) &&
                                               !ErrorReasonOf(status).empty())
@@ -248,7 +146,7 @@ bool Gateway::Start(const HttpRequest& request, MemoryCharge& charge,
     options.archive_uuid = state->uuid;
   }
   const ScopedCallHeaders scope(request.headers);
-  client_->StartRead(
+  reads_->client().StartRead(
       request.target.archive, std::move(target), options,
       [this, &request, &charge, is_document, part = *part,
        state = *std::move(state),
@@ -292,25 +190,25 @@ Answer Gateway::Run(const HttpRequest& request, MemoryCharge& charge) {
       case Resource::kDocument:
         return AnswerDocument(request, state, charge);
       case Resource::kPage:
-        return AnswerPage(request, state, charge);
+        return AnswerPage(request, state, *reads_, spool_, *budget_, charge);
       case Resource::kSpace:
         return AnswerSpace(request, state, charge);
       case Resource::kList:
-        return AnswerList(request, state);
+        return AnswerList(request, state, reads_->client());
       default:
-        return AnswerBrowse(request, state);
+        return AnswerBrowse(request, state, *reads_);
     }
   };
   absl::StatusOr<Answer> answer;
   switch (request.target.resource) {
     case Resource::kArchives:
-      answer = AnswerArchives(request);
+      answer = AnswerArchives(request, reads_->client());
       break;
     case Resource::kBrowseArchives:
-      answer = AnswerBrowseArchives(request);
+      answer = AnswerBrowseArchives(request, reads_->client());
       break;
     case Resource::kArchive:
-      answer = AnswerArchive(request);
+      answer = AnswerArchive(request, reads_->client());
       break;
     case Resource::kFile:
       answer = AnswerFile(request, charge);
@@ -341,43 +239,6 @@ absl::StatusOr<Answer> Gateway::WithState(
   }
 }
 
-absl::StatusOr<ReadResult> Gateway::Read(const std::string& archive,
-                                         const KnownState& state,
-                                         const ReadTarget& part) {
-  if (state.is_named) {
-    return client_->Read(archive, part, {.archive_uuid = state.uuid});
-  }
-  absl::StatusOr<ReadResult> result = client_->Read(archive, part);
-  if (result.ok() && result->archive_uuid != state.uuid) {
-    return OutdatedState();
-  }
-  return result;
-}
-
-absl::StatusOr<ReadResult> Gateway::CheckAccess(const std::string& archive,
-                                                const KnownState& state) {
-  return Read(archive, state, ByteSpan{});
-}
-
-std::shared_ptr<ByteStore> Gateway::DocumentBytes(const HttpRequest& request,
-                                                  const KnownState& state,
-                                                  uint64_t ordinal,
-                                                  const ByteSpan& part) {
-  return std::make_shared<DocumentPart>(
-      Source{client_.get(), request.target.archive, state.uuid,
-             request.headers},
-      ordinal, part);
-}
-
-std::shared_ptr<ByteStore> Gateway::SpaceBytes(const HttpRequest& request,
-                                               const std::string& archive,
-                                               const KnownState& state,
-                                               uint64_t zeros_hash) {
-  return std::make_shared<LogicalSpace>(
-      Source{client_.get(), archive, state.uuid, request.headers},
-      state.size_bytes, zeros_hash);
-}
-
 std::optional<ByteSpan> Gateway::NamedPart(const HttpRequest& request,
                                            MemoryCharge& charge) const {
   const RangeHeader& range = request.range;
@@ -388,8 +249,9 @@ std::optional<ByteSpan> Gateway::NamedPart(const HttpRequest& request,
   }
   // A range of 2^64 bytes has no size.
   const uint64_t size_bytes = *range.last - range.first;
-  return ByteSpan{range.first,
-                  FirstPieceSize(std::max(size_bytes, size_bytes + 1), charge)};
+  return ByteSpan{
+      range.first,
+      FirstPieceSize(std::max(size_bytes, size_bytes + 1), *budget_, charge)};
 }
 
 absl::StatusOr<Answer> Gateway::AnswerDocument(const HttpRequest& request,
@@ -402,10 +264,10 @@ absl::StatusOr<Answer> Gateway::AnswerDocument(const HttpRequest& request,
   const bool sends_body =
       request.method == Method::kGet && request.conditions.empty();
   key.part = named.value_or(sends_body ? kRecordStart : ByteSpan{});
-  absl::StatusOr<ReadResult> read = Read(archive, state, key);
+  absl::StatusOr<ReadResult> read = reads_->Read(archive, state, key);
   if (key.part->size_bytes > 0 && absl::IsOutOfRange(read.status())) {
     key.part = ByteSpan{};
-    read = Read(archive, state, key);
+    read = reads_->Read(archive, state, key);
   }
   QUIRE_RETURN_IF_ERROR(read.status());
   if (!read->document.has_value()) {
@@ -430,7 +292,7 @@ absl::StatusOr<std::string> Gateway::RecordType(const std::string& archive,
                                                 const v1::Document& document) {
   DocumentKey key = DocumentKey::Ordinal(document.ordinal());
   key.part = kRecordStart;
-  const absl::StatusOr<ReadResult> read = Read(archive, state, key);
+  const absl::StatusOr<ReadResult> read = reads_->Read(archive, state, key);
   // Neither begins so if it is shorter.
   if (absl::IsOutOfRange(read.status())) {
     return kUnknownType;
@@ -449,15 +311,15 @@ absl::StatusOr<Answer> Gateway::DocumentAnswer(const HttpRequest& request,
   const ByteSpan span{document.range().offset(), document.range().size_bytes()};
   return AnswerPart(
       request,
-      {.bytes = DocumentBytes(request, state, document.ordinal(),
-                              {0, span.size_bytes}),
+      {.bytes = reads_->DocumentBytes(request, state, document.ordinal(),
+                                      {0, span.size_bytes}),
        .size_bytes = span.size_bytes,
        .etag =
            EntityTag(state.EarliestWith(span, document.ordinal() + 1), span),
        .content_type = type,
        .known_offset = part.offset,
        .known = std::move(read.data)},
-      charge);
+      *budget_, charge);
 }
 
 ByteSpan Gateway::SpacePart(const HttpRequest& request, uint64_t size_bytes,
@@ -467,8 +329,9 @@ ByteSpan Gateway::SpacePart(const HttpRequest& request, uint64_t size_bytes,
   }
   const SelectedPart part =
       SelectPart(request.range, size_bytes, /*refuses_several=*/true);
-  return {part.offset,
-          part.size_bytes == 0 ? 0 : FirstPieceSize(part.size_bytes, charge)};
+  return {part.offset, part.size_bytes == 0
+                           ? 0
+                           : FirstPieceSize(part.size_bytes, *budget_, charge)};
 }
 
 absl::StatusOr<std::string> Gateway::SpaceType(const std::string& archive,
@@ -476,8 +339,8 @@ absl::StatusOr<std::string> Gateway::SpaceType(const std::string& archive,
   // The first document that is not withdrawn.
   QUIRE_ASSIGN_OR_RETURN(
       const std::optional<v1::Document> document,
-      client_
-          ->ListDocuments(
+      reads_->client()
+          .ListDocuments(
               archive,
               {.first_ordinal = 0, .archive_uuid = state.uuid, .page_size = 16})
           .Next());
@@ -501,7 +364,7 @@ absl::StatusOr<Answer> Gateway::AnswerSpace(const HttpRequest& request,
     QUIRE_ASSIGN_OR_RETURN(type, SpaceType(archive, state));
   }
   const ByteSpan part = SpacePart(request, state.size_bytes, charge);
-  absl::StatusOr<ReadResult> read = Read(archive, state, part);
+  absl::StatusOr<ReadResult> read = reads_->Read(archive, state, part);
   if (absl::IsOutOfRange(read.status())) {
     return OutdatedState();
   }
@@ -518,15 +381,15 @@ absl::StatusOr<Answer> Gateway::SpaceAnswer(const HttpRequest& request,
   const ByteSpan span{0, state.size_bytes};
   return AnswerPart(
       request,
-      {.bytes =
-           SpaceBytes(request, request.target.archive, state, read.zeros_hash),
+      {.bytes = reads_->SpaceBytes(request, request.target.archive, state,
+                                   read.zeros_hash),
        .size_bytes = state.size_bytes,
        .etag = EntityTag(state.EarliestWith(span, 0), span, read.zeros_hash),
        .content_type = type,
        .refuses_several_ranges = true,
        .known_offset = part.offset,
        .known = std::move(read.data)},
-      charge);
+      *budget_, charge);
 }
 
 absl::StatusOr<Answer> Gateway::AnswerFile(const HttpRequest& request,
@@ -561,7 +424,7 @@ absl::StatusOr<Answer> Gateway::AnswerFile(const HttpRequest& request,
                                version.nanoseconds),
        .content_type = FileMediaType(name),
        .refuses_several_ranges = absl::EndsWith(name, ".wacz")},
-      charge);
+      *budget_, charge);
 }
 
 absl::StatusOr<Answer> Gateway::AnswerPieces(const HttpRequest& request,
@@ -575,15 +438,15 @@ absl::StatusOr<Answer> Gateway::AnswerPieces(const HttpRequest& request,
       target, [&](const KnownState& state) -> absl::StatusOr<Answer> {
         // The files have the index of the archive.
         QUIRE_ASSIGN_OR_RETURN(const ReadResult read,
-                               CheckAccess(list.archive, state));
+                               reads_->CheckAccess(list.archive, state));
         std::vector<std::shared_ptr<ByteStore>> parts;
         // With the uuid.
         std::string identity = description;
         for (const Piece& piece : list.pieces) {
           uint64_t size_bytes = state.size_bytes;
           if (piece.file.empty()) {
-            parts.push_back(
-                SpaceBytes(request, list.archive, state, read.zeros_hash));
+            parts.push_back(reads_->SpaceBytes(request, list.archive, state,
+                                               read.zeros_hash));
             absl::StrAppend(&identity, " z", read.zeros_hash);
           } else {
             absl::StatusOr<FileVersion> version = files_->Find(piece.file);
@@ -615,76 +478,8 @@ absl::StatusOr<Answer> Gateway::AnswerPieces(const HttpRequest& request,
                                      Checksum64(AsBytes(identity)), size_bytes),
              .content_type = FileMediaType(request.target.id),
              .refuses_several_ranges = true},
-            charge);
+            *budget_, charge);
       });
-}
-
-size_t Gateway::FirstPieceSize(uint64_t size_bytes,
-                               MemoryCharge& charge) const {
-  const size_t piece_size = static_cast<size_t>(
-      std::min<uint64_t>(size_bytes, PieceSize(*budget_, /*is_slow=*/false)));
-  charge.TryResize(std::max(piece_size, charge.size_bytes()));
-  return std::min(piece_size, charge.size_bytes());
-}
-
-absl::StatusOr<Answer> Gateway::AnswerPart(const HttpRequest& request,
-                                           Representation representation,
-                                           MemoryCharge& charge) {
-  const absl::string_view etag = representation.etag;
-  Answer answer;
-  AddContentHeaders(request, etag, answer);
-  switch (EvaluateConditions(request.conditions, etag)) {
-    case ConditionResult::kNotModified:
-      answer.status = 304;
-      answer.size_bytes = representation.size_bytes;
-      return answer;
-    case ConditionResult::kPreconditionFailed:
-      return TextAnswer(412, "the representation has another entity tag");
-    case ConditionResult::kProceed:
-      break;
-  }
-  const uint64_t size_bytes = representation.size_bytes.value_or(0);
-  const bool has_range =
-      request.method == Method::kGet && RangeApplies(request.conditions, etag);
-  const SelectedPart part =
-      SelectPart(has_range ? request.range : RangeHeader{}, size_bytes,
-                 representation.refuses_several_ranges);
-  if (part.kind == SelectedPart::Kind::kUnsatisfiable) {
-    return UnsatisfiableRange(size_bytes);
-  }
-  if (part.kind == SelectedPart::Kind::kPart) {
-    answer.status = 206;
-    answer.headers.emplace_back(
-        "Content-Range",
-        absl::StrCat("bytes ", part.offset, "-",
-                     part.offset + part.size_bytes - 1, "/", size_bytes));
-  }
-  answer.headers.emplace_back("Accept-Ranges", "bytes");
-  answer.headers.emplace_back("Content-Type", representation.content_type);
-  if (request.method == Method::kHead) {
-    answer.size_bytes = size_bytes;
-    return answer;
-  }
-  if (part.size_bytes == 0) {
-    return answer;
-  }
-  std::string& known = representation.known;
-  const uint64_t known_begin = representation.known_offset;
-  if (part.offset >= known_begin && part.offset - known_begin < known.size()) {
-    known.erase(0, static_cast<size_t>(part.offset - known_begin));
-    if (known.size() > part.size_bytes) {
-      known.resize(static_cast<size_t>(part.size_bytes));
-    }
-    answer.body = std::move(known);
-  } else {
-    QUIRE_ASSIGN_OR_RETURN(
-        answer.body, representation.bytes->Read(
-                         part.offset, FirstPieceSize(part.size_bytes, charge)));
-  }
-  answer.rest = {.store = std::move(representation.bytes),
-                 .offset = part.offset + answer.body.size(),
-                 .size_bytes = part.size_bytes - answer.body.size()};
-  return answer;
 }
 
 }  // namespace quire

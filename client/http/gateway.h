@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "client/http/archive_reads.h"
 #include "client/http/archive_states.h"
 #include "client/http/bodies/byte_store.h"
 #include "client/http/bodies/file_directory.h"
@@ -23,9 +24,6 @@
 #include "client/quire/client.h"
 
 namespace quire {
-
-// Returns the document that `target` names. Thread-safe.
-DocumentKey KeyOf(const RequestTarget& target);
 
 struct GatewayStorage {
   // Directory of /files/; empty: none.
@@ -73,31 +71,15 @@ class Gateway {
   static bool IsHeavy(const HttpRequest& request);
 
   // True if the clients' tokens can be forwarded.
-  bool forwards_tokens() const { return forwards_tokens_; }
+  bool forwards_tokens() const { return reads_->forwards_tokens(); }
 
   // Decoded pages on disk.
   const MemoryBudget& spool_budget() const { return spool_.budget(); }
 
  private:
-  // Bytes that an answer sends a part of.
-  struct Representation {
-    // Null if `known` has all bytes, or the conditions of the request keep them
-    // from being sent.
-    std::shared_ptr<ByteStore> bytes = {};
-    // Unset only if the conditions keep it from being sent.
-    std::optional<uint64_t> size_bytes = {};
-    // With its quotes.
-    std::string etag = {};
-    std::string content_type = {};
-    bool refuses_several_ranges = false;
-    // Bytes that were read already, and their offset.
-    uint64_t known_offset = 0;
-    std::string known = {};
-  };
-
-  Gateway(std::unique_ptr<Client> client, std::unique_ptr<FileDirectory> files,
-          const GatewayStorage& storage, MemoryBudget* budget,
-          bool forwards_tokens);
+  Gateway(std::unique_ptr<ArchiveReads> reads,
+          std::unique_ptr<FileDirectory> files, const GatewayStorage& storage,
+          MemoryBudget* budget);
 
   // Runs `run` with a state, again with a new one if it finds that the archive
   // has other contents. The state may come from memory: `run` must make a call
@@ -106,14 +88,9 @@ class Gateway {
       const RequestTarget& target,
       absl::FunctionRef<absl::StatusOr<Answer>(const KnownState& state)> run);
 
-  absl::StatusOr<Answer> AnswerArchives(const HttpRequest& request);
-  absl::StatusOr<Answer> AnswerArchive(const HttpRequest& request);
   absl::StatusOr<Answer> AnswerDocument(const HttpRequest& request,
                                         const KnownState& state,
                                         MemoryCharge& charge);
-  absl::StatusOr<Answer> AnswerPage(const HttpRequest& request,
-                                    const KnownState& state,
-                                    MemoryCharge& charge);
   // Return the answer from what was read: `part` of the document or space, of
   // the media type `type`.
   absl::StatusOr<Answer> DocumentAnswer(const HttpRequest& request,
@@ -129,11 +106,6 @@ class Gateway {
   absl::StatusOr<Answer> AnswerSpace(const HttpRequest& request,
                                      const KnownState& state,
                                      MemoryCharge& charge);
-  absl::StatusOr<Answer> AnswerList(const HttpRequest& request,
-                                    const KnownState& state);
-  absl::StatusOr<Answer> AnswerBrowse(const HttpRequest& request,
-                                      const KnownState& state);
-  absl::StatusOr<Answer> AnswerBrowseArchives(const HttpRequest& request);
   absl::StatusOr<Answer> AnswerFile(const HttpRequest& request,
                                     MemoryCharge& charge);
   // A file that consists of pieces; `description` is its list of pieces.
@@ -152,24 +124,6 @@ class Gateway {
   // Charges the body, and turns errors into answers.
   static Answer Finished(absl::StatusOr<Answer> answer, MemoryCharge& charge);
 
-  // An answer with the beginning of a page whose rest is missing, as `cut`
-  // says.
-  static Answer AnswerCutPage(const HttpRequest& request,
-                              Representation representation, absl::Status cut);
-  // An answer with the part of `representation` that the request selects.
-  absl::StatusOr<Answer> AnswerPart(const HttpRequest& request,
-                                    Representation representation,
-                                    MemoryCharge& charge);
-
-  // Size of the first piece of `size_bytes`, for which `charge` suffices then.
-  size_t FirstPieceSize(uint64_t size_bytes, MemoryCharge& charge) const;
-
-  // Part of the document `ordinal` of an archive, read with the request's
-  // headers.
-  std::shared_ptr<ByteStore> DocumentBytes(const HttpRequest& request,
-                                           const KnownState& state,
-                                           uint64_t ordinal,
-                                           const ByteSpan& part);
   // Returns the media type of a record of a crawl; reads its first bytes.
   absl::StatusOr<std::string> RecordType(const std::string& archive,
                                          const KnownState& state,
@@ -177,27 +131,11 @@ class Gateway {
   // Returns the media type of the logical space.
   absl::StatusOr<std::string> SpaceType(const std::string& archive,
                                         const KnownState& state);
-  // The logical space, while its zeros have the hash `zeros_hash`.
-  std::shared_ptr<ByteStore> SpaceBytes(const HttpRequest& request,
-                                        const std::string& archive,
-                                        const KnownState& state,
-                                        uint64_t zeros_hash);
-
-  // Errors: Aborted  `state` is not named, and outdated.
-  absl::StatusOr<ReadResult> Read(const std::string& archive,
-                                  const KnownState& state,
-                                  const ReadTarget& part);
-  // Makes a call that only clients with the right to read succeed with.
-  // Errors: as Read().
-  absl::StatusOr<ReadResult> CheckAccess(const std::string& archive,
-                                         const KnownState& state);
-
-  const std::unique_ptr<Client> client_;
+  const std::unique_ptr<ArchiveReads> reads_;
   // Null: none.
   const std::unique_ptr<FileDirectory> files_;
   PageSpool spool_;
   MemoryBudget* const budget_;
-  const bool forwards_tokens_;
   ArchiveStates states_;
 };
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Lists of archives and documents: JSON, JSON Lines and pages for people.
+#include "client/http/listing_answer.h"
+
+#include <string>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
 
 #include "client/cli/shown_text.h"
-#include "client/http/gateway.h"
 #include "client/http/request/content_headers.h"
 #include "client/http/request/html_text.h"
 #include "client/quire/archive_state.h"
@@ -97,9 +97,10 @@ std::vector<BrowseRow> PathOf(absl::string_view archive,
 
 }  // namespace
 
-absl::StatusOr<Answer> Gateway::AnswerArchives(const HttpRequest& request) {
+absl::StatusOr<Answer> AnswerArchives(const HttpRequest& request,
+                                      Client& client) {
   QUIRE_ASSIGN_OR_RETURN(const std::vector<v1::ArchiveDescription> archives,
-                         client_->ListArchives());
+                         client.ListArchives());
   std::string json = "{\"archives\":[";
   const char* comma = "\n";
   for (const v1::ArchiveDescription& archive : archives) {
@@ -109,11 +110,12 @@ absl::StatusOr<Answer> Gateway::AnswerArchives(const HttpRequest& request) {
   return ListAnswer(request, "application/json", json + "]}\n");
 }
 
-absl::StatusOr<Answer> Gateway::AnswerArchive(const HttpRequest& request) {
+absl::StatusOr<Answer> AnswerArchive(const HttpRequest& request,
+                                     Client& client) {
   const std::string& name = request.target.archive;
   const std::string& uuid = request.target.uuid;
   QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription archive,
-                         client_->GetArchive(name));
+                         client.GetArchive(name));
   const std::optional<v1::EarlierState> state =
       FindState(archive, uuid.empty() ? archive.uuid() : uuid);
   if (!state.has_value()) {
@@ -123,8 +125,8 @@ absl::StatusOr<Answer> Gateway::AnswerArchive(const HttpRequest& request) {
                     JsonArchive(name, *state) + "\n");
 }
 
-absl::StatusOr<Answer> Gateway::AnswerList(const HttpRequest& request,
-                                           const KnownState& state) {
+absl::StatusOr<Answer> AnswerList(const HttpRequest& request,
+                                  const KnownState& state, Client& client) {
   ListOptions options{.prefix = request.target.id,
                       .page_size = request.target.limit,
                       .page_token = request.target.token};
@@ -137,7 +139,7 @@ absl::StatusOr<Answer> Gateway::AnswerList(const HttpRequest& request,
   }
   QUIRE_ASSIGN_OR_RETURN(
       const ListPage page,
-      client_->ListDocuments(request.target.archive, options).NextPage());
+      client.ListDocuments(request.target.archive, options).NextPage());
   std::string lines;
   for (const ListEntry& entry : page.entries) {
     if (const auto* document = std::get_if<v1::Document>(&entry)) {
@@ -159,10 +161,10 @@ absl::StatusOr<Answer> Gateway::AnswerList(const HttpRequest& request,
   return ListAnswer(request, "application/jsonl", std::move(lines));
 }
 
-absl::StatusOr<Answer> Gateway::AnswerBrowseArchives(
-    const HttpRequest& request) {
+absl::StatusOr<Answer> AnswerBrowseArchives(const HttpRequest& request,
+                                            Client& client) {
   QUIRE_ASSIGN_OR_RETURN(const std::vector<v1::ArchiveDescription> archives,
-                         client_->ListArchives());
+                         client.ListArchives());
   BrowsePage page{.base_path = request.base_path,
                   .title = "archives",
                   .path = {{.link = "/browse/", .name = "archives"}}};
@@ -176,8 +178,9 @@ absl::StatusOr<Answer> Gateway::AnswerBrowseArchives(
   return PageOf(request, page);
 }
 
-absl::StatusOr<Answer> Gateway::AnswerBrowse(const HttpRequest& request,
-                                             const KnownState& state) {
+absl::StatusOr<Answer> AnswerBrowse(const HttpRequest& request,
+                                    const KnownState& state,
+                                    ArchiveReads& reads) {
   const RequestTarget& target = request.target;
   ListOptions options{.prefix = target.id,
                       .delimiter = "/",
@@ -185,7 +188,7 @@ absl::StatusOr<Answer> Gateway::AnswerBrowse(const HttpRequest& request,
                       .page_token = target.token};
   // Links name the state.
   if (!state.is_named) {
-    QUIRE_RETURN_IF_ERROR(CheckAccess(target.archive, state).status());
+    QUIRE_RETURN_IF_ERROR(reads.CheckAccess(target.archive, state).status());
   }
   // A token may be of an earlier one, whose documents this has, too.
   if (state.is_named || target.token.empty()) {
@@ -193,7 +196,7 @@ absl::StatusOr<Answer> Gateway::AnswerBrowse(const HttpRequest& request,
   }
   QUIRE_ASSIGN_OR_RETURN(
       const ListPage listed,
-      client_->ListDocuments(target.archive, options).NextPage());
+      reads.client().ListDocuments(target.archive, options).NextPage());
   const std::string name = target.uuid.empty()
                                ? target.archive
                                : absl::StrCat(target.archive, "@", target.uuid);

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Pages of a crawl. A payload that is not coded is a range of the archive;
-// others are decoded into memory or, above one piece, into the spool.
+#include "client/http/page_answer.h"
+
 #include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_format.h"
 
-#include "client/http/gateway.h"
+#include "client/http/part_answer.h"
 #include "client/http/request/content_headers.h"
 #include "client/quire/payload_reader.h"
 #include "codecs/base/memory/free_memory.h"
@@ -177,10 +179,10 @@ class PageReader {
   std::string buffer_;
 };
 
-}  // namespace
-
-Answer Gateway::AnswerCutPage(const HttpRequest& request,
-                              Representation representation, absl::Status cut) {
+// Returns an answer with the beginning of a page whose rest is missing, as
+// `cut` says.
+Answer AnswerCutPage(const HttpRequest& request, Representation representation,
+                     absl::Status cut) {
   Answer answer;
   // Without an ETag: a client must not combine it with parts of a whole page.
   AddContentHeaders(request, /*etag=*/"", answer);
@@ -204,13 +206,16 @@ Answer Gateway::AnswerCutPage(const HttpRequest& request,
   return answer;
 }
 
-absl::StatusOr<Answer> Gateway::AnswerPage(const HttpRequest& request,
-                                           const KnownState& state,
-                                           MemoryCharge& charge) {
+}  // namespace
+
+absl::StatusOr<Answer> AnswerPage(const HttpRequest& request,
+                                  const KnownState& state, ArchiveReads& reads,
+                                  PageSpool& spool, MemoryBudget& budget,
+                                  MemoryCharge& charge) {
   const std::string& archive = request.target.archive;
   // The calls below name the state.
   if (!state.is_named) {
-    QUIRE_RETURN_IF_ERROR(CheckAccess(archive, state).status());
+    QUIRE_RETURN_IF_ERROR(reads.CheckAccess(archive, state).status());
   }
   const auto tag_of = [&](const v1::Document& document) {
     const v1::ByteRange& range = document.range();
@@ -220,9 +225,9 @@ absl::StatusOr<Answer> Gateway::AnswerPage(const HttpRequest& request,
                            document.ordinal() + 1),
         document.ordinal());
   };
-  PageReader reader(request, tag_of, &spool_, budget_, charge);
+  PageReader reader(request, tag_of, &spool, &budget, charge);
   const absl::Status status = ReadPayload(
-      *client_, archive, KeyOf(request.target),
+      reads.client(), archive, KeyOf(request.target),
       {.read = {.archive_uuid = state.uuid}},
       [&](const PayloadOrigin& origin) { return reader.Begin(origin); },
       [&](ByteView bytes) { return reader.Take(bytes); });
@@ -232,7 +237,7 @@ absl::StatusOr<Answer> Gateway::AnswerPage(const HttpRequest& request,
   if (reader.plain().has_value()) {
     representation.size_bytes = reader.plain()->size_bytes;
     representation.bytes =
-        DocumentBytes(request, state, reader.ordinal(), *reader.plain());
+        reads.DocumentBytes(request, state, reader.ordinal(), *reader.plain());
   } else if (reader.page() != nullptr) {
     representation.size_bytes = reader.page()->size_bytes();
     representation.bytes = reader.page();
@@ -244,7 +249,7 @@ absl::StatusOr<Answer> Gateway::AnswerPage(const HttpRequest& request,
     representation.size_bytes = reader.stated_size_bytes();
     return AnswerCutPage(request, std::move(representation), reader.cut());
   }
-  return AnswerPart(request, std::move(representation), charge);
+  return AnswerPart(request, std::move(representation), budget, charge);
 }
 
 }  // namespace quire

@@ -363,7 +363,7 @@ CLIENT = [
     Mutation("client/cli/answer_order.cc",
              "      waiting_size_bytes_ -= SizeOf(answer);\n", "", "batch_parts_test",
              "answers that were passed on count as waiting"),
-    Mutation("client/cli/gzip_members.cc", "  in_member_ = false;\n", "", "cli_parts_test",
+    Mutation("client/cli/formats/gzip_members.cc", "  in_member_ = false;\n", "", "cli_parts_test",
              "an empty gzip member at the end"),
     Mutation("codecs/base/tar_format.cc",
              "while (size != rest.size() + absl::StrCat(size).size()) {",

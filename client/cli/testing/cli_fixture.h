@@ -39,8 +39,8 @@ class CliTest : public ::testing::Test {
         absl::StrCat(std::getenv("QUIRE_BINARY_DIR"), "/bin/quire"), input);
   }
 
-  // `in` is standard input. `environment` has "NAME=VALUE"; only the server's
-  // address is added.
+  // `in` is standard input. `environment`, of "NAME=VALUE", and the server's
+  // address are the whole environment.
   ProgramRun Run(std::vector<std::string> arguments, std::string in = "",
                  std::vector<std::string> environment = {}) const {
     ProgramInput input;

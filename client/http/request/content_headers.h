@@ -18,20 +18,6 @@ inline constexpr const char* kWarcType = "application/warc";
 // That of PRONOM (x-fmt/219); none is registered.
 inline constexpr const char* kArcType = "application/x-internet-archive";
 
-// Sends `headers` with the calls that this thread makes during its life, by
-// clients that Gateway::Open() connected, instead of those of a scope around
-// it. `headers` must outlive it.
-class ScopedCallHeaders {
- public:
-  explicit ScopedCallHeaders(const CallHeaders& headers);
-  ~ScopedCallHeaders();
-  ScopedCallHeaders(const ScopedCallHeaders&) = delete;
-  ScopedCallHeaders& operator=(const ScopedCallHeaders&) = delete;
-
- private:
-  const CallHeaders* const outer_;
-};
-
 // True for one or more token characters (RFC 9110, section 5.6.2). Thread-safe.
 bool IsHttpToken(absl::string_view text);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/cli/arc_conversion.h"
+#include "client/cli/formats/arc_conversion.h"
 
 #include <openssl/evp.h>
 

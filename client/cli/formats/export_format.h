@@ -6,9 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -18,41 +18,19 @@
 
 #include "proto/quire/v1/archive.pb.h"
 
-#include "client/cli/gzip_members.h"
-#include "client/cli/output_file.h"
+#include "client/cli/formats/gzip_members.h"
 #include "codecs/base/bytes.h"
 
 namespace quire {
 
-// Documents that messages name; more are only counted.
-inline constexpr uint64_t kNamedDocumentsMax = 20;
-
-// Text of a document that is held back, at most.
+// Upper bound on the text of a document that is held back.
 inline constexpr size_t kHeldTextSizeBytesMax = size_t{8} << 20;
 
-// The file of an export, compressed or not. Thread-compatible.
-class ExportOutput {
- public:
-  // `file` must outlive it.
-  ExportOutput(OutputFile& file, bool is_compressed);
+using FileSink = absl::FunctionRef<absl::Status(ByteView)>;
 
-  // Errors: those of OutputFile::Write() and of zlib.
-  absl::Status Write(ByteView bytes);
-  absl::Status WriteZeros(uint64_t size_bytes);
-
-  // Ends the gzip member of a compressed file.
-  absl::Status EndMember();
-
- private:
-  OutputFile* file_;
-  // Null: not compressed.
-  std::unique_ptr<GzipMembers> gzip_;
-};
-
-// Passes all bytes of the current document to `sink`, before any is written.
+// Passes all bytes of the current document to `sink`.
 // Errors: those of reading it, and the results of `sink`.
-using WholeDocument = absl::FunctionRef<absl::Status(
-    absl::FunctionRef<absl::Status(ByteView)> sink)>;
+using WholeDocument = std::function<absl::Status(FileSink sink)>;
 
 // A document in the file.
 struct DocumentFrame {
@@ -85,7 +63,7 @@ class ExportFormat {
   //         Those of `whole`.
   virtual absl::StatusOr<DocumentFrame> Frame(const v1::Document& document,
                                               absl::string_view head,
-                                              WholeDocument whole) = 0;
+                                              const WholeDocument& whole) = 0;
 
   // Text after the last document.
   virtual std::string End() = 0;
@@ -97,54 +75,73 @@ class ExportFormat {
   virtual std::vector<std::string> Notes() const = 0;
 };
 
-// Writes documents one after the other. Thread-compatible.
+// Writes documents one after the other to the file of an export. Holds back the
+// beginning of each until the format knows its header. Thread-compatible.
 class DocumentWriter {
  public:
-  // Both must outlive it.
-  DocumentWriter(ExportFormat& format, ExportOutput& output)
-      : format_(format), output_(output) {}
+  // Takes the bytes of the file.
+  using Output = std::function<absl::Status(ByteView)>;
 
-  // As of the format.
-  size_t HeadSizeBytes(const v1::Document& document,
-                       absl::string_view head) const {
-    return format_.HeadSizeBytes(document, head);
-  }
+  // `format` must outlive it.
+  DocumentWriter(ExportFormat& format, bool is_compressed, Output output);
 
-  // Begins a document. Errors: as ExportFormat::Frame(), ExportOutput::Write().
-  absl::Status Begin(const v1::Document& document, absl::string_view head,
-                     WholeDocument whole);
+  // Starts a document; nothing is written of an earlier one that has not begun.
+  // `whole`, which may read the document again, is not called after
+  // EndDocument(). With `holds_text` all of the text is held back, up to
+  // kHeldTextSizeBytesMax.
+  void Start(const v1::Document& document, WholeDocument whole,
+             bool holds_text = false);
 
-  // Writes the next bytes of the document, or zeros in place of them.
+  // True if a part of the current document is in the file.
+  bool has_begun() const { return has_begun_; }
+
+  // Writes the next bytes of the document.
+  // Errors: as ExportFormat::Frame(), and those of the output.
   absl::Status Write(ByteView bytes);
+
+  // Writes zeros in place of its next bytes. REQUIRES: has_begun().
   absl::Status WriteZeros(uint64_t size_bytes);
 
+  // Errors: as Write().
   absl::Status EndDocument();
 
   // Ends the file.
   absl::Status End();
 
  private:
-  absl::Status WriteText(const std::string& text);
-  absl::Status EndRecord();
-  // Moves on by `size_bytes` of the document; returns the part of these that is
-  // written.
-  std::pair<uint64_t, uint64_t> Pass(uint64_t size_bytes);
+  // True if `head` is enough of the document to begin it.
+  bool HasHead(absl::string_view head) const;
+  // Writes what precedes the document, and `head`.
+  absl::Status Begin(absl::string_view head);
+  // Writes the part of `bytes`, the next ones of the document, that the format
+  // keeps.
+  absl::Status WritePart(ByteView bytes);
+  absl::Status Put(ByteView bytes);
+  absl::Status EndMember();
 
   ExportFormat& format_;
-  ExportOutput& output_;
+  const Output output_;
+  // Null: not compressed.
+  const std::unique_ptr<GzipMembers> gzip_;
+  v1::Document document_;
+  WholeDocument whole_;
+  bool holds_text_ = false;
+  bool has_begun_ = false;
+  // Text before the document begins.
+  std::string held_;
+  // Of a document that has begun.
   DocumentFrame frame_;
   uint64_t position_ = 0;
 };
 
-// Documents as members with their ids as names and their times. Of names that
-// come again 8 bytes each are kept, of four million at most.
+// Documents as members with their ids as names and their times. Holds 8 bytes
+// for each name, up to four million, to count duplicates.
 std::unique_ptr<ExportFormat> MakeTarExport();
 
-// Records of a WARC as they are, those of an ARC as arc_conversion.h makes
-// them, other documents in records of type `resource`, before the first of
-// which there is one of type `warcinfo`. So the export of a crawl is what its
-// uncompressed WARCs were, one after the other. `now_ms` is the time of
-// documents that have none.
+// Records of a WARC unchanged, those of an ARC as arc_conversion.h makes them,
+// other documents in records of type `resource`; one of type `warcinfo`
+// precedes the first of these. So the export of a crawl equals its uncompressed
+// WARCs, concatenated. `now_ms` is the time of documents that have none.
 std::unique_ptr<ExportFormat> MakeWarcExport(v1::ArchiveDescription archive,
                                              int64_t now_ms);
 

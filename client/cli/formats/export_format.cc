@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/cli/export_format.h"
+#include "client/cli/formats/export_format.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,8 +8,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-#include "client/cli/arc_conversion.h"
-#include "client/cli/warc_format.h"
+#include "client/cli/formats/arc_conversion.h"
+#include "client/cli/formats/warc_format.h"
 #include "client/quire/payload/record_header.h"
 #include "codecs/base/byte_size.h"
 #include "codecs/base/bytes.h"
@@ -28,7 +28,7 @@ class TarExport final : public ExportFormat {
  public:
   absl::StatusOr<DocumentFrame> Frame(const v1::Document& document,
                                       absl::string_view /*head*/,
-                                      WholeDocument /*whole*/) override {
+                                      const WholeDocument& /*whole*/) override {
     const std::string name = TarName(document.id());
     changed_count_ += name == document.id() ? 0 : 1;
     const uint64_t hash = Checksum64(AsBytes(name));
@@ -91,7 +91,7 @@ class WarcExport final : public ExportFormat {
 
   absl::StatusOr<DocumentFrame> Frame(const v1::Document& document,
                                       absl::string_view head,
-                                      WholeDocument whole) override {
+                                      const WholeDocument& whole) override {
     const uint64_t size_bytes = document.range().size_bytes();
     if (!document.has_record_type()) {
       undated_count_ += document.has_capture_time_ms() ? 0 : 1;
@@ -139,7 +139,7 @@ class WarcExport final : public ExportFormat {
  private:
   absl::StatusOr<DocumentFrame> ArcFrame(const v1::Document& document,
                                          absl::string_view head,
-                                         WholeDocument whole) {
+                                         const WholeDocument& whole) {
     std::optional<ArcConversion> arc = ArcConversion::Start(document, head);
     if (!arc.has_value()) {
       return absl::DataLossError(absl::StrCat(
@@ -172,82 +172,102 @@ class WarcExport final : public ExportFormat {
 
 }  // namespace
 
-ExportOutput::ExportOutput(OutputFile& file, bool is_compressed)
-    : file_(&file),
+DocumentWriter::DocumentWriter(ExportFormat& format, bool is_compressed,
+                               Output output)
+    : format_(format),
+      output_(std::move(output)),
       gzip_(is_compressed ? std::make_unique<GzipMembers>() : nullptr) {}
 
-absl::Status ExportOutput::Write(ByteView bytes) {
-  return gzip_ == nullptr ? file_->Write(bytes)
-                          : gzip_->Write(bytes, [this](ByteView compressed) {
-                              return file_->Write(compressed);
-                            });
+void DocumentWriter::Start(const v1::Document& document, WholeDocument whole,
+                           bool holds_text) {
+  document_ = document;
+  whole_ = std::move(whole);
+  holds_text_ = holds_text;
+  has_begun_ = false;
+  held_.clear();
+  position_ = 0;
 }
 
-absl::Status ExportOutput::WriteZeros(uint64_t size_bytes) {
+bool DocumentWriter::HasHead(absl::string_view head) const {
+  return head.size() == document_.range().size_bytes() ||
+         head.size() >= format_.HeadSizeBytes(document_, head);
+}
+
+absl::Status DocumentWriter::Begin(absl::string_view head) {
+  QUIRE_ASSIGN_OR_RETURN(frame_,
+                         format_.Frame(document_, head, [&](FileSink sink) {
+                           return head.size() == document_.range().size_bytes()
+                                      ? sink(AsBytes(head))
+                                      : whole_(sink);
+                         }));
+  has_begun_ = true;
+  if (!frame_.record_before.empty()) {
+    QUIRE_RETURN_IF_ERROR(Put(AsBytes(frame_.record_before)));
+    QUIRE_RETURN_IF_ERROR(EndMember());
+  }
+  QUIRE_RETURN_IF_ERROR(Put(AsBytes(frame_.before)));
+  return WritePart(AsBytes(head));
+}
+
+absl::Status DocumentWriter::Write(ByteView bytes) {
+  if (has_begun_) {
+    return WritePart(bytes);
+  }
+  if (held_.empty() && !holds_text_ && HasHead(AsText(bytes))) {
+    // Without a copy.
+    return Begin(AsText(bytes));
+  }
+  if (bytes.size() > kHeldTextSizeBytesMax - held_.size()) {
+    QUIRE_RETURN_IF_ERROR(Begin(held_));
+    held_.clear();
+    return WritePart(bytes);
+  }
+  held_.append(AsText(bytes).data(), bytes.size());
+  if (holds_text_ || !HasHead(held_)) {
+    return absl::OkStatus();
+  }
+  return Begin(std::exchange(held_, {}));
+}
+
+absl::Status DocumentWriter::WriteZeros(uint64_t size_bytes) {
   const std::string zeros(kZerosSizeBytes, '\0');
   while (size_bytes > 0) {
     const uint64_t part = std::min<uint64_t>(size_bytes, zeros.size());
-    QUIRE_RETURN_IF_ERROR(Write(AsBytes(zeros).first(part)));
+    QUIRE_RETURN_IF_ERROR(WritePart(AsBytes(zeros).first(part)));
     size_bytes -= part;
   }
   return absl::OkStatus();
 }
 
-absl::Status ExportOutput::EndMember() {
-  return gzip_ == nullptr ? absl::OkStatus()
-                          : gzip_->EndMember([this](ByteView compressed) {
-                              return file_->Write(compressed);
-                            });
-}
-
-absl::Status DocumentWriter::Begin(const v1::Document& document,
-                                   absl::string_view head,
-                                   WholeDocument whole) {
-  QUIRE_ASSIGN_OR_RETURN(frame_, format_.Frame(document, head, whole));
-  position_ = 0;
-  if (!frame_.record_before.empty()) {
-    QUIRE_RETURN_IF_ERROR(WriteText(frame_.record_before));
-    QUIRE_RETURN_IF_ERROR(EndRecord());
-  }
-  return WriteText(frame_.before);
-}
-
-absl::Status DocumentWriter::Write(ByteView bytes) {
-  const auto [offset, size_bytes] = Pass(bytes.size());
-  return output_.Write(bytes.subspan(static_cast<size_t>(offset),
-                                     static_cast<size_t>(size_bytes)));
-}
-
-absl::Status DocumentWriter::WriteZeros(uint64_t size_bytes) {
-  return output_.WriteZeros(Pass(size_bytes).second);
-}
-
-std::pair<uint64_t, uint64_t> DocumentWriter::Pass(uint64_t size_bytes) {
-  const uint64_t end = position_ + size_bytes;
+absl::Status DocumentWriter::WritePart(ByteView bytes) {
+  const uint64_t end = position_ + bytes.size();
   const uint64_t first = std::clamp(frame_.offset, position_, end);
   const uint64_t last =
       std::clamp(frame_.offset + frame_.size_bytes, first, end);
-  const uint64_t offset = first - position_;
+  const size_t offset = static_cast<size_t>(first - position_);
   position_ = end;
-  return {offset, last - first};
+  return Put(bytes.subspan(offset, static_cast<size_t>(last - first)));
 }
 
 absl::Status DocumentWriter::EndDocument() {
-  QUIRE_RETURN_IF_ERROR(WriteText(frame_.after));
-  return EndRecord();
+  if (!has_begun_) {
+    QUIRE_RETURN_IF_ERROR(Begin(held_));
+  }
+  QUIRE_RETURN_IF_ERROR(Put(AsBytes(frame_.after)));
+  return format_.has_members() ? EndMember() : absl::OkStatus();
 }
 
 absl::Status DocumentWriter::End() {
-  QUIRE_RETURN_IF_ERROR(WriteText(format_.End()));
-  return output_.EndMember();
+  QUIRE_RETURN_IF_ERROR(Put(AsBytes(format_.End())));
+  return EndMember();
 }
 
-absl::Status DocumentWriter::WriteText(const std::string& text) {
-  return output_.Write(AsBytes(text));
+absl::Status DocumentWriter::Put(ByteView bytes) {
+  return gzip_ == nullptr ? output_(bytes) : gzip_->Write(bytes, output_);
 }
 
-absl::Status DocumentWriter::EndRecord() {
-  return format_.has_members() ? output_.EndMember() : absl::OkStatus();
+absl::Status DocumentWriter::EndMember() {
+  return gzip_ == nullptr ? absl::OkStatus() : gzip_->EndMember(output_);
 }
 
 std::unique_ptr<ExportFormat> MakeTarExport() {

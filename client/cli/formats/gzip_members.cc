@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/cli/gzip_members.h"
+#include "client/cli/formats/gzip_members.h"
 
 #include <algorithm>
 

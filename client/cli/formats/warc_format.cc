@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/cli/warc_format.h"
+#include "client/cli/formats/warc_format.h"
 
 #include <algorithm>
 
