@@ -17,8 +17,7 @@ namespace {
 uint64_t DictionarySizeMax(const BuildOptions& options,
                            uint64_t text_size_bytes) {
   const CodecInfo* const codec = FindCodec(options.archive.codec.id);
-  if (options.append.archive != nullptr || codec == nullptr ||
-      !codec->needs_dictionary) {
+  if (options.like != nullptr || codec == nullptr || !codec->needs_dictionary) {
     return 0;
   }
   return options.dictionary_size_bytes.value_or(

@@ -85,7 +85,7 @@ class TextChoice {
   };
 
   // True if dictionary and symbol table are those of an archive.
-  bool keeps_encoding() const { return options_.append.archive != nullptr; }
+  bool keeps_encoding() const { return options_.like != nullptr; }
 
   bool is_resumable() const { return !options_.resume.parameters.empty(); }
 
