@@ -18,7 +18,7 @@ COMPACTION = [
              "(has_layout && layouts >= LayoutSegments::kStay)",
              "compact_test archive_change_test", "compact leaves segments with a layout alone"),
     Mutation("server/ingest/text_choice.cc",
-             "  if (!keeps_encoding()) {\n    std::swap(context_->dictionary",
+             "  if (!options_.keeps_encoding()) {\n    std::swap(context_->dictionary",
              "  {\n    std::swap(context_->dictionary",
              "compact_test", "the order is chosen without the archive's dictionary"),
     Mutation("server/ingest/append.cc", "    first_ordinal += segment.document_count;\n",

@@ -154,6 +154,11 @@ struct BuildOptions {
   // When it becomes true the build ends with Cancelled, as soon as the current
   // block is encoded or, in kIndex, the index is built. May be null.
   const std::atomic<bool>* cancel = nullptr;
+
+  // True if dictionary and symbol table are those of an archive.
+  bool keeps_encoding() const { return like != nullptr; }
+
+  bool is_resumable() const { return !resume.parameters.empty(); }
 };
 
 }  // namespace quire

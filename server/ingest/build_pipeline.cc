@@ -25,10 +25,6 @@
 namespace quire {
 namespace {
 
-bool IsResumable(const BuildOptions& options) {
-  return !options.resume.parameters.empty();
-}
-
 // Returns dictionary and symbol table of the archive that the build is like.
 std::shared_ptr<CodecContext> ContextOf(const Archive& like) {
   return std::make_shared<CodecContext>(
@@ -49,7 +45,7 @@ BuildSummary Summarise(const TextChoice& choice, uint64_t text_size_bytes) {
 absl::StatusOr<std::optional<UnfinishedArchive>> OpenUnfinished(
     const std::string& path, const BuildOptions& options,
     const DocumentWalk& walk) {
-  if (!IsResumable(options)) {
+  if (!options.is_resumable()) {
     return std::nullopt;
   }
   QUIRE_ASSIGN_OR_RETURN(
@@ -156,7 +152,7 @@ class ArchiveBuild {
       cutter_.emplace(std::move(inflated.members),
                       options.archive.block_size_bytes);
     }
-    if (options.like == nullptr && context_->symbol_table.empty() &&
+    if (!options.keeps_encoding() && context_->symbol_table.empty() &&
         options.symbol_table) {
       sampler_.emplace(choice.stored_size_bytes());
     }
@@ -196,7 +192,7 @@ class ArchiveBuild {
     return {.block_size_bytes = options_.archive.block_size_bytes,
             .cutter = cutter_.has_value() ? &*cutter_ : nullptr,
             .threads = options_.threads,
-            .may_be_kept = IsResumable(options_),
+            .may_be_kept = options_.is_resumable(),
             .copied = copied != nullptr && !choice_.stored().has_value() &&
                               !choice_.inflates() &&
                               HasBlocksOf(*copied, options_.archive, *context_)
@@ -368,7 +364,7 @@ absl::StatusOr<BuildSummary> BuildArchive(
       unfinished.has_value() ? unfinished->ReadDictionary() : std::nullopt));
   BuildSummary summary = Summarise(choice, size_bytes);
   QUIRE_RETURN_IF_ERROR(ChooseSymbolTable(
-      options, /*reads_all_text=*/!IsResumable(options), choice, *context));
+      options, /*reads_all_text=*/!options.is_resumable(), choice, *context));
   QUIRE_ASSIGN_OR_RETURN(
       const std::unique_ptr<ArchiveWriter> writer,
       unfinished.has_value()
