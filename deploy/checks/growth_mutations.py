@@ -4,11 +4,11 @@ in parts, and what a server charges and scrubs."""
 from mutation import Mutation
 
 COMPACTION = [
-    Mutation("server/archive/archive_writer.cc", "  is_replacing_ = true;\n", "",
+    Mutation("server/archive/archive_writer.cc", "  replacing->is_replacing_ = true;\n", "",
              "archive_change_test", "replaced segments lose documents"),
     Mutation("server/archive/archive_writer.cc",
-             "    if (manifest_.codec.id == CodecId::kAuto) {\n      QUIRE_RETURN_IF_ERROR(members_.Remove(",
-             "    if (manifest_.segments.empty()) {\n      QUIRE_RETURN_IF_ERROR(members_.Remove(",
+             "  if (manifest_.codec.id == CodecId::kAuto) {\n    QUIRE_RETURN_IF_ERROR(Keep(members_.Remove(",
+             "  if (manifest_.segments.empty()) {\n    QUIRE_RETURN_IF_ERROR(Keep(members_.Remove(",
              "compact_test", "blocks of replaced segments stay counted"),
     Mutation("server/archive/archive_writer.cc",
              "left.count -= std::min(left.count, gone.count);", "",
@@ -44,7 +44,8 @@ COMPACTION = [
              "  QUIRE_RETURN_IF_ERROR(directory.AcquireUnlessResumable());\n  return directory;\n}\n\nabsl::Status PartialDirectory::AcquireUnlessResumable",
              "  QUIRE_RETURN_IF_ERROR(directory.AcquirePatiently(Leftovers::kRemove));\n  return directory;\n}\n\nabsl::Status PartialDirectory::AcquireUnlessResumable",
              "archive_salvage_test", "salvage removes a build that can be resumed"),
-    Mutation("server/redaction/redact.cc", "  manifest.unread_inputs.clear();\n", "",
+    Mutation("server/archive/archive_writer.cc",
+             "  redacting->manifest_.unread_inputs.clear();\n", "",
              "redact_test", "ids stay in messages about unread inputs"),
     Mutation("server/redaction/inflated_block.cc", "  size_t left_ = kWindowSizeBytes - 1;",
              "  size_t left_ = kWindowSizeBytes - 2;",

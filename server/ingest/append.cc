@@ -121,9 +121,10 @@ absl::StatusOr<CompactSummary> CompactArchive(const std::string& path,
     summary.replaced_file_size_bytes += segment.file_size_bytes;
   }
   options.input_size_bytes_max = archive->info().size_bytes;
-  std::unique_ptr<ArchiveWriter> writer =
-      ArchiveWriter::Append(std::move(change), options.archive.writer);
-  QUIRE_RETURN_IF_ERROR(writer->ReplaceSegments(first, options.cancel));
+  QUIRE_ASSIGN_OR_RETURN(
+      std::unique_ptr<ArchiveWriter> writer,
+      ArchiveWriter::Replace(std::move(change), options.archive.writer, first,
+                             options.cancel));
   std::vector<std::unique_ptr<Source>> sources;
   sources.push_back(
       std::make_unique<ArchiveSource>(archive, options.threads, first_ordinal));

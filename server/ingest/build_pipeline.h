@@ -85,8 +85,8 @@ absl::StatusOr<BuildSummary> BuildEmptyArchive(
     const BuildOptions& options);
 
 // Encodes the documents of `sources`, in order, into a change of an archive:
-// `writer` adds or replaces segments (ArchiveWriter::Append()). They have the
-// codec, level, sizes, dictionary and symbol table of `like`, whatever
+// `writer` adds or replaces segments (ArchiveWriter::Append(), Replace()). They
+// have the codec, level, sizes, dictionary and symbol table of `like`, whatever
 // `options` say about these. With `merge` the last segments are then joined, up
 // to options.segment_size_bytes together (segment_merger.h). `path` is that of
 // the archive, for temporary files next to it. REQUIRES: options.resume has its
