@@ -206,6 +206,11 @@ absl::Status Archive::ReadBlock(BlockAddress block, MutableByteView raw,
                                     scratch);
 }
 
+absl::StatusOr<std::vector<TextChecksum>> Archive::ReadTextChecksums(
+    uint32_t segment_index) const {
+  return SegmentOf({segment_index, 0}).ReadTextChecksums();
+}
+
 absl::StatusOr<Payload> Archive::ReadPayload(
     BlockAddress block, std::vector<uint8_t>& frame) const {
   QUIRE_RETURN_IF_ERROR(

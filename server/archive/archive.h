@@ -43,6 +43,7 @@ struct ArchiveFiles;
 struct Manifest;
 struct ManifestSegment;
 struct SegmentFile;
+struct TextChecksum;
 
 // One block, and the part of it that a range covers.
 struct BlockSlice {
@@ -268,6 +269,11 @@ class Archive {
   // be read.
   absl::Status ReadBlock(BlockAddress block, MutableByteView raw,
                          PayloadCodec::Scratch& scratch) const;
+
+  // Reads the checksums of a segment's text; none if it has none.
+  // REQUIRES: segment_index < segment_count. Errors: DataLoss.
+  absl::StatusOr<std::vector<TextChecksum>> ReadTextChecksums(
+      uint32_t segment_index) const;
 
   // --- Documents ---
   //

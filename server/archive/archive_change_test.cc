@@ -393,8 +393,9 @@ TEST_F(ArchiveChangeTest, ReplacedSegmentsMustHaveTheSameDocuments) {
     SCOPED_TRACE(count);
     QUIRE_ASSERT_OK_AND_ASSIGN(ArchiveChange change,
                                ArchiveChange::Begin(path_));
-    const auto writer = ArchiveWriter::Append(std::move(change), "test");
-    QUIRE_ASSERT_OK(writer->ReplaceSegments(1, nullptr));
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const auto writer,
+        ArchiveWriter::Replace(std::move(change), "test", 1, nullptr));
     TestSegment segment = Segment('b');
     segment[0].text.resize(count == 1 ? 8999 : 9000, 'b');
     if (count == 2) {
@@ -410,8 +411,9 @@ TEST_F(ArchiveChangeTest, ReplacedSegmentsMustHaveTheSameDocuments) {
     EXPECT_EQ(Letters(), "ab");
   }
   QUIRE_ASSERT_OK_AND_ASSIGN(ArchiveChange change, ArchiveChange::Begin(path_));
-  const auto writer = ArchiveWriter::Append(std::move(change), "test");
-  QUIRE_ASSERT_OK(writer->ReplaceSegments(1, nullptr));
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const auto writer,
+      ArchiveWriter::Replace(std::move(change), "test", 1, nullptr));
   QUIRE_ASSERT_OK(
       WriteTestSegment(Segment('b'), kSmallBlockSizeBytes, nullptr, *writer));
   QUIRE_ASSERT_OK_AND_ASSIGN(const ArchiveInfo info, writer->Commit());

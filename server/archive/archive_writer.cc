@@ -119,9 +119,39 @@ absl::Status ArchiveWriter::ReadKept(
 std::unique_ptr<ArchiveWriter> ArchiveWriter::Append(
     ArchiveChange change, const std::string& writer) {
   std::unique_ptr<ArchiveWriter> appending(
-      new ArchiveWriter(std::move(change)));
+      new ArchiveWriter(std::move(change), nullptr));
   appending->manifest_.writer = writer.substr(0, kWriterSizeBytesMax);
   return appending;
+}
+
+absl::StatusOr<std::unique_ptr<ArchiveWriter>> ArchiveWriter::Replace(
+    ArchiveChange change, const std::string& writer, size_t first,
+    const std::atomic<bool>* cancel) {
+  std::unique_ptr<ArchiveWriter> replacing = Append(std::move(change), writer);
+  const Manifest& manifest = replacing->manifest_;
+  // Only these counts depend on blocks.
+  if (manifest.codec.id == CodecId::kAuto ||
+      !replacing->found_before_.empty()) {
+    for (size_t i = first; i < manifest.segments.size(); ++i) {
+      QUIRE_RETURN_IF_ERROR(replacing->Uncount(manifest.segments[i], cancel));
+    }
+  }
+  replacing->RemoveSegments(first, manifest.segments.size());
+  replacing->is_replacing_ = true;
+  return replacing;
+}
+
+std::unique_ptr<ArchiveWriter> ArchiveWriter::Redact(
+    ArchiveChange change, std::shared_ptr<const CodecContext> context) {
+  std::unique_ptr<ArchiveWriter> redacting(
+      new ArchiveWriter(std::move(change), std::move(context)));
+  redacting->manifest_.writer = DefaultWriter();
+  // They may have the id of a document that was added later. Their number
+  // stays.
+  redacting->manifest_.unread_inputs.clear();
+  redacting->earlier_ = EarlierStates::kRedact;
+  redacting->is_replacing_ = true;
+  return redacting;
 }
 
 ArchiveWriter::~ArchiveWriter() {
@@ -157,20 +187,30 @@ ArchiveWriter::ArchiveWriter(PartialDirectory directory,
   manifest_.block_size_bytes = options.block_size_bytes;
   manifest_.block_size_bytes_max = options.block_size_bytes;
   manifest_.writer = options.writer.substr(0, kWriterSizeBytesMax);
-  if (dictionary != nullptr) {
-    dictionary_hash_ = Checksum64(AsBytes(dictionary->dictionary));
-    dictionary_.emplace(directory_fd(), directory_name(), options.codec,
-                        std::move(dictionary));
-  }
+  next_level_ = options.codec.level;
+  StartDictionary(std::move(dictionary));
 }
 
-ArchiveWriter::ArchiveWriter(ArchiveChange change)
+ArchiveWriter::ArchiveWriter(ArchiveChange change,
+                             std::shared_ptr<const CodecContext> dictionary)
     : change_(std::move(change)),
       manifest_(change_->manifest()),
+      next_index_(manifest_.segments.size()),
+      next_level_(manifest_.codec.level),
       found_before_(std::exchange(manifest_.found_members, {})),
       members_(manifest_.members) {
   if (manifest_.dictionary.has_value()) {
     dictionary_hash_ = manifest_.dictionary->hash;
+  }
+  StartDictionary(std::move(dictionary));
+}
+
+void ArchiveWriter::StartDictionary(
+    std::shared_ptr<const CodecContext> context) {
+  if (context != nullptr) {
+    dictionary_hash_ = Checksum64(AsBytes(context->dictionary));
+    dictionary_.emplace(directory_fd(), directory_name(), manifest_.codec,
+                        std::move(context));
   }
 }
 
@@ -182,15 +222,13 @@ const std::string& ArchiveWriter::directory_name() const {
   return change_.has_value() ? change_->name() : directory_->name();
 }
 
-absl::Status ArchiveWriter::AppendBlock(ByteView raw, Payload payload) {
+absl::Status ArchiveWriter::CopyBlock(uint64_t size_bytes,
+                                      const Payload& payload) {
   QUIRE_RETURN_IF_ERROR(StartSegment());
-  if (payload.bytes.empty() || payload.bytes.size() >= raw.size()) {
-    payload = {.bytes = raw, .is_raw = true};
-  }
-  QUIRE_RETURN_IF_ERROR(Keep(segment_->AppendBlock(raw, payload)));
+  QUIRE_RETURN_IF_ERROR(Keep(segment_->CopyBlock(size_bytes, payload)));
   if (manifest_.codec.id == CodecId::kAuto) {
     members_.Add(MemberOf(payload, manifest_.codec.partition_size_bytes != 0),
-                 raw.size(), payload.bytes.size());
+                 size_bytes, payload.bytes.size());
   }
   if (payload.has_recipe) {
     manifest_.has_recipes = true;
@@ -222,9 +260,12 @@ absl::Status ArchiveWriter::FinishSegment() {
       std::max(manifest_.slices_per_mib_max, segment_->slices_per_mib_max());
   segment_.reset();
   QUIRE_RETURN_IF_ERROR(Keep(segment.status()));
-  segment->codec_level = manifest_.codec.level;
+  segment->codec_level = next_level_;
   manifest_.next_segment_number = segment->number + 1;
-  manifest_.segments.push_back(*std::move(segment));
+  manifest_.segments.insert(
+      manifest_.segments.begin() + static_cast<ptrdiff_t>(next_index_),
+      *std::move(segment));
+  ++next_index_;
   return absl::OkStatus();
 }
 
@@ -253,27 +294,43 @@ absl::StatusOr<ArchiveInfo> ArchiveWriter::Commit() {
     QUIRE_RETURN_IF_ERROR(Keep(dictionary.status()));
     manifest_.dictionary = *dictionary;
   }
-  manifest_.members = members_.members();
-  for (const KeptBlocks& kept : kept_) {
-    manifest_.has_recipes |= kept.has_recipes;
-    inflated_.Add(kept.inflated);
-  }
-  for (FoundMembers& found : manifest_.found_members) {
-    // Found in replaced text before.
-    if (is_replacing_ && !found_before_.empty()) {
-      found = {.container = found.container};
-    }
-    found.inflated = inflated_.of(found.container);
-  }
-  for (const FoundMembers& before : found_before_) {
-    AddFoundMembers(before, manifest_.found_members);
-  }
+  CountMembers();
   absl::StatusOr<ArchiveInfo> published = Publish();
   Keep(published.ok()
            ? absl::FailedPreconditionError("the archive is written already")
            : published.status())
       .IgnoreError();
   return published;
+}
+
+void ArchiveWriter::CountMembers() {
+  manifest_.members = members_.members();
+  for (const KeptBlocks& kept : kept_) {
+    manifest_.has_recipes |= kept.has_recipes;
+    inflated_.Add(kept.inflated);
+  }
+  std::vector<FoundMembers> all = found_before_;
+  for (FoundMembers& found : manifest_.found_members) {
+    // Found in replaced text before.
+    if (is_replacing_ && !found_before_.empty()) {
+      found = {.container = found.container};
+    }
+    found.inflated = {};
+    AddFoundMembers(found, all);
+  }
+  for (FoundMembers& found : all) {
+    const InflatedMembers& gone = inflated_before_.of(found.container);
+    const InflatedMembers& added = inflated_.of(found.container);
+    InflatedMembers& left = found.inflated;
+    left.count -= std::min(left.count, gone.count);
+    left.count += added.count;
+    left.size_bytes -= std::min(left.size_bytes, gone.size_bytes);
+    left.size_bytes += added.size_bytes;
+    left.stored_size_bytes -=
+        std::min(left.stored_size_bytes, gone.stored_size_bytes);
+    left.stored_size_bytes += added.stored_size_bytes;
+  }
+  manifest_.found_members = std::move(all);
 }
 
 absl::StatusOr<ArchiveInfo> ArchiveWriter::Publish() {
@@ -285,10 +342,9 @@ absl::StatusOr<ArchiveInfo> ArchiveWriter::Publish() {
       return change_->manifest().Describe(
           EncodeManifest(change_->manifest()).size());
     }
-    QUIRE_ASSIGN_OR_RETURN(
-        const ArchiveChange::Committed committed,
-        change_->Commit(std::move(manifest_), EarlierStates::kKeep));
-    return committed.manifest.Describe(committed.file_size_bytes);
+    QUIRE_ASSIGN_OR_RETURN(committed_,
+                           change_->Commit(std::move(manifest_), earlier_));
+    return committed_->manifest.Describe(committed_->file_size_bytes);
   }
   manifest_.uuid = manifest_.DeriveUuid();
   const std::string file = EncodeManifest(manifest_);
@@ -350,6 +406,7 @@ absl::StatusOr<uint32_t> ArchiveWriter::JoinSegments(
   manifest_.segments.resize(first);
   manifest_.next_segment_number = segment->number + 1;
   manifest_.segments.push_back(*std::move(segment));
+  next_index_ = manifest_.segments.size();
   return static_cast<uint32_t>(count);
 }
 
@@ -398,32 +455,23 @@ absl::StatusOr<SegmentFile> ArchiveWriter::OpenSegmentFile(
   return file;
 }
 
-absl::Status ArchiveWriter::ReplaceSegments(size_t first,
-                                            const std::atomic<bool>* cancel) {
+absl::Status ArchiveWriter::ReplaceSegment(size_t index) {
   QUIRE_RETURN_IF_ERROR(status_);
-  const auto replaced = std::span(manifest_.segments).subspan(first);
-  InflatedCount inflated;
-  // Only these counts depend on blocks.
-  if (manifest_.codec.id == CodecId::kAuto || !found_before_.empty()) {
-    for (const ManifestSegment& segment : replaced) {
-      QUIRE_RETURN_IF_ERROR(Keep(Uncount(segment, inflated, cancel)));
-    }
+  RemoveSegments(index, index + 1);
+  return StartSegment();
+}
+
+void ArchiveWriter::RemoveSegments(size_t first, size_t end) {
+  next_index_ = first;
+  if (first < end) {
+    next_level_ = manifest_.segments[end - 1].codec_level;
   }
-  for (FoundMembers& found : found_before_) {
-    const InflatedMembers& gone = inflated.of(found.container);
-    InflatedMembers& left = found.inflated;
-    left.count -= std::min(left.count, gone.count);
-    left.size_bytes -= std::min(left.size_bytes, gone.size_bytes);
-    left.stored_size_bytes -=
-        std::min(left.stored_size_bytes, gone.stored_size_bytes);
-  }
-  manifest_.segments.resize(first);
-  is_replacing_ = true;
-  return absl::OkStatus();
+  manifest_.segments.erase(
+      manifest_.segments.begin() + static_cast<ptrdiff_t>(first),
+      manifest_.segments.begin() + static_cast<ptrdiff_t>(end));
 }
 
 absl::Status ArchiveWriter::Uncount(const ManifestSegment& segment,
-                                    InflatedCount& inflated,
                                     const std::atomic<bool>* cancel) {
   QUIRE_ASSIGN_OR_RETURN(const SegmentFile file, OpenSegmentFile(segment));
   QUIRE_ASSIGN_OR_RETURN(const SegmentReader reader,
@@ -437,14 +485,20 @@ absl::Status ArchiveWriter::Uncount(const ManifestSegment& segment,
     QUIRE_RETURN_IF_ERROR(reader.ReadFrame(i, frame).status());
     QUIRE_ASSIGN_OR_RETURN(const Payload payload,
                            ParseFrame(frame, size_bytes));
-    if (manifest_.codec.id == CodecId::kAuto) {
-      QUIRE_RETURN_IF_ERROR(members_.Remove(
-          MemberOf(payload, manifest_.codec.partition_size_bytes != 0),
-          size_bytes, payload.bytes.size()));
-    }
-    if (payload.has_recipe) {
-      inflated.Add(payload.bytes);
-    }
+    QUIRE_RETURN_IF_ERROR(UncountBlock(size_bytes, payload));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ArchiveWriter::UncountBlock(uint64_t size_bytes,
+                                         const Payload& payload) {
+  if (manifest_.codec.id == CodecId::kAuto) {
+    QUIRE_RETURN_IF_ERROR(Keep(members_.Remove(
+        MemberOf(payload, manifest_.codec.partition_size_bytes != 0),
+        size_bytes, payload.bytes.size())));
+  }
+  if (payload.has_recipe) {
+    inflated_before_.Add(payload.bytes);
   }
   return absl::OkStatus();
 }

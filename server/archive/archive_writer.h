@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Writes an archive that appears completely or not at all.
+// The target of everything that writes segments: builds, appends, compaction,
+// recompression and redaction. The archive appears completely or not at all.
 #ifndef QUIRE_SERVER_ARCHIVE_ARCHIVE_WRITER_H_
 #define QUIRE_SERVER_ARCHIVE_ARCHIVE_WRITER_H_
 
@@ -29,6 +30,7 @@
 #include "server/archive/files/dictionary_file.h"
 #include "server/archive/files/partial_directory.h"
 #include "server/archive/format/archive_description.h"
+#include "server/archive/format/block_frame.h"
 #include "server/archive/format/layout_section.h"
 #include "server/archive/format/manifest.h"
 #include "server/archive/format/member_count.h"
@@ -54,11 +56,22 @@ struct ArchiveWriterOptions {
   bool replace = false;
 };
 
+// Takes payloads of blocks, and documents; blocks/block_stage.h of
+// server/ingest encodes text for it. Makes of them segments with the next
+// numbers, and a manifest that names them. There are three kinds:
+//
+//   new       Create() and Continue(): the archive's segments.
+//   grown     Append(): segments after those of an archive, whose encoding they
+//             have.
+//   replaced  Replace(): segments in the places of others, with the same
+//             documents. Redact(): the same without the text, ids and
+//             attributes of some of them.
+//
 // All files are written to the directory PATH.partial, next to the archive, and
 // synced; Commit() renames the directory, or in a change of an existing archive
-// its files. A locked file in it distinguishes an
-// active writer from a leftover. The next Create() for the path removes
-// leftovers, but no other directories of that name.
+// its files. A locked file in it distinguishes an active writer from a
+// leftover. The next Create() for the path removes leftovers, but no other
+// directories of that name.
 //
 // The contents are a function of options, dictionary, blocks and documents: no
 // clock, no random numbers.
@@ -90,24 +103,42 @@ class ArchiveWriter {
       const std::function<absl::Status(uint64_t size_bytes)>& on_read);
 
   // Writes more segments for an existing archive, with its codec, level, sizes,
-  // dictionary and symbol table. The blocks must be encoded with
-  // these. SetSymbolTable() and SetChoice() must not be called. `writer` is as
-  // in ArchiveWriterOptions. Commit() publishes nothing if there are no new
+  // dictionary and symbol table. The blocks must be encoded with these.
+  // SetSymbolTable() and SetChoice() must not be called. `writer` is as in
+  // ArchiveWriterOptions. Commit() publishes nothing if there are no new
   // segments.
   static std::unique_ptr<ArchiveWriter> Append(ArchiveChange change,
                                                const std::string& writer);
 
-  // Replaces the archive's segments from index `first` on by the new ones,
-  // whose documents must be the same. Call before the first block. Reads the
-  // old blocks if the manifest counts their members; `cancel` may be null.
-  // Commit() fails if the sizes or numbers of the documents differ.
-  // REQUIRES: an appending writer; first <= number of its segments.
+  // The same, but the new segments replace those of the archive from index
+  // `first` on, and must have the same documents: Commit() fails if their sizes
+  // or number differ. Reads the old blocks if the manifest counts their
+  // members; `cancel` may be null. REQUIRES: first <= number of segments.
   // Errors: DataLoss  an old block is damaged; Cancelled.
-  absl::Status ReplaceSegments(size_t first, const std::atomic<bool>* cancel);
+  static absl::StatusOr<std::unique_ptr<ArchiveWriter>> Replace(
+      ArchiveChange change, const std::string& writer, size_t first,
+      const std::atomic<bool>* cancel);
+
+  // Writes an archive again without some documents. The new segments are
+  // encoded with the dictionary of `context`, or that of the archive if it is
+  // null. The messages about unread inputs, which may have ids, are dropped.
+  // Commit() makes earlier states redacted ones (EarlierStates::kRedact).
+  static std::unique_ptr<ArchiveWriter> Redact(
+      ArchiveChange change, std::shared_ptr<const CodecContext> context);
 
   // Removes the written files unless Commit() succeeded; for an exception see
   // Continue().
   ~ArchiveWriter();
+
+  // Replaces one segment of the archive by the next one, which has the same
+  // number of documents, of the same sizes. UncountBlock() must be called for
+  // all its blocks. REQUIRES: Redact() made this; no segment is begun.
+  // Errors: as AppendBlock(); InvalidArgument  all segment numbers are used.
+  absl::Status ReplaceSegment(size_t index);
+
+  // Takes a block of a replaced segment, with `size_bytes` of text, out of the
+  // archive's counts. Errors: DataLoss  the counts do not have it.
+  absl::Status UncountBlock(uint64_t size_bytes, const Payload& payload);
 
   // True if the next block of the current segment was kept; KeepBlock() must
   // then take it. REQUIRES for these: all earlier blocks were appended.
@@ -122,7 +153,13 @@ class ArchiveWriter {
   // have block_size_bytes. `payload` is the codec's encoding of `raw`; the text
   // itself is stored if it is raw, empty, or not smaller than `raw`.
   // Errors: Unavailable  the file system refuses (full disk, ...).
-  absl::Status AppendBlock(ByteView raw, Payload payload);
+  absl::Status AppendBlock(ByteView raw, const Payload& payload) {
+    return CopyBlock(raw.size(), StoredPayload(raw, payload));
+  }
+
+  // The same for a payload that is stored elsewhere already, as it is there.
+  // `size_bytes` is the size of its text.
+  absl::Status CopyBlock(uint64_t size_bytes, const Payload& payload);
 
   // Records the results for compressed members, for people who inspect the
   // archive, in order of container. An appending writer adds them up.
@@ -138,7 +175,7 @@ class ArchiveWriter {
 
   // Adds the next document to the current segment. Its bytes are the next
   // size_bytes of the logical space, all in this segment.
-  // Errors: InvalidArgument  over a limit of the format: ids and attributes of
+  // Errors: InvalidArgument  over a limit of the format.
   absl::Status AddDocument(const NewDocument& document);
 
   // Replaces AddDocument() for a segment whose blocks hold the stored text of
@@ -195,10 +232,16 @@ class ArchiveWriter {
   //         returns it again.
   absl::StatusOr<ArchiveInfo> Commit();
 
+  // The published manifest of a change, and what was left of its old files.
+  // REQUIRES: Commit() published a change.
+  const ArchiveChange::Committed& committed() const { return *committed_; }
+
  private:
   ArchiveWriter(PartialDirectory directory, const ArchiveWriterOptions& options,
                 std::shared_ptr<const CodecContext> dictionary);
-  explicit ArchiveWriter(ArchiveChange change);
+  // The dictionary is a new one, or null.
+  ArchiveWriter(ArchiveChange change,
+                std::shared_ptr<const CodecContext> dictionary);
 
   // Errors: InvalidArgument  as Create(). Drops a context that the codec does
   //                          not use.
@@ -221,10 +264,15 @@ class ArchiveWriter {
   // Opens a segment of the archive, or a new one.
   absl::StatusOr<SegmentFile> OpenSegmentFile(
       const ManifestSegment& segment) const;
-  // Subtracts the segment's blocks from `members_` and adds their inflated
-  // members to `inflated`.
-  absl::Status Uncount(const ManifestSegment& segment, InflatedCount& inflated,
+  // Starts a new dictionary's file in the background.
+  void StartDictionary(std::shared_ptr<const CodecContext> context);
+  // Lets the next segments take the places of those from `first` to `end` - 1.
+  void RemoveSegments(size_t first, size_t end);
+  // UncountBlock() for all blocks of a segment.
+  absl::Status Uncount(const ManifestSegment& segment,
                        const std::atomic<bool>* cancel);
+  // Completes the counts of members in the manifest.
+  void CountMembers();
   // Errors: FailedPrecondition  replaced documents are missing.
   absl::Status CheckReplaced() const;
   // Counts the blocks in `members`. Sets `is_new_damaged` if it fails with
@@ -247,17 +295,24 @@ class ArchiveWriter {
   // Kept blocks per segment, including the current one.
   std::vector<KeptBlocks> kept_;
   Manifest manifest_;
+  // Index of the next segment among those of the manifest, and its level.
+  size_t next_index_ = 0;
+  int next_level_ = 0;
+  // The new segments replace others.
+  bool is_replacing_ = false;
+  EarlierStates earlier_ = EarlierStates::kKeep;
   // Those of the archive before a change.
   std::vector<FoundMembers> found_before_;
-  // ReplaceSegments() was called.
-  bool is_replacing_ = false;
   // With codec auto.
   MemberCount members_;
-  // For codecs that inflate: counts over blocks that were not kept.
+  // For codecs that inflate: counts over blocks that were not kept, and over
+  // those of replaced segments.
   InflatedCount inflated_;
+  InflatedCount inflated_before_;
   std::optional<DictionaryFileWriter> dictionary_;
   std::optional<SegmentWriter> segment_;
   absl::Status status_;
+  std::optional<ArchiveChange::Committed> committed_;
 };
 
 }  // namespace quire

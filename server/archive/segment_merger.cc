@@ -148,15 +148,7 @@ absl::Status SegmentMerger::WritePending() {
     return absl::OkStatus();
   }
   const Block block = *std::exchange(pending_, std::nullopt);
-  return Write(block);
-}
-
-absl::Status SegmentMerger::Write(const Block& block) {
-  // The writer uses only the size of the text if the payload is not the text.
-  const std::vector<uint8_t> zeros(block.payload.is_raw ? 0 : block.size_bytes);
-  return writer_.AppendBlock(
-      block.payload.is_raw ? block.payload.bytes : ByteView(zeros),
-      block.payload);
+  return writer_.CopyBlock(block.size_bytes, block.payload);
 }
 
 }  // namespace quire

@@ -77,7 +77,6 @@ class SegmentMerger {
   absl::StatusOr<bool> JoinPending(const Block& next);
   absl::Status Decode(const Block& block, MutableByteView text);
   absl::Status WritePending();
-  absl::Status Write(const Block& block);
 
   SegmentWriter& writer_;
   const PayloadCodec& codec_;

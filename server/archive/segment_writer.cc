@@ -8,7 +8,6 @@
 
 #include "codecs/base/checksum.h"
 #include "codecs/base/status_macros.h"
-#include "server/archive/format/block_frame.h"
 #include "server/archive/format/column.h"
 #include "server/archive/format/section_compression.h"
 #include "server/archive/index/id_runs.h"
@@ -81,16 +80,17 @@ absl::Status SegmentWriter::KeepBlock(uint64_t size_bytes) {
   return absl::OkStatus();
 }
 
-absl::Status SegmentWriter::AppendBlock(ByteView raw, const Payload& payload) {
+absl::Status SegmentWriter::CopyBlock(uint64_t size_bytes,
+                                      const Payload& payload) {
   if (NextKept() != nullptr) {
     return absl::InvalidArgumentError("blocks that were kept come first");
   }
-  QUIRE_RETURN_IF_ERROR(CheckBlockSize(raw.size()));
+  QUIRE_RETURN_IF_ERROR(CheckBlockSize(size_bytes));
   const uint64_t checksum =
-      EncodeFrame({header_.number, block_sizes_.size()}, raw, payload, frame_);
+      EncodeFrame({header_.number, block_sizes_.size()}, payload, frame_);
   QUIRE_RETURN_IF_ERROR(writer_.Append(frame_));
   footer_.block_chain = ExtendBlockChain(footer_.block_chain, checksum);
-  CountBlock(raw.size(), frame_.size() - kFrameOverheadSizeBytes);
+  CountBlock(size_bytes, payload.bytes.size());
   return absl::OkStatus();
 }
 

@@ -16,6 +16,7 @@
 #include "codecs/payload/payload_codec.h"
 #include "server/archive/files/file_io.h"
 #include "server/archive/format/archive_description.h"
+#include "server/archive/format/block_frame.h"
 #include "server/archive/format/layout_section.h"
 #include "server/archive/format/manifest.h"
 #include "server/archive/format/segment_format.h"
@@ -50,7 +51,12 @@ class SegmentWriter {
   // REQUIRES: there is one.
   // Errors: FailedPrecondition  it cannot be a block of that size.
   absl::Status KeepBlock(uint64_t size_bytes);
-  absl::Status AppendBlock(ByteView raw, const Payload& payload);
+
+  absl::Status AppendBlock(ByteView raw, const Payload& payload) {
+    return CopyBlock(raw.size(), StoredPayload(raw, payload));
+  }
+
+  absl::Status CopyBlock(uint64_t size_bytes, const Payload& payload);
   absl::Status AddDocument(const NewDocument& document);
   absl::Status SetLayout(LayoutSection layout, DocumentIndexBuilder documents);
 

@@ -47,13 +47,6 @@ absl::StatusOr<uint64_t> LeaveOutExisting(
   return existing_count;
 }
 
-// Sets what new segments must have in common with those of the archive.
-void KeepEncoding(const ArchiveInfo& info, BuildOptions& options) {
-  options.archive.codec = info.codec;
-  options.archive.block_size_bytes = info.block_size_bytes;
-  options.symbol_table = info.symbol_table_size_bytes > 0;
-}
-
 }  // namespace
 
 absl::StatusOr<AppendSummary> AppendToArchive(
@@ -73,12 +66,11 @@ absl::StatusOr<AppendSummary> AppendToArchive(
     QUIRE_ASSIGN_OR_RETURN(summary.existing_count,
                            LeaveOutExisting(*archive, options, sources));
   }
-  KeepEncoding(before, options);
-  options.append = {
-      .archive = archive.get(), .change = &change, .merge = merge};
-  const std::string archive_path = change.path();
-  QUIRE_ASSIGN_OR_RETURN(summary.build,
-                         BuildArchive(archive_path, sources, options));
+  QUIRE_ASSIGN_OR_RETURN(
+      summary.build, GrowArchive(archive->path(),
+                                 ArchiveWriter::Append(std::move(change),
+                                                       options.archive.writer),
+                                 *archive, sources, options, merge));
   summary.document_count =
       summary.build.info.document_count - before.document_count;
   return summary;
@@ -98,10 +90,9 @@ absl::StatusOr<BuildSummary> BuildLike(
       ArchiveChange change,
       ArchiveChange::BeginCopy(directory, path, options.archive.replace,
                                options.cancel));
-  KeepEncoding(archive->info(), options);
-  options.append = {
-      .archive = archive.get(), .change = &change, .merge = false};
-  return BuildArchive(path, sources, options);
+  return GrowArchive(
+      path, ArchiveWriter::Append(std::move(change), options.archive.writer),
+      *archive, sources, options, /*merge=*/false);
 }
 
 absl::StatusOr<CompactSummary> CompactArchive(const std::string& path,
@@ -129,18 +120,17 @@ absl::StatusOr<CompactSummary> CompactArchive(const std::string& path,
     ++summary.replaced_segment_count;
     summary.replaced_file_size_bytes += segment.file_size_bytes;
   }
-  KeepEncoding(archive->info(), options);
   options.input_size_bytes_max = archive->info().size_bytes;
-  options.append = {.archive = archive.get(),
-                    .change = &change,
-                    .merge = false,
-                    .replaced_from = first};
+  QUIRE_ASSIGN_OR_RETURN(
+      std::unique_ptr<ArchiveWriter> writer,
+      ArchiveWriter::Replace(std::move(change), options.archive.writer, first,
+                             options.cancel));
   std::vector<std::unique_ptr<Source>> sources;
   sources.push_back(
       std::make_unique<ArchiveSource>(archive, options.threads, first_ordinal));
-  const std::string archive_path = change.path();
-  QUIRE_ASSIGN_OR_RETURN(summary.build,
-                         BuildArchive(archive_path, sources, options));
+  QUIRE_ASSIGN_OR_RETURN(
+      summary.build, GrowArchive(archive->path(), std::move(writer), *archive,
+                                 sources, options, /*merge=*/false));
   return summary;
 }
 

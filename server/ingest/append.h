@@ -45,7 +45,7 @@ struct AppendSummary {
 // `path`, with its codec, level, sizes, dictionary and symbol table, whatever
 // `options` say about these; `options.resume` must have its default. Ids,
 // ordinals and offsets of earlier documents stay. With `merge` the last
-// segments are then joined (AppendTarget). Without new documents nothing
+// segments are then joined (GrowArchive()). Without new documents nothing
 // changes. The archive at `path` is the old or the new one at any moment
 // (archive_change.h); the state before joins its history. Blocks. Errors: those
 // of BuildArchive() and ArchiveChange; InvalidArgument also for

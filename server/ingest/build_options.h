@@ -15,7 +15,6 @@
 #include "codecs/payload/recipe.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
-#include "server/archive/files/archive_change.h"
 #include "server/ingest/build_choice.h"
 #include "server/ingest/dictionary/dictionary_choice.h"
 #include "server/ingest/input_failures.h"
@@ -93,26 +92,12 @@ struct ResumeOptions {
   std::vector<std::string> unread_inputs;
 };
 
-// The archive that a build adds segments to, instead of building a new one.
-struct AppendTarget {
-  // Its dictionary and symbol table encode the new blocks; null for a new
-  // archive. Must outlive the build.
-  const Archive* archive = nullptr;
-  // Begun for this archive; the build takes it. Not null if `archive` is not.
-  ArchiveChange* change = nullptr;
-  // Join the last segments, up to BuildOptions::segment_size_bytes together
-  // (segment_merger.h).
-  bool merge = true;
-  // The new segments replace those from this index on; the sources are exactly
-  // their documents. Unset: the new segments follow all.
-  std::optional<size_t> replaced_from = std::nullopt;
-};
-
 struct BuildOptions {
-  // Affects the archive. In an append the codec and the size of blocks must be
-  // the archive's.
+  // Affects the archive.
   ArchiveWriterOptions archive;
-  AppendTarget append;
+  // Set by GrowArchive(): the archive whose dictionary and symbol table encode
+  // the blocks. Null: the build chooses them.
+  const Archive* like = nullptr;
   // Determines the settings of the dictionary and of kAuto (build_choice.h).
   AutoObjective objective = AutoObjective::kBalanced;
   // Upper bound, 1 to kDictionarySizeBytesMax; unset: that of the objective.
@@ -169,6 +154,11 @@ struct BuildOptions {
   // When it becomes true the build ends with Cancelled, as soon as the current
   // block is encoded or, in kIndex, the index is built. May be null.
   const std::atomic<bool>* cancel = nullptr;
+
+  // True if dictionary and symbol table are those of an archive.
+  bool keeps_encoding() const { return like != nullptr; }
+
+  bool is_resumable() const { return !resume.parameters.empty(); }
 };
 
 }  // namespace quire

@@ -32,8 +32,8 @@ struct BuildSummary {
   DroppedAttributes dropped_attributes;
   // Blocks stored unencoded because encoding did not make them smaller.
   uint64_t raw_block_count = 0;
-  // In an append: the new segments, and the number of segments, earlier ones
-  // included, that were joined into one.
+  // Of GrowArchive(): the new segments, and the number of segments, earlier
+  // ones included, that were joined into one.
   ArchiveWriter::Appended appended;
   uint32_t joined_segment_count = 0;
   // Blocks of an earlier build, and of ResumeOptions::copied.
@@ -78,11 +78,24 @@ absl::StatusOr<BuildSummary> BuildArchive(
 // would choose: codec, level, sizes, dictionary and symbol table. Archives like
 // it can be joined (BuildLike() of append.h). Takes the passes of
 // BuildArchive() except the last, and one for the symbol table.
-// REQUIRES: options.append and options.resume have their defaults.
+// REQUIRES: options.resume has its default.
 // Blocks. Errors: as BuildArchive().
 absl::StatusOr<BuildSummary> BuildEmptyArchive(
     const std::string& path, std::span<const std::unique_ptr<Source>> sources,
     const BuildOptions& options);
+
+// Encodes the documents of `sources`, in order, into a change of an archive:
+// `writer` adds or replaces segments (ArchiveWriter::Append(), Replace()). They
+// have the codec, level, sizes, dictionary and symbol table of `like`, whatever
+// `options` say about these. With `merge` the last segments are then joined, up
+// to options.segment_size_bytes together (segment_merger.h). `path` is that of
+// the archive, for temporary files next to it. REQUIRES: options.resume has its
+// default; the sources of a writer that replaces are exactly the replaced
+// documents. Blocks. Errors: as BuildArchive().
+absl::StatusOr<BuildSummary> GrowArchive(
+    const std::string& path, std::unique_ptr<ArchiveWriter> writer,
+    const Archive& like, std::span<const std::unique_ptr<Source>> sources,
+    BuildOptions options, bool merge);
 
 }  // namespace quire
 

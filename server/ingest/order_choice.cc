@@ -295,8 +295,7 @@ absl::StatusOr<SizeEstimate> EstimateSize(
   // An append takes the dictionary of its archive, at no cost.
   std::future<absl::StatusOr<uint64_t>> dictionary = std::async(
       &CompressedDictionarySize,
-      options.append.archive != nullptr ? ByteView()
-                                        : AsBytes(context->dictionary),
+      options.keeps_encoding() ? ByteView() : AsBytes(context->dictionary),
       options.cancel);
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<PayloadCodec> codec,
                          MakePayloadCodec(TrialCodec(options.archive.codec),

@@ -17,7 +17,7 @@ namespace {
 uint64_t DictionarySizeMax(const BuildOptions& options,
                            uint64_t text_size_bytes) {
   const CodecInfo* const codec = FindCodec(options.archive.codec.id);
-  if (options.append.archive != nullptr || codec == nullptr ||
+  if (options.keeps_encoding() || codec == nullptr ||
       !codec->needs_dictionary) {
     return 0;
   }
@@ -169,7 +169,7 @@ absl::StatusOr<SizeEstimate> TextChoice::Estimate() {
 
 absl::StatusOr<SizeEstimate> TextChoice::TryBlocks(TrialBlocks trial_blocks) {
   const bool needs_table =
-      !keeps_encoding() &&
+      !options_.keeps_encoding() &&
       FindCodec(options_.archive.codec.id)->needs_symbol_table;
   if (needs_table) {
     QUIRE_ASSIGN_OR_RETURN(context_->symbol_table, TrainSymbolTable(true));
@@ -189,7 +189,7 @@ absl::StatusOr<SizeEstimate> TextChoice::TryBlocks(TrialBlocks trial_blocks) {
 }
 
 void TextChoice::Swap(PreparedText& other) {
-  if (!keeps_encoding()) {
+  if (!options_.keeps_encoding()) {
     std::swap(context_->dictionary, other.dictionary);
   }
   std::swap(prepared_.stored, other.stored);
@@ -313,7 +313,7 @@ absl::Status TextChoice::Feed(BuildPhase phase,
 
 absl::Status TextChoice::Omit(const absl::Status& status,
                               absl::string_view what) {
-  if (status.ok() || status != space_status_ || is_resumable()) {
+  if (status.ok() || status != space_status_ || options_.is_resumable()) {
     return status;
   }
   omissions_.push_back(absl::StrCat(what, ": ", status.message()));

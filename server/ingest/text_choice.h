@@ -84,19 +84,14 @@ class TextChoice {
     std::string dictionary;
   };
 
-  // True if dictionary and symbol table are those of an archive.
-  bool keeps_encoding() const { return options_.append.archive != nullptr; }
-
-  bool is_resumable() const { return !options_.resume.parameters.empty(); }
-
   double reorder_gain_min() const {
     return SettingsOf(options_.objective).reorder_gain_min;
   }
 
   // The limit on the dictionary, or its size if it is that of an archive.
   uint64_t DictionaryRoom() const {
-    return keeps_encoding() ? context_->dictionary.size()
-                            : dictionary_size_bytes_max_;
+    return options_.keeps_encoding() ? context_->dictionary.size()
+                                     : dictionary_size_bytes_max_;
   }
 
   // Size of the text that is read to choose the dictionary.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/redaction/redact.h"
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <span>
@@ -19,13 +20,28 @@
 #include "server/archive/archive_writer.h"
 #include "server/archive/files/archive_change.h"
 #include "server/archive/files/archive_directory.h"
-#include "server/archive/files/dictionary_file.h"
+#include "server/archive/format/layout_section.h"
+#include "server/archive/format/manifest.h"
+#include "server/ingest/blocks/block_stage.h"
 #include "server/redaction/inflated_block.h"
 #include "server/redaction/removed_documents.h"
-#include "server/redaction/segment_rewriter.h"
+#include "server/redaction/segment_redaction.h"
 
 namespace quire {
 namespace {
+
+// Zeros the parts of a text that begins at `begin`.
+void ZeroIn(std::span<const TextInterval> intervals, uint64_t begin,
+            MutableByteView text) {
+  const uint64_t end = begin + text.size();
+  for (auto interval =
+           std::ranges::upper_bound(intervals, begin, {}, &TextInterval::end);
+       interval != intervals.end() && interval->begin < end; ++interval) {
+    const uint64_t from = std::max(interval->begin, begin);
+    const uint64_t to = std::min(interval->end, end);
+    std::ranges::fill(text.subspan(from - begin, to - from), uint8_t{0});
+  }
+}
 
 // One removal. Used once.
 class Redactor {
@@ -35,7 +51,8 @@ class Redactor {
       : archive_(archive),
         manifest_(std::move(manifest)),
         removed_(std::move(removed)),
-        options_(options) {}
+        options_(options),
+        block_(archive) {}
 
   const RemovedDocuments& removed() const { return removed_; }
 
@@ -43,8 +60,15 @@ class Redactor {
   absl::Status Prepare();
   // Counts the blocks that would change.
   absl::Status CountBlocks();
-  // Writes the new files, and returns the new manifest.
-  absl::StatusOr<Manifest> Write(const ArchiveChange& change);
+  // Writes the new segments: blocks with unchanged text are copied, except
+  // those that the new dictionary decodes to another text. `writer` is that of
+  // ArchiveWriter::Redact() with new_context().
+  absl::Status Write(ArchiveWriter& writer);
+
+  // With the new dictionary; null if the old one stays.
+  const std::shared_ptr<const CodecContext>& new_context() const {
+    return new_context_;
+  }
 
   RedactReport& report() { return report_; }
 
@@ -69,6 +93,8 @@ class Redactor {
 
   // Segments that are written anew.
   std::vector<uint32_t> Segments() const;
+  // The ordinal of the first document of a segment.
+  uint64_t FirstOrdinal(uint32_t segment_index) const;
   std::span<const uint64_t> RemovedIn(uint32_t segment_index) const;
   absl::Status RedactTheDictionary();
   absl::StatusOr<std::unique_ptr<PayloadCodec>> NewCodec(CodecUse use) const;
@@ -77,22 +103,40 @@ class Redactor {
                                     const PayloadCodec& codec,
                                     PayloadCodec::Scratch& scratch);
 
+  absl::Status WriteBlocks(uint32_t segment_index, const SegmentRedaction& plan,
+                           const OnTextRead& on_read, BlockStage& stage,
+                           ArchiveWriter& writer);
+  absl::Status WriteBlock(uint64_t begin, const SegmentRedaction& plan,
+                          uint32_t size_bytes, BlockStage& stage);
+  absl::Status WriteDocuments(uint32_t segment_index,
+                              const SegmentRedaction& plan,
+                              ArchiveWriter& writer);
+  // Returns the checksums of the text of the new segment; none if the old one
+  // has none.
+  absl::StatusOr<std::vector<TextChecksum>> ChecksumText(
+      uint32_t segment_index, std::span<const TextInterval> removed);
+
   const Archive& archive_;
-  Manifest manifest_;
+  const Manifest manifest_;
   const RemovedDocuments removed_;
   const RedactOptions& options_;
-  // With the new dictionary; null if the old one stays.
   std::shared_ptr<const CodecContext> new_context_;
+  InflatedBlock block_;
   RedactReport report_;
 };
 
 std::span<const uint64_t> Redactor::RemovedIn(uint32_t segment_index) const {
-  uint64_t begin = 0;
-  for (uint32_t i = 0; i < segment_index; ++i) {
-    begin += manifest_.segments[i].document_count;
-  }
+  const uint64_t begin = FirstOrdinal(segment_index);
   return removed_.OrdinalsIn(
       begin, begin + manifest_.segments[segment_index].document_count);
+}
+
+uint64_t Redactor::FirstOrdinal(uint32_t segment_index) const {
+  uint64_t ordinal = 0;
+  for (uint32_t i = 0; i < segment_index; ++i) {
+    ordinal += manifest_.segments[i].document_count;
+  }
+  return ordinal;
 }
 
 std::vector<uint32_t> Redactor::Segments() const {
@@ -209,37 +253,132 @@ absl::Status Redactor::CountBlocks() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Manifest> Redactor::Write(const ArchiveChange& change) {
-  Manifest manifest = manifest_;
-  manifest.writer = DefaultWriter();
-  // They may have the id of a document that was added later. Their number
-  // stays.
-  manifest.unread_inputs.clear();
-  std::optional<DictionaryFileWriter> dictionary;
-  if (IsDictionaryNew()) {
-    manifest.dictionary->hash = Checksum64(AsBytes(new_context_->dictionary));
-    dictionary.emplace(change.fd(), change.name(), manifest.codec,
-                       new_context_);
-  }
+absl::Status Redactor::Write(ArchiveWriter& writer) {
   QUIRE_ASSIGN_OR_RETURN(const auto codec,
                          NewCodec(CodecUse::kEncodeAndDecode));
-  SegmentRewriter rewriter({.archive = archive_,
-                            .codec = *codec,
-                            .is_dictionary_new = IsDictionaryNew(),
-                            .threads = options_.threads,
-                            .on_read = Reader(RedactPhase::kRewrite)},
-                           change, manifest);
+  QUIRE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<BlockStage> stage,
+      BlockStage::Create(
+          *codec, writer,
+          {.block_size_bytes = archive_.info().block_size_bytes_max,
+           .threads = options_.threads},
+          [](const StagedBlock&) {}));
+  const OnTextRead on_read = Reader(RedactPhase::kRewrite);
   for (const uint32_t segment : Segments()) {
-    QUIRE_RETURN_IF_ERROR(rewriter.Rewrite(
-        segment, removed_.PlanFor(archive_, segment), RemovedIn(segment)));
+    const SegmentRedaction plan = removed_.PlanFor(archive_, segment);
+    QUIRE_RETURN_IF_ERROR(writer.ReplaceSegment(segment));
+    QUIRE_RETURN_IF_ERROR(WriteBlocks(segment, plan, on_read, *stage, writer));
+    QUIRE_RETURN_IF_ERROR(WriteDocuments(segment, plan, writer));
+    QUIRE_RETURN_IF_ERROR(writer.FinishSegment());
   }
-  const RewrittenBlocks blocks = rewriter.Finish();
-  report_.changed_block_count = blocks.changed_count;
-  report_.reencoded_block_count = blocks.reencoded_count;
-  if (dictionary.has_value()) {
-    QUIRE_ASSIGN_OR_RETURN(manifest.dictionary, dictionary->Finish());
+  report_.reencoded_block_count = stage->reencoded_block_count();
+  return absl::OkStatus();
+}
+
+absl::Status Redactor::WriteBlocks(uint32_t segment_index,
+                                   const SegmentRedaction& plan,
+                                   const OnTextRead& on_read, BlockStage& stage,
+                                   ArchiveWriter& writer) {
+  uint64_t begin = 0;
+  for (uint64_t i = 0; i < archive_.SegmentBlockCount(segment_index); ++i) {
+    const BlockAddress block{segment_index, i};
+    const uint32_t size_bytes = archive_.BlockSizeBytes(block);
+    QUIRE_RETURN_IF_ERROR(block_.Read(block));
+    QUIRE_RETURN_IF_ERROR(writer.UncountBlock(size_bytes, block_.payload()));
+    QUIRE_RETURN_IF_ERROR(WriteBlock(begin, plan, size_bytes, stage));
+    begin += size_bytes;
+    QUIRE_RETURN_IF_ERROR(on_read(size_bytes));
   }
-  return manifest;
+  QUIRE_RETURN_IF_ERROR(
+      stage.EncodeText(std::vector<uint8_t>(plan.end_zeros_size_bytes, 0)));
+  return stage.EndSegment();
+}
+
+absl::Status Redactor::WriteBlock(uint64_t begin, const SegmentRedaction& plan,
+                                  uint32_t size_bytes, BlockStage& stage) {
+  if (plan.Changes(begin, begin + size_bytes)) {
+    ++report_.changed_block_count;
+    QUIRE_ASSIGN_OR_RETURN(const ByteView raw, block_.Raw());
+    return stage.EncodeText(plan.Apply(begin, raw));
+  }
+  if (IsDictionaryNew()) {
+    QUIRE_ASSIGN_OR_RETURN(const ByteView raw, block_.Raw());
+    return stage.CopyIfDecodable(raw, block_.payload());
+  }
+  return stage.Copy(size_bytes, block_.payload());
+}
+
+absl::Status Redactor::WriteDocuments(uint32_t segment_index,
+                                      const SegmentRedaction& plan,
+                                      ArchiveWriter& writer) {
+  const uint64_t first = FirstOrdinal(segment_index);
+  const uint64_t end = first + manifest_.segments[segment_index].document_count;
+  const std::span<const uint64_t> removed = RemovedIn(segment_index);
+  DocumentIndexBuilder documents;
+  std::vector<TextInterval> ranges;
+  auto next = removed.begin();
+  for (uint64_t ordinal = first; ordinal < end; ++ordinal) {
+    QUIRE_ASSIGN_OR_RETURN(const Document document,
+                           archive_.GetDocument({ordinal}));
+    NewDocument written = {.size_bytes = document.range.size_bytes,
+                           .record_type = kWithdrawnRecordType};
+    if (next != removed.end() && *next == ordinal) {
+      ++next;
+      const uint64_t begin =
+          document.range.offset.value - archive_.SegmentStart(segment_index);
+      ranges.push_back({begin, begin + document.range.size_bytes});
+    } else {
+      written.id = document.id;
+      written.capture_time_ms = document.capture_time_ms;
+      written.record_type = document.record_type;
+      written.media_type = document.media_type;
+    }
+    QUIRE_RETURN_IF_ERROR(plan.runs.empty() ? writer.AddDocument(written)
+                                            : documents.Add(written));
+  }
+  if (plan.runs.empty()) {
+    return absl::OkStatus();
+  }
+  QUIRE_ASSIGN_OR_RETURN(std::vector<TextChecksum> checksums,
+                         ChecksumText(segment_index, ranges));
+  return writer.SetLayout(
+      {.stored_text_size_bytes = plan.stored_text_size_bytes,
+       .runs = plan.runs,
+       .checksums = std::move(checksums)},
+      std::move(documents));
+}
+
+absl::StatusOr<std::vector<TextChecksum>> Redactor::ChecksumText(
+    uint32_t segment_index, std::span<const TextInterval> removed) {
+  QUIRE_ASSIGN_OR_RETURN(std::vector<TextChecksum> checksums,
+                         archive_.ReadTextChecksums(segment_index));
+  uint64_t begin = 0;
+  for (TextChecksum& piece : checksums) {
+    const uint64_t end = begin + piece.size_bytes;
+    const auto first =
+        std::ranges::upper_bound(removed, begin, {}, &TextInterval::end);
+    if (first != removed.end() && first->begin < end) {
+      QUIRE_ASSIGN_OR_RETURN(
+          const std::vector<BlockSlice> slices,
+          archive_.Plan({{archive_.SegmentStart(segment_index) + begin},
+                         piece.size_bytes}));
+      Checksummer64 checksum;
+      uint64_t at = begin;
+      for (const BlockSlice& slice : slices) {
+        QUIRE_RETURN_IF_ERROR(block_.Read(slice.block));
+        QUIRE_ASSIGN_OR_RETURN(const ByteView raw, block_.Raw());
+        const ByteView part =
+            raw.subspan(slice.offset_in_block, slice.size_bytes);
+        std::vector<uint8_t> text(part.begin(), part.end());
+        ZeroIn(removed, at, text);
+        checksum.Add(text);
+        at += slice.size_bytes;
+      }
+      piece.checksum = checksum.Get();
+    }
+    begin = end;
+  }
+  return checksums;
 }
 
 // Errors: as RemovedDocuments::Find(); FailedPrecondition  the archive has
@@ -299,17 +438,16 @@ absl::StatusOr<RedactReport> RedactArchive(const std::string& path,
                          FindRemoved(*archive, items, options));
   Redactor redactor(*archive, change.manifest(), std::move(removed), options);
   QUIRE_RETURN_IF_ERROR(redactor.Prepare());
-  QUIRE_ASSIGN_OR_RETURN(Manifest manifest, redactor.Write(change));
-  QUIRE_ASSIGN_OR_RETURN(
-      ArchiveChange::Committed committed,
-      change.Commit(std::move(manifest), EarlierStates::kRedact));
+  const std::unique_ptr<ArchiveWriter> writer =
+      ArchiveWriter::Redact(std::move(change), redactor.new_context());
+  QUIRE_RETURN_IF_ERROR(redactor.Write(*writer));
   RedactReport& report = redactor.report();
-  report.after = committed.manifest.Describe(committed.file_size_bytes);
-  report.old_files = committed.old_files;
+  QUIRE_ASSIGN_OR_RETURN(report.after, writer->Commit());
+  report.old_files = writer->committed().old_files;
   if (options.prove) {
     // As others see it.
     absl::StatusOr<std::shared_ptr<const Archive>> after =
-        Archive::OpenAs(change.path(), committed.manifest);
+        Archive::OpenAs(archive->path(), writer->committed().manifest);
     absl::StatusOr<RedactionProof> proof =
         after.ok() ? ProveRedaction(*archive, **after, redactor.removed(),
                                     options.windows_per_pass,

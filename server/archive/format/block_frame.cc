@@ -47,13 +47,18 @@ absl::StatusOr<FrameWord> ParseFrameWord(uint32_t word) {
   return absl::DataLossError("the frame has no payload");
 }
 
-uint64_t EncodeFrame(FramePlace place, ByteView raw, const Payload& payload,
-                     std::vector<uint8_t>& frame) {
+Payload StoredPayload(ByteView raw, const Payload& payload) {
   const bool is_raw = payload.is_raw || payload.bytes.empty() ||
                       payload.bytes.size() >= raw.size();
-  const ByteView bytes = is_raw ? raw : payload.bytes;
-  const uint32_t bit =
-      is_raw ? kRawBit : (payload.has_recipe ? kRecipeBit : uint32_t{0});
+  return is_raw ? Payload{.bytes = raw, .is_raw = true} : payload;
+}
+
+uint64_t EncodeFrame(FramePlace place, const Payload& payload,
+                     std::vector<uint8_t>& frame) {
+  const ByteView bytes = payload.bytes;
+  const uint32_t bit = payload.is_raw
+                           ? kRawBit
+                           : (payload.has_recipe ? kRecipeBit : uint32_t{0});
   frame.resize(bytes.size() + kFrameOverheadSizeBytes);
   const size_t checked_size_bytes = frame.size() - sizeof(uint64_t);
   StoreLittleEndian(static_cast<uint32_t>(bytes.size()) | bit, frame.data());

@@ -43,11 +43,21 @@ struct FramePlace {
   uint64_t block_index = 0;
 };
 
-// Replaces the contents of `frame` by the frame of a block. Stores the text
-// itself if `payload` is raw, empty, or not smaller than `raw`. Returns the
-// frame's checksum. REQUIRES: 0 < raw.size() <= kBlockSizeBytesMax.
-uint64_t EncodeFrame(FramePlace place, ByteView raw, const Payload& payload,
+// Returns what is stored of a block: the text itself if `payload` is raw,
+// empty, or not smaller than `raw`.
+Payload StoredPayload(ByteView raw, const Payload& payload);
+
+// Replaces the contents of `frame` by the frame of a block, whose payload is a
+// StoredPayload(). Returns the frame's checksum.
+// REQUIRES: 0 < payload.bytes.size() <= kBlockSizeBytesMax.
+uint64_t EncodeFrame(FramePlace place, const Payload& payload,
                      std::vector<uint8_t>& frame);
+
+inline uint64_t EncodeFrame(FramePlace place, ByteView raw,
+                            const Payload& payload,
+                            std::vector<uint8_t>& frame) {
+  return EncodeFrame(place, StoredPayload(raw, payload), frame);
+}
 
 // Checks a frame, which is untrusted, and returns its checksum.
 // Errors: DataLoss  not the frame of this block, or damaged.

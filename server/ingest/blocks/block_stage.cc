@@ -81,6 +81,32 @@ absl::Status BlockStage::EndSegment() {
   return encoder_->Drain();
 }
 
+absl::Status BlockStage::EncodeText(ByteView text) {
+  const size_t size_max = BlockSizeMax(options_);
+  for (size_t count = (text.size() + size_max - 1) / size_max; count > 0;
+       --count) {
+    const size_t size = text.size() / count;
+    QUIRE_ASSIGN_OR_RETURN(const MutableByteView raw, encoder_->Acquire());
+    std::ranges::copy(text.first(size), raw.begin());
+    encoder_->Submit(size);
+    text = text.subspan(size);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BlockStage::CopyIfDecodable(ByteView text,
+                                         const Payload& payload) {
+  QUIRE_ASSIGN_OR_RETURN(const MutableByteView raw, encoder_->Acquire());
+  std::ranges::copy(text, raw.begin());
+  encoder_->SubmitEncoded(text.size(), payload);
+  return absl::OkStatus();
+}
+
+absl::Status BlockStage::Copy(uint64_t size_bytes, const Payload& payload) {
+  QUIRE_RETURN_IF_ERROR(encoder_->Drain());
+  return writer_.CopyBlock(size_bytes, payload);
+}
+
 absl::Status BlockStage::SubmitBlock() {
   const size_t size_bytes = std::exchange(block_filled_, 0);
   block_ = {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The last stage of a build: cuts text into blocks and writes them to the
-// archive.
+// The last stage before an archive is written: cuts text into blocks, encodes
+// or copies these, and gives them to the archive's writer, in order.
 #ifndef QUIRE_SERVER_INGEST_BLOCK_STAGE_H_
 #define QUIRE_SERVER_INGEST_BLOCK_STAGE_H_
 
@@ -75,7 +75,22 @@ class BlockStage {
   // blocks. Errors: as Buffer().
   absl::Status EndSegment();
 
+  // The next three take whole blocks of a text that is stored elsewhere
+  // already. REQUIRES: no block is being filled; no cutter, no kept blocks, and
+  // nothing copied. Errors: as Buffer().
+
+  // Encodes a text, as blocks of at most block_size_bytes.
+  absl::Status EncodeText(ByteView text);
+  // Appends a block with its payload if the codec decodes that to `text`;
+  // otherwise encodes it.
+  absl::Status CopyIfDecodable(ByteView text, const Payload& payload);
+  // Appends the payload of a block with `size_bytes` of text as it is.
+  absl::Status Copy(uint64_t size_bytes, const Payload& payload);
+
   uint64_t copied_block_count() const { return copied_block_count_; }
+
+  // Number of blocks of CopyIfDecodable() that were encoded.
+  uint64_t reencoded_block_count() const { return encoder_->reencoded_count(); }
 
   // Returns the number of blocks stored unencoded because their encoding did
   // not decode to their text, including copied ones.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 
 #include "server/archive/archive.h"
 #include "server/ingest/testing/ingest_testing.h"
@@ -15,6 +16,8 @@
 
 namespace quire {
 namespace {
+
+using ::testing::ElementsAre;
 
 constexpr uint32_t kBlockSize = 4096;
 constexpr uint64_t kBlockCount = 24;
@@ -182,6 +185,54 @@ TEST(BlockStageTest, ComparesBlocksThatItCopies) {
   EXPECT_EQ(bad.mismatched_count, 0u);
   EXPECT_EQ(bad.raw_count, 0u);
   ExpectWhole(directory / "bad");
+}
+
+TEST(BlockStageTest, TakesWholeBlocksInOrder) {
+  const TemporaryDirectory directory;
+  QUIRE_ASSERT_OK(Write(directory / "from", *Codec("zlib")).status());
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto from,
+                             Archive::Open(directory / "from"));
+  const auto codec = Codec("zlib");
+  ArchiveWriterOptions options;
+  options.codec = *ParseCodecSpec("zlib");
+  options.block_size_bytes = kBlockSize;
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const auto writer,
+      ArchiveWriter::Create(directory / "to", options, nullptr));
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const auto stage,
+      BlockStage::Create(*codec, *writer,
+                         {.block_size_bytes = kBlockSize, .threads = 2},
+                         [](const StagedBlock&) {}));
+  // Three blocks of a text, a payload that has its text and one that has not,
+  // and a payload of which only the size is known.
+  const std::string text = BlockText(0) + BlockText(1) + "the end";
+  std::vector<uint8_t> frame;
+  const auto payload = [&](uint64_t index) {
+    return from->ReadPayload({0, index}, frame).value();
+  };
+  QUIRE_ASSERT_OK(stage->EncodeText(AsBytes(text)));
+  QUIRE_ASSERT_OK(stage->CopyIfDecodable(AsBytes(BlockText(2)), payload(2)));
+  QUIRE_ASSERT_OK(stage->CopyIfDecodable(AsBytes(BlockText(3)), payload(4)));
+  QUIRE_ASSERT_OK(stage->Copy(kBlockSize, payload(5)));
+  QUIRE_ASSERT_OK(stage->EncodeText({}));
+  QUIRE_ASSERT_OK(stage->EndSegment());
+  EXPECT_EQ(stage->reencoded_block_count(), 1u);
+  const std::string all = text + BlockText(2) + BlockText(3) + BlockText(5);
+  QUIRE_ASSERT_OK(writer->AddDocument({.id = "a", .size_bytes = all.size()}));
+  QUIRE_ASSERT_OK(writer->Commit().status());
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto to, Archive::Open(directory / "to"));
+  const auto scratch = to->codec().NewScratch();
+  std::string found;
+  std::vector<uint32_t> sizes;
+  for (uint64_t i = 0; i < to->info().block_count; ++i) {
+    sizes.push_back(to->BlockSizeBytes({0, i}));
+    std::string block(sizes.back(), '\0');
+    QUIRE_ASSERT_OK(to->ReadBlock({0, i}, AsMutableBytes(block), *scratch));
+    found += block;
+  }
+  EXPECT_TRUE(found == all);
+  EXPECT_THAT(sizes, ElementsAre(2733, 2733, 2733, 4096, 4096, 4096));
 }
 
 }  // namespace
