@@ -52,9 +52,11 @@ class Run {
       : context_(context),
         options_(context.options),
         inputs_(inputs),
-        pacer_(options_.mode == LoadMode::kRandom ? options_.in_flight
-                                                  : options_.stream_count,
-               ArrivalSchedule::Of(options_)) {}
+        pacer_(
+            options_.in_flight,
+            options_.requests_per_second.has_value()
+                ? ArrivalsAtRate(*options_.requests_per_second, options_.seed)
+                : nullptr) {}
 
   LoadReport Execute();
 
@@ -126,8 +128,7 @@ void Run::Stop(LoadEnd end, uint64_t now_ns) {
     end_ = end;
   }
   pacer_.Stop(now_ns, [&](uint64_t due_ns) {
-    context_.recorder.AddLowerBound(due_ns, now_ns,
-                                    options_.requests_per_call());
+    context_.recorder.AddLowerBound(due_ns, now_ns);
   });
 }
 
@@ -158,15 +159,12 @@ void Run::CancelSilent(uint64_t now_ns) {
 }
 
 void Run::MaybeBeginWindow(const LoadPacer::Call& call, uint64_t now_ns) {
-  const uint64_t per_call = options_.requests_per_call();
-  const uint64_t warmup_calls =
-      (options_.warmup_request_count + per_call - 1) / per_call;
-  if (window_.has_value() || call.index < warmup_calls ||
-      now_ns < ToNs(options_.warmup_duration)) {
+  if (window_.has_value() || now_ns < ToNs(options_.warmup)) {
     return;
   }
   window_ = call;
   if (options_.request_count.has_value() && options_.mode != LoadMode::kFull) {
+    const uint64_t per_call = options_.requests_per_call();
     pacer_.EndAt(call.index +
                  (*options_.request_count + per_call - 1) / per_call);
   }
@@ -203,20 +201,20 @@ std::optional<Run::Start> Run::Take(uint64_t now_ns) {
 }
 
 void Run::Begin(const Start& start) {
-  const LoadPacer::Call& call = start.call;
-  const auto done = [this] { OnCallEnd(); };
+  LoadCall call{.index = start.call.index,
+                .due_ns = start.call.due_ns,
+                .done = [this] { OnCallEnd(); }};
   switch (options_.mode) {
     case LoadMode::kRandom:
-      StartLoadRead(context_, context_.targets->At(call.index), call.index,
-                    call.due_ns, done);
+      call.target = context_.targets->At(call.index);
+      StartLoadRead(context_, std::move(call));
       break;
     case LoadMode::kBatch:
-      StartLoadBatch(context_, start.first_index, start.count, call.index,
-                     call.due_ns, done);
+      StartLoadBatch(context_, start.first_index, start.count, std::move(call));
       break;
     case LoadMode::kFull:
-      StartLoadScan(context_, call.index % options_.stream_count,
-                    options_.stream_count, call.index, call.due_ns, done);
+      StartLoadScan(context_, call.index % options_.in_flight,
+                    options_.in_flight, std::move(call));
       break;
   }
 }
@@ -291,7 +289,7 @@ LoadReport Run::Execute() {
   {
     MutexLock lock(&mutex_);
     if (options_.mode == LoadMode::kFull && !options_.duration.has_value()) {
-      pacer_.EndAt(options_.stream_count);
+      pacer_.EndAt(options_.in_flight);
     }
   }
   StartAll();
@@ -360,9 +358,9 @@ absl::StatusOr<v1::GetArchiveResponse> Describe(const LoadInputs& inputs,
     return absl::FailedPreconditionError("the archive has nothing to read");
   }
   if (options.mode != LoadMode::kFull && options.what == LoadKind::kRanges &&
-      options.range_size_bytes_max > archive.size_bytes()) {
+      options.range_size_bytes > archive.size_bytes()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("ranges of ", FormatByteSize(options.range_size_bytes_max),
+        absl::StrCat("ranges of ", FormatByteSize(options.range_size_bytes),
                      " do not fit into archive '", options.archive,
                      "', which has ", FormatByteSize(archive.size_bytes()),
                      " of text; give a smaller --range-size"));
@@ -411,10 +409,7 @@ absl::StatusOr<LoadReport> RunLoad(const LoadInputs& inputs,
   report.archive = archive;
   report.is_compared = inputs.source != nullptr;
   if (tables != nullptr) {
-    const WireStats stats = tables->Stats();
-    report.traffic = stats.traffic;
     report.ended_at = tables->EndedAt();
-    report.fetched_bytes = stats.fetched_size_bytes;
   }
   return report;
 }
