@@ -91,10 +91,8 @@ class Run {
   void Begin(const Start& start);
   // Called when a call has ended; starts its successor.
   void OnCallEnd() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Starts all calls that may start.
-  void StartAll() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits until all calls have ended.
-  void Drain() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Starts all calls that may start, and waits until all have ended.
+  void Drive() ABSL_LOCKS_EXCLUDED(mutex_);
   // Cancels calls that have waited for longer than the deadline. Called
   // periodically, by one thread.
   void CancelSilent(uint64_t now_ns);
@@ -237,8 +235,8 @@ void Run::OnCallEnd() {
   }
 }
 
-void Run::StartAll() {
-  for (;;) {
+void Run::Drive() {
+  for (bool is_cancelled = false;;) {
     CancelSilent(context_.NowNs());
     std::optional<Start> start;
     {
@@ -248,40 +246,29 @@ void Run::StartAll() {
         Stop(LoadEnd::kInterrupt, now_ns);
       }
       start = Take(now_ns);
-      if (pacer_.is_over() && !start.has_value()) {
-        return;
-      }
       if (!start.has_value()) {
-        const uint64_t due_ns = pacer_.NextDueNs().value_or(now_ns + kTickNs);
-        const uint64_t wait_ns =
-            std::min(due_ns - std::min(now_ns, due_ns), kTickNs);
-        changed_.WaitFor(&mutex_, std::chrono::nanoseconds(wait_ns));
-        continue;
+        if (pacer_.is_over() && pacer_.outstanding_count() == 0) {
+          return;
+        }
+        const std::optional<LoadEnd> end = pacer_.is_over() && !is_cancelled
+                                               ? WhyCancel(now_ns)
+                                               : std::nullopt;
+        if (!end.has_value()) {
+          const uint64_t due_ns = pacer_.NextDueNs().value_or(now_ns + kTickNs);
+          const uint64_t wait_ns =
+              std::min(due_ns - std::min(now_ns, due_ns), kTickNs);
+          changed_.WaitFor(&mutex_, std::chrono::nanoseconds(wait_ns));
+          continue;
+        }
+        end_ = *end;
       }
     }
-    Begin(*start);
-  }
-}
-
-void Run::Drain() {
-  for (bool is_cancelled = false;;) {
-    const uint64_t now_ns = context_.NowNs();
-    CancelSilent(now_ns);
-    {
-      MutexLock lock(&mutex_);
-      if (pacer_.outstanding_count() == 0) {
-        return;
-      }
-      const std::optional<LoadEnd> end =
-          is_cancelled ? std::nullopt : WhyCancel(now_ns);
-      if (!end.has_value()) {
-        changed_.WaitFor(&mutex_, std::chrono::nanoseconds(kTickNs));
-        continue;
-      }
-      end_ = *end;
+    if (start.has_value()) {
+      Begin(*start);
+    } else {
+      is_cancelled = true;
+      context_.open_calls.CancelAll();
     }
-    is_cancelled = true;
-    context_.open_calls.CancelAll();
   }
 }
 
@@ -292,8 +279,7 @@ LoadReport Run::Execute() {
       pacer_.EndAt(options_.in_flight);
     }
   }
-  StartAll();
-  Drain();
+  Drive();
   MutexLock lock(&mutex_);
   LoadReport report = context_.recorder.Finish(last_end_ns_);
   // The last calls may have been the silent ones.
