@@ -91,7 +91,7 @@ start prometheus prometheus --config.file="$configuration/prometheus.yml" \
   --storage.tsdb.path="$scratch/series" --web.listen-address=127.0.0.1:9090
 ready prometheus "ready to receive web requests"
 start loadtest "$bin/quire-loadtest" served --server 127.0.0.1:7420 --what documents --rate 100 \
-  --distribution zipf --duration "${minutes}m"
+  --duration "${minutes}m"
 
 cat <<TEXT
 100 documents a second are read from $archive. Look at

@@ -31,8 +31,8 @@ from markdown_table import markdown
 PROGRAMS = ("quired", "quire", "quire-loadtest", "empty_server")
 RANGES = ["--range-size", "16KiB"]
 MODES = {"unary": [*RANGES, "--mode", "random", "--in-flight", "64"],
-         "batch": [*RANGES, "--mode", "batch", "--batch-size", "1000", "--streams", "4"],
-         "scan": ["--mode", "full", "--streams", "4"]}
+         "batch": [*RANGES, "--mode", "batch", "--batch-size", "1000", "--in-flight", "4"],
+         "scan": ["--mode", "full", "--in-flight", "4"]}
 # The empty handler scans a text of 20 messages, about as long as quired's.
 EMPTY_SCAN = ["--range-size", "1048576", "--scan-ranges", "20"]
 SERVERS = ("empty", "quire")
@@ -62,7 +62,7 @@ def load(arguments, loadtest, address, process_id, mode):
     before = cpu_seconds(process_id)
     run = subprocess.run(
         [loadtest, "bench", "--server", address, *MODES[mode], "--connections", "4",
-         "--duration", str(arguments.seconds), "--json", "-"],
+         "--duration", str(arguments.seconds), "--json"],
         check=True, stdout=subprocess.PIPE, text=True)
     report = json.loads(run.stdout)
     answers = report["text_bytes"] / 2**20 if mode == "scan" else report["right"]

@@ -158,7 +158,7 @@ class Bench:
         printed = run_measured([
             self.loadtest, "built", "--server", server.address, "--source", self.documents,
             "--index", self.index, "--what", "documents", "--mode", "batch", "--batch-size", 2000,
-            "--requests", max(2000, int(100_000 * seconds)), "--json", "-"])[3]
+            "--requests", max(2000, int(100_000 * seconds)), "--json"])[3]
         return json.loads(printed)
 
     def peers(self):

@@ -112,7 +112,7 @@ class Check:
         command = [self.loadtest, "check", "--server", server.address, "--source",
                    f"{self.stem}.raw", "--index", f"{self.stem}.tsv", "--what", what,
                    "--requests", arguments.requests, "--in-flight", arguments.in_flight,
-                   "--range-size", arguments.range_size, "--seed", arguments.seed, "--json", "-"]
+                   "--range-size", arguments.range_size, "--seed", arguments.seed, "--json"]
         result = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE,
                                 text=True, check=False)
         if not result.stdout:

@@ -90,8 +90,7 @@ def measure_scrubbing(build, quired, directory, document_count, seconds):
                          command=MODELLED_DISK) as server:
             report = loader.report([
                 "web", "--server", server.address, "--source", directory / "scrubbed.raw",
-                "--range-size", "16KiB", "--seed", turn // 2, "--rate", 20, "--duration", seconds,
-                "--json", "-"])
+                "--range-size", "16KiB", "--seed", turn // 2, "--rate", 20, "--duration", seconds])
             p99[mode].append(report["latency_ms"]["p99"])
             if mode == "on":
                 scrubbed = metric_sums(server.metrics())["quire_scrubbed_bytes_total"]

@@ -164,7 +164,7 @@ class LiveDisk:
     def load(self, *options):
         """Returns the report of quire-loadtest; some of its calls may have been refused
         until it gave up."""
-        command = [self.loadtest, ARCHIVE, "--json", "-", *options]
+        command = [self.loadtest, ARCHIVE, "--json", *options]
         result = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True, check=False)
         report = json.loads(result.stdout) if result.returncode in (0, 1) else None

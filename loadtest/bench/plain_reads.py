@@ -39,8 +39,8 @@ def measure(loader, quired, archive, memory, seconds):
     found = {}
     with LiveServer(str(quired), [f"web={archive}"], "--memory", memory) as server:
         for figure, options in RUNS.items():
-            report = loader.report(["web", "--server", server.address, *options, "--duration", seconds,
-                                    "--json", "-"], counts_errors=True)
+            report = loader.report(["web", "--server", server.address, *options, "--duration",
+                                    seconds], counts_errors=True)
             if report["wrong"]:
                 raise RuntimeError(f"{archive}: {report['wrong']} wrong answers: {report['faults']}")
             scans = "MB/s" in figure

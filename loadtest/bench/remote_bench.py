@@ -131,7 +131,7 @@ def cold_rate(setup, store_url, size):
         output = subprocess.run(
             [setup.arguments.loadtest, "bench", "--server", server.address, "--range-size",
              str(READ_BYTES), "--in-flight", "64", "--requests", str(setup.arguments.rate_reads),
-             "--json", "-"], check=True, stdout=subprocess.PIPE, text=True).stdout
+             "--json"], check=True, stdout=subprocess.PIPE, text=True).stdout
         gets = request_count(server)[0] - before
         return gets / json.loads(output)["seconds"], (server.cpu_seconds() - cpu) / gets
 

@@ -26,7 +26,7 @@ from markdown_table import markdown
 from live_server import LiveServer, make_documents
 
 MODES = {"random": ["--mode", "random", "--in-flight", "32"],
-         "batch": ["--mode", "batch", "--batch-size", "1000", "--streams", "4"]}
+         "batch": ["--mode", "batch", "--batch-size", "1000", "--in-flight", "4"]}
 KINDS = ("tokens", "tokens and log", "TLS", "TLS and tokens")
 
 
@@ -43,7 +43,7 @@ def measure(arguments, loadtest, server, client_options, mode, size):
     before = server.cpu_seconds()
     run = subprocess.run(
         [loadtest, "bench", "--server", server.address, *map(str, client_options), *MODES[mode],
-         "--range-size", size, "--requests", str(arguments.requests), "--json", "-"],
+         "--range-size", size, "--requests", str(arguments.requests), "--json"],
         check=True, capture_output=True, text=True)
     cpu = server.cpu_seconds() - before
     report = json.loads(run.stdout)

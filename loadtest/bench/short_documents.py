@@ -104,8 +104,8 @@ class Bench:
     def read(self, server, options):
         """Reads and compares; returns the report."""
         return json.loads(run_measured([
-            self.loadtest, "lines", "--server", server.address, "--source", self.text, *options,
-            "--json", "-"])[3])
+            self.loadtest, "lines", "--json", "--server", server.address, "--source", self.text,
+            *options])[3])
 
     def peer(self, name):
         printed = run_measured([

@@ -42,7 +42,7 @@ def measure(arguments, programs, archive, memory):
             run = subprocess.run(
                 [loadtest, "bench", "--server", server.address, "--mode", "random", "--in-flight",
                  "32", "--range-size", arguments.range_size, "--requests", str(requests),
-                 "--json", "-"], check=True, capture_output=True, text=True)
+                 "--json"], check=True, capture_output=True, text=True)
             assert json.loads(run.stdout)["right"] == requests, run.stdout
             return 1e6 * (server.cpu_seconds() - before) / requests
         # Until the cache is full.

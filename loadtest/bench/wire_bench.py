@@ -147,7 +147,7 @@ class Bench:
              "--server", server.address, "--source", f"{stem}.raw", "--index", f"{stem}.tsv",
              "--what", "documents", "--encoding", encoding, "--in-flight",
              str(arguments.in_flight), "--requests", str(arguments.requests), "--duration",
-             str(arguments.seconds), "--json", "-"],
+             str(arguments.seconds), "--json"],
             stdout=subprocess.PIPE, text=True, check=False, timeout=arguments.seconds + 120)
         if result.returncode != 0:
             raise RuntimeError(f"quire-loadtest --encoding {encoding}: exit code "

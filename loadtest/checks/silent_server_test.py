@@ -68,14 +68,14 @@ class SilentServerTest(unittest.TestCase):
         cls.stubs = make_stubs(directory)
 
     def test_each_mode_ends_and_fails(self):
-        for options in ([], ["--in-flight", "1", "--warmup", "1000"],
+        for options in ([], ["--in-flight", "1", "--warmup", "1h"],
                         ["--range-size", "200KiB"], ["--mode", "batch"],
-                        ["--mode", "batch", "--warmup", "100000"], ["--mode", "full"],
+                        ["--mode", "batch", "--warmup", "1h"], ["--mode", "full"],
                         ["--rate", "100"]):
             with self.subTest(options=options), silent_server(self.stubs) as address:
                 run = subprocess.run(
-                    [QUIRE_LOADTEST, "a", "--server", address, "--deadline", "300ms",
-                     "--json", "-", *options],
+                    [QUIRE_LOADTEST, "a", "--json", "--server", address, "--deadline", "300ms",
+                     *options],
                     capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
                 self.assertEqual(run.returncode, 1, run.stderr)
                 report = json.loads(run.stdout)

@@ -70,7 +70,7 @@ std::optional<absl::string_view> AnswerChecker::TextOf(const SentBytes& sent) {
     Fail(answer.status().message());
     return std::nullopt;
   }
-  decode_ns_ += answer->decode_ns;
+  cost_.decode_ns += answer->decode_ns;
   return answer->text;
 }
 
@@ -87,6 +87,7 @@ void AnswerChecker::CheckPart(const SentBytes& sent,
     return;
   }
   received_bytes_ += range.size_bytes();
+  cost_.text_bytes += range.size_bytes();
   const std::optional<absl::string_view> text = TextOf(sent);
   if (text.has_value() && source_ != nullptr) {
     const absl::StatusOr<bool> matches = source_->Matches(offset, *text);

@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/string_view.h"
 
 #include "proto/quire/v1/archive.pb.h"
 
 #include "client/quire/internal/wire_call.h"
+#include "loadtest/report/load_recorder.h"
 #include "loadtest/requests/load_targets.h"
 #include "loadtest/requests/source_text.h"
 
@@ -39,15 +41,10 @@ class AnswerChecker {
       }
     }
     started_ = true;
-    wire_size_bytes_ += message.data().size();
-    message_size_bytes_ += message.ByteSizeLong();
+    cost_.wire_bytes += message.data().size();
+    cost_.message_bytes += message.ByteSizeLong();
     CheckPart(SentBytesOf(message), message.range());
   }
-
-  // Size of the encoded field `data`, and of whole messages.
-  uint64_t wire_size_bytes() const { return wire_size_bytes_; }
-
-  uint64_t message_size_bytes() const { return message_size_bytes_; }
 
   // Decoded size.
   uint64_t received_bytes() const { return received_bytes_; }
@@ -55,8 +52,8 @@ class AnswerChecker {
   // True if a fault was found.
   bool has_fault() const { return fault_.has_value(); }
 
-  // Time of decoding.
-  uint64_t decode_ns() const { return decode_ns_; }
+  // Returns the cost of the messages since the last call.
+  AnswerCost TakeCost() { return std::exchange(cost_, {}); }
 
   // Returns the first fault in words; nullopt if the answer is right and
   // complete.
@@ -76,9 +73,7 @@ class AnswerChecker {
   std::string buffer_;
   bool started_ = false;
   uint64_t received_bytes_ = 0;
-  uint64_t wire_size_bytes_ = 0;
-  uint64_t message_size_bytes_ = 0;
-  uint64_t decode_ns_ = 0;
+  AnswerCost cost_;
   std::optional<std::string> fault_;
 };
 

@@ -12,7 +12,7 @@
 #include "grpcpp/support/client_callback.h"
 
 #include "loadtest/generator/answer_checker.h"
-#include "loadtest/generator/load_call_base.h"
+#include "loadtest/generator/call_attempt.h"
 #include "loadtest/generator/load_calls.h"
 
 namespace quire {
@@ -30,27 +30,25 @@ struct Batch {
   std::vector<char> is_open;
   // Targets for ReadStream.
   std::vector<size_t> large;
-  uint64_t call_index = 0;
-  uint64_t due_ns = 0;
-  LoadCallDone done;
+  LoadCall call;
 };
 
 void StartBatchStream(LoadContext& load, std::unique_ptr<Batch> batch);
 
-// Reads the too large targets in order, then ends the batch.
+// Reads the too large targets, then ends the batch.
 void ReadLarge(LoadContext& load, std::unique_ptr<Batch> batch) {
   if (batch->large.empty()) {
-    batch->done();
+    batch->call.done();
     return;
   }
-  const LoadTarget target = batch->targets[batch->large.back()];
+  LoadCall call{.target = batch->targets[batch->large.back()],
+                .index = batch->call.index,
+                .due_ns = batch->call.due_ns};
   batch->large.pop_back();
-  const uint64_t call_index = batch->call_index;
-  const uint64_t due_ns = batch->due_ns;
-  StartLoadRead(load, target, call_index, due_ns,
-                [&load, batch = std::move(batch)]() mutable {
-                  ReadLarge(load, std::move(batch));
-                });
+  call.done = [&load, batch = std::move(batch)]() mutable {
+    ReadLarge(load, std::move(batch));
+  };
+  StartLoadRead(load, std::move(call));
 }
 
 // One BatchRead. Deletes itself when it has ended.
@@ -64,7 +62,7 @@ class BatchCall final : public grpc::ClientBidiReactor<v1::BatchReadRequest,
 
   void Start() {
     attempt_.load()
-        .StubOf(batch_->call_index)
+        .StubOf(batch_->call.index)
         .async()
         ->BatchRead(&attempt_.context(), this);
     WriteNext();
@@ -100,9 +98,8 @@ class BatchCall final : public grpc::ClientBidiReactor<v1::BatchReadRequest,
         std::count(batch_->is_open.begin(), batch_->is_open.end(), char{1}));
     if (open_count > 0 && stranger_.empty()) {
       const std::optional<absl::Duration> delay =
-          attempt_.RetryDelay(end, batch_->due_ns);
+          attempt_.RetryDelay(end, batch_->call.due_ns);
       if (delay.has_value()) {
-        // The run may end, and be destroyed, before this call.
         std::unique_ptr<Batch> again = std::move(batch_);
         self.reset();
         After(*delay, [&load, batch = std::move(again)]() mutable {
@@ -112,13 +109,12 @@ class BatchCall final : public grpc::ClientBidiReactor<v1::BatchReadRequest,
       }
     }
     if (load.open_calls.is_cancelled()) {
-      load.recorder.CountUnanswered(batch_->due_ns, load.NowNs(),
+      load.recorder.CountUnanswered(batch_->call.due_ns, load.NowNs(),
                                     open_count + batch_->large.size());
       batch_->large.clear();
     } else {
       FailOpen(std::move(end));
     }
-    // The run may be destroyed with the last batch.
     std::unique_ptr<Batch> batch = std::move(batch_);
     self.reset();
     ReadLarge(load, std::move(batch));
@@ -164,7 +160,7 @@ class BatchCall final : public grpc::ClientBidiReactor<v1::BatchReadRequest,
     }
     batch_->is_open[result.tag()] = 0;
     LoadOutcome outcome{.target = batch_->targets[result.tag()],
-                        .due_ns = batch_->due_ns,
+                        .due_ns = batch_->call.due_ns,
                         .ended_ns = now_ns};
     if (result.has_status() && result.status().code() != 0) {
       if (result.status().reason() == v1::LIMIT_EXCEEDED &&
@@ -180,10 +176,7 @@ class BatchCall final : public grpc::ClientBidiReactor<v1::BatchReadRequest,
                             attempt_.wire());
       checker.Check(result);
       outcome.fault = checker.Finish();
-      outcome.decode_ns = checker.decode_ns();
-      outcome.text_bytes = checker.received_bytes();
-      outcome.wire_bytes = checker.wire_size_bytes();
-      outcome.message_bytes = checker.message_size_bytes();
+      outcome.cost = checker.TakeCost();
     }
     attempt_.load().recorder.Record(outcome);
   }
@@ -191,7 +184,8 @@ class BatchCall final : public grpc::ClientBidiReactor<v1::BatchReadRequest,
   // Ends all targets without an answer.
   void FailOpen(CallEnd end) {
     LoadContext& load = attempt_.load();
-    LoadOutcome outcome{.due_ns = batch_->due_ns, .ended_ns = load.NowNs()};
+    LoadOutcome outcome{.due_ns = batch_->call.due_ns,
+                        .ended_ns = load.NowNs()};
     if (!stranger_.empty()) {
       outcome.fault = stranger_;
     } else if (end.status.ok()) {
@@ -232,26 +226,24 @@ void StartBatchStream(LoadContext& load, std::unique_ptr<Batch> batch) {
 
 }  // namespace
 
-void StartLoadBatch(LoadContext& context, uint64_t first_index, uint64_t count,
-                    uint64_t call_index, uint64_t due_ns, LoadCallDone done) {
+void StartLoadBatch(LoadContext& load, uint64_t first_index, uint64_t count,
+                    LoadCall call) {
   auto batch = std::make_unique<Batch>();
-  batch->call_index = call_index;
-  batch->due_ns = due_ns;
-  batch->done = std::move(done);
+  batch->call = std::move(call);
   batch->targets.reserve(count);
   for (uint64_t i = 0; i < count; ++i) {
-    batch->targets.push_back(context.targets->At(first_index + i));
+    batch->targets.push_back(load.targets->At(first_index + i));
     const LoadTarget& target = batch->targets.back();
     const bool is_large =
         target.place.has_value() &&
-        target.place->size_bytes > context.limits.read_size_bytes_max();
+        target.place->size_bytes > load.limits.read_size_bytes_max();
     batch->is_open.push_back(is_large ? 0 : 1);
     if (is_large) {
       batch->large.push_back(i);
     }
   }
-  batch->large.size() == count ? ReadLarge(context, std::move(batch))
-                               : StartBatchStream(context, std::move(batch));
+  batch->large.size() == count ? ReadLarge(load, std::move(batch))
+                               : StartBatchStream(load, std::move(batch));
 }
 
 }  // namespace quire

@@ -14,7 +14,6 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/any_invocable.h"
-#include "grpcpp/client_context.h"
 
 #include "proto/quire/v1/archive.grpc.pb.h"
 
@@ -27,24 +26,16 @@
 
 namespace quire {
 
-// One attempt at a call in flight. Times are from the run's start.
-struct OpenCall {
-  grpc::ClientContext context;
-  // Time since which the server owes a message; UINT64_MAX while a message is
-  // being checked.
-  std::atomic<uint64_t> waiting_since_ns = 0;
-  // Cancelled because the message took too long.
-  std::atomic<bool> is_silent = false;
-};
+class CallAttempt;
 
 // The calls in flight, so that a run which ends need not wait for them, nor any
-// run for a silent stream.
+// run for a silent stream. Times are from the run's start.
 // Thread-safe.
 class OpenCalls {
  public:
   // `call` must stay valid until Remove().
-  void Add(OpenCall* call) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Remove(OpenCall* call) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Add(CallAttempt* call) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Remove(CallAttempt* call) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Cancels all calls in flight, and all later ones.
   void CancelAll() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -57,7 +48,7 @@ class OpenCalls {
  private:
   mutable Mutex mutex_;
   bool is_cancelled_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::flat_hash_set<OpenCall*> calls_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<CallAttempt*> calls_ ABSL_GUARDED_BY(mutex_);
 };
 
 // State that all calls of a run share. Thread-safe once set.
@@ -93,22 +84,33 @@ struct LoadContext {
   }
 };
 
-// Called once when a call has ended and all of its requests are recorded.
+// Called once when a call has ended and all of its requests are recorded. The
+// run may be destroyed with its last call, so nothing of the call may exist any
+// more.
 using LoadCallDone = absl::AnyInvocable<void()>;
+
+struct LoadCall {
+  // Of a read; set by StartLoadScan() for a scan.
+  LoadTarget target = {};
+  // Selects the connection.
+  uint64_t index = 0;
+  // Latency counts from here.
+  uint64_t due_ns = 0;
+  LoadCallDone done = {};
+};
 
 // Makes one request, by Read, or by ReadStream if it is larger than a Read may
 // be, or turns out to be. Retries a busy server after its delay.
-void StartLoadRead(LoadContext& context, const LoadTarget& target,
-                   uint64_t call_index, uint64_t due_ns, LoadCallDone done);
+void StartLoadRead(LoadContext& load, LoadCall call);
 
 // Makes requests [first_index, first_index + count) by BatchRead. Requests too
 // large for that follow one by one, as by StartLoadRead().
-void StartLoadBatch(LoadContext& context, uint64_t first_index, uint64_t count,
-                    uint64_t call_index, uint64_t due_ns, LoadCallDone done);
+void StartLoadBatch(LoadContext& load, uint64_t first_index, uint64_t count,
+                    LoadCall call);
 
 // Scans part `part` of `part_count` equal parts of the text.
-void StartLoadScan(LoadContext& context, uint64_t part, uint64_t part_count,
-                   uint64_t call_index, uint64_t due_ns, LoadCallDone done);
+void StartLoadScan(LoadContext& load, uint64_t part, uint64_t part_count,
+                   LoadCall call);
 
 }  // namespace quire
 

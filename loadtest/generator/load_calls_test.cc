@@ -107,7 +107,7 @@ class LoadCallsTest : public ::testing::Test {
   LoadReport Read(const LoadTarget& target) {
     Begin();
     Ends ends;
-    StartLoadRead(*load_, target, 0, 0, ends.Expect());
+    StartLoadRead(*load_, {.target = target, .done = ends.Expect()});
     ends.WaitFor(1);
     return Report();
   }
@@ -115,7 +115,7 @@ class LoadCallsTest : public ::testing::Test {
   LoadReport Batch(uint64_t first_index, uint64_t count) {
     Begin();
     Ends ends;
-    StartLoadBatch(*load_, first_index, count, 0, 0, ends.Expect());
+    StartLoadBatch(*load_, first_index, count, {.done = ends.Expect()});
     ends.WaitFor(1);
     return Report();
   }
@@ -174,7 +174,8 @@ TEST_F(LoadCallsTest, GivesUpABusyServerWhenItsTimeIsOver) {
   // Due as long ago as the limit of a call.
   load_->started -= load_->options.deadline;
   Ends ends;
-  StartLoadRead(*load_, {.place = TextSpan{0, 10}}, 0, 0, ends.Expect());
+  StartLoadRead(*load_,
+                {.target = {.place = TextSpan{0, 10}}, .done = ends.Expect()});
   ends.WaitFor(1);
   const LoadReport report = Report();
   EXPECT_EQ(report.retry_count, 0u);
@@ -184,11 +185,11 @@ TEST_F(LoadCallsTest, GivesUpABusyServerWhenItsTimeIsOver) {
 }
 
 TEST_F(LoadCallsTest, ABatchIsSentWhateverTheLimitOfItsMessages) {
-  options_.range_size_bytes_min = options_.range_size_bytes_max = 10;
+  options_.range_size_bytes = 10;
   Begin();
   load_->limits.set_batch_message_items_max(0);
   Ends ends;
-  StartLoadBatch(*load_, 0, 3, 0, 0, ends.Expect());
+  StartLoadBatch(*load_, 0, 3, {.done = ends.Expect()});
   ends.WaitFor(1);
   EXPECT_EQ(Report().request_count, 3u);
   EXPECT_EQ(server_->LargestBatchMessage(), 1);
@@ -200,24 +201,25 @@ TEST_F(LoadCallsTest, GivesUpAServerThatIsSilent) {
   faults.stalled_calls = -1;
   server_->SetFaults(faults);
   options_.deadline = std::chrono::milliseconds(20);
-  options_.range_size_bytes_min = options_.range_size_bytes_max = 500;
+  options_.range_size_bytes = 500;
   for (int kind = 0; kind < 4; ++kind) {
     SCOPED_TRACE(kind);
     Begin();
     Ends ends;
     switch (kind) {
       case 0:
-        StartLoadRead(*load_, {.place = TextSpan{0, 10}}, 0, 0, ends.Expect());
+        StartLoadRead(*load_, {.target = {.place = TextSpan{0, 10}},
+                               .done = ends.Expect()});
         break;
       case 1:
-        StartLoadRead(*load_, {.place = TextSpan{0, 3'000}}, 0, 0,
-                      ends.Expect());
+        StartLoadRead(*load_, {.target = {.place = TextSpan{0, 3'000}},
+                               .done = ends.Expect()});
         break;
       case 2:
-        StartLoadBatch(*load_, 0, 30, 0, 0, ends.Expect());
+        StartLoadBatch(*load_, 0, 30, {.done = ends.Expect()});
         break;
       default:
-        StartLoadScan(*load_, 0, 1, 0, 0, ends.Expect());
+        StartLoadScan(*load_, 0, 1, {.done = ends.Expect()});
         break;
     }
     if (kind != 0) {
@@ -244,10 +246,15 @@ TEST_F(LoadCallsTest, OneSilentCallAmongOthersIsNoSilentServer) {
   Begin();
   Ends ends;
   // Both are answered; the third message comes after both began.
-  StartLoadRead(*load_, {.place = TextSpan{0, 3'000}}, 0, 0, ends.Expect());
-  StartLoadRead(*load_, {.place = TextSpan{0, 10}}, 1, 0, ends.Expect());
+  StartLoadRead(
+      *load_, {.target = {.place = TextSpan{0, 3'000}}, .done = ends.Expect()});
+  StartLoadRead(*load_, {.target = {.place = TextSpan{0, 10}},
+                         .index = 1,
+                         .done = ends.Expect()});
   ends.WaitFor(1);
-  StartLoadRead(*load_, {.place = TextSpan{0, 10}}, 2, 0, ends.Expect());
+  StartLoadRead(*load_, {.target = {.place = TextSpan{0, 10}},
+                         .index = 2,
+                         .done = ends.Expect()});
   ends.WaitFor(2);
   load_->open_calls.CancelSilent(load_->NowNs());
   ends.WaitFor(3);
@@ -276,8 +283,7 @@ TEST_F(LoadCallsTest, ABatchAnswersAllOfItsRequests) {
 }
 
 TEST_F(LoadCallsTest, ABatchOfLargeRangesNeedsNoBatch) {
-  options_.range_size_bytes_min = kCallSizeMax + 1;
-  options_.range_size_bytes_max = kCallSizeMax + 1;
+  options_.range_size_bytes = kCallSizeMax + 1;
   const LoadReport report = Batch(0, 5);
   EXPECT_EQ(report.right_count, 5u);
   EXPECT_EQ(report.text_bytes, 5 * (kCallSizeMax + 1));
@@ -291,7 +297,8 @@ TEST_F(LoadCallsTest, PartsOfAScanAreAllOfTheText) {
     for (uint64_t part = 0; part < parts; ++part) {
       Begin();
       Ends ends;
-      StartLoadScan(*load_, part, parts, part, 0, ends.Expect());
+      StartLoadScan(*load_, part, parts,
+                    {.index = part, .done = ends.Expect()});
       ends.WaitFor(1);
       const LoadReport report = Report();
       EXPECT_EQ(report.right_count, report.request_count);
@@ -307,18 +314,23 @@ TEST_F(LoadCallsTest, WhatTheRunsEndCancelsIsNoError) {
   FakeFaults faults;
   faults.stalled_calls = -1;
   server_->SetFaults(faults);
-  options_.range_size_bytes_min = options_.range_size_bytes_max = 500;
+  options_.range_size_bytes = 500;
   Begin();
   Ends ends;
-  StartLoadRead(*load_, {.place = TextSpan{0, 10}}, 0, 0, ends.Expect());
-  StartLoadRead(*load_, {.place = TextSpan{0, 3'000}}, 1, 0, ends.Expect());
-  StartLoadBatch(*load_, 0, 30, 2, 0, ends.Expect());
-  StartLoadScan(*load_, 0, 1, 3, 0, ends.Expect());
+  StartLoadRead(*load_,
+                {.target = {.place = TextSpan{0, 10}}, .done = ends.Expect()});
+  StartLoadRead(*load_, {.target = {.place = TextSpan{0, 3'000}},
+                         .index = 1,
+                         .done = ends.Expect()});
+  StartLoadBatch(*load_, 0, 30, {.index = 2, .done = ends.Expect()});
+  StartLoadScan(*load_, 0, 1, {.index = 3, .done = ends.Expect()});
   EXPECT_EQ(ends.count(), 0);
   EXPECT_FALSE(load_->open_calls.is_cancelled());
   load_->open_calls.CancelAll();
   // And a later one.
-  StartLoadRead(*load_, {.place = TextSpan{5, 10}}, 4, 0, ends.Expect());
+  StartLoadRead(*load_, {.target = {.place = TextSpan{5, 10}},
+                         .index = 4,
+                         .done = ends.Expect()});
   ends.WaitFor(5);
   EXPECT_TRUE(load_->open_calls.is_cancelled());
   const LoadReport report = Report();

@@ -3,6 +3,7 @@
 #define QUIRE_LOADTEST_GENERATOR_LOAD_COMMAND_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "CLI/CLI.hpp"
@@ -23,12 +24,12 @@ struct LoadCommand {
   // Accepts secrets that all users can read.
   bool allow_readable_secrets = false;
   uint32_t connection_count = 1;
-  // Paths of files; empty: not given. The first two have the text of the
-  // archive and the places of its documents, the others get the report.
+  // Paths of files with the text of the archive and the places of its
+  // documents; empty: not given.
   std::string source;
   std::string index;
-  std::string json;
-  std::string html;
+  // Prints the report as JSON.
+  bool is_json = false;
 };
 
 // Declares the options and the manual of `app`, which refers to this object and
@@ -46,7 +47,6 @@ class LoadCommandLine {
  private:
   void DeclareWhat(CLI::App& app);
   void DeclareHow(CLI::App& app);
-  void DeclareOutput(CLI::App& app);
   // The parts of Complete().
   absl::Status CompleteWhat(LoadOptions& load) const;
   absl::Status CompleteHow(LoadOptions& load) const;
@@ -55,24 +55,13 @@ class LoadCommandLine {
   LoadCommand command_;
   std::string mode_ = "random";
   std::string what_ = "ranges";
-  std::string distribution_ = "uniform";
   std::string range_size_ = "16KiB";
-  std::string range_size_min_;
-  std::string arrivals_ = "poisson";
   std::string encoding_ = "identity";
-  uint64_t request_count_ = 0;
-  std::string warmup_;
-  std::string duration_;
   std::string deadline_ = "30s";
-  double rate_ = 0;
-  uint32_t in_flight_ = 0;
-  double zipf_exponent_ = 0.99;
-  // To detect whether they were given.
-  const CLI::Option* requests_option_ = nullptr;
-  const CLI::Option* duration_option_ = nullptr;
-  const CLI::Option* rate_option_ = nullptr;
-  const CLI::Option* in_flight_option_ = nullptr;
-  const CLI::Option* zipf_option_ = nullptr;
+  std::optional<uint64_t> request_count_;
+  std::optional<std::string> duration_;
+  std::optional<std::string> warmup_;
+  std::optional<uint32_t> in_flight_;
 };
 
 }  // namespace quire

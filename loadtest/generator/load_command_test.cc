@@ -54,55 +54,45 @@ TEST(LoadCommandTest, AnArchiveIsEnough) {
   EXPECT_EQ(command.connection_count, 1u);
   EXPECT_EQ(command.load.mode, LoadMode::kRandom);
   EXPECT_EQ(command.load.what, LoadKind::kRanges);
-  EXPECT_EQ(command.load.distribution, LoadDistribution::kUniform);
-  EXPECT_EQ(command.load.range_size_bytes_min, 16u << 10);
-  EXPECT_EQ(command.load.range_size_bytes_max, 16u << 10);
+  EXPECT_EQ(command.load.range_size_bytes, 16u << 10);
   EXPECT_EQ(command.load.request_count, 10'000u);
   EXPECT_EQ(command.load.duration, milliseconds(600'000));
   EXPECT_EQ(command.load.in_flight, 64u);
-  EXPECT_FALSE(command.load.is_open_loop());
+  EXPECT_FALSE(command.load.requests_per_second.has_value());
   EXPECT_EQ(command.load.encoding, EncodingChoice::kIdentity);
+  EXPECT_FALSE(command.is_json);
 }
 
 TEST(LoadCommandTest, TakesEveryOption) {
   const LoadCommand command = MustParse(
-      "--server unix:/run/q --mode batch --what documents --distribution zipf "
-      "--zipf-exponent 1.5 --seed 9 --source web.raw --index web.tsv "
-      "--requests 500 --duration 2.5 --warmup 40 --batch-size 25 --streams 3 "
-      "--rate 100 --arrivals constant --connections 4 --encoding auto "
-      "--deadline 1.5s "
-      "--json - --html page web");
+      "--server unix:/run/q --mode batch --what documents --seed 9 "
+      "--source web.raw --index web.tsv --requests 500 --duration 2.5 "
+      "--warmup 4 --batch-size 25 --in-flight 3 --connections 4 "
+      "--encoding auto --deadline 1.5s --json web");
   EXPECT_EQ(command.server, "unix:/run/q");
   EXPECT_EQ(command.connection_count, 4u);
   EXPECT_EQ(command.source, "web.raw");
   EXPECT_EQ(command.index, "web.tsv");
-  EXPECT_EQ(command.json, "-");
-  EXPECT_EQ(command.html, "page");
+  EXPECT_TRUE(command.is_json);
   const LoadOptions& load = command.load;
   EXPECT_EQ(load.mode, LoadMode::kBatch);
   EXPECT_EQ(load.what, LoadKind::kDocuments);
-  EXPECT_EQ(load.distribution, LoadDistribution::kZipf);
-  EXPECT_EQ(load.zipf_exponent, 1.5);
   EXPECT_EQ(load.seed, 9u);
   EXPECT_EQ(load.request_count, 500u);
   EXPECT_EQ(load.duration, milliseconds(2'500));
-  EXPECT_EQ(load.warmup_request_count, 40u);
+  EXPECT_EQ(load.warmup, milliseconds(4'000));
   EXPECT_EQ(load.batch_size, 25u);
-  EXPECT_EQ(load.stream_count, 3u);
-  EXPECT_EQ(load.requests_per_second, 100.0);
-  EXPECT_EQ(load.arrivals, LoadArrivals::kConstant);
+  EXPECT_EQ(load.in_flight, 3u);
   EXPECT_EQ(load.encoding, EncodingChoice::kAuto);
   EXPECT_EQ(load.deadline, milliseconds(1'500));
 }
 
 TEST(LoadCommandTest, ReadsSizesAndTimes) {
   const LoadOptions load =
-      MustParse("web --range-size 64KiB --range-size-min 100 --warmup 1.5s")
-          .load;
-  EXPECT_EQ(load.range_size_bytes_max, 65'536u);
-  EXPECT_EQ(load.range_size_bytes_min, 100u);
-  EXPECT_EQ(load.warmup_duration, milliseconds(1'500));
-  EXPECT_EQ(load.warmup_request_count, 0u);
+      MustParse("web --range-size 64KiB --warmup 1.5s --rate 2.5").load;
+  EXPECT_EQ(load.range_size_bytes, 65'536u);
+  EXPECT_EQ(load.warmup, milliseconds(1'500));
+  EXPECT_EQ(load.requests_per_second, 2.5);
 }
 
 TEST(LoadCommandTest, EndsWhenItIsTold) {
@@ -130,7 +120,11 @@ TEST(LoadCommandTest, EndsWhenItIsTold) {
   }
 }
 
-TEST(LoadCommandTest, AnOpenLoopHasRoomForAllThatWait) {
+TEST(LoadCommandTest, CallsAtOnceDependOnTheMode) {
+  EXPECT_EQ(MustParse("web --mode batch").load.in_flight, 1u);
+  EXPECT_EQ(MustParse("web --mode full").load.in_flight, 1u);
+  EXPECT_EQ(MustParse("web --mode full --in-flight 4").load.in_flight, 4u);
+  // Room for all that wait.
   EXPECT_EQ(MustParse("web --rate 5").load.in_flight, 10'000u);
   EXPECT_EQ(MustParse("web --rate 5 --in-flight 3").load.in_flight, 3u);
 }
@@ -144,13 +138,10 @@ TEST(LoadCommandTest, RefusesWhatIsNoValue) {
       {"", "ARCHIVE"},
       {"web second", "second"},
       {"web --bogus", "--bogus"},
+      {"web --json report.json", "report.json"},
       {"web --mode sideways", "--mode"},
       {"web --what pages", "--what"},
-      {"web --distribution normal", "--distribution"},
-      {"web --arrivals never", "--arrivals"},
       {"web --encoding gzip", "--encoding"},
-      {"web --zipf-exponent -1 --distribution zipf", "--zipf-exponent"},
-      {"web --zipf-exponent nan --distribution zipf", "--zipf-exponent"},
       {"web --seed x", "--seed"},
       {"web --requests -1", "--requests"},
       {"web --requests 0", "--requests"},
@@ -164,16 +155,14 @@ TEST(LoadCommandTest, RefusesWhatIsNoValue) {
       {"web --in-flight 0", "--in-flight"},
       {"web --in-flight 100001", "--in-flight"},
       {"web --batch-size 0", "--batch-size"},
-      {"web --streams 0", "--streams"},
       {"web --connections 0", "--connections"},
       {"web --range-size 0", "--range-size"},
       {"web --range-size some", "--range-size"},
-      {"web --range-size-min some", "--range-size-min"},
       {"web --warmup soon", "--warmup"},
       {"web --warmup -1s", "--warmup"},
       {"web --warmup nans", "--warmup"},
       {"web --warmup 1e9s", "--warmup"},
-      {"web --warmup 5x", "'5x' is neither a number of requests nor a time"},
+      {"web --warmup 5x", "--warmup must be a time from 1ms"},
       {"web --duration 2x", "--duration must be a time from 1ms"},
       {"web --duration 1us", "--duration"},
       {"web --deadline 0", "--deadline must be a time from 1ms"},
@@ -197,13 +186,11 @@ TEST(LoadCommandTest, RefusesWhatDoesNotGoTogether) {
     const char* arguments;
     const char* reason;
   } cases[] = {
-      {"--mode full --rate 5", full},
+      {"--mode full --rate 5", "--rate requires --mode random"},
+      {"--mode batch --rate 5", "--rate requires --mode random"},
       {"--mode full --requests 5", full},
       {"--mode full --warmup 5", full},
       {"--mode full --what documents", "reads text, not documents"},
-      {"--zipf-exponent 1", "--zipf-exponent requires --distribution zipf"},
-      {"--range-size 1KiB --range-size-min 2KiB",
-       "--range-size-min is larger than --range-size"},
       {"--index web.tsv", "--index requires --source"},
       {"--what documents --source web.raw", "requires --index"},
   };

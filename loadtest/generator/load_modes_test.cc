@@ -54,8 +54,7 @@ class LoadModesTest : public ::testing::Test {
                                 {{"a", archive}});
     options_.archive = "a";
     options_.request_count = 300;
-    options_.range_size_bytes_min = 1;
-    options_.range_size_bytes_max = 2000;
+    options_.range_size_bytes = 2000;
     options_.in_flight = 8;
     options_.batch_size = 40;
   }
@@ -107,11 +106,6 @@ class LoadModesTest : public ::testing::Test {
     EXPECT_EQ(report.unanswered_count, 0u);
     EXPECT_EQ(report.lower_bound_count, 0u);
     EXPECT_TRUE(report.is_good());
-    uint64_t timeline_bytes = 0;
-    for (const LoadTimeline::Part& part : report.timeline.parts()) {
-      timeline_bytes += part.text_bytes;
-    }
-    EXPECT_EQ(timeline_bytes, report.text_bytes);
   }
 
   const std::string stem_ =
@@ -133,8 +127,8 @@ TEST_F(LoadModesTest, BatchesReadWhatSingleCallsRead) {
     const LoadReport random = Run();
     ExpectAllRight(random, 300);
     options_.mode = LoadMode::kBatch;
-    for (const uint32_t stream_count : std::initializer_list<uint32_t>{1, 3}) {
-      options_.stream_count = stream_count;
+    for (const uint32_t in_flight : std::initializer_list<uint32_t>{1, 3}) {
+      options_.in_flight = in_flight;
       const LoadReport batch = Run();
       ExpectAllRight(batch, 300);
       EXPECT_EQ(batch.text_bytes, random.text_bytes);
@@ -148,8 +142,8 @@ TEST_F(LoadModesTest, BatchesReadWhatSingleCallsRead) {
 TEST_F(LoadModesTest, ScansTheWholeTextInParts) {
   options_.mode = LoadMode::kFull;
   options_.duration.reset();
-  for (const uint32_t stream_count : std::initializer_list<uint32_t>{1, 3, 7}) {
-    options_.stream_count = stream_count;
+  for (const uint32_t in_flight : std::initializer_list<uint32_t>{1, 3, 7}) {
+    options_.in_flight = in_flight;
     const LoadReport report = Run();
     EXPECT_EQ(report.text_bytes, text_.size());
     ExpectAllRight(report, report.right_count);
@@ -171,19 +165,21 @@ TEST_F(LoadModesTest, ReadsDocumentsByNumberWithoutASource) {
 }
 
 TEST_F(LoadModesTest, LeavesOutTheWarmUp) {
-  options_.warmup_request_count = 100;
+  options_.warmup = std::chrono::milliseconds(20);
   int window_count = 0;
   inputs_.on_window = [&window_count] { ++window_count; };
   const LoadReport report = Run();
   ExpectAllRight(report, 300);
-  EXPECT_EQ(report.warmup_count, 100u);
-  EXPECT_EQ(report.started_count, 400u);
+  EXPECT_GT(report.warmup_count, 0u);
+  EXPECT_EQ(report.started_count, report.warmup_count + 300);
   EXPECT_EQ(window_count, 1);
   options_.mode = LoadMode::kBatch;
+  options_.in_flight = 1;
   const LoadReport batch = Run();
   ExpectAllRight(batch, 300);
   // Whole batches.
-  EXPECT_EQ(batch.warmup_count, 120u);
+  EXPECT_GT(batch.warmup_count, 0u);
+  EXPECT_EQ(batch.warmup_count % options_.batch_size, 0u);
 }
 
 // The server stalls for at least 300 ms while 200 requests per second are due.
@@ -192,11 +188,10 @@ TEST_F(LoadModesTest, LeavesOutTheWarmUp) {
 TEST_F(LoadModesTest, AnOpenLoopChargesAStallToAllThatWereDue) {
   StallInRun(2);
   options_.requests_per_second = 200;
-  options_.arrivals = LoadArrivals::kConstant;
   options_.request_count = 40;
   options_.in_flight = 2;
   std::thread release([this] {
-    // However late this wakes, the last one is due 195 ms after the first.
+    // However late this wakes, the last one is due 170 ms after the start.
     AwaitCalls("Read", 2);
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     server_->Release();
@@ -205,8 +200,7 @@ TEST_F(LoadModesTest, AnOpenLoopChargesAStallToAllThatWereDue) {
   release.join();
   ExpectAllRight(report, 40);
   EXPECT_GE(report.held_count, 30u);
-  // Due at most 195 ms after the first, answered after the stall; a late start
-  // only makes it longer.
+  // Answered after the stall; a late start only makes it longer.
   EXPECT_GE(report.latency.PercentileUs(1), 50'000u);
   EXPECT_GE(report.latency.max_us(), 200'000u);
 }
@@ -255,30 +249,27 @@ TEST_F(LoadModesTest, CutsStreamsWhenItsTimeIsOverAndWhenInterrupted) {
 TEST_F(LoadModesTest, EveryModeEndsAgainstASilentServer) {
   const struct {
     LoadMode mode;
-    uint64_t warmup_request_count;
+    bool is_warmup;
     uint64_t range_size_bytes;
     uint32_t in_flight;
   } cases[] = {
-      {LoadMode::kRandom, 0, 100, 8},
-      {LoadMode::kRandom, 1'000, 100, 1},
+      {LoadMode::kRandom, false, 100, 8},
+      {LoadMode::kRandom, true, 100, 1},
       // By ReadStream.
-      {LoadMode::kRandom, 0, kModeSizeMax + 1, 8},
-      {LoadMode::kRandom, 1'000, kModeSizeMax + 1, 1},
-      {LoadMode::kBatch, 0, 100, 8},
-      {LoadMode::kBatch, 1'000, 100, 8},
-      {LoadMode::kFull, 0, 100, 8},
+      {LoadMode::kRandom, false, kModeSizeMax + 1, 8},
+      {LoadMode::kRandom, true, kModeSizeMax + 1, 1},
+      {LoadMode::kBatch, false, 100, 1},
+      {LoadMode::kBatch, true, 100, 1},
+      {LoadMode::kFull, false, 100, 8},
   };
 
   options_.duration.reset();
   options_.deadline = std::chrono::milliseconds(50);
   for (const auto& c : cases) {
-    SCOPED_TRACE(absl::StrCat(NameOf(c.mode), ", warm-up ",
-                              c.warmup_request_count, ", ranges of ",
-                              c.range_size_bytes));
+    SCOPED_TRACE(absl::StrCat("case ", &c - cases));
     options_.mode = c.mode;
-    options_.warmup_request_count = c.warmup_request_count;
-    options_.range_size_bytes_min = options_.range_size_bytes_max =
-        c.range_size_bytes;
+    options_.warmup = std::chrono::hours(c.is_warmup ? 1 : 0);
+    options_.range_size_bytes = c.range_size_bytes;
     options_.in_flight = c.in_flight;
     options_.request_count = 300;
     if (c.mode == LoadMode::kFull) {
@@ -293,10 +284,10 @@ TEST_F(LoadModesTest, EveryModeEndsAgainstASilentServer) {
     EXPECT_EQ(report.right_count, 0u);
     EXPECT_FALSE(report.is_good());
     EXPECT_EQ(report.error_count(), report.request_count);
-    if (c.warmup_request_count > 0) {
+    if (c.is_warmup) {
       EXPECT_EQ(report.request_count, 0u);
     }
-    // Few of the 300 or 1,300 calls were started.
+    // Few of the 300 requests, or of those of the warm-up, were started.
     EXPECT_LE(report.started_count, 80u);
   }
   server_->Release();
@@ -306,7 +297,6 @@ TEST_F(LoadModesTest, EveryModeEndsAgainstASilentServer) {
 TEST_F(LoadModesTest, AnOpenLoopChargesAStallThatDoesNotEnd) {
   StallInRun(-1);
   options_.requests_per_second = 200;
-  options_.arrivals = LoadArrivals::kConstant;
   options_.request_count.reset();
   options_.duration = std::chrono::milliseconds(100);
   options_.deadline = std::chrono::milliseconds(150);
@@ -333,7 +323,7 @@ TEST_F(LoadModesTest, GivesUpTablesThatDoNotCome) {
   archive.codec = "rlz";
   server_->Reload({{"a", archive}});
   inputs_.source = nullptr;
-  options_.range_size_bytes_min = options_.range_size_bytes_max = 1;
+  options_.range_size_bytes = 1;
   for (const EncodingChoice encoding :
        {EncodingChoice::kFsst, EncodingChoice::kStored}) {
     options_.encoding = encoding;
@@ -349,6 +339,7 @@ TEST_F(LoadModesTest, GivesUpTablesThatDoNotCome) {
 
 TEST_F(LoadModesTest, ABatchSaysWhatItsServerDidWrong) {
   options_.mode = LoadMode::kBatch;
+  options_.in_flight = 1;
   faults_ = {};
   faults_.wrong_checksums = 3;
   server_->SetFaults(faults_);
@@ -389,6 +380,7 @@ TEST_F(LoadModesTest, ABatchSaysWhatItsServerDidWrong) {
 TEST_F(LoadModesTest, AScanSaysWhatItsServerDidWrong) {
   options_.mode = LoadMode::kFull;
   options_.duration.reset();
+  options_.in_flight = 1;
   faults_ = {};
   faults_.wrong_ranges = 1;
   server_->SetFaults(faults_);

@@ -52,9 +52,11 @@ class Run {
       : context_(context),
         options_(context.options),
         inputs_(inputs),
-        pacer_(options_.mode == LoadMode::kRandom ? options_.in_flight
-                                                  : options_.stream_count,
-               ArrivalSchedule::Of(options_)) {}
+        pacer_(
+            options_.in_flight,
+            options_.requests_per_second.has_value()
+                ? ArrivalsAtRate(*options_.requests_per_second, options_.seed)
+                : nullptr) {}
 
   LoadReport Execute();
 
@@ -89,10 +91,8 @@ class Run {
   void Begin(const Start& start);
   // Called when a call has ended; starts its successor.
   void OnCallEnd() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Starts all calls that may start.
-  void StartAll() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits until all calls have ended.
-  void Drain() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Starts all calls that may start, and waits until all have ended.
+  void Drive() ABSL_LOCKS_EXCLUDED(mutex_);
   // Cancels calls that have waited for longer than the deadline. Called
   // periodically, by one thread.
   void CancelSilent(uint64_t now_ns);
@@ -126,8 +126,7 @@ void Run::Stop(LoadEnd end, uint64_t now_ns) {
     end_ = end;
   }
   pacer_.Stop(now_ns, [&](uint64_t due_ns) {
-    context_.recorder.AddLowerBound(due_ns, now_ns,
-                                    options_.requests_per_call());
+    context_.recorder.AddLowerBound(due_ns, now_ns);
   });
 }
 
@@ -158,15 +157,12 @@ void Run::CancelSilent(uint64_t now_ns) {
 }
 
 void Run::MaybeBeginWindow(const LoadPacer::Call& call, uint64_t now_ns) {
-  const uint64_t per_call = options_.requests_per_call();
-  const uint64_t warmup_calls =
-      (options_.warmup_request_count + per_call - 1) / per_call;
-  if (window_.has_value() || call.index < warmup_calls ||
-      now_ns < ToNs(options_.warmup_duration)) {
+  if (window_.has_value() || now_ns < ToNs(options_.warmup)) {
     return;
   }
   window_ = call;
   if (options_.request_count.has_value() && options_.mode != LoadMode::kFull) {
+    const uint64_t per_call = options_.requests_per_call();
     pacer_.EndAt(call.index +
                  (*options_.request_count + per_call - 1) / per_call);
   }
@@ -203,20 +199,20 @@ std::optional<Run::Start> Run::Take(uint64_t now_ns) {
 }
 
 void Run::Begin(const Start& start) {
-  const LoadPacer::Call& call = start.call;
-  const auto done = [this] { OnCallEnd(); };
+  LoadCall call{.index = start.call.index,
+                .due_ns = start.call.due_ns,
+                .done = [this] { OnCallEnd(); }};
   switch (options_.mode) {
     case LoadMode::kRandom:
-      StartLoadRead(context_, context_.targets->At(call.index), call.index,
-                    call.due_ns, done);
+      call.target = context_.targets->At(call.index);
+      StartLoadRead(context_, std::move(call));
       break;
     case LoadMode::kBatch:
-      StartLoadBatch(context_, start.first_index, start.count, call.index,
-                     call.due_ns, done);
+      StartLoadBatch(context_, start.first_index, start.count, std::move(call));
       break;
     case LoadMode::kFull:
-      StartLoadScan(context_, call.index % options_.stream_count,
-                    options_.stream_count, call.index, call.due_ns, done);
+      StartLoadScan(context_, call.index % options_.in_flight,
+                    options_.in_flight, std::move(call));
       break;
   }
 }
@@ -239,8 +235,8 @@ void Run::OnCallEnd() {
   }
 }
 
-void Run::StartAll() {
-  for (;;) {
+void Run::Drive() {
+  for (bool is_cancelled = false;;) {
     CancelSilent(context_.NowNs());
     std::optional<Start> start;
     {
@@ -250,40 +246,29 @@ void Run::StartAll() {
         Stop(LoadEnd::kInterrupt, now_ns);
       }
       start = Take(now_ns);
-      if (pacer_.is_over() && !start.has_value()) {
-        return;
-      }
       if (!start.has_value()) {
-        const uint64_t due_ns = pacer_.NextDueNs().value_or(now_ns + kTickNs);
-        const uint64_t wait_ns =
-            std::min(due_ns - std::min(now_ns, due_ns), kTickNs);
-        changed_.WaitFor(&mutex_, std::chrono::nanoseconds(wait_ns));
-        continue;
+        if (pacer_.is_over() && pacer_.outstanding_count() == 0) {
+          return;
+        }
+        const std::optional<LoadEnd> end = pacer_.is_over() && !is_cancelled
+                                               ? WhyCancel(now_ns)
+                                               : std::nullopt;
+        if (!end.has_value()) {
+          const uint64_t due_ns = pacer_.NextDueNs().value_or(now_ns + kTickNs);
+          const uint64_t wait_ns =
+              std::min(due_ns - std::min(now_ns, due_ns), kTickNs);
+          changed_.WaitFor(&mutex_, std::chrono::nanoseconds(wait_ns));
+          continue;
+        }
+        end_ = *end;
       }
     }
-    Begin(*start);
-  }
-}
-
-void Run::Drain() {
-  for (bool is_cancelled = false;;) {
-    const uint64_t now_ns = context_.NowNs();
-    CancelSilent(now_ns);
-    {
-      MutexLock lock(&mutex_);
-      if (pacer_.outstanding_count() == 0) {
-        return;
-      }
-      const std::optional<LoadEnd> end =
-          is_cancelled ? std::nullopt : WhyCancel(now_ns);
-      if (!end.has_value()) {
-        changed_.WaitFor(&mutex_, std::chrono::nanoseconds(kTickNs));
-        continue;
-      }
-      end_ = *end;
+    if (start.has_value()) {
+      Begin(*start);
+    } else {
+      is_cancelled = true;
+      context_.open_calls.CancelAll();
     }
-    is_cancelled = true;
-    context_.open_calls.CancelAll();
   }
 }
 
@@ -291,11 +276,10 @@ LoadReport Run::Execute() {
   {
     MutexLock lock(&mutex_);
     if (options_.mode == LoadMode::kFull && !options_.duration.has_value()) {
-      pacer_.EndAt(options_.stream_count);
+      pacer_.EndAt(options_.in_flight);
     }
   }
-  StartAll();
-  Drain();
+  Drive();
   MutexLock lock(&mutex_);
   LoadReport report = context_.recorder.Finish(last_end_ns_);
   // The last calls may have been the silent ones.
@@ -360,9 +344,9 @@ absl::StatusOr<v1::GetArchiveResponse> Describe(const LoadInputs& inputs,
     return absl::FailedPreconditionError("the archive has nothing to read");
   }
   if (options.mode != LoadMode::kFull && options.what == LoadKind::kRanges &&
-      options.range_size_bytes_max > archive.size_bytes()) {
+      options.range_size_bytes > archive.size_bytes()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("ranges of ", FormatByteSize(options.range_size_bytes_max),
+        absl::StrCat("ranges of ", FormatByteSize(options.range_size_bytes),
                      " do not fit into archive '", options.archive,
                      "', which has ", FormatByteSize(archive.size_bytes()),
                      " of text; give a smaller --range-size"));
@@ -411,10 +395,7 @@ absl::StatusOr<LoadReport> RunLoad(const LoadInputs& inputs,
   report.archive = archive;
   report.is_compared = inputs.source != nullptr;
   if (tables != nullptr) {
-    const WireStats stats = tables->Stats();
-    report.traffic = stats.traffic;
     report.ended_at = tables->EndedAt();
-    report.fetched_bytes = stats.fetched_size_bytes;
   }
   return report;
 }

@@ -197,8 +197,7 @@ class LoadRunTest : public ::testing::Test {
     server_ = builder.BuildAndStart();
     options_.archive = "a";
     options_.request_count = 500;
-    options_.range_size_bytes_min = 1;
-    options_.range_size_bytes_max = 2000;
+    options_.range_size_bytes = 2000;
   }
 
   void TearDown() override {
@@ -254,10 +253,10 @@ TEST_F(LoadRunTest, StreamsDocumentsThatAreTooLargeForOneRead) {
 
 TEST_F(LoadRunTest, ReadsTheSameWhateverIsInFlight) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const LoadReport many,
-                             Load(LoadKind::kRanges, Misdeed::kNone));
+                             Load(LoadKind::kDocuments, Misdeed::kNone));
   options_.in_flight = 1;
   QUIRE_ASSERT_OK_AND_ASSIGN(const LoadReport one,
-                             Load(LoadKind::kRanges, Misdeed::kNone));
+                             Load(LoadKind::kDocuments, Misdeed::kNone));
   EXPECT_EQ(one.text_bytes, many.text_bytes);
 }
 
@@ -324,11 +323,11 @@ TEST_F(LoadRunTest, RefusesAnotherSource) {
 }
 
 TEST_F(LoadRunTest, RefusesRangesThatDoNotFit) {
-  options_.range_size_bytes_max = text_.size();
+  options_.range_size_bytes = text_.size();
   QUIRE_ASSERT_OK_AND_ASSIGN(const LoadReport whole,
                              Load(LoadKind::kRanges, Misdeed::kNone));
   EXPECT_EQ(whole.right_count, 500u) << ::testing::PrintToString(whole.faults);
-  options_.range_size_bytes_max = text_.size() + 1;
+  options_.range_size_bytes = text_.size() + 1;
   EXPECT_THAT(Load(LoadKind::kRanges, Misdeed::kNone),
               FailsWith(absl::StatusCode::kFailedPrecondition,
                         HasSubstr("do not fit into archive 'a', which has ")));

@@ -10,6 +10,7 @@
 #include "grpcpp/client_context.h"
 
 #include "client/quire/client.h"
+#include "client/quire/client_status.h"
 #include "client/quire/internal/connection.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/block_codec.h"
@@ -27,11 +28,6 @@ std::optional<uint64_t> ParseHash(bool is_set, const std::string& text) {
   return is_set && error == std::errc() && rest == end
              ? std::optional<uint64_t>(hash)
              : std::nullopt;
-}
-
-absl::Status ToStatus(const grpc::Status& status) {
-  return {static_cast<absl::StatusCode>(status.error_code()),
-          status.error_message()};
 }
 
 }  // namespace
@@ -109,7 +105,7 @@ absl::StatusOr<std::string> LoadTables::FetchSymbolTable(
   request.set_hash(FormatTableHash(hash));
   v1::GetSymbolTableResponse response;
   QUIRE_RETURN_IF_ERROR(
-      ToStatus(stub_->GetSymbolTable(&context, request, &response)));
+      StatusFromGrpc(stub_->GetSymbolTable(&context, request, &response)));
   return std::move(*response.mutable_table());
 }
 
@@ -131,7 +127,7 @@ absl::StatusOr<std::string> LoadTables::FetchDictionary(
     text += response.data();
     watchdog.Arm();
   }
-  QUIRE_RETURN_IF_ERROR(watchdog.Explain(ToStatus(reader->Finish())));
+  QUIRE_RETURN_IF_ERROR(watchdog.Explain(StatusFromGrpc(reader->Finish())));
   return text;
 }
 

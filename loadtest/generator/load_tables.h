@@ -42,8 +42,6 @@ class LoadTables : private TableSource {
   // Starts decoding one request.
   std::unique_ptr<WireCall> StartCall();
 
-  WireStats Stats() const { return wire_->Stats(); }
-
   // Returns the current choice of `auto`; nullopt if it is not used.
   std::optional<AnswerEncoding> EndedAt();
 

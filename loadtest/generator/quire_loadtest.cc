@@ -4,14 +4,11 @@
 #include <sys/prctl.h>
 
 #include <atomic>
-#include <cerrno>
 #include <csignal>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "CLI/CLI.hpp"
@@ -29,9 +26,7 @@
 #include "codecs/base/status_macros.h"
 #include "loadtest/generator/load_command.h"
 #include "loadtest/generator/load_run.h"
-#include "loadtest/report/load_report_html.h"
-#include "loadtest/report/load_report_json.h"
-#include "loadtest/report/load_report_text.h"
+#include "loadtest/report/load_report.h"
 #include "loadtest/requests/source_text.h"
 
 namespace quire {
@@ -61,38 +56,6 @@ void Complain(absl::string_view text) {
   std::cerr << "quire-loadtest: " << PrintableMessage(text) << "\n";
 }
 
-absl::Status WriteText(const std::string& path, const std::string& text) {
-  if (path == "-") {
-    std::cout << text << std::flush;
-    return std::cout
-               ? absl::OkStatus()
-               : absl::FailedPreconditionError("standard output is closed");
-  }
-  std::ofstream out(path, std::ios::binary);
-  out << text;
-  out.close();
-  return out ? absl::OkStatus()
-             : absl::FailedPreconditionError(
-                   absl::StrCat(path, ": cannot be written"));
-}
-
-// Creates the report files, empty, unless they exist, so that a run does not
-// fail at its end.
-absl::Status CheckWritable(const LoadCommand& command) {
-  for (const std::string& path : {command.json, command.html}) {
-    if (path.empty() || path == "-") {
-      continue;
-    }
-    const std::ofstream out(path, std::ios::binary | std::ios::app);
-    if (!out) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          path,
-          ": cannot be written: ", std::generic_category().message(errno)));
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Connect(
     const LoadCommand& command) {
   QUIRE_RETURN_IF_ERROR(
@@ -112,25 +75,8 @@ absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Connect(
   return channels;
 }
 
-absl::Status WriteReports(const LoadCommand& command,
-                          const LoadReport& report) {
-  if (command.json != "-") {
-    std::cout << RenderReportText(command.load, report) << std::flush;
-  }
-  const std::string json =
-      RenderReportJson(command.load, report, command.server);
-  if (!command.json.empty()) {
-    QUIRE_RETURN_IF_ERROR(WriteText(command.json, json));
-  }
-  if (!command.html.empty()) {
-    QUIRE_RETURN_IF_ERROR(WriteText(command.html, RenderReportHtml(json)));
-  }
-  return absl::OkStatus();
-}
-
 // Runs and reports; returns the exit code.
 absl::StatusOr<int> RunAndReport(const LoadCommand& command) {
-  QUIRE_RETURN_IF_ERROR(CheckWritable(command));
   LoadInputs inputs;
   std::unique_ptr<SourceText> source;
   if (!command.source.empty()) {
@@ -143,7 +89,10 @@ absl::StatusOr<int> RunAndReport(const LoadCommand& command) {
   CatchInterrupts();
   QUIRE_ASSIGN_OR_RETURN(const LoadReport report,
                          RunLoad(inputs, command.load));
-  QUIRE_RETURN_IF_ERROR(WriteReports(command, report));
+  std::cout << (command.is_json
+                    ? RenderReportJson(command.load, report, command.server)
+                    : RenderReportText(command.load, report))
+            << std::flush;
   for (const std::string& fault : report.faults) {
     Complain(fault);
   }

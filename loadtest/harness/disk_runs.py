@@ -88,7 +88,7 @@ class Loader:
     def report(self, options, counts_errors=False):
         """Returns the JSON of a run. With `counts_errors` failed requests are in it, else they
         are an error."""
-        command = list(map(str, [*self.command, *options]))
+        command = list(map(str, [*self.command, *options, "--json"]))
         result = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
         if result.returncode > counts_errors:
             raise RuntimeError(f"{' '.join(command)}: exit code {result.returncode}: "
@@ -104,8 +104,7 @@ class Loader:
                    "batch": [*ranges, "--batch-size", batch_size, "--requests", batch_size],
                    "full": []}[mode]
         report = self.report([
-            name, "--server", server.address, "--source", source, "--mode", mode,
-            *options, "--json", "-"])
+            name, "--server", server.address, "--source", source, "--mode", mode, *options])
         return {"requests": report["right"], "seconds": report["seconds"],
                 "text_bytes": report["text_bytes"], "p50_ms": report["latency_ms"]["p50"],
                 "p99_ms": report["latency_ms"]["p99"]}
@@ -117,5 +116,5 @@ class Loader:
         until = ["--duration", seconds] if source is None else ["--source", source]
         report = self.report([
             name, "--server", server.address, "--mode", "full", "--encoding",
-            encoding, "--streams", streams, *until, "--json", "-"])
+            encoding, "--in-flight", streams, *until])
         return report["text_bytes"] / 1e6 / report["seconds"]

@@ -53,7 +53,7 @@ def start_load(loadtest, server, client, seconds):
     return subprocess.Popen(
         [loadtest, "bench", "--server", f"{host}:{server.address.rpartition(':')[2]}",
          "--range-size", size, "--in-flight", str(in_flight), "--duration", str(seconds),
-         "--json", "-"], stdout=subprocess.PIPE, text=True)
+         "--json"], stdout=subprocess.PIPE, text=True)
 
 
 def finish_load(process):

@@ -317,7 +317,7 @@ def read_honestly(server, cores, loadtest, stem, arguments):
     result = subprocess.run(
         [*keep_to(cores), loadtest, ARCHIVE, "--server", at("127.0.0.1", server), "--source",
          f"{stem}.raw", *server.client_options, "--requests", str(arguments.requests), "--in-flight",
-         str(arguments.in_flight), "--json", "-"],
+         str(arguments.in_flight), "--json"],
         stdout=subprocess.PIPE, text=True, check=True, timeout=120)
     latency = json.loads(result.stdout)["latency_ms"]
     return latency["p50"], latency["p99"]

@@ -60,29 +60,4 @@ double LatencyHistogram::mean_us() const {
              : static_cast<double>(sum_us_) / static_cast<double>(count_);
 }
 
-void LatencyHistogram::Merge(const LatencyHistogram& other) {
-  buckets_.resize(std::max(buckets_.size(), other.buckets_.size()));
-  for (size_t bucket = 0; bucket < other.buckets_.size(); ++bucket) {
-    buckets_[bucket] += other.buckets_[bucket];
-  }
-  count_ += other.count_;
-  sum_us_ += other.sum_us_;
-  max_us_ = std::max(max_us_, other.max_us_);
-}
-
-std::vector<LatencyHistogram::Bucket> LatencyHistogram::Buckets() const {
-  std::vector<Bucket> buckets;
-  for (size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
-    if (buckets_[bucket] > 0) {
-      buckets.push_back(
-          {.upper_bound_us = UpperBoundOf(bucket), .count = buckets_[bucket]});
-    }
-  }
-  if (!buckets.empty()) {
-    // The last bucket includes all longer values.
-    buckets.back().upper_bound_us = max_us_;
-  }
-  return buckets;
-}
-
 }  // namespace quire

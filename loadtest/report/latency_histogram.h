@@ -30,20 +30,6 @@ class LatencyHistogram {
   // Exact, unless the sum exceeds 2^64 us. 0 if there are none.
   double mean_us() const;
 
-  // Adds each value of `other`.
-  void Merge(const LatencyHistogram& other);
-
-  // Values in one bucket: up to `upper_bound_us`, and above that of the
-  // previous bucket.
-  struct Bucket {
-    uint64_t upper_bound_us = 0;
-    uint64_t count = 0;
-  };
-
-  // Returns the non-empty buckets, ascending; the last bound is at most
-  // max_us().
-  std::vector<Bucket> Buckets() const;
-
  private:
   static constexpr int kSubBits = 6;
   static constexpr int kValueBitsMax = 40;

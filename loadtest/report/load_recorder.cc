@@ -52,14 +52,12 @@ void LoadRecorder::Record(const LoadOutcome& outcome) {
     fault = *outcome.fault;
   } else {
     ++report_.right_count;
-    report_.text_bytes += outcome.text_bytes;
-    report_.wire_bytes += outcome.wire_bytes;
-    report_.message_bytes += outcome.message_bytes;
-    const uint64_t latency_us =
-        (Since(outcome.ended_ns, outcome.due_ns) + outcome.decode_ns) / 1000;
-    report_.latency.Add(latency_us);
-    report_.timeline.Add(Since(outcome.ended_ns, *window_ns_), latency_us,
-                         outcome.text_bytes);
+    report_.text_bytes += outcome.cost.text_bytes;
+    report_.wire_bytes += outcome.cost.wire_bytes;
+    report_.message_bytes += outcome.cost.message_bytes;
+    report_.latency.Add(
+        (Since(outcome.ended_ns, outcome.due_ns) + outcome.cost.decode_ns) /
+        1000);
   }
   if (!fault.empty() && report_.faults.size() < kFaultsKeptMax) {
     report_.faults.push_back(std::move(fault));
@@ -78,10 +76,9 @@ void LoadRecorder::CountUnanswered(uint64_t due_ns, uint64_t now_ns,
   AddWait(due_ns, now_ns, count);
 }
 
-void LoadRecorder::AddLowerBound(uint64_t due_ns, uint64_t now_ns,
-                                 uint64_t count) {
+void LoadRecorder::AddLowerBound(uint64_t due_ns, uint64_t now_ns) {
   MutexLock lock(&mutex_);
-  AddWait(due_ns, now_ns, count);
+  AddWait(due_ns, now_ns, 1);
 }
 
 void LoadRecorder::AddWait(uint64_t due_ns, uint64_t now_ns, uint64_t count) {
@@ -90,7 +87,6 @@ void LoadRecorder::AddWait(uint64_t due_ns, uint64_t now_ns, uint64_t count) {
   }
   const uint64_t latency_us = Since(now_ns, due_ns) / 1000;
   report_.latency.Add(latency_us, count);
-  report_.timeline.AddUnanswered(Since(now_ns, *window_ns_), latency_us, count);
   report_.lower_bound_count += count;
   report_.lower_bound_max_us = std::max(report_.lower_bound_max_us, latency_us);
 }
@@ -99,9 +95,8 @@ LoadReport LoadRecorder::Finish(uint64_t now_ns) {
   MutexLock lock(&mutex_);
   LoadReport report = report_;
   if (window_ns_.has_value()) {
-    const uint64_t elapsed_ns = Since(now_ns, *window_ns_);
-    report.elapsed_seconds = static_cast<double>(elapsed_ns) / 1e9;
-    report.timeline.ExtendTo(elapsed_ns);
+    report.elapsed_seconds =
+        static_cast<double>(Since(now_ns, *window_ns_)) / 1e9;
   }
   return report;
 }

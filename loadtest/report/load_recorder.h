@@ -15,6 +15,16 @@
 
 namespace quire {
 
+// Sizes of an answer, and the time of decoding it.
+struct AnswerCost {
+  uint64_t text_bytes = 0;
+  // Encoded data, and whole messages.
+  uint64_t wire_bytes = 0;
+  uint64_t message_bytes = 0;
+  // Part of the latency.
+  uint64_t decode_ns = 0;
+};
+
 // Result of one request: an error, a fault of its answer in words, or success.
 // Times are in nanoseconds from the run's start.
 struct LoadOutcome {
@@ -22,15 +32,11 @@ struct LoadOutcome {
   // Latency counts from here.
   uint64_t due_ns = 0;
   uint64_t ended_ns = 0;
-  // Time of decoding; part of the latency.
-  uint64_t decode_ns = 0;
   absl::Status status = {};
   // Reason of the status, such as "SERVER_BUSY"; or empty.
   std::string reason = {};
   std::optional<std::string> fault = {};
-  uint64_t text_bytes = 0;
-  uint64_t wire_bytes = 0;
-  uint64_t message_bytes = 0;
+  AnswerCost cost = {};
 };
 
 // Collects a report. Omits requests that were due before the warm-up ended.
@@ -49,16 +55,16 @@ class LoadRecorder {
   void CountUnanswered(uint64_t due_ns, uint64_t now_ns, uint64_t count)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Counts `count` requests that waited at least from `due_ns` to `now_ns` and
-  // will never be answered, only in the latencies.
-  void AddLowerBound(uint64_t due_ns, uint64_t now_ns, uint64_t count)
+  // Counts a request that waited at least from `due_ns` to `now_ns` and will
+  // never be made, only in the latencies.
+  void AddLowerBound(uint64_t due_ns, uint64_t now_ns)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Returns the figures of a run that ended at `now_ns`.
   LoadReport Finish(uint64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // As AddLowerBound(), within the window only.
+  // As AddLowerBound() for `count` requests, within the window only.
   void AddWait(uint64_t due_ns, uint64_t now_ns, uint64_t count)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -4,18 +4,19 @@
 #ifndef QUIRE_LOADTEST_REPORT_LOAD_REPORT_H_
 #define QUIRE_LOADTEST_REPORT_LOAD_REPORT_H_
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+
 #include "proto/quire/v1/archive.pb.h"
 
 #include "client/quire/wire_encoding.h"
 #include "loadtest/report/latency_histogram.h"
-#include "loadtest/report/load_timeline.h"
+#include "loadtest/requests/load_options.h"
 
 namespace quire {
 
@@ -64,13 +65,8 @@ struct LoadReport {
   // overhead.
   uint64_t wire_bytes = 0;
   uint64_t message_bytes = 0;
-  // By IndexOf(AnswerEncoding), including the warm-up; counts each message of a
-  // stream. Empty for identity.
-  std::array<WireTraffic, kAnswerEncodingCount> traffic;
   // Final choice of `auto`; unset for other choices.
   std::optional<AnswerEncoding> ended_at;
-  // Bytes fetched beforehand for decoding.
-  uint64_t fetched_bytes = 0;
 
   // From the end of the warm-up to the last answer.
   double elapsed_seconds = 0;
@@ -87,7 +83,6 @@ struct LoadReport {
   // Number of lower bounds in `latency`, and the largest of them.
   uint64_t lower_bound_count = 0;
   uint64_t lower_bound_max_us = 0;
-  LoadTimeline timeline;
 
   uint64_t error_count() const {
     return request_count - right_count - wrong_count;
@@ -111,6 +106,48 @@ struct LoadReport {
     return late_count > request_count / 100 && late_count > 0;
   }
 };
+
+// Returns one JSON object. Members are only added while "format" is 4. Each has
+// the meaning of the field of LoadReport or LoadOptions, unless stated here.
+// Latencies are in milliseconds.
+//
+//   format                  4
+//   options                 archive, mode, what, seed, range_size_bytes,
+//                           requests, duration_seconds, warmup_seconds, rate,
+//                           in_flight, batch_size, encoding, deadline_seconds;
+//                           null where there is no limit, or a closed loop has
+//                           no rate
+//   address                 of the server
+//   server                  uuid, codec, block_size_bytes, size_bytes,
+//                           stored_size_bytes, documents: of the archive
+//   compared                true if answers were compared with the source
+//   ended_by                "requests", "duration", "interrupt" or "silence"
+//   requests, right, wrong  of the run, without the warm-up
+//   errors                  their number; requests = right + wrong + errors
+//   errors_by_code          {"CODE REASON": number}
+//   faults                  the first few in words
+//   retries, held, late, unstarted, unanswered, warmup_requests
+//   keeps_up                false: the generator was too late for the requested
+//                           load, and the figures show its own limits
+//   seconds                 of the run
+//   requests_per_second     all of them, including errors
+//   text_bytes, text_bytes_per_second      decoded, of right answers
+//   wire_bytes, message_bytes              of right answers
+//   ended_at                final choice of `auto`; else the requested encoding
+//   own_cpu_seconds         CPU time of the generator
+//   latency_ms              {mean, p50, p90, p99, p999, p9999, max,
+//                           lower_bounds, lower_bound_max}; lower_bounds is the
+//                           number of lower bounds
+//
+// Thread-safe.
+std::string RenderReportJson(const LoadOptions& options,
+                             const LoadReport& report,
+                             absl::string_view server_address);
+
+// Returns the report in a few lines for people: counts, rates, latencies, and
+// what makes them doubtful. Thread-safe.
+std::string RenderReportText(const LoadOptions& options,
+                             const LoadReport& report);
 
 }  // namespace quire
 

@@ -7,8 +7,6 @@
 #include <optional>
 #include <string>
 
-#include "absl/strings/string_view.h"
-
 #include "client/quire/wire_encoding.h"
 
 namespace quire {
@@ -21,72 +19,44 @@ enum class LoadMode {
   // BatchRead, batch_size requests per stream. Too large documents follow by
   // ReadStream.
   kBatch,
-  // Scan of the whole archive. A message counts as a request; its latency is
-  // the time since the previous one, or since the call.
+  // Scan of the whole archive, in in_flight parts. A message counts as a
+  // request; its latency is the time since the previous one, or since the call.
   kFull,
 };
 
 // Kind of requests.
 enum class LoadKind { kRanges, kDocuments };
 
-enum class LoadDistribution {
-  kUniform,
-  // The item of rank k has a probability proportional to 1 / k^exponent. A
-  // permutation derived from the seed assigns ranks to items.
-  kZipf,
-};
-
-enum class LoadArrivals {
-  // Exponential times between arrivals, as of many independent clients.
-  kPoisson,
-  // Equal times between arrivals.
-  kConstant,
-};
-
-// Names as on the command line: "random", "ranges", "zipf", "poisson".
-absl::string_view NameOf(LoadMode mode);
-absl::string_view NameOf(LoadKind kind);
-absl::string_view NameOf(LoadDistribution distribution);
-absl::string_view NameOf(LoadArrivals arrivals);
-
 struct LoadOptions {
   std::string archive;
   LoadMode mode = LoadMode::kRandom;
 
   // Affects the requests. Request i depends only on (seed, i), whatever the
-  // order of answers.
+  // order of answers: a range or a document, all of them equally likely.
   LoadKind what = LoadKind::kRanges;
-  LoadDistribution distribution = LoadDistribution::kUniform;
-  double zipf_exponent = 0.99;
   uint64_t seed = 1;
-  // Sizes of ranges: uniform between these. An archive shorter than the larger
-  // one is refused, as the run would not measure the requested load.
-  // REQUIRES: range_size_bytes_min <= range_size_bytes_max, and not 0.
-  uint64_t range_size_bytes_min = 16 << 10;
-  uint64_t range_size_bytes_max = 16 << 10;
+  // A shorter archive is refused, as the run would not measure the requested
+  // load. REQUIRES: > 0.
+  uint64_t range_size_bytes = 16 << 10;
 
   // End of the run: the requests were started and answered, or the duration is
   // over, whichever comes first. Unset: no limit. Neither includes the warm-up,
-  // whose requests come first and are not part of the report; it ends when both
-  // of its limits are reached. Mode kFull has no warm-up and no count: without
-  // a duration it reads the archive once, otherwise repeatedly.
+  // whose requests come first and are not part of the report. Mode kFull has no
+  // warm-up and no count: without a duration it reads the archive once,
+  // otherwise repeatedly.
   std::optional<uint64_t> request_count = 10'000;
   std::optional<std::chrono::milliseconds> duration =
       std::chrono::milliseconds(600'000);
-  uint64_t warmup_request_count = 0;
-  std::chrono::milliseconds warmup_duration{0};
+  std::chrono::milliseconds warmup{0};
 
   // Unset: a closed loop, which always has the maximum number of calls in
   // flight. Set: an open loop, which starts this many requests per second
-  // whatever the server does. REQUIRES: > 0.
+  // whatever the server does, like many independent clients; of mode kRandom.
+  // REQUIRES: > 0.
   std::optional<double> requests_per_second = {};
-  LoadArrivals arrivals = LoadArrivals::kPoisson;
-  // Limit on calls in flight; of mode kRandom.
-  // REQUIRES: > 0.
+  // Limit on calls in flight. REQUIRES: > 0.
   uint32_t in_flight = 64;
-  // The same for modes kBatch and kFull. REQUIRES: > 0.
-  uint32_t stream_count = 1;
-  // REQUIRES: > 0.
+  // Requests of one call of mode kBatch. REQUIRES: > 0.
   uint64_t batch_size = 10'000;
 
   // Requested encoding. Tables are fetched before the time starts. With `auto`
@@ -103,8 +73,6 @@ struct LoadOptions {
   uint64_t requests_per_call() const {
     return mode == LoadMode::kBatch ? batch_size : 1;
   }
-
-  bool is_open_loop() const { return requests_per_second.has_value(); }
 };
 
 }  // namespace quire

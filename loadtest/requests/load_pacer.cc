@@ -2,22 +2,37 @@
 #include "loadtest/requests/load_pacer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
+
+#include "loadtest/requests/random_stream.h"
 
 namespace quire {
 
-LoadPacer::LoadPacer(uint64_t outstanding_max,
-                     std::unique_ptr<ArrivalSchedule> schedule)
-    : outstanding_max_(outstanding_max), schedule_(std::move(schedule)) {
-  if (schedule_ != nullptr) {
-    next_.due_ns = schedule_->NextNs();
+DueTimes ArrivalsAtRate(double rate, uint64_t seed) {
+  // Separate from the numbers that select requests.
+  const uint64_t stream = RandomAt(seed, ~uint64_t{0});
+  return [gap_ns = 1e9 / rate, stream, index = uint64_t{0},
+          time_ns = 0.0]() mutable {
+    // Uniform on [0, 1), a multiple of 2^-53.
+    const double fraction =
+        static_cast<double>(RandomAt(stream, index++) >> 11) * 0x1.0p-53;
+    time_ns -= std::log1p(-fraction) * gap_ns;
+    return static_cast<uint64_t>(time_ns);
+  };
+}
+
+LoadPacer::LoadPacer(uint64_t outstanding_max, DueTimes due_times)
+    : outstanding_max_(outstanding_max), due_times_(std::move(due_times)) {
+  if (due_times_ != nullptr) {
+    next_.due_ns = due_times_();
   }
 }
 
 void LoadPacer::Advance() {
   ++next_.index;
-  if (schedule_ != nullptr) {
-    next_.due_ns = schedule_->NextNs();
+  if (due_times_ != nullptr) {
+    next_.due_ns = due_times_();
   }
 }
 
@@ -26,7 +41,7 @@ std::optional<LoadPacer::Call> LoadPacer::Take(uint64_t now_ns) {
     return std::nullopt;
   }
   Call call = next_;
-  if (schedule_ == nullptr) {
+  if (due_times_ == nullptr) {
     call.due_ns = now_ns;
   } else if (call.due_ns > now_ns) {
     return std::nullopt;
@@ -50,13 +65,13 @@ void LoadPacer::Finish(uint64_t now_ns) {
 
 void LoadPacer::Stop(uint64_t now_ns,
                      absl::FunctionRef<void(uint64_t)> unstarted) {
-  if (schedule_ != nullptr) {
+  if (due_times_ != nullptr) {
     // Their index does not advance, as they were never started.
     while (!is_stopped_ && next_.due_ns <= now_ns &&
            next_.index + unstarted_count_ != call_count_) {
       ++unstarted_count_;
       unstarted(next_.due_ns);
-      next_.due_ns = schedule_->NextNs();
+      next_.due_ns = due_times_();
     }
   }
   is_stopped_ = true;
@@ -66,7 +81,7 @@ std::optional<uint64_t> LoadPacer::NextDueNs() const {
   if (is_over() || outstanding_count_ == outstanding_max_) {
     return std::nullopt;
   }
-  return schedule_ == nullptr ? 0 : next_.due_ns;
+  return due_times_ == nullptr ? 0 : next_.due_ns;
 }
 
 }  // namespace quire

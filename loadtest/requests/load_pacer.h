@@ -3,19 +3,25 @@
 #define QUIRE_LOADTEST_REQUESTS_LOAD_PACER_H_
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 
-#include "loadtest/requests/arrival_schedule.h"
-
 namespace quire {
+
+// Returns the due times of an open loop's calls one by one, in nanoseconds from
+// the run's start; they never decrease. Null for a closed loop.
+using DueTimes = absl::AnyInvocable<uint64_t()>;
+
+// Returns exponential times between `rate` calls per second, as of many
+// independent clients. The same seed gives the same times. REQUIRES: rate > 0.
+DueTimes ArrivalsAtRate(double rate, uint64_t seed);
 
 // Decides when a run may start its next call. A state machine without a clock
 // or threads: every time is passed in, in nanoseconds from the run's start.
 //
-// In an open loop the schedule determines when a call is due. If the maximum
+// In an open loop `due_times` determine when a call is due. If the maximum
 // number of calls is in flight, it is held until one of them ends, but its
 // latency counts from its due time: a server that stalls is charged with every
 // arrival of the stall, not with one per connection ("coordinated omission").
@@ -25,10 +31,9 @@ class LoadPacer {
   // An arrival later than this, and not held, is this program's own fault.
   static constexpr uint64_t kLateNs = 1'000'000;
 
-  // `outstanding_max` calls may be in flight. `schedule` null: a closed loop,
-  // where a call is due whenever it may start. REQUIRES: outstanding_max > 0.
-  LoadPacer(uint64_t outstanding_max,
-            std::unique_ptr<ArrivalSchedule> schedule);
+  // `outstanding_max` calls may be in flight. In a closed loop a call is due
+  // whenever it may start. REQUIRES: outstanding_max > 0.
+  LoadPacer(uint64_t outstanding_max, DueTimes due_times);
 
   struct Call {
     // From 0.
@@ -73,7 +78,8 @@ class LoadPacer {
 
   const uint64_t outstanding_max_;
   std::optional<uint64_t> call_count_;
-  const std::unique_ptr<ArrivalSchedule> schedule_;
+  // Null for a closed loop.
+  DueTimes due_times_;
   Call next_;
   uint64_t outstanding_count_ = 0;
   // End of the last call while the maximum was in flight.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loadtest/requests/load_pacer.h"
 
+#include <cmath>
 #include <deque>
 #include <vector>
 
@@ -15,8 +16,32 @@ using ::testing::ElementsAre;
 constexpr uint64_t kMs = 1'000'000;
 
 // An arrival every ten milliseconds.
-std::unique_ptr<ArrivalSchedule> EveryTenMs() {
-  return std::make_unique<ArrivalSchedule>(LoadArrivals::kConstant, 100, 1);
+DueTimes EveryTenMs() {
+  return [count = uint64_t{0}]() mutable { return 10 * kMs * count++; };
+}
+
+TEST(LoadPacerTest, ArrivalsHaveExponentialGaps) {
+  constexpr int kCount = 100'000;
+  DueTimes times = ArrivalsAtRate(1000, 42);
+  DueTimes same = ArrivalsAtRate(1000, 42);
+  uint64_t before = 0;
+  double sum = 0;
+  double square_sum = 0;
+  int long_count = 0;
+  for (int i = 0; i < kCount; ++i) {
+    const uint64_t time = times();
+    ASSERT_GE(time, before);
+    ASSERT_EQ(time, same());
+    const double gap = static_cast<double>(time - before) / kMs;
+    sum += gap;
+    square_sum += gap * gap;
+    long_count += gap > 1 ? 1 : 0;
+    before = time;
+  }
+  // An exponential distribution of mean 1: variance 1, P(> 1) = 1 / e.
+  EXPECT_NEAR(sum / kCount, 1, 0.02);
+  EXPECT_NEAR(square_sum / kCount - 1, 1, 0.05);
+  EXPECT_NEAR(static_cast<double>(long_count) / kCount, std::exp(-1), 0.01);
 }
 
 TEST(LoadPacerTest, AClosedLoopIsDueWheneverThereIsRoom) {

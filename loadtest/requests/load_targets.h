@@ -11,9 +11,7 @@
 #include "absl/strings/string_view.h"
 
 #include "loadtest/requests/load_options.h"
-#include "loadtest/requests/seeded_permutation.h"
 #include "loadtest/requests/source_text.h"
-#include "loadtest/requests/zipf_sampler.h"
 
 namespace quire {
 
@@ -51,21 +49,19 @@ void SetTargetOf(const LoadTarget& target, Request& request) {
   }
 }
 
-// The targets of a run by number.
-//
-// For ranges of a Zipf distribution, the text is cut into items of the largest
-// range size. Each item has one range, which begins somewhere in it, so that a
-// popular range has the same bytes each time.
-//
-// Immutable and thread-safe.
+// The targets of a run by number. Immutable and thread-safe.
 class LoadTargets {
  public:
   // `source` null: documents are requested by ordinal. It must outlive the
   // targets and their results.
   // REQUIRES: size_bytes > 0, of the archive; and document_count > 0 for
-  //           documents, or the largest range within size_bytes for ranges.
+  //           documents, or a range within size_bytes for ranges.
   LoadTargets(const LoadOptions& options, const SourceText* source,
-              uint64_t size_bytes, uint64_t document_count);
+              uint64_t size_bytes, uint64_t document_count)
+      : options_(options),
+        source_(source),
+        size_bytes_(size_bytes),
+        document_count_(document_count) {}
 
   // Depends only on `index`, the seed and the other options.
   LoadTarget At(uint64_t index) const;
@@ -74,20 +70,10 @@ class LoadTargets {
   uint64_t MeanSizeBytes() const;
 
  private:
-  // Number of items to draw from.
-  uint64_t ItemCount() const;
-  // Draws one of them, uniformly or by rank.
-  uint64_t DrawItem(uint64_t index, uint64_t count) const;
-  LoadTarget DocumentAt(uint64_t ordinal) const;
-  LoadTarget RangeOfItem(uint64_t item) const;
-
   const LoadOptions options_;
   const SourceText* const source_;
   const uint64_t size_bytes_;
   const uint64_t document_count_;
-  // Set for Zipf.
-  std::optional<ZipfSampler> zipf_;
-  std::optional<SeededPermutation> item_of_rank_;
 };
 
 }  // namespace quire

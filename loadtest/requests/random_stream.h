@@ -18,24 +18,6 @@ inline uint64_t RandomAt(uint64_t seed, uint64_t position) {
   return z ^ (z >> 31);
 }
 
-// Sequential numbers, for a draw that may take several.
-// Thread-compatible.
-class RandomStream {
- public:
-  explicit RandomStream(uint64_t seed) : seed_(seed) {}
-
-  uint64_t Next() { return RandomAt(seed_, position_++); }
-
-  // Uniform on [0, 1), a multiple of 2^-53.
-  double NextFraction() {
-    return static_cast<double>(Next() >> 11) * 0x1.0p-53;
-  }
-
- private:
-  const uint64_t seed_;
-  uint64_t position_ = 0;
-};
-
 }  // namespace quire
 
 #endif  // QUIRE_LOADTEST_REQUESTS_RANDOM_STREAM_H_

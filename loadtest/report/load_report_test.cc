@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "loadtest/report/load_report_json.h"
+#include "loadtest/report/load_report.h"
 
 #include <string>
 #include <utility>
@@ -32,7 +32,6 @@ LoadReport SomeReport() {
   report.lower_bound_max_us = 6'500;
   for (uint64_t i = 1; i <= 7; ++i) {
     report.latency.Add(i * 1000);
-    report.timeline.Add(i * 50'000'000, i * 1000, 500);
   }
   return report;
 }
@@ -41,12 +40,12 @@ Json Parsed(const LoadOptions& options, const LoadReport& report) {
   return Json::parse(RenderReportJson(options, report, "h:1"));
 }
 
-TEST(LoadReportJsonTest, HasTheFieldsThatOthersRelyOn) {
+TEST(LoadReportTest, HasTheFieldsThatOthersRelyOn) {
   const Json json = Parsed({}, SomeReport());
   // The first member of the ordered object identifies the format.
   EXPECT_EQ(json.begin().key(), "format");
   for (const auto& [pointer, value] : std::vector<std::pair<const char*, Json>>{
-           {"/format", 3},
+           {"/format", 4},
            {"/options/deadline_seconds", 30},
            {"/options/encoding", "identity"},
            {"/address", "h:1"},
@@ -61,19 +60,12 @@ TEST(LoadReportJsonTest, HasTheFieldsThatOthersRelyOn) {
            {"/seconds", 2},
            {"/requests_per_second", 5},
            {"/text_bytes_per_second", 2000},
-           {"/wire_bytes_per_second", 500},
-           {"/answers/fsst", 0},
+           {"/wire_bytes", 1000},
+           {"/ended_at", "identity"},
            {"/latency_ms/mean", 4},
            {"/latency_ms/max", 7},
            {"/latency_ms/lower_bounds", 2},
-           {"/latency_ms/lower_bound_max", 6.5},
-           {"/latency_histogram/0/count", 1},
-           {"/timeline/0",
-            {{"second", 0},
-             {"requests", 1},
-             {"text_bytes", 500},
-             {"p50_ms", 1},
-             {"p99_ms", 1}}}}) {
+           {"/latency_ms/lower_bound_max", 6.5}}) {
     const Json::json_pointer where(pointer);
     ASSERT_TRUE(json.contains(where)) << pointer;
     EXPECT_EQ(json[where], value) << pointer;
@@ -81,36 +73,57 @@ TEST(LoadReportJsonTest, HasTheFieldsThatOthersRelyOn) {
   for (const char* name : {"p50", "p90", "p99", "p999", "p9999"}) {
     EXPECT_TRUE(json["latency_ms"][name].is_number()) << name;
   }
-  EXPECT_THAT(json["load"].get<std::string>(), HasSubstr("random, ranges"));
-  EXPECT_THAT(json["caveats"][0].get<std::string>(),
-              HasSubstr("Contents were not compared"));
   EXPECT_EQ(json["faults"][0], "document 'a\"<b>\xEF\xBF\xBD': what");
 }
 
-TEST(LoadReportJsonTest, WritesTimesAsTheyAreRead) {
-  EXPECT_THAT(RenderReportJson({}, SomeReport(), "h:1"),
-              HasSubstr("\"second\": 0.3,"));
-}
-
-TEST(LoadReportJsonTest, WritesNullWhereThereIsNoLimit) {
+TEST(LoadReportTest, WritesNullWhereThereIsNoLimit) {
   LoadOptions options;
   options.request_count.reset();
   options.duration.reset();
   const Json closed = Parsed(options, {});
-  for (const char* name :
-       {"requests", "duration_seconds", "rate", "arrivals"}) {
+  for (const char* name : {"requests", "duration_seconds", "rate"}) {
     EXPECT_TRUE(closed["options"].contains(name)) << name;
     EXPECT_TRUE(closed["options"][name].is_null()) << name;
   }
   EXPECT_EQ(closed["requests_per_second"], 0);
-  for (const char* name : {"caveats", "faults", "timeline"}) {
-    EXPECT_TRUE(closed[name].is_array()) << name;
-  }
+  EXPECT_TRUE(closed["faults"].is_array());
   EXPECT_EQ(closed["errors_by_code"], Json::object());
   options.requests_per_second = 2.5;
-  const Json open = Parsed(options, {});
-  EXPECT_EQ(open["options"]["rate"], 2.5);
-  EXPECT_EQ(open["options"]["arrivals"], "poisson");
+  EXPECT_EQ(Parsed(options, {})["options"]["rate"], 2.5);
+}
+
+TEST(LoadReportTest, TheTextHasCountsRatesAndLatencies) {
+  EXPECT_EQ(RenderReportText({}, SomeReport()),
+            R"(10 requests: 7 right, 1 wrong, 2 errors, 0 retries
+  2 INTERNAL
+  rate     5/s, 0.0 MB/s of text, 0.0 MB/s on the wire, 2.00 s
+  latency  mean 4.000 ms, p50 4.031, p90 7.000, p99 7.000, p99.9 7.000, longest 7.000
+  own CPU  0.00 s
+  Contents were not compared with a source.
+  2 latencies are lower bounds: these requests were abandoned.
+)");
+}
+
+TEST(LoadReportTest, TheTextWarnsOfWhatMakesFiguresDoubtful) {
+  LoadReport report;
+  report.is_compared = true;
+  report.request_count = 1000;
+  const auto warnings = [&report] {
+    const std::string text = RenderReportText({}, report);
+    return text.substr(text.find('\n', text.find("own CPU")) + 1);
+  };
+  report.late_count = 10;
+  EXPECT_EQ(warnings(), "");
+  report.late_count = 11;
+  EXPECT_THAT(warnings(), HasSubstr("could not keep up: 11 arrivals"));
+  report.late_count = 0;
+  report.unstarted_count = 5;
+  EXPECT_EQ(warnings(), "  5 arrivals were due at the end and not started.\n");
+  report.unstarted_count = 0;
+  report.end = LoadEnd::kInterrupt;
+  EXPECT_EQ(warnings(), "  The run was interrupted.\n");
+  report.end = LoadEnd::kSilence;
+  EXPECT_THAT(warnings(), HasSubstr("sent nothing for 30s"));
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Common parts of the calls in load_calls.h. Internal to them.
-#ifndef QUIRE_LOADTEST_GENERATOR_LOAD_CALL_BASE_H_
-#define QUIRE_LOADTEST_GENERATOR_LOAD_CALL_BASE_H_
+// The common part of the calls in load_calls.h. Internal to them.
+#ifndef QUIRE_LOADTEST_GENERATOR_CALL_ATTEMPT_H_
+#define QUIRE_LOADTEST_GENERATOR_CALL_ATTEMPT_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -47,7 +48,7 @@ class CallAttempt {
 
   LoadContext& load() { return load_; }
 
-  grpc::ClientContext& context() { return call_.context; }
+  grpc::ClientContext& context() { return context_; }
 
   // Null for identity.
   WireCall* wire() { return wire_.get(); }
@@ -66,6 +67,9 @@ class CallAttempt {
   void NoteMessage();
   void WaitForMessage();
 
+  // Cancels the call if it has waited since `since_ns` or longer. Thread-safe.
+  void CancelIfSilent(uint64_t since_ns);
+
   // Returns the meaning of the call's status: DeadlineExceeded if it was
   // cancelled because the server was silent. Records if the server is silent on
   // all calls.
@@ -76,15 +80,17 @@ class CallAttempt {
   std::optional<absl::Duration> RetryDelay(const CallEnd& end,
                                            uint64_t due_ns) const;
 
-  // True if the call failed because the run has ended, which is no error.
-  bool WasCancelled(const CallEnd& end) const;
-
  private:
   LoadContext& load_;
-  OpenCall call_;
+  grpc::ClientContext context_;
+  // Time since which the server owes a message; UINT64_MAX while a message is
+  // being checked.
+  std::atomic<uint64_t> waiting_since_ns_ = 0;
+  // Cancelled because the message took too long.
+  std::atomic<bool> is_silent_ = false;
   const std::unique_ptr<WireCall> wire_;
 };
 
 }  // namespace quire
 
-#endif  // QUIRE_LOADTEST_GENERATOR_LOAD_CALL_BASE_H_
+#endif  // QUIRE_LOADTEST_GENERATOR_CALL_ATTEMPT_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "loadtest/generator/load_call_base.h"
+#include "loadtest/generator/call_attempt.h"
 
 #include <algorithm>
 #include <chrono>
@@ -13,7 +13,7 @@
 
 namespace quire {
 
-void OpenCalls::Add(OpenCall* call) {
+void OpenCalls::Add(CallAttempt* call) {
   bool is_cancelled = false;
   {
     MutexLock lock(&mutex_);
@@ -21,11 +21,11 @@ void OpenCalls::Add(OpenCall* call) {
     is_cancelled = is_cancelled_;
   }
   if (is_cancelled) {
-    call->context.TryCancel();
+    call->context().TryCancel();
   }
 }
 
-void OpenCalls::Remove(OpenCall* call) {
+void OpenCalls::Remove(CallAttempt* call) {
   MutexLock lock(&mutex_);
   calls_.erase(call);
 }
@@ -34,18 +34,15 @@ void OpenCalls::CancelAll() {
   MutexLock lock(&mutex_);
   is_cancelled_ = true;
   // Under the lock, as a call may be destroyed afterwards.
-  for (OpenCall* call : calls_) {
-    call->context.TryCancel();
+  for (CallAttempt* call : calls_) {
+    call->context().TryCancel();
   }
 }
 
 void OpenCalls::CancelSilent(uint64_t since_ns) {
   MutexLock lock(&mutex_);
-  for (OpenCall* call : calls_) {
-    if (call->waiting_since_ns <= since_ns && !call->is_silent) {
-      call->is_silent = true;
-      call->context.TryCancel();
-    }
+  for (CallAttempt* call : calls_) {
+    call->CancelIfSilent(since_ns);
   }
 }
 
@@ -55,12 +52,18 @@ bool OpenCalls::is_cancelled() const {
 }
 
 void CallAttempt::NoteMessage() {
-  call_.waiting_since_ns = UINT64_MAX;
+  waiting_since_ns_ = UINT64_MAX;
   load_.heard_ns = load_.NowNs();
 }
 
 void CallAttempt::WaitForMessage() {
-  call_.waiting_since_ns = load_.NowNs();
+  waiting_since_ns_ = load_.NowNs();
+}
+
+void CallAttempt::CancelIfSilent(uint64_t since_ns) {
+  if (waiting_since_ns_ <= since_ns && !is_silent_.exchange(true)) {
+    context_.TryCancel();
+  }
 }
 
 CallEnd CallAttempt::EndOf(const grpc::Status& status) {
@@ -75,7 +78,7 @@ CallEnd CallAttempt::EndOf(const grpc::Status& status) {
     }
   }
   const bool was_cancelled = absl::IsCancelled(end.status);
-  if (was_cancelled && call_.is_silent && !load_.open_calls.is_cancelled()) {
+  if (was_cancelled && is_silent_ && !load_.open_calls.is_cancelled()) {
     end.status = absl::DeadlineExceededError(absl::StrCat(
         "the server sent nothing for ",
         absl::FormatDuration(absl::FromChrono(load_.options.deadline))));
@@ -83,7 +86,7 @@ CallEnd CallAttempt::EndOf(const grpc::Status& status) {
   // A status with a reason comes from the server. Another call may have had an
   // answer meanwhile.
   if (absl::IsDeadlineExceeded(end.status) && end.reason.empty()) {
-    if (load_.heard_ns <= call_.waiting_since_ns) {
+    if (load_.heard_ns <= waiting_since_ns_) {
       load_.is_silent = true;
     }
   } else if (!was_cancelled) {
@@ -109,16 +112,16 @@ CallAttempt::CallAttempt(LoadContext& load, bool is_unary)
     : load_(load),
       wire_(load.tables == nullptr ? nullptr : load.tables->StartCall()) {
   if (is_unary) {
-    context().set_deadline(std::chrono::system_clock::now() +
-                           load.options.deadline);
+    context_.set_deadline(std::chrono::system_clock::now() +
+                          load.options.deadline);
   }
   WaitForMessage();
-  AddArchiveHeader(load_.options.archive, context());
-  load_.open_calls.Add(&call_);
+  AddArchiveHeader(load_.options.archive, context_);
+  load_.open_calls.Add(this);
 }
 
 CallAttempt::~CallAttempt() {
-  load_.open_calls.Remove(&call_);
+  load_.open_calls.Remove(this);
 }
 
 std::optional<absl::Duration> CallAttempt::RetryDelay(const CallEnd& end,
@@ -133,10 +136,6 @@ std::optional<absl::Duration> CallAttempt::RetryDelay(const CallEnd& end,
   load_.recorder.CountRetry();
   return std::min(*end.retry_delay,
                   absl::FromChrono(load_.options.deadline - waited));
-}
-
-bool CallAttempt::WasCancelled(const CallEnd& end) const {
-  return !end.status.ok() && load_.open_calls.is_cancelled();
 }
 
 }  // namespace quire
