@@ -362,10 +362,11 @@ void DefineCommandLine(CLI::App& app, CliSettings& settings) {
                "Bytes on the wire by encoding, at the end, on standard error")
       ->excludes(quiet);
   app.add_flag("--force", settings.force, "Binary output even to a terminal");
-  app.add_option("-e,--encoding", settings.encoding,
-                 "Encoding on the wire: identity; fsst, codes of the archive's "
-                 "symbol table; stored, compressed blocks of the archive; "
-                 "auto, the fastest on this link. Does not change the output")
+  app.add_option(
+         "-e,--encoding", settings.encoding,
+         "Encoding on the wire: identity; fsst, codes of the archive's "
+         "symbol table; stored, compressed blocks of the archive; "
+         "auto, stored for scans, else identity. Does not change the output")
       ->type_name("ENCODING")
       ->check(CLI::IsMember({"identity", "fsst", "stored", "auto"}))
       ->capture_default_str();
