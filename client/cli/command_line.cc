@@ -289,7 +289,7 @@ void AddCommonOptions(CLI::App& app, CliSettings& settings) {
                "Print binary data even to a terminal");
   app.add_option("-e,--encoding", settings.encoding,
                  "Encoding on the wire, which does not change the output; "
-                 "stored: for scans and slow links")
+                 "auto: stored for scans, identity for the rest")
       ->type_name("ENCODING")
       ->check(CLI::IsMember({"identity", "fsst", "stored", "auto"}))
       ->capture_default_str();

@@ -134,17 +134,12 @@ void BatchReader::Run() {
 
 void BatchReader::Serve() {
   RetryGovernor governor(*connection_);
-  std::optional<v1::ArchiveDescription> description = DescribeForChoice();
   while (WaitForWork()) {
     absl::Status status;
     bool answered = false;
     absl::StatusOr<v1::Limits> limits = connection_->GetLimits(archive_);
     if (limits.ok()) {
       Stream stream(*this, *limits);
-      if (description.has_value()) {
-        stream.call().Expect(*description, 0);
-        description.reset();
-      }
       // Also if an allocation fails.
       const absl::Cleanup forget = [this] {
         MutexLock lock(&mutex_);
@@ -159,10 +154,6 @@ void BatchReader::Serve() {
       }
       status = stream.Run();
       answered = stream.answered();
-      MutexLock lock(&mutex_);
-      if (status.ok() && stream.changes_encoding() && sent_.empty()) {
-        continue;
-      }
     } else {
       status = limits.status();
     }
@@ -179,21 +170,6 @@ void BatchReader::Serve() {
     }
     AfterStream(status, delay);
   }
-}
-
-// Without a description, perhaps only for now, the choice waits for the first
-// stream.
-std::optional<v1::ArchiveDescription> BatchReader::DescribeForChoice() {
-  if (options_.encoding.value_or(connection_->options().encoding) !=
-      EncodingChoice::kAuto) {
-    return std::nullopt;
-  }
-  absl::StatusOr<v1::ArchiveDescription> description =
-      connection_->GetArchive(archive_);
-  if (!description.ok()) {
-    return std::nullopt;
-  }
-  return *std::move(description);
 }
 
 bool BatchReader::WaitForWork() {

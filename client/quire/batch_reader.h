@@ -48,8 +48,7 @@ struct BatchOptions {
   // message, may be held.
   size_t ready_size_bytes_max = size_t{64} << 20;
 
-  // Unset: ClientOptions::encoding. With `auto` a batch may change its
-  // encoding, by a new stream for the unsent items.
+  // Unset: ClientOptions::encoding.
   std::optional<EncodingChoice> encoding = {};
 };
 
@@ -123,9 +122,6 @@ class BatchReader {
   // Thread function: serves until the end.
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
   void Serve() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the description for `auto`; nothing if it is not needed, or not
-  // available.
-  std::optional<v1::ArchiveDescription> DescribeForChoice();
   // Returns an item answered by fault_; nothing if all items have answers.
   std::optional<BatchAnswer> NextFailed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits for something to send. False if there never will be anything.

@@ -175,7 +175,7 @@ struct ScanOptions {
   std::string resume_token;
   // See ReadOptions. The messages of one scan are always of the same contents.
   std::optional<std::string> archive_uuid = {};
-  // Unset: ClientOptions::encoding. With `auto` a scan may change its encoding.
+  // Unset: ClientOptions::encoding.
   std::optional<EncodingChoice> encoding = {};
   // Scans the archive in the fastest order for the server if text is stored in
   // another order than its own (`quired build --reorder`): pieces then have

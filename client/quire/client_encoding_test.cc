@@ -331,6 +331,59 @@ INSTANTIATE_TEST_SUITE_P(Encoded, EncodedTest,
                            return std::string(EncodingChoiceName(param.param));
                          });
 
+// `auto`.
+class AutoEncodingTest : public WireEncodingTest {
+ protected:
+  // Returns the encoding of the answers to a scan of `size_bytes`.
+  AnswerEncoding ScanSome(uint64_t size_bytes) {
+    const uint64_t stored_before = AnswerCount(AnswerEncoding::kStored);
+    const uint64_t identity_before = AnswerCount(AnswerEncoding::kIdentity);
+    ScanOptions options;
+    options.size_bytes = size_bytes;
+    std::string text;
+    QUIRE_EXPECT_OK(client_->Scan("web", options, [&](const ScanPiece& piece) {
+      text.append(AsText(piece.data).data(), piece.data.size());
+      return absl::OkStatus();
+    }));
+    EXPECT_EQ(text, text_.substr(0, size_bytes));
+    const bool is_stored = AnswerCount(AnswerEncoding::kStored) > stored_before;
+    EXPECT_NE(AnswerCount(AnswerEncoding::kIdentity) > identity_before,
+              is_stored);
+    return is_stored ? AnswerEncoding::kStored : AnswerEncoding::kIdentity;
+  }
+};
+
+TEST_P(AutoEncodingTest, IsStoredForScansThatReceiveLess) {
+  // The dictionary would take more than the blocks save.
+  EXPECT_EQ(ScanSome(5'000), AnswerEncoding::kIdentity);
+  EXPECT_EQ(client_->GetWireStats().dictionary_count, 0u);
+  EXPECT_EQ(ScanSome(text_.size()), AnswerEncoding::kStored);
+  // Now the dictionary is here.
+  EXPECT_EQ(ScanSome(5'000), AnswerEncoding::kStored);
+}
+
+TEST_P(AutoEncodingTest, FetchesNoDictionaryOverTheLimit) {
+  options_.dictionary_size_bytes_max = 4'000;
+  Connect();
+  EXPECT_EQ(ScanSome(text_.size()), AnswerEncoding::kIdentity);
+}
+
+TEST_P(AutoEncodingTest, IsIdentityForTheRest) {
+  QUIRE_EXPECT_OK(client_->Read("web", ByteSpan{0, 5'000}));
+  std::string text;
+  QUIRE_EXPECT_OK(Stream(ByteSpan{0, text_.size()}, text));
+  QUIRE_EXPECT_OK(
+      client_->ReadBatch("web", {ByteSpan{0, 5'000}}, [&](BatchAnswer answer) {
+        QUIRE_EXPECT_OK(answer.result);
+        return absl::OkStatus();
+      }));
+  EXPECT_GE(AnswerCount(AnswerEncoding::kIdentity), 3u);
+  EXPECT_EQ(client_->GetWireStats().fetched_size_bytes, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Auto, AutoEncodingTest,
+                         ::testing::Values(EncodingChoice::kAuto));
+
 TEST(EncodingChoiceTest, IsReadAsWritten) {
   for (const char* name : {"identity", "fsst", "stored", "auto"}) {
     EXPECT_EQ(EncodingChoiceName(*ParseEncodingChoice(name)), name);

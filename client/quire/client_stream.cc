@@ -226,20 +226,6 @@ class ScanState {
   const bool to_archive_end_;
 };
 
-// During its life the call waits for the sink, not for the server.
-class SinkTime {
- public:
-  explicit SinkTime(WireCall& call) : call_(call) { call_.Pause(); }
-
-  ~SinkTime() { call_.Resume(); }
-
-  SinkTime(const SinkTime&) = delete;
-  SinkTime& operator=(const SinkTime&) = delete;
-
- private:
-  WireCall& call_;
-};
-
 template <typename Message>
 absl::StatusOr<absl::string_view> DecodeText(WireCall& call,
                                              const Message& message,
@@ -273,7 +259,6 @@ absl::Status Client::StreamOnce(WireCall& call, const v1::ReadRequest& request,
   };
   const auto take = [&](const v1::ReadStreamResponse& message,
                         absl::string_view text) -> absl::Status {
-    const SinkTime sink_time(call);
     if (!has_begun && message.has_document()) {
       has_begun = true;
       QUIRE_RETURN_IF_ERROR(on_document(message.document()));
@@ -346,8 +331,8 @@ absl::Status Client::Scan(absl::string_view archive, const ScanOptions& options,
   QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription before,
                          GetArchive(archive));
   const uint64_t end = EndOf(before, options.archive_uuid);
-  WireCall call = connection_->StartCall(archive, options.encoding);
-  call.Expect(before, options.size_bytes.value_or(end));
+  WireCall call = connection_->StartScan(before, options.encoding,
+                                         options.size_bytes.value_or(end));
   if (call.may_be_encoded()) {
     QUIRE_ASSIGN_OR_RETURN(const v1::Limits limits,
                            connection_->GetLimits(archive));
@@ -356,16 +341,10 @@ absl::Status Client::Scan(absl::string_view archive, const ScanOptions& options,
   ScanState state(archive, options);
   RetryGovernor governor(*connection_);
   for (;;) {
-    bool changes_encoding = false;
     const auto take = [&](const v1::ScanResponse& message,
                           absl::string_view text) -> absl::Status {
       governor.Progress();
-      {
-        const SinkTime sink_time(call);
-        QUIRE_RETURN_IF_ERROR(state.Take(message, text, sink));
-      }
-      changes_encoding = call.wants_another();
-      return changes_encoding ? absl::CancelledError() : absl::OkStatus();
+      return state.Take(message, text, sink);
     };
     const StreamOutcome outcome = RunAnswerStream<v1::ScanResponse>(
         connection_->options(), archive,
@@ -379,10 +358,6 @@ absl::Status Client::Scan(absl::string_view archive, const ScanOptions& options,
          take});
     if (outcome.status.ok()) {
       break;
-    }
-    if (changes_encoding) {
-      call.Renew();
-      continue;
     }
     if (call.MayFallBack(outcome.status)) {
       call.FallBack();

@@ -26,8 +26,8 @@ enum class EncodingChoice {
   // a small document comes with its whole block. Needs the archive's
   // dictionary, often 16 MiB or more, which is fetched once.
   kStored,
-  // The fastest of the above on this connection, by measurement.
-  // encoding_chooser.h has the rule.
+  // Stored for a scan that so receives fewer bytes, with the dictionary that it
+  // must fetch; identity for the rest.
   kAuto,
 };
 

@@ -35,10 +35,9 @@ from markdown_table import markdown
 from live_server import LiveServer, make_documents, write_corpus
 
 PROGRAMS = ("quired", "quire-loadtest")
-ENCODINGS = ("identity", "fsst", "stored", "auto")
+ENCODINGS = ("identity", "fsst", "stored")
 COLUMNS = ("corpus", "link", "encoding", "answers/s", "text MB/s", "data bytes an answer",
-           "message bytes an answer", "bytes at the interface an answer", "p50 ms", "p99 ms",
-           "auto ended at")
+           "message bytes an answer", "bytes at the interface an answer", "p50 ms", "p99 ms")
 
 
 def parse_pair(text):
@@ -184,8 +183,7 @@ class Bench:
             round(report["text_bytes_per_second"] / 1e6, 1),
             round(report["wire_bytes"] / count), round(report["message_bytes"] / count),
             "-" if interface is None else round(interface / count),
-            report["latency_ms"]["p50"], report["latency_ms"]["p99"],
-            report["ended_at"] if encoding == "auto" else "")))
+            report["latency_ms"]["p50"], report["latency_ms"]["p99"])))
 
     def run(self):
         wants_links = self.arguments.links != ["loopback"]

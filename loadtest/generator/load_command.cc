@@ -8,6 +8,7 @@
 
 #include "client/cli/security_options.h"
 #include "client/quire/internal/server_address.h"
+#include "client/quire/internal/wire_call.h"
 #include "codecs/base/byte_size.h"
 #include "codecs/base/duration_text.h"
 #include "codecs/base/manual.h"
@@ -162,7 +163,7 @@ void LoadCommandLine::DeclareHow(CLI::App& app) {
   app.add_option("--encoding", encoding_,
                  "Encoding of answers; its tables are fetched first")
       ->type_name("ENCODING")
-      ->check(CLI::IsMember({"identity", "fsst", "stored", "auto"}))
+      ->check(CLI::IsMember({"identity", "fsst", "stored"}))
       ->capture_default_str();
 }
 
@@ -202,7 +203,9 @@ absl::Status LoadCommandLine::CompleteHow(LoadOptions& load) const {
       in_flight_.value_or(load.requests_per_second.has_value() ? kInFlightOpen
                           : load.mode == LoadMode::kRandom     ? kInFlightRandom
                                                            : kInFlightStreams);
-  QUIRE_ASSIGN_OR_RETURN(load.encoding, ParseEncodingChoice(encoding_));
+  QUIRE_ASSIGN_OR_RETURN(const EncodingChoice encoding,
+                         ParseEncodingChoice(encoding_));
+  load.encoding = EncodingOf(encoding);
   return absl::OkStatus();
 }
 

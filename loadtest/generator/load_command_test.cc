@@ -59,7 +59,7 @@ TEST(LoadCommandTest, AnArchiveIsEnough) {
   EXPECT_EQ(command.load.duration, milliseconds(600'000));
   EXPECT_EQ(command.load.in_flight, 64u);
   EXPECT_FALSE(command.load.requests_per_second.has_value());
-  EXPECT_EQ(command.load.encoding, EncodingChoice::kIdentity);
+  EXPECT_EQ(command.load.encoding, AnswerEncoding::kIdentity);
   EXPECT_FALSE(command.is_json);
 }
 
@@ -68,7 +68,7 @@ TEST(LoadCommandTest, TakesEveryOption) {
       "--server unix:/run/q --mode batch --what documents --seed 9 "
       "--source web.raw --index web.tsv --requests 500 --duration 2.5 "
       "--warmup 4 --batch-size 25 --in-flight 3 --connections 4 "
-      "--encoding auto --deadline 1.5s --json web");
+      "--encoding stored --deadline 1.5s --json web");
   EXPECT_EQ(command.server, "unix:/run/q");
   EXPECT_EQ(command.connection_count, 4u);
   EXPECT_EQ(command.source, "web.raw");
@@ -83,7 +83,7 @@ TEST(LoadCommandTest, TakesEveryOption) {
   EXPECT_EQ(load.warmup, milliseconds(4'000));
   EXPECT_EQ(load.batch_size, 25u);
   EXPECT_EQ(load.in_flight, 3u);
-  EXPECT_EQ(load.encoding, EncodingChoice::kAuto);
+  EXPECT_EQ(load.encoding, AnswerEncoding::kStored);
   EXPECT_EQ(load.deadline, milliseconds(1'500));
 }
 

@@ -324,8 +324,8 @@ TEST_F(LoadModesTest, GivesUpTablesThatDoNotCome) {
   server_->Reload({{"a", archive}});
   inputs_.source = nullptr;
   options_.range_size_bytes = 1;
-  for (const EncodingChoice encoding :
-       {EncodingChoice::kFsst, EncodingChoice::kStored}) {
+  for (const AnswerEncoding encoding :
+       {AnswerEncoding::kFsst, AnswerEncoding::kStored}) {
     options_.encoding = encoding;
     faults_ = {};
     faults_.calls_before_stall = 1;

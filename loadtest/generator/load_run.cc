@@ -354,16 +354,6 @@ absl::StatusOr<v1::GetArchiveResponse> Describe(const LoadInputs& inputs,
   return response;
 }
 
-uint64_t ExpectedSizeBytes(const LoadOptions& options,
-                           const LoadTargets& targets, uint64_t archive_size) {
-  if (options.mode == LoadMode::kFull) {
-    return archive_size;
-  }
-  return options.request_count.has_value()
-             ? *options.request_count * targets.MeanSizeBytes()
-             : UINT64_MAX;
-}
-
 }  // namespace
 
 absl::StatusOr<LoadReport> RunLoad(const LoadInputs& inputs,
@@ -374,11 +364,9 @@ absl::StatusOr<LoadReport> RunLoad(const LoadInputs& inputs,
   const LoadTargets targets(options, inputs.source, archive.size_bytes(),
                             archive.document_count());
   std::unique_ptr<LoadTables> tables;
-  if (options.encoding != EncodingChoice::kIdentity) {
+  if (options.encoding != AnswerEncoding::kIdentity) {
     QUIRE_ASSIGN_OR_RETURN(
-        tables, LoadTables::Fetch(
-                    inputs.channels.front(), archive, options,
-                    ExpectedSizeBytes(options, targets, archive.size_bytes())));
+        tables, LoadTables::Fetch(inputs.channels.front(), archive, options));
   }
   LoadContext context;
   context.options = options;
@@ -394,9 +382,6 @@ absl::StatusOr<LoadReport> RunLoad(const LoadInputs& inputs,
   LoadReport report = Run(context, inputs).Execute();
   report.archive = archive;
   report.is_compared = inputs.source != nullptr;
-  if (tables != nullptr) {
-    report.ended_at = tables->EndedAt();
-  }
   return report;
 }
 

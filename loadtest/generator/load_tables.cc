@@ -18,9 +18,6 @@
 namespace quire {
 namespace {
 
-// A dictionary is small if it is at most this part of the expected data.
-constexpr uint64_t kSmallPart = 8;
-
 std::optional<uint64_t> ParseHash(bool is_set, const std::string& text) {
   uint64_t hash = 0;
   const char* const end = text.data() + text.size();
@@ -34,63 +31,48 @@ std::optional<uint64_t> ParseHash(bool is_set, const std::string& text) {
 
 absl::StatusOr<std::unique_ptr<LoadTables>> LoadTables::Fetch(
     const std::shared_ptr<grpc::Channel>& channel,
-    const v1::ArchiveDescription& archive, const LoadOptions& options,
-    uint64_t expected_size_bytes) {
+    const v1::ArchiveDescription& archive, const LoadOptions& options) {
   std::unique_ptr<LoadTables> tables(new LoadTables(channel, archive, options));
-  const EncodingChoice choice = options.encoding;
-  const uint64_t size = archive.dictionary_size_bytes();
-  const bool with_dictionary = choice == EncodingChoice::kStored ||
-                               (choice == EncodingChoice::kAuto &&
-                                size <= expected_size_bytes / kSmallPart);
   TableStoreOptions stores;
-  stores.dictionary_size_bytes_max = with_dictionary ? SIZE_MAX : 0;
+  stores.dictionary_size_bytes_max = SIZE_MAX;
   TableSource* const source = tables.get();
   tables->wire_ = std::make_unique<WireState>(stores, source);
-  QUIRE_RETURN_IF_ERROR(tables->FetchAll(with_dictionary));
+  QUIRE_RETURN_IF_ERROR(tables->FetchAll());
   return tables;
 }
 
-absl::Status LoadTables::FetchAll(bool with_dictionary) {
+absl::Status LoadTables::FetchAll() {
   const std::optional<uint64_t> symbols =
       ParseHash(archive_.has_symbol_table_hash(), archive_.symbol_table_hash());
-  const std::optional<uint64_t> dictionary =
-      ParseHash(archive_.has_dictionary_hash(), archive_.dictionary_hash());
-  if (choice_ != EncodingChoice::kStored && symbols.has_value()) {
+  if (encoding_ == AnswerEncoding::kFsst) {
+    if (!symbols.has_value()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("archive '", archive_.name(), "' has no symbol table"));
+    }
     QUIRE_RETURN_IF_ERROR(
         wire_->tables().GetFsstDecoder(archive_.name(), *symbols).status());
-  } else if (choice_ == EncodingChoice::kFsst) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("archive '", archive_.name(), "' has no symbol table"));
-  }
-  const CodecInfo* codec = FindCodec(archive_.codec());
-  if (with_dictionary && codec != nullptr) {
+  } else {
+    const CodecInfo* codec = FindCodec(archive_.codec());
+    if (codec == nullptr) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "there is no decoder of the codec '", archive_.codec(), "'"));
+    }
+    const std::optional<uint64_t> dictionary =
+        ParseHash(archive_.has_dictionary_hash(), archive_.dictionary_hash());
     QUIRE_RETURN_IF_ERROR(
         wire_->tables()
             .GetStoredCodec(
                 archive_.name(), *codec, 0, dictionary,
                 codec->id == CodecId::kFsst ? symbols : std::nullopt)
             .status());
-  } else if (choice_ == EncodingChoice::kStored) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "there is no decoder of the codec '", archive_.codec(), "'"));
-  }
-  if (choice_ == EncodingChoice::kAuto) {
-    wire_->SetPriors(*wire_->MeterOf(""), archive_);
   }
   is_complete_ = true;
   return absl::OkStatus();
 }
 
 std::unique_ptr<WireCall> LoadTables::StartCall() {
-  return std::make_unique<WireCall>(
-      wire_.get(), "", choice_, ClientOptions().message_size_bytes_max,
-      [this]() -> absl::StatusOr<v1::ArchiveDescription> { return archive_; });
-}
-
-std::optional<AnswerEncoding> LoadTables::EndedAt() {
-  return choice_ == EncodingChoice::kAuto
-             ? std::optional<AnswerEncoding>(wire_->MeterOf("")->next())
-             : std::nullopt;
+  return std::make_unique<WireCall>(wire_.get(), "", encoding_,
+                                    ClientOptions().message_size_bytes_max);
 }
 
 absl::StatusOr<std::string> LoadTables::FetchSymbolTable(

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -25,9 +24,8 @@
 
 namespace quire {
 
-// The tables of one archive, fetched before a run, and the state of `auto`. An
-// answer that names another table is a fault, as archives do not change while
-// they are measured.
+// The tables of one archive, fetched before a run. An answer that names another
+// table is a fault, as archives do not change while they are measured.
 // Thread-safe.
 class LoadTables : private TableSource {
  public:
@@ -36,24 +34,20 @@ class LoadTables : private TableSource {
   //         else                why a table could not be fetched.
   static absl::StatusOr<std::unique_ptr<LoadTables>> Fetch(
       const std::shared_ptr<grpc::Channel>& channel,
-      const v1::ArchiveDescription& archive, const LoadOptions& options,
-      uint64_t expected_size_bytes);
+      const v1::ArchiveDescription& archive, const LoadOptions& options);
 
   // Starts decoding one request.
   std::unique_ptr<WireCall> StartCall();
-
-  // Returns the current choice of `auto`; nullopt if it is not used.
-  std::optional<AnswerEncoding> EndedAt();
 
  private:
   LoadTables(const std::shared_ptr<grpc::Channel>& channel,
              const v1::ArchiveDescription& archive, const LoadOptions& options)
       : stub_(v1::Archive::NewStub(channel)),
         archive_(archive),
-        choice_(options.encoding),
+        encoding_(options.encoding),
         deadline_(options.deadline) {}
 
-  absl::Status FetchAll(bool with_dictionary);
+  absl::Status FetchAll();
   absl::StatusOr<std::string> FetchSymbolTable(absl::string_view archive,
                                                uint64_t hash,
                                                size_t size_bytes_max) override;
@@ -63,7 +57,7 @@ class LoadTables : private TableSource {
 
   const std::unique_ptr<v1::Archive::Stub> stub_;
   const v1::ArchiveDescription archive_;
-  const EncodingChoice choice_;
+  const AnswerEncoding encoding_;
   const std::chrono::milliseconds deadline_;
   std::unique_ptr<WireState> wire_;
   // Set before the run: fetching is refused then, as calls run on threads that

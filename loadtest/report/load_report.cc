@@ -80,7 +80,7 @@ Json OptionsJson(const LoadOptions& options) {
           {"rate", Optional(options.requests_per_second)},
           {"in_flight", options.in_flight},
           {"batch_size", options.batch_size},
-          {"encoding", Text(EncodingChoiceName(options.encoding))},
+          {"encoding", Text(AnswerEncodingName(options.encoding))},
           {"deadline_seconds", Seconds(options.deadline)}};
 }
 
@@ -141,9 +141,6 @@ std::string RenderReportJson(const LoadOptions& options,
   json["text_bytes_per_second"] = report.PerSecond(report.text_bytes);
   json["wire_bytes"] = report.wire_bytes;
   json["message_bytes"] = report.message_bytes;
-  json["ended_at"] =
-      Text(report.ended_at.has_value() ? AnswerEncodingName(*report.ended_at)
-                                       : EncodingChoiceName(options.encoding));
   json["own_cpu_seconds"] = report.own_cpu_seconds;
   json["latency_ms"] = LatencyJson(report);
   return absl::StrCat(JsonText(json, kIndent), "\n");

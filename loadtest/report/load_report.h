@@ -65,8 +65,6 @@ struct LoadReport {
   // overhead.
   uint64_t wire_bytes = 0;
   uint64_t message_bytes = 0;
-  // Final choice of `auto`; unset for other choices.
-  std::optional<AnswerEncoding> ended_at;
 
   // From the end of the warm-up to the last answer.
   double elapsed_seconds = 0;
@@ -133,7 +131,6 @@ struct LoadReport {
 //   requests_per_second     all of them, including errors
 //   text_bytes, text_bytes_per_second      decoded, of right answers
 //   wire_bytes, message_bytes              of right answers
-//   ended_at                final choice of `auto`; else the requested encoding
 //   own_cpu_seconds         CPU time of the generator
 //   latency_ms              {mean, p50, p90, p99, p999, p9999, max,
 //                           lower_bounds, lower_bound_max}; lower_bounds is the

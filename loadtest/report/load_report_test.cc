@@ -61,7 +61,6 @@ TEST(LoadReportTest, HasTheFieldsThatOthersRelyOn) {
            {"/requests_per_second", 5},
            {"/text_bytes_per_second", 2000},
            {"/wire_bytes", 1000},
-           {"/ended_at", "identity"},
            {"/latency_ms/mean", 4},
            {"/latency_ms/max", 7},
            {"/latency_ms/lower_bounds", 2},

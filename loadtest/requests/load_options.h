@@ -59,10 +59,8 @@ struct LoadOptions {
   // Requests of one call of mode kBatch. REQUIRES: > 0.
   uint64_t batch_size = 10'000;
 
-  // Requested encoding. Tables are fetched before the time starts. With `auto`
-  // the dictionary is fetched only if it is small against the expected data;
-  // otherwise `stored` is not tried.
-  EncodingChoice encoding = EncodingChoice::kIdentity;
+  // Requested encoding. Tables are fetched before the time starts.
+  AnswerEncoding encoding = AnswerEncoding::kIdentity;
 
   // Time limit of one Read, and of the wait for each message of a stream. Also
   // the time for which a server may be busy. A server that sends nothing at all

@@ -66,8 +66,7 @@ inline size_t BatchItemSizeBytes(const ReadTarget& target) {
 // Must not outlive the BatchReader. Thread-compatible, except for Cancel().
 class BatchReader::Stream {
  public:
-  // Starts the call without waiting for it. `batch` is not owned. With the
-  // encoding `auto` this may request the archive's description, which blocks.
+  // Starts the call without waiting for it. `batch` is not owned.
   // REQUIRES: limits.batch_message_items_max() > 0, which
   // Connection::StoreLimits() ensures.
   Stream(BatchReader& batch, const v1::Limits& limits)
@@ -84,24 +83,15 @@ class BatchReader::Stream {
   // Cancelled. Does not block; thread-safe; BatchReader's mutex may be held.
   void Cancel() { context_.TryCancel(); }
 
-  // Decodes the answers; for the thread of Run().
-  WireCall& call() { return call_; }
-
-  // True if items were left in the queue because `auto` prefers another
-  // encoding for them, so that a new stream is needed without any fault.
-  // REQUIRES: Run() has returned.
-  bool changes_encoding() const { return changes_encoding_; }
-
   // True if any item was answered, successfully or not: the server is alive,
   // and attempts are counted from the first again. REQUIRES: Run() has
   // returned.
   bool answered() const { return answered_; }
 
   // Blocks until the stream has ended: when all items are answered and
-  // CloseAdds() was called, when the encoding changes, or by a fault. Called
-  // once. An item's error is its answer; the stream continues. After OK,
-  // unanswered items are still in sent_. Errors: those of the server and the
-  // network, and
+  // CloseAdds() was called, or by a fault. Called once. An item's error is its
+  // answer; the stream continues. After OK, unanswered items are still in
+  // sent_. Errors: those of the server and the network, and
   //   Cancelled         Cancel() was called
   //   DeadlineExceeded  the server owes an answer and was silent for
   //                     ClientOptions::stream_idle_max
@@ -158,10 +148,7 @@ class BatchReader::Stream {
         if (ended_ || batch_.stop_) {
           return;
         }
-        changes_encoding_ = !batch_.queue_.empty() && call_.wants_another();
-        if (!changes_encoding_) {
-          TakeItems(request);
-        }
+        TakeItems(request);
       }
       if (request.items().empty()) {
         stream_->WritesDone();
@@ -193,7 +180,6 @@ class BatchReader::Stream {
       batch_.sent_.splice(batch_.sent_.end(), batch_.queue_,
                           batch_.queue_.begin());
     }
-    NoteWaiting();
     if (waiting_ && !armed_ && !batch_.sent_.empty()) {
       armed_ = true;
       watchdog_.Arm();
@@ -208,7 +194,6 @@ class BatchReader::Stream {
       WaitForSpace();
       {
         MutexLock lock(&batch_.mutex_);
-        NoteWaiting();
         waiting_ = true;
         // While the server owes nothing it may be silent.
         armed_ = !batch_.sent_.empty();
@@ -241,18 +226,11 @@ class BatchReader::Stream {
     MutexLock lock(&batch_.mutex_);
     while (!batch_.stop_ &&
            batch_.ready_size_bytes_ > batch_.options_.ready_size_bytes_max) {
-      call_.Pause();
       if (!std::exchange(is_told, true)) {
         batch_.changed_.NotifyAll();
       }
       batch_.changed_.Wait(&batch_.mutex_);
     }
-  }
-
-  // `auto` compares the time in which the server owed an answer; its clock runs
-  // only then.
-  void NoteWaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(batch_.mutex_) {
-    batch_.sent_.empty() ? call_.Pause() : call_.Resume();
   }
 
   // Checks and decodes the answer of one item and passes it to the BatchReader.
@@ -279,7 +257,6 @@ class BatchReader::Stream {
     {
       MutexLock lock(&batch_.mutex_);
       batch_.Answer(std::move(pending), std::move(place), std::move(answer));
-      NoteWaiting();
     }
     answered_ = true;
     return absl::OkStatus();
@@ -312,7 +289,6 @@ class BatchReader::Stream {
   bool waiting_ ABSL_GUARDED_BY(batch_.mutex_) = false;
   bool armed_ ABSL_GUARDED_BY(batch_.mutex_) = false;
   bool answered_ = false;
-  bool changes_encoding_ = false;
 };
 
 }  // namespace quire

@@ -245,9 +245,20 @@ absl::StatusOr<v1::ArchiveDescription> Connection::GetArchive(
 
 WireCall Connection::StartCall(absl::string_view archive,
                                std::optional<EncodingChoice> choice) {
-  return WireCall(&wire_, archive, choice.value_or(options_.encoding),
-                  options_.message_size_bytes_max,
-                  [&] { return GetArchive(archive); });
+  return WireCall(&wire_, archive,
+                  EncodingOf(choice.value_or(options_.encoding)),
+                  options_.message_size_bytes_max);
+}
+
+WireCall Connection::StartScan(const v1::ArchiveDescription& archive,
+                               std::optional<EncodingChoice> choice,
+                               uint64_t size_bytes) {
+  return StartCall(
+      archive.name(),
+      choice.value_or(options_.encoding) == EncodingChoice::kAuto &&
+              wire_.IsSmallerStored(archive, size_bytes)
+          ? EncodingChoice::kStored
+          : choice);
 }
 
 absl::StatusOr<std::string> Connection::FetchSymbolTable(

@@ -76,10 +76,12 @@ class Connection : private TableSource {
 
   absl::StatusOr<v1::ArchiveDescription> GetArchive(absl::string_view archive);
 
-  // Starts a call in the encoding of the caller, or else of the options. With
-  // `auto` this may request the archive's description.
+  // Starts a call in the encoding of the caller, or else of the options.
   WireCall StartCall(absl::string_view archive,
                      std::optional<EncodingChoice> choice);
+  // The same for a scan of `size_bytes` of an archive.
+  WireCall StartScan(const v1::ArchiveDescription& archive,
+                     std::optional<EncodingChoice> choice, uint64_t size_bytes);
 
   WireState& wire() { return wire_; }
 
