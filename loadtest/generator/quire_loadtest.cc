@@ -91,8 +91,7 @@ absl::StatusOr<int> RunAndReport(const LoadCommand& command) {
                          RunLoad(inputs, command.load));
   std::cout << (command.is_json
                     ? RenderReportJson(command.load, report, command.server)
-                    : RenderReportText(command.load, report))
-            << std::flush;
+                    : RenderReportText(command.load, report));
   for (const std::string& fault : report.faults) {
     Complain(fault);
   }

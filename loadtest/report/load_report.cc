@@ -176,18 +176,16 @@ std::string RenderReportText(const LoadOptions& options,
        {std::pair(!report.is_compared,
                   std::string("Contents were not compared with a source.")),
         std::pair(report.could_not_keep_up(),
-                  absl::StrCat("This program could not keep up: ",
-                               FormatCount(report.late_count),
-                               " arrivals started more than a millisecond "
-                               "late.")),
+                  absl::StrCat("This program could not keep up. Arrivals that "
+                               "started more than a millisecond late: ",
+                               FormatCount(report.late_count))),
         std::pair(report.unstarted_count > 0,
-                  absl::StrCat(FormatCount(report.unstarted_count),
-                               " arrivals were due at the end and not "
-                               "started.")),
+                  absl::StrCat("Arrivals that were due and never started: ",
+                               FormatCount(report.unstarted_count))),
         std::pair(report.lower_bound_count > 0,
-                  absl::StrCat(FormatCount(report.lower_bound_count),
-                               " latencies are lower bounds: these requests "
-                               "were abandoned.")),
+                  absl::StrCat("Latencies that are lower bounds, of abandoned "
+                               "requests: ",
+                               FormatCount(report.lower_bound_count))),
         std::pair(report.end == LoadEnd::kInterrupt,
                   std::string("The run was interrupted.")),
         std::pair(report.end == LoadEnd::kSilence,

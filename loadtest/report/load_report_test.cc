@@ -99,7 +99,7 @@ TEST(LoadReportTest, TheTextHasCountsRatesAndLatencies) {
   latency  mean 4.000 ms, p50 4.031, p90 7.000, p99 7.000, p99.9 7.000, longest 7.000
   own CPU  0.00 s
   Contents were not compared with a source.
-  2 latencies are lower bounds: these requests were abandoned.
+  Latencies that are lower bounds, of abandoned requests: 2
 )");
 }
 
@@ -114,10 +114,10 @@ TEST(LoadReportTest, TheTextWarnsOfWhatMakesFiguresDoubtful) {
   report.late_count = 10;
   EXPECT_EQ(warnings(), "");
   report.late_count = 11;
-  EXPECT_THAT(warnings(), HasSubstr("could not keep up: 11 arrivals"));
+  EXPECT_THAT(warnings(), HasSubstr("a millisecond late: 11\n"));
   report.late_count = 0;
   report.unstarted_count = 5;
-  EXPECT_EQ(warnings(), "  5 arrivals were due at the end and not started.\n");
+  EXPECT_EQ(warnings(), "  Arrivals that were due and never started: 5\n");
   report.unstarted_count = 0;
   report.end = LoadEnd::kInterrupt;
   EXPECT_EQ(warnings(), "  The run was interrupted.\n");
