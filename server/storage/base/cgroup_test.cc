@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/testing/temporary_directory.h"
+#include "testing/base/temporary_directory.h"
 
 namespace quire {
 namespace {
