@@ -180,7 +180,7 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenRemote(
     if (status.ok()) {
       absl::StatusOr<std::shared_ptr<ServedArchive>> served = OpenServedArchive(
           argument, workspaces_, wire_encoders_, options_.report_damage,
-          options, RangeDecode::kAuto, previous, place_file);
+          options, previous, place_file);
       if (served.ok() || !absl::IsDataLoss(served.status()) || is_last) {
         return served;
       }
@@ -220,8 +220,7 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenOne(
       std::shared_ptr<ServedArchive> served,
       argument.url.empty()
           ? OpenServedArchive(argument, workspaces_, wire_encoders_,
-                              options_.report_damage, open_options,
-                              RangeDecode::kAuto, previous)
+                              options_.report_damage, open_options, previous)
           : OpenRemote(argument, open_options, previous));
   for (const absl::Status& damage : served->archive->index_damages()) {
     options_.log(

@@ -9,13 +9,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 
+#include "server/storage/base/cgroup.h"
+
 namespace quire {
 namespace {
 
 // Each opening alternates between reading and decompressing.
 size_t OpenerThreadCount() {
-  return std::clamp<size_t>(2 * size_t{std::thread::hardware_concurrency()}, 4,
-                            16);
+  return std::clamp<size_t>(2 * size_t{UsableCores()}, 4, 16);
 }
 
 // Time to the next look for free memory; longer if it makes a request.

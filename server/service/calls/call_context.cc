@@ -127,8 +127,7 @@ void CallBooking::WriteLog(absl::Time ended) {
        .send_duration =
            send_duration_ +
            (send_began_ < ended ? ended - send_began_ : absl::ZeroDuration()),
-       .trace_id = trace_id_,
-       .is_unary = !IsStream(method_)});
+       .trace_id = trace_id_});
 }
 
 absl::Status CallBooking::CheckAgain() {

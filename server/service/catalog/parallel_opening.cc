@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/mutex.h"
+#include "server/storage/base/cgroup.h"
 
 namespace quire {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 // Each opening alternates between reading and decompressing: two per core keep
 // both the drive and the cores busy.
 size_t ThreadsMax() {
-  return 2 * std::max<size_t>(1, std::thread::hardware_concurrency());
+  return 2 * size_t{UsableCores()};
 }
 
 // Selects the next opening once there is memory for it. Thread-safe.

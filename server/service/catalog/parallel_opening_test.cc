@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/mutex.h"
+#include "server/storage/base/cgroup.h"
 #include "testing/base/status_matchers.h"
 
 namespace quire {
@@ -177,8 +178,7 @@ TEST(ParallelOpeningTest, LendsHelpersTheMemoryThatIsLeft) {
 }
 
 TEST(ParallelOpeningTest, BoundsTheThreadsOfHelpers) {
-  const size_t threads_max =
-      2 * std::max<size_t>(1, std::thread::hardware_concurrency());
+  const size_t threads_max = 2 * size_t{UsableCores()};
   for (const size_t count : {size_t{1}, threads_max - 1, threads_max}) {
     Ledger ledger;
     std::atomic<size_t> allowed = 0;

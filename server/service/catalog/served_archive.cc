@@ -93,8 +93,8 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> OpenServedArchive(
     const ArchiveArgument& argument,
     std::shared_ptr<DecodeWorkspaces> workspaces,
     std::shared_ptr<WireEncoders> encoders, DamageReporter report_damage,
-    ArchiveOpenOptions options, RangeDecode range_decode,
-    const ServedArchive* previous, const FilePlacer& place_file) {
+    ArchiveOpenOptions options, const ServedArchive* previous,
+    const FilePlacer& place_file) {
   if (previous != nullptr) {
     options.shared = previous->archive.get();
   }
@@ -122,7 +122,6 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> OpenServedArchive(
   served->part_time_per_mib = part_time_per_mib;
   served->decoder =
       MakeTextDecoder(*archive, log, std::move(workspaces), part_time_per_mib);
-  served->range_decode = range_decode;
   served->stored_reader = MakeStoredReader(*archive, log);
   served->placements = PlaceSegments(**archive, previous, place_file);
   served->description = DescribeArchive(argument.name, (*archive)->info(),

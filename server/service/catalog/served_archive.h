@@ -27,20 +27,6 @@
 
 namespace quire {
 
-// Partitions decoded for a read of a block that is not cached. A block of one
-// partition is always decoded whole.
-enum class RangeDecode {
-  // Least work: the partitions that the read touches; the whole block if a
-  // client reads through it and each read costs much drive time
-  // (read/answer_read.h).
-  kAuto,
-  // The whole block, also into the cache: for repeated reads of the same
-  // blocks.
-  kWhole,
-  // The partitions that the read touches.
-  kPartition,
-};
-
 // One served archive. Immutable once published, except the average and the
 // traffic.
 struct ServedArchive {
@@ -70,7 +56,6 @@ struct ServedArchive {
   // These two read blocks of `archive` and keep it alive.
   std::shared_ptr<const BlockDecoder> decoder;
   std::shared_ptr<const BlockDecoder> stored_reader;
-  RangeDecode range_decode = RangeDecode::kAuto;
   // CPU time of `decoder`; see MakeTextDecoder().
   std::shared_ptr<const MovingAverage> part_time_per_mib;
   // Placements of the segment files; null for a segment without blocks.
@@ -136,9 +121,7 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> OpenServedArchive(
     const ArchiveArgument& argument,
     std::shared_ptr<DecodeWorkspaces> workspaces,
     std::shared_ptr<WireEncoders> encoders, DamageReporter report_damage,
-    ArchiveOpenOptions options = {},
-    RangeDecode range_decode = RangeDecode::kAuto,
-    const ServedArchive* previous = nullptr,
+    ArchiveOpenOptions options = {}, const ServedArchive* previous = nullptr,
     const FilePlacer& place_file = PlaceFile);
 
 // Returns the archive in the state `uuid`, which `field` of a request names.

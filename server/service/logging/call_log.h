@@ -56,8 +56,6 @@ struct CallRecord {
   // Part of `duration` with a message at gRPC: the network, and a slow client.
   absl::Duration send_duration = {};
   absl::string_view trace_id = {};
-  // True for calls with one answer.
-  bool is_unary = false;
 };
 
 struct CallLogOptions {

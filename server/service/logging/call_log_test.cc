@@ -88,8 +88,7 @@ CallRecord Record() {
           .duration = absl::Microseconds(250),
           .read_duration = absl::Microseconds(200),
           .send_duration = absl::Microseconds(30),
-          .trace_id = "4bf92f3577b34da6a3ce929d0e0e4736",
-          .is_unary = true};
+          .trace_id = "4bf92f3577b34da6a3ce929d0e0e4736"};
 }
 
 // Writes until `pipe`, the write end of the log's, is full, and lines wait that

@@ -145,9 +145,6 @@ std::shared_ptr<AnswerRead> AnswerRead::Start(
 }
 
 bool AnswerRead::TakesWholeBlock(const BlockFetch& fetch) const {
-  if (archive_->range_decode != RangeDecode::kAuto) {
-    return archive_->range_decode == RangeDecode::kWhole;
-  }
   BlockKey before = fetch.key;
   if (before.part == 0) {
     return false;

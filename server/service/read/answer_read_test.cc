@@ -39,14 +39,12 @@ class AnswerReadTest : public ServerTest {
     Open();
   }
 
-  void Open(RangeDecode range_decode = RangeDecode::kAuto,
-            const std::string& device_model = "") {
+  void Open(const std::string& device_model = "") {
     QUIRE_ASSERT_OK_AND_ASSIGN(
-        archive_,
-        OpenServedArchive(
-            {"docs", archive_path()},
-            std::make_shared<DecodeWorkspaces>(DecodeWorkspaces::kSizeBytesMin),
-            std::make_shared<WireEncoders>(), {}, {}, range_decode));
+        archive_, OpenServedArchive({"docs", archive_path()},
+                                    std::make_shared<DecodeWorkspaces>(
+                                        DecodeWorkspaces::kSizeBytesMin),
+                                    std::make_shared<WireEncoders>(), {}));
     BlockStoreOptions options;
     // A few blocks only, so that they are evicted.
     options.cache_size_bytes = 300000;
@@ -133,27 +131,22 @@ TEST_F(AnswerReadTest, OfBlocksInPartitionsDecodesWhatItTouches) {
        {"zlib/parts", "zstd/parts", "lz4/parts", "rlz/parts"}) {
     SCOPED_TRACE(codec);
     WriteArchive(archive_path(), documents_, codec);
-    for (const RangeDecode method :
-         {RangeDecode::kPartition, RangeDecode::kWhole}) {
-      Open(method);
-      const bool is_whole = method == RangeDecode::kWhole;
-      // In two partitions of the second block.
-      ReadAndCompare(5 * kPart + 10, kPart);
-      BlockStoreStats stats = store_->Stats();
-      EXPECT_EQ(stats.device_reads, 1u);
-      EXPECT_EQ(stats.decoded_bytes, (is_whole ? 4 : 2) * kPart);
-      EXPECT_EQ(stats.partial_decodes, is_whole ? 0u : 1u);
-      EXPECT_EQ(stats.whole_decodes, is_whole ? 1u : 0u);
-      // Both are cached; their neighbour is only if the whole block was
-      // decoded.
-      ReadAndCompare(6 * kPart, kPart);
-      EXPECT_EQ(store_->Stats().device_reads, 1u);
-      ReadAndCompare(7 * kPart, 1);
-      EXPECT_EQ(store_->Stats().device_reads, is_whole ? 1u : 2u);
-      ReadAndCompare(0, 200000);
-      ReadAndCompare(all_.size() - 5, 5);
-      ReadAndCompare(all_.size(), 0);
-    }
+    Open();
+    // In two partitions of the second block.
+    ReadAndCompare(5 * kPart + 10, kPart);
+    BlockStoreStats stats = store_->Stats();
+    EXPECT_EQ(stats.device_reads, 1u);
+    EXPECT_EQ(stats.decoded_bytes, 2 * kPart);
+    EXPECT_EQ(stats.partial_decodes, 1u);
+    EXPECT_EQ(stats.whole_decodes, 0u);
+    // Both are cached; their neighbour is not.
+    ReadAndCompare(6 * kPart, kPart);
+    EXPECT_EQ(store_->Stats().device_reads, 1u);
+    ReadAndCompare(7 * kPart, 1);
+    EXPECT_EQ(store_->Stats().device_reads, 2u);
+    ReadAndCompare(0, 200000);
+    ReadAndCompare(all_.size() - 5, 5);
+    ReadAndCompare(all_.size(), 0);
   }
 }
 
@@ -172,7 +165,7 @@ TEST_F(AnswerReadTest, OfItselfDecodesNoMoreThanItTouches) {
 TEST_F(AnswerReadTest, DecodesTheBlockForAClientThatReadsOnFromASlowDrive) {
   WriteArchive(archive_path(), documents_, "lz4/parts");
   // A read takes milliseconds; decoding the block some hundredths of one.
-  Open(RangeDecode::kAuto, "wd-red");
+  Open("wd-red");
   constexpr uint64_t kCount = 20;
   for (uint64_t block = 1; block <= kCount; ++block) {
     ReadAndCompare(block * 4 * kPart, 100);
