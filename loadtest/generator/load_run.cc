@@ -211,7 +211,7 @@ void Run::Begin(const Start& start) {
       StartLoadBatch(context_, start.first_index, start.count, std::move(call));
       break;
     case LoadMode::kFull:
-      StartLoadScan(context_, call.index % options_.in_flight,
+      StartLoadScan(context_, start.call.index % options_.in_flight,
                     options_.in_flight, std::move(call));
       break;
   }
