@@ -299,7 +299,7 @@ uint64_t AnswerBytesMax(const ServedContents& contents, uint64_t size_bytes,
       OwnBytes(archive, encoding, /*is_in_a_row=*/true,
                {.size_bytes = size_bytes}) +
       std::min<uint64_t>(slice_count * kCopiedPieceSizeBytesMax,
-                         size_bytes + 2 * kCopiedPieceSizeBytesMax) +
+                         size_bytes + 2 * uint64_t{kCopiedPieceSizeBytesMax}) +
       slice_count * kFrameOverheadSizeBytes;
   const WithdrawnDocuments* const withdrawn =
       contents.withdrawal.documents.get();
