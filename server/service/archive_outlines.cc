@@ -48,6 +48,7 @@ absl::StatusOr<std::vector<PlannedArchive>> ReadOutlines(
     const std::vector<ArchiveArgument>& arguments, RemoteArchives* remote,
     const std::atomic<bool>* cancel) {
   std::vector<PlannedArchive> planned;
+  planned.reserve(arguments.size());
   for (const ArchiveArgument& argument : arguments) {
     planned.push_back({.argument = argument, .outline = ArchiveOutline()});
   }
