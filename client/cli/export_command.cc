@@ -306,7 +306,7 @@ class ExportRun {
 
   CliRun& run_;
   const v1::ArchiveDescription archive_;
-  // Of the first document.
+  // Position of the first document.
   const uint64_t first_offset_;
   const uint64_t first_ordinal_;
   DocumentWriter& writer_;

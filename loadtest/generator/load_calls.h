@@ -90,7 +90,7 @@ struct LoadContext {
 using LoadCallDone = absl::AnyInvocable<void()>;
 
 struct LoadCall {
-  // Of a read; set by StartLoadScan() for a scan.
+  // Target of a read; StartLoadScan() sets that of a scan.
   LoadTarget target = {};
   // Selects the connection.
   uint64_t index = 0;

@@ -124,7 +124,7 @@ TEST(LoadCommandTest, CallsAtOnceDependOnTheMode) {
   EXPECT_EQ(MustParse("web --mode batch").load.in_flight, 1u);
   EXPECT_EQ(MustParse("web --mode full").load.in_flight, 1u);
   EXPECT_EQ(MustParse("web --mode full --in-flight 4").load.in_flight, 4u);
-  // Room for all that wait.
+  // Enough for all waiting calls.
   EXPECT_EQ(MustParse("web --rate 5").load.in_flight, 10'000u);
   EXPECT_EQ(MustParse("web --rate 5 --in-flight 3").load.in_flight, 3u);
 }

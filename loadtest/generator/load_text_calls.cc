@@ -168,7 +168,7 @@ class StreamCall final : public grpc::ClientReadReactor<Message>,
 
   void OnDone(const grpc::Status& status) override {
     std::unique_ptr<StreamCall> self(this);
-    // Messages that are recorded must not come again.
+    // A repeated scan would record its messages twice.
     const bool may_repeat = !kIsScan || checker_.received_bytes() == 0;
     LoadCallDone next =
         Conclude(attempt_.EndOf(status), attempt_.load().NowNs(),

@@ -129,7 +129,7 @@ class DocumentWriter {
   bool has_begun_ = false;
   // Text before the document begins.
   std::string held_;
-  // Of a document that has begun.
+  // Frame of the document that has begun, and the position in it.
   DocumentFrame frame_;
   uint64_t position_ = 0;
 };

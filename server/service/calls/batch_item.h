@@ -29,7 +29,7 @@ namespace quire {
 struct WaitingItem {
   uint64_t tag = 0;
   ResolvedTarget target = {};
-  // Of the snapshot of withdrawals by which the target was resolved.
+  // Generation of the snapshot of withdrawals that resolved the target.
   uint64_t generation = 0;
   // Upper bound on the memory of its answer, including the description and
   // BatchMemory::kActiveItemBytes.

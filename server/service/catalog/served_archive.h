@@ -75,9 +75,9 @@ struct ServedArchive {
   std::shared_ptr<ArchiveTraffic> traffic;
 };
 
-// What a call reads: a state of an archive, less the documents that were
-// withdrawn at one moment. The call resolves its target and plans its answer by
-// this one snapshot; CheckStillThere() compares it with the present.
+// Contents that a call reads: a state of an archive, less the documents that
+// were withdrawn at one moment. The call resolves its target and plans its
+// answer by this one snapshot; CheckStillThere() compares it with the present.
 struct ServedContents {
   ServedContents() = default;
 

@@ -112,8 +112,8 @@ void LinkRepeats(std::vector<PlannedSlice>& slices) {
   }
 }
 
-// What the memory of an answer depends on: in a plan, exactly; otherwise, upper
-// bounds.
+// Quantities that determine the memory of an answer: exact in a plan, otherwise
+// upper bounds.
 struct AnswerShape {
   uint64_t size_bytes = 0;
   uint64_t slice_count = 0;
