@@ -143,7 +143,30 @@ class ArchiveOpenerTest : public ServerTest {
     return openings_[name];
   }
 
-  void Use(const std::string& name) { EXPECT_NE(Await(name), nullptr); }
+  // Returns the number of openings that began.
+  uint64_t opening_count() {
+    MutexLock lock(&mutex_);
+    uint64_t sum = 0;
+    for (const auto& [name, count] : openings_) {
+      sum += static_cast<uint64_t>(count);
+    }
+    return sum;
+  }
+
+  // Also waits for the openers, which read an archive until its opening counts:
+  // what a call reads is not closed first.
+  void Use(const std::string& name) {
+    EXPECT_NE(Await(name), nullptr);
+    AwaitOpeners();
+  }
+
+  void AwaitOpeners() {
+    const Clock::time_point end = Clock::now() + kPatience;
+    while (opener_->figures().opened_count < opening_count() &&
+           Clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
 
   // An opening counts a moment after the archive can be found.
   void ExpectOpened(uint64_t count) {
