@@ -224,13 +224,7 @@ TEST_F(ServerLifeTest, ReloadReplacesChangedArchivesUnderCalls) {
 
 // The estimate may belong to an earlier archive than the one being opened.
 TEST_F(ServerLifeTest, ReloadRefusesWhatTakesMoreThanItsEstimate) {
-  std::vector<TestDocument> many;
-  for (uint64_t i = 0; i < 100'000; ++i) {
-    // Ids that an index cannot compress.
-    many.push_back({absl::StrCat(absl::Hex(i * 0x9E3779B97F4A7C15u), "-",
-                                 absl::Hex(i * 0xC2B2AE3D27D4EB4Fu)),
-                    ""});
-  }
+  const std::vector<TestDocument> many = DocumentsOfRandomIds(30'000);
   const std::vector<TestDocument> few = MakeDocuments(60, 5);
   const std::string all = Concatenate(few);
   WriteArchive(archive_path(), few);

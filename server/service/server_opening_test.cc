@@ -303,13 +303,7 @@ TEST_F(ServerOpeningTest, AnArchiveThatCannotBeOpenedIsNamed) {
 // `quired build --force` while the server starts.
 TEST_F(ServerOpeningTest, ALargerArchiveIsOpenedIfItFits) {
   documents_ = MakeDocuments(5, 35);
-  std::vector<TestDocument> many;
-  for (uint64_t i = 0; i < 100'000; ++i) {
-    // Ids that an index cannot compress.
-    many.push_back({absl::StrCat(absl::Hex(i * 0x9E3779B97F4A7C15u), "-",
-                                 absl::Hex(i * 0xC2B2AE3D27D4EB4Fu)),
-                    ""});
-  }
+  const std::vector<TestDocument> many = DocumentsOfRandomIds(30'000);
   const auto start = [&](uint64_t memory_bytes) {
     WriteArchive(archive_path(), documents_);
     ServerOptions options;

@@ -45,6 +45,16 @@ std::vector<TestDocument> MakeDocuments(size_t count, uint64_t seed) {
   return documents;
 }
 
+std::vector<TestDocument> DocumentsOfRandomIds(uint64_t count) {
+  std::vector<TestDocument> documents;
+  for (uint64_t i = 0; i < count; ++i) {
+    documents.push_back({absl::StrCat(absl::Hex(i * 0x9E3779B97F4A7C15u), "-",
+                                      absl::Hex(i * 0xC2B2AE3D27D4EB4Fu)),
+                         ""});
+  }
+  return documents;
+}
+
 std::string Concatenate(const std::vector<TestDocument>& documents) {
   std::string all;
   for (const TestDocument& document : documents) {

@@ -33,6 +33,9 @@ struct TestDocument {
 // "dir<k>/page<i>" and compressible text. Equal seeds give equal documents.
 std::vector<TestDocument> MakeDocuments(size_t count, uint64_t seed);
 
+// Returns empty documents with ids that an index cannot compress.
+std::vector<TestDocument> DocumentsOfRandomIds(uint64_t count);
+
 // Returns all texts concatenated: the logical space.
 std::string Concatenate(const std::vector<TestDocument>& documents);
 
