@@ -106,7 +106,7 @@ class LongIdsTest : public ServerTest {
 };
 
 TEST_F(LongIdsTest, BatchMessagesCountDescriptions) {
-  constexpr uint64_t kItemCount = 1000;
+  constexpr uint64_t kItemCount = 300;
   // Empty ranges; and ranges just short of closing a message, followed by much
   // longer ones.
   for (const uint64_t size_bytes : {0u, 500'000u}) {

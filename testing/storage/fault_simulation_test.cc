@@ -25,7 +25,7 @@ std::unique_ptr<Scheduler> MakeElevator(
 
 TEST(FaultSimulationTest, TheElevatorKeepsItsPromisesWhateverFails) {
   FaultSimulationResult sum;
-  const std::vector<uint64_t> seeds = SimulationSeeds(100);
+  const std::vector<uint64_t> seeds = SimulationSeeds(50);
   for (const uint64_t seed : seeds) {
     const FaultSimulationResult result =
         SimulateFaults(MakeElevator, {.seed = seed});

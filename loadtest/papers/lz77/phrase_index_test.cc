@@ -52,7 +52,7 @@ TEST_F(PhraseIndexTest, ExactFormsFindThePhraseOfEachByte) {
 // The phrase found begins before the offset, within the largest distance.
 TEST_F(PhraseIndexTest, SampledFormsFindAPhraseCloseBefore) {
   TestRandom random(4);
-  Make(RandomText(random, 50'000));
+  Make(RandomText(random, 10'000));
   const SampledPhraseIndex sampled(places_, text_size_, stored_.size(), 8);
   const GridPhraseIndex grid(places_, text_size_, stored_.size(), 6);
   for (uint32_t i = 0; i < text_size_; ++i) {

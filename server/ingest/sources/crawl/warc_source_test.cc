@@ -16,6 +16,7 @@
 #include "server/ingest/sources/streams/gzip_stream.h"
 #include "server/ingest/testing/ingest_testing.h"
 #include "testing/base/status_matchers.h"
+#include "testing/base/test_level.h"
 
 namespace quire {
 namespace {
@@ -539,7 +540,8 @@ TEST(WarcReaderTest, EveryByteIsKeptOrNamed) {
   std::string text = SmallWarc();
   text += SmallWarc();
   const TemporaryDirectory directory;
-  for (uint64_t seed = 0; seed < 3000; ++seed) {
+  const auto seeds = static_cast<uint64_t>(TestRounds(800, 3000));
+  for (uint64_t seed = 0; seed < seeds; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     std::mt19937_64 random(seed);
     std::string damaged = text;
