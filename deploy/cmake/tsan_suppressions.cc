@@ -23,6 +23,7 @@ extern "C" const char* __tsan_default_suppressions() {
          "called_from_lib:libabsl_time_zone.so\n"
          "called_from_lib:libabsl_graphcycles_internal.so\n"
          // The inlined ends of the same functions.
+         "race:CopyCordToString\n"
          "race:google::protobuf::\n"
          "race:~Status\n"
          "race:grpc_core::\n";
