@@ -29,8 +29,8 @@
 #              those that measure (label `measured`), run mainly foreign code
 #              (`foreign`) or kill hundreds of builds that other tests let end (`killed`)
 #   fuzz       each fuzz target of that build for FUZZ_SECONDS (default 20)
-#   tsan       the suites with threads (label `tsan`) under ThreadSanitizer; it takes
-#              what Debian's gRPC passes between threads in servers for races
+#   tsan       the suites with threads (label `tsan`) under ThreadSanitizer; others
+#              report races inside of Debian's gRPC, which is built without it
 #   tidy       clang-tidy on all sources
 #   ecosystem  tests of the release build that drive foreign programs at length
 #              (label `ecosystem`), which download packages of other languages

@@ -157,15 +157,7 @@ class ArchiveOpenerTest : public ServerTest {
   // what a call reads is not closed first.
   void Use(const std::string& name) {
     EXPECT_NE(Await(name), nullptr);
-    AwaitOpeners();
-  }
-
-  void AwaitOpeners() {
-    const Clock::time_point end = Clock::now() + kPatience;
-    while (opener_->figures().opened_count < opening_count() &&
-           Clock::now() < end) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    ExpectOpened(opening_count());
   }
 
   // An opening counts a moment after the archive can be found.

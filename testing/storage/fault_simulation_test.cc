@@ -13,6 +13,7 @@
 
 #include "gtest/gtest.h"
 
+#include "testing/base/test_level.h"
 #include "testing/storage/fault_plan.h"
 
 namespace quire {
@@ -25,7 +26,8 @@ std::unique_ptr<Scheduler> MakeElevator(
 
 TEST(FaultSimulationTest, TheElevatorKeepsItsPromisesWhateverFails) {
   FaultSimulationResult sum;
-  const std::vector<uint64_t> seeds = SimulationSeeds(50);
+  const std::vector<uint64_t> seeds =
+      SimulationSeeds(static_cast<uint64_t>(TestRounds(50, 100)));
   for (const uint64_t seed : seeds) {
     const FaultSimulationResult result =
         SimulateFaults(MakeElevator, {.seed = seed});

@@ -195,15 +195,15 @@ TEST(InflatedTextTest, CutsBlocksAroundLargeMembers) {
   IdsAndContents documents;
   uint64_t member_bytes = 0;
   const std::string text = MakeTestText(600'000, 1);
-  for (uint64_t i = 0; i < 10; ++i) {
+  for (uint64_t i = 0; i < 14; ++i) {
     const std::string member =
-        GzipProgramStream(6, text.substr(1000 * i, 150'000 + 40'000 * i));
+        GzipProgramStream(6, text.substr(1000 * i, 150'000 + 30'000 * i));
     member_bytes += member.size();
     documents.emplace_back(
         absl::StrCat("document-", i),
         i % 3 == 0 ? member : MakeTestText(40'000, i) + member);
   }
-  ASSERT_GT(member_bytes, 1u << 19);
+  ASSERT_GT(member_bytes, 1u << 20);
   BuildOptions options = InflatingOptions();
   options.segment_size_bytes = 1 << 19;
   options.dictionary_size_bytes = 1 << 20;

@@ -499,7 +499,6 @@ TEST(AdmissionTurnThreadsTest, EveryAnswerGetsOneEnd) {
       std::mt19937_64 random(static_cast<uint64_t>(t));
       for (int i = 0; i < kAnswers; ++i) {
         Admission::TurnId id = 0;
-        // Its bytes go to the next answer as soon as its end is counted.
         const auto ticket =
             admission.AdmitInTurn(absl::StrCat("client ", t % 3),
                                   1 + random() % 300, 100, count_end, id);
