@@ -32,10 +32,13 @@ constexpr size_t kActiveMax = 8;
 
 }  // namespace
 
+template <typename Chains>
 class CopyFinder::Run {
  public:
-  Run(CopyFinder& finder, const DictionaryIndex& index, const BlockText& text)
+  Run(CopyFinder& finder, const DictionaryIndex& index, const BlockText& text,
+      Chains& chains)
       : finder_(finder),
+        chains_(chains),
         options_(finder.options_),
         text_(text),
         search_(index, text, options_.long_key_stride, kSearchAhead),
@@ -44,7 +47,7 @@ class CopyFinder::Run {
   void FindAll() {
     const uint32_t size = text_.size();
     uint32_t position = 0;
-    while (position + HashChains::kKeySize <= size) {
+    while (position + Chains::kKeySize <= size) {
       position += SearchAt(position);
     }
   }
@@ -65,7 +68,7 @@ class CopyFinder::Run {
     }
     SearchBlock(position, still_covered >= options_.good_length
                               ? still_covered / 2
-                              : HashChains::kKeySize - 1);
+                              : Chains::kKeySize - 1);
     return 1 + ((position - std::min(position, farthest_)) >> kStepShift);
   }
 
@@ -156,14 +159,13 @@ class CopyFinder::Run {
   // Searches the block itself for copies longer than `length_least`, nearest
   // first: a farther one must be longer.
   void SearchBlock(uint32_t position, uint32_t length_least) {
-    finder_.chains_.EnterUpTo(position);
+    chains_.EnterUpTo(position);
     const uint8_t* const here = text_.block().data() + position;
     const uint32_t limit = text_.size() - position;
-    uint32_t earlier = finder_.chains_.First(position);
-    for (uint32_t depth = 0;
-         depth < options_.chain_depth_max && earlier != HashChains::kNone &&
-         length_least < limit;
-         ++depth, earlier = finder_.chains_.Next(earlier)) {
+    uint32_t earlier = chains_.First(position);
+    for (uint32_t depth = 0; depth < options_.chain_depth_max &&
+                             earlier != Chains::kNone && length_least < limit;
+         ++depth, earlier = chains_.Next(earlier)) {
       const uint32_t distance = position - earlier;
       const uint8_t* const there = here - distance;
       if (there[length_least] != here[length_least]) {
@@ -181,6 +183,7 @@ class CopyFinder::Run {
   }
 
   CopyFinder& finder_;
+  Chains& chains_;
   const CopyFinderOptions& options_;
   const BlockText& text_;
   FineDictionarySearch search_;
@@ -195,11 +198,13 @@ class CopyFinder::Run {
 void CopyFinder::Find(const DictionaryIndex& index, const BlockText& text) {
   QUIRE_CHECK(index.is_fine(), "copies are found in a fine index");
   Start(text);
-  Run(*this, index, text).FindAll();
+  chains_.For(text.size(), [&](auto& chains) {
+    chains.Start(text.block());
+    Run(*this, index, text, chains).FindAll();
+  });
 }
 
 void CopyFinder::Start(const BlockText& text) {
-  chains_.Start(text.block());
   copies_.clear();
   next_.clear();
   first_at_.assign(text.size(), kNone);

@@ -54,7 +54,7 @@ class CopyFinder {
 
   explicit CopyFinder(const CopyFinderOptions& options) : options_(options) {}
 
-  // REQUIRES: `index` is that of the text's dictionary, and fine.
+  // REQUIRES: `index` is that of the text's dictionary, and fine or dense.
   void Find(const DictionaryIndex& index, const BlockText& text);
 
   // Copies that begin at a position of the last text: the first, and the one
@@ -66,6 +66,7 @@ class CopyFinder {
   const Copy& Get(uint32_t number) const { return copies_[number]; }
 
  private:
+  template <typename Chains>
   class Run;
 
   void Start(const BlockText& text);
@@ -73,7 +74,7 @@ class CopyFinder {
   bool HasCopyAt(uint32_t begin, uint32_t distance) const;
 
   const CopyFinderOptions options_;
-  HashChains chains_;
+  BlockHashChains chains_;
   std::vector<Copy> copies_;
   std::vector<uint32_t> next_;
   std::vector<uint32_t> first_at_;

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "codecs/base/bytes.h"
@@ -15,16 +16,22 @@ namespace quire {
 
 // Earlier positions of a block with the same next four bytes, nearest first: a
 // list for each hash of four bytes, in two arrays of integers. Positions are
-// offsets in the block, in bytes. Memory: at most 256 KiB, and four bytes per
-// byte of the largest block; it is reused from block to block.
+// offsets in the block, in bytes, held as `Place`: smaller ones leave more of
+// the caches to the text. Memory: at most 2^16 places, and one per byte of the
+// largest block; it is reused from block to block.
 // Thread-compatible.
+template <typename Place>
 class HashChains {
  public:
   static constexpr uint32_t kKeySize = 4;
   // No position.
-  static constexpr uint32_t kNone = 0xFFFFFFFF;
+  static constexpr Place kNone = std::numeric_limits<Place>::max();
+  // Of the blocks, in bytes: no position is kNone.
+  static constexpr uint64_t kBlockSizeMax =
+      std::min(uint64_t{kNone} + 1, uint64_t{0xFFFFFFFF});
 
   // Starts a block, which must outlive its use, without positions.
+  // REQUIRES: block.size() <= kBlockSizeMax.
   void Start(ByteView block) {
     block_ = block;
     entered_ = 0;
@@ -47,9 +54,9 @@ class HashChains {
   void EnterUpTo(uint32_t position) {
     const uint32_t end = std::min(position, end_);
     for (; entered_ < end; ++entered_) {
-      uint32_t& first = first_[Hash(entered_)];
+      Place& first = first_[Hash(entered_)];
       next_[entered_] = first;
-      first = entered_;
+      first = static_cast<Place>(entered_);
     }
   }
 
@@ -74,8 +81,24 @@ class HashChains {
   // Positions from here on have fewer than four bytes after them.
   uint32_t end_ = 0;
   uint32_t shift_ = 0;
-  std::vector<uint32_t> first_;
-  std::vector<uint32_t> next_;
+  std::vector<Place> first_;
+  std::vector<Place> next_;
+};
+
+// Those of blocks of up to 64 KiB, and of larger ones. Either finds the same.
+struct BlockHashChains {
+  HashChains<uint16_t> of_small;
+  HashChains<uint32_t> of_large;
+
+  // Calls `use` with those for a block of that size.
+  template <typename Use>
+  void For(size_t block_size, const Use& use) {
+    if (block_size <= HashChains<uint16_t>::kBlockSizeMax) {
+      use(of_small);
+    } else {
+      use(of_large);
+    }
+  }
 };
 
 }  // namespace quire

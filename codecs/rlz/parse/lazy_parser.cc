@@ -24,7 +24,7 @@ constexpr int32_t kLeastPrice = kBitPrice * kRecentDistanceBits;
 constexpr int32_t kDelayPrice = 30;
 
 constexpr uint32_t kRecentLengthMin = 3;
-constexpr uint32_t kLengthMin = HashChains::kKeySize;
+constexpr uint32_t kLengthMin = HashChains<uint32_t>::kKeySize;
 
 // Copies of this length or more are taken without looking for better ones.
 constexpr uint32_t kLongEnough = 1000;
@@ -50,10 +50,11 @@ int32_t PriceOf(uint32_t distance) {
 }
 
 // The state of one parse.
+template <typename Chains>
 class Run {
  public:
   Run(const LazyParserOptions& options, const DictionaryIndex& index,
-      const BlockText& text, HashChains& chains, SequenceList& sequences)
+      const BlockText& text, Chains& chains, SequenceList& sequences)
       : options_(options),
         text_(text),
         search_(index, text, /*long_key_stride=*/1, kLazyAhead),
@@ -169,7 +170,7 @@ class Run {
     const uint8_t* const block = text_.block().data();
     uint32_t earlier = chains_.First(position);
     // A look ahead has already entered these positions.
-    while (earlier != HashChains::kNone && earlier >= position) {
+    while (earlier != Chains::kNone && earlier >= position) {
       earlier = chains_.Next(earlier);
     }
     // Length that a copy must exceed to be the best.
@@ -177,7 +178,7 @@ class Run {
         std::max(kLengthMin - 1,
                  static_cast<uint32_t>((best.gain + kLeastPrice) / kByteWorth));
     for (uint32_t depth = 0;
-         depth < options_.chain_depth_max && earlier != HashChains::kNone;
+         depth < options_.chain_depth_max && earlier != Chains::kNone;
          ++depth, earlier = chains_.Next(earlier)) {
       if (position + length_least >= end_) {
         break;
@@ -216,7 +217,7 @@ class Run {
   const LazyParserOptions& options_;
   const BlockText& text_;
   DictionarySearch search_;
-  HashChains& chains_;
+  Chains& chains_;
   SequenceList& sequences_;
   RecentDistances recent_;
   // A distance not to try; 0: none.
@@ -232,12 +233,14 @@ class Run {
 void LazyParser::Parse(const DictionaryIndex& index, const BlockText& text,
                        uint32_t piece_size, SequenceList& sequences) {
   sequences.clear();
-  chains_.Start(text.block());
-  Run run(options_, index, text, chains_, sequences);
-  for (uint32_t end = 0; end < text.size();) {
-    end = std::min(text.size(), end + piece_size);
-    run.ParsePiece(end);
-  }
+  chains_.For(text.size(), [&](auto& chains) {
+    chains.Start(text.block());
+    Run run(options_, index, text, chains, sequences);
+    for (uint32_t end = 0; end < text.size();) {
+      end = std::min(text.size(), end + piece_size);
+      run.ParsePiece(end);
+    }
+  });
 }
 
 }  // namespace quire

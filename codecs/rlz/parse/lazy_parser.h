@@ -32,7 +32,7 @@ class LazyParser final : public Parser {
 
  private:
   const LazyParserOptions options_;
-  HashChains chains_;
+  BlockHashChains chains_;
 };
 
 }  // namespace quire
