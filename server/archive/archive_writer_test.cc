@@ -146,9 +146,12 @@ TEST(ArchiveWriterTest, CompressesItsDictionaryForItsCodecAndLevel) {
     const char* codec;
     CompressionMethod expected;
   } cases[] = {
-      {"rlz:1", CompressionMethod::kZstd}, {"rlz:2", CompressionMethod::kXz},
-      {"rlz:3", CompressionMethod::kXz},   {"auto:1", CompressionMethod::kZstd},
-      {"auto:2", CompressionMethod::kXz},  {"rlz-zz", CompressionMethod::kXz},
+      {"rlz:1", CompressionMethod::kZstd},
+      {"rlz:2", CompressionMethod::kZstd},
+      {"rlz:3", CompressionMethod::kXz},
+      {"auto:1", CompressionMethod::kZstd},
+      {"auto:2", CompressionMethod::kZstd},
+      {"rlz-zz", CompressionMethod::kXz},
   };
 
   for (const auto& [codec, expected] : cases) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/memory/huge_pages.h"
+#include "codecs/base/status_macros.h"
 #include "codecs/rlz/dictionary_builder.h"
 
 namespace quire {
@@ -18,63 +19,87 @@ constexpr size_t kLookahead = 16;
 
 }  // namespace
 
-DictionaryIndex::DictionaryIndex(ByteView dictionary)
-    : dictionary_(dictionary),
-      short_table_(SizedTable(kLeastStride, kLeastStride, kLeastStride)),
-      long_table_(SizedTable(kLeastStride, kLeastStride, kLeastStride)),
-      longest_table_(
-          SizedTable(2 * kLeastStride, kLeastStride, 2 * kLeastStride)) {}
+DictionaryIndex::DictionaryIndex(ByteView dictionary, Detail detail)
+    : dictionary_(dictionary) {
+  if (detail != Detail::kDense) {
+    short_table_ = SizedTable(kLeastStride, kLeastStride, kLeastStride);
+    long_table_ = SizedTable(kLeastStride, kLeastStride, kLeastStride);
+    longest_table_ =
+        SizedTable(2 * kLeastStride, kLeastStride, 2 * kLeastStride);
+  }
+  if (detail != Detail::kCoarse) {
+    // Half as many entries as offsets: short copies pay only from nearby.
+    shortest_table_ = SizedTable(1, 1, kLeastStride);
+    middle_table_ = SizedTable(kLeastStride, kLeastStride, kLeastStride);
+  }
+}
 
 DictionaryIndex::Table DictionaryIndex::SizedTable(
     uint32_t stride, uint32_t least_stride, uint32_t bytes_per_entry) const {
   const auto place_bits = std::bit_width(dictionary_.size() / least_stride + 1);
-  return {.place_mask = static_cast<uint32_t>((uint64_t{1} << place_bits) - 1),
-          .stride = stride,
-          .bucket_count = std::max<uint64_t>(
-              dictionary_.size() / bytes_per_entry / kWays, 1),
-          .entries = nullptr};
+  Table table = {
+      .place_mask = static_cast<uint32_t>((uint64_t{1} << place_bits) - 1),
+      .stride = stride,
+      .bucket_count =
+          std::max<uint64_t>(dictionary_.size() / bytes_per_entry / kWays, 1),
+      .entries = nullptr};
+  const size_t entry_count = table.bucket_count * kWays;
+  table.entries = std::make_unique_for_overwrite<uint32_t[]>(entry_count);
+  PreferHugePages({reinterpret_cast<const uint8_t*>(table.entries.get()),
+                   entry_count * sizeof(uint32_t)});
+  std::fill_n(table.entries.get(), entry_count, kNone);
+  return table;
 }
 
 absl::StatusOr<std::unique_ptr<const DictionaryIndex>> DictionaryIndex::Build(
+    ByteView dictionary, Detail detail) {
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<DictionaryIndex> index,
+                         MakeEmpty(dictionary, detail));
+  index->EnterUpTo(dictionary.size());
+  return index;
+}
+
+absl::StatusOr<std::unique_ptr<DictionaryIndex>> DictionaryIndex::MakeEmpty(
     ByteView dictionary, Detail detail) {
   if (dictionary.size() > kDictionarySizeBytesMax) {
     return absl::InvalidArgumentError(
         absl::StrCat("no index for a dictionary of ", dictionary.size(),
                      " bytes; the limit is ", kDictionarySizeBytesMax));
   }
-  std::unique_ptr<DictionaryIndex> index(new DictionaryIndex(dictionary));
-  index->Fill<HashShort, kShortKeySize>(index->short_table_);
-  index->Fill<HashLong, kLongKeySize>(index->long_table_);
-  index->Fill<HashLongest, kLongestKeySize>(index->longest_table_);
-  if (detail == Detail::kFine) {
-    // Half as many entries as offsets: short copies pay only from nearby.
-    index->shortest_table_ = index->SizedTable(1, 1, kLeastStride);
-    index->middle_table_ =
-        index->SizedTable(kLeastStride, kLeastStride, kLeastStride);
-    index->Fill<HashShortest, kShortestKeySize>(index->shortest_table_);
-    index->Fill<HashMiddle, kMiddleKeySize>(index->middle_table_);
+  return std::unique_ptr<DictionaryIndex>(
+      new DictionaryIndex(dictionary, detail));
+}
+
+void DictionaryIndex::EnterUpTo(size_t end) {
+  if (has_long_keys()) {
+    Fill<HashShort, kShortKeySize>(short_table_, end);
+    Fill<HashLong, kLongKeySize>(long_table_, end);
+    Fill<HashLongest, kLongestKeySize>(longest_table_, end);
   }
-  return index;
+  if (is_fine()) {
+    Fill<HashShortest, kShortestKeySize>(shortest_table_, end);
+    Fill<HashMiddle, kMiddleKeySize>(middle_table_, end);
+  }
 }
 
 // Later offsets replace earlier ones: their distances are smaller.
 template <uint64_t (*kHash)(const uint8_t*), uint32_t kKeySize>
-void DictionaryIndex::Fill(Table& table) {
-  const size_t entry_count = table.bucket_count * kWays;
-  table.entries = std::make_unique_for_overwrite<uint32_t[]>(entry_count);
-  PreferHugePages({reinterpret_cast<const uint8_t*>(table.entries.get()),
-                   entry_count * sizeof(uint32_t)});
-  std::fill_n(table.entries.get(), entry_count, kNone);
-  if (dictionary_.size() < kKeySize) {
+void DictionaryIndex::Fill(Table& table, size_t end) {
+  const size_t count = end < kKeySize ? 0 : (end - kKeySize) / table.stride + 1;
+  const size_t first = table.entered;
+  if (count <= first) {
     return;
   }
-  const size_t count = (dictionary_.size() - kKeySize) / table.stride + 1;
+  table.entered = count;
   std::array<uint64_t, kLookahead> ahead = {};
-  for (size_t i = 0; i < count + kLookahead; ++i) {
+  for (size_t i = first; i < count + kLookahead; ++i) {
     uint64_t& slot = ahead[i % kLookahead];
-    if (i >= kLookahead) {
+    if (i >= first + kLookahead) {
       uint32_t* const bucket = table.BucketOf(slot);
-      std::copy_backward(bucket, bucket + kWays - 1, bucket + kWays);
+      // Not std::copy_backward(), which calls memmove().
+      for (size_t way = kWays - 1; way > 0; --way) {
+        bucket[way] = bucket[way - 1];
+      }
       bucket[0] = table.TagOf(slot) | static_cast<uint32_t>(i - kLookahead);
     }
     if (i < count) {

@@ -27,11 +27,11 @@ namespace quire {
 // search over three steps: hash, prefetch, look.
 //
 // Three tables of 2, 2 and 1 bytes per byte of dictionary. A fine index has two
-// more of 2 bytes each, for the next 5 bytes, of all offsets, and the next 12.
-// Immutable after Build(), hence thread-safe.
+// more of 2 bytes each, for the next 5 bytes, of all offsets, and the next 12;
+// a dense one has only these. Thread-safe if const, as Build() returns it.
 class DictionaryIndex {
  public:
-  // In a fine index only.
+  // In a fine or dense index only.
   static constexpr uint32_t kShortestKeySize = 5;
   static constexpr uint32_t kMiddleKeySize = 12;
   static constexpr uint32_t kShortKeySize = 8;
@@ -41,13 +41,23 @@ class DictionaryIndex {
   static constexpr size_t kWays = 4;
 
   // kFine serves FineDictionarySearch as well; its results cost more time.
-  enum class Detail { kCoarse, kFine };
+  // kDense serves only that: for texts in which short copies are as good, as
+  // their parts repeat nowhere else.
+  enum class Detail { kCoarse, kFine, kDense };
 
   // Takes about 10 ms per MiB, twice that if fine. `dictionary` must outlive
   // the index; it may be empty.
   // Errors: InvalidArgument  dictionary.size() > kDictionarySizeBytesMax.
   static absl::StatusOr<std::unique_ptr<const DictionaryIndex>> Build(
       ByteView dictionary, Detail detail = Detail::kCoarse);
+
+  // The same with no offsets in it yet. Errors: as Build().
+  static absl::StatusOr<std::unique_ptr<DictionaryIndex>> MakeEmpty(
+      ByteView dictionary, Detail detail = Detail::kCoarse);
+
+  // Enters the offsets of all keys that end at `end` or earlier and are not in
+  // the index. REQUIRES: end <= dictionary().size().
+  void EnterUpTo(size_t end);
 
   ByteView dictionary() const { return dictionary_; }
 
@@ -59,7 +69,10 @@ class DictionaryIndex {
            kWays * sizeof(uint32_t);
   }
 
+  // True if it has the shortest and the middle key, and the three others.
   bool is_fine() const { return shortest_table_.entries != nullptr; }
+
+  bool has_long_keys() const { return long_table_.entries != nullptr; }
 
   // REQUIRES: the size of the key in readable bytes at `text`.
   static uint64_t HashShortest(const uint8_t* text) {
@@ -158,17 +171,19 @@ class DictionaryIndex {
     // Interval of the dictionary offsets in the table.
     uint32_t stride = 0;
     uint64_t bucket_count = 0;
+    // Number of offsets entered.
+    size_t entered = 0;
     std::unique_ptr<uint32_t[]> entries;
   };
 
-  explicit DictionaryIndex(ByteView dictionary);
+  DictionaryIndex(ByteView dictionary, Detail detail);
 
   // The offsets of a table are at least `least_stride` apart.
   Table SizedTable(uint32_t stride, uint32_t least_stride,
                    uint32_t bytes_per_entry) const;
 
   template <uint64_t (*kHash)(const uint8_t*), uint32_t kKeySize>
-  void Fill(Table& table);
+  void Fill(Table& table, size_t end);
 
   static uint64_t Mix(uint64_t key) {
     key *= kFactor;
@@ -192,9 +207,10 @@ class DictionaryIndex {
   static constexpr uint32_t kNone = 0xFFFFFFFF;
 
   const ByteView dictionary_;
-  // Without entries unless the index is fine.
+  // Without entries unless the index is fine or dense.
   Table shortest_table_;
   Table middle_table_;
+  // Without entries if it is dense.
   Table short_table_;
   Table long_table_;
   Table longest_table_;

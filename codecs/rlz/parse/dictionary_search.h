@@ -53,9 +53,9 @@ class BasicDictionarySearch {
         ahead_(ahead),
         shortest_end_(KeyEnd(DictionaryIndex::kShortestKeySize)),
         middle_end_(KeyEnd(DictionaryIndex::kMiddleKeySize)),
-        short_end_(KeyEnd(DictionaryIndex::kShortKeySize)),
-        long_end_(KeyEnd(DictionaryIndex::kLongKeySize)),
-        longest_end_(KeyEnd(DictionaryIndex::kLongestKeySize)) {}
+        short_end_(LongKeyEnd(DictionaryIndex::kShortKeySize)),
+        long_end_(LongKeyEnd(DictionaryIndex::kLongKeySize)),
+        longest_end_(LongKeyEnd(DictionaryIndex::kLongestKeySize)) {}
 
   // Continues at `position` and wastes the fetches between: call it as soon as
   // the position is known.
@@ -119,6 +119,11 @@ class BasicDictionarySearch {
     return index_.dictionary().empty() || text_.size() < key_size
                ? 0
                : text_.size() - key_size + 1;
+  }
+
+  // The same of the keys that a dense index lacks.
+  uint32_t LongKeyEnd(uint32_t key_size) const {
+    return index_.has_long_keys() ? KeyEnd(key_size) : 0;
   }
 
   bool HasLongKeys(uint32_t position) const {

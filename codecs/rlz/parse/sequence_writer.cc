@@ -20,7 +20,8 @@ struct SequenceWriter::Steps {
   std::vector<ZSTD_Sequence> list;
 };
 
-SequenceWriter::SequenceWriter() : steps_(std::make_unique<Steps>()) {}
+SequenceWriter::SequenceWriter(int window_log)
+    : window_log_(window_log), steps_(std::make_unique<Steps>()) {}
 
 SequenceWriter::~SequenceWriter() = default;
 
@@ -53,7 +54,7 @@ absl::Status SequenceWriter::MakeContext() {
         std::pair{ZSTD_c_blockDelimiters,
                   static_cast<int>(ZSTD_sf_explicitBlockDelimiters)},
         std::pair{ZSTD_c_validateSequences, 0},
-        std::pair{ZSTD_c_windowLog, 20}}) {
+        std::pair{ZSTD_c_windowLog, window_log_}}) {
     const size_t result =
         ZSTD_CCtx_setParameter(context_.get(), parameter, value);
     if (ZSTD_isError(result)) {

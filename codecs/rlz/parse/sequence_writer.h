@@ -23,7 +23,12 @@ inline constexpr uint32_t kFrameBlockSizeBytesMax = 128 << 10;
 // Thread-compatible. Memory is reused from block to block.
 class SequenceWriter {
  public:
-  SequenceWriter();
+  // For blocks of up to 1 MiB.
+  static constexpr int kBlockWindowLog = 20;
+
+  // The frame's window is of 2^window_log bytes. It must cover the text; copies
+  // from the dictionary may be farther.
+  explicit SequenceWriter(int window_log = kBlockWindowLog);
   ~SequenceWriter();
 
   SequenceWriter(const SequenceWriter&) = delete;
@@ -47,6 +52,7 @@ class SequenceWriter {
 
   absl::Status MakeContext();
 
+  const int window_log_;
   std::unique_ptr<ZSTD_CCtx_s, Free> context_;
   struct Steps;
   std::unique_ptr<Steps> steps_;

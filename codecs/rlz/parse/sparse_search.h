@@ -29,7 +29,7 @@ class SparseSearch {
       : index_(index),
         text_(text),
         stride_(stride),
-        end_(index.dictionary().empty() ||
+        end_(index.dictionary().empty() || !index.has_long_keys() ||
                      text.size() < DictionaryIndex::kLongestKeySize
                  ? 0
                  : text.size() - DictionaryIndex::kLongestKeySize + 1) {}

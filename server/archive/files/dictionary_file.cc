@@ -15,11 +15,11 @@ namespace quire {
 
 const CompressionEffort& DictionaryEffort(const CodecSpec& codec) {
   const CodecInfo* const info = FindCodec(codec.id);
-  // Codecs with a single level are not for speed.
-  const bool is_for_speed = info != nullptr &&
-                            info->level_min < info->level_max &&
-                            codec.level == info->level_min;
-  return is_for_speed ? kFastDictionaryEffort : kDictionaryEffort;
+  if (info == nullptr || codec.level == info->level_max) {
+    return kSmallDictionaryEffort;
+  }
+  return codec.level == info->level_min ? kFastDictionaryEffort
+                                        : kDictionaryEffort;
 }
 
 DictionaryFileWriter::DictionaryFileWriter(

@@ -20,8 +20,7 @@
 namespace quire {
 
 // Returns the effort for the dictionary of an archive of this codec and level:
-// at the codec's lowest level, which is for speed, the file is larger and opens
-// in a fraction of the time.
+// the most at the codec's highest level, or if it has only one.
 const CompressionEffort& DictionaryEffort(const CodecSpec& codec);
 
 // Writes the dictionary's file in the background: compressing it takes some

@@ -337,6 +337,11 @@ absl::StatusOr<CompressedBytes> CompressStrongly(
                           std::string(AsText(raw).data(), raw.size())};
   const bool is_small = raw.size() <= kZstdWorthTryingSizeBytes;
   const bool is_large = raw.size() > effort.xz_size_bytes_max;
+  const auto offer = [&](CompressionMethod method, std::string bytes) {
+    if (bytes.size() < best.bytes.size()) {
+      best = {method, std::move(bytes)};
+    }
+  };
   if (!is_large) {
     size_t part_count = 1;
     if (effort.is_text) {
@@ -344,17 +349,21 @@ absl::StatusOr<CompressedBytes> CompressStrongly(
     }
     QUIRE_ASSIGN_OR_RETURN(std::optional<std::string> xz,
                            CompressXz(raw, effort.is_text, part_count, cancel));
-    if (xz.has_value() && xz->size() < best.bytes.size()) {
-      best = {CompressionMethod::kXz, *std::move(xz)};
+    if (xz.has_value()) {
+      offer(CompressionMethod::kXz, *std::move(xz));
     }
   }
-  if (is_small || is_large) {
+  if (is_large && !is_small && effort.text_frame.has_value()) {
+    QUIRE_ASSIGN_OR_RETURN(std::string frame,
+                           CompressTextFrame(raw, *effort.text_frame, cancel));
+    offer(CompressionMethod::kZstd, std::move(frame));
+  } else if (is_small || is_large) {
     QUIRE_ASSIGN_OR_RETURN(
         std::optional<std::string> zstd,
-        CompressZstd(raw, is_large ? effort.zstd_level : kZstdLevelIfSmall,
+        CompressZstd(raw, is_small ? kZstdLevelIfSmall : effort.zstd_level,
                      cancel));
-    if (zstd.has_value() && zstd->size() < best.bytes.size()) {
-      best = {CompressionMethod::kZstd, *std::move(zstd)};
+    if (zstd.has_value()) {
+      offer(CompressionMethod::kZstd, *std::move(zstd));
     }
   }
   return best;

@@ -7,11 +7,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 
 #include "codecs/base/bytes.h"
+#include "codecs/rlz/text_frame.h"
 #include "server/archive/format/archive_format.h"
 
 namespace quire {
@@ -29,22 +31,29 @@ struct CompressionEffort {
   // and more in parts of at least 1 MiB, on two threads, if these have nothing
   // in common: parts take down to half of the time.
   bool is_text;
-  // Level of zstd, with a long window, for larger inputs.
-  int zstd_level;
+  // Level of zstd, with a long window, for larger inputs ...
+  int zstd_level = 0;
+  // ... unless those above a MiB are compressed as a text frame.
+  std::optional<TextFrameEffort> text_frame = std::nullopt;
 };
 
-// For dictionaries, which are compressed while blocks are encoded. Always xz: a
-// dictionary is a large part of an archive.
+// For dictionaries of archives that are to be small.
+inline constexpr CompressionEffort kSmallDictionaryEffort = {
+    .xz_size_bytes_max = uint64_t{1} << 31, .is_text = true};
+// For dictionaries in general: they open in an eighth of the time.
 inline constexpr CompressionEffort kDictionaryEffort = {
-    .xz_size_bytes_max = uint64_t{1} << 31, .is_text = true, .zstd_level = 19};
-// For dictionaries of archives for speed: zstd opens them in an eighth of the
-// time, from files that are 2 to 10 % larger, which take as long to write.
+    .xz_size_bytes_max = 0,
+    .is_text = true,
+    .text_frame = TextFrameEffort::kStrong};
+// For those of archives that are built for speed.
 inline constexpr CompressionEffort kFastDictionaryEffort = {
-    .xz_size_bytes_max = 0, .is_text = true, .zstd_level = 19};
-// For estimates: about a fifth larger than with kDictionaryEffort, in a
-// fiftieth of the time.
+    .xz_size_bytes_max = 0,
+    .is_text = true,
+    .text_frame = TextFrameEffort::kQuick};
+// For estimates: about a sixth larger than with kDictionaryEffort, in a
+// fifteenth of the time.
 inline constexpr CompressionEffort kTrialEffort = {
-    .xz_size_bytes_max = 0, .is_text = true, .zstd_level = 9};
+    .xz_size_bytes_max = 0, .is_text = true, .zstd_level = 6};
 // For sections, which are compressed while nothing else runs: at most about 15
 // seconds with xz. Larger inputs use zstd at 10 MB/s and more, for a tenth more
 // size.
@@ -55,9 +64,10 @@ inline constexpr CompressionEffort kSectionEffort = {
 
 // Returns the smallest of `raw` itself and the results of the methods within
 // the effort; for up to a MiB, also tries zstd at level 19. Deterministic.
-// Takes up to 700 MB of working memory, and for text in parts twice `raw`
-// more. `cancel`, if given, is checked periodically.
+// Takes up to 700 MB of working memory, and for text in parts twice `raw` more.
+// `cancel`, if given, is checked periodically.
 // Errors: Cancelled  `cancel` is true.
+//         Internal   libzstd failed.
 absl::StatusOr<CompressedBytes> CompressStrongly(
     ByteView raw, const CompressionEffort& effort,
     const std::atomic<bool>* cancel = nullptr);

@@ -77,8 +77,9 @@ TEST(SectionCompressionTest, RoundTripsAtEachEffort) {
        {std::string(), std::string("x"), std::string(100, 'x'),
         Compressible(5000), Compressible(150000), Noise(1000, 5),
         Noise(100000, 5)}) {
-    for (const CompressionEffort& effort : {kSectionEffort, kDictionaryEffort,
-                                            kFastDictionaryEffort, kZstdOnly}) {
+    for (const CompressionEffort& effort :
+         {kSectionEffort, kSmallDictionaryEffort, kDictionaryEffort,
+          kFastDictionaryEffort, kZstdOnly}) {
       QUIRE_ASSERT_OK_AND_ASSIGN(const CompressedBytes compressed,
                                  CompressStrongly(AsBytes(raw), effort));
       EXPECT_LE(compressed.bytes.size(), raw.size());
@@ -102,19 +103,26 @@ TEST(SectionCompressionTest, ChoosesByWhatIsSmallest) {
             CompressionMethod::kZstd);
   EXPECT_EQ(method(Compressible(100000), kZstdOnly), CompressionMethod::kZstd);
   // However large a dictionary is; longer than the history that xz is allowed.
-  EXPECT_EQ(method(std::string(size_t{65} << 20, 'x'), kDictionaryEffort),
+  EXPECT_EQ(method(std::string(size_t{65} << 20, 'x'), kSmallDictionaryEffort),
             CompressionMethod::kXz);
+  for (const CompressionEffort& effort :
+       {kDictionaryEffort, kFastDictionaryEffort}) {
+    // As a text frame, which is for more than a MiB.
+    EXPECT_EQ(method(Compressible((1 << 20) + 1), effort),
+              CompressionMethod::kZstd);
+  }
 }
 
 TEST(SectionCompressionTest, PartsOfATextDoNotDependOnTime) {
   const std::string raw = Compressible(3 << 20);
-  QUIRE_ASSERT_OK_AND_ASSIGN(const CompressedBytes first,
-                             CompressStrongly(AsBytes(raw), kDictionaryEffort));
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const CompressedBytes first,
+      CompressStrongly(AsBytes(raw), kSmallDictionaryEffort));
   ASSERT_EQ(first.method, CompressionMethod::kXz);
   for (int i = 0; i < 3; ++i) {
     QUIRE_ASSERT_OK_AND_ASSIGN(
         const CompressedBytes again,
-        CompressStrongly(AsBytes(raw), kDictionaryEffort));
+        CompressStrongly(AsBytes(raw), kSmallDictionaryEffort));
     EXPECT_TRUE(again.bytes == first.bytes);
   }
   QUIRE_ASSERT_OK_AND_ASSIGN(
@@ -125,7 +133,8 @@ TEST(SectionCompressionTest, PartsOfATextDoNotDependOnTime) {
 
 TEST(SectionCompressionTest, GivesUpWhenAsked) {
   const std::atomic<bool> cancel = true;
-  for (const CompressionEffort& effort : {kSectionEffort, kZstdOnly}) {
+  for (const CompressionEffort& effort :
+       {kSectionEffort, kZstdOnly, kDictionaryEffort}) {
     EXPECT_THAT(
         CompressStrongly(AsBytes(Compressible(100000)), effort, &cancel),
         HasCode(absl::StatusCode::kCancelled));
@@ -133,7 +142,8 @@ TEST(SectionCompressionTest, GivesUpWhenAsked) {
 }
 
 TEST(SectionCompressionTest, DecompressionIsCancelled) {
-  for (const CompressionEffort& effort : {kSectionEffort, kZstdOnly}) {
+  for (const CompressionEffort& effort :
+       {kSectionEffort, kZstdOnly, kDictionaryEffort}) {
     QUIRE_ASSERT_OK_AND_ASSIGN(
         const CompressedBytes compressed,
         CompressStrongly(AsBytes(Compressible(100000)), effort));
@@ -146,7 +156,8 @@ TEST(SectionCompressionTest, DecompressionIsCancelled) {
 
 TEST(SectionCompressionTest, RefusesTheWrongSize) {
   const std::string raw = Compressible(100000);
-  for (const CompressionEffort& effort : {kSectionEffort, kZstdOnly}) {
+  for (const CompressionEffort& effort :
+       {kSectionEffort, kZstdOnly, kDictionaryEffort}) {
     QUIRE_ASSERT_OK_AND_ASSIGN(const CompressedBytes compressed,
                                CompressStrongly(AsBytes(raw), effort));
     const ByteView bytes = AsBytes(compressed.bytes);
@@ -168,7 +179,8 @@ TEST(SectionCompressionTest, RefusesTheWrongSize) {
 
 TEST(SectionCompressionTest, SurvivesEveryFlippedByte) {
   const std::string raw = Compressible(3000);
-  for (const CompressionEffort& effort : {kSectionEffort, kZstdOnly}) {
+  for (const CompressionEffort& effort :
+       {kSectionEffort, kZstdOnly, kDictionaryEffort}) {
     QUIRE_ASSERT_OK_AND_ASSIGN(CompressedBytes compressed,
                                CompressStrongly(AsBytes(raw), effort));
     for (char& c : compressed.bytes) {
