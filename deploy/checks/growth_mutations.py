@@ -71,11 +71,17 @@ COMPACTION = [
              "                               plan.archives_bytes +",
              "limits_test", "rules of withdrawal are not charged"),
     Mutation("server/archive/files/dictionary_file.cc",
-             "codec.level == info->level_min;", "codec.level > info->level_min;",
+             "codec.level == info->level_max", "codec.level > info->level_max",
              "archive_writer_test", "archives for size have dictionaries for speed"),
-    Mutation("server/archive/files/dictionary_file.cc",
-             "info->level_min < info->level_max &&", "info->level_min <= info->level_max &&",
-             "archive_writer_test", "codecs without levels have dictionaries for speed"),
+    Mutation("server/ingest/order_trial.cc",
+             "run.stored_offset + (**next - begin)", "stored + (**next - begin)",
+             "order_trial_test", "duplicates count as stored text"),
+    Mutation("server/ingest/order_trial.cc",
+             ".share = static_cast<double>(std::min(size, ranges[i].end - at)) /",
+             ".share = static_cast<double>(size) /",
+             "order_trial_test", "blocks beyond a window count whole"),
+    Mutation("codecs/rlz/text_frame.cc", "index->EnterUpTo(begin);", "index->EnterUpTo(0);",
+             "text_frame_test", "dictionaries are not searched for what repeats"),
 ]
 
 # Archives that are built in parts.

@@ -2,26 +2,20 @@
 #include "server/ingest/order_choice.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <functional>
-#include <future>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 
 #include "codecs/base/status_macros.h"
-#include "codecs/payload/payload_codec.h"
 #include "server/archive/format/section_compression.h"
-#include "server/ingest/blocks/parallel_encoder.h"
 
 namespace quire {
 namespace {
 
 // Size of a run in a layout (FORMAT.md), in bytes.
 constexpr double kRunSizeBytes = 6;
-constexpr uint64_t kBlockStrideMax = 4;
 // A dictionary holds most of what repeats: an archive saved at most a third of
 // the part of the text that is left out, usually a fifth. Moving the rest saved
 // 0.3 % (NOTES.md).
@@ -90,124 +84,6 @@ absl::StatusOr<double> SampledRatio(const InputFile& file,
   }
   return compressed_bytes / std::max(1.0, text_bytes);
 }
-
-absl::StatusOr<uint64_t> CompressedDictionarySize(
-    ByteView dictionary, const std::atomic<bool>* cancel) {
-  if (dictionary.empty()) {
-    return uint64_t{0};
-  }
-  QUIRE_ASSIGN_OR_RETURN(const CompressedBytes compressed,
-                         CompressStrongly(dictionary, kTrialEffort, cancel));
-  return compressed.bytes.size();
-}
-
-// Encodes every n-th block of a text that arrives in order, and sums the sizes
-// of the blocks.
-class BlockTrial {
- public:
-  static absl::StatusOr<std::unique_ptr<BlockTrial>> Create(
-      const PayloadCodec& codec, uint32_t threads, uint64_t block_size_bytes,
-      uint64_t text_size_bytes, uint64_t stride) {
-    std::unique_ptr<BlockTrial> trial(
-        new BlockTrial(block_size_bytes, text_size_bytes, stride));
-    QUIRE_ASSIGN_OR_RETURN(
-        trial->encoder_,
-        ParallelEncoder::Create(
-            codec, threads, static_cast<size_t>(block_size_bytes),
-            [trial = trial.get()](ByteView raw, const Payload& payload) {
-              trial->Count(raw, payload);
-              return absl::OkStatus();
-            }));
-    return trial;
-  }
-
-  absl::Status Add(ByteView text) {
-    while (!text.empty()) {
-      const auto part =
-          text.first(std::min<size_t>(text.size(), block_size_ - filled_));
-      if (block_number_ % stride_ == 0) {
-        QUIRE_RETURN_IF_ERROR(Append(part));
-      }
-      filled_ += part.size();
-      text = text.subspan(part.size());
-      if (filled_ == block_size_) {
-        EndBlock();
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  // Extrapolates to the blocks of the whole text.
-  absl::StatusOr<SizeEstimate> Finish() {
-    if (filled_ > 0) {
-      EndBlock();
-    }
-    QUIRE_RETURN_IF_ERROR(encoder_->Drain());
-    const auto count = static_cast<double>(count_);
-    const double scale =
-        static_cast<double>(text_size_) /
-        static_cast<double>(std::max<uint64_t>(1, encoded_text_bytes_));
-    // Neighbours are alike: their differences show how well one block stands
-    // for those that follow.
-    const double variance =
-        sum_of_squared_differences_ / (2 * std::max(1.0, count - 1));
-    // The population is finite: no error if all of it is encoded.
-    const double left_out = stride_ == 1 ? 0 : 1 - 1 / scale;
-    return SizeEstimate{
-        .size_bytes = sum_ * scale,
-        .error_bytes = std::sqrt(count * variance * left_out) * scale};
-  }
-
- private:
-  BlockTrial(uint64_t block_size_bytes, uint64_t text_size_bytes,
-             uint64_t stride)
-      : block_size_(static_cast<size_t>(block_size_bytes)),
-        text_size_(text_size_bytes),
-        stride_(stride) {}
-
-  absl::Status Append(ByteView part) {
-    if (filled_ == 0) {
-      QUIRE_ASSIGN_OR_RETURN(buffer_, encoder_->Acquire());
-    }
-    std::ranges::copy(part, buffer_.begin() + static_cast<ptrdiff_t>(filled_));
-    return absl::OkStatus();
-  }
-
-  void EndBlock() {
-    if (block_number_ % stride_ == 0) {
-      encoder_->Submit(filled_);
-    }
-    ++block_number_;
-    filled_ = 0;
-  }
-
-  void Count(ByteView raw, const Payload& payload) {
-    const auto size = static_cast<double>(payload.bytes.size());
-    if (count_ > 0) {
-      sum_of_squared_differences_ += (size - last_size_) * (size - last_size_);
-    }
-    last_size_ = size;
-    ++count_;
-    encoded_text_bytes_ += raw.size();
-    sum_ += size;
-  }
-
-  const size_t block_size_;
-  const uint64_t text_size_;
-  const uint64_t stride_;
-  // Current block of the text.
-  uint64_t block_number_ = 0;
-  size_t filled_ = 0;
-  MutableByteView buffer_;
-  // Encoded blocks, and their sizes.
-  uint64_t count_ = 0;
-  uint64_t encoded_text_bytes_ = 0;
-  double sum_ = 0;
-  double last_size_ = 0;
-  double sum_of_squared_differences_ = 0;
-  // Last: its sink uses the others.
-  std::unique_ptr<ParallelEncoder> encoder_;
-};
 
 }  // namespace
 
@@ -287,47 +163,14 @@ double LayoutSizeBytes(const ReorderedText& text) {
   return size_bytes;
 }
 
-absl::StatusOr<SizeEstimate> EstimateSize(
-    const BuildOptions& options,
-    const std::shared_ptr<const CodecContext>& context,
-    uint64_t text_size_bytes, TrialBlocks trial_blocks, const TextPass& pass) {
-  // On another thread, or in get() if none is available.
-  // An append takes the dictionary of its archive, at no cost.
-  std::future<absl::StatusOr<uint64_t>> dictionary = std::async(
-      &CompressedDictionarySize,
-      options.keeps_encoding() ? ByteView() : AsBytes(context->dictionary),
-      options.cancel);
-  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<PayloadCodec> codec,
-                         MakePayloadCodec(TrialCodec(options.archive.codec),
-                                          context, CodecUse::kEncodeAndDecode));
-  const uint64_t stride =
-      trial_blocks == TrialBlocks::kAll
-          ? 1
-          : std::clamp<uint64_t>(text_size_bytes / kTrialTextSizeBytes, 1,
-                                 kBlockStrideMax);
-  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<BlockTrial> blocks,
-                         BlockTrial::Create(*codec, options.threads,
-                                            options.archive.block_size_bytes,
-                                            text_size_bytes, stride));
-  QUIRE_RETURN_IF_ERROR(
-      pass([&](ByteView piece) { return blocks->Add(piece); }));
-  QUIRE_ASSIGN_OR_RETURN(SizeEstimate estimate, blocks->Finish());
-  QUIRE_ASSIGN_OR_RETURN(const uint64_t dictionary_bytes, dictionary.get());
-  estimate.size_bytes += static_cast<double>(dictionary_bytes);
-  return estimate;
-}
-
-bool IsClearlySmaller(const SizeEstimate& changed, const SizeEstimate& plain,
-                      double gain_min) {
-  const double error = std::hypot(changed.error_bytes, plain.error_bytes);
-  return changed.size_bytes + error <= plain.size_bytes * (1 - gain_min);
-}
-
-bool IsWithinError(const SizeEstimate& changed, const SizeEstimate& plain,
-                   double gain_min) {
-  const double error = std::hypot(changed.error_bytes, plain.error_bytes);
-  return std::abs(changed.size_bytes - plain.size_bytes * (1 - gain_min)) <
-         error;
+absl::StatusOr<double> DictionarySizeBytes(ByteView dictionary,
+                                           const std::atomic<bool>* cancel) {
+  if (dictionary.empty()) {
+    return 0;
+  }
+  QUIRE_ASSIGN_OR_RETURN(const CompressedBytes compressed,
+                         CompressStrongly(dictionary, kTrialEffort, cancel));
+  return static_cast<double>(compressed.bytes.size());
 }
 
 }  // namespace quire

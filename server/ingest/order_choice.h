@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Decides whether a build reorders its text, from the size of the archive
-// either way.
+// Decides which orders of a text a build tries (order_trial.h).
 #ifndef QUIRE_SERVER_INGEST_ORDER_CHOICE_H_
 #define QUIRE_SERVER_INGEST_ORDER_CHOICE_H_
 
+#include <atomic>
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 
-#include "codecs/block_codec.h"
+#include "codecs/base/bytes.h"
 #include "server/ingest/build_options.h"
-#include "server/ingest/dictionary/dictionary_choice.h"
 #include "server/ingest/text/reordered_text.h"
 
 namespace quire {
@@ -49,39 +47,10 @@ uint64_t RunMemoryBytes(const ReorderedText& text);
 // Returns the approximate size of all segments' layouts in the archive.
 double LayoutSizeBytes(const ReorderedText& text);
 
-// Blocks that a trial encodes: of texts above kTrialTextSizeBytes every second,
-// third or fourth, or all.
-enum class TrialBlocks { kSome, kAll };
-
-inline constexpr uint64_t kTrialTextSizeBytes = uint64_t{32} << 20;
-
-struct SizeEstimate {
-  // Blocks, and the dictionary unless it is that of an archive that grows.
-  double size_bytes = 0;
-  // Standard error of `size_bytes`; 0 if every block was encoded.
-  double error_bytes = 0;
-};
-
-// Estimates the size of the archive of a text with the codec of
-// `options.archive` and with `context`, without inflating members. Compresses
-// blocks and dictionary with less effort than a build does. Takes one pass over
-// the text, on `options.threads` threads and one for the dictionary.
-// REQUIRES: text_size_bytes > 0.
-// Errors: those of MakePayloadCodec(), ParallelEncoder and `pass`;
-//         Cancelled  `options.cancel` became true.
-absl::StatusOr<SizeEstimate> EstimateSize(
-    const BuildOptions& options,
-    const std::shared_ptr<const CodecContext>& context,
-    uint64_t text_size_bytes, TrialBlocks trial_blocks, const TextPass& pass);
-
-// True if an archive estimated as `changed` is smaller than one estimated as
-// `plain` by the part `gain_min`, and by the error of the difference.
-bool IsClearlySmaller(const SizeEstimate& changed, const SizeEstimate& plain,
-                      double gain_min);
-
-// True if the errors leave open whether it is: a trial of all blocks has none.
-bool IsWithinError(const SizeEstimate& changed, const SizeEstimate& plain,
-                   double gain_min);
+// Estimates the size of the dictionary in the archive: about a fifth larger
+// than it becomes. Errors: Cancelled.
+absl::StatusOr<double> DictionarySizeBytes(ByteView dictionary,
+                                           const std::atomic<bool>* cancel);
 
 }  // namespace quire
 

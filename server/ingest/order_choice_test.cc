@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -68,45 +67,6 @@ IdsAndContents Releases(size_t edit_distance) {
     return document.first.front();
   });
   return documents;
-}
-
-TEST(OrderChoiceTest, ErrorsCountAgainstAChange) {
-  EXPECT_TRUE(IsClearlySmaller({97.9, 0}, {100, 0}, 0.02));
-  EXPECT_FALSE(IsClearlySmaller({98.1, 0}, {100, 0}, 0.02));
-  EXPECT_TRUE(IsClearlySmaller({92, 3}, {100, 4}, 0.02));
-  EXPECT_FALSE(IsClearlySmaller({94, 3}, {100, 4}, 0.02));
-  EXPECT_FALSE(IsWithinError({98.1, 0}, {100, 0}, 0.02));
-  EXPECT_FALSE(IsWithinError({92, 3}, {100, 4}, 0.02));
-  EXPECT_TRUE(IsWithinError({94, 3}, {100, 4}, 0.02));
-  EXPECT_TRUE(IsWithinError({102, 3}, {100, 4}, 0.02));
-  EXPECT_FALSE(IsWithinError({104, 3}, {100, 4}, 0.02));
-}
-
-TEST(OrderChoiceTest, ATrialOfAllBlocksHasNoError) {
-  std::mt19937_64 random(1);
-  std::vector<uint8_t> text(size_t{1} << 20);
-  // Half of the blocks compress.
-  for (size_t i = 0; i < text.size(); ++i) {
-    text[i] = (i >> 16) % 2 == 0 ? static_cast<uint8_t>(random()) : 0;
-  }
-  BuildOptions options;
-  options.archive.codec = *ParseCodecSpec("zstd");
-  options.archive.block_size_bytes = 16 << 10;
-  const auto estimate = [&](TrialBlocks blocks) {
-    // The size claims a text of which every fourth block is tried.
-    return EstimateSize(options, std::make_shared<CodecContext>(),
-                        4 * kTrialTextSizeBytes, blocks,
-                        [&](const std::function<absl::Status(ByteView)>& add) {
-                          return add(text);
-                        });
-  };
-  QUIRE_ASSERT_OK_AND_ASSIGN(const SizeEstimate some,
-                             estimate(TrialBlocks::kSome));
-  QUIRE_ASSERT_OK_AND_ASSIGN(const SizeEstimate all,
-                             estimate(TrialBlocks::kAll));
-  EXPECT_GT(some.error_bytes, 0);
-  EXPECT_EQ(all.error_bytes, 0);
-  EXPECT_NEAR(some.size_bytes, all.size_bytes, 2 * some.error_bytes);
 }
 
 // A dictionary with all repeated text makes edited releases smaller than

@@ -14,22 +14,14 @@
 namespace quire {
 namespace {
 
-uint64_t DictionarySizeMax(const BuildOptions& options,
-                           uint64_t text_size_bytes) {
+uint64_t DictionarySizeMax(const BuildOptions& options) {
   const CodecInfo* const codec = FindCodec(options.archive.codec.id);
   if (options.keeps_encoding() || codec == nullptr ||
       !codec->needs_dictionary) {
     return 0;
   }
   return options.dictionary_size_bytes.value_or(
-      DictionarySizeLimit(options.objective, text_size_bytes));
-}
-
-std::string TrialReason(const SizeEstimate& reordered,
-                        const SizeEstimate& in_order) {
-  return absl::StrFormat(
-      "%+.1f %% by a trial",
-      100 * (reordered.size_bytes / in_order.size_bytes - 1));
+      SettingsOf(options.objective).dictionary_size_bytes_max);
 }
 
 }  // namespace
@@ -42,7 +34,7 @@ TextChoice::TextChoice(const std::string& path, const BuildOptions& options,
       text_size_bytes_(text_size_bytes),
       passes_(passes),
       context_(std::move(context)),
-      dictionary_size_bytes_max_(DictionarySizeMax(options, text_size_bytes)) {}
+      dictionary_size_bytes_max_(DictionarySizeMax(options)) {}
 
 absl::Status TextChoice::Choose(std::optional<std::string> kept_dictionary) {
   if (options_.reorder == ReorderMode::kAuto) {
@@ -104,31 +96,37 @@ absl::Status TextChoice::ChooseOrder() {
         MayBeWorthReordering(*prepared_.stored, text_size_bytes_,
                              reorder_gain_min()));
   }
+  Swap(other);
   if (!is_worth_trial) {
     QUIRE_RETURN_IF_ERROR(Omit(reordered_status, "not reordered"));
     order_reason_ = reordered_status.ok() ? "little repeats" : "";
-    Swap(other);
     return absl::OkStatus();
   }
-  QUIRE_ASSIGN_OR_RETURN(SizeEstimate reordered, Estimate());
-  Swap(other);
-  QUIRE_ASSIGN_OR_RETURN(SizeEstimate in_order, Estimate());
-  Swap(other);
-  QUIRE_ASSIGN_OR_RETURN(const bool is_smaller,
-                         IsSmaller(other, reordered, in_order));
-  order_reason_ = TrialReason(reordered, in_order);
-  if (!is_smaller) {
+  QUIRE_RETURN_IF_ERROR(ChooseOwnDictionary());
+  const bool is_full = MayBeWorthMoving();
+  // With the dictionary of the documents' order, which is at most too good for
+  // that order: it has the duplicates too.
+  QUIRE_ASSIGN_OR_RETURN(bool is_smaller,
+                         IsSmaller(other, SharesDictionary::kYes));
+  if (!is_smaller && is_full && !options_.keeps_encoding()) {
+    // Without duplicates, it has room for other text.
+    order_reason_.clear();
     Swap(other);
+    QUIRE_RETURN_IF_ERROR(ChooseOwnDictionary());
+    Swap(other);
+    QUIRE_ASSIGN_OR_RETURN(is_smaller, IsSmaller(other, SharesDictionary::kNo));
   }
-  return has_dictionary &&
-                 MayBeWorthMoving(context_->dictionary.size(), DictionaryRoom(),
-                                  stored_size_bytes())
-             ? TryFullOrder(is_smaller ? reordered : in_order, in_order)
-             : absl::OkStatus();
+  if (is_smaller) {
+    Swap(other);
+    // Where the dictionary has room, PrepareText() chooses it.
+    if (is_full && context_->dictionary.empty()) {
+      QUIRE_RETURN_IF_ERROR(ChooseOwnDictionary());
+    }
+  }
+  return is_full && MayBeWorthMoving() ? TryFullOrder() : absl::OkStatus();
 }
 
-absl::Status TextChoice::TryFullOrder(SizeEstimate best,
-                                      const SizeEstimate& in_order) {
+absl::Status TextChoice::TryFullOrder() {
   PreparedText other;
   Swap(other);
   const absl::Status status =
@@ -138,54 +136,79 @@ absl::Status TextChoice::TryFullOrder(SizeEstimate best,
     Swap(other);
     return Omit(status, "similar text not moved");
   }
-  QUIRE_ASSIGN_OR_RETURN(SizeEstimate full, Estimate());
-  QUIRE_ASSIGN_OR_RETURN(const bool is_smaller, IsSmaller(other, full, best));
-  if (!is_smaller) {
+  Swap(other);
+  // Moving text changes hardly what repeats.
+  QUIRE_ASSIGN_OR_RETURN(const bool is_smaller,
+                         IsSmaller(other, SharesDictionary::kYes));
+  if (is_smaller) {
     Swap(other);
-    return absl::OkStatus();
   }
-  order_reason_ = TrialReason(full, in_order);
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> TextChoice::IsSmaller(PreparedText& other,
-                                           SizeEstimate& prepared,
-                                           SizeEstimate& other_estimate) {
-  if (IsWithinError(prepared, other_estimate, reorder_gain_min())) {
-    QUIRE_ASSIGN_OR_RETURN(prepared, TryBlocks(TrialBlocks::kAll));
-    Swap(other);
-    QUIRE_ASSIGN_OR_RETURN(other_estimate, TryBlocks(TrialBlocks::kAll));
-    Swap(other);
+absl::StatusOr<bool> TextChoice::IsSmaller(PreparedText& changed,
+                                           SharesDictionary shares) {
+  QUIRE_RETURN_IF_ERROR(passes_.StartPhase(BuildPhase::kTrial, std::nullopt));
+  OrderCandidate now = {.text = prepared_.stored.has_value()
+                                    ? &*prepared_.stored
+                                    : &*changed.stored,
+                        .order = OrderOf(prepared_),
+                        .context = context_};
+  OrderCandidate then = {
+      .text = &*changed.stored, .order = OrderOf(changed), .context = context_};
+  now.other_bytes = prepared_.dictionary_bytes;
+  then.other_bytes = prepared_.dictionary_bytes;
+  std::shared_ptr<CodecContext> changed_context;
+  if (shares == SharesDictionary::kNo) {
+    then.other_bytes = changed.dictionary_bytes;
+    changed_context = std::make_shared<CodecContext>();
+    changed_context->dictionary = std::move(changed.dictionary);
+    then.context = changed_context;
   }
-  return IsClearlySmaller(prepared, other_estimate, reorder_gain_min());
-}
-
-absl::StatusOr<SizeEstimate> TextChoice::Estimate() {
-  if (dictionary_size_bytes_max_ > 0) {
-    QUIRE_ASSIGN_OR_RETURN(context_->dictionary, ChooseDictionary());
+  if (prepared_.stored.has_value()) {
+    now.other_bytes += LayoutSizeBytes(*prepared_.stored);
   }
-  return TryBlocks(TrialBlocks::kSome);
-}
-
-absl::StatusOr<SizeEstimate> TextChoice::TryBlocks(TrialBlocks trial_blocks) {
+  then.other_bytes += LayoutSizeBytes(*changed.stored);
   const bool needs_table =
       !options_.keeps_encoding() &&
       FindCodec(options_.archive.codec.id)->needs_symbol_table;
   if (needs_table) {
     QUIRE_ASSIGN_OR_RETURN(context_->symbol_table, TrainSymbolTable(true));
   }
-  absl::StatusOr<SizeEstimate> estimate =
-      EstimateSize(options_, context_, stored_size_bytes(), trial_blocks,
-                   [this](const BuildPasses::AddText& add) {
-                     return Feed(BuildPhase::kTrial, add);
-                   });
+  const absl::StatusOr<OrderComparison> result =
+      CompareOrders(options_, now, then, reorder_gain_min());
   if (needs_table) {
     context_->symbol_table.clear();
   }
-  if (estimate.ok() && prepared_.stored.has_value()) {
-    estimate->size_bytes += LayoutSizeBytes(*prepared_.stored);
+  if (changed_context != nullptr) {
+    changed.dictionary = std::move(changed_context->dictionary);
   }
-  return estimate;
+  QUIRE_RETURN_IF_ERROR(result.status());
+  absl::StrAppendFormat(&order_reason_, "%s%s %+.1f %% by a trial of %s",
+                        order_reason_.empty() ? "" : ", ",
+                        ReorderModeName(changed.order),
+                        100 * (result->changed_bytes / result->plain_bytes - 1),
+                        FormatByteSize(result->sampled_bytes));
+  return result->is_smaller;
+}
+
+absl::Status TextChoice::ChooseOwnDictionary() {
+  if (dictionary_size_bytes_max_ > 0) {
+    QUIRE_ASSIGN_OR_RETURN(context_->dictionary, ChooseDictionary());
+    QUIRE_ASSIGN_OR_RETURN(
+        prepared_.dictionary_bytes,
+        DictionarySizeBytes(AsBytes(context_->dictionary), options_.cancel));
+  }
+  return absl::OkStatus();
+}
+
+OrderCandidate::Order TextChoice::OrderOf(const PreparedText& text) {
+  if (!text.stored.has_value()) {
+    return OrderCandidate::Order::kDocuments;
+  }
+  return text.order == ReorderMode::kDuplicates
+             ? OrderCandidate::Order::kDuplicatesOmitted
+             : OrderCandidate::Order::kMoved;
 }
 
 void TextChoice::Swap(PreparedText& other) {
@@ -194,6 +217,7 @@ void TextChoice::Swap(PreparedText& other) {
   }
   std::swap(prepared_.stored, other.stored);
   std::swap(prepared_.order, other.order);
+  std::swap(prepared_.dictionary_bytes, other.dictionary_bytes);
 }
 
 absl::Status TextChoice::Reorder(ReorderMode mode, uint64_t held_bytes) {

@@ -21,6 +21,7 @@
 #include "server/ingest/build_passes.h"
 #include "server/ingest/dictionary/dictionary_choice.h"
 #include "server/ingest/order_choice.h"
+#include "server/ingest/order_trial.h"
 #include "server/ingest/text/inflated_text.h"
 #include "server/ingest/text/reordered_text.h"
 
@@ -82,6 +83,8 @@ class TextChoice {
     std::optional<ReorderedText> stored;
     ReorderMode order = ReorderMode::kOff;
     std::string dictionary;
+    // Estimated size of the dictionary in the archive.
+    double dictionary_bytes = 0;
   };
 
   double reorder_gain_min() const {
@@ -99,25 +102,34 @@ class TextChoice {
     return inflated_.has_value() ? inflated_->size_bytes : stored_size_bytes();
   }
 
+  // True if the text of the context's dictionary may not be all that repeats.
+  bool MayBeWorthMoving() const {
+    return DictionaryRoom() > 0 &&
+           quire::MayBeWorthMoving(context_->dictionary.size(),
+                                   DictionaryRoom(), stored_size_bytes());
+  }
+
   // Reorders only if the whole archive becomes smaller: a dictionary may
   // already contain the duplicates. Leaves the dictionary of the chosen order
-  // in the context, if it has one.
+  // in the context, unless there is room in it: then PrepareText() chooses it.
   absl::Status ChooseOrder();
 
-  // Takes the order of kFull if that is smaller than `best`, the prepared one.
-  absl::Status TryFullOrder(SizeEstimate best, const SizeEstimate& in_order);
+  // Takes the order of kFull if that is smaller than the prepared one.
+  absl::Status TryFullOrder();
 
-  // Returns true if the archive of the prepared text is clearly smaller than
-  // that of `other`. Where errors leave that open, renews both estimates from
-  // all blocks.
-  absl::StatusOr<bool> IsSmaller(PreparedText& other, SizeEstimate& prepared,
-                                 SizeEstimate& other_estimate);
+  // Whether both orders of a trial use the dictionary of the prepared one.
+  enum class SharesDictionary { kYes, kNo };
 
-  // Estimates the archive of the prepared text, without inflating members, and
-  // leaves its dictionary in the context.
-  absl::StatusOr<SizeEstimate> Estimate();
-  // The same with the dictionary of the context.
-  absl::StatusOr<SizeEstimate> TryBlocks(TrialBlocks trial_blocks);
+  // Returns true if the archive of `changed`, which is stored, is smaller than
+  // that of the prepared text by enough (order_trial.h), and notes the reason.
+  absl::StatusOr<bool> IsSmaller(PreparedText& changed,
+                                 SharesDictionary shares);
+
+  // Chooses the dictionary of the prepared text, if archives have one, and
+  // estimates its size.
+  absl::Status ChooseOwnDictionary();
+
+  static OrderCandidate::Order OrderOf(const PreparedText& text);
 
   // Exchanges the prepared text and the context's dictionary for `other`.
   void Swap(PreparedText& other);
