@@ -13,8 +13,7 @@ constexpr ObjectiveSettings kSpeedSettings = {
     .block_size_bytes = 64 * kKiB,
     .reorder = ReorderMode::kOff,
     .inflate = false,
-    .dictionary_size_bytes = 16 * kMiB,
-    .dictionary_size_bytes_max = 16 * kMiB,
+    .dictionary_size_bytes_max = 64 * kMiB,
     .worth_bits_min = 8,
     .reorder_gain_min = 0.05};
 constexpr ObjectiveSettings kBalancedSettings = {
@@ -22,7 +21,6 @@ constexpr ObjectiveSettings kBalancedSettings = {
     .block_size_bytes = 64 * kKiB,
     .reorder = ReorderMode::kAuto,
     .inflate = true,
-    .dictionary_size_bytes = 16 * kMiB,
     .dictionary_size_bytes_max = 64 * kMiB,
     .worth_bits_min = 4,
     .reorder_gain_min = 0.02};
@@ -31,7 +29,6 @@ constexpr ObjectiveSettings kArchiveSettings = {
     .block_size_bytes = 64 * kKiB,
     .reorder = ReorderMode::kAuto,
     .inflate = true,
-    .dictionary_size_bytes = 256 * kMiB,
     .dictionary_size_bytes_max = 256 * kMiB,
     .worth_bits_min = 3,
     .reorder_gain_min = 0.005};
@@ -80,14 +77,6 @@ const ObjectiveSettings& SettingsOf(AutoObjective objective) {
       break;
   }
   return kArchiveSettings;
-}
-
-uint64_t DictionarySizeLimit(AutoObjective objective,
-                             uint64_t text_size_bytes) {
-  const ObjectiveSettings& settings = SettingsOf(objective);
-  return std::max(
-      settings.dictionary_size_bytes,
-      std::min(settings.dictionary_size_bytes_max, text_size_bytes / 8));
 }
 
 }  // namespace quire

@@ -48,9 +48,8 @@ struct ObjectiveSettings {
   uint32_t block_size_bytes = 0;
   ReorderMode reorder = ReorderMode::kOff;
   bool inflate = false;
-  // Upper bound on the dictionary: the larger of `dictionary_size_bytes` and
-  // the smaller of `dictionary_size_bytes_max` and an eighth of the text.
-  uint64_t dictionary_size_bytes = 0;
+  // Upper bound on the dictionary, whatever the size of the text: the limit is
+  // what readers' memory may cost (NOTES.md).
   uint64_t dictionary_size_bytes_max = 0;
   // Minimum worth of 32 bytes in the dictionary (CoverageDictionaryOptions).
   uint32_t worth_bits_min = 0;
@@ -59,9 +58,6 @@ struct ObjectiveSettings {
 };
 
 const ObjectiveSettings& SettingsOf(AutoObjective objective);
-
-// Upper bound on the dictionary of a text, in bytes; at least 1.
-uint64_t DictionarySizeLimit(AutoObjective objective, uint64_t text_size_bytes);
 
 // Chosen settings for the archive of a text.
 struct BuildChoice {

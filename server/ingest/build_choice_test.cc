@@ -6,7 +6,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "codecs/base/byte_size.h"
 #include "server/ingest/build_pipeline.h"
 #include "server/ingest/testing/ingest_testing.h"
 #include "server/ingest/testing/memory_source.h"
@@ -14,17 +13,6 @@
 
 namespace quire {
 namespace {
-
-TEST(BuildChoiceTest, TheDictionaryGrowsWithTheTextUpToALimit) {
-  const auto limit = [](uint64_t text_size_bytes) {
-    return DictionarySizeLimit(AutoObjective::kBalanced, text_size_bytes);
-  };
-  EXPECT_EQ(limit(0), 16 * kMiB);
-  EXPECT_EQ(limit(128 * kMiB), 16 * kMiB);
-  EXPECT_EQ(limit(240 * kMiB), 30 * kMiB);
-  EXPECT_EQ(limit(100 * kGiB), 64 * kMiB);
-  EXPECT_EQ(DictionarySizeLimit(AutoObjective::kArchive, 1), 256 * kMiB);
-}
 
 TEST(BuildChoiceTest, ObjectivesHaveNames) {
   for (const AutoObjective objective : kAutoObjectives) {

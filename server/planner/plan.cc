@@ -94,11 +94,9 @@ class Planner {
     return BuildSample(sources, build, directory_);
   }
 
-  uint64_t DictionaryLimitOf(const BuildOptions& build) const {
-    return build.dictionary_size_bytes.has_value()
-               ? *build.dictionary_size_bytes
-               : DictionarySizeLimit(build.objective,
-                                     static_cast<uint64_t>(text_bytes_));
+  static uint64_t DictionaryLimitOf(const BuildOptions& build) {
+    return build.dictionary_size_bytes.value_or(
+        SettingsOf(build.objective).dictionary_size_bytes_max);
   }
 
   // A dictionary grows with the text up to its limit. A sample's dictionary is
