@@ -152,8 +152,8 @@ SECTIONS = {
             ["--rounds", 1, "--requests", 300, "--documents", 100, "--only", "stops reading"]),
         joins="archive_check", needs_corpora=False),
     "plain_build": Section(
-        "A plain build and the best of its options", "Sizes of whole archives in percent of the "
-        "text; all off is `--reorder off --inflate off --dictionary-size 16MiB`, best that of "
+        "A plain build", "Sizes of whole archives in percent of the text; with `--grid` all off is "
+        "`--reorder off --inflate off --dictionary-size 16MiB`, best that of the dictionary's size, "
         "reordering and inflating in all ways. zstd and xz compress the whole as one stream, without "
         "random access.",
         lambda setting: setting.script(

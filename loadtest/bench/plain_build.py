@@ -4,9 +4,10 @@
 
 usage: plain_build.py [--smoke] [--grid] [--whole] [--report] [--threads N] [--build DIR] COLLECTION...
        plain_build.py --limits CODEC [--report] [--threads N] [--build DIR] COLLECTION...
+       plain_build.py --against QUIRED [--whole] [--threads N] [--build DIR] COLLECTION...
 
 COLLECTION is a directory (plain_collections.py makes some). Builds each plainly and with all choices off;
-with --grid also with {16, 32, 64 MiB within the rule} x {off, dedup, auto, full} x inflate {off, auto}; skips
+with --grid also with {16, 32, 64 MiB} x {off, dedup, auto, full} x inflate {off, auto}; skips
 inflate off where it makes no difference with reorder off. With --whole also compresses all files of a
 collection, in order of path, as one stream with zstd and xz, which have no random access.
 Prints a Markdown table of sizes in percent of the text and CPU seconds, and exits with 1 if a plain archive is
@@ -14,6 +15,8 @@ more than 0.1 % above all off, or with --grid more than 3 % above the best, or C
 over their sum; --report only prints that.
 With --limits builds each with the codec and dictionaries of at most 16, 32, 64, 128 and 256 MiB, prints the
 sizes, and exits with 1 if one is more than 0.2 % above that of a smaller limit.
+With --against builds each plainly with that program too, one after the other, and prints size and CPU of
+both; COLLECTION may be a file.
 --smoke generates small collections and compares only sizes. --build, else QUIRE_BINARY_DIR, names the build
 directory.
 """
@@ -66,9 +69,8 @@ def whole_size(collection, command):
     return int(subprocess.run(reading, shell=True, check=True, input=names, capture_output=True).stdout)
 
 
-def grid(text_size):
-    limit = max(16 * MIB, min(64 * MIB, text_size // 8))
-    sizes = [size for size in (16 * MIB, 32 * MIB, 64 * MIB) if size <= limit] or [limit]
+def grid():
+    sizes = (16 * MIB, 32 * MIB, 64 * MIB)
     for size, reorder, inflate in itertools.product(sizes, ("off", "dedup", "auto", "full"), ("off", "auto")):
         yield ("--dictionary-size", f"{size // MIB}MiB", "--reorder", reorder, "--inflate", inflate)
 
@@ -101,7 +103,7 @@ def make_small(directory):
 def best_of_grid(quired, collection, off, text, threads):
     """Returns the smallest size and its options."""
     best, inflated_off = (off, OFF), None
-    for options in grid(text):
+    for options in grid():
         is_off, inflates = "off" in options[:4], options[-1] == "auto"
         if not inflates and inflated_off == off:
             continue
@@ -170,19 +172,41 @@ def compare_limits(quired, collections, codec, threads):
     return failures
 
 
+def compare_programs(before, now, collections, with_whole, threads):
+    """Prints a table of plain builds by two programs, one after the other."""
+    rows, sums = [], [0.0, 0.0]
+    for collection in collections:
+        old, old_seconds, text, _ = build(before, collection, PLAIN, threads)
+        new, seconds, _, choice = build(now, collection, PLAIN, threads)
+        print(f"{collection.name}: {choice}", file=sys.stderr, flush=True)
+        sums = [sums[0] + seconds, sums[1] + old_seconds]
+        whole = [f"{whole_size(collection, command) / text * 100:.3f}" for command in WHOLE.values() if with_whole]
+        rows.append([collection.name, f"{text / 1e6:.1f}", f"{new / text * 100:.3f}", f"{old / text * 100:.3f}",
+                     f"{(new / old - 1) * 100:+.1f}", *whole, f"{seconds:.1f}", f"{old_seconds:.1f}",
+                     f"{seconds / old_seconds:.2f}"])
+    names = [f"{name} %" for name in WHOLE if with_whole]
+    rows.append(["sum", *[""] * (4 + len(names)), *(f"{each:.1f}" for each in sums), f"{sums[0] / sums[1]:.2f}"])
+    print("\n".join(markdown(("collection", "MB", "plain %", "before %", "change %", *names, "CPU s", "before",
+                              "ratio"), rows)))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--grid", action="store_true")
     parser.add_argument("--whole", action="store_true")
     parser.add_argument("--limits", metavar="CODEC")
+    parser.add_argument("--against", type=pathlib.Path, metavar="QUIRED")
     parser.add_argument("--report", action="store_true")
     parser.add_argument("--build", type=pathlib.Path, default=BUILD)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("collections", nargs="*", type=pathlib.Path)
     options = parser.parse_args()
     quired = options.build / "bin" / "quired"
-    if options.limits:
+    if options.against:
+        failures = []
+        compare_programs(options.against, quired, options.collections, options.whole, options.threads)
+    elif options.limits:
         failures = compare_limits(quired, options.collections, options.limits, options.threads)
     else:
         if options.smoke:
