@@ -11,8 +11,8 @@
 
 namespace quire {
 
-// Of a dictionary of 32 MiB of web pages, compared with xz: 1.07 of the size in
-// 0.5 of the time, and 1.14 in 0.2.
+// kStrong makes a dictionary of 32 MiB of web pages 1.07 times as large as xz
+// does, in half of the time; kQuick 1.14 times, in a fifth.
 enum class TextFrameEffort { kStrong, kQuick };
 
 // Compresses a text against what precedes it, with the parsers of codec rlz and

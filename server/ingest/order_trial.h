@@ -15,7 +15,7 @@
 
 namespace quire {
 
-// One order of a text, and what its archive has beside the blocks.
+// One order of a text, and the size of its archive without the blocks.
 struct OrderCandidate {
   // Which text of `text` is encoded.
   enum class Order {

@@ -109,7 +109,7 @@ absl::Status TextChoice::ChooseOrder() {
   QUIRE_ASSIGN_OR_RETURN(bool is_smaller,
                          IsSmaller(other, SharesDictionary::kYes));
   if (!is_smaller && is_full && !options_.keeps_encoding()) {
-    // Without duplicates, it has room for other text.
+    // A full dictionary gains other text if duplicates are left out of it.
     order_reason_.clear();
     Swap(other);
     QUIRE_RETURN_IF_ERROR(ChooseOwnDictionary());
@@ -118,7 +118,7 @@ absl::Status TextChoice::ChooseOrder() {
   }
   if (is_smaller) {
     Swap(other);
-    // Where the dictionary has room, PrepareText() chooses it.
+    // A dictionary below its limit is chosen by PrepareText().
     if (is_full && context_->dictionary.empty()) {
       QUIRE_RETURN_IF_ERROR(ChooseOwnDictionary());
     }

@@ -111,13 +111,13 @@ class TextChoice {
 
   // Reorders only if the whole archive becomes smaller: a dictionary may
   // already contain the duplicates. Leaves the dictionary of the chosen order
-  // in the context, unless there is room in it: then PrepareText() chooses it.
+  // in the context, unless that is below its limit: PrepareText() then chooses.
   absl::Status ChooseOrder();
 
   // Takes the order of kFull if that is smaller than the prepared one.
   absl::Status TryFullOrder();
 
-  // Whether both orders of a trial use the dictionary of the prepared one.
+  // kYes: both orders of a trial use the dictionary of the prepared text.
   enum class SharesDictionary { kYes, kNo };
 
   // Returns true if the archive of `changed`, which is stored, is smaller than

@@ -69,9 +69,10 @@ class DictionaryIndex {
            kWays * sizeof(uint32_t);
   }
 
-  // True if it has the shortest and the middle key, and the three others.
+  // True if it has the shortest and the middle key: also if it is dense.
   bool is_fine() const { return shortest_table_.entries != nullptr; }
 
+  // True if it has the other three keys: unless it is dense.
   bool has_long_keys() const { return long_table_.entries != nullptr; }
 
   // REQUIRES: the size of the key in readable bytes at `text`.

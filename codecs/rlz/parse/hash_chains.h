@@ -26,7 +26,7 @@ class HashChains {
   static constexpr uint32_t kKeySize = 4;
   // No position.
   static constexpr Place kNone = std::numeric_limits<Place>::max();
-  // Of the blocks, in bytes: no position is kNone.
+  // Size of the largest block, in bytes: none of its positions is kNone.
   static constexpr uint64_t kBlockSizeMax =
       std::min(uint64_t{kNone} + 1, uint64_t{0xFFFFFFFF});
 
