@@ -30,7 +30,9 @@ if(QUIRE_TESTS)
   quire_find_library(brotlienc brotlienc brotli/encode.h)
 endif()
 quire_find_library(re2 re2 re2/re2.h)
-quire_find_library(sdsl sdsl sdsl/sd_vector.hpp)
+# The static library: the shared one fills tables of codes that we do not use at each
+# start of a program, which takes 12 ms.
+quire_find_library(sdsl libsdsl.a sdsl/sd_vector.hpp)
 target_link_libraries(quire::sdsl INTERFACE quire::divsufsort quire::divsufsort64)
 
 find_path(QUIRE_CLI11_INCLUDE CLI/CLI.hpp REQUIRED)
