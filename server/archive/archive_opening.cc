@@ -10,7 +10,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 
-#include "codecs/base/memory/huge_pages.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_parts.h"
@@ -251,8 +250,6 @@ absl::Status Archive::LoadCodec(const Manifest& manifest,
           context->dictionary,
           ReadDictionaryFile(**files.dictionary, *manifest.dictionary,
                              options.cancel));
-      // Blocks copy from random offsets of it.
-      PreferHugePages(AsBytes(context->dictionary));
     }
     if (files.symbol_table.has_value()) {
       QUIRE_ASSIGN_OR_RETURN(

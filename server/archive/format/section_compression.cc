@@ -190,12 +190,15 @@ absl::StatusOr<std::optional<std::string>> CompressZstd(
 // proportion to the output so far.
 // The space is exact: archives are planned by the size of their dictionary, and
 // resize() of a string with contents may take nearly twice as much.
+// Huge pages before the first write save page faults, and a copy into huge
+// pages after it: blocks read dictionaries at random.
 void Grow(std::string& out, uint64_t size_bytes,
           uint64_t more_bytes_min = kGrowthSizeBytes) {
   const uint64_t more = std::max<uint64_t>(more_bytes_min, out.size());
   const uint64_t grown_size = std::min<uint64_t>(size_bytes, out.size() + more);
   std::string grown;
   grown.reserve(grown_size);
+  PreferHugePages({reinterpret_cast<const uint8_t*>(grown.data()), grown_size});
   grown.append(out);
   grown.resize(grown_size);
   out = std::move(grown);
