@@ -2,10 +2,15 @@
 #include "codecs/rlz/coverage_dictionary.h"
 
 #include <algorithm>
+#include <atomic>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codecs/base/status_macros.h"
+#include "codecs/base/work_in_threads.h"
 #include "codecs/rlz/announced_text.h"
 #include "codecs/rlz/coverage/block_cost.h"
 #include "codecs/rlz/coverage/kmer_sampler.h"
@@ -52,30 +57,65 @@ Sizing SizingFor(uint64_t dictionary_size, uint64_t text_size) {
   return sizing;
 }
 
+// Blocks of each thread that are sampled before their k-mers are counted or
+// collected, in order.
+constexpr size_t kBlocksPerThread = 8;
+
+// One thread samples each block at once.
+size_t BlockCountFor(uint32_t threads) {
+  return threads > 1 ? threads * kBlocksPerThread : 1;
+}
+
+// A block and its k-mers.
+struct SampledBlock {
+  SampledBlock(size_t block_size, uint32_t interval) {
+    text.reserve(block_size);
+    kmers.reserve(SampledKmerCountMax(block_size, interval));
+    bits.reserve(kmers.capacity());
+  }
+
+  static size_t MemoryBytesFor(size_t block_size, uint32_t interval) {
+    return sizeof(SampledBlock) + block_size +
+           SampledKmerCountMax(block_size, interval) *
+               (sizeof(SampledKmer) + sizeof(uint32_t));
+  }
+
+  std::vector<uint8_t> text;
+  std::vector<SampledKmer> kmers;
+  // The cost of each k-mer, in the first pass.
+  std::vector<uint32_t> bits;
+};
+
 class CoverageDictionaryBuilder final : public DictionaryBuilder {
  public:
   CoverageDictionaryBuilder(uint64_t dictionary_size, size_t block_size,
-                            uint32_t worth_bits_min, uint64_t text_size,
-                            const Sizing& sizing)
+                            uint32_t worth_bits_min, uint32_t threads,
+                            uint64_t text_size, const Sizing& sizing)
       : dictionary_size_(dictionary_size),
         block_size_(block_size),
         text_(text_size),
         sizing_(sizing),
-        cost_(block_size),
         table_(sizing.repeat_count, sizing.first_count),
         pool_(dictionary_size, block_size, sizing.interval, worth_bits_min,
               &table_) {
-    block_.reserve(block_size);
-    kmers_.reserve(SampledKmerCountMax(block_size, sizing.interval));
+    costs_.reserve(threads);
+    for (uint32_t i = 0; i < threads; ++i) {
+      costs_.emplace_back(block_size);
+    }
+    const size_t block_count = BlockCountFor(threads);
+    blocks_.reserve(block_count);
+    for (size_t i = 0; i < block_count; ++i) {
+      blocks_.emplace_back(block_size, sizing.interval);
+    }
   }
 
   int pass_count() const override { return 2; }
 
   size_t MemoryBytesMax() const override {
-    return sizeof(*this) + block_size_ +
-           SampledKmerCountMax(block_size_, sizing_.interval) *
-               sizeof(SampledKmer) +
-           BlockCost::MemoryBytesFor(block_size_) +
+    return sizeof(*this) +
+           blocks_.size() *
+               SampledBlock::MemoryBytesFor(block_size_, sizing_.interval) +
+           costs_.size() * BlockCost::MemoryBytesFor(block_size_) +
            RepeatTable::MemoryBytesFor(sizing_.repeat_count,
                                        sizing_.first_count) +
            SegmentPool::MemoryBytesFor(dictionary_size_, block_size_,
@@ -85,12 +125,13 @@ class CoverageDictionaryBuilder final : public DictionaryBuilder {
   absl::Status Add(ByteView piece) override {
     QUIRE_RETURN_IF_ERROR(text_.Add(piece.size()));
     while (!piece.empty()) {
-      const size_t size = std::min(piece.size(), block_size_ - block_.size());
+      std::vector<uint8_t>& text = blocks_[full_count_].text;
+      const size_t size = std::min(piece.size(), block_size_ - text.size());
       const ByteView part = piece.first(size);
-      block_.insert(block_.end(), part.begin(), part.end());
+      text.insert(text.end(), part.begin(), part.end());
       piece = piece.subspan(size);
-      if (block_.size() == block_size_) {
-        EndBlock();
+      if (text.size() == block_size_ && ++full_count_ == blocks_.size()) {
+        EndBlocks();
       }
     }
     return absl::OkStatus();
@@ -98,7 +139,9 @@ class CoverageDictionaryBuilder final : public DictionaryBuilder {
 
   absl::Status FinishPass() override {
     QUIRE_RETURN_IF_ERROR(text_.FinishPass());
-    EndBlock();
+    // The last block may not be full.
+    ++full_count_;
+    EndBlocks();
     is_counting_ = false;
     return absl::OkStatus();
   }
@@ -106,26 +149,48 @@ class CoverageDictionaryBuilder final : public DictionaryBuilder {
   std::string Take() override { return pool_.Take(); }
 
  private:
-  void EndBlock() {
-    SampleKmers(block_, sizing_.interval, kmers_);
-    if (is_counting_) {
-      Count();
-    } else {
-      pool_.Add(block_, kmers_);
+  // Counts or collects the k-mers of the full blocks, and empties these.
+  void EndBlocks() {
+    const std::span<SampledBlock> blocks =
+        std::span(blocks_).first(std::exchange(full_count_, 0));
+    std::atomic<size_t> thread_count = 0;
+    WorkInThreads(static_cast<uint32_t>(costs_.size()), blocks.size(),
+                  [&](const NextNumber& next) {
+                    BlockCost& cost = costs_[thread_count++];
+                    while (const std::optional<uint64_t> i = next()) {
+                      Sample(blocks[*i], cost);
+                    }
+                  });
+    for (SampledBlock& block : blocks) {
+      if (is_counting_) {
+        Count(block);
+      } else {
+        pool_.Add(block.text, block.kmers);
+      }
+      block.text.clear();
     }
-    block_.clear();
   }
 
-  void Count() {
-    cost_.Estimate(block_);
-    for (size_t i = 0; i < kmers_.size(); ++i) {
-      if (i + kAheadCount < kmers_.size()) {
-        table_.PrefetchAdd(kmers_[i + kAheadCount].hash);
+  void Sample(SampledBlock& block, BlockCost& cost) const {
+    SampleKmers(block.text, sizing_.interval, block.kmers);
+    if (!is_counting_) {
+      return;
+    }
+    cost.Estimate(block.text);
+    block.bits.clear();
+    for (const SampledKmer& kmer : block.kmers) {
+      block.bits.push_back(cost.Bits(kmer.end - kKmerSizeBytes, kmer.end));
+    }
+  }
+
+  void Count(const SampledBlock& block) {
+    const std::vector<SampledKmer>& kmers = block.kmers;
+    for (size_t i = 0; i < kmers.size(); ++i) {
+      if (i + kAheadCount < kmers.size()) {
+        table_.PrefetchAdd(kmers[i + kAheadCount].hash);
       }
-      const size_t begin = kmers_[i].end - kKmerSizeBytes;
-      const uint32_t bits = cost_.Bits(begin, kmers_[i].end);
-      if (bits >= kWorthBitsMin) {
-        table_.Add(kmers_[i].hash, bits);
+      if (block.bits[i] >= kWorthBitsMin) {
+        table_.Add(kmers[i].hash, block.bits[i]);
       }
     }
   }
@@ -135,10 +200,11 @@ class CoverageDictionaryBuilder final : public DictionaryBuilder {
   AnnouncedText text_;
   const Sizing sizing_;
   bool is_counting_ = true;
-  // Added text that does not fill a block yet.
-  std::vector<uint8_t> block_;
-  std::vector<SampledKmer> kmers_;
-  BlockCost cost_;
+  std::vector<SampledBlock> blocks_;
+  // Blocks before this one are full; the others, from the next on, are empty.
+  size_t full_count_ = 0;
+  // One for each thread.
+  std::vector<BlockCost> costs_;
   RepeatTable table_;
   SegmentPool pool_;
 };
@@ -165,7 +231,8 @@ MakeCoverageDictionaryBuilder(const CoverageDictionaryOptions& options,
       options.dictionary_size_bytes,
       static_cast<size_t>(std::clamp(
           options.block_size_bytes, kBlockSizeBytesLeast, kBlockSizeBytesMost)),
-      options.worth_bits_min, text_size_bytes, sizing);
+      options.worth_bits_min, std::max(options.threads, 1U), text_size_bytes,
+      sizing);
 }
 
 }  // namespace quire

@@ -34,11 +34,13 @@ void Feed(DictionaryBuilder& builder, const std::string& text,
 
 std::string BuildDictionary(uint64_t dictionary_size, const std::string& text,
                             size_t piece_max = 100000,
-                            uint64_t block_size = 64 << 10) {
+                            uint64_t block_size = 64 << 10,
+                            uint32_t threads = 1) {
   TestRandom random(piece_max);
   auto builder =
       MakeCoverageDictionaryBuilder({.dictionary_size_bytes = dictionary_size,
-                                     .block_size_bytes = block_size},
+                                     .block_size_bytes = block_size,
+                                     .threads = threads},
                                     text.size());
   EXPECT_THAT(builder, IsOk());
   if (!builder.ok()) {
@@ -111,6 +113,19 @@ TEST(CoverageDictionaryTest, DoesNotDependOnPieces) {
   for (const size_t piece_max :
        std::initializer_list<size_t>{3, 1000, 65536, 65537, 200000}) {
     EXPECT_TRUE(BuildDictionary(50000, text, piece_max) == whole) << piece_max;
+  }
+}
+
+// Also if the text fills some blocks of the threads, and a last one in part.
+TEST(CoverageDictionaryTest, ThreadsDoNotChangeIt) {
+  TestRandom random(1);
+  const std::string text = SiteText(random, 1'500'000, 20);
+  const std::string with_one =
+      BuildDictionary(50000, text, 100000, /*block_size=*/16 << 10);
+  for (const uint32_t threads : {2U, 3U, 16U}) {
+    EXPECT_TRUE(BuildDictionary(50000, text, 100000, /*block_size=*/16 << 10,
+                                threads) == with_one)
+        << threads;
   }
 }
 

@@ -2,10 +2,14 @@
 #include "codecs/rlz/text_frame.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <memory>
+#include <optional>
+#include <system_error>
 #include <utility>
 
 #include "codecs/base/memory/huge_pages.h"
@@ -36,13 +40,6 @@ constexpr OptimalParserOptions kStrongOptions = {
     .long_length = 48,
     .cut_length_max = 32,
     .settled_after = 32};
-
-std::unique_ptr<Parser> MakeParser(TextFrameEffort effort) {
-  if (effort == TextFrameEffort::kQuick) {
-    return std::make_unique<LazyParser>(LazyParserOptions());
-  }
-  return std::make_unique<OptimalParser>(kStrongOptions);
-}
 
 // A parse in inner blocks of kFrameBlockSizeBytesMax, of pieces that are parsed
 // one by one.
@@ -78,17 +75,65 @@ class FrameParse {
   size_t size_ = 0;
 };
 
+// Parses a piece at a time with the optimal parser, on a thread of its own:
+// meanwhile the copies of the next piece are found, and enter the index, on the
+// calling thread.
+class PieceParser {
+ public:
+  PieceParser() : parser_(kStrongOptions) {}
+
+  ~PieceParser() {
+    if (task_.valid()) {
+      task_.wait();
+    }
+  }
+
+  PieceParser(const PieceParser&) = delete;
+  PieceParser& operator=(const PieceParser&) = delete;
+
+  // Starts the parse of a piece. REQUIRES: the last one was taken.
+  void Start(const DictionaryIndex& index, const BlockText& text) {
+    text_.emplace(text);
+    parser_.FindCopies(index, *text_);
+    const auto parse = [this] {
+      parser_.ParseFound(static_cast<uint32_t>(kPieceSizeBytes), sequences_);
+    };
+    try {
+      task_ = std::async(std::launch::async, parse);
+    } catch (const std::system_error&) {
+      // The system cannot start more threads.
+      task_ = std::async(std::launch::deferred, parse);
+    }
+  }
+
+  // Waits for the parse of the piece and appends it, if one was started.
+  void AppendTo(FrameParse& parse) {
+    if (task_.valid()) {
+      task_.get();
+      parse.Append(sequences_, text_->size());
+    }
+  }
+
+ private:
+  OptimalParser parser_;
+  std::optional<BlockText> text_;
+  SequenceList sequences_;
+  std::future<void> task_;
+};
+
 // Appends the parse of `text`, which refers to nothing before it.
 absl::Status AppendParse(ByteView text, TextFrameEffort effort,
                          const std::atomic<bool>* cancel, FrameParse& parse) {
+  const bool is_quick = effort == TextFrameEffort::kQuick;
   PreferHugePages(text);
-  QUIRE_ASSIGN_OR_RETURN(
-      const std::unique_ptr<DictionaryIndex> index,
-      DictionaryIndex::MakeEmpty(text, effort == TextFrameEffort::kQuick
-                                           ? DictionaryIndex::Detail::kCoarse
-                                           : DictionaryIndex::Detail::kDense));
-  const std::unique_ptr<Parser> parser = MakeParser(effort);
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<DictionaryIndex> index,
+                         DictionaryIndex::MakeEmpty(
+                             text, is_quick ? DictionaryIndex::Detail::kCoarse
+                                            : DictionaryIndex::Detail::kDense));
+  LazyParser quick_parser = LazyParser(LazyParserOptions());
   SequenceList sequences;
+  std::array<PieceParser, 2> parsers;
+  size_t turn = 0;
   for (size_t begin = 0; begin < text.size(); begin += kPieceSizeBytes) {
     if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) {
       return absl::CancelledError("compression was cancelled");
@@ -96,10 +141,19 @@ absl::Status AppendParse(ByteView text, TextFrameEffort effort,
     index->EnterUpTo(begin);
     const ByteView piece =
         text.subspan(begin, std::min(kPieceSizeBytes, text.size() - begin));
-    parser->Parse(*index, BlockText(text.first(begin), piece),
-                  static_cast<uint32_t>(kPieceSizeBytes), sequences);
-    parse.Append(sequences, piece.size());
+    const BlockText block(text.first(begin), piece);
+    if (is_quick) {
+      quick_parser.Parse(*index, block, static_cast<uint32_t>(kPieceSizeBytes),
+                         sequences);
+      parse.Append(sequences, piece.size());
+      continue;
+    }
+    PieceParser& parser = parsers[turn];
+    parser.Start(*index, block);
+    turn = 1 - turn;
+    parsers[turn].AppendTo(parse);
   }
+  parsers[1 - turn].AppendTo(parse);
   return absl::OkStatus();
 }
 

@@ -19,7 +19,7 @@
 #include "server/archive/format/member_count.h"
 #include "server/archive/segment_reader.h"
 #include "server/archive/segment_text.h"
-#include "server/archive/work_in_threads.h"
+#include "codecs/base/work_in_threads.h"
 
 namespace quire {
 namespace {

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/memory/huge_pages.h"
 #include "codecs/base/status_macros.h"
+#include "codecs/base/work_in_threads.h"
 #include "codecs/rlz/dictionary_builder.h"
 
 namespace quire {
@@ -16,6 +18,9 @@ namespace {
 
 // Number of insertions by which the prefetch of a bucket runs ahead.
 constexpr size_t kLookahead = 16;
+
+// Tables of smaller dictionaries are filled sooner than threads start.
+constexpr size_t kThreadedSizeBytesMin = size_t{1} << 20;
 
 }  // namespace
 
@@ -37,29 +42,22 @@ DictionaryIndex::DictionaryIndex(ByteView dictionary, Detail detail)
 DictionaryIndex::Table DictionaryIndex::SizedTable(
     uint32_t stride, uint32_t least_stride, uint32_t bytes_per_entry) const {
   const auto place_bits = std::bit_width(dictionary_.size() / least_stride + 1);
-  Table table = {
-      .place_mask = static_cast<uint32_t>((uint64_t{1} << place_bits) - 1),
-      .stride = stride,
-      .bucket_count =
-          std::max<uint64_t>(dictionary_.size() / bytes_per_entry / kWays, 1),
-      .entries = nullptr};
-  const size_t entry_count = table.bucket_count * kWays;
-  table.entries = std::make_unique_for_overwrite<uint32_t[]>(entry_count);
-  PreferHugePages({reinterpret_cast<const uint8_t*>(table.entries.get()),
+  return {.place_mask = static_cast<uint32_t>((uint64_t{1} << place_bits) - 1),
+          .stride = stride,
+          .bucket_count = std::max<uint64_t>(
+              dictionary_.size() / bytes_per_entry / kWays, 1),
+          .entries = nullptr};
+}
+
+void DictionaryIndex::Table::Empty() {
+  const size_t entry_count = bucket_count * kWays;
+  entries = std::make_unique_for_overwrite<uint32_t[]>(entry_count);
+  PreferHugePages({reinterpret_cast<const uint8_t*>(entries.get()),
                    entry_count * sizeof(uint32_t)});
-  std::fill_n(table.entries.get(), entry_count, kNone);
-  return table;
+  std::fill_n(entries.get(), entry_count, kNone);
 }
 
-absl::StatusOr<std::unique_ptr<const DictionaryIndex>> DictionaryIndex::Build(
-    ByteView dictionary, Detail detail) {
-  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<DictionaryIndex> index,
-                         MakeEmpty(dictionary, detail));
-  index->EnterUpTo(dictionary.size());
-  return index;
-}
-
-absl::StatusOr<std::unique_ptr<DictionaryIndex>> DictionaryIndex::MakeEmpty(
+absl::StatusOr<std::unique_ptr<DictionaryIndex>> DictionaryIndex::MakeSized(
     ByteView dictionary, Detail detail) {
   if (dictionary.size() > kDictionarySizeBytesMax) {
     return absl::InvalidArgumentError(
@@ -70,15 +68,56 @@ absl::StatusOr<std::unique_ptr<DictionaryIndex>> DictionaryIndex::MakeEmpty(
       new DictionaryIndex(dictionary, detail));
 }
 
-void DictionaryIndex::EnterUpTo(size_t end) {
-  if (has_long_keys()) {
-    Fill<HashShort, kShortKeySize>(short_table_, end);
-    Fill<HashLong, kLongKeySize>(long_table_, end);
-    Fill<HashLongest, kLongestKeySize>(longest_table_, end);
+absl::StatusOr<std::unique_ptr<const DictionaryIndex>> DictionaryIndex::Build(
+    ByteView dictionary, Detail detail) {
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<DictionaryIndex> index,
+                         MakeSized(dictionary, detail));
+  const std::vector<TableToFill> tables = index->Tables();
+  WorkInThreads(dictionary.size() < kThreadedSizeBytesMin
+                    ? 1
+                    : static_cast<uint32_t>(tables.size()),
+                tables.size(), [&](const NextNumber& next) {
+                  while (const std::optional<uint64_t> i = next()) {
+                    const TableToFill& filled = tables[*i];
+                    filled.table->Empty();
+                    ((*index).*filled.fill)(*filled.table, dictionary.size());
+                  }
+                });
+  return index;
+}
+
+absl::StatusOr<std::unique_ptr<DictionaryIndex>> DictionaryIndex::MakeEmpty(
+    ByteView dictionary, Detail detail) {
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<DictionaryIndex> index,
+                         MakeSized(dictionary, detail));
+  for (const TableToFill& filled : index->Tables()) {
+    filled.table->Empty();
   }
-  if (is_fine()) {
-    Fill<HashShortest, kShortestKeySize>(shortest_table_, end);
-    Fill<HashMiddle, kMiddleKeySize>(middle_table_, end);
+  return index;
+}
+
+std::vector<DictionaryIndex::TableToFill> DictionaryIndex::Tables() {
+  std::vector<TableToFill> tables;
+  for (const TableToFill& filled : {
+           TableToFill{&short_table_,
+                       &DictionaryIndex::Fill<HashShort, kShortKeySize>},
+           {&long_table_, &DictionaryIndex::Fill<HashLong, kLongKeySize>},
+           {&longest_table_,
+            &DictionaryIndex::Fill<HashLongest, kLongestKeySize>},
+           {&shortest_table_,
+            &DictionaryIndex::Fill<HashShortest, kShortestKeySize>},
+           {&middle_table_, &DictionaryIndex::Fill<HashMiddle, kMiddleKeySize>},
+       }) {
+    if (filled.table->bucket_count > 0) {
+      tables.push_back(filled);
+    }
+  }
+  return tables;
+}
+
+void DictionaryIndex::EnterUpTo(size_t end) {
+  for (const TableToFill& filled : Tables()) {
+    (this->*filled.fill)(*filled.table, end);
   }
 }
 

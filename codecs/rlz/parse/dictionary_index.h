@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -45,8 +46,9 @@ class DictionaryIndex {
   // their parts repeat nowhere else.
   enum class Detail { kCoarse, kFine, kDense };
 
-  // Takes about 10 ms per MiB, twice that if fine. `dictionary` must outlive
-  // the index; it may be empty.
+  // Takes about 10 ms of CPU per MiB, twice that if fine; each table of a large
+  // dictionary is filled on a thread of its own. `dictionary` must outlive the
+  // index; it may be empty.
   // Errors: InvalidArgument  dictionary.size() > kDictionarySizeBytesMax.
   static absl::StatusOr<std::unique_ptr<const DictionaryIndex>> Build(
       ByteView dictionary, Detail detail = Detail::kCoarse);
@@ -166,6 +168,9 @@ class DictionaryIndex {
       return static_cast<uint32_t>(hash) & ~place_mask;
     }
 
+    // Gives it entries that hold nothing.
+    void Empty();
+
     // Bits of an entry that hold the offset, in strides. One more than the
     // largest offset fits in, so that no entry is kNone.
     uint32_t place_mask = 0;
@@ -177,7 +182,20 @@ class DictionaryIndex {
     std::unique_ptr<uint32_t[]> entries;
   };
 
+  struct TableToFill {
+    Table* table = nullptr;
+    // Enters all keys up to an offset.
+    void (DictionaryIndex::*fill)(Table& table, size_t end) = nullptr;
+  };
+
   DictionaryIndex(ByteView dictionary, Detail detail);
+
+  // With tables that have no entries yet. Errors: as Build().
+  static absl::StatusOr<std::unique_ptr<DictionaryIndex>> MakeSized(
+      ByteView dictionary, Detail detail);
+
+  // Those that the index has.
+  std::vector<TableToFill> Tables();
 
   // The offsets of a table are at least `least_stride` apart.
   Table SizedTable(uint32_t stride, uint32_t least_stride,

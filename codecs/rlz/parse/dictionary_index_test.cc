@@ -177,6 +177,40 @@ TEST(DictionaryIndexTest, TakesSixBytesPerByteWithTheDictionary) {
   EXPECT_LE(index->MemoryBytes() + dictionary.size(), dictionary.size() * 6);
 }
 
+// Also if several threads fill it, as above 1 MiB.
+TEST(DictionaryIndexTest, GrownIsEqualToBuilt) {
+  TestRandom random(1);
+  const std::string dictionary = RandomText(random, 1'100'000);
+  const uint8_t* const text = AsBytes(dictionary).data();
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const auto built, DictionaryIndex::Build(AsBytes(dictionary),
+                                               DictionaryIndex::Detail::kFine));
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const auto grown,
+      DictionaryIndex::MakeEmpty(AsBytes(dictionary),
+                                 DictionaryIndex::Detail::kFine));
+  for (const size_t end : {size_t{3}, size_t{500'001}, dictionary.size()}) {
+    grown->EnterUpTo(end);
+  }
+  for (size_t at = 0;
+       at + DictionaryIndex::kLongestKeySize <= dictionary.size(); at += 7) {
+    const auto found = [&](const DictionaryIndex& index) {
+      std::array<uint32_t, 5 * DictionaryIndex::kWays> places = {};
+      uint32_t* next = places.data();
+      const uint8_t* const key = text + at;
+      next += index.FindShort(DictionaryIndex::HashShort(key), next);
+      next += index.FindLong(DictionaryIndex::HashLong(key), next);
+      next += index.FindLongest(DictionaryIndex::HashLongest(key), next);
+      next += index.FindShortest(DictionaryIndex::HashShortest(key), next);
+      next += index.FindMiddle(DictionaryIndex::HashMiddle(key), next);
+      // Find() may have written behind what it counted.
+      std::fill(next, places.data() + places.size(), 0);
+      return places;
+    };
+    ASSERT_EQ(found(*built), found(*grown)) << at;
+  }
+}
+
 TEST(DictionaryIndexTest, RefusesWhatIsTooLarge) {
   const std::string dictionary = "x";
   // Never read: the size is rejected first.

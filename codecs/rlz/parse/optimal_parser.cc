@@ -25,12 +25,21 @@ constexpr uint32_t kListedLengthMax =
 
 void OptimalParser::Parse(const DictionaryIndex& index, const BlockText& text,
                           uint32_t piece_size, SequenceList& sequences) {
-  sequences.clear();
+  FindCopies(index, text);
+  ParseFound(piece_size, sequences);
+}
+
+void OptimalParser::FindCopies(const DictionaryIndex& index,
+                               const BlockText& text) {
   text_ = &text;
   finder_.Find(index, text);
+}
+
+void OptimalParser::ParseFound(uint32_t piece_size, SequenceList& sequences) {
+  sequences.clear();
   recent_ = RecentDistances();
-  for (begin_ = 0; begin_ < text.size(); begin_ = end_) {
-    end_ = begin_ + std::min(text.size() - begin_, piece_size);
+  for (begin_ = 0; begin_ < text_->size(); begin_ = end_) {
+    end_ = begin_ + std::min(text_->size() - begin_, piece_size);
     SequenceStatistics statistics = GuessStatistics();
     const size_t first = sequences.size();
     prices_.Set(statistics);

@@ -22,7 +22,8 @@ absl::StatusOr<std::unique_ptr<DictionaryBuilder>> MakeDictionaryBuilder(
       return MakeCoverageDictionaryBuilder(
           {.dictionary_size_bytes = choice.dictionary_size_bytes,
            .block_size_bytes = choice.block_size_bytes,
-           .worth_bits_min = choice.worth_bits_min},
+           .worth_bits_min = choice.worth_bits_min,
+           .threads = choice.threads},
           text_size_bytes);
     case DictionaryMethod::kUniform:
       return MakeUniformDictionaryBuilder(

@@ -37,6 +37,8 @@ struct DictionaryChoice {
   // Codec of the archive.
   CodecSpec codec;
   uint32_t block_size_bytes = 0;
+  // Affects only speed and memory.
+  uint32_t threads = 1;
 };
 
 // Returns the codec at its fastest level, for trials: texts and dictionaries

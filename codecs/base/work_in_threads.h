@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-License-Identifier: Apache-2.0
 //
 // Numbered pieces of work, shared by several threads.
-#ifndef QUIRE_SERVER_ARCHIVE_WORK_IN_THREADS_H_
-#define QUIRE_SERVER_ARCHIVE_WORK_IN_THREADS_H_
+#ifndef QUIRE_CODECS_BASE_WORK_IN_THREADS_H_
+#define QUIRE_CODECS_BASE_WORK_IN_THREADS_H_
 
 #include <algorithm>
 #include <atomic>
@@ -45,4 +45,4 @@ inline void WorkInThreads(uint32_t thread_count, uint64_t count,
 
 }  // namespace quire
 
-#endif  // QUIRE_SERVER_ARCHIVE_WORK_IN_THREADS_H_
+#endif  // QUIRE_CODECS_BASE_WORK_IN_THREADS_H_
