@@ -21,7 +21,6 @@ namespace quire {
 namespace {
 
 constexpr uint64_t kZstdWorthTryingSizeBytes = uint64_t{1} << 20;
-constexpr int kZstdLevelIfSmall = 19;
 // FORMAT.md limits both: no reader needs more than 128 MiB of history.
 constexpr int kZstdWindowLogMax = 27;
 // A longer history saves 0.2 % of a dictionary of 192 MiB.
@@ -363,7 +362,8 @@ absl::StatusOr<CompressedBytes> CompressStrongly(
   } else if (is_small || is_large) {
     QUIRE_ASSIGN_OR_RETURN(
         std::optional<std::string> zstd,
-        CompressZstd(raw, is_small ? kZstdLevelIfSmall : effort.zstd_level,
+        CompressZstd(raw,
+                     is_small ? effort.small_zstd_level : effort.zstd_level,
                      cancel));
     if (zstd.has_value()) {
       offer(CompressionMethod::kZstd, *std::move(zstd));

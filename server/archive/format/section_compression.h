@@ -35,6 +35,8 @@ struct CompressionEffort {
   int zstd_level = 0;
   // ... unless those above a MiB are compressed as a text frame.
   std::optional<TextFrameEffort> text_frame = std::nullopt;
+  // Level of zstd for inputs up to a MiB.
+  int small_zstd_level = 19;
 };
 
 // For dictionaries of archives that are to be small.
@@ -63,7 +65,7 @@ inline constexpr CompressionEffort kSectionEffort = {
     .zstd_level = 12};
 
 // Returns the smallest of `raw` itself and the results of the methods within
-// the effort; for up to a MiB, also tries zstd at level 19. Deterministic.
+// the effort; up to a MiB always tries zstd. Deterministic.
 // Takes up to 700 MB of working memory, and for text in parts twice `raw` more.
 // `cancel`, if given, is checked periodically.
 // Errors: Cancelled  `cancel` is true.
