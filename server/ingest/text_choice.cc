@@ -269,6 +269,10 @@ absl::Status TextChoice::PrepareText(
   if (inflates_ || context_->dictionary.empty()) {
     QUIRE_ASSIGN_OR_RETURN(context_->dictionary, ChooseDictionary());
   }
+  QUIRE_ASSIGN_OR_RETURN(
+      context_->dictionary,
+      FillDictionary(std::move(context_->dictionary), DictionarySettings(),
+                     sampled_size_bytes(), DictionaryPass()));
   return absl::OkStatus();
 }
 
@@ -292,21 +296,24 @@ absl::Status TextChoice::Inflate() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> TextChoice::ChooseDictionary() {
-  const DictionaryChoice settings = {
-      .method = options_.dictionary_method,
-      .dictionary_size_bytes = dictionary_size_bytes_max_,
-      .worth_bits_min = SettingsOf(options_.objective).worth_bits_min,
-      .codec = options_.archive.codec,
-      .block_size_bytes = options_.archive.block_size_bytes};
-  const TextPass pass = [this](const BuildPasses::AddText& add) {
+DictionaryChoice TextChoice::DictionarySettings() const {
+  return {.method = options_.dictionary_method,
+          .dictionary_size_bytes = dictionary_size_bytes_max_,
+          .worth_bits_min = SettingsOf(options_.objective).worth_bits_min,
+          .codec = options_.archive.codec,
+          .block_size_bytes = options_.archive.block_size_bytes,
+          .threads = options_.threads};
+}
+
+TextPass TextChoice::DictionaryPass() {
+  return [this](const BuildPasses::AddText& add) {
     return Feed(BuildPhase::kDictionary, add);
   };
-  QUIRE_ASSIGN_OR_RETURN(
-      std::string dictionary,
-      quire::ChooseDictionary(settings, sampled_size_bytes(), pass));
-  return FillDictionary(std::move(dictionary), settings, sampled_size_bytes(),
-                        pass);
+}
+
+absl::StatusOr<std::string> TextChoice::ChooseDictionary() {
+  return quire::ChooseDictionary(DictionarySettings(), sampled_size_bytes(),
+                                 DictionaryPass());
 }
 
 absl::StatusOr<std::string> TextChoice::TrainSymbolTable(bool inflated) {

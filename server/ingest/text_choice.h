@@ -126,7 +126,7 @@ class TextChoice {
                                  SharesDictionary shares);
 
   // Chooses the dictionary of the prepared text, if archives have one, and
-  // estimates its size.
+  // estimates its size. It is not filled: what is added repeats in no order.
   absl::Status ChooseOwnDictionary();
 
   static OrderCandidate::Order OrderOf(const PreparedText& text);
@@ -138,13 +138,20 @@ class TextChoice {
   // orders.
   absl::Status Reorder(ReorderMode mode, uint64_t held_bytes = 0);
 
-  // Inflates members, and chooses the dictionary unless one is chosen.
+  // Inflates members, chooses the dictionary unless one is chosen, and fills
+  // it.
   absl::Status PrepareText(std::optional<std::string> kept_dictionary);
 
   // Writes the text for choosing the dictionary and the symbol table to a file,
   // with compressed members inflated if there are enough.
   absl::Status Inflate();
 
+  DictionaryChoice DictionarySettings() const;
+
+  // Reads the text that the dictionary is chosen from.
+  TextPass DictionaryPass();
+
+  // Without the text that FillDictionary() adds.
   absl::StatusOr<std::string> ChooseDictionary();
 
   // Passes the text that is read to choose the dictionary to `add`, in `phase`.
