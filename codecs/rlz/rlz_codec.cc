@@ -34,7 +34,7 @@ std::unique_ptr<Parser> MakeParser(RlzLevel level, bool small) {
   switch (level) {
     case RlzLevel::kFast:
       return std::make_unique<LazyParser>(
-          LazyParserOptions{.chain_depth_max = 2, .lookahead = 0});
+          LazyParserOptions{.chain_depth_max = 16});
     case RlzLevel::kDefault:
       return std::make_unique<LazyParser>(LazyParserOptions());
     case RlzLevel::kMax:

@@ -21,7 +21,7 @@
 namespace quire {
 
 enum class RlzLevel {
-  // Takes the first good copy; hardly searches the block's own past.
+  // As kDefault, but searches less of the block's own past.
   kFast = 1,
   // Takes a copy unless a better one begins right after it.
   kDefault = 2,

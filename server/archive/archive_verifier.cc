@@ -10,6 +10,7 @@
 #include "codecs/base/byte_size.h"
 #include "codecs/base/endian.h"
 #include "codecs/base/status_macros.h"
+#include "codecs/base/work_in_threads.h"
 #include "codecs/payload/payload_codec.h"
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/files/dictionary_file.h"
@@ -19,7 +20,6 @@
 #include "server/archive/format/member_count.h"
 #include "server/archive/segment_reader.h"
 #include "server/archive/segment_text.h"
-#include "codecs/base/work_in_threads.h"
 
 namespace quire {
 namespace {

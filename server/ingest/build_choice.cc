@@ -31,7 +31,8 @@ constexpr ObjectiveSettings kArchiveSettings = {
     .inflate = true,
     .dictionary_size_bytes_max = 256 * kMiB,
     .worth_bits_min = 3,
-    .reorder_gain_min = 0.005};
+    .reorder_gain_min = 0.005,
+    .tries_moved_text = true};
 
 }  // namespace
 

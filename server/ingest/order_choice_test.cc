@@ -116,9 +116,18 @@ TEST(OrderChoiceTest, MovesSimilarTextBeyondTheDictionary) {
   BuildOptions options;
   options.archive.codec = *ParseCodecSpec("rlz");
   options.archive.block_size_bytes = 64 << 10;
-  for (const auto& [dictionary_size, chosen] :
-       {std::pair<uint64_t, ReorderMode>(32 << 10, ReorderMode::kFull),
-        std::pair<uint64_t, ReorderMode>(600 << 10, ReorderMode::kOff)}) {
+
+  struct Case {
+    AutoObjective objective;
+    uint64_t dictionary_size;
+    ReorderMode chosen;
+  };
+
+  for (const auto& [objective, dictionary_size, chosen] :
+       {Case{AutoObjective::kArchive, 32 << 10, ReorderMode::kFull},
+        Case{AutoObjective::kArchive, 600 << 10, ReorderMode::kOff},
+        Case{AutoObjective::kBalanced, 32 << 10, ReorderMode::kDuplicates}}) {
+    options.objective = objective;
     options.dictionary_size_bytes = dictionary_size;
     options.reorder = ReorderMode::kAuto;
     const TemporaryDirectory directory;

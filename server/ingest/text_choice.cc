@@ -123,7 +123,10 @@ absl::Status TextChoice::ChooseOrder() {
       QUIRE_RETURN_IF_ERROR(ChooseOwnDictionary());
     }
   }
-  return is_full && MayBeWorthMoving() ? TryFullOrder() : absl::OkStatus();
+  return is_full && MayBeWorthMoving() &&
+                 SettingsOf(options_.objective).tries_moved_text
+             ? TryFullOrder()
+             : absl::OkStatus();
 }
 
 absl::Status TextChoice::TryFullOrder() {
