@@ -23,6 +23,7 @@
 #include "absl/strings/string_view.h"
 
 #include "codecs/base/bytes.h"
+#include "codecs/base/numbered_work.h"
 
 namespace quire {
 
@@ -64,6 +65,8 @@ struct CodecContext {
   // An FSST table as the published library serialises it (fsst/symbol_table.h
   // reads it); empty where there is none.
   std::string symbol_table = {};
+  // They build the index structures of a codec that encodes.
+  Workers workers = {};
 };
 
 // Properties of a codec, known without making one.

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "codecs/base/status_macros.h"
-#include "codecs/base/work_in_threads.h"
 #include "codecs/rlz/announced_text.h"
 #include "codecs/rlz/coverage/block_cost.h"
 #include "codecs/rlz/coverage/kmer_sampler.h"
@@ -89,20 +88,21 @@ struct SampledBlock {
 class CoverageDictionaryBuilder final : public DictionaryBuilder {
  public:
   CoverageDictionaryBuilder(uint64_t dictionary_size, size_t block_size,
-                            uint32_t worth_bits_min, uint32_t threads,
+                            uint32_t worth_bits_min, const Workers& workers,
                             uint64_t text_size, const Sizing& sizing)
       : dictionary_size_(dictionary_size),
         block_size_(block_size),
         text_(text_size),
         sizing_(sizing),
+        workers_(workers),
         table_(sizing.repeat_count, sizing.first_count),
         pool_(dictionary_size, block_size, sizing.interval, worth_bits_min,
               &table_) {
-    costs_.reserve(threads);
-    for (uint32_t i = 0; i < threads; ++i) {
+    costs_.reserve(workers.thread_count);
+    for (uint32_t i = 0; i < workers.thread_count; ++i) {
       costs_.emplace_back(block_size);
     }
-    const size_t block_count = BlockCountFor(threads);
+    const size_t block_count = BlockCountFor(workers.thread_count);
     blocks_.reserve(block_count);
     for (size_t i = 0; i < block_count; ++i) {
       blocks_.emplace_back(block_size, sizing.interval);
@@ -154,13 +154,12 @@ class CoverageDictionaryBuilder final : public DictionaryBuilder {
     const std::span<SampledBlock> blocks =
         std::span(blocks_).first(std::exchange(full_count_, 0));
     std::atomic<size_t> thread_count = 0;
-    WorkInThreads(static_cast<uint32_t>(costs_.size()), blocks.size(),
-                  [&](const NextNumber& next) {
-                    BlockCost& cost = costs_[thread_count++];
-                    while (const std::optional<uint64_t> i = next()) {
-                      Sample(blocks[*i], cost);
-                    }
-                  });
+    workers_.run(blocks.size(), [&](const NextNumber& next) {
+      BlockCost& cost = costs_[thread_count++];
+      while (const std::optional<uint64_t> i = next()) {
+        Sample(blocks[*i], cost);
+      }
+    });
     for (SampledBlock& block : blocks) {
       if (is_counting_) {
         Count(block);
@@ -199,6 +198,7 @@ class CoverageDictionaryBuilder final : public DictionaryBuilder {
   const size_t block_size_;
   AnnouncedText text_;
   const Sizing sizing_;
+  const Workers workers_;
   bool is_counting_ = true;
   std::vector<SampledBlock> blocks_;
   // Blocks before this one are full; the others, from the next on, are empty.
@@ -231,8 +231,7 @@ MakeCoverageDictionaryBuilder(const CoverageDictionaryOptions& options,
       options.dictionary_size_bytes,
       static_cast<size_t>(std::clamp(
           options.block_size_bytes, kBlockSizeBytesLeast, kBlockSizeBytesMost)),
-      options.worth_bits_min, std::max(options.threads, 1U), text_size_bytes,
-      sizing);
+      options.worth_bits_min, options.workers, text_size_bytes, sizing);
 }
 
 }  // namespace quire

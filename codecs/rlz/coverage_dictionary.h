@@ -10,11 +10,12 @@
 
 #include "absl/status/statusor.h"
 
+#include "codecs/base/numbered_work.h"
 #include "codecs/rlz/dictionary_builder.h"
 
 namespace quire {
 
-// All but `threads` affect the dictionary.
+// All but `workers` affect the dictionary.
 struct CoverageDictionaryOptions {
   // Maximum size in bytes, at most kDictionarySizeBytesMax. The dictionary is
   // smaller if less text than that is worth including.
@@ -26,9 +27,8 @@ struct CoverageDictionaryOptions {
   // they save by the count of the first pass. At least 1. Text below it stays
   // out, even where there is space.
   uint32_t worth_bits_min = 2;
-  // Threads that sample k-mers, including the calling one. Each additional one
-  // takes 2 MiB of memory.
-  uint32_t threads = 1;
+  // They sample k-mers. Each after the first takes 2 MiB of memory.
+  Workers workers = {};
 };
 
 // Makes two passes. The first counts: it samples k-mers, runs of 32 bytes, by

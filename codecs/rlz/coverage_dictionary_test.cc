@@ -15,6 +15,7 @@
 #include "testing/base/sanitized.h"
 #include "testing/base/status_matchers.h"
 #include "testing/codecs/codec_test_inputs.h"
+#include "testing/codecs/threaded_work.h"
 
 namespace quire {
 namespace {
@@ -40,7 +41,7 @@ std::string BuildDictionary(uint64_t dictionary_size, const std::string& text,
   auto builder =
       MakeCoverageDictionaryBuilder({.dictionary_size_bytes = dictionary_size,
                                      .block_size_bytes = block_size,
-                                     .threads = threads},
+                                     .workers = ThreadedWork(threads)},
                                     text.size());
   EXPECT_THAT(builder, IsOk());
   if (!builder.ok()) {

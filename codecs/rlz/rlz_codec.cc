@@ -109,7 +109,8 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeRlzCodec(
         index, DictionaryIndex::Build(dictionary,
                                       level == RlzLevel::kMax
                                           ? DictionaryIndex::Detail::kFine
-                                          : DictionaryIndex::Detail::kCoarse));
+                                          : DictionaryIndex::Detail::kCoarse,
+                                      context->workers.run));
   }
   return std::make_unique<RlzCodec>(info, level, std::move(context), use,
                                     std::move(index));

@@ -6,10 +6,8 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <future>
 #include <memory>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "codecs/base/memory/huge_pages.h"
@@ -75,85 +73,70 @@ class FrameParse {
   size_t size_ = 0;
 };
 
-// Parses a piece at a time with the optimal parser, on a thread of its own:
-// meanwhile the copies of the next piece are found, and enter the index, on the
-// calling thread.
-class PieceParser {
- public:
-  PieceParser() : parser_(kStrongOptions) {}
-
-  ~PieceParser() {
-    if (task_.valid()) {
-      task_.wait();
-    }
-  }
-
-  PieceParser(const PieceParser&) = delete;
-  PieceParser& operator=(const PieceParser&) = delete;
-
-  // Starts the parse of a piece. REQUIRES: the last one was taken.
-  void Start(const DictionaryIndex& index, const BlockText& text) {
-    text_.emplace(text);
-    parser_.FindCopies(index, *text_);
-    const auto parse = [this] {
-      parser_.ParseFound(static_cast<uint32_t>(kPieceSizeBytes), sequences_);
-    };
-    try {
-      task_ = std::async(std::launch::async, parse);
-    } catch (const std::system_error&) {
-      // The system cannot start more threads.
-      task_ = std::async(std::launch::deferred, parse);
-    }
-  }
-
-  // Waits for the parse of the piece and appends it, if one was started.
-  void AppendTo(FrameParse& parse) {
-    if (task_.valid()) {
-      task_.get();
-      parse.Append(sequences_, text_->size());
-    }
-  }
-
- private:
-  OptimalParser parser_;
-  std::optional<BlockText> text_;
-  SequenceList sequences_;
-  std::future<void> task_;
+// A piece, and the parser that has found its copies.
+struct FoundPiece {
+  OptimalParser parser = OptimalParser(kStrongOptions);
+  std::optional<BlockText> text;
+  SequenceList sequences;
 };
 
 // Appends the parse of `text`, which refers to nothing before it.
 absl::Status AppendParse(ByteView text, TextFrameEffort effort,
-                         const std::atomic<bool>* cancel, FrameParse& parse) {
+                         const std::atomic<bool>* cancel,
+                         const RunNumberedWork& run, FrameParse& parse) {
   const bool is_quick = effort == TextFrameEffort::kQuick;
   PreferHugePages(text);
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<DictionaryIndex> index,
                          DictionaryIndex::MakeEmpty(
                              text, is_quick ? DictionaryIndex::Detail::kCoarse
                                             : DictionaryIndex::Detail::kDense));
+  constexpr auto kParsedSize = static_cast<uint32_t>(kPieceSizeBytes);
   LazyParser quick_parser = LazyParser(LazyParserOptions());
   SequenceList sequences;
-  std::array<PieceParser, 2> parsers;
-  size_t turn = 0;
+  // In turn: the copies of one are found while the one before is parsed.
+  std::array<FoundPiece, 2> pieces;
+  FoundPiece* next = &pieces[0];
+  FoundPiece* found = &pieces[1];
+  const auto parse_found = [&] {
+    if (found->text.has_value()) {
+      found->parser.ParseFound(kParsedSize, found->sequences);
+    }
+  };
+  const auto append_found = [&] {
+    if (found->text.has_value()) {
+      parse.Append(found->sequences, found->text->size());
+    }
+  };
   for (size_t begin = 0; begin < text.size(); begin += kPieceSizeBytes) {
     if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) {
       return absl::CancelledError("compression was cancelled");
     }
-    index->EnterUpTo(begin);
-    const ByteView piece =
-        text.subspan(begin, std::min(kPieceSizeBytes, text.size() - begin));
-    const BlockText block(text.first(begin), piece);
+    const BlockText piece(
+        text.first(begin),
+        text.subspan(begin, std::min(kPieceSizeBytes, text.size() - begin)));
+    const auto search = [&] {
+      index->EnterUpTo(begin);
+      if (is_quick) {
+        quick_parser.Parse(*index, piece, kParsedSize, sequences);
+      } else {
+        next->parser.FindCopies(*index, next->text.emplace(piece));
+      }
+    };
     if (is_quick) {
-      quick_parser.Parse(*index, block, static_cast<uint32_t>(kPieceSizeBytes),
-                         sequences);
+      search();
       parse.Append(sequences, piece.size());
       continue;
     }
-    PieceParser& parser = parsers[turn];
-    parser.Start(*index, block);
-    turn = 1 - turn;
-    parsers[turn].AppendTo(parse);
+    run(2, [&](const NextNumber& next_number) {
+      while (const std::optional<uint64_t> number = next_number()) {
+        *number == 0 ? search() : parse_found();
+      }
+    });
+    append_found();
+    std::swap(next, found);
   }
-  parsers[1 - turn].AppendTo(parse);
+  parse_found();
+  append_found();
   return absl::OkStatus();
 }
 
@@ -161,12 +144,13 @@ absl::Status AppendParse(ByteView text, TextFrameEffort effort,
 
 absl::StatusOr<std::string> CompressTextFrame(ByteView text,
                                               TextFrameEffort effort,
-                                              const std::atomic<bool>* cancel) {
+                                              const std::atomic<bool>* cancel,
+                                              const RunNumberedWork& run) {
   FrameParse parse;
   for (ByteView rest = text; !rest.empty();) {
     const ByteView part =
         rest.first(std::min<size_t>(kWindowSizeBytesMax, rest.size()));
-    QUIRE_RETURN_IF_ERROR(AppendParse(part, effort, cancel, parse));
+    QUIRE_RETURN_IF_ERROR(AppendParse(part, effort, cancel, run, parse));
     rest = rest.subspan(part.size());
   }
   SequenceWriter writer(

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 
 #include "codecs/base/bytes.h"
+#include "codecs/base/numbered_work.h"
 
 namespace quire {
 
@@ -20,11 +21,13 @@ enum class TextFrameEffort { kStrong, kQuick };
 // one Zstandard frame (RFC 8878) with its content size, whose window is at most
 // 2^27 bytes; text is not searched across a multiple of that. Memory: the
 // index, 4 or 5 bytes per byte of text up to 640 MiB, the parse, and the
-// result. `cancel`, if given, is checked every 64 KiB. Errors: Cancelled;
+// result. `cancel`, if given, is checked every 64 KiB. kStrong has two pieces
+// of work for each 64 KiB. Errors: Cancelled;
 //         Internal  libzstd failed.
 absl::StatusOr<std::string> CompressTextFrame(
     ByteView text, TextFrameEffort effort,
-    const std::atomic<bool>* cancel = nullptr);
+    const std::atomic<bool>* cancel = nullptr,
+    const RunNumberedWork& run = WorkAlone);
 
 }  // namespace quire
 

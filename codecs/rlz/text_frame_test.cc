@@ -13,6 +13,7 @@
 #include "testing/base/status_matchers.h"
 #include "testing/base/test_level.h"
 #include "testing/codecs/codec_test_inputs.h"
+#include "testing/codecs/threaded_work.h"
 
 namespace quire {
 namespace {
@@ -93,11 +94,20 @@ TEST(TextFrameTest, MoreEffortMakesItSmaller) {
             Compress(text, TextFrameEffort::kQuick).size());
 }
 
+// With threads too.
 TEST(TextFrameTest, CompressesTheSameWayEveryTime) {
   TestRandom random(TestSeed());
   std::string text = RandomBytes(random, 200'000);
   text += text.substr(1000, 150'000);
-  EXPECT_EQ(Compress(text), Compress(text));
+  for (const TextFrameEffort effort :
+       {TextFrameEffort::kStrong, TextFrameEffort::kQuick}) {
+    const std::string frame = Compress(text, effort);
+    EXPECT_TRUE(Compress(text, effort) == frame);
+    const absl::StatusOr<std::string> with_threads = CompressTextFrame(
+        AsBytes(text), effort, /*cancel=*/nullptr, ThreadedWork(2).run);
+    EXPECT_THAT(with_threads, IsOk());
+    EXPECT_TRUE(with_threads.value_or("") == frame);
+  }
 }
 
 // No reader has more than 128 MiB of history: farther copies would not decode.

@@ -10,7 +10,6 @@
 #include "codecs/base/byte_size.h"
 #include "codecs/base/endian.h"
 #include "codecs/base/status_macros.h"
-#include "codecs/base/work_in_threads.h"
 #include "codecs/payload/payload_codec.h"
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/files/dictionary_file.h"
@@ -18,6 +17,7 @@
 #include "server/archive/format/block_frame.h"
 #include "server/archive/format/layout_section.h"
 #include "server/archive/format/member_count.h"
+#include "server/archive/format/work_in_threads.h"
 #include "server/archive/segment_reader.h"
 #include "server/archive/segment_text.h"
 

@@ -9,6 +9,7 @@
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/status_macros.h"
+#include "server/archive/format/work_in_threads.h"
 #include "server/ingest/dictionary/symbol_sampler.h"
 
 namespace quire {
@@ -34,7 +35,9 @@ TextChoice::TextChoice(const std::string& path, const BuildOptions& options,
       text_size_bytes_(text_size_bytes),
       passes_(passes),
       context_(std::move(context)),
-      dictionary_size_bytes_max_(DictionarySizeMax(options)) {}
+      dictionary_size_bytes_max_(DictionarySizeMax(options)) {
+  context_->workers = WorkersOf(options.threads);
+}
 
 absl::Status TextChoice::Choose(std::optional<std::string> kept_dictionary) {
   if (options_.reorder == ReorderMode::kAuto) {
@@ -165,6 +168,7 @@ absl::StatusOr<bool> TextChoice::IsSmaller(PreparedText& changed,
   if (shares == SharesDictionary::kNo) {
     then.other_bytes = changed.dictionary_bytes;
     changed_context = std::make_shared<CodecContext>();
+    changed_context->workers = context_->workers;
     changed_context->dictionary = std::move(changed.dictionary);
     then.context = changed_context;
   }
@@ -305,7 +309,7 @@ DictionaryChoice TextChoice::DictionarySettings() const {
           .worth_bits_min = SettingsOf(options_.objective).worth_bits_min,
           .codec = options_.archive.codec,
           .block_size_bytes = options_.archive.block_size_bytes,
-          .threads = options_.threads};
+          .workers = context_->workers};
 }
 
 TextPass TextChoice::DictionaryPass() {

@@ -11,7 +11,7 @@
 
 #include "codecs/base/mutex.h"
 #include "codecs/base/status_macros.h"
-#include "codecs/base/work_in_threads.h"
+#include "server/archive/format/work_in_threads.h"
 
 namespace quire {
 namespace {

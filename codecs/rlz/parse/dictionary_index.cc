@@ -10,7 +10,6 @@
 
 #include "codecs/base/memory/huge_pages.h"
 #include "codecs/base/status_macros.h"
-#include "codecs/base/work_in_threads.h"
 #include "codecs/rlz/dictionary_builder.h"
 
 namespace quire {
@@ -18,9 +17,6 @@ namespace {
 
 // Number of insertions by which the prefetch of a bucket runs ahead.
 constexpr size_t kLookahead = 16;
-
-// Tables of smaller dictionaries are filled sooner than threads start.
-constexpr size_t kThreadedSizeBytesMin = size_t{1} << 20;
 
 }  // namespace
 
@@ -69,20 +65,17 @@ absl::StatusOr<std::unique_ptr<DictionaryIndex>> DictionaryIndex::MakeSized(
 }
 
 absl::StatusOr<std::unique_ptr<const DictionaryIndex>> DictionaryIndex::Build(
-    ByteView dictionary, Detail detail) {
+    ByteView dictionary, Detail detail, const RunNumberedWork& run) {
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<DictionaryIndex> index,
                          MakeSized(dictionary, detail));
   const std::vector<TableToFill> tables = index->Tables();
-  WorkInThreads(dictionary.size() < kThreadedSizeBytesMin
-                    ? 1
-                    : static_cast<uint32_t>(tables.size()),
-                tables.size(), [&](const NextNumber& next) {
-                  while (const std::optional<uint64_t> i = next()) {
-                    const TableToFill& filled = tables[*i];
-                    filled.table->Empty();
-                    ((*index).*filled.fill)(*filled.table, dictionary.size());
-                  }
-                });
+  run(tables.size(), [&](const NextNumber& next) {
+    while (const std::optional<uint64_t> i = next()) {
+      const TableToFill& filled = tables[*i];
+      filled.table->Empty();
+      ((*index).*filled.fill)(*filled.table, dictionary.size());
+    }
+  });
   return index;
 }
 

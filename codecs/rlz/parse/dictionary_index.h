@@ -11,6 +11,7 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/endian.h"
+#include "codecs/base/numbered_work.h"
 
 namespace quire {
 
@@ -46,12 +47,12 @@ class DictionaryIndex {
   // their parts repeat nowhere else.
   enum class Detail { kCoarse, kFine, kDense };
 
-  // Takes about 10 ms of CPU per MiB, twice that if fine; each table of a large
-  // dictionary is filled on a thread of its own. `dictionary` must outlive the
-  // index; it may be empty.
+  // Takes about 10 ms of CPU per MiB, twice that if fine; each of its tables is
+  // a piece of work. `dictionary` must outlive the index; it may be empty.
   // Errors: InvalidArgument  dictionary.size() > kDictionarySizeBytesMax.
   static absl::StatusOr<std::unique_ptr<const DictionaryIndex>> Build(
-      ByteView dictionary, Detail detail = Detail::kCoarse);
+      ByteView dictionary, Detail detail = Detail::kCoarse,
+      const RunNumberedWork& run = WorkAlone);
 
   // The same with no offsets in it yet. Errors: as Build().
   static absl::StatusOr<std::unique_ptr<DictionaryIndex>> MakeEmpty(

@@ -11,6 +11,7 @@
 #include "codecs/rlz/dictionary_builder.h"
 #include "testing/base/status_matchers.h"
 #include "testing/codecs/codec_test_inputs.h"
+#include "testing/codecs/threaded_work.h"
 
 namespace quire {
 namespace {
@@ -177,19 +178,20 @@ TEST(DictionaryIndexTest, TakesSixBytesPerByteWithTheDictionary) {
   EXPECT_LE(index->MemoryBytes() + dictionary.size(), dictionary.size() * 6);
 }
 
-// Also if several threads fill it, as above 1 MiB.
+// Also if several threads fill it.
 TEST(DictionaryIndexTest, GrownIsEqualToBuilt) {
   TestRandom random(1);
-  const std::string dictionary = RandomText(random, 1'100'000);
+  const std::string dictionary = RandomText(random, 300'000);
   const uint8_t* const text = AsBytes(dictionary).data();
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const auto built, DictionaryIndex::Build(AsBytes(dictionary),
-                                               DictionaryIndex::Detail::kFine));
+                                               DictionaryIndex::Detail::kFine,
+                                               ThreadedWork(3).run));
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const auto grown,
       DictionaryIndex::MakeEmpty(AsBytes(dictionary),
                                  DictionaryIndex::Detail::kFine));
-  for (const size_t end : {size_t{3}, size_t{500'001}, dictionary.size()}) {
+  for (const size_t end : {size_t{3}, size_t{100'001}, dictionary.size()}) {
     grown->EnterUpTo(end);
   }
   for (size_t at = 0;

@@ -16,6 +16,7 @@
 #include "codecs/base/check.h"
 #include "codecs/base/memory/huge_pages.h"
 #include "codecs/base/status_macros.h"
+#include "server/archive/format/work_in_threads.h"
 
 namespace quire {
 namespace {
@@ -356,8 +357,9 @@ absl::StatusOr<CompressedBytes> CompressStrongly(
     }
   }
   if (is_large && !is_small && effort.text_frame.has_value()) {
-    QUIRE_ASSIGN_OR_RETURN(std::string frame,
-                           CompressTextFrame(raw, *effort.text_frame, cancel));
+    QUIRE_ASSIGN_OR_RETURN(
+        std::string frame,
+        CompressTextFrame(raw, *effort.text_frame, cancel, WorkersOf(2).run));
     offer(CompressionMethod::kZstd, std::move(frame));
   } else if (is_small || is_large) {
     QUIRE_ASSIGN_OR_RETURN(

@@ -67,6 +67,7 @@ inline constexpr CompressionEffort kSectionEffort = {
 // Returns the smallest of `raw` itself and the results of the methods within
 // the effort; up to a MiB always tries zstd. Deterministic.
 // Takes up to 700 MB of working memory, and for text in parts twice `raw` more.
+// Text in parts or in a frame takes two threads.
 // `cancel`, if given, is checked periodically.
 // Errors: Cancelled  `cancel` is true.
 //         Internal   libzstd failed.

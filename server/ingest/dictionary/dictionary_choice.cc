@@ -23,7 +23,7 @@ absl::StatusOr<std::unique_ptr<DictionaryBuilder>> MakeDictionaryBuilder(
           {.dictionary_size_bytes = choice.dictionary_size_bytes,
            .block_size_bytes = choice.block_size_bytes,
            .worth_bits_min = choice.worth_bits_min,
-           .threads = choice.threads},
+           .workers = choice.workers},
           text_size_bytes);
     case DictionaryMethod::kUniform:
       return MakeUniformDictionaryBuilder(
@@ -82,7 +82,7 @@ absl::StatusOr<std::string> FillDictionary(std::string dictionary,
   // In the unit of worth_bits_min, 32 bytes.
   const double worth_min = choice.worth_bits_min / (8.0 * 32);
   return filler->Fill(std::move(dictionary), TrialCodec(choice.codec),
-                      worth_min);
+                      worth_min, choice.workers);
 }
 
 }  // namespace quire

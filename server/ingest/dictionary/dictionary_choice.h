@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 
 #include "codecs/base/bytes.h"
+#include "codecs/base/numbered_work.h"
 #include "codecs/block_codec.h"
 
 namespace quire {
@@ -37,8 +38,8 @@ struct DictionaryChoice {
   // Codec of the archive.
   CodecSpec codec;
   uint32_t block_size_bytes = 0;
-  // Affects only speed and memory.
-  uint32_t threads = 1;
+  // Affect only speed and memory.
+  Workers workers = {};
 };
 
 // Returns the codec at its fastest level, for trials: texts and dictionaries

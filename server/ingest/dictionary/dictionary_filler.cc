@@ -75,8 +75,10 @@ absl::Status DictionaryFiller::Finish() {
 }
 
 absl::StatusOr<uint64_t> DictionaryFiller::EncodedSize(
-    const std::string& dictionary, const CodecSpec& spec) const {
+    const std::string& dictionary, const CodecSpec& spec,
+    const Workers& workers) const {
   auto context = std::make_shared<CodecContext>();
+  context->workers = workers;
   context->dictionary = dictionary;
   QUIRE_ASSIGN_OR_RETURN(
       const std::unique_ptr<BlockCodec> codec,
@@ -123,16 +125,19 @@ void DictionaryFiller::AppendSamples(absl::string_view samples, size_t step,
 
 absl::StatusOr<std::string> DictionaryFiller::Fill(std::string chosen,
                                                    const CodecSpec& codec,
-                                                   double worth_min) {
+                                                   double worth_min,
+                                                   const Workers& workers) {
   const std::string samples = samples_->Take();
   const auto block_bytes = static_cast<double>(blocks_.size());
-  QUIRE_ASSIGN_OR_RETURN(const uint64_t plain_size, EncodedSize(chosen, codec));
+  QUIRE_ASSIGN_OR_RETURN(const uint64_t plain_size,
+                         EncodedSize(chosen, codec, workers));
   double best_gain = 0;
   size_t best_step = 0;
   for (size_t step = 1; step <= kStepMax; step *= kStepFactor) {
     std::string dictionary = chosen;
     AppendSamples(samples, step, /*is_trial=*/true, dictionary);
-    QUIRE_ASSIGN_OR_RETURN(const uint64_t size, EncodedSize(dictionary, codec));
+    QUIRE_ASSIGN_OR_RETURN(const uint64_t size,
+                           EncodedSize(dictionary, codec, workers));
     const double share_saved =
         (static_cast<double>(plain_size) - static_cast<double>(size)) /
         block_bytes;

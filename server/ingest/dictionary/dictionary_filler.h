@@ -46,7 +46,8 @@ class DictionaryFiller {
   // REQUIRES: Finish() succeeded; not called before.
   // Errors: those of MakeBlockCodec() and Encode().
   absl::StatusOr<std::string> Fill(std::string chosen, const CodecSpec& codec,
-                                   double worth_min);
+                                   double worth_min,
+                                   const Workers& workers = {});
 
  private:
   DictionaryFiller(std::unique_ptr<DictionaryBuilder> samples,
@@ -62,7 +63,8 @@ class DictionaryFiller {
 
   // Returns the size of the blocks encoded with `dictionary`.
   absl::StatusOr<uint64_t> EncodedSize(const std::string& dictionary,
-                                       const CodecSpec& spec) const;
+                                       const CodecSpec& spec,
+                                       const Workers& workers) const;
 
   const std::unique_ptr<DictionaryBuilder> samples_;
   const uint64_t free_size_bytes_;

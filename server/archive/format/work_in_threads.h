@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Numbered pieces of work, shared by several threads.
-#ifndef QUIRE_CODECS_BASE_WORK_IN_THREADS_H_
-#define QUIRE_CODECS_BASE_WORK_IN_THREADS_H_
+#ifndef QUIRE_SERVER_ARCHIVE_FORMAT_WORK_IN_THREADS_H_
+#define QUIRE_SERVER_ARCHIVE_FORMAT_WORK_IN_THREADS_H_
 
 #include <algorithm>
 #include <atomic>
@@ -13,10 +13,9 @@
 #include <thread>
 #include <vector>
 
-namespace quire {
+#include "codecs/base/numbered_work.h"
 
-// Returns 0, 1, 2, ... across all threads; unset at the end.
-using NextNumber = std::function<std::optional<uint64_t>()>;
+namespace quire {
 
 // Calls `work` on `thread_count` threads, including the calling one, or fewer
 // if there are fewer items, or the system refuses threads; they share the
@@ -43,6 +42,16 @@ inline void WorkInThreads(uint32_t thread_count, uint64_t count,
   work(next);
 }
 
+// REQUIRES: thread_count >= 1.
+inline Workers WorkersOf(uint32_t thread_count) {
+  return {.thread_count = thread_count,
+          .run = [thread_count](
+                     uint64_t count,
+                     const std::function<void(const NextNumber&)>& work) {
+            WorkInThreads(thread_count, count, work);
+          }};
+}
+
 }  // namespace quire
 
-#endif  // QUIRE_CODECS_BASE_WORK_IN_THREADS_H_
+#endif  // QUIRE_SERVER_ARCHIVE_FORMAT_WORK_IN_THREADS_H_
