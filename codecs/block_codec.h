@@ -199,6 +199,8 @@ const CodecInfo* FindCodec(CodecId id);
 enum class CodecUse {
   kDecode,           // leaves out index structures that only encoding needs
   kEncodeAndDecode,  // builds them now: for a large dictionary this takes time
+  kTrial,            // as kEncodeAndDecode, for sizes that are only compared:
+                     // levels that can save time at the cost of size do
 };
 
 // Upper bound, in bytes, on the memory of a BlockCodec::Scratch that has only

@@ -67,7 +67,7 @@ class AutoCodec final : public CodecBase {
         objective_(objective),
         members_(std::move(members)),
         context_(std::move(context)) {
-    if (use == CodecUse::kEncodeAndDecode) {
+    if (use != CodecUse::kDecode) {
       filter_.emplace(AsBytes(context_->dictionary));
     }
   }

@@ -30,11 +30,16 @@ OptimalParserOptions ThoroughOptions() {
           .settled_after = 200};
 }
 
-std::unique_ptr<Parser> MakeParser(RlzLevel level, bool small) {
+constexpr LazyParserOptions kFastOptions = {.chain_depth_max = 16};
+// A greedy parse is enough to compare sizes.
+constexpr LazyParserOptions kTrialOptions = {.chain_depth_max = 2,
+                                             .lookahead = 0};
+
+std::unique_ptr<Parser> MakeParser(RlzLevel level, CodecUse use, bool small) {
   switch (level) {
     case RlzLevel::kFast:
       return std::make_unique<LazyParser>(
-          LazyParserOptions{.chain_depth_max = 16});
+          use == CodecUse::kTrial ? kTrialOptions : kFastOptions);
     case RlzLevel::kDefault:
       return std::make_unique<LazyParser>(LazyParserOptions());
     case RlzLevel::kMax:
@@ -52,6 +57,7 @@ class RlzCodec final : public ZstdFrameCodec {
            std::unique_ptr<const DictionaryIndex> index)
       : ZstdFrameCodec(info, use, std::move(context)),
         level_(level),
+        use_(use),
         index_(std::move(index)) {}
 
   size_t StoredSizeMax(size_t raw_size) const override {
@@ -75,7 +81,7 @@ class RlzCodec final : public ZstdFrameCodec {
     std::unique_ptr<Parser>& parser =
         small ? own.small_block_parser : own.parser;
     if (parser == nullptr) {
-      parser = MakeParser(level_, small);
+      parser = MakeParser(level_, use_, small);
     }
     parser->Parse(*index_, BlockText(dictionary(), raw),
                   kFrameBlockSizeBytesMax, own.sequences);
@@ -92,6 +98,7 @@ class RlzCodec final : public ZstdFrameCodec {
   };
 
   const RlzLevel level_;
+  const CodecUse use_;
   // Index of the context's dictionary.
   const std::unique_ptr<const DictionaryIndex> index_;
 };
@@ -103,7 +110,7 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeRlzCodec(
     std::shared_ptr<const CodecContext> context, CodecUse use) {
   const ByteView dictionary = AsBytes(context->dictionary);
   std::unique_ptr<const DictionaryIndex> index;
-  if (use == CodecUse::kEncodeAndDecode) {
+  if (use != CodecUse::kDecode) {
     PreferHugePages(dictionary);
     QUIRE_ASSIGN_OR_RETURN(
         index, DictionaryIndex::Build(dictionary,

@@ -30,6 +30,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
@@ -48,18 +49,18 @@ WHOLE = {"zstd -19 --long": ("zstd", "-19", "--long=27", "-T1", "-q", "-c"), "xz
 
 
 def build(quired, collection, options, threads):
-    """Returns (size, CPU seconds, text size, choices)."""
+    """Returns (size, CPU seconds, text size, choices, seconds of clock)."""
     with tempfile.TemporaryDirectory(dir=collection.parent) as scratch:
         out = f"{scratch}/a"
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
         subprocess.run([quired, "build", "-q", "-o", out, "--threads", str(threads), *options, collection],
                        check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        after, clock = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic() - begin
         about = json.loads(subprocess.run([quired, "inspect", "--json", out], check=True,
                                           capture_output=True).stdout)
         size = sum(path.stat().st_size for path in pathlib.Path(out).iterdir())
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return size, seconds, about["size_bytes"], about["choice"]
+    return size, seconds, about["size_bytes"], about["choice"], clock
 
 
 def whole_size(collection, command):
@@ -131,8 +132,8 @@ def compare(quired, collections, with_grid, with_whole, threads):
     """Returns a row for each."""
     rows = []
     for collection in collections:
-        off, off_seconds, text, _ = build(quired, collection, OFF, threads)
-        plain, seconds, _, choice = build(quired, collection, PLAIN, threads)
+        off, off_seconds, text, *_ = build(quired, collection, OFF, threads)
+        plain, seconds, _, choice, _ = build(quired, collection, PLAIN, threads)
         print(f"{collection.name}: {choice}", file=sys.stderr, flush=True)
         best, options = best_of_grid(quired, collection, off, text, threads) if with_grid else (off, OFF)
         rows.append({"name": collection.name, "text": text, "plain": plain, "off": off, "best": best,
@@ -163,7 +164,7 @@ def compare_limits(quired, collections, codec, threads):
         sizes = []
         for mib in DICTIONARY_MIB:
             options = ("--codec", codec, "--dictionary-size", f"{mib}MiB")
-            size, _, text, _ = build(quired, collection, options, threads)
+            size, _, text, *_ = build(quired, collection, options, threads)
             if size > min([size, *sizes]) * LIMIT_MARGIN:
                 failures.append(f"{collection.name}: {size / min(sizes) - 1:.2%} above a smaller limit at {mib} MiB")
             sizes.append(size)
@@ -174,20 +175,24 @@ def compare_limits(quired, collections, codec, threads):
 
 def compare_programs(before, now, collections, with_whole, threads):
     """Prints a table of plain builds by two programs, one after the other."""
-    rows, sums = [], [0.0, 0.0]
+    rows, sums = [], [0.0] * 4
     for collection in collections:
-        old, old_seconds, text, _ = build(before, collection, PLAIN, threads)
-        new, seconds, _, choice = build(now, collection, PLAIN, threads)
+        old, old_seconds, text, _, old_clock = build(before, collection, PLAIN, threads)
+        new, seconds, _, choice, clock = build(now, collection, PLAIN, threads)
         print(f"{collection.name}: {choice}", file=sys.stderr, flush=True)
-        sums = [sums[0] + seconds, sums[1] + old_seconds]
+        times = (seconds, old_seconds, clock, old_clock)
+        sums = [total + each for total, each in zip(sums, times)]
         whole = [f"{whole_size(collection, command) / text * 100:.3f}" for command in WHOLE.values() if with_whole]
         rows.append([collection.name, f"{text / 1e6:.1f}", f"{new / text * 100:.3f}", f"{old / text * 100:.3f}",
-                     f"{(new / old - 1) * 100:+.1f}", *whole, f"{seconds:.1f}", f"{old_seconds:.1f}",
-                     f"{seconds / old_seconds:.2f}"])
+                     f"{(new / old - 1) * 100:+.1f}", *whole, *time_columns(*times)])
     names = [f"{name} %" for name in WHOLE if with_whole]
-    rows.append(["sum", *[""] * (4 + len(names)), *(f"{each:.1f}" for each in sums), f"{sums[0] / sums[1]:.2f}"])
+    rows.append(["sum", *[""] * (4 + len(names)), *time_columns(*sums)])
     print("\n".join(markdown(("collection", "MB", "plain %", "before %", "change %", *names, "CPU s", "before",
-                              "ratio"), rows)))
+                              "ratio", "clock s", "before"), rows)))
+
+
+def time_columns(seconds, old_seconds, clock, old_clock):
+    return (f"{seconds:.1f}", f"{old_seconds:.1f}", f"{seconds / old_seconds:.2f}", f"{clock:.1f}", f"{old_clock:.1f}")
 
 
 def main():

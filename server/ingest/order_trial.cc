@@ -174,7 +174,7 @@ class TrialCodecs {
       codec_.reset();
       context_ = context;
       QUIRE_ASSIGN_OR_RETURN(
-          codec_, MakePayloadCodec(spec_, context, CodecUse::kEncodeAndDecode));
+          codec_, MakePayloadCodec(spec_, context, CodecUse::kTrial));
     }
     return codec_.get();
   }

@@ -35,7 +35,7 @@ class FsstCodec final : public CodecBase {
     if (table.has_value()) {
       decoder_.emplace(*table);
       // A table without symbols would enlarge all blocks.
-      if (use == CodecUse::kEncodeAndDecode && table->symbol_count() != 0) {
+      if (use != CodecUse::kDecode && table->symbol_count() != 0) {
         encoder_.emplace(*table, parse_level());
       }
     }

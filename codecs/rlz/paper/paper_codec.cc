@@ -114,7 +114,7 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakePaperCodec(
     std::shared_ptr<const CodecContext> context, CodecUse use) {
   const ByteView dictionary = AsBytes(context->dictionary);
   std::unique_ptr<const SuffixIndex> index;
-  if (use == CodecUse::kEncodeAndDecode) {
+  if (use != CodecUse::kDecode) {
     QUIRE_ASSIGN_OR_RETURN(index, SuffixIndex::Build(dictionary));
   }
   return std::make_unique<PaperCodec>(info, level, std::move(context), use,

@@ -25,7 +25,7 @@ class ZlibPrimedCodec final : public DeflateCodec {
   ZlibPrimedCodec(const CodecInfo& info, int level,
                   std::shared_ptr<const CodecContext> context, CodecUse use)
       : DeflateCodec(info, use), level_(level), context_(std::move(context)) {
-    if (use == CodecUse::kEncodeAndDecode) {
+    if (use != CodecUse::kDecode) {
       chooser_.emplace(AsBytes(context_->dictionary));
     }
   }

@@ -42,8 +42,8 @@ struct DictionaryChoice {
   Workers workers = {};
 };
 
-// Returns the codec at its fastest level, for trials: texts and dictionaries
-// compare in the same way at others.
+// Returns the codec at its fastest level, for trials (CodecUse::kTrial): texts
+// and dictionaries compare in the same way at others.
 CodecSpec TrialCodec(CodecSpec codec);
 
 // One pass: reads all text and passes it on piece by piece; the same every

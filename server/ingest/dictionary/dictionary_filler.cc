@@ -82,7 +82,7 @@ absl::StatusOr<uint64_t> DictionaryFiller::EncodedSize(
   context->dictionary = dictionary;
   QUIRE_ASSIGN_OR_RETURN(
       const std::unique_ptr<BlockCodec> codec,
-      MakeBlockCodec(spec, std::move(context), CodecUse::kEncodeAndDecode));
+      MakeBlockCodec(spec, std::move(context), CodecUse::kTrial));
   const std::unique_ptr<BlockCodec::Scratch> scratch = codec->NewScratch();
   const auto block_size = static_cast<size_t>(block_size_bytes_);
   std::vector<uint8_t> stored(codec->StoredSizeMax(block_size));
