@@ -27,7 +27,7 @@ struct CoverageDictionaryOptions {
   // they save by the count of the first pass. At least 1. Text below it stays
   // out, even where there is space.
   uint32_t worth_bits_min = 2;
-  // They sample k-mers. Each after the first takes 2 MiB of memory.
+  // They sample k-mers. Each after the first takes 3 MiB of memory.
   Workers workers = {};
 };
 

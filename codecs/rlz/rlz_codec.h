@@ -21,9 +21,8 @@
 namespace quire {
 
 enum class RlzLevel {
-  // As kDefault, but searches less of the block's own past; in a trial takes
-  // the
-  // first good copy.
+  // As kDefault, but searches less of the block's own past. In a trial it takes
+  // the first good copy.
   kFast = 1,
   // Takes a copy unless a better one begins right after it.
   kDefault = 2,

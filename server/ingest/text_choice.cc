@@ -15,6 +15,9 @@
 namespace quire {
 namespace {
 
+// More would wait for the thread that reads the text and counts.
+constexpr uint32_t kSamplersMax = 8;
+
 uint64_t DictionarySizeMax(const BuildOptions& options) {
   const CodecInfo* const codec = FindCodec(options.archive.codec.id);
   if (options.keeps_encoding() || codec == nullptr ||
@@ -309,7 +312,7 @@ DictionaryChoice TextChoice::DictionarySettings() const {
           .worth_bits_min = SettingsOf(options_.objective).worth_bits_min,
           .codec = options_.archive.codec,
           .block_size_bytes = options_.archive.block_size_bytes,
-          .workers = context_->workers};
+          .workers = WorkersOf(std::min(options_.threads, kSamplersMax))};
 }
 
 TextPass TextChoice::DictionaryPass() {

@@ -46,11 +46,9 @@ DictionaryIndex::Table DictionaryIndex::SizedTable(
 }
 
 void DictionaryIndex::Table::Empty() {
-  const size_t entry_count = bucket_count * kWays;
-  entries = std::make_unique_for_overwrite<uint32_t[]>(entry_count);
   PreferHugePages({reinterpret_cast<const uint8_t*>(entries.get()),
-                   entry_count * sizeof(uint32_t)});
-  std::fill_n(entries.get(), entry_count, kNone);
+                   entry_count() * sizeof(uint32_t)});
+  std::fill_n(entries.get(), entry_count(), kNone);
 }
 
 absl::StatusOr<std::unique_ptr<DictionaryIndex>> DictionaryIndex::MakeSized(
@@ -60,8 +58,14 @@ absl::StatusOr<std::unique_ptr<DictionaryIndex>> DictionaryIndex::MakeSized(
         absl::StrCat("no index for a dictionary of ", dictionary.size(),
                      " bytes; the limit is ", kDictionarySizeBytesMax));
   }
-  return std::unique_ptr<DictionaryIndex>(
+  std::unique_ptr<DictionaryIndex> index(
       new DictionaryIndex(dictionary, detail));
+  // On the calling thread, which may be able to go on without the memory.
+  for (const TableToFill& filled : index->Tables()) {
+    filled.table->entries =
+        std::make_unique_for_overwrite<uint32_t[]>(filled.table->entry_count());
+  }
+  return index;
 }
 
 absl::StatusOr<std::unique_ptr<const DictionaryIndex>> DictionaryIndex::Build(

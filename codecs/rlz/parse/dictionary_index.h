@@ -169,7 +169,9 @@ class DictionaryIndex {
       return static_cast<uint32_t>(hash) & ~place_mask;
     }
 
-    // Gives it entries that hold nothing.
+    size_t entry_count() const { return bucket_count * kWays; }
+
+    // Writes entries that hold nothing.
     void Empty();
 
     // Bits of an entry that hold the offset, in strides. One more than the
@@ -191,7 +193,7 @@ class DictionaryIndex {
 
   DictionaryIndex(ByteView dictionary, Detail detail);
 
-  // With tables that have no entries yet. Errors: as Build().
+  // With tables whose entries are not written yet. Errors: as Build().
   static absl::StatusOr<std::unique_ptr<DictionaryIndex>> MakeSized(
       ByteView dictionary, Detail detail);
 
