@@ -110,6 +110,8 @@ absl::Status TextChoice::ChooseOrder() {
   }
   QUIRE_RETURN_IF_ERROR(ChooseOwnDictionary());
   const bool is_full = MayBeWorthMoving();
+  const bool may_move =
+      is_full && SettingsOf(options_.objective).tries_moved_text;
   // With the dictionary of the documents' order, which is at most too good for
   // that order: it has the duplicates too.
   QUIRE_ASSIGN_OR_RETURN(bool is_smaller,
@@ -124,15 +126,12 @@ absl::Status TextChoice::ChooseOrder() {
   }
   if (is_smaller) {
     Swap(other);
-    // A dictionary below its limit is chosen by PrepareText().
-    if (is_full && context_->dictionary.empty()) {
+    // Otherwise PrepareText() chooses it, from inflated text if members are.
+    if (may_move && context_->dictionary.empty()) {
       QUIRE_RETURN_IF_ERROR(ChooseOwnDictionary());
     }
   }
-  return is_full && MayBeWorthMoving() &&
-                 SettingsOf(options_.objective).tries_moved_text
-             ? TryFullOrder()
-             : absl::OkStatus();
+  return may_move && MayBeWorthMoving() ? TryFullOrder() : absl::OkStatus();
 }
 
 absl::Status TextChoice::TryFullOrder() {

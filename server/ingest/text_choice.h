@@ -111,7 +111,7 @@ class TextChoice {
 
   // Reorders only if the whole archive becomes smaller: a dictionary may
   // already contain the duplicates. Leaves the dictionary of the chosen order
-  // in the context, unless that is below its limit: PrepareText() then chooses.
+  // in the context if the trials needed it: otherwise PrepareText() chooses.
   absl::Status ChooseOrder();
 
   // Takes the order of kFull if that is smaller than the prepared one.

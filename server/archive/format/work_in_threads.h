@@ -42,7 +42,8 @@ inline void WorkInThreads(uint32_t thread_count, uint64_t count,
   work(next);
 }
 
-// REQUIRES: thread_count >= 1.
+// Returns workers that start their threads for each run and end with it: they
+// hold none in between. Thread-safe. REQUIRES: thread_count >= 1.
 inline Workers WorkersOf(uint32_t thread_count) {
   return {.thread_count = thread_count,
           .run = [thread_count](
