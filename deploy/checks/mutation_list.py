@@ -297,9 +297,10 @@ SERVICE = [
              "    parsed = ParseManifest(AsBytes(object->bytes));\n"
              "    state.tags[kManifestFileName] = object->etag;\n", "remote_archive_test",
              "a new archive that failed to open is not looked at again"),
-    Mutation("client/python/quire_archive/_core.py", "                told = retries.delay_after(error)\n",
+    Mutation("client/python/quire_archive/_core.py",
+             "                next_delay = retries.delay_after(error)\n",
              "                retries.note_progress()\n"
-             "                told = retries.delay_after(error)\n", "python_package_test",
+             "                next_delay = retries.delay_after(error)\n", "python_package_test",
              "a stream that always breaks is read again without end"),
     Mutation("client/python/quire_archive/records.py", "except (ValueError, OverflowError):",
              "except KeyError:", "python_package_test", "the year 9999 has no end"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Dict, Iterable, List, TypeVar
 
 from . import _messages as messages
-from ._core import Core, Decoding, Retries, check_answer
+from ._core import Core, Decoding, check_answer
+from ._retries import Retries
 from ._steps import KEYS, ArchiveName, Close, Emit, Open, Pull, Receive, Send, Sleep, Steps
 from .errors import AnswerDamaged, DictionaryNotFound, QuireError, ServerFault, from_item
 from .records import Answer, Key, Span, Target, checked_range, fill, resolve
@@ -20,6 +21,7 @@ _WINDOW_ITEMS_MIN = 16
 _UINT64_MAX = 2**64 - 1
 T = TypeVar("T")
 _LIMIT_EXCEEDED = messages.ERROR_REASONS["LIMIT_EXCEEDED"]
+_SERVER_BUSY = messages.ERROR_REASONS["SERVER_BUSY"]
 
 
 class Batch:
@@ -42,7 +44,7 @@ class Batch:
         self._wants_keys = True
         self._answer_count = 1
         self._answer_size_bytes = _FIRST_MEAN_SIZE_BYTES
-        self._retries = Retries(core, core.options.idle_max)
+        self._retries = Retries(core)
         self._stream: Any = None
         self._has_closed_sending = False
 
@@ -70,7 +72,7 @@ class Batch:
                 yield from self._close()
                 delay = self._retries.delay_after_stream(error)
                 if delay is None:
-                    raise
+                    raise self._retries.final_error(error) from None
                 yield Sleep(delay)
         yield from self._finish()
 
@@ -103,7 +105,8 @@ class Batch:
             return
         parts: List[bytes] = []
         if self._stream is None:
-            self._stream = yield Open("BatchRead", self._archive.name)
+            self._stream = yield Open("BatchRead", self._archive.name,
+                                      attempt=self._retries.attempt)
             self._has_closed_sending = False
             request = self._archive.set(messages.BatchReadRequest())
             decoding.set(request)
@@ -185,9 +188,13 @@ class Batch:
 
     def _answer(self, result: Any, target: Target, decoding: Decoding) -> Steps[Answer]:
         if result.HasField("status") and result.status.code:
-            if result.status.reason == _LIMIT_EXCEEDED:
+            if result.status.reason in (_LIMIT_EXCEEDED, _SERVER_BUSY):
+                # Alone, which waits for a busy server.
+                read = (self._core.read_large(self._archive, target)
+                        if result.status.reason == _LIMIT_EXCEEDED
+                        else self._core.read(self._archive, target.key))
                 try:
-                    return (yield from self._core.read_large(self._archive, target))
+                    return (yield from read)
                 except QuireError as error:
                     return Answer(target.key, None, b"", error)
             return Answer(target.key, None, b"", from_item(result.status))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
-import random
 import time
 from typing import Any, Deque, List, Optional, Tuple, Union
 
@@ -19,15 +18,14 @@ from xxhash import xxh3_64_intdigest
 
 from . import _messages as messages
 from . import _options, _stored
+from ._retries import Retries
 from ._steps import (ArchiveName, Call, Close, Compute, Emit, Finish, Open, Receive, Sleep, Start,
                      Steps)
-from .errors import (AnswerDamaged, ArchiveStateUnknown, CallCancelled, DictionaryNotFound,
+from .errors import (AnswerDamaged, ArchiveStateUnknown, DictionaryNotFound,
                      DocumentNotFound, DocumentWithdrawn, LimitExceeded, QuireError, ServerFault)
 from .records import (WITHDRAWN_TYPE, Answer, AnyKey, ArchiveInfo, Document, Key, Prefix, Target,
                       WithdrawnCount, fill, make_document, make_info, resolve)
 
-_BACKOFF_GROWTH_MAX = 20
-_TOLD_DELAY_MAX = 30.0
 PAGE_SIZE = 4000
 
 
@@ -43,21 +41,22 @@ class Core:
 
     # --- Calls with one answer.
 
-    def call(self, method: str, archive: str, request: Any) -> Steps[Any]:
-        """Repeats the call as archive.proto says, within the deadline."""
+    def call(self, method: str, archive: str, request: Any,
+             failed: Optional[QuireError] = None) -> Steps[Any]:
+        """Repeats the call as archive.proto says, within the deadline. `failed`: the error of
+        an attempt that was made already."""
         end = time.monotonic() + self.options.deadline
-        retries = Retries(self, self.options.deadline)
+        retries = Retries(self, end)
         while True:
+            if failed is not None:
+                yield from retries.wait_after(failed)
             try:
                 answer = yield Call(method, archive, request,
-                                    max(0.001, end - time.monotonic()))
+                                    max(0.001, end - time.monotonic()), retries.attempt)
                 self.has_answered = True
                 return answer
             except QuireError as error:
-                delay = retries.delay_after(error)
-                if delay is None or time.monotonic() + delay >= end:
-                    raise
-            yield Sleep(delay)
+                failed = error
 
     def limits(self, archive: ArchiveName) -> Steps[Any]:
         """Limits of the server; asks once, that of the archive."""
@@ -139,19 +138,19 @@ class Core:
         request = archive.set(messages.ReadRequest())
         fill(target, request)
         decoding = yield from self.decoding(archive, wants_stored=False)
-        retries = Retries(self, self.options.idle_max)
+        retries = Retries(self)
         while True:
             decoding.set(request)
-            stream = yield Open("ReadStream", archive.name, request)
+            stream = yield Open("ReadStream", archive.name, request, retries.attempt)
             try:
                 return (yield from self._receive_large(stream, target, decoding))
             except DictionaryNotFound:
                 decoding, delay = Decoding(self, False), 0.0
             except QuireError as error:
-                told = retries.delay_after(error)
-                if told is None:
-                    raise
-                delay = told
+                next_delay = retries.delay_after(error)
+                if next_delay is None:
+                    raise retries.final_error(error) from None
+                delay = next_delay
             yield Close(stream)
             yield Sleep(delay)
 
@@ -200,10 +199,10 @@ class Core:
         request = messages.GetDictionaryRequest(hash=f"{table_hash:016x}")
         data = bytearray()
         size: Optional[int] = None
-        retries = Retries(self, self.options.idle_max)
+        retries = Retries(self)
         while True:
             request.offset = len(data)
-            stream = yield Open("GetDictionary", archive, request)
+            stream = yield Open("GetDictionary", archive, request, retries.attempt)
             try:
                 while True:
                     message = yield Receive(stream)
@@ -217,7 +216,7 @@ class Core:
             except QuireError as error:
                 delay = retries.delay_after(error)
                 if delay is None:
-                    raise
+                    raise retries.final_error(error) from None
             yield Close(stream)
             yield Sleep(delay)
 
@@ -351,55 +350,6 @@ def _take_dictionary(message: Any, data: bytearray, size: Optional[int], size_ma
                           f"where {len(data)} was expected")
     data += message.data
     return size
-
-
-class Retries:
-    """Decides if and when a call is repeated, as archive.proto says."""
-
-    def __init__(self, core: Core, patience: float) -> None:
-        self._core = core
-        # Seconds within which a server that has answered before may come back.
-        self._patience = patience
-        self._failure_count = 0
-        self._first_failure = 0.0
-        # Progress since the last error.
-        self._has_advanced = False
-
-    def note_progress(self) -> None:
-        """Attempts are counted from here."""
-        self._failure_count = 0
-        self._has_advanced = True
-        self._core.has_answered = True
-
-    def delay_after_stream(self, error: QuireError) -> Optional[float]:
-        """The same as delay_after(), for a stream that continues where it was. It is opened
-        again at once if it was cancelled after progress: servers cancel calls whose client
-        was slow."""
-        has_advanced, self._has_advanced = self._has_advanced, False
-        if has_advanced and isinstance(error, CallCancelled):
-            return 0.0
-        return self.delay_after(error)
-
-    def delay_after(self, error: QuireError) -> Optional[float]:
-        """Seconds until the next attempt; None if there is none."""
-        options = self._core.options
-        is_unavailable = error.code == "UNAVAILABLE"
-        if options.attempts_max == 1 or not (
-                is_unavailable
-                or (error.code == "RESOURCE_EXHAUSTED" and error.retry_after is not None)):
-            return None
-        now = time.monotonic()
-        self._failure_count += 1
-        if self._failure_count == 1:
-            self._first_failure = now
-        may_come_back = (is_unavailable and self._core.has_answered
-                         and now - self._first_failure < self._patience)
-        if self._failure_count >= options.attempts_max and not may_come_back:
-            return None
-        if error.retry_after is not None:
-            return min(error.retry_after, _TOLD_DELAY_MAX)
-        growth = min(1 << min(self._failure_count - 1, 10), _BACKOFF_GROWTH_MAX)
-        return options.retry_backoff * growth * random.uniform(0.5, 1.0)
 
 
 class Decoding:
@@ -541,13 +491,13 @@ class Lister:
 
     def _receive(self) -> Steps[Any]:
         started, self._started = self._started, None
+        failed: Optional[QuireError] = None
         if started is not None:
             try:
                 return (yield Finish(started))
             except QuireError as error:
-                if Retries(self._core, 0).delay_after(error) is None:
-                    raise
-        return (yield from self._core.call("ListDocuments", self._archive, self._request))
+                failed = error
+        return (yield from self._core.call("ListDocuments", self._archive, self._request, failed))
 
     def documents_of(self, page: Any) -> List[Document]:
         """The documents of a page, checked; none that are withdrawn."""
@@ -592,7 +542,7 @@ class ScanReader:
         self._offset = offset
         self._end = end
         self._decoding = decoding
-        self._retries = Retries(core, core.options.idle_max)
+        self._retries = Retries(core)
         self._stream: Any = None
         # Results of started Compute steps, in order.
         self._decoded: Deque[Any] = collections.deque()
@@ -605,7 +555,8 @@ class ScanReader:
                and len(self._decoded) <= _stored.thread_count()):
             try:
                 if self._stream is None:
-                    self._stream = yield Open("Scan", self._archive.name, self._request())
+                    self._stream = yield Open("Scan", self._archive.name, self._request(),
+                                              self._retries.attempt)
                 message = yield Receive(self._stream)
                 if message is None:
                     raise AnswerDamaged(f"the stream ended early: the scan stopped at offset "
@@ -620,7 +571,7 @@ class ScanReader:
                 yield from self._close()
                 delay = self._retries.delay_after_stream(error)
                 if delay is None:
-                    self._failure = error
+                    self._failure = self._retries.final_error(error)
                     break
                 yield Sleep(delay)
         if self._decoded:

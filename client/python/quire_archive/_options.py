@@ -195,15 +195,20 @@ def call_metadata(options: Options) -> Optional[List[Tuple[str, str]]]:
     return [("authorization", f"Bearer {token}")]
 
 
-def with_archive(metadata: Optional[List[Tuple[str, str]]],
-                 archive: str) -> Optional[List[Tuple[str, str]]]:
-    """`metadata` of a call with the archive's name, by which proxies route.
+def with_route(metadata: Optional[List[Tuple[str, str]]], archive: str,
+               attempt: int = 0) -> Optional[List[Tuple[str, str]]]:
+    """`metadata` of a call with those by which proxies route.
 
-    Without it for a name that no archive has: the default server says so.
+    quire-archive is the archive's name; not for a name that no archive has: the default
+    server says so. quire-attempt is the number of attempts before, in a row, that ended with
+    UNAVAILABLE; the first attempt has none.
     """
-    if not _ARCHIVE_NAME.fullmatch(archive):
-        return metadata
-    return [*(metadata or ()), ("quire-archive", archive)]
+    route = []
+    if _ARCHIVE_NAME.fullmatch(archive):
+        route.append(("quire-archive", archive))
+    if attempt:
+        route.append(("quire-attempt", str(attempt)))
+    return [*(metadata or ()), *route] if route else metadata
 
 
 def _arguments(options: Options) -> List[Tuple[str, Any]]:

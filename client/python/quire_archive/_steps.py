@@ -17,12 +17,14 @@ class Call:
     """Makes a call with one answer, which is the result.
 
     `archive`: whose server is asked, where a proxy routes calls; empty: the default one.
+    `attempt`: see _options.with_route().
     """
 
     method: str
     archive: str
     request: Any
     timeout: float
+    attempt: int = 0
 
 
 @dataclasses.dataclass
@@ -56,6 +58,7 @@ class Open:
     method: str
     archive: str
     request: Any = None
+    attempt: int = 0
 
 
 @dataclasses.dataclass

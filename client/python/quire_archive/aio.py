@@ -6,7 +6,7 @@ import asyncio
 import collections
 import itertools
 from typing import (Any, AsyncIterable, AsyncIterator, Deque, Dict, Iterable, List, Optional,
-                    Sequence, Tuple, TypeVar, Union)
+                    Sequence, Set, Tuple, TypeVar, Union)
 
 import grpc
 
@@ -41,6 +41,8 @@ class AsyncClient:
         self._channel: Any = None
         # Calls that began before the last of these have ended.
         self._close_count = 0
+        # Waits of calls between attempts.
+        self._sleeps: Set[Any] = set()
         self._metadata: Any = None
 
     def __reduce__(self) -> Any:
@@ -60,6 +62,8 @@ class AsyncClient:
         channel, self._channel = self._channel, None
         self._calls = {}
         self._close_count += 1
+        for sleep in self._sleeps:
+            sleep.cancel()
         if channel is not None:
             await channel.close()
 
@@ -243,7 +247,7 @@ class _Run:
             call = client._call(step.method)
             return await self._answer(
                 call(step.request, timeout=step.timeout,
-                     metadata=_options.with_archive(client._metadata, step.archive)))
+                     metadata=_options.with_route(client._metadata, step.archive, step.attempt)))
         if isinstance(step, _steps.Send):
             step.stream.requests.put_nowait(step.message)
             return None
@@ -257,7 +261,7 @@ class _Run:
         if isinstance(step, _steps.Start):
             started = client._call(step.method)(
                 step.request, timeout=step.timeout,
-                metadata=_options.with_archive(client._metadata, step.archive))
+                metadata=_options.with_route(client._metadata, step.archive))
             self._started = [started]
             return started
         if isinstance(step, _steps.Compute):
@@ -268,7 +272,21 @@ class _Run:
         if isinstance(step, _steps.Finish):
             return await self._answer(step.started)
         assert isinstance(step, _steps.Sleep)
-        return await asyncio.sleep(step.seconds)
+        return await self._sleep(step.seconds)
+
+    async def _sleep(self, seconds: float) -> None:
+        """Until the client is closed, at most."""
+        sleeps = self._client._sleeps  # pylint: disable=protected-access
+        sleep = asyncio.ensure_future(asyncio.sleep(seconds))
+        sleeps.add(sleep)
+        try:
+            await sleep
+        except asyncio.CancelledError:
+            self._raise_if_closed()
+            raise
+        finally:
+            sleep.cancel()
+            sleeps.discard(sleep)
 
     async def _answer(self, call: Any) -> Any:
         try:
@@ -295,7 +313,7 @@ class _Run:
         # pylint: disable=protected-access
         client = self._client
         call = client._call(step.method)
-        metadata = _options.with_archive(client._metadata, step.archive)
+        metadata = _options.with_route(client._metadata, step.archive, step.attempt)
         if step.request is not None:
             stream = _Stream(call(step.request, metadata=metadata), None)
         else:

@@ -32,8 +32,12 @@ def connect(server: Optional[str] = None, **options: Any) -> "Client":
     Options:
       deadline=30.0       seconds of a call with one answer, repetitions included
       idle_max=30.0       streams: seconds until the next message
-      attempts_max=4      attempts of a call that fails with a retryable error
+      attempts_max=4      attempts of a call that finds no server, or one that is unavailable
+                          without naming a delay
       retry_backoff=0.1   seconds before the second; doubles, with jitter
+    A server that names a delay, as it opens the archive, is busy or limits this client, is
+    asked again after it, however often, until `deadline` or `idle_max`; if the delay is longer
+    than what is left of these, the call fails at once.
       encoding="auto"     how bytes travel: "identity", plain; "stored", as blocks of
                           the archive where this client has their decoder (package
                           zstandard); "auto", stored for scans, otherwise plain
@@ -62,6 +66,8 @@ class Client:
         self._channel: Any = None
         # Calls that began before the last of these have ended.
         self._close_count = 0
+        # Set by the next close().
+        self._closes = threading.Event()
         self._metadata: Any = None
         self._watchdog = _Watchdog(options.idle_max)
 
@@ -83,6 +89,8 @@ class Client:
             channel, self._channel = self._channel, None
             self._calls = {}
             self._close_count += 1
+            self._closes.set()
+            self._closes = threading.Event()
         if channel is not None:
             channel.close()
 
@@ -205,7 +213,9 @@ class _Run:
 
     def __init__(self, client: Client, steps: Steps[Any], keys: Iterable[AnyKey] = ()) -> None:
         self._client = client
-        self._close_count = client._close_count  # pylint: disable=protected-access
+        # pylint: disable=protected-access
+        self._closes = client._closes
+        self._close_count = client._close_count
         self._steps = steps
         self._keys = iter(keys)
         self._streams: List[_Stream] = []
@@ -277,7 +287,7 @@ class _Run:
         if isinstance(step, _steps.Call):
             return client._call(step.method)(
                 step.request, timeout=step.timeout,
-                metadata=_options.with_archive(client._metadata, step.archive))
+                metadata=_options.with_route(client._metadata, step.archive, step.attempt))
         if isinstance(step, _steps.Send):
             step.stream.requests.put(step.message)
             return None
@@ -286,7 +296,7 @@ class _Run:
         if isinstance(step, _steps.Start):
             started = client._call(step.method).future(
                 step.request, timeout=step.timeout,
-                metadata=_options.with_archive(client._metadata, step.archive))
+                metadata=_options.with_route(client._metadata, step.archive))
             self._started = [started]
             return started
         if isinstance(step, _steps.Compute):
@@ -294,13 +304,15 @@ class _Run:
         if isinstance(step, _steps.Finish):
             return step.started.result()
         assert isinstance(step, _steps.Sleep)
-        return time.sleep(step.seconds)
+        # Until the client is closed.
+        self._closes.wait(step.seconds)
+        return None
 
     def _open(self, step: _steps.Open) -> _Stream:
         # pylint: disable=protected-access
         client = self._client
         call = client._call(step.method)
-        metadata = _options.with_archive(client._metadata, step.archive)
+        metadata = _options.with_route(client._metadata, step.archive, step.attempt)
         if step.request is not None:
             stream = _Stream(call(step.request, metadata=metadata), None)
         else:

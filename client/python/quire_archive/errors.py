@@ -252,6 +252,11 @@ def from_rpc(error: Any, address: str) -> QuireError:
     for key, value in error.trailing_metadata() or ():
         if key == _DETAILS_KEY:
             reason, metadata, retry_after = _details(value)
+            if reason and message.startswith("Received RST_STREAM"):
+                # A proxy reset the call after its end, such as HAProxy where a batch is refused
+                # while its client still sends; gRPC then reports the reset.
+                sent = _messages.RpcStatus.FromString(value)
+                code, message = _CODE_NAMES.get(sent.code, code), sent.message
     if not reason and any(fault in message for fault in _CERTIFICATE_FAULTS):
         code = "UNAUTHENTICATED"
         message = f"the certificate of {address} is not accepted: {message}"

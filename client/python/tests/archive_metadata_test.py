@@ -153,10 +153,11 @@ class ArchiveMetadataTest(unittest.TestCase):
 
     def test_metadata_of_a_token_stays(self):
         token = [("authorization", "Bearer x")]
-        self.assertEqual(_options.with_archive(token, "a"), [*token, ("quire-archive", "a")])
-        self.assertEqual(_options.with_archive(token, ""), token)
+        self.assertEqual(_options.with_route(token, "a"), [*token, ("quire-archive", "a")])
+        self.assertEqual(_options.with_route(token, ""), token)
+        self.assertEqual(_options.with_route(token, "", 2), [*token, ("quire-attempt", "2")])
         self.assertEqual(token, [("authorization", "Bearer x")])
-        self.assertIsNone(_options.with_archive(None, ""))
+        self.assertIsNone(_options.with_route(None, ""))
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ sys.path.insert(0, str(SOURCE / "loadtest" / "harness"))
 from test_level import NIGHTLY  # pylint: disable=wrong-import-position
 
 DEFAULT_MODULES = ["reading_test", "payload_test", "web_test", "archive_metadata_test",
-                   "index_ranges_test"]
-MODULES = ["faults_test", "reading_test", "payload_test", "processes_test", "security_test",
+                   "index_ranges_test", "retries_test"]
+MODULES = ["faults_test", "retries_test", "reading_test", "payload_test", "processes_test", "security_test",
            "filesystem_test", "web_test", "archive_metadata_test", "index_ranges_test",
            "pack_output_test"]
 TEST_MODULES = {"": MODULES if NIGHTLY else DEFAULT_MODULES, "ecosystem": [*MODULES, "ecosystem_test", "pack_test"],
