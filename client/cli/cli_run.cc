@@ -22,10 +22,14 @@
 namespace quire {
 namespace {
 
-constexpr int kBusyAttemptsMax = 10;
-constexpr absl::Duration kBusyDelayMax = absl::Seconds(10);
 // Upper bound on the messages about damaged blocks that are remembered.
 constexpr size_t kNamedBlocksMax = 10'000;
+
+// True if the server asked for more time than the client waited.
+bool IsStillRefused(const absl::Status& status) {
+  return (absl::IsUnavailable(status) || absl::IsResourceExhausted(status)) &&
+         RetryDelayOf(status).has_value();
+}
 
 // True if the error is the server's, not of this program.
 bool IsFromServer(const absl::Status& status) {
@@ -146,18 +150,6 @@ void CliRun::NoteOutputOfFailure() {
                     "; the rest: ", continuation_, " >> ", QuotedText(*kept)));
 }
 
-absl::Status CliRun::RetryWhileBusy(absl::FunctionRef<absl::Status()> ask) {
-  for (int attempt = 1;; ++attempt) {
-    const absl::Status status = ask();
-    const std::optional<absl::Duration> delay = RetryDelayOf(status);
-    if (!absl::IsResourceExhausted(status) || !delay.has_value() ||
-        attempt == kBusyAttemptsMax) {
-      return status;
-    }
-    absl::SleepFor(std::min(*delay, kBusyDelayMax));
-  }
-}
-
 absl::Status CliRun::WriteData(ByteView data) {
   if (!settings_.force && output_->is_terminal() &&
       absl::StrContains(AsText(data), '\0')) {
@@ -178,12 +170,7 @@ absl::Status CliRun::PinContents() {
 }
 
 absl::StatusOr<ReadResult> CliRun::Read(const ReadTarget& target) {
-  absl::StatusOr<ReadResult> result = ReadResult();
-  QUIRE_RETURN_IF_ERROR(RetryWhileBusy([&] {
-    result = client_->Read(settings_.archive, target, read_options());
-    return result.status();
-  }));
-  return result;
+  return client_->Read(settings_.archive, target, read_options());
 }
 
 absl::Status CliRun::Print(const ReadTarget& target, bool payload) {
@@ -220,35 +207,16 @@ absl::Status CliRun::Print(const ReadTarget& target, bool payload) {
 absl::Status CliRun::Stream(const ReadTarget& target, bool payload,
                             PayloadOriginSink on_begin, PayloadSink sink) {
   const std::string& archive = settings_.archive;
-  // Not retried after the first output.
-  absl::Status after_begin;
-  QUIRE_RETURN_IF_ERROR(RetryWhileBusy([&]() -> absl::Status {
-    bool has_begun = false;
-    const auto begin = [&](const PayloadOrigin& origin) {
-      has_begun = payload;
-      return on_begin(origin);
-    };
-    const auto take = [&](ByteView data) {
-      has_begun = true;
-      return sink(data);
-    };
-    const absl::Status status =
-        payload ? ReadPayload(*client_, archive, std::get<DocumentKey>(target),
-                              {.read = read_options()}, begin, take)
-                : client_->ReadStream(
-                      archive, target,
-                      [&](const v1::Document& document) {
-                        return begin({.document = document});
-                      },
-                      [&](uint64_t, ByteView data) { return take(data); },
-                      read_options());
-    if (has_begun) {
-      after_begin = status;
-      return absl::OkStatus();
-    }
-    return status;
-  }));
-  return after_begin;
+  if (payload) {
+    return ReadPayload(*client_, archive, std::get<DocumentKey>(target),
+                       {.read = read_options()}, on_begin, sink);
+  }
+  return client_->ReadStream(
+      archive, target,
+      [&](const v1::Document& document) {
+        return on_begin({.document = document});
+      },
+      [&](uint64_t, ByteView data) { return sink(data); }, read_options());
 }
 
 void CliRun::NoteTime(const ReadTarget& target, const v1::Document& document) {
@@ -294,6 +262,9 @@ int ExitCodeFor(const absl::Status& status) {
   }
   if (ErrorReasonOf(status) == v1::ErrorReason_Name(v1::DOCUMENT_WITHDRAWN)) {
     return kExitNotFoundOrDamaged;
+  }
+  if (IsStillRefused(status)) {
+    return kExitUnreachable;
   }
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
@@ -353,6 +324,10 @@ std::string MessageFor(absl::string_view subject, const absl::Status& status,
                     "; --timeout (now ", PrintableText(settings.timeout),
                     ") waits longer, --server or QUIRE_SERVER (now ",
                     PrintableText(server), ") say where");
+  } else if (IsStillRefused(status)) {
+    absl::StrAppend(&message, PrintableMessage(status.message()),
+                    "; --timeout (now ", PrintableText(settings.timeout),
+                    ") waits longer");
   } else if (absl::IsUnimplemented(status) && !IsFromServer(status)) {
     absl::StrAppend(&message, "no such call at ", PrintableText(server), " (",
                     PrintableMessage(status.message()),

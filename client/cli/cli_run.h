@@ -48,7 +48,8 @@ class CliRun {
   // Prints a message without changing the exit code; silent with --quiet.
   void Note(absl::string_view message);
 
-  // True if anything failed because the server was unreachable.
+  // True if anything failed because the server was unreachable, or refused a
+  // call until the time limit.
   bool unreachable() const { return exit_code_ == kExitUnreachable; }
 
   // Declares that output before a failure is valid, and that `command` writes
@@ -69,10 +70,9 @@ class CliRun {
   // record, to the output; with --json a line. As Stream().
   absl::Status Print(const ReadTarget& target, bool payload);
 
-  // Reads a target of any size, or its payload, in pieces; retries while the
-  // server is busy. `on_begin`, called before the first byte, gets the document
-  // or the payload's origin; it is not called for ranges.
-  // REQUIRES: with `payload` the target is a document.
+  // Reads a target of any size, or its payload, in pieces. `on_begin`, called
+  // before the first byte, gets the document or the payload's origin; it is not
+  // called for ranges. REQUIRES: with `payload` the target is a document.
   absl::Status Stream(const ReadTarget& target, bool payload,
                       PayloadOriginSink on_begin, PayloadSink sink);
 
@@ -99,11 +99,10 @@ class CliRun {
   // Notes that `document` is not of the time that `target` names.
   void NoteTime(const ReadTarget& target, const v1::Document& document);
 
-  // As Client::Read(); retries while the server is busy.
+  // As Client::Read().
   absl::StatusOr<ReadResult> Read(const ReadTarget& target);
 
  private:
-  absl::Status RetryWhileBusy(absl::FunctionRef<absl::Status()> ask);
   void NoteOrigin(const ReadTarget& target, const PayloadOrigin& origin);
 
   const CliSettings& settings_;

@@ -266,8 +266,9 @@ void AddCommonOptions(CLI::App& app, CliSettings& settings) {
       ->capture_default_str();
   AddSecurityOptions(app, settings.security, settings.allow_readable_secrets);
   app.add_option("--timeout", settings.timeout,
-                 "Longest wait for the server's next answer: seconds, or "
-                 "500ms, 2m, 1h30m")
+                 "Longest wait for the server's next answer, also while it "
+                 "opens the archive, is busy or limits this client: seconds, "
+                 "or 500ms, 2m, 1h30m")
       ->type_name("TIME")
       ->capture_default_str();
   app.add_option("-o,--output", settings.output,
@@ -408,8 +409,8 @@ Manual MakeManual() {
       {"1", "Something was not found, is damaged, or could not be written."},
       {"2", "The command line or the input is invalid."},
       {"3",
-       "The server is unreachable, too slow, has an invalid certificate, or "
-       "rejects this client."},
+       "The server is unreachable, too slow or too busy, has an invalid "
+       "certificate, or rejects this client."},
       {"130", "Interrupted by Ctrl-C (SIGINT). The file of -o is unchanged."}};
   manual.environment = {
       {"QUIRE_SERVER", "Default of --server."},

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "client/cli/capture_choice.h"
+#include "client/cli/item_batch.h"
 #include "client/quire/client_status.h"
 #include "client/quire/payload/record_header.h"
 #include "codecs/base/bytes.h"
@@ -244,7 +245,7 @@ BatchReader::Item DocumentListing::RequestPart(uint64_t tag, Entry& entry,
 absl::Status DocumentListing::TakeAnswer() {
   std::optional<BatchAnswer> answer = batch_->Next();
   QUIRE_CHECK(answer.has_value(), "an undecided document has no request");
-  if (absl::IsResourceExhausted(answer->result.status())) {
+  if (IsTooLargeForBatch(answer->result.status())) {
     answer->result = run_.Read(answer->target);
   }
   return TakePart(*std::move(answer));

@@ -414,7 +414,9 @@ std::string FileNameOf(const ReadTarget& target) {
 }
 
 bool IsTooLargeForBatch(const absl::Status& status) {
-  return absl::IsResourceExhausted(status) && !IsPayloadFault(status);
+  // With a delay the server has refused the batch, not the item.
+  return absl::IsResourceExhausted(status) && !IsPayloadFault(status) &&
+         !RetryDelayOf(status).has_value();
 }
 
 absl::Status ReadItems(CliRun& run, ItemSource& source,

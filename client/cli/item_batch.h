@@ -79,7 +79,8 @@ absl::Status ReadItems(CliRun& run, ItemSource& source,
                        const ItemBatchOptions& options,
                        const AnswerOrder::Sink& sink);
 
-// True for the ResourceExhausted of an ItemAnswer. Thread-safe.
+// True for the ResourceExhausted of an ItemAnswer, which can be read alone: not
+// if the server refuses the batch as a whole. Thread-safe.
 bool IsTooLargeForBatch(const absl::Status& status);
 
 // Passes the data of an answer, which must be OK or IsTooLargeForBatch(), to

@@ -139,7 +139,7 @@ void BatchReader::Serve() {
     bool answered = false;
     absl::StatusOr<v1::Limits> limits = connection_->GetLimits(archive_);
     if (limits.ok()) {
-      Stream stream(*this, *limits);
+      Stream stream(*this, *limits, governor.attempt());
       // Also if an allocation fails.
       const absl::Cleanup forget = [this] {
         MutexLock lock(&mutex_);
@@ -162,10 +162,9 @@ void BatchReader::Serve() {
     }
     // GetLimits() has repeated its call.
     const std::optional<absl::Duration> delay =
-        !limits.ok() && absl::IsUnavailable(status)
-            ? std::nullopt
-            : governor.DelayAfter(status);
+        limits.ok() ? governor.DelayAfter(status) : std::nullopt;
     if (!delay.has_value()) {
+      status = governor.FinalError(status);
       governor.Reset();  // Items added from here on start a new attempt.
     }
     AfterStream(status, delay);

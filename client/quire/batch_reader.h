@@ -62,7 +62,8 @@ struct BatchAnswer {
 
 // Every item gets exactly one answer, successful or not. If the stream breaks
 // with Unavailable, unanswered items are requested again on a new one,
-// ClientOptions::attempts_max times in a row without an answer in between. If
+// ClientOptions::attempts_max times in a row without an answer in between; if
+// the server names a delay, until ClientOptions::stream_idle_max has passed. If
 // it ends otherwise before its answers are complete, they get a status that
 // says so. If the system cannot start threads, they get ResourceExhausted.
 //

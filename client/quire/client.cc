@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "grpcpp/client_context.h"
 
 #include "client/quire/batch_reader.h"
@@ -183,31 +182,25 @@ absl::StatusOr<ReadResult> Client::ReadLarge(absl::string_view archive,
   for (;;) {
     ReadResult result;
     bool has_begun = false;
-    const absl::Status status = ReadStream(
-        archive, target,
+    const absl::Status status = StreamUntilBegun(
+        governor, archive, target,
         [&](const v1::Document& document) {
-          has_begun = true;
           result.document = document;
           return absl::OkStatus();
         },
         [&](uint64_t offset, ByteView data) {
-          has_begun = true;
           result.offset = offset - result.data.size();
           result.data.append(AsText(data).data(), data.size());
           return absl::OkStatus();
         },
-        options);
+        options, has_begun);
     if (status.ok()) {
       return result;
     }
-    // ReadStream() has repeated a stream that did not begin.
-    const std::optional<absl::Duration> delay =
-        absl::IsUnavailable(status) && !has_begun ? std::nullopt
-                                                  : governor.DelayAfter(status);
-    if (!delay.has_value()) {
+    if (!has_begun) {
       return status;
     }
-    absl::SleepFor(*delay);
+    QUIRE_RETURN_IF_ERROR(governor.AwaitRetry(status));
   }
 }
 

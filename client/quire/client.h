@@ -12,11 +12,19 @@
 //     request. Bytes passed to the caller are correct.
 //   - Answers are requested in ClientOptions::encoding and decoded; the tables
 //     for this are fetched once per client.
-//   - A call that fails with Unavailable before its first answer is retried
-//     (ClientOptions::attempts_max). Scans and batches resume at their
-//     position, and also retry while the server is busy (SERVER_BUSY), after
-//     the delay that it requests. Other calls return that error, with
-//     RetryDelayOf() of client_status.h.
+//   - A call that the server refuses with a delay (RetryInfo), as it opens the
+//     archive (ARCHIVE_OPENING), is busy (SERVER_BUSY) or limits this client
+//     (QUOTA_EXCEEDED), is repeated after that delay, until its time limit:
+//     ClientOptions::deadline, or stream_idle_max for streams. A longer delay
+//     than the rest of the limit fails at once. The error is the server's,
+//     with the time that was waited in its message and RetryDelayOf() of
+//     client_status.h.
+//   - A call that fails otherwise with Unavailable before its first answer is
+//     retried (ClientOptions::attempts_max). Scans and batches resume at their
+//     position.
+//   - Repeated calls have the metadata `quire-attempt`, by which proxies send
+//     them to other servers (kAttemptMetadataKey of
+//     codecs/base/archive_name.h).
 //   - Errors are absl::Status with the server's code (archive.proto documents
 //     the meaning and retries) and message; ErrorReasonOf() of client_status.h
 //     returns the machine-readable reason. Errors of the client:
@@ -56,6 +64,7 @@ namespace quire {
 
 class BatchReader;
 class Connection;
+class RetryGovernor;
 class WireCall;
 class DocumentLister;
 struct BatchAnswer;
@@ -94,15 +103,25 @@ struct ClientOptions {
   // their size. The time of the caller's sink does not count.
   absl::Duration stream_idle_max = absl::Seconds(30);
 
-  // Attempts per call, 1 to 100. For scans and batches, how often in a row the
-  // stream may break without a message in between. If this is over 1, a server
-  // that has answered this client before may take longer to return: `deadline`
-  // for calls with one answer, `stream_idle_max` for streams.
+  // Attempts per call that fail with Unavailable, without a delay from the
+  // server, 1 to 100: bounds the time until a dead server is reported. For
+  // scans and batches, how often in a row the stream may break without a
+  // message in between. If this is over 1, a server that has answered this
+  // client before may take longer to return: `deadline` for calls with one
+  // answer, `stream_idle_max` for streams. Attempts after a delay that the
+  // server named are not limited by this.
   int attempts_max = 4;
 
   // Delay before the second attempt; doubles with each further attempt, up to
   // 20 times, with random jitter. At least a millisecond.
   absl::Duration retry_backoff = absl::Milliseconds(100);
+
+  // Waits for a delay that the server named, on the thread of the call, and
+  // returns true; or returns false without waiting, and the call fails with the
+  // server's error. For programs that must keep threads free. Not called for
+  // batches, which wait on a thread of their own. Must be thread-safe. If null,
+  // the thread sleeps.
+  std::function<bool(absl::Duration)> told_wait;
 
   // --- Affects performance and memory.
 
@@ -255,7 +274,8 @@ using DocumentSink = absl::FunctionRef<absl::Status(const v1::Document&)>;
 
 // A connection to one server, or to several behind one gRPC target or proxy.
 // Calls for an archive carry its name in the metadata `quire-archive`, by which
-// a proxy selects a server; ListArchives() has none. Servers behind one proxy
+// a proxy selects a server, and repeated ones `quire-attempt`; ListArchives()
+// has no archive. Servers behind one proxy
 // must have the same limits.
 // Thread-safe: any number of calls may run at once. All calls block the calling
 // thread until they complete. Batches and listers keep the connection open if
@@ -293,7 +313,8 @@ class Client {
   // Starts a Read() of at most Limits.read_size_bytes_max, in identity, and
   // does not wait. `done` gets the result, once, on a thread that all such
   // calls share, and must not block it; if the system gives no thread, before
-  // this returns. The call is not repeated: if it fails, Read() may succeed.
+  // this returns. The call is not repeated, whatever the server asks for: if it
+  // fails, Read() may succeed.
   // The client must outlive the call of `done`.
   using ReadDone = std::function<void(absl::StatusOr<ReadResult>)>;
   void StartRead(absl::string_view archive, ReadTarget target,
@@ -352,9 +373,17 @@ class Client {
   absl::StatusOr<ReadResult> ReadLarge(absl::string_view archive,
                                        const ReadTarget& target,
                                        const ReadOptions& options);
+  // As ReadStream(), with the attempts of `governor`; `has_begun`: a message
+  // has arrived.
+  absl::Status StreamUntilBegun(RetryGovernor& governor,
+                                absl::string_view archive,
+                                const ReadTarget& target,
+                                DocumentSink on_document, ByteSink sink,
+                                const ReadOptions& options, bool& has_begun);
   absl::Status StreamOnce(WireCall& call, const v1::ReadRequest& request,
-                          const ReadTarget& target, DocumentSink on_document,
-                          ByteSink sink, bool& has_begun);
+                          int attempt, const ReadTarget& target,
+                          DocumentSink on_document, ByteSink sink,
+                          bool& has_begun);
 
   const std::shared_ptr<Connection> connection_;
 };

@@ -6,6 +6,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
+#include "proto/quire/v1/error_details.pb.h"
+
 #include "client/quire/internal/server_address.h"
 
 namespace quire {
@@ -38,6 +40,17 @@ bool IsOverflow(const grpc::Status& status) {
          absl::StrContains(status.error_message(), "overflows local window");
 }
 
+// Returns code and message of the server's answer to a call that a proxy reset
+// after its end, such as HAProxy where a batch is refused while its client
+// still sends; gRPC then reports the reset. OK if it is not such a call.
+absl::Status StatusBeforeReset(const grpc::Status& status) {
+  v1::RpcStatus sent;
+  return absl::StartsWith(status.error_message(), "Received RST_STREAM") &&
+                 sent.ParseFromString(status.error_details())
+             ? absl::Status(CodeFromNumber(sent.code()), sent.message())
+             : absl::OkStatus();
+}
+
 // Payload type that marks the statuses of IsCallReset().
 constexpr absl::string_view kCallResetUrl = "quire/call_reset";
 
@@ -64,7 +77,10 @@ absl::Status StatusFromGrpc(const grpc::Status& status) {
         IsCertificateFault(text) ? absl::StatusCode::kUnauthenticated : code,
         PlainConnectionText(text)};
   }
-  absl::Status result(code, status.error_message());
+  absl::Status result = StatusBeforeReset(status);
+  if (result.ok()) {
+    result = absl::Status(code, status.error_message());
+  }
   result.SetPayload(UrlView(), absl::Cord(status.error_details()));
   return result;
 }

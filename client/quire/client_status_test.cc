@@ -65,6 +65,21 @@ TEST(ClientStatusTest, TakesACallThatAProxyCutForUnavailable) {
               HasCode(absl::StatusCode::kUnknown));
 }
 
+TEST(ClientStatusTest, TakesTheServersCodeOfACallThatAProxyReset) {
+  ErrorDetails details;
+  details.reason = "ARCHIVE_OPENING";
+  details.retry_delay = absl::Seconds(1);
+  const std::string sent = SerializeErrorDetails(absl::StatusCode::kUnavailable,
+                                                 "it opens", details);
+  const absl::Status status = StatusFromGrpc(
+      {grpc::CANCELLED, "Received RST_STREAM with error code 8", sent});
+  EXPECT_THAT(status, FailsWith(absl::StatusCode::kUnavailable, "it opens"));
+  EXPECT_EQ(RetryDelayOf(status), absl::Seconds(1));
+  EXPECT_EQ(ErrorReasonOf(status), details.reason);
+  EXPECT_THAT(StatusFromGrpc({grpc::CANCELLED, "Cancelled", sent}),
+              HasCode(absl::StatusCode::kCancelled));
+}
+
 TEST(ClientStatusTest, NamesTheReasonOfAnItem) {
   v1::ItemStatus item;
   item.set_code(15);

@@ -238,7 +238,7 @@ absl::StatusOr<absl::string_view> DecodeText(WireCall& call,
 }  // namespace
 
 absl::Status Client::StreamOnce(WireCall& call, const v1::ReadRequest& request,
-                                const ReadTarget& target,
+                                int attempt, const ReadTarget& target,
                                 DocumentSink on_document, ByteSink sink,
                                 bool& has_begun) {
   std::optional<SpanFollower> follower;
@@ -268,7 +268,8 @@ absl::Status Client::StreamOnce(WireCall& call, const v1::ReadRequest& request,
                         : sink(message.range().offset(), AsBytes(text));
   };
   const StreamOutcome outcome = RunAnswerStream<v1::ReadStreamResponse>(
-      connection_->options(), request.archive(),
+      connection_->options(),
+      {.archive = request.archive(), .attempt = attempt},
       [&](grpc::ClientContext* context) {
         return connection_->stub().ReadStream(context, request);
       },
@@ -284,6 +285,18 @@ absl::Status Client::ReadStream(absl::string_view archive,
                                 const ReadTarget& target,
                                 DocumentSink on_document, ByteSink sink,
                                 const ReadOptions& options) {
+  RetryGovernor governor(*connection_);
+  bool has_begun = false;
+  return StreamUntilBegun(governor, archive, target, on_document, sink, options,
+                          has_begun);
+}
+
+absl::Status Client::StreamUntilBegun(RetryGovernor& governor,
+                                      absl::string_view archive,
+                                      const ReadTarget& target,
+                                      DocumentSink on_document, ByteSink sink,
+                                      const ReadOptions& options,
+                                      bool& has_begun) {
   WireCall call = connection_->StartCall(archive, options.encoding);
   if (call.may_be_encoded()) {
     QUIRE_ASSIGN_OR_RETURN(const v1::Limits limits,
@@ -292,12 +305,12 @@ absl::Status Client::ReadStream(absl::string_view archive,
   }
   v1::ReadRequest request =
       MakeReadRequest(archive, options.archive_uuid, target);
-  RetryGovernor governor(*connection_);
   for (;;) {
     call.FillIn(request);
-    bool has_begun = false;
+    has_begun = false;
     const absl::Status status =
-        StreamOnce(call, request, target, on_document, sink, has_begun);
+        StreamOnce(call, request, governor.attempt(), target, on_document, sink,
+                   has_begun);
     if (status.ok() || has_begun) {
       return status;
     }
@@ -305,13 +318,7 @@ absl::Status Client::ReadStream(absl::string_view archive,
       call.FallBack();
       continue;
     }
-    const std::optional<absl::Duration> delay =
-        absl::IsUnavailable(status) ? governor.DelayAfter(status)
-                                    : std::nullopt;
-    if (!delay.has_value()) {
-      return status;
-    }
-    absl::SleepFor(*delay);
+    QUIRE_RETURN_IF_ERROR(governor.AwaitRetry(status));
   }
 }
 
@@ -347,7 +354,8 @@ absl::Status Client::Scan(absl::string_view archive, const ScanOptions& options,
       return state.Take(message, text, sink);
     };
     const StreamOutcome outcome = RunAnswerStream<v1::ScanResponse>(
-        connection_->options(), archive,
+        connection_->options(),
+        {.archive = archive, .attempt = governor.attempt()},
         [&](grpc::ClientContext* context) {
           return connection_->stub().Scan(context, state.Start(call));
         },
@@ -363,13 +371,10 @@ absl::Status Client::Scan(absl::string_view archive, const ScanOptions& options,
       call.FallBack();
       continue;
     }
-    const std::optional<absl::Duration> delay =
-        outcome.ended_by_receiver ? std::nullopt
-                                  : governor.DelayAfter(outcome.status);
-    if (!delay.has_value()) {
+    if (outcome.ended_by_receiver) {
       return outcome.status;
     }
-    absl::SleepFor(*delay);
+    QUIRE_RETURN_IF_ERROR(governor.AwaitRetry(outcome.status));
   }
   if (state.complete(end)) {
     return absl::OkStatus();

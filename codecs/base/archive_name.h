@@ -18,6 +18,12 @@ inline constexpr size_t kArchiveNameSizeMax = 128;
 // servers do not read it.
 inline constexpr char kArchiveMetadataKey[] = "quire-archive";
 
+// Metadata of repeated calls: the number of attempts before, in a row, that
+// ended with UNAVAILABLE, in decimal. The first attempt has none, and refusals
+// by RESOURCE_EXHAUSTED are not counted: the same server is to answer later.
+// Proxies send other attempts to other servers; servers do not read it.
+inline constexpr char kAttemptMetadataKey[] = "quire-attempt";
+
 // True for names that archives may have: 1 to kArchiveNameSizeMax letters,
 // digits, dots, underscores and dashes, all of which a header may hold. "." and
 // ".." are none: a URL or a path with them is that of another place.

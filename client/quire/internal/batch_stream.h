@@ -66,16 +66,16 @@ inline size_t BatchItemSizeBytes(const ReadTarget& target) {
 // Must not outlive the BatchReader. Thread-compatible, except for Cancel().
 class BatchReader::Stream {
  public:
-  // Starts the call without waiting for it. `batch` is not owned.
-  // REQUIRES: limits.batch_message_items_max() > 0, which
+  // Starts the call without waiting for it. `batch` is not owned; `attempt` is
+  // that of CallRoute. REQUIRES: limits.batch_message_items_max() > 0, which
   // Connection::StoreLimits() ensures.
-  Stream(BatchReader& batch, const v1::Limits& limits)
+  Stream(BatchReader& batch, const v1::Limits& limits, int attempt)
       : batch_(batch),
         message_items_max_(limits.batch_message_items_max()),
         call_(batch.connection_->StartCall(batch.archive_,
                                            batch.options_.encoding)),
         watchdog_(context_, batch.connection_->options().stream_idle_max),
-        stream_(Start(*batch.connection_)) {
+        stream_(Start(*batch.connection_, attempt)) {
     call_.SetAnswerSizeMax(limits.read_size_bytes_max());
   }
 
@@ -123,8 +123,9 @@ class BatchReader::Stream {
   using BatchCall =
       grpc::ClientReaderWriter<v1::BatchReadRequest, v1::BatchReadResponse>;
 
-  std::unique_ptr<BatchCall> Start(Connection& connection) {
-    AddCallHeaders(connection.options(), batch_.archive_, context_);
+  std::unique_ptr<BatchCall> Start(Connection& connection, int attempt) {
+    AddCallHeaders(connection.options(),
+                   {.archive = batch_.archive_, .attempt = attempt}, context_);
     return connection.stub().BatchRead(&context_);
   }
 

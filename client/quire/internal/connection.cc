@@ -25,8 +25,10 @@ namespace quire {
 namespace {
 
 constexpr int kBackoffGrowthMax = 20;
-// Upper bound on a delay that a server requests.
+// Upper bound on the wait for a delay that a server requests.
 constexpr absl::Duration kToldDelayMax = absl::Seconds(30);
+// Largest random part of such a wait, as a share of the delay.
+constexpr double kToldJitterMax = 0.2;
 // Upper bound on the default number of threads.
 constexpr unsigned kDecodeThreadsMax = 16;
 // Longer limits are not watched: the clock overflows at about three times this.
@@ -122,6 +124,15 @@ grpc::ChannelArguments Arguments(const ClientOptions& options) {
   return arguments;
 }
 
+// Returns the factor of the delay after the last of `failure_count` failures.
+int BackoffGrowth(int failure_count) {
+  int growth = 1;
+  for (int i = 1; i < failure_count && growth < kBackoffGrowthMax; ++i) {
+    growth *= 2;
+  }
+  return std::min(growth, kBackoffGrowthMax);
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Connection>> Connection::Open(
@@ -151,7 +162,15 @@ void Connection::Prepare(absl::string_view archive,
   if (options_.deadline != absl::InfiniteDuration()) {
     context.set_deadline(absl::ToChronoTime(absl::Now() + options_.deadline));
   }
-  AddCallHeaders(options_, archive, context);
+  AddCallHeaders(options_, {.archive = archive}, context);
+}
+
+bool Connection::Wait(absl::Duration delay, bool is_told) const {
+  if (is_told && options_.told_wait != nullptr) {
+    return options_.told_wait(delay);
+  }
+  absl::SleepFor(delay);
+  return true;
 }
 
 absl::StatusOr<CallQueue*> Connection::GetCallQueue() {
@@ -166,26 +185,24 @@ absl::Status Connection::Call(
     absl::string_view archive,
     absl::FunctionRef<grpc::Status(grpc::ClientContext&)> call) {
   const absl::Time end = MonotonicNow() + options_.deadline;
-  RetryGovernor governor(*this, options_.deadline);
+  RetryGovernor governor(*this, end);
   for (;;) {
     grpc::ClientContext context;
     if (options_.deadline != absl::InfiniteDuration()) {
       context.set_deadline(
           absl::ToChronoTime(absl::Now() + (end - MonotonicNow())));
     }
-    AddCallHeaders(options_, archive, context);
+    AddCallHeaders(
+        options_, {.archive = archive, .attempt = governor.attempt()}, context);
     const absl::Status status = StatusFromGrpc(call(context));
     if (status.ok()) {
       NoteAnswer();
       return status;
     }
-    const std::optional<absl::Duration> delay =
-        absl::IsUnavailable(status) ? governor.DelayAfter(status)
-                                    : std::nullopt;
-    if (!delay.has_value() || MonotonicNow() + *delay >= end) {
-      return NameServer(status);
+    const absl::Status error = governor.AwaitRetry(status);
+    if (!error.ok()) {
+      return NameServer(error);
     }
-    absl::SleepFor(*delay);
   }
 }
 
@@ -300,9 +317,12 @@ void AddArchiveHeader(absl::string_view archive, grpc::ClientContext& context) {
   }
 }
 
-void AddCallHeaders(const ClientOptions& options, absl::string_view archive,
+void AddCallHeaders(const ClientOptions& options, const CallRoute& route,
                     grpc::ClientContext& context) {
-  AddArchiveHeader(archive, context);
+  AddArchiveHeader(route.archive, context);
+  if (route.attempt > 0) {
+    context.AddMetadata(kAttemptMetadataKey, absl::StrCat(route.attempt));
+  }
   if (options.trace_parent != nullptr) {
     const std::string header = options.trace_parent();
     if (IsTraceParent(header)) {
@@ -317,46 +337,115 @@ void AddCallHeaders(const ClientOptions& options, absl::string_view archive,
   }
 }
 
-RetryGovernor::RetryGovernor(Connection& connection, absl::Duration patience)
-    : connection_(connection), patience_(patience) {}
-
-RetryGovernor::RetryGovernor(Connection& connection)
-    : RetryGovernor(connection, connection.options().stream_idle_max) {}
+RetryGovernor::RetryGovernor(Connection& connection,
+                             std::optional<absl::Time> end)
+    : connection_(connection), start_(MonotonicNow()), end_(end) {}
 
 void RetryGovernor::Progress() {
   Reset();
   connection_.NoteAnswer();
 }
 
+absl::Time RetryGovernor::TimeLimit() const {
+  return end_.value_or(failures_.first_time +
+                       connection_.options().stream_idle_max);
+}
+
 std::optional<absl::Duration> RetryGovernor::DelayAfter(
     const absl::Status& status) {
+  const bool is_unavailable = absl::IsUnavailable(status);
   const std::optional<absl::Duration> told =
-      absl::IsResourceExhausted(status) ? RetryDelayOf(status) : std::nullopt;
+      is_unavailable || absl::IsResourceExhausted(status) ? RetryDelayOf(status)
+                                                          : std::nullopt;
+  if (!is_unavailable && !told.has_value()) {
+    return std::nullopt;
+  }
+  if (++failures_.count == 1) {
+    failures_.first_time = MonotonicNow();
+  }
+  failures_.unavailable_count += is_unavailable ? 1 : 0;
+  if (!told.has_value()) {
+    ++failures_.untold_count;
+    return Backoff(status);
+  }
+  // The server is there: it opens the archive, or the quota fills again.
+  connection_.NoteAnswer();
+  ++failures_.told_count;
+  failures_.told_status = status;
+  failures_.untold_count = 0;
+  return DelayAsTold(std::max(*told, absl::ZeroDuration()));
+}
+
+std::optional<absl::Duration> RetryGovernor::DelayAsTold(absl::Duration told) {
+  const absl::Duration floor = connection_.options().retry_backoff / 10 *
+                               BackoffGrowth(failures_.told_count);
+  const absl::Duration delay = std::min(std::max(told, floor), kToldDelayMax);
+  const absl::Duration left = TimeLimit() - MonotonicNow();
+  if (std::max(told, delay) >= left) {
+    return std::nullopt;
+  }
+  return delay + std::min(delay * kToldJitterMax, (left - delay) / 2) *
+                     absl::Uniform(random_, 0.0, 1.0);
+}
+
+std::optional<absl::Duration> RetryGovernor::Backoff(
+    const absl::Status& status) {
   const int attempts_max = connection_.options().attempts_max;
-  if ((!absl::IsUnavailable(status) && !told.has_value()) ||
-      attempts_max == 1) {
-    return std::nullopt;
-  }
-  const Clock::time_point now = Clock::now();
-  if (++failures_in_row_ == 1) {
-    first_failure_ = now;
-  }
-  const bool may_come_back = absl::IsUnavailable(status) &&
-                             !IsCallReset(status) &&
+  const absl::Duration left = TimeLimit() - MonotonicNow();
+  const bool may_come_back = attempts_max > 1 && !IsCallReset(status) &&
                              connection_.has_answered() &&
-                             absl::FromChrono(now - first_failure_) < patience_;
-  if (failures_in_row_ >= attempts_max && !may_come_back) {
+                             left > absl::ZeroDuration();
+  if (failures_.untold_count >= attempts_max && !may_come_back) {
     return std::nullopt;
   }
-  if (told.has_value()) {
-    return std::min(*told, kToldDelayMax);
+  const absl::Duration delay = connection_.options().retry_backoff *
+                               BackoffGrowth(failures_.untold_count) *
+                               absl::Uniform(random_, 0.5, 1.0);
+  // A stream may be tried attempts_max times in any time.
+  return end_.has_value() && delay >= left ? std::nullopt
+                                           : std::optional(delay);
+}
+
+absl::Status RetryGovernor::FinalError(const absl::Status& status) const {
+  const bool is_late = absl::IsDeadlineExceeded(status);
+  if (failures_.told_count == 0 ||
+      !(is_late || status == failures_.told_status)) {
+    return status;
   }
-  int growth = 1;
-  for (int i = 1; i < failures_in_row_ && growth < kBackoffGrowthMax; ++i) {
-    growth *= 2;
+  const absl::Status& told = failures_.told_status;
+  const absl::Time start = end_.has_value() ? start_ : failures_.first_time;
+  const absl::Duration delay = RetryDelayOf(told).value_or(absl::Duration());
+  const int attempt_count = failures_.count + (is_late ? 1 : 0);
+  absl::Status error(
+      told.code(),
+      absl::StrCat(
+          told.message(), "; gave up after ",
+          absl::FormatDuration(
+              absl::Ceil(MonotonicNow() - start, absl::Milliseconds(1))),
+          " and ",
+          attempt_count == 1 ? "one attempt"
+                             : absl::StrCat(attempt_count, " attempts"),
+          is_late ? ", the last one without an answer"
+                  : absl::StrCat(", as the server asks to wait ",
+                                 absl::FormatDuration(delay)),
+          " and the time limit is ",
+          absl::FormatDuration(end_.has_value()
+                                   ? connection_.options().deadline
+                                   : connection_.options().stream_idle_max),
+          "; allow more time, or try again later"));
+  told.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
+    error.SetPayload(url, payload);
+  });
+  return error;
+}
+
+absl::Status RetryGovernor::AwaitRetry(const absl::Status& status) {
+  const std::optional<absl::Duration> delay = DelayAfter(status);
+  if (!delay.has_value()) {
+    return FinalError(status);
   }
-  return connection_.options().retry_backoff *
-         std::min(growth, kBackoffGrowthMax) * absl::Uniform(random_, 0.5, 1.0);
+  const bool is_told = failures_.untold_count == 0;
+  return connection_.Wait(*delay, is_told) ? absl::OkStatus() : status;
 }
 
 StreamWatchdog::StreamWatchdog(grpc::ClientContext& context,

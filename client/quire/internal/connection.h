@@ -33,6 +33,14 @@
 
 namespace quire {
 
+// By which proxies select the server of a call.
+struct CallRoute {
+  // Empty: none in particular.
+  absl::string_view archive;
+  // See kAttemptMetadataKey.
+  int attempt = 0;
+};
+
 // Thread-safe.
 class Connection : private TableSource {
  public:
@@ -45,15 +53,14 @@ class Connection : private TableSource {
   const ClientOptions& options() const { return options_; }
 
   // Makes a call with one answer. Repeats it, each time with a context of its
-  // own, until it is answered, while a server that is away returns in time. All
-  // attempts together have the deadline of the options. `archive` is as in
-  // AddCallHeaders().
-  // Errors: of the last attempt. DeadlineExceeded names the server and the time
-  //         limit.
+  // own, as RetryGovernor decides. All attempts together have the deadline of
+  // the options.
+  // Errors: as RetryGovernor::AwaitRetry(). DeadlineExceeded names the server
+  //         and the time limit.
   absl::Status Call(absl::string_view archive,
                     absl::FunctionRef<grpc::Status(grpc::ClientContext&)> call);
 
-  // Sets the deadline and the headers of a call that is made now.
+  // Sets the deadline and the headers of a call that is made once, now.
   void Prepare(absl::string_view archive, grpc::ClientContext& context) const;
 
   // Returns the queue for QueuedCall; starts its thread if need be.
@@ -65,6 +72,10 @@ class Connection : private TableSource {
   void NoteAnswer() { has_answered_ = true; }
 
   bool has_answered() const { return has_answered_; }
+
+  // Waits before another attempt. Returns false if it does not, since
+  // ClientOptions::told_wait refuses; it is asked only if `is_told`.
+  bool Wait(absl::Duration delay, bool is_told) const;
 
   // Requests the limits once, from the server of `archive`, or of no certain
   // archive if it is empty. If two threads both do, they get the same answer.
@@ -113,10 +124,10 @@ class Connection : private TableSource {
 // `archive` is empty or a name that no archive has. Thread-safe.
 void AddArchiveHeader(absl::string_view archive, grpc::ClientContext& context);
 
-// Adds the headers of a call: that of its archive, and those of
+// Adds the headers of a call: those of its route, and those of
 // ClientOptions::trace_parent and authorization, if they are valid.
 // Thread-safe.
-void AddCallHeaders(const ClientOptions& options, absl::string_view archive,
+void AddCallHeaders(const ClientOptions& options, const CallRoute& route,
                     grpc::ClientContext& context);
 
 // Reads the dictionary with this hash, in order, in pieces, from the server of
@@ -126,36 +137,75 @@ absl::Status ReceiveDictionary(Connection& connection,
                                absl::string_view archive,
                                absl::string_view hash, ByteSink sink);
 
-// Decides whether a failed call is repeated, and after which delay. It allows
-// attempts_max attempts in a row; a server that has answered before, on this
-// connection, gets `patience` to return. Thread-compatible.
+// Decides whether a failed call is repeated, and after which delay.
+//   - The server named a delay (RetryInfo, with Unavailable or
+//     ResourceExhausted): as often as needed within the time limit. The delay
+//     is a little longer than asked, at random, so that clients do not return
+//     at once; at most 30 s; and grows if the server asks for next to none.
+//   - Other Unavailable: attempts_max attempts in a row. A server that has
+//     answered before, on this connection, gets the rest of the time limit.
+//   - Other errors: not repeated.
+// Thread-compatible.
 class RetryGovernor {
  public:
-  // `connection` must outlive it.
-  RetryGovernor(Connection& connection, absl::Duration patience);
+  // For a call with one answer, whose attempts all end at `end`, a
+  // MonotonicNow(). `connection` must outlive the governor.
+  RetryGovernor(Connection& connection, absl::Time end)
+      : RetryGovernor(connection, std::optional(end)) {}
 
-  // For streams: the patience is their limit on silence.
-  explicit RetryGovernor(Connection& connection);
+  // For streams: the time limit is ClientOptions::stream_idle_max, from the
+  // first failure after progress.
+  explicit RetryGovernor(Connection& connection)
+      : RetryGovernor(connection, std::nullopt) {}
 
-  // A message arrived: restores the whole patience.
+  // A message arrived: restores the whole time limit.
   void Progress();
 
   // The next attempt is the first of another call.
-  void Reset() { failures_in_row_ = 0; }
+  void Reset() { failures_ = {}; }
 
-  // Returns the delay before the next attempt: random after Unavailable, the
-  // server's own if it is busy. Nothing if there must be no further attempt,
-  // because of the kind of `status` or because the patience is used up.
+  // Value of CallRoute for the next attempt.
+  int attempt() const { return failures_.unavailable_count; }
+
+  // Returns the delay before the next attempt; nothing if there must be none,
+  // because of the kind of `status` or the limits. FinalError() is then the
+  // call's result.
   std::optional<absl::Duration> DelayAfter(const absl::Status& status);
 
+  // Returns `status`, with which the last attempt failed. If the time limit
+  // ended waiting for a server that named a delay, this is the server's error
+  // with a message that says so.
+  absl::Status FinalError(const absl::Status& status) const;
+
+  // Waits and returns OK if there must be another attempt; otherwise returns
+  // FinalError(). Blocks.
+  absl::Status AwaitRetry(const absl::Status& status);
+
  private:
-  using Clock = std::chrono::steady_clock;
+  // Failures in a row.
+  struct Failures {
+    absl::Time first_time;
+    int count = 0;
+    int unavailable_count = 0;
+    // With a delay that the server named, and the last of them.
+    int told_count = 0;
+    absl::Status told_status;
+    // Without one, after the last with one.
+    int untold_count = 0;
+  };
+
+  RetryGovernor(Connection& connection, std::optional<absl::Time> end);
+
+  absl::Time TimeLimit() const;
+  std::optional<absl::Duration> DelayAsTold(absl::Duration told);
+  std::optional<absl::Duration> Backoff(const absl::Status& status);
 
   Connection& connection_;
-  const absl::Duration patience_;
+  const absl::Time start_;
+  // Unset for streams.
+  const std::optional<absl::Time> end_;
   absl::BitGen random_;
-  int failures_in_row_ = 0;
-  Clock::time_point first_failure_;
+  Failures failures_;
 };
 
 // Cancels a call if its next message does not arrive in time. Thread-safe. The

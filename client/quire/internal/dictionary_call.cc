@@ -3,7 +3,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 
 #include "proto/quire/v1/archive.grpc.pb.h"
 
@@ -46,7 +45,8 @@ absl::Status ReceiveDictionary(Connection& connection,
   for (;;) {
     request.set_offset(next_offset);
     const StreamOutcome outcome = RunStreamCall<v1::GetDictionaryResponse>(
-        connection.options(), archive,
+        connection.options(),
+        {.archive = archive, .attempt = governor.attempt()},
         [&](grpc::ClientContext* context) {
           return connection.stub().GetDictionary(context, request);
         },
@@ -56,13 +56,10 @@ absl::Status ReceiveDictionary(Connection& connection,
                  ? absl::OkStatus()
                  : absl::DataLossError("the dictionary's stream ended early");
     }
-    const std::optional<absl::Duration> delay =
-        outcome.ended_by_receiver ? std::nullopt
-                                  : governor.DelayAfter(outcome.status);
-    if (!delay.has_value()) {
+    if (outcome.ended_by_receiver) {
       return outcome.status;
     }
-    absl::SleepFor(*delay);
+    QUIRE_RETURN_IF_ERROR(governor.AwaitRetry(outcome.status));
   }
 }
 

@@ -43,13 +43,13 @@ class WatchedStream {
   using Reader = std::unique_ptr<grpc::ClientReader<Message>>;
   using Start = absl::FunctionRef<Reader(grpc::ClientContext*)>;
 
-  // Calls `start`, which must not return null, once. `options` and `archive`,
-  // as in AddCallHeaders(), need to be valid only during the constructor; the
-  // stub that `start` uses must outlive the stream.
-  WatchedStream(const ClientOptions& options, absl::string_view archive,
+  // Calls `start`, which must not return null, once. `options` and `route`, as
+  // in AddCallHeaders(), need to be valid only during the constructor; the stub
+  // that `start` uses must outlive the stream.
+  WatchedStream(const ClientOptions& options, const CallRoute& route,
                 Start start)
       : watchdog_(context_, options.stream_idle_max),
-        reader_(StartWithHeaders(options, archive, start)) {}
+        reader_(StartWithHeaders(options, route, start)) {}
 
   // Blocks, at most for ClientOptions::stream_idle_max. Returns false at the
   // end; Finish() returns the reason. `message` is then unspecified.
@@ -83,9 +83,9 @@ class WatchedStream {
   }
 
  private:
-  Reader StartWithHeaders(const ClientOptions& options,
-                          absl::string_view archive, Start start) {
-    AddCallHeaders(options, archive, context_);
+  Reader StartWithHeaders(const ClientOptions& options, const CallRoute& route,
+                          Start start) {
+    AddCallHeaders(options, route, context_);
     return start(&context_);
   }
 
@@ -100,10 +100,10 @@ class WatchedStream {
 // never taken for a silent server.
 template <typename Message>
 StreamOutcome RunStreamCall(
-    const ClientOptions& options, absl::string_view archive,
+    const ClientOptions& options, const CallRoute& route,
     typename WatchedStream<Message>::Start start,
     absl::FunctionRef<absl::Status(Message&)> on_message) {
-  WatchedStream<Message> stream(options, archive, start);
+  WatchedStream<Message> stream(options, route, start);
   Message message;
   while (stream.Read(message)) {
     absl::Status taken = on_message(message);
@@ -121,10 +121,10 @@ StreamOutcome RunStreamCall(
 // answers start no threads; all have ended when it returns.
 template <typename Message>
 StreamOutcome RunAnswerStream(const ClientOptions& options,
-                              absl::string_view archive,
+                              const CallRoute& route,
                               typename WatchedStream<Message>::Start start,
                               const DecodeSteps<Message>& steps) {
-  WatchedStream<Message> stream(options, archive, start);
+  WatchedStream<Message> stream(options, route, start);
   Message message;
   std::string buffer;
   bool is_encoded = false;

@@ -67,6 +67,10 @@ std::vector<std::string> FakeServer::TraceParents() const {
   return service_->TraceParents();
 }
 
+std::vector<std::string> FakeServer::Attempts() const {
+  return service_->Attempts();
+}
+
 std::vector<std::string> FakeServer::ArchiveHeaders() const {
   return service_->ArchiveHeaders();
 }

@@ -77,6 +77,11 @@ struct FakeFaults {
   // retry delay.
   int busy_calls = 0;
   absl::Duration busy_retry_delay = absl::Seconds(2);
+  // Calls of any kind that fail with ResourceExhausted, QUOTA_EXCEEDED, or with
+  // Unavailable, ARCHIVE_OPENING, and their retry delay.
+  int over_quota_calls = 0;
+  int opening_calls = 0;
+  absl::Duration told_delay = absl::Milliseconds(1);
   // Symbol tables and dictionaries whose last byte is changed.
   int wrong_tables = 0;
   // Calls for symbol tables and dictionaries that fail with NotFound.
@@ -142,6 +147,10 @@ class FakeServer {
   // The `traceparent` header of each received call, in order; empty if a call
   // had none.
   std::vector<std::string> TraceParents() const;
+
+  // The `quire-attempt` header of each received call, after the method's name:
+  // "Read 1"; only the name if a call had none. In order.
+  std::vector<std::string> Attempts() const;
 
   // The `quire-archive` header of each received call, after the method's name:
   // "Read web"; only the name if a call had none. In order.

@@ -59,6 +59,18 @@ v1::ByteRange MakeRange(uint64_t offset, uint64_t size_bytes) {
   return range;
 }
 
+// Returns the values of a header, each after a blank: several would be a fault.
+std::string ValuesOf(const grpc::ServerContext& context, const char* key) {
+  std::string values;
+  const auto range = context.client_metadata().equal_range(key);
+  for (auto value = range.first; value != range.second; ++value) {
+    absl::StrAppend(
+        &values, " ",
+        absl::string_view(value->second.data(), value->second.size()));
+  }
+  return values;
+}
+
 uint64_t ContentsHash(const std::vector<v1::Document>& documents,
                       const std::string& text) {
   uint64_t hash = Checksum64(AsBytes(text));
@@ -167,6 +179,27 @@ std::vector<std::string> FakeServer::Service::ArchiveHeaders() const {
   return archive_headers_;
 }
 
+std::vector<std::string> FakeServer::Service::Attempts() const {
+  MutexLock lock(&mutex_);
+  return attempts_;
+}
+
+grpc::Status FakeServer::Service::RefusalAsTold() {
+  absl::Duration delay;
+  {
+    MutexLock lock(&mutex_);
+    delay = faults_.told_delay;
+  }
+  if (Due(&FakeFaults::over_quota_calls)) {
+    return FakeFailure(grpc::RESOURCE_EXHAUSTED, v1::QUOTA_EXCEEDED,
+                       "too many calls", delay);
+  }
+  return Due(&FakeFaults::opening_calls)
+             ? FakeFailure(grpc::UNAVAILABLE, v1::ARCHIVE_OPENING,
+                           "the archive is being opened", delay)
+             : grpc::Status::OK;
+}
+
 grpc::Status FakeServer::Service::Enter(const char* method,
                                         const grpc::ServerContext& context) {
   absl::Duration busy_retry_delay;
@@ -179,15 +212,17 @@ grpc::Status FakeServer::Service::Enter(const char* method,
         header == context.client_metadata().end()
             ? ""
             : std::string(header->second.data(), header->second.size()));
-    // Several would be a fault, too.
-    std::string archive_header = method;
-    const auto range = context.client_metadata().equal_range("quire-archive");
-    for (auto value = range.first; value != range.second; ++value) {
-      absl::StrAppend(
-          &archive_header, " ",
-          absl::string_view(value->second.data(), value->second.size()));
-    }
-    archive_headers_.push_back(std::move(archive_header));
+    archive_headers_.push_back(
+        absl::StrCat(method, ValuesOf(context, "quire-archive")));
+    attempts_.push_back(
+        absl::StrCat(method, ValuesOf(context, "quire-attempt")));
+  }
+  const grpc::Status refusal = RefusalAsTold();
+  if (!refusal.ok()) {
+    return refusal;
+  }
+  {
+    MutexLock lock(&mutex_);
     if (absl::string_view(method) == "ListArchives" && !faults_.with_listing) {
       return grpc::Status::OK;
     }

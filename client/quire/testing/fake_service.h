@@ -55,6 +55,7 @@ class FakeServer::Service final : public v1::Archive::Service {
   int LargestBatchMessage() const;
   std::vector<std::string> TraceParents() const;
   std::vector<std::string> ArchiveHeaders() const;
+  std::vector<std::string> Attempts() const;
 
   // The calls, with the errors that the proto lists for each.
   grpc::Status ListArchives(grpc::ServerContext* context,
@@ -110,6 +111,8 @@ class FakeServer::Service final : public v1::Archive::Service {
     const v1::Document* document = nullptr;
   };
 
+  // Returns the refusal with a retry delay that is due, or OK.
+  grpc::Status RefusalAsTold() ABSL_LOCKS_EXCLUDED(mutex_);
   // Counts the call and produces faults that precede it.
   grpc::Status Enter(const char* method, const grpc::ServerContext& context)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -169,6 +172,7 @@ class FakeServer::Service final : public v1::Archive::Service {
   int largest_batch_message_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::string> trace_parents_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> archive_headers_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> attempts_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace quire
