@@ -6,6 +6,7 @@
 
 #include "absl/memory/memory.h"
 
+#include "client/http/worker_pool.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -109,6 +110,10 @@ absl::StatusOr<std::unique_ptr<ArchiveReads>> ArchiveReads::Connect(
   options.trace_parent = [] {
     return current_headers != nullptr ? current_headers->trace_parent
                                       : std::string();
+  };
+  // Probes do not wait.
+  options.told_wait = [](absl::Duration delay) {
+    return current_headers != nullptr && WorkerPool::WaitOnThread(delay);
   };
   const bool forwards_tokens = options.security.token_file.empty() &&
                                CanCarryToken(options.address, options.security);

@@ -44,7 +44,8 @@ absl::Status OutdatedState();
 class ArchiveReads {
  public:
   // Sets the callbacks of `options` that send the headers of the request being
-  // answered. Does not contact the server.
+  // answered, and that wait for delays which the server names as
+  // WorkerPool::WaitOnThread() does. Does not contact the server.
   // Errors: as Client::Connect().
   static absl::StatusOr<std::unique_ptr<ArchiveReads>> Connect(
       ClientOptions options);

@@ -50,7 +50,8 @@ std::optional<std::string> TypeOf(const v1::Document& document, uint64_t offset,
 // True if another call would not succeed.
 bool IsFinal(const absl::Status& status) {
   return !absl::IsUnavailable(status) && !absl::IsOutOfRange(status) &&
-         !absl::IsAborted(status) && !IsOfOtherContents(status);
+         !absl::IsAborted(status) && !IsOfOtherContents(status) &&
+         !RetryDelayOf(status).has_value();
 }
 
 std::string EntityTag(const std::string& uuid, const ByteSpan& span,

@@ -179,7 +179,7 @@ void DefineGatewayOptions(CLI::App& app, GatewaySettings& settings) {
   AddSecurityOptions(app, settings.security, settings.allow_readable_secrets);
   app.add_option("--timeout", settings.call_timeout,
                  "Time limit for the server's next answer; after it clients "
-                 "get 504")
+                 "get 504, or 503 if the server asked to wait")
       ->type_name("TIME")
       ->capture_default_str();
   AddListenOptions(app, settings);
@@ -257,7 +257,8 @@ absl::StatusOr<GatewayOptions> MakeGatewayOptions(
   options.client.deadline = call_timeout;
   options.client.stream_idle_max = call_timeout;
   // HTTP clients try again after a 503. Requests that wait here for a server
-  // that is gone would hold threads, which probes and files need too.
+  // that is gone would hold threads, which probes and files need too. Those for
+  // which the server names a delay leave threads free.
   options.client.attempts_max = 1;
   return options;
 }

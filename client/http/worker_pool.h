@@ -13,6 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 #include "codecs/base/mutex.h"
 
@@ -38,15 +39,26 @@ class WorkerPool {
   // Jobs that wait for a thread.
   size_t queue_size() const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Waits for `delay` on the calling thread, or until the pool ends, and
+  // returns true. Returns false at once if the thread is not one of a pool, or
+  // is the only one of its pool that does not wait so: one stays free for other
+  // jobs.
+  static bool WaitOnThread(absl::Duration delay);
+
  private:
   WorkerPool() = default;
 
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Wait(absl::Duration delay) ABSL_LOCKS_EXCLUDED(mutex_);
 
   mutable Mutex mutex_;
   CondVar changed_;
   std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_);
   bool stops_ ABSL_GUARDED_BY(mutex_) = false;
+  CondVar stopped_;
+  int thread_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  // In Wait().
+  int waiting_count_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::thread> threads_;
 };
 

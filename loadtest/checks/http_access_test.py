@@ -4,11 +4,13 @@
 
 usage: http_access_test.py QUIRED QUIRE_HTTP
 """
+import concurrent.futures
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
@@ -82,6 +84,66 @@ class AccessTest(unittest.TestCase):
             self.assertEqual(connection.ask("/v1/docs/doc/a", Range="bytes=0-3").body, b"text")
             # It does not add the rights of both.
             self.assertEqual(connection.ask("/v1/docs", Authorization=self.bearer).status, 403)
+
+    def start_with_quota(self, *flags):
+        """A gateway before a server that allows `slow` one call per second; the headers of
+        `slow` and of `free`."""
+        bearers = []
+        access = self.directory / "quota-access"
+        rules = ""
+        for name, quota in ("slow", " calls=1"), ("free", ""):
+            token = self.directory / f"{name}.token"
+            made = subprocess.run([PROGRAMS.quired, "token", "new", name, "-o", token],
+                                  check=True, capture_output=True, text=True)
+            rules += made.stdout.rstrip() + quota + "\n"
+            bearers.append({"Authorization": f"Bearer {token.read_text().strip()}"})
+            self.addCleanup(token.unlink)
+        access.write_text(rules)
+        server = self.enterContext(LiveServer(
+            PROGRAMS.quired, [f"docs={self.directory}/docs.quire"], "--access", access))
+        gateway = self.enterContext(LiveGateway(PROGRAMS.quire_http, server.address, *flags))
+        return gateway, *bearers
+
+    def test_a_quota_is_waited_for(self):
+        gateway, slow, _ = self.start_with_quota()
+        with gateway.connect() as connection:
+            # The last one is sent in two pieces, each of which is a call.
+            for target, last in ("list", None), ("page/a", 9), ("doc/a", 299_999):
+                span = {} if last is None else {"Range": f"bytes=0-{last}"}
+                reply = connection.ask(f"/v1/docs/{target}", **slow, **span)
+                self.assertEqual(reply.status, 206 if span else 200, (target, reply))
+                self.assertTrue(reply.is_complete, target)
+            self.assertTrue(reply.body == self.text[:last + 1])
+
+    def test_an_error_tells_when_the_quota_is_not_waited_for(self):
+        gateway, slow, _ = self.start_with_quota("--timeout", "200ms")
+        with gateway.connect() as connection:
+            self.assertEqual(connection.ask("/v1/docs", **slow).status, 200)
+            reply = connection.ask("/v1/docs/list", **slow)
+            self.assertEqual(reply.status, 429, reply)
+            self.assertEqual(reply.headers["retry-after"], "1")
+            self.assertIn(b"the time limit is 200ms", reply.body)
+
+    def test_requests_that_wait_leave_a_thread_to_others(self):
+        gateway, slow, free = self.start_with_quota("--threads", "2")
+        ends = threading.Event()
+
+        def ask_slowly():
+            statuses = set()
+            with gateway.connect() as connection:
+                while not ends.is_set():
+                    statuses.add(connection.ask("/v1/docs", **slow).status)
+            return statuses
+
+        with concurrent.futures.ThreadPoolExecutor(4) as threads:
+            asked = [threads.submit(ask_slowly) for _ in range(4)]
+            with gateway.connect() as connection:
+                for _ in range(200):
+                    self.assertEqual(connection.ask("/v1/docs", **free).status, 200)
+            ends.set()
+            statuses = set().union(*(future.result() for future in asked))
+        # Where another request waits already, the answer comes at once.
+        self.assertEqual(statuses, {200, 429})
 
 
 if __name__ == "__main__":

@@ -14,6 +14,9 @@
 namespace quire {
 namespace {
 
+// Longer delays of a server are not passed on.
+constexpr absl::Duration kRetryAfterMax = absl::Hours(1);
+
 int HttpStatusOf(const absl::Status& status) {
   // The record is damaged, or decodes to too much: not a matter of time.
   if (IsPayloadFault(status)) {
@@ -88,8 +91,8 @@ Answer AnswerOfStatus(const absl::Status& status) {
   }
   Answer answer = TextAnswer(code, {message.data(), message.size()});
   if (code == 429 || code == 503) {
-    const absl::Duration delay =
-        RetryDelayOf(status).value_or(absl::Seconds(1));
+    const absl::Duration delay = std::min(
+        RetryDelayOf(status).value_or(absl::Seconds(1)), kRetryAfterMax);
     answer.headers.emplace_back(
         "Retry-After",
         absl::StrCat(std::max<int64_t>(
