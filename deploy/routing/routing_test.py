@@ -3,12 +3,15 @@
 """Three servers behind nginx and HAProxy, with the configuration in this directory.
 
 Clients in Python and C++ read through the proxy while servers are killed, drained and
-stopped. Without --whole only the routes are tested, and one server is killed behind nginx.
+stopped, and while one refuses its archives. Without --whole only the routes are tested,
+refusals, and one server is killed behind nginx.
 
 usage: routing_test.py QUIRED QUIRE [--whole]
 """
 import atexit
+import concurrent.futures
 import contextlib
+import http.server
 import importlib
 import pathlib
 import random
@@ -23,6 +26,7 @@ import threading
 import time
 import unittest
 
+import grpc
 import yaml
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -112,6 +116,56 @@ class Reader(threading.Thread):
         self._client.close()
 
 
+class RefusingServer(grpc.GenericRpcHandler):
+    """A server that is ready and refuses each call, as one does for an archive that it cannot
+    read. `attempts` has the metadata quire-archive and quire-attempt of each call."""
+
+    def __init__(self, port, metrics_port):
+        self.attempts = []
+        # pylint: disable=protected-access
+        messages = QUIRE_ARCHIVE._messages
+        status = messages.RpcStatus(code=14, message="the archive cannot be read here")
+        info = messages.RpcErrorInfo(reason="ARCHIVE_OPENING", domain="quire")
+        retry = messages.RpcRetryInfo()
+        retry.retry_delay.nanos = 1_000_000
+        for name, detail in ("ErrorInfo", info), ("RetryInfo", retry):
+            status.details.add(type_url=f"type.googleapis.com/google.rpc.{name}",
+                               value=detail.SerializeToString())
+        self._details = status.SerializeToString()
+        self._server = grpc.server(concurrent.futures.ThreadPoolExecutor(16))
+        self._server.add_generic_rpc_handlers((self,))
+        assert self._server.add_insecure_port(f"127.0.0.1:{port}") == port
+        self._server.start()
+        self._probes = http.server.ThreadingHTTPServer(("127.0.0.1", metrics_port), ReadyAnswer)
+        threading.Thread(target=self._probes.serve_forever, daemon=True).start()
+
+    def service(self, handler_call_details):
+        metadata = dict(handler_call_details.invocation_metadata)
+        self.attempts.append((metadata.get("quire-archive"), metadata.get("quire-attempt")))
+        return grpc.stream_stream_rpc_method_handler(self._refuse)
+
+    def _refuse(self, _requests, context):
+        context.set_trailing_metadata((("grpc-status-details-bin", self._details),))
+        context.abort(grpc.StatusCode.UNAVAILABLE, "the archive cannot be read here")
+
+    def stop(self):
+        self._server.stop(None).wait()
+        self._probes.shutdown()
+        self._probes.server_close()
+
+
+class ReadyAnswer(http.server.BaseHTTPRequestHandler):
+    """/readyz"""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format, *args):  # pylint: disable=redefined-builtin
+        pass
+
+
 class RoutingCase(unittest.TestCase):
     """Servers, proxies and clients."""
 
@@ -160,13 +214,21 @@ class RoutingCase(unittest.TestCase):
         self.ports[number] = int(server.address.rpartition(":")[2])
         self.addCleanup(self.end_server, server)
 
+    def refuse_at(self, number):
+        """Replaces a server by a RefusingServer."""
+        self.end_server(self.servers[number])
+        server = RefusingServer(self.ports[number], self.metrics_ports[number])
+        self.addCleanup(server.stop)
+        return server
+
     @staticmethod
     def end_server(server):
         if server.process.poll() is None:
             server.process.send_signal(signal.SIGCONT)
             server.process.kill()
         server.process.wait(PATIENCE_S)
-        server.process.stderr.close()
+        if not server.process.stderr.closed:
+            server.process.stderr.close()
 
     def fill_in(self, name):
         """A configuration with the ports of this test."""
@@ -264,6 +326,23 @@ class RoutingCase(unittest.TestCase):
         self.assertEqual(set(homes), set(READ_ARCHIVES))
         return homes
 
+    def check_refusals(self, server, archive, homes):
+        """All calls for an archive at the refusing server succeed, and those for archives at
+        others never get there."""
+        self.check_cli(archive)
+        self.check_cli(archive, "stored")
+        reader = self.read_through(archive)
+        self.check_readers([reader], 10)
+        reader.stop()
+        first = [name for name, attempt in server.attempts if attempt is None]
+        self.assertGreater(first.count(archive), 50)
+        self.assertEqual(server.attempts.count((archive, "1")), 0)
+        server.attempts.clear()
+        for other, home in homes.items():
+            if home != homes[archive]:
+                self.check_cli(other)
+        self.assertEqual([call for call in server.attempts if call[0] is not None], [])
+
     def check_list(self, expected):
         lines = self.run_quire("archives").decode().splitlines()
         self.assertEqual([line.split()[0] for line in lines[1:]], expected)
@@ -310,10 +389,43 @@ class SmokeTest(RoutingCase):
         self.check_cli("web-a", "stored")
         self.check_list(sorted(PLACES))
 
-    def test_the_header_is_that_of_the_clients(self):
-        (key,) = re.findall(r'kArchiveMetadataKey\[\] = "(.*)"', HEADER.read_text())
-        self.assertIn(f"map $http_{key.replace('-', '_')} ", (HERE / "nginx.conf").read_text())
-        self.assertIn(f"balance hdr({key})", (HERE / "haproxy.cfg").read_text())
+    def test_nginx_with_a_server_that_refuses(self):
+        self.start_servers(are_replicas=False)
+        self.start_nginx()
+        homes = self.homes()
+        self.check_refusals(self.refuse_at(1), "docs", homes)
+
+    def test_nginx_with_a_replica_that_refuses(self):
+        self.start_servers(are_replicas=False)
+        self.start_nginx()
+        homes = self.homes()
+        for number in (2, 3):
+            archive = next((name for name, home in homes.items()
+                            if home == number and name.startswith("web-")), None)
+            if archive is not None:
+                break
+        self.check_refusals(self.refuse_at(number), archive,
+                            {name: home for name, home in homes.items()
+                             if name == archive or home != number})
+
+    def test_haproxy_with_a_server_that_refuses(self):
+        self.start_servers(are_replicas=True)
+        self.start_haproxy()
+        homes = self.homes()
+        server = self.refuse_at(homes["docs"])
+        # It learns anew that all are ready.
+        self.start_haproxy()
+        self.check_refusals(server, "docs", homes)
+
+    def test_the_headers_are_those_of_the_clients(self):
+        header = HEADER.read_text()
+        (key,) = re.findall(r'kArchiveMetadataKey\[\] = "(.*)"', header)
+        (attempt,) = re.findall(r'kAttemptMetadataKey\[\] = "(.*)"', header)
+        self.assertIn('map "$http_{} $http_{}" '.format(
+            attempt.replace("-", "_"), key.replace("-", "_")), (HERE / "nginx.conf").read_text())
+        haproxy = (HERE / "haproxy.cfg").read_text()
+        self.assertIn(f"balance hash req.hdr({key})", haproxy)
+        self.assertIn(f"use_backend quire-again if {{ req.hdr({attempt}) -m found }}", haproxy)
         route = yaml.safe_load((HERE / "grpc-route.yaml").read_text())
         self.assertEqual((route["kind"], route["apiVersion"]),
                          ("GRPCRoute", "gateway.networking.k8s.io/v1"))
