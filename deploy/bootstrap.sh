@@ -36,7 +36,8 @@ libraries=(
 # of the reference reader and of the end-to-end tests; python3-botocore (5 MB) signs
 # requests to object stores, for comparison; iproute2 creates the slow links of
 # loadtest/bench/wire_bench.py. Only tests run Prometheus, Alertmanager, nginx and
-# HAProxy; systemd and python3-seccomp check the unit of deploy/systemd.
+# HAProxy; systemd and python3-seccomp check the unit of deploy/systemd, logrotate
+# rotates its logs, and rsync copies archives as in docs/backup.md.
 checkers=(
   clang-14 clang-tidy-14 clang-format-14 lld-14 llvm-14 libclang-rt-14-dev
   shellcheck git unzip
@@ -44,7 +45,7 @@ checkers=(
   python3-lz4 python3-yaml python3-botocore iproute2
   prometheus prometheus-alertmanager
   systemd python3-seccomp python3-pip python3-setuptools python3-wheel
-  curl wget nginx haproxy zstd xz-utils
+  curl wget nginx haproxy zstd xz-utils logrotate rsync
 )
 
 # Not libhts-dev: it would replace libcurl4-openssl-dev, which prometheus-cpp-dev needs.

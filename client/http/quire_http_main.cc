@@ -3,6 +3,7 @@
 // quire-http: serves the archives of a Quire server over HTTP.
 #include <malloc.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <csignal>
@@ -11,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
@@ -27,6 +29,7 @@
 #include "codecs/base/printable_text.h"
 #include "codecs/base/program_main.h"
 #include "codecs/base/status_macros.h"
+#include "codecs/base/variable_names.h"
 
 namespace quire {
 namespace {
@@ -130,6 +133,18 @@ absl::Status Serve(const GatewaySettings& settings) {
   return absl::OkStatus();
 }
 
+// Names variables that resemble those of options.
+void SayUnknownVariables(const CLI::App& app) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options()) {
+    known.push_back(option->get_envname());
+  }
+  for (const std::string& message : DescribeUnknownVariables(
+           "QUIRE_", known, UnknownVariables::kSimilar, environ)) {
+    Say(absl::StrCat("warning: ", message));
+  }
+}
+
 int Run(const GatewaySettings& settings) {
   const absl::Status status = Serve(settings);
   if (status.ok()) {
@@ -160,6 +175,7 @@ int main(int argc, char** argv) {
                            quire::kExitFailed, [&](CLI::App& app) {
                              quire::DefineGatewayOptions(app, settings);
                              app.parse(argc, argv);
+                             quire::SayUnknownVariables(app);
                              return quire::Run(settings);
                            });
 }

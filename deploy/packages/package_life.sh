@@ -49,7 +49,7 @@ step "install"
 install_packages /debs/old/*.deb
 getent passwd quire >/dev/null || die "there is no user quire"
 [[ -d /etc/quire ]] || die "there is no /etc/quire"
-for file in /lib/systemd/system/quired@.service /etc/logrotate.d/quired \
+for file in /lib/systemd/system/quired@.service /etc/logrotate.d/{quired,quire-http} \
   /usr/share/man/man1/{quired,quire,quire-http,quire-loadtest}.1.gz \
   /usr/share/bash-completion/completions/{quired,quire,quire-http,quire-loadtest}; do
   # Minimal roots omit manual pages.

@@ -154,6 +154,33 @@ class AccessTest(ServedCase):
         answer = self.ask(address, *mine, "--token-file", wrong, "archives")
         self.assertEqual(answer.returncode, 3, answer.stdout)
 
+    def test_a_token_may_need_a_certificate(self):
+        authority = Authority(self.directory, "both-authority")
+        certificate, key = authority.sign("both-server")
+        reader, line = self.token("reader")
+        rules = line.rstrip() + " certificate=spiffe://example.org/crawler\n"
+        tls = ["--tls-cert", certificate, "--tls-key", key]
+        server, address = self.start(rules, *tls, "--tls-client-ca", authority.pem)
+        self.assertNotIn("need a client certificate", self.said)
+        mine = ["--ca", authority.pem, "--token-file", reader]
+        self.assertIn("no valid credentials", self.ask(address, *mine, "archives").stderr)
+        for name, code in (("other", 3), ("crawler", 0)):
+            signed = authority.sign(f"both-{name}", f"URI:spiffe://example.org/{name}")
+            shown = ["--cert", signed[0], "--key", signed[1]]
+            answer = self.ask(address, *mine, *shown, "archives")
+            self.assertEqual(answer.returncode, code, answer.stderr)
+            # A certificate alone is not enough.
+            answer = self.ask(address, "--ca", authority.pem, *shown, "archives")
+            self.assertIn("no valid credentials", answer.stderr)
+        # A later rule needs none.
+        self.access.write_text(line)
+        server.send_signal(signal.SIGHUP)
+        await_text(self, server, "access: 1 identities")
+        self.assertEqual(self.ask(address, *mine, "archives").returncode, 0)
+        self.start(rules, *tls)
+        self.assertIn("1 identities need a client certificate, and none is asked for; give "
+                      "--tls-client-ca", self.said)
+
     def test_the_client_refuses_secrets_that_all_users_can_read(self):
         reader, line = self.token("reader")
         _, address = self.start(line)
@@ -198,6 +225,8 @@ class AccessTest(ServedCase):
         rules = self.directory / "bad.access"
         for text, reason in [("reader\n", "bad.access: line 1: must be token ID"),
                              ("\ntoken reader colour=red\n", "line 2: settings must be"),
+                             ("certificate a.example.org right=read\n",
+                              "the line must be: certificate NAME archives=GLOB[,GLOB]... rights="),
                              (None, "bad.access: cannot be read")]:
             rules.unlink(missing_ok=True)
             if text is not None:

@@ -19,6 +19,7 @@
 #include "absl/strings/string_view.h"
 
 #include "codecs/base/printable_text.h"
+#include "codecs/base/variable_names.h"
 #include "server/storage/remote/store_address.h"
 
 #include "toml++/toml.h"
@@ -28,6 +29,14 @@ namespace {
 
 constexpr char kArchivesTable[] = "archives";
 constexpr char kArchiveOption[] = "archive";
+constexpr char kVariablePrefix[] = "QUIRED_";
+
+// Returns the environment variable of an option, by one of its long names.
+std::string VariableOf(absl::string_view name) {
+  return absl::StrCat(
+      kVariablePrefix,
+      absl::AsciiStrToUpper(absl::StrReplaceAll(name, {{"-", "_"}})));
+}
 
 bool TakesFile(const CLI::Option& option) {
   return option.get_type_name() == "FILE" || option.get_type_name() == "DIR";
@@ -313,9 +322,7 @@ std::vector<std::string> ApplyEnvironment(CLI::App& subcommand) {
       if (name == "help") {
         continue;
       }
-      const std::string variable = absl::StrCat(
-          "QUIRED_",
-          absl::AsciiStrToUpper(absl::StrReplaceAll(name, {{"-", "_"}})));
+      const std::string variable = VariableOf(name);
       // NOLINTNEXTLINE(concurrency-mt-unsafe): before there are threads.
       const char* value = getenv(variable.c_str());
       if (value == nullptr || *value == '\0') {
@@ -333,6 +340,19 @@ std::vector<std::string> ApplyEnvironment(CLI::App& subcommand) {
     }
   }
   return faults;
+}
+
+std::vector<std::string> UnknownEnvironment(const CLI::App& subcommand) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : subcommand.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      if (name != "help") {
+        known.push_back(VariableOf(name));
+      }
+    }
+  }
+  return DescribeUnknownVariables(kVariablePrefix, known,
+                                  UnknownVariables::kAll, environ);
 }
 
 OptionValues ValuesOf(const CLI::App& subcommand) {

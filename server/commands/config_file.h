@@ -14,10 +14,13 @@ namespace quire {
 
 // Sets options that the command line has not set from environment variables:
 // QUIRED_STALL_TIMEOUT is --stall-timeout. Empty variables count as unset.
-// Unknown ones are ignored, since Kubernetes sets such variables for a service
-// named quired. Thread-compatible, like the environment. Returns an error
-// message for each fault.
+// Thread-compatible, like the environment. Returns an error message for each
+// fault.
 std::vector<std::string> ApplyEnvironment(CLI::App& subcommand);
+
+// Returns a warning for each variable QUIRED_* that ApplyEnvironment() ignores,
+// except those that Kubernetes sets for services. Thread-compatible.
+std::vector<std::string> UnknownEnvironment(const CLI::App& subcommand);
 
 // Values of the options that were given, by first long name, except of removed
 // ones (AddRemovedOptions()).

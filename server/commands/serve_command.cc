@@ -190,6 +190,9 @@ void AddServeCommand(CLI::App& app, int& exit_code) {
   subcommand->callback([subcommand, arguments, &exit_code] {
     AddServeKeys(*subcommand, *arguments);
     std::vector<std::string> faults = ApplyEnvironment(*subcommand);
+    for (std::string& warning : UnknownEnvironment(*subcommand)) {
+      arguments->warnings.push_back(std::move(warning));
+    }
     OptionValues given = ValuesOf(*subcommand);
     if (faults.empty() && !arguments->config.empty()) {
       faults =

@@ -279,8 +279,12 @@ class ServeTest(ServedCase):
                 "QUIRED_CONFIG": str(config), "QUIRED_MEMORY": "320MiB",
                 "QUIRED_LISTEN": "127.0.0.1:0", "QUIRED_DRAIN_TIMEOUT": "",
                 # Set by Kubernetes for a service of that name.
-                "QUIRED_PORT": "tcp://10.0.0.1:7420"}):
+                "QUIRED_PORT": "tcp://10.0.0.1:7420", "QUIRED_SERVICE_HOST": "10.0.0.1",
+                "QUIRED_MEMROY": "1GiB"}):
             server, said = self.start()
+            self.assertIn(" warning environment variable QUIRED_MEMROY is ignored: no option has "
+                          "this name; did you mean QUIRED_MEMORY?\n", said)
+            self.assertEqual(said.count("environment variable"), 1, said)
             self.assertIn("memory: 320 MiB", said)
             self.assertIn("archive first", said)
             server.send_signal(signal.SIGTERM)

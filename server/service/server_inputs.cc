@@ -72,6 +72,13 @@ void WarnOfAccess(const ServerOptions& options, const AccessControl& access) {
                              ": can be read by all users, and contains access "
                              "rules: chmod o-r"));
   }
+  if (const size_t count = access.certificate_count();
+      count > 0 && options.tls.client_ca.empty()) {
+    options.log(LogLevel::kWarning,
+                absl::StrCat(options.access_path, ": ", count,
+                             " identities need a client certificate, and none "
+                             "is asked for; give --tls-client-ca"));
+  }
   if (const std::string soon = access.DescribeExpiring(absl::Now());
       !soon.empty()) {
     options.log(LogLevel::kWarning, soon);

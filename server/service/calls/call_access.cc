@@ -37,7 +37,8 @@ CallAccess::CallAccess(Catalog& catalog, const AccessControl* control,
   // Read before the rules: a change in between is noticed later.
   generation_ = control_->generation();
   absl::StatusOr<std::shared_ptr<const AccessIdentity>> identity =
-      control_->Authenticate(CredentialsIn(context, peer), expired_);
+      control_->Authenticate(
+          CredentialsIn(context, peer, control_->pairs_tokens()), expired_);
   if (identity.ok()) {
     identity_ = *std::move(identity);
     expiry_us_ = absl::ToUnixMicros(identity_->expiry);

@@ -63,7 +63,7 @@ bool IsEncrypted(const grpc::AuthContext& auth) {
 }  // namespace
 
 ShownCredentials CredentialsIn(const grpc::CallbackServerContext& context,
-                               absl::string_view peer) {
+                               absl::string_view peer, bool pairs_tokens) {
   ShownCredentials shown;
   shown.peer = peer;
   const auto [first, end] =
@@ -71,13 +71,13 @@ ShownCredentials CredentialsIn(const grpc::CallbackServerContext& context,
   if (first != end) {
     shown.authorization = View(first->second);
     shown.authorization_count = static_cast<size_t>(std::distance(first, end));
-    if (IsLocalPeer(peer)) {
+    if (IsLocalPeer(peer) && !pairs_tokens) {
       return shown;
     }
   }
   const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
   shown.is_encrypted = IsEncrypted(*auth);
-  if (shown.authorization_count == 0 && shown.is_encrypted &&
+  if ((shown.authorization_count == 0 || pairs_tokens) && shown.is_encrypted &&
       auth->IsPeerAuthenticated()) {
     for (const char* property :
          {GRPC_PEER_URI_PROPERTY_NAME, GRPC_PEER_DNS_PROPERTY_NAME}) {
@@ -111,6 +111,7 @@ absl::StatusOr<std::unique_ptr<AccessControl>> AccessControl::Open(
 AccessControl::AccessControl(std::string path, std::string text,
                              std::shared_ptr<const AccessRules> rules)
     : path_(std::move(path)),
+      pairs_tokens_(rules->pairs_tokens()),
       text_(std::move(text)),
       rules_(std::move(rules)) {}
 
@@ -127,6 +128,7 @@ absl::StatusOr<std::string> AccessControl::Reload() {
   }
   text_ = std::move(text);
   rules_ = std::move(rules);
+  pairs_tokens_.store(rules_->pairs_tokens(), std::memory_order_release);
   generation_.fetch_add(1, std::memory_order_release);
   return line;
 }
@@ -152,6 +154,13 @@ AccessControl::Authenticate(const ShownCredentials& shown,
     std::shared_ptr<const AccessIdentity> identity =
         shown.authorization_count == 1 ? rules->MatchToken(shown.authorization)
                                        : nullptr;
+    // Names have been looked up unless the rules have changed since.
+    if (identity != nullptr && !identity->certificate.empty() &&
+        std::find(shown.certificate_names.begin(),
+                  shown.certificate_names.end(),
+                  identity->certificate) == shown.certificate_names.end()) {
+      return Rejected();
+    }
     if (identity != nullptr && identity->expiry <= now) {
       expired = identity->name;
       return Rejected();

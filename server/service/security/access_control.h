@@ -31,15 +31,16 @@ struct ShownCredentials {
   bool is_encrypted = false;
   // Peer as in ServerContext::peer().
   absl::string_view peer;
-  // Alternative names of a verified certificate, URIs first. Not looked up for
-  // a token, which takes precedence.
+  // Alternative names of a verified certificate, URIs first. Looked up for a
+  // token, which takes precedence, only if a rule needs both.
   std::vector<std::string> certificate_names = {};
 };
 
 // Returns the credentials of `context`. `peer` is context.peer(), which takes
-// two allocations; the result refers to it.
+// two allocations; the result refers to it. `pairs_tokens` is
+// AccessControl::pairs_tokens().
 ShownCredentials CredentialsIn(const grpc::CallbackServerContext& context,
-                               absl::string_view peer);
+                               absl::string_view peer, bool pairs_tokens);
 
 // Thread-safe.
 class AccessControl {
@@ -56,8 +57,8 @@ class AccessControl {
 
   // Returns the identity for the credentials: that of the token, otherwise of
   // the first alternative name of the client's certificate that has one, URIs
-  // first. Sets `expired` to the name of an identity whose token is right but
-  // expired.
+  // first. A token that needs a certificate is unknown without it. Sets
+  // `expired` to the name of an identity whose token is right but expired.
   // Errors: Unauthenticated (CREDENTIALS_REJECTED)  there is none, or a token
   //   arrived unencrypted and not from this machine.
   absl::StatusOr<std::shared_ptr<const AccessIdentity>> Authenticate(
@@ -76,6 +77,15 @@ class AccessControl {
   absl::StatusOr<std::shared_ptr<const AccessIdentity>> Refresh(
       const AccessIdentity& identity) const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // As in the current AccessRules.
+  size_t certificate_count() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    return rules()->certificate_count();
+  }
+
+  bool pairs_tokens() const {
+    return pairs_tokens_.load(std::memory_order_acquire);
+  }
+
   // Increases with each Reload() that changed the rules.
   uint64_t generation() const {
     return generation_.load(std::memory_order_acquire);
@@ -89,6 +99,7 @@ class AccessControl {
 
   const std::string path_;
   std::atomic<uint64_t> generation_ = 0;
+  std::atomic<bool> pairs_tokens_;
   mutable Mutex mutex_;
   std::string text_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const AccessRules> rules_ ABSL_GUARDED_BY(mutex_);

@@ -33,9 +33,23 @@ constexpr size_t kLinesMax = 100'000;
 constexpr size_t kSecretsMax = 2;
 constexpr char kToken[] = "token:";
 constexpr char kCertificate[] = "certificate:";
+constexpr char kTokenSyntax[] =
+    "token ID sha256=HEX[,HEX] archives=GLOB[,GLOB]... rights=list,read "
+    "[certificate=NAME] [expires=TIME] [calls=N] [bytes=SIZE] [streams=N]";
+constexpr char kCertificateSyntax[] =
+    "certificate NAME archives=GLOB[,GLOB]... rights=list,read [expires=TIME] "
+    "[calls=N] [bytes=SIZE] [streams=N]";
 
 absl::Status Malformed(absl::string_view what) {
   return absl::InvalidArgumentError(what);
+}
+
+// Returns the form that a line must have, by its beginning.
+std::string SyntaxFor(absl::string_view line) {
+  return absl::StartsWith(line, "certificate") ? kCertificateSyntax
+         : absl::StartsWith(line, "token")
+             ? kTokenSyntax
+             : absl::StrCat(kTokenSyntax, ", or ", kCertificateSyntax);
 }
 
 bool IsTokenId(absl::string_view id) {
@@ -133,6 +147,13 @@ absl::Status ParseSetting(absl::string_view key, absl::string_view value,
                           std::vector<Sha256>& secrets) {
   if (key == "sha256" && absl::StartsWith(identity.name, kToken)) {
     QUIRE_ASSIGN_OR_RETURN(secrets, ParseSecrets(value));
+  } else if (key == "certificate" && absl::StartsWith(identity.name, kToken)) {
+    if (value.empty() || value.size() > kCertificateNameSizeMax) {
+      return Malformed(absl::StrCat(
+          "certificate must be an alternative name of 1 to ",
+          kCertificateNameSizeMax, " bytes, got ", value.size(), " bytes"));
+    }
+    identity.certificate = std::string(value);
   } else if (key == "archives") {
     QUIRE_ASSIGN_OR_RETURN(identity.archive_globs, ParseGlobs(value));
   } else if (key == "rights") {
@@ -144,8 +165,8 @@ absl::Status ParseSetting(absl::string_view key, absl::string_view value,
                            SetQuota(key, value, identity.quota));
     if (!is_quota) {
       return Malformed(absl::StrCat(
-          "settings must be sha256 (of a token), archives, rights, expires, "
-          "calls, bytes and streams, got ",
+          "settings must be sha256 and certificate (of a token), archives, "
+          "rights, expires, calls, bytes and streams, got ",
           QuotedText(key)));
     }
   }
@@ -164,7 +185,9 @@ absl::StatusOr<std::string> ParseName(absl::string_view kind,
   if (kind == "certificate") {
     return !name.empty() && name.size() <= kCertificateNameSizeMax
                ? absl::StatusOr<std::string>(absl::StrCat(kCertificate, name))
-               : Malformed("a certificate's name has 1 to 1024 bytes");
+               : Malformed(absl::StrCat("a certificate's name must have 1 to ",
+                                        kCertificateNameSizeMax, " bytes, got ",
+                                        name.size(), " bytes"));
   }
   return Malformed(absl::StrCat(
       "a line must begin with token or certificate, got ", QuotedText(kind)));
@@ -295,10 +318,16 @@ absl::StatusOr<std::shared_ptr<const AccessRules>> AccessRules::Parse(
     }
     absl::StatusOr<std::vector<AccessIdentity>> identity = ParseLine(line);
     if (!identity.ok()) {
-      return Malformed(
-          absl::StrCat("line ", number, ": ", identity.status().message()));
+      return Malformed(absl::StrCat("line ", number, ": ",
+                                    identity.status().message(),
+                                    "; the line must be: ", SyntaxFor(line)));
     }
     std::string name = identity->front().name;
+    rules->pairs_tokens_ |= !identity->front().certificate.empty();
+    rules->certificate_count_ += !identity->front().certificate.empty() ||
+                                         absl::StartsWith(name, kCertificate)
+                                     ? 1
+                                     : 0;
     Variants variants;
     for (AccessIdentity& variant : *identity) {
       variants.push_back(
@@ -375,6 +404,7 @@ std::shared_ptr<const AccessIdentity> AccessRules::FindAgain(
   }
   for (const auto& variant : found->second) {
     if (variant.identity->secret_sha256 == identity.secret_sha256 &&
+        variant.identity->certificate == identity.certificate &&
         variant.identity->expiry > now) {
       return variant.identity;
     }

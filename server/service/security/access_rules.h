@@ -4,13 +4,16 @@
 //
 // One identity per line; empty lines and lines that begin with # are skipped:
 //
-//   token ID sha256=HEX archives=GLOBS rights=RIGHTS [expires=TIME] [QUOTA]...
+//   token ID sha256=HEX archives=GLOBS rights=RIGHTS [certificate=NAME]
+//       [expires=TIME] [QUOTA]...
 //   certificate NAME archives=GLOBS rights=RIGHTS [expires=TIME] [QUOTA]...
 //
 // A token is "ID.SECRET"; the file has the SHA-256 of the secret, 64 hex
 // digits, and never the secret; or two hashes, separated by a comma, while one
 // secret replaces the other. The name of a certificate is an alternative name
-// of its subject, a URI or a DNS name. GLOBS are names of archives with * and
+// of its subject, a URI or a DNS name. A token with certificate=NAME is valid
+// only on connections with that certificate. GLOBS are names of archives with *
+// and
 // ?, separated by commas. RIGHTS are "list" and "read". TIME is 2027-01-31 or
 // 2027-01-31T12:00:00Z, in UTC. QUOTA is calls=N or bytes=SIZE, both per
 // second, or streams=N at a time.
@@ -56,6 +59,8 @@ struct AccessIdentity {
   // Hash of a token's secret. A line with two secrets makes two identities that
   // differ only in this.
   Sha256 secret_sha256 = {};
+  // Name of the certificate that must come with the token; empty: none.
+  std::string certificate;
   std::vector<std::string> archive_globs;
   bool may_list = false;
   bool may_read = false;
@@ -94,7 +99,7 @@ class ShownSecret {
 class AccessRules {
  public:
   // Errors: InvalidArgument  a line is malformed, or repeats an identity; "line
-  //                          N: " and the error.
+  //                          N: ", the error, and the syntax of such a line.
   static absl::StatusOr<std::shared_ptr<const AccessRules>> Parse(
       absl::string_view text);
 
@@ -114,7 +119,7 @@ class AccessRules {
                                                         absl::Time now) const;
 
   // Returns the current identity with that AccessIdentity::name, if its secret
-  // is the same. Null: none, or expired.
+  // and certificate are the same. Null: none, or expired.
   std::shared_ptr<const AccessIdentity> FindAgain(
       const AccessIdentity& identity, absl::Time now) const;
 
@@ -124,6 +129,12 @@ class AccessRules {
                                                            absl::Time to) const;
 
   size_t size() const { return identities_.size(); }
+
+  // Number of identities that only clients with a certificate can have.
+  size_t certificate_count() const { return certificate_count_; }
+
+  // True if a token is valid only with a certificate.
+  bool pairs_tokens() const { return pairs_tokens_; }
 
  private:
   // An identity with one of its secrets.
@@ -137,6 +148,8 @@ class AccessRules {
   using Variants = std::vector<Variant>;
 
   absl::flat_hash_map<std::string, Variants> identities_;
+  size_t certificate_count_ = 0;
+  bool pairs_tokens_ = false;
 };
 
 }  // namespace quire

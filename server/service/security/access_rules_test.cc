@@ -242,6 +242,15 @@ TEST(AccessRulesTest, SaysWhichLineIsMalformed) {
       {token + " archives=* rights=read expires=soon", "expires must be"},
       {token + " archives=* rights=read expires=2027-02-30", "expires must be"},
       {token + " archives=* rights=read colour=red", "settings must be"},
+      {token + " archives=* rights=read certificate=",
+       "certificate must be an alternative name of 1 to 1024 bytes, got 0"},
+      {"certificate spiffe://a archives=* right=read",
+       "got \"right\"; the line must be: certificate NAME archives=GLOB"},
+      {"certificate archives=*", "must be: certificate NAME archives=GLOB"},
+      {"certificate a certificate=b archives=* rights=read",
+       "settings must be"},
+      {"token a", "must be: token ID sha256=HEX[,HEX] archives=GLOB"},
+      {"user a", "[streams=N], or certificate NAME archives=GLOB"},
       {token + " archives=* rights=read rights=list", "is set twice"},
       {token + " archives=* rights=read calls=0", "calls must be a number"},
       {"certificate a sha256=0 archives=* rights=read", "settings must be"},
@@ -289,6 +298,46 @@ TEST_F(AccessControlFileTest, TakesATokenOverTlsOrFromThisMachineAlone) {
   EXPECT_THAT(control->Authenticate(shown, expired),
               HasCode(absl::StatusCode::kUnauthenticated));
   EXPECT_EQ(expired, "");
+}
+
+TEST_F(AccessControlFileTest, TakesATokenWithItsCertificateOnly) {
+  const std::string line =
+      absl::StrCat("token reader sha256=", Hex("s"), " archives=* rights=read");
+  const auto control =
+      Open(line +
+           " certificate=spiffe://a/b\ncertificate other archives=* "
+           "rights=read\n");
+  EXPECT_TRUE(control->pairs_tokens());
+  EXPECT_EQ(control->certificate_count(), 2U);
+  std::string expired;
+  ShownCredentials shown = {.authorization = "Bearer reader.s",
+                            .authorization_count = 1,
+                            .is_encrypted = true,
+                            .peer = "ipv4:10.0.0.1:5"};
+  const auto identity = [&] { return control->Authenticate(shown, expired); };
+  EXPECT_THAT(identity(), HasCode(absl::StatusCode::kUnauthenticated));
+  shown.certificate_names = {"other", "spiffe://a/B"};
+  EXPECT_THAT(identity(), HasCode(absl::StatusCode::kUnauthenticated));
+  shown.certificate_names = {"other", "spiffe://a/b"};
+  const auto found = identity();
+  QUIRE_ASSERT_OK(found);
+  EXPECT_EQ((*found)->name, "token:reader");
+  shown.authorization = "Bearer reader.t";
+  EXPECT_THAT(identity(), HasCode(absl::StatusCode::kUnauthenticated));
+  // The certificate alone has no identity.
+  shown.authorization_count = 0;
+  shown.certificate_names = {"spiffe://a/b"};
+  EXPECT_THAT(identity(), HasCode(absl::StatusCode::kUnauthenticated));
+  // A call continues only while the rule asks for the same certificate.
+  EXPECT_THAT(control->Refresh(**found), IsOk());
+  std::ofstream(path_) << line << " certificate=spiffe://a/c\n";
+  QUIRE_ASSERT_OK(control->Reload());
+  EXPECT_THAT(control->Refresh(**found),
+              HasCode(absl::StatusCode::kUnauthenticated));
+  std::ofstream(path_) << line << "\n";
+  QUIRE_ASSERT_OK(control->Reload());
+  EXPECT_FALSE(control->pairs_tokens());
+  EXPECT_EQ(control->certificate_count(), 0U);
 }
 
 TEST_F(AccessControlFileTest, ReloadEndsATokenThatHasBeenShown) {
