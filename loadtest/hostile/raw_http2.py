@@ -121,6 +121,14 @@ class RawConnection:
             elif kind == GOAWAY:
                 self.is_open = False
 
+    def receive(self):
+        """Takes data that has arrived; returns True if there was any. BlockingIOError: none yet."""
+        data = self.socket.recv(1 << 16, socket.MSG_DONTWAIT)
+        self.is_open = bool(data)
+        self.received += data
+        self._take_frames()
+        return bool(data)
+
     def pump(self, seconds):
         """Sends and receives for `seconds`; returns True if any data was sent or received."""
         until = time.monotonic() + seconds
@@ -136,11 +144,7 @@ class RawConnection:
                     del self.unsent[:sent]
                     has_moved = has_moved or sent > 0
                 if readable:
-                    data = self.socket.recv(1 << 16)
-                    has_moved = has_moved or bool(data)
-                    self.is_open = bool(data)
-                    self.received += data
-                    self._take_frames()
+                    has_moved = self.receive() or has_moved
             except BlockingIOError:
                 pass
             except OSError:
