@@ -595,9 +595,28 @@ class ServerImpl final : public Server {
 
   bool is_open() const { return all_open_ && !withdrawn_; }
 
+  // True unless archives could not be opened and none is open. Otherwise asks
+  // for one of the list, another each time: if it can be opened, the server is
+  // ready again, although no client was sent here.
+  bool HasReadableArchive() ABSL_LOCKS_EXCLUDED(probe_mutex_) {
+    const Catalog::Counts counts = catalog_.counts();
+    if (counts.open > 0 || counts.failed == 0) {
+      return true;
+    }
+    std::string last;
+    {
+      MutexLock lock(&probe_mutex_);
+      last = probed_;
+    }
+    catalog_.AskForAnother(last);
+    MutexLock lock(&probe_mutex_);
+    probed_ = std::move(last);
+    return false;
+  }
+
   // True if clients that connect now are answered.
-  bool IsReady() ABSL_LOCKS_EXCLUDED(drain_mutex_) {
-    if (!is_open()) {
+  bool IsReady() ABSL_LOCKS_EXCLUDED(drain_mutex_, probe_mutex_) {
+    if (!is_open() || !HasReadableArchive()) {
       return false;
     }
     const auto answered = std::make_shared<absl::Notification>();
@@ -669,6 +688,9 @@ class ServerImpl final : public Server {
   Mutex drain_mutex_;
   // Shutdown() no longer waits for calls.
   bool drain_ended_ ABSL_GUARDED_BY(drain_mutex_) = false;
+  Mutex probe_mutex_;
+  // Archive of the list that a probe asked for last.
+  std::string probed_ ABSL_GUARDED_BY(probe_mutex_);
   // Stop() needs no lock.
   ArchiveLoader loader_;
   // Thread-safe.

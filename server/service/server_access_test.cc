@@ -2,6 +2,7 @@
 //
 // Tests access rights: every method of the service, by each kind of client, on
 // archives that it may read, may only list, may not see, and that do not exist.
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -255,6 +256,49 @@ class ServerAccessTest : public ServerTest {
   std::shared_ptr<grpc::Channel> channel_;
   std::shared_ptr<grpc::Channel> narrow_channel_;
 };
+
+// A client may take NOT_FOUND for a deletion.
+TEST_F(ServerAccessTest, ABrokenArchiveIsUnavailableToThoseWithARight) {
+  const std::string segment = directory() + "/private.quire/segment-00000000";
+  ServerOptions options;
+  options.skip_broken = true;
+  options.before_opening = [&](const std::string& name) {
+    if (name == kOther) {
+      std::filesystem::resize_file(segment, 100);
+    }
+  };
+  ASSERT_NO_FATAL_FAILURE(
+      Start(absl::StrCat(Line("all", "archives=* rights=list,read"),
+                         Line("lister", "archives=* rights=list"),
+                         Line("stranger", "archives=web-* rights=list,read")),
+            options));
+  const google::protobuf::ServiceDescriptor& service =
+      *v1::ArchiveDescription::descriptor()->file()->FindServiceByName(
+          "Archive");
+  for (int i = 0; i < service.method_count(); ++i) {
+    const google::protobuf::MethodDescriptor& method = *service.method(i);
+    if (method.input_type()->FindFieldByName("archive") == nullptr) {
+      continue;
+    }
+    SCOPED_TRACE(method.name());
+    const auto call = [&](const char* client, const char* archive) {
+      return Call(method.name(), HeaderOf(client), RequestFor(method, archive))
+          .status;
+    };
+    const grpc::Status broken = call("all", kOther);
+    EXPECT_EQ(broken.error_code(), grpc::StatusCode::UNAVAILABLE);
+    EXPECT_EQ(ReasonIn(broken), "ARCHIVE_BROKEN");
+    EXPECT_THAT(broken.error_message(), ::testing::Not(HasSubstr(directory())));
+    const auto details = ParseErrorDetails(broken.error_details());
+    ASSERT_TRUE(details.has_value() && details->retry_delay.has_value());
+    EXPECT_EQ(*details->retry_delay, kOpeningRetryDelay);
+    EXPECT_EQ(ReasonIn(call("lister", kOther)), method.name() == "GetArchive"
+                                                    ? "ARCHIVE_BROKEN"
+                                                    : "READ_NOT_PERMITTED");
+    EXPECT_EQ(ReasonIn(call("stranger", kOther)), "ARCHIVE_NOT_FOUND");
+    EXPECT_EQ(call("all", kOpen).error_code(), grpc::StatusCode::OK);
+  }
+}
 
 constexpr const char* kStreams[] = {"Scan", "ReadStream", "BatchRead",
                                     "GetDictionary"};

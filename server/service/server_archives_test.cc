@@ -183,8 +183,9 @@ TEST_F(ServerArchivesTest, BrokenArchivesAreLeftOutUntilTheyAreGood) {
   EXPECT_THAT(Metrics(), HasSubstr("quire_archives{state=\"broken\"} 2"));
   EXPECT_THAT(Metrics(), HasSubstr("quire_last_reload_succeeded 0"));
   EXPECT_THAT(Listed(), ElementsAre("c"));
-  EXPECT_EQ(Read("a"), grpc::StatusCode::NOT_FOUND);
-  EXPECT_EQ(Read("b"), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(Read("a"), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(Read("b"), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(Read("d"), grpc::StatusCode::NOT_FOUND);
   EXPECT_EQ(Read("c"), grpc::StatusCode::OK);
   EXPECT_EQ(HttpGet(server().metrics_address(), "/readyz"), "ready\n");
 
@@ -279,7 +280,7 @@ TEST_F(ServerArchivesTest, AnArchiveThatDoesNotFitIsLeftOut) {
   EXPECT_THAT(Reload(), Contains(::testing::AllOf(
                             StartsWith("archive large is left out: it needs"),
                             HasSubstr("restart with more --memory"))));
-  EXPECT_EQ(Read("large"), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(Read("large"), grpc::StatusCode::UNAVAILABLE);
   // A server with a directory of archives reserves memory for more.
   options = Options({a});
   options.archives_directory = directory();

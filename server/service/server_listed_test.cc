@@ -31,6 +31,7 @@ namespace quire {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -364,12 +365,39 @@ TEST_F(ServerListedTest, ABrokenArchiveOfTheListIsTriedAgain) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     status = Read("b");
   }
+  EXPECT_EQ(ReasonIn(status), "ARCHIVE_BROKEN");
   EXPECT_THAT(status.error_message(), Not(HasSubstr(directory())));
   EXPECT_TRUE(
       ParseErrorDetails(status.error_details())->retry_delay.has_value());
   Await("a");
   std::filesystem::rename(directory() + "/away", PathOf("b"));
   Reload();
+  Await("b");
+}
+
+// No client is sent to a server that is not ready: the probes ask.
+TEST_F(ServerListedTest, AServerThatCanReadNoArchiveIsNotReady) {
+  WriteAll();
+  Start();
+  const auto probe = [this] {
+    return HttpGet(server().metrics_address(), "/readyz");
+  };
+  // Nobody has asked for an archive.
+  EXPECT_EQ(probe(), "ready\n");
+  for (const char* name : {"a", "b", "c"}) {
+    std::filesystem::rename(PathOf(name), PathOf(name) + "-away");
+  }
+  while (ReasonIn(Read("a")) != "ARCHIVE_BROKEN") {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_THAT(probe(), HasSubstr("none can be"));
+  while (said("archive c cannot be opened").empty()) {
+    EXPECT_THAT(probe(), HasSubstr("none can be"));
+  }
+  std::filesystem::rename(PathOf("b") + "-away", PathOf("b"));
+  while (probe() != "ready\n") {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
   Await("b");
 }
 
@@ -397,7 +425,8 @@ TEST_F(ServerListedTest, AnArchiveThatCannotBePublishedIsTriedAgainLater) {
   Start(options);
   std::vector<std::string> failures;
   while (failures.size() < 2) {
-    EXPECT_EQ(ReasonIn(Read("b")), "ARCHIVE_OPENING");
+    EXPECT_THAT(ReasonIn(Read("b")),
+                AnyOf("ARCHIVE_OPENING", "ARCHIVE_BROKEN"));
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     failures = said("archive b cannot be opened");
   }

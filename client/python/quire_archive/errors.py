@@ -17,7 +17,7 @@ __all__ = [
     "RevisitTargetNotFound", "DictionaryNotFound", "SymbolTableNotFound", "RangePastEnd",
     "MalformedRequest", "ArchiveStateUnknown", "LimitExceeded", "ServerBusy", "QuotaExceeded",
     "UnavailableError", "ServerUnreachable", "DeviceFailed", "Draining", "ArchiveReplaced",
-    "ArchiveOpening", "DataLossError", "BlockDamaged", "AnswerDamaged", "PayloadDamaged",
+    "ArchiveOpening", "ArchiveBroken", "DataLossError", "BlockDamaged", "AnswerDamaged", "PayloadDamaged",
     "DeadlinePassed", "CallCancelled", "CredentialsRejected", "ReadNotPermitted",
     "DocumentWithdrawn", "ServerFault", "ForkedError"]
 
@@ -132,6 +132,10 @@ class ArchiveOpening(UnavailableError):
     """The server is opening the archive."""
 
 
+class ArchiveBroken(UnavailableError):
+    """The server could not open the archive; another server may have it."""
+
+
 class DataLossError(QuireError):
     """Damaged bytes."""
 
@@ -224,6 +228,7 @@ CLASSES: Dict[str, Type[QuireError]] = {
     "QUOTA_EXCEEDED": QuotaExceeded,
     "ARCHIVE_STATE_UNKNOWN": ArchiveStateUnknown,
     "DOCUMENT_WITHDRAWN": DocumentWithdrawn,
+    "ARCHIVE_BROKEN": ArchiveBroken,
 }
 # Errors without a reason: those of gRPC, and of servers that are not Quire's.
 _CLASSES_BY_CODE: Dict[str, Type[QuireError]] = {

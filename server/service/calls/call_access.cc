@@ -122,8 +122,9 @@ absl::StatusOr<v1::ArchiveDescription> CallAccess::Describe(
         return shown->served->description;
       }
       // The present size and history of one that is opened on use are known
-      // once it is open.
-      return shown->wanted == Wanted::kOnUse
+      // once it is open, and nothing of one that cannot be opened.
+      return shown->wanted == Wanted::kOnUse ||
+                     shown->state == v1::ARCHIVE_STATE_UNSPECIFIED
                  ? absl::StatusOr<v1::ArchiveDescription>(
                        catalog_.Await(shown->name))
                  : DescribeClosed(*shown);

@@ -66,7 +66,8 @@ class CallAccess {
   //         NotFound          no such archive, or the client has no right to it
   //                           at all: the errors are equal.
   //         PermissionDenied  (READ_NOT_PERMITTED) the client may only list it.
-  //         Unavailable       (ARCHIVE_OPENING); to describe, only for an
+  //         Unavailable       (ARCHIVE_BROKEN) it could not be opened;
+  //                           (ARCHIVE_OPENING), to describe only for an
   //                           archive that is opened on first use.
   absl::StatusOr<std::shared_ptr<const ServedArchive>> FindToRead(
       absl::string_view name);
@@ -101,7 +102,7 @@ class CallAccess {
           visit);
 
   // Lets an archive be opened that Visit() found, and that is not open.
-  // Returns UNAVAILABLE (ARCHIVE_OPENING).
+  // Returns UNAVAILABLE (ARCHIVE_OPENING or ARCHIVE_BROKEN).
   absl::Status Await(const std::string& name) { return catalog_.Await(name); }
 
   // True if an archive, of any rights, has the part or may have it, and has

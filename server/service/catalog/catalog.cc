@@ -51,16 +51,20 @@ absl::Status StillOpening(const std::string& name) {
       {{"archive", name}}, kOpeningRetryDelay);
 }
 
+// `delay` is the time to the next attempt; unset: a reload makes it.
 absl::Status CouldNotBeOpened(const std::string& name,
-                              Catalog::Clock::duration delay) {
-  const absl::Duration wait = absl::FromChrono(delay);
+                              std::optional<Catalog::Clock::duration> delay) {
   return ServiceError(
-      absl::StatusCode::kUnavailable, v1::ARCHIVE_OPENING,
+      absl::StatusCode::kUnavailable, v1::ARCHIVE_BROKEN,
       absl::StrCat("archive \"", name,
                    "\" could not be opened, and the server's log has the "
-                   "reason; it tries again in ",
-                   absl::FormatDuration(absl::Ceil(wait, absl::Seconds(1)))),
-      {{"archive", name}}, wait);
+                   "reason; it tries again ",
+                   delay.has_value()
+                       ? absl::StrCat("in ", absl::FormatDuration(absl::Ceil(
+                                                 absl::FromChrono(*delay),
+                                                 absl::Seconds(1))))
+                       : "when it is told to reload"),
+      {{"archive", name}}, kOpeningRetryDelay);
 }
 
 }  // namespace
@@ -280,8 +284,10 @@ void Catalog::End(const std::string& name, Attempt attempt) {
   ended_.NotifyAll();
 }
 
-Catalog::Clock::duration Catalog::EndFailed(const std::string& name) {
+Catalog::Clock::duration Catalog::EndFailed(const std::string& name,
+                                            bool is_closed) {
   std::chrono::seconds delay{};
+  std::shared_ptr<const ServedArchive> closed;
   {
     MutexLock lock(&mutex_);
     Entry& entry = entries_.find(name)->second;
@@ -291,6 +297,10 @@ Catalog::Clock::duration Catalog::EndFailed(const std::string& name) {
     Count(entry, kLess);
     ++entry.failure_count;
     entry.attempt = Attempt::kNone;
+    if (is_closed) {
+      NoteFormerServed(name, entry);
+      closed = Exchange(entry, nullptr);
+    }
     Count(entry, kMore);
     entry.retry_at = now_() + delay;
   }
@@ -470,6 +480,7 @@ absl::StatusOr<std::shared_ptr<const ServedArchive>> Catalog::Find(
   std::optional<ArchiveArgument> asked;
   std::optional<Clock::duration> delay;
   bool is_known = false;
+  bool is_broken = false;
   {
     // Look up under the lock: holding a snapshot would cost each call two more
     // changes of a reference count that all calls share.
@@ -482,11 +493,13 @@ absl::StatusOr<std::shared_ptr<const ServedArchive>> Catalog::Find(
         }
         return entry.served;
       }
-      is_known = StateOf(entry) != v1::ARCHIVE_STATE_UNSPECIFIED;
+      is_known = entry.wanted != Wanted::kLeaving;
+      is_broken = entry.wanted == Wanted::kAlways && entry.failure_count > 0;
       if (entry.wanted == Wanted::kOnUse && entry.attempt == Attempt::kNone) {
         const Clock::time_point now = now_();
         if (entry.failure_count > 0 && now < entry.retry_at) {
           delay = entry.retry_at - now;
+          is_broken = true;
         } else if (demand_) {
           SetAttempt(entry, Attempt::kQueued);
           asked = entry.argument;
@@ -501,8 +514,8 @@ absl::StatusOr<std::shared_ptr<const ServedArchive>> Catalog::Find(
   if (asked.has_value()) {
     demand_(*asked);
   }
-  return delay.has_value() ? CouldNotBeOpened(std::string(name), *delay)
-                           : StillOpening(std::string(name));
+  return is_broken ? CouldNotBeOpened(std::string(name), delay)
+                   : StillOpening(std::string(name));
 }
 
 absl::Status Catalog::Await(const std::string& name) {
@@ -530,8 +543,7 @@ Catalog::ByName Catalog::Get() const {
 std::optional<Catalog::Shown> Catalog::Show(absl::string_view name) const {
   MutexLock lock(&mutex_);
   const auto found = entries_.find(name);
-  return found == entries_.end() ||
-                 StateOf(found->second) == v1::ARCHIVE_STATE_UNSPECIFIED
+  return found == entries_.end() || found->second.wanted == Wanted::kLeaving
              ? std::nullopt
              : std::optional(ShowEntry(found->first, found->second));
 }
@@ -580,6 +592,30 @@ NameSample Catalog::SampleNames(
     }
   }
   return sample;
+}
+
+void Catalog::AskForAnother(std::string& last) {
+  std::string asked;
+  {
+    MutexLock lock(&mutex_);
+    const Clock::time_point now = now_();
+    auto next = entries_.upper_bound(last);
+    for (size_t i = 0; i < std::min(entries_.size(), kConsideredNamesMax);
+         ++i, ++next) {
+      next = next == entries_.end() ? entries_.begin() : next;
+      const Entry& entry = next->second;
+      last = next->first;
+      if (entry.wanted == Wanted::kOnUse && entry.served == nullptr &&
+          entry.attempt == Attempt::kNone &&
+          (entry.failure_count == 0 || now >= entry.retry_at)) {
+        asked = last;
+        break;
+      }
+    }
+  }
+  if (!asked.empty()) {
+    Find(asked).IgnoreError();
+  }
 }
 
 std::vector<Catalog::Held> Catalog::GetHeld() const {

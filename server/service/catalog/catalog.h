@@ -34,7 +34,10 @@
 
 namespace quire {
 
-// Time to the next attempt in RetryInfo. Most archives are opened in less.
+// Time to the next attempt in RetryInfo. Most archives are opened in less. For
+// an archive that could not be opened, it is the time until a proxy that hashes
+// the attempt's number sends the call to another server, and a refusal costs
+// one look-up here: there is no reason for a longer one.
 inline constexpr absl::Duration kOpeningRetryDelay = absl::Milliseconds(500);
 
 // Archives whose traffic is counted separately; the others share one count.
@@ -94,14 +97,15 @@ enum class Attempt {
 //   Begin(kTidy)      on use, not served, no attempt  running
 //   Opening::Wait()   running                         waiting
 //   Opening::Fail()   running                         no attempt, failed
+//   Opening::Close()  running                         the same, and not served
 //   ~Opening()        running                         no attempt
 //   Publish()         any state                       served, not failed
 //   CloseOne()        on use, served, no attempt      not served
 //   RemoveAllBut()    any state                       leaving; then no entry
 //
 // Calls keep the archive that they started with: none of these events takes it
-// from them. An archive that is wanted always, is not served, and failed is
-// unknown to clients.
+// from them. An archive that is wanted always, is not served, and failed is not
+// listed; calls that name it get UNAVAILABLE.
 //
 // Thread-safe. A look-up copies one pointer.
 class Catalog {
@@ -196,7 +200,14 @@ class Catalog {
     // Ends the attempt, and delays the next one of a call, by a time that it
     // returns.
     Clock::duration Fail() {
-      return std::exchange(catalog_, nullptr)->EndFailed(argument_.name);
+      return std::exchange(catalog_, nullptr)
+          ->EndFailed(argument_.name, /*is_closed=*/false);
+    }
+
+    // The same, and serves nothing any more.
+    void Close() {
+      std::exchange(catalog_, nullptr)
+          ->EndFailed(argument_.name, /*is_closed=*/true);
     }
 
    private:
@@ -275,12 +286,14 @@ class Catalog {
 
   // Lets an archive be opened that is wanted on use.
   // Errors: NotFound (ARCHIVE_NOT_FOUND); names some existing archives.
-  //         Unavailable (ARCHIVE_OPENING), with a RetryInfo.
+  //         Unavailable (ARCHIVE_OPENING, or ARCHIVE_BROKEN if it could not be
+  //         opened), with a RetryInfo.
   absl::StatusOr<std::shared_ptr<const ServedArchive>> Find(
       absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Find() of an archive whose description was found.
-  // Returns UNAVAILABLE (ARCHIVE_OPENING), also if it has just been opened.
+  // Returns UNAVAILABLE (ARCHIVE_OPENING or ARCHIVE_BROKEN), also if it has
+  // just been opened.
   absl::Status Await(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Returns an open archive, or null. Does not open it, and does not count as
@@ -298,13 +311,15 @@ class Catalog {
     std::shared_ptr<const ServedArchive> served;
     // Its description while it is not open.
     Description known;
+    // Unspecified: it is wanted always, and could not be opened.
     v1::ArchiveState state = v1::ARCHIVE_STATE_UNSPECIFIED;
     Wanted wanted = Wanted::kAlways;
   };
 
   std::optional<Shown> Show(absl::string_view name) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Visits all archives by name, some of them at a time, without a lock.
+  // Visits all archives that are listed, by name, some of them at a time,
+  // without a lock.
   void Visit(absl::FunctionRef<void(const Shown&)> visit) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -312,6 +327,11 @@ class Catalog {
   // kConsideredNamesMax: the time is bounded, however many archives there are.
   NameSample SampleNames(absl::FunctionRef<bool(const std::string&)> is_shown)
       const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Lets an archive be opened that is wanted on use, is not open, and need not
+  // wait for its next attempt: the first in turn, by name after `last`, which
+  // becomes its name. Considers kConsideredNamesMax archives.
+  void AskForAnother(std::string& last) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // An open archive, or one that was open and that calls still read.
   struct Held {
@@ -381,7 +401,7 @@ class Catalog {
 
   void End(const std::string& name, Attempt attempt)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  Clock::duration EndFailed(const std::string& name)
+  Clock::duration EndFailed(const std::string& name, bool is_closed)
       ABSL_LOCKS_EXCLUDED(mutex_);
   static v1::ArchiveState StateOf(const Entry& entry);
   static Shown ShowEntry(const std::string& name, const Entry& entry);

@@ -23,6 +23,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 
+#include "server/service/base/service_error.h"
 #include "testing/archive/archive_testing.h"
 #include "testing/base/status_matchers.h"
 #include "testing/base/test_level.h"
@@ -126,6 +127,7 @@ enum class Event {
   kBeginTidy,
   kWait,
   kFail,
+  kClose,
   kEnd,
   kPublish,
   kCloseOne,
@@ -135,7 +137,7 @@ enum class Event {
   kRemove,
   kTimePasses,
 };
-constexpr int kEventCount = 14;
+constexpr int kEventCount = 15;
 
 // One archive, with its model.
 class CatalogTableTest : public CatalogTest {
@@ -179,6 +181,16 @@ class CatalogTableTest : public CatalogTest {
           opening_->Fail();
           opening_.reset();
           model_.attempt = Attempt::kNone;
+          model_.has_failed = true;
+          model_.is_delayed = true;
+        }
+        break;
+      case Event::kClose:
+        if (opening_.has_value()) {
+          opening_->Close();
+          opening_.reset();
+          model_.attempt = Attempt::kNone;
+          model_.is_served = false;
           model_.has_failed = true;
           model_.is_delayed = true;
         }
@@ -228,6 +240,7 @@ class CatalogTableTest : public CatalogTest {
 
   void ExpectAsModelled() const {
     const auto shown = catalog_.Show("a");
+    EXPECT_EQ(shown.has_value(), model_.exists);
     EXPECT_EQ(shown.has_value() ? shown->state : v1::ARCHIVE_STATE_UNSPECIFIED,
               model_.State());
     EXPECT_EQ(catalog_.FindOpen("a") != nullptr, model_.is_served);
@@ -257,10 +270,17 @@ class CatalogTableTest : public CatalogTest {
       model_.is_fresh = model_.is_fresh && model_.wanted == Wanted::kAlways;
       return;
     }
-    EXPECT_EQ(found.status().code(),
-              model_.State() == v1::ARCHIVE_STATE_UNSPECIFIED
-                  ? absl::StatusCode::kNotFound
-                  : absl::StatusCode::kUnavailable);
+    EXPECT_EQ(found.status().code(), model_.exists
+                                         ? absl::StatusCode::kUnavailable
+                                         : absl::StatusCode::kNotFound);
+    EXPECT_EQ(ReasonOf(found.status()),
+              !model_.exists ? v1::ARCHIVE_NOT_FOUND
+              : model_.State() == v1::ARCHIVE_STATE_UNSPECIFIED ||
+                      (model_.wanted == Wanted::kOnUse &&
+                       model_.attempt == Attempt::kNone && model_.has_failed &&
+                       model_.is_delayed)
+                  ? v1::ARCHIVE_BROKEN
+                  : v1::ARCHIVE_OPENING);
     const bool is_asked = model_.exists && model_.wanted == Wanted::kOnUse &&
                           model_.attempt == Attempt::kNone &&
                           !model_.is_delayed;

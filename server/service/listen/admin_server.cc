@@ -208,8 +208,8 @@ Page AdminServerImpl::MakePage(absl::string_view path) const {
                ? Page{.text = "ready\n"}
                : Page{.status = MHD_HTTP_SERVICE_UNAVAILABLE,
                       .text =
-                          "archives are being opened, or the server "
-                          "drains\n"};
+                          "archives are being opened, none can be, or the "
+                          "server drains\n"};
   }
   return {.status = MHD_HTTP_NOT_FOUND,
           .text = "not found; there are /metrics, /healthz and /readyz\n"};

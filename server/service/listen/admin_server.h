@@ -24,8 +24,8 @@ struct AdminPages {
 //
 //   /metrics  the metrics
 //   /healthz  200 while the process answers; otherwise restart it
-//   /readyz   200 if all archives are open and the server does not drain, else
-//             503: send no clients
+//   /readyz   200 if all archives were opened or left out, one of them can be
+//             read and the server does not drain, else 503: send no clients
 //
 // Neither encrypted nor authenticated. Each connection has its own thread of
 // libmicrohttpd, so that none waits for another. Thread-safe.
