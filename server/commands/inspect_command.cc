@@ -17,6 +17,7 @@
 #include "codecs/deflate/deflate_recipe.h"
 #include "server/archive/archive.h"
 #include "server/commands/quired_commands.h"
+#include "server/commands/remote_paths.h"
 #include "server/commands/subcommand_support.h"
 
 #include "nlohmann/json.hpp"
@@ -155,7 +156,7 @@ void PrintFoundMembers(const FoundMembers& found) {
 
 void PrintText(const Archive& archive) {
   const ArchiveInfo& info = archive.info();
-  PrintLine("archive", PrintableMessage(archive.path()));
+  PrintLine("archive", PrintableMessage(RemotePaths::WithUrls(archive.path())));
   PrintLine("uuid", info.uuid);
   PrintLine("format version", absl::StrCat(info.format_version));
   PrintLine("written by", PrintableMessage(info.writer));
@@ -249,7 +250,7 @@ void PrintText(const Archive& archive) {
 void PrintJson(const Archive& archive) {
   const ArchiveInfo& info = archive.info();
   Json json;
-  json["archive"] = archive.path();
+  json["archive"] = RemotePaths::WithUrls(archive.path());
   json["uuid"] = info.uuid;
   json["format_version"] = info.format_version;
   json["writer"] = PrintableMessage(info.writer);
@@ -322,12 +323,18 @@ void PrintJson(const Archive& archive) {
 
 struct InspectCommandOptions {
   std::string archive;
+  StoreArguments store;
   bool json = false;
 };
 
 int RunInspect(const InspectCommandOptions& options) {
+  RemotePaths paths(options.store);
+  const absl::StatusOr<std::string> path = paths.OpenArchive(options.archive);
+  if (absl::IsInvalidArgument(path.status())) {
+    return ReportUsage("inspect", path.status().message());
+  }
   const absl::StatusOr<std::shared_ptr<const Archive>> archive =
-      Archive::Open(options.archive);
+      path.ok() ? Archive::Open(*path) : path.status();
   if (!archive.ok()) {
     return ReportFailure(archive.status());
   }
@@ -342,7 +349,7 @@ void AddInspectCommand(CLI::App& app, int& exit_code) {
       app, exit_code, "inspect",
       "Print the contents of an archive and the memory for serving it",
       kInspectFooter, &RunInspect);
-  AddArchiveArgument(*subcommand, options->archive);
+  AddReadArchiveArgument(*subcommand, options->archive, options->store);
   subcommand->add_flag("--json", options->json, "Print one JSON object");
 }
 

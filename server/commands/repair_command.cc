@@ -16,6 +16,7 @@
 #include "codecs/base/progress_meter.h"
 #include "server/archive/repair/archive_repair.h"
 #include "server/commands/quired_commands.h"
+#include "server/commands/remote_paths.h"
 #include "server/commands/subcommand_support.h"
 
 namespace quire {
@@ -34,11 +35,13 @@ parts are missing or the repair failed.
 
 Examples:
   quired repair docs.quire --from /backup/docs.quire
-  quired repair docs.quire --from a/docs.quire --from b/docs.quire --dry-run)";
+  quired repair docs.quire --from a/docs.quire --from b/docs.quire --dry-run
+  quired repair docs.quire --from s3://crawls/2024/docs.quire)";
 
 struct RepairCommandOptions {
   std::string archive;
   std::vector<std::string> copies;
+  StoreArguments store;
   bool dry_run = false;
   bool quiet = false;
 };
@@ -60,6 +63,17 @@ void PrintFile(const RepairedFile& file, bool dry_run) {
 }
 
 int RunRepair(const RepairCommandOptions& options) {
+  RemotePaths paths(options.store);
+  std::vector<std::string> copies;
+  for (const std::string& copy : options.copies) {
+    const absl::StatusOr<std::string> path = paths.OpenArchive(copy);
+    if (!path.ok()) {
+      return absl::IsInvalidArgument(path.status())
+                 ? ReportUsage("repair", path.status().message())
+                 : ReportFailure(path.status());
+    }
+    copies.push_back(*path);
+  }
   std::optional<ProgressMeter> meter;
   if (!options.quiet && isatty(STDERR_FILENO) != 0) {
     meter.emplace(std::cerr, &absl::Now, ProgressMeterOptions{});
@@ -75,7 +89,7 @@ int RunRepair(const RepairCommandOptions& options) {
     }
   };
   const absl::StatusOr<RepairReport> report =
-      RepairArchive(options.archive, options.copies, repair);
+      RepairArchive(options.archive, copies, repair);
   meter.reset();
   if (!report.ok()) {
     return ReportFailure(report.status());
@@ -92,6 +106,13 @@ int RunRepair(const RepairCommandOptions& options) {
               << report->files.size() - left_count
               << (options.dry_run ? " can be repaired\n" : " repaired\n");
   }
+  if (const absl::Status failure = paths.failure();
+      !report->IsWhole() && !failure.ok()) {
+    std::cerr << "quired: a copy could not be read in full, so that parts may "
+                 "only seem to be missing; repeat the command later: "
+              << PrintableMessage(RemotePaths::WithUrls(failure.message()))
+              << "\n";
+  }
   return report->IsWhole() ? kExitGood : kExitFailed;
 }
 
@@ -105,11 +126,12 @@ void AddRepairCommand(CLI::App& app, int& exit_code) {
   AddArchiveArgument(*subcommand, options->archive);
   subcommand
       ->add_option("--from", options->copies,
-                   "Directory of a copy with the same uuid; may be repeated")
+                   "Copy with the same uuid, which may be a URL; repeatable")
       ->type_name("PATH")
       ->required()
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  AddStoreReadOptions(*subcommand, options->store);
   subcommand->add_flag("--dry-run", options->dry_run,
                        "Print what would be replaced; change nothing");
   subcommand->add_flag("-q,--quiet", options->quiet,

@@ -197,80 +197,19 @@ void AddStorageOptions(CLI::App& subcommand, ServeArguments& arguments) {
       ->capture_default_str();
 }
 
-// Adds options for archives in object stores.
-void AddStoreOptions(CLI::App& subcommand, ServeArguments& arguments) {
-  subcommand
-      .add_option("--store-cache", arguments.store_cache,
-                  "Directory for copies from object stores, and its limit")
-      ->type_name("DIR:SIZE");
-  subcommand
-      .add_option("--store-endpoint", arguments.store_endpoint,
-                  "URL of the store of s3:// archives; default: Amazon's")
-      ->type_name("URL");
-  subcommand
-      .add_option("--store-ca", arguments.store_ca,
-                  "Certificates that sign those of object stores, in PEM")
-      ->type_name("FILE");
-  subcommand
-      .add_option("--store-region", arguments.store_region,
-                  "Region of s3:// archives; default: AWS_REGION or us-east-1")
-      ->type_name("REGION");
-  AddByteSizeOption(subcommand, "--store-chunk", arguments.store_chunk_bytes,
-                    "Least request to object stores, a multiple of 4KiB");
-  subcommand
-      .add_option("--store-requests", arguments.store_requests,
-                  "Limit on requests in flight to object stores")
-      ->type_name("N")
-      ->check(CountInRange(1, kStoreRequestsMax))
-      ->capture_default_str();
-}
-
-// Returns the first of the environment's regions.
-std::string DefaultRegion() {
-  for (const char* name : {"AWS_REGION", "AWS_DEFAULT_REGION"}) {
-    // The environment does not change.
-    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
-    if (value != nullptr && *value != '\0') {
-      return value;
-    }
-  }
-  return RemoteStoreOptions().region;
-}
-
 // Sets the paths of archives in object stores.
 absl::Status SetStore(const ServeArguments& arguments, ServerOptions& options) {
   const bool has_remote = std::any_of(
       options.archives.begin(), options.archives.end(),
       [](const ArchiveArgument& archive) { return !archive.url.empty(); });
-  if (arguments.store_cache.empty()) {
+  if (arguments.store.cache.empty()) {
     return has_remote ? absl::InvalidArgumentError(
                             "archives in an object store need --store-cache "
                             "DIR:SIZE for their local copies")
                       : absl::OkStatus();
   }
-  const size_t colon = arguments.store_cache.rfind(':');
-  if (colon == std::string::npos || colon == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--store-cache must be DIR:SIZE, such as "
-                     "/var/cache/quire:100GiB, got \"",
-                     arguments.store_cache, "\""));
-  }
-  RemoteStoreOptions store;
-  store.cache_directory = arguments.store_cache.substr(0, colon);
-  const absl::StatusOr<uint64_t> size_bytes =
-      ParseByteSize(arguments.store_cache.substr(colon + 1));
-  if (!size_bytes.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--store-cache DIR:SIZE: ", size_bytes.status().message()));
-  }
-  store.cache_size_bytes = *size_bytes;
-  store.endpoint = arguments.store_endpoint;
-  store.region =
-      arguments.store_region.empty() ? DefaultRegion() : arguments.store_region;
-  store.chunk_size_bytes = static_cast<uint32_t>(
-      std::min<uint64_t>(arguments.store_chunk_bytes, UINT32_MAX));
-  store.requests_max = arguments.store_requests;
-  store.ca_file = arguments.store_ca;
+  QUIRE_ASSIGN_OR_RETURN(RemoteStoreOptions store,
+                         MakeStoreOptions(arguments.store));
   std::set<std::string> paths;
   for (ArchiveArgument& archive : options.archives) {
     if (archive.url.empty()) {
@@ -319,7 +258,8 @@ void AddServeOptions(CLI::App& subcommand, ServeArguments& arguments) {
   AddServiceOptions(subcommand, arguments);
   AddLogOptions(subcommand, arguments);
   AddStorageOptions(subcommand, arguments);
-  AddStoreOptions(subcommand, arguments);
+  AddStoreOptions(subcommand, arguments.store,
+                  "Directory for copies from object stores, and its limit");
   subcommand
       .add_option("--config", arguments.config,
                   "TOML file of these options by their long names")

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 
 #include "server/commands/server_run.h"
+#include "server/commands/store_options.h"
 #include "server/service/base/log_line.h"
 #include "server/service/server_options.h"
 
@@ -43,12 +44,7 @@ struct ServeArguments {
   std::string device_model;
   std::string direct_io = "off";
   std::string drive = "auto";
-  std::string store_endpoint;
-  std::string store_region;
-  std::string store_cache;
-  std::string store_ca;
-  uint64_t store_chunk_bytes = RemoteStoreOptions().chunk_size_bytes;
-  uint32_t store_requests = RemoteStoreOptions().requests_max;
+  StoreArguments store;
   absl::Duration stall_timeout = absl::Seconds(60);
   // Infinite: only at SIGHUP.
   absl::Duration reload_interval = absl::InfiniteDuration();

@@ -16,6 +16,7 @@
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
+#include "server/commands/remote_paths.h"
 
 namespace quire {
 namespace {
@@ -79,7 +80,9 @@ std::vector<std::string> ArgumentsForParse(int argc, const char* const* argv) {
 }
 
 int ReportFailure(const absl::Status& status) {
-  std::cerr << "quired: " << PrintableMessage(status.message()) << "\n";
+  std::cerr << "quired: "
+            << PrintableMessage(RemotePaths::WithUrls(status.message()))
+            << "\n";
   return kExitFailed;
 }
 
@@ -110,6 +113,17 @@ void AddArchiveArgument(CLI::App& subcommand, std::string& archive) {
   subcommand.add_option("ARCHIVE", archive, "Directory of the archive")
       ->type_name("")
       ->required();
+}
+
+void AddReadArchiveArgument(CLI::App& subcommand, std::string& archive,
+                            StoreArguments& store) {
+  subcommand
+      .add_option("ARCHIVE", archive,
+                  "Directory of the archive, or s3://BUCKET/PREFIX, or "
+                  "https://HOST/PATH")
+      ->type_name("")
+      ->required();
+  AddStoreReadOptions(subcommand, store);
 }
 
 void AddRemovedOptions(CLI::App& subcommand,

@@ -19,6 +19,7 @@
 #include "absl/time/time.h"
 
 #include "codecs/base/duration_text.h"
+#include "server/commands/store_options.h"
 
 namespace quire {
 
@@ -72,6 +73,11 @@ absl::Status CheckLocalPath(const std::string& what, const std::string& path);
 // Adds the argument ARCHIVE, which is required. `archive` must outlive
 // `subcommand`.
 void AddArchiveArgument(CLI::App& subcommand, std::string& archive);
+
+// The same for a subcommand that only reads it, which may lie in an object
+// store: RemotePaths opens it.
+void AddReadArchiveArgument(CLI::App& subcommand, std::string& archive,
+                            StoreArguments& store);
 
 // Adds the options that `subcommand` had in the last release, hidden: for one
 // release they are accepted and ignored, and `warn` gets a message for each

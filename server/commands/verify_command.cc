@@ -21,6 +21,7 @@
 #include "codecs/base/progress_meter.h"
 #include "server/archive/archive_verifier.h"
 #include "server/commands/quired_commands.h"
+#include "server/commands/remote_paths.h"
 #include "server/commands/subcommand_support.h"
 #include "server/storage/base/cgroup.h"
 
@@ -43,6 +44,7 @@ text, need the whole segment in one part. Damaged indexes are found by each part
 Examples:
   quired verify docs.quire
   quired verify --part $(( $(date +%s) / 86400 % 14 + 1 ))/14 docs.quire
+  quired verify s3://crawls/2024/docs.quire
   quired verify --json docs.quire | jq '.damages[].documents[].id')";
 
 // There is nothing to verify.
@@ -50,6 +52,7 @@ constexpr int kExitUnreadable = 3;
 
 struct VerifyCommandOptions {
   std::string archive;
+  StoreArguments store;
   uint32_t threads = UsableCores();
   std::string part;
   bool json = false;
@@ -57,7 +60,9 @@ struct VerifyCommandOptions {
 };
 
 void PrintDamage(const ArchiveDamage& damage) {
-  std::cout << "damaged: " << PrintableMessage(damage.status.message()) << "\n";
+  std::cout << "damaged: "
+            << PrintableMessage(RemotePaths::WithUrls(damage.status.message()))
+            << "\n";
   if (damage.lost.size_bytes > 0) {
     std::cout << "  lost: bytes " << damage.lost.offset.value << " to "
               << damage.lost.offset.value + damage.lost.size_bytes - 1
@@ -92,7 +97,7 @@ void PrintDamage(const ArchiveDamage& damage) {
 
 Json DamageToJson(const ArchiveDamage& damage) {
   Json json;
-  json["message"] = std::string(damage.status.message());
+  json["message"] = RemotePaths::WithUrls(damage.status.message());
   if (damage.block.has_value()) {
     json["segment"] = damage.block->segment_index;
     json["block"] = damage.block->block_index;
@@ -167,7 +172,7 @@ class JsonReport {
       json["good_size_bytes"] = report->good_size_bytes;
       json["damage_count"] = report->damage_count;
     } else {
-      json["error"] = std::string(report.status().message());
+      json["error"] = RemotePaths::WithUrls(report.status().message());
     }
     // Appends its members to the open object.
     std::cout << "]," << JsonText(json).substr(1) << "\n";
@@ -186,6 +191,11 @@ int RunVerify(const VerifyCommandOptions& options) {
                                     PrintableText(options.part), "\""));
   }
   const Stopwatch stopwatch;
+  RemotePaths paths(options.store);
+  const absl::StatusOr<std::string> path = paths.OpenArchive(options.archive);
+  if (absl::IsInvalidArgument(path.status())) {
+    return ReportUsage("verify", path.status().message());
+  }
   std::optional<ProgressMeter> meter;
   if (!options.quiet && isatty(STDERR_FILENO) != 0) {
     meter.emplace(std::cerr, &absl::Now, ProgressMeterOptions{});
@@ -205,11 +215,17 @@ int RunVerify(const VerifyCommandOptions& options) {
   };
   uint64_t unreadable_count = 0;
   const auto report_damage = [&](const ArchiveDamage& damage) {
-    unreadable_count += absl::IsPermissionDenied(damage.status) ? 1 : 0;
+    // A store that does not answer is no damage.
+    unreadable_count += absl::IsPermissionDenied(damage.status) ||
+                                absl::IsUnavailable(damage.status) ||
+                                absl::IsAborted(damage.status)
+                            ? 1
+                            : 0;
     json.has_value() ? json->Add(damage) : PrintDamage(damage);
   };
   const absl::StatusOr<VerifyReport> report =
-      VerifyArchive(options.archive, verify, report_damage);
+      path.ok() ? VerifyArchive(*path, verify, report_damage)
+                : absl::StatusOr<VerifyReport>(path.status());
   meter.reset();
   if (absl::IsDataLoss(report.status())) {
     ArchiveDamage damage;
@@ -235,8 +251,9 @@ int RunVerify(const VerifyCommandOptions& options) {
     return kExitUnreadable;
   }
   if (unreadable_count > 0) {
-    std::cerr << "quired: this user may not read all files, which may be "
-                 "whole; verify as a user who may\n";
+    std::cerr << "quired: not all files could be read, and they may be whole; "
+                 "verify as a user who may read them, and while the store "
+                 "answers\n";
   }
   return report->damage_count == 0                  ? kExitGood
          : report->damage_count == unreadable_count ? kExitUnreadable
@@ -250,7 +267,7 @@ void AddVerifyCommand(CLI::App& app, int& exit_code) {
       app, exit_code, "verify",
       "Read and decode a whole archive, and report damage", kVerifyFooter,
       &RunVerify);
-  AddArchiveArgument(*subcommand, options->archive);
+  AddReadArchiveArgument(*subcommand, options->archive, options->store);
   subcommand->add_option("--threads", options->threads, "Decode threads")
       ->type_name("N")
       ->check(CountInRange(1, 1024))

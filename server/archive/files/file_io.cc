@@ -22,6 +22,8 @@ namespace {
 
 constexpr size_t kBufferSizeBytes = size_t{1} << 20;
 
+std::atomic<FileReads*> file_reads = nullptr;
+
 absl::StatusCode CodeOf(int error_number) {
   switch (error_number) {
     case ENOENT:
@@ -115,29 +117,45 @@ absl::StatusOr<uint64_t> ReadChecksum(int fd, uint64_t offset,
   return checksum.Get();
 }
 
-absl::Status ReadExactly(int fd, uint64_t offset, MutableByteView out,
-                         absl::string_view file) {
-  while (!out.empty()) {
+void SetFileReads(FileReads* reads) {
+  file_reads = reads;
+}
+
+absl::StatusOr<size_t> ReadAt(int fd, uint64_t offset, MutableByteView out,
+                              absl::string_view file) {
+  if (FileReads* const reads = file_reads; reads != nullptr) {
+    if (auto read = reads->ReadAt(fd, offset, out); read.has_value()) {
+      return *std::move(read);
+    }
+  }
+  while (true) {
     const ssize_t size =
         pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
-    if (size < 0 && errno == EINTR) {
-      continue;
+    if (size >= 0) {
+      return static_cast<size_t>(size);
     }
-    if (size < 0 && errno == EIO) {
+    if (errno == EIO) {
       return absl::DataLossError(absl::StrCat(
           file, ": the device cannot read it at byte ", offset,
           ": replace the device and restore the file from a copy"));
     }
-    if (size < 0) {
+    if (errno != EINTR) {
       return ErrnoStatus(errno, file, "read");
     }
+  }
+}
+
+absl::Status ReadExactly(int fd, uint64_t offset, MutableByteView out,
+                         absl::string_view file) {
+  while (!out.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(const size_t size, ReadAt(fd, offset, out, file));
     if (size == 0) {
       return absl::DataLossError(
           absl::StrCat(file, ": ends at byte ", offset, ", expected ",
                        out.size(), " more; restore the file from a copy"));
     }
-    offset += static_cast<uint64_t>(size);
-    out = out.subspan(static_cast<size_t>(size));
+    offset += size;
+    out = out.subspan(size);
   }
   return absl::OkStatus();
 }

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -73,6 +74,27 @@ absl::StatusOr<uint64_t> ReadChecksum(int fd, uint64_t offset,
                                       uint64_t size_bytes,
                                       absl::string_view file,
                                       const BeforeRead& before_read);
+
+// Reads files whose bytes are elsewhere, such as sparse copies of objects in a
+// store. Thread-safe.
+class FileReads {
+ public:
+  virtual ~FileReads() = default;
+
+  // Like pread(): returns the number of bytes read, 0 at the end of the file.
+  // Unset for a file that is read as usual. Blocks.
+  virtual std::optional<absl::StatusOr<size_t>> ReadAt(int fd, uint64_t offset,
+                                                       MutableByteView out) = 0;
+};
+
+// Sets what reads such files in this process; null for none. `reads` must
+// outlive all reads.
+void SetFileReads(FileReads* reads);
+
+// Like pread(): returns the number of bytes read, 0 at the end of the file.
+// Blocks. Errors: DataLoss  the device cannot read it; Unavailable.
+absl::StatusOr<size_t> ReadAt(int fd, uint64_t offset, MutableByteView out,
+                              absl::string_view file);
 
 // Fills `out` from byte `offset` on. Blocks.
 // Errors: DataLoss     the file ends before, or the device cannot read it.

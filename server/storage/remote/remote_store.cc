@@ -3,9 +3,12 @@
 
 #include <openssl/err.h>
 #include <openssl/x509_vfy.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <deque>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +24,10 @@ constexpr uint64_t kFillBytesMax = 4 << 20;
 constexpr size_t kFillsMax = 16;
 // A waiting thread looks for its cancellation this often.
 constexpr std::chrono::milliseconds kCancelInterval{20};
+// Reads ahead that a cache has space for at a time.
+constexpr uint64_t kReadsAheadMin = 16;
+// Chunks that are displaced this often before their read make it fail.
+constexpr int kEvictedReadsMax = 100;
 // The loop's and the stack's memory, and hedges.
 constexpr uint64_t kFixedMemoryBytes = 4 << 20;
 
@@ -267,6 +274,69 @@ absl::Status RemoteStore::FillChunks(const std::vector<Part>& parts,
   absl::Status status = filling->completion.Wait(cancel);
   filling->is_abandoned = true;
   return status;
+}
+
+absl::Status RemoteStore::FillMissing(const CachedFilePtr& file,
+                                      ChunkRange range,
+                                      const std::atomic<bool>* cancel) {
+  // Not those that are present: a failed GET would drop them.
+  std::vector<Part> parts;
+  for (const ChunkRun& run : cache_->PinRuns(*file, range)) {
+    if (run.is_present) {
+      cache_->Unpin(*file, run.range);
+    } else {
+      parts.push_back({.file = file, .range = run.range});
+    }
+  }
+  return FillChunks(parts, cancel);
+}
+
+std::optional<absl::StatusOr<size_t>> RemoteStore::ReadAt(
+    int fd, uint64_t offset, MutableByteView out,
+    const std::atomic<bool>* cancel) {
+  const CachedFilePtr file = cache_->FindFile(fd);
+  if (file == nullptr || file->address == nullptr) {
+    return std::nullopt;
+  }
+  const uint64_t size_bytes = file->map.size_bytes();
+  if (offset >= size_bytes || out.empty()) {
+    return size_t{0};
+  }
+  out = out.first(std::min<uint64_t>(out.size(), size_bytes - offset));
+  const ChunkRange range = file->map.Covering(offset, out.size());
+  // The next reads are mostly those of the next bytes. In a small cache they
+  // would displace each other.
+  const uint64_t ahead_bytes =
+      std::min(kFillBytesMax, options_.cache_size_bytes / kReadsAheadMin);
+  const ChunkRange ahead = file->map.Covering(
+      offset, std::max<uint64_t>(out.size(),
+                                 std::min(ahead_bytes, size_bytes - offset)));
+  for (int tries = 1; !cache_->PinAll(*file, range); ++tries) {
+    absl::Status status = FillMissing(file, ahead, cancel);
+    if (absl::IsResourceExhausted(status)) {
+      status = FillMissing(file, range, cancel);
+    }
+    if (absl::IsNotFound(status)) {
+      return absl::DataLossError(status.message());
+    }
+    if (absl::IsResourceExhausted(status) || tries == kEvictedReadsMax) {
+      return absl::UnavailableError(absl::StrCat(
+          file->path,
+          ": the cache has no space for chunks that are read; give "
+          "--store-cache more, or free space on its disk"));
+    }
+    QUIRE_RETURN_IF_ERROR(status);
+  }
+  const ssize_t size =
+      pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
+  const int error = errno;
+  cache_->Unpin(*file, range);
+  if (size < 0) {
+    return absl::UnavailableError(
+        absl::StrCat(file->path, ": cannot read the local copy: ",
+                     std::generic_category().message(error)));
+  }
+  return static_cast<size_t>(size);
 }
 
 std::optional<FilePlacement> RemoteStore::Place(int fd) {

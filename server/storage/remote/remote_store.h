@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "codecs/base/bytes.h"
 #include "codecs/base/mutex.h"
 #include "server/storage/device/device.h"
 #include "server/storage/device/file_placement.h"
@@ -119,6 +120,14 @@ class RemoteStore {
   absl::Status FillChunks(const std::vector<Part>& parts,
                           const std::atomic<bool>* cancel);
 
+  // Reads a part of an open local copy, like pread(), and before it, if chunks
+  // are missing, up to 4 MiB from there into the cache. Unset if `fd` is no
+  // local copy. Blocks, as above.
+  // Errors: as FillChunks(); DataLoss  the object is missing; Unavailable.
+  std::optional<absl::StatusOr<size_t>> ReadAt(int fd, uint64_t offset,
+                                               MutableByteView out,
+                                               const std::atomic<bool>* cancel);
+
   // Placement of an open local copy, for the reads of its blocks; unknown if
   // `fd` is none.
   std::optional<FilePlacement> Place(int fd);
@@ -146,6 +155,9 @@ class RemoteStore {
   // Errors: Cancelled.
   absl::StatusOr<std::shared_ptr<void>> TakeTurn(
       const std::atomic<bool>* cancel);
+  // FillChunks() for the missing chunks of a range.
+  absl::Status FillMissing(const CachedFilePtr& file, ChunkRange range,
+                           const std::atomic<bool>* cancel);
   // ReadObject() without a turn.
   // Errors: those of ObjectGet::End; Cancelled.
   absl::StatusOr<std::optional<Object>> ReadOnce(

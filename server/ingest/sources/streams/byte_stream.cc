@@ -63,16 +63,7 @@ absl::StatusOr<int64_t> InputFile::ModifiedTimeMs() const {
 
 absl::StatusOr<size_t> InputFile::ReadAt(uint64_t offset,
                                          MutableByteView out) const {
-  while (true) {
-    const ssize_t got =
-        pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(offset));
-    if (got >= 0) {
-      return static_cast<size_t>(got);
-    }
-    if (errno != EINTR) {
-      return ErrnoStatus(errno, name_, "read");
-    }
-  }
+  return quire::ReadAt(fd_.get(), offset, out, name_);
 }
 
 FileStream::FileStream(std::shared_ptr<const InputFile> file, uint64_t offset)
