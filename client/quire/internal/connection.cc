@@ -414,7 +414,8 @@ absl::Status RetryGovernor::FinalError(const absl::Status& status) const {
   }
   const absl::Status& told = failures_.told_status;
   const absl::Time start = end_.has_value() ? start_ : failures_.first_time;
-  const absl::Duration delay = RetryDelayOf(told).value_or(absl::Duration());
+  const absl::Duration delay = absl::Ceil(
+      RetryDelayOf(told).value_or(absl::Duration()), absl::Milliseconds(1));
   const int attempt_count = failures_.count + (is_late ? 1 : 0);
   absl::Status error(
       told.code(),
