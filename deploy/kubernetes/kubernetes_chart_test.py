@@ -195,7 +195,7 @@ class ChartTest(unittest.TestCase):
         (module / "main.go").write_text(DECODER)
         environment = go_environment()
         run("go", "mod", "init", "decoder", cwd=module, env=environment)
-        run("go", "get", f"{OPERATOR}@{OPERATOR_VERSION}", "sigs.k8s.io/yaml", cwd=module,
+        run("go", "get", f"{OPERATOR}/v1@{OPERATOR_VERSION}", "sigs.k8s.io/yaml", cwd=module,
             env=environment)
         run("go", "build", "-o", "decoder", ".", cwd=module, env=environment)
         good = (HERE / "components" / "monitoring" / "pod-monitor.yaml").read_text()
