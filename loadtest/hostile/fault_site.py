@@ -289,21 +289,24 @@ class Trial:
     # --- Before the fault.
 
     def warm(self, archives, part=1.0, address=None):
-        """Reads the first part of each archive, so that the caches have it."""
+        """Reads the first part of each archive, so that the caches have it.
+
+        Twice: calls that find an archive being opened may be answered by the other server.
+        """
         with self.quire_archive.connect(address or self.address) as client:
-            for name in archives:
+            for name in [*archives, *archives]:
                 documents = self.site.documents[name]
                 keys = [key for key, _ in documents[:int(part * len(documents))]]
                 end = time.monotonic() + PATIENCE_S
-                while True:
-                    try:
-                        answers = list(client[name].get_many(keys))
-                        assert all(answer.error is None for answer in answers), name
-                        break
-                    except self.quire_archive.QuireError:
-                        if time.monotonic() > end:
-                            raise
-                        time.sleep(0.1)
+                while not self._warm(client[name], keys):
+                    assert time.monotonic() < end, f"{name} cannot be read"
+                    time.sleep(0.1)
+
+    def _warm(self, archive, keys):
+        try:
+            return all(answer.error is None for answer in archive.get_many(keys))
+        except self.quire_archive.QuireError:
+            return False
 
 
 def own_disk(directory, size):
