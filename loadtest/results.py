@@ -144,6 +144,12 @@ SECTIONS = {
         "Clients that share a server", "4 ranges of 16 KiB in flight next to 1,000 of 1 MiB.",
         lambda setting: setting.script("hostile/greedy_load.py", []), joins="archive_check",
         needs_corpora=False),
+    "operating_faults": Section(
+        "Faults", "Calls that failed with two servers behind HAProxy; before: at 93cd3726.",
+        lambda setting: setting.script(
+            "hostile/operating_faults.py", ["--seconds", 20, "--before", STORED /
+                                            "operating_faults_before.json"]),
+        joins="archive_check", needs_corpora=False),
     "hostile_load": Section(
         "Opened streams", "What happens with an empty service is not the server's doing.",
         lambda setting: setting.script(
@@ -203,7 +209,8 @@ SECTIONS = {
 
 
 def parse_arguments(words=None):
-    parser = make_parser(__doc__, "quired", "quire", "quire-loadtest", "codec_figures",
+    parser = make_parser(__doc__, "quired", "quire", "quire-http", "quire-loadtest",
+                         "codec_figures",
                          "empty_server", "paper_extraction")
     parser.add_argument("--out", type=pathlib.Path, help="the page (default: standard output)")
     parser.add_argument("--from", dest="stored", metavar="DIR", type=pathlib.Path, default=STORED,

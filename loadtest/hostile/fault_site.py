@@ -258,10 +258,13 @@ class Trial:
         for number, (port, metrics_port) in enumerate(zip(self._ports, self._metrics_ports), 1):
             text = text.replace(f"quire-{number}:7420 port 7421",
                                 f"127.0.0.1:{port} port {metrics_port}")
-        # Its servers are examples.
-        text = re.sub(r"(?m)^ *server quire-\d+ quire-\d+:.*\n", "", text)
-        text = re.sub(r"bind :7430", f"bind {self.address}", text)
-        assert text.count("127.0.0.1:") == 3, f"{CONFIGURATION} has other lines than expected"
+            text = text.replace(f"quire-{number}:7420", f"127.0.0.1:{port}")
+        # There are two servers: second attempts at the second one get the id of the first.
+        text = re.sub(r"(?m)^ *server quire-3 .*\n", "", text)
+        text = re.sub(r"(?m)^( *server .* id) 3$", r"\1 1", text)
+        text = text.replace("bind :7430", f"bind {self.address}")
+        assert not re.search(r"(?m)^[^#\n]*(quire-\d:|\b74[23]\d\b)", text), (
+            f"{CONFIGURATION} has other lines than expected")
         path = self.scratch / "haproxy.cfg"
         path.write_text(text)
         program = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")
@@ -286,21 +289,24 @@ class Trial:
     # --- Before the fault.
 
     def warm(self, archives, part=1.0, address=None):
-        """Reads the first part of each archive, so that the caches have it."""
+        """Reads the first part of each archive, so that the caches have it.
+
+        Twice: calls that find an archive being opened may be answered by the other server.
+        """
         with self.quire_archive.connect(address or self.address) as client:
-            for name in archives:
+            for name in [*archives, *archives]:
                 documents = self.site.documents[name]
                 keys = [key for key, _ in documents[:int(part * len(documents))]]
                 end = time.monotonic() + PATIENCE_S
-                while True:
-                    try:
-                        answers = list(client[name].get_many(keys))
-                        assert all(answer.error is None for answer in answers), name
-                        break
-                    except self.quire_archive.QuireError:
-                        if time.monotonic() > end:
-                            raise
-                        time.sleep(0.1)
+                while not self._warm(client[name], keys):
+                    assert time.monotonic() < end, f"{name} cannot be read"
+                    time.sleep(0.1)
+
+    def _warm(self, archive, keys):
+        try:
+            return all(answer.error is None for answer in archive.get_many(keys))
+        except self.quire_archive.QuireError:
+            return False
 
 
 def own_disk(directory, size):
