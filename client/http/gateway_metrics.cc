@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "codecs/base/process_figures.h"
+
 namespace quire {
 namespace {
 
@@ -34,28 +36,40 @@ void GatewayMetrics::CountRequest(int status, uint64_t size_bytes, bool is_cut,
   requests_[index].fetch_add(1, std::memory_order_relaxed);
   size_bytes_.fetch_add(size_bytes, std::memory_order_relaxed);
   cut_answers_.fetch_add(is_cut ? 1 : 0, std::memory_order_relaxed);
-  duration_us_.fetch_add(static_cast<uint64_t>(std::max<int64_t>(
-                             0, absl::ToInt64Microseconds(duration))),
-                         std::memory_order_relaxed);
+  duration = std::max(duration, absl::ZeroDuration());
+  duration_us_.fetch_add(
+      static_cast<uint64_t>(absl::ToInt64Microseconds(duration)),
+      std::memory_order_relaxed);
+  durations_[static_cast<size_t>(
+                 std::lower_bound(kBoundsMs.begin(), kBoundsMs.end(),
+                                  absl::ToDoubleMilliseconds(duration)) -
+                 kBoundsMs.begin())]
+      .fetch_add(1, std::memory_order_relaxed);
 }
 
 std::string GatewayMetrics::Render(const MemoryBudget& memory,
                                    const MemoryBudget& spool, size_t queue_size,
                                    bool is_draining) const {
   std::string text;
-  uint64_t count = 0;
   AppendHead("quire_http_requests_total", "counter",
              "Requests that were answered, by status", text);
   for (size_t status = 0; status < kStatusCount; ++status) {
     const uint64_t requests = requests_[status].load();
-    count += requests;
     if (requests > 0) {
       absl::StrAppend(&text, "quire_http_requests_total{status=\"", status,
                       "\"} ", requests, "\n");
     }
   }
-  AppendHead("quire_http_request_seconds", "summary",
+  AppendHead("quire_http_request_seconds", "histogram",
              "Time from a request's header to the end of its answer", text);
+  uint64_t count = 0;
+  for (size_t i = 0; i < durations_.size(); ++i) {
+    count += durations_[i].load();
+    absl::StrAppend(
+        &text, "quire_http_request_seconds_bucket{le=\"",
+        i < kBoundsMs.size() ? absl::StrCat(kBoundsMs[i] / 1e3) : "+Inf",
+        "\"} ", count, "\n");
+  }
   absl::StrAppendFormat(&text,
                         "quire_http_request_seconds_sum %.6f\n"
                         "quire_http_request_seconds_count %d\n",
@@ -92,6 +106,11 @@ std::string GatewayMetrics::Render(const MemoryBudget& memory,
                lost_log_lines_.load(), text);
   AppendMetric("quire_http_draining", "gauge",
                "1 if the gateway is shutting down", is_draining ? 1 : 0, text);
+  for (const ProcessFigure& figure : ReadProcessFigures()) {
+    AppendHead(figure.name, figure.is_counter ? "counter" : "gauge",
+               figure.help, text);
+    absl::StrAppendFormat(&text, "%s %.17g\n", figure.name, figure.value);
+  }
   return text;
 }
 

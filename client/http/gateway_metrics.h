@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Counters of the gateway in Prometheus' text format.
+// Metrics of the gateway and its process in Prometheus' text format.
 #ifndef QUIRE_CLIENT_HTTP_GATEWAY_METRICS_H_
 #define QUIRE_CLIENT_HTTP_GATEWAY_METRICS_H_
 
@@ -66,12 +66,18 @@ class GatewayMetrics {
 
  private:
   static constexpr size_t kStatusCount = 600;
+  // Upper bounds of the buckets of durations, inclusive, in milliseconds; one
+  // more bucket has the rest.
+  static constexpr std::array<double, 13> kBoundsMs = {
+      1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1'000, 2'500, 5'000, 10'000};
 
   std::array<std::atomic<uint64_t>, kStatusCount> requests_ = {};
   std::array<std::atomic<uint64_t>, kRefusalCount> refusals_ = {};
   std::atomic<uint64_t> cut_answers_ = 0;
   std::atomic<uint64_t> size_bytes_ = 0;
   std::atomic<uint64_t> duration_us_ = 0;
+  // Not cumulative.
+  std::array<std::atomic<uint64_t>, kBoundsMs.size() + 1> durations_ = {};
   std::atomic<int64_t> connections_ = 0;
   std::atomic<int64_t> in_flight_ = 0;
   std::atomic<uint64_t> lost_log_lines_ = 0;

@@ -126,14 +126,14 @@ LIBRARIES = [
 ]
 # Codecs are pure functions over bytes, except their tests and the base's services for upper
 # modules: the mutex, the owner of a descriptor, the clock, the parser of times, the progress
-# meter, and the lock of a socket's path. Huge pages are a hint to the kernel, and change no result.
+# meter, the lock of a socket's path, and figures of the process. Huge pages are a hint to the kernel, and change no result.
 IMPURE = re.compile(
     r"^(thread|mutex|shared_mutex|condition_variable|future|chrono|ctime|time\.h|"
-    r"codecs/base/(monotonic_time|mutex|unique_fd|duration_text|progress_meter|socket_path_claim)\.h|fstream|filesystem|fcntl\.h|unistd\.h|sys/.*|absl/time/.*|"
+    r"codecs/base/(monotonic_time|mutex|unique_fd|duration_text|process_figures|progress_meter|socket_path_claim)\.h|fstream|filesystem|fcntl\.h|unistd\.h|sys/.*|absl/time/.*|"
     r"absl/synchronization/.*)$")
 NEED_NOT_BE_PURE = re.compile(
     r"_(test|fuzz)\.cc$|(^|/)testing/|"
-    r"^codecs/base/((monotonic_time|mutex|unique_fd)\.h|(duration_text|progress_meter|socket_path_claim)\.(h|cc)|(memory/huge_pages|program_main)\.cc)$")
+    r"^codecs/base/((monotonic_time|mutex|unique_fd)\.h|(duration_text|process_figures|progress_meter|socket_path_claim)\.(h|cc)|(memory/huge_pages|program_main)\.cc)$")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 TARGET = re.compile(

@@ -13,7 +13,7 @@ import unittest
 import yaml
 
 HERE = pathlib.Path(__file__).parent
-METRICS = HERE.parents[1] / "server" / "service" / "metrics" / "METRICS.md"
+METRICS = [HERE.parents[1] / path for path in ("server/service/metrics/METRICS.md", "docs/http.md")]
 
 
 def run(*command, cwd=HERE):
@@ -77,7 +77,8 @@ class RulesTest(unittest.TestCase):
             self.assertTrue(alert["annotations"]["description"], name)
 
     def test_names_are_those_of_metrics(self):
-        known = set(re.findall(r"`((?:quire|process)_\w+)`", METRICS.read_text()))
+        known = {name for path in METRICS for name in
+                 re.findall(r"`((?:quire|process)_\w+)(?:{\w+})?`", path.read_text())}
         queries = [target["expr"] for panel in self.dashboard["panels"]
                    for target in panel.get("targets", [])]
         used = set()

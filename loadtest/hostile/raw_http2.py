@@ -53,9 +53,10 @@ class RawConnection:
         self.unsent += struct.pack(">I", len(payload))[1:] + struct.pack(
             ">BBI", kind, flags, stream) + payload
 
-    def start(self, path, body):
+    def start(self, path, body, indexed=()):
         """Begins a call; sends `body` of its request as flow control permits. The request
-        has no end."""
+        has no end. The server keeps `indexed`, pairs of names and values, in its table of
+        headers."""
         stream, self.next_stream = self.next_stream, self.next_stream + 2
         block = bytearray()
         for name, value in ((":method", "POST"), (":scheme", "http"), (":path", path),
@@ -63,15 +64,20 @@ class RawConnection:
                             ("content-type", "application/grpc")):
             # A literal that is not indexed; lengths under 127 take one byte.
             block += bytes([0, len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
+        for name, value in indexed:
+            block += bytes([0x40, len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
         self._frame(HEADERS, END_HEADERS, stream, bytes(block))
         self.windows[stream] = self.initial_window
         self.bodies[stream] = memoryview(body)
         return stream
 
-    def start_whole(self, path, body):
+    def start_whole(self, path, body, indexed=()):
         """Begins a call whose request is all of `body`, in one frame."""
-        stream = self.start(path, b"")
+        stream = self.start(path, b"", indexed)
         self._frame(DATA, END_STREAM, stream, body)
+
+    def ping(self):
+        self._frame(PING, 0, 0, bytes(8))
 
     def send_only(self):
         """Sends the frames of whole requests, and receives nothing."""
@@ -136,8 +142,13 @@ class RawConnection:
         while self.is_open and (left := until - time.monotonic()) > 0:
             if len(self.unsent) < FRAME_SIZE_MAX:
                 self._send_bodies()
-            readable, writable, _ = select.select(
-                [self.socket], [self.socket] if self.unsent else [], [], left)
+            # poll() takes descriptors of any number, unlike select().
+            waiting = select.poll()
+            waiting.register(self.socket,
+                             select.POLLIN | (select.POLLOUT if self.unsent else 0))
+            events = dict(waiting.poll(left * 1_000)).get(self.socket.fileno(), 0)
+            writable = events & select.POLLOUT
+            readable = events & ~select.POLLOUT
             try:
                 if writable:
                     sent = self.socket.send(self.unsent[:4 * FRAME_SIZE_MAX], socket.MSG_DONTWAIT)

@@ -86,6 +86,11 @@ class ArchiveLoader {
   // Makes the above end soon, now and in future. Thread-safe.
   void Stop();
 
+  // As ArchiveSpace::LendToConnections(). Thread-safe.
+  bool LendToConnections(uint64_t bytes) {
+    return space_.LendToConnections(bytes);
+  }
+
  private:
   // Brings the indexes of an archive in an object store here, and opens it.
   // Once more if they were damaged, or if the archive was replaced meanwhile.

@@ -146,6 +146,18 @@ uint64_t ArchiveSpace::FreeBytes() {
   return space_bytes - std::min(space_bytes, used_bytes);
 }
 
+bool ArchiveSpace::LendToConnections(uint64_t bytes) {
+  MutexLock lock(&mutex_);
+  const uint64_t before_bytes = std::exchange(connections_bytes_, bytes);
+  const ReloadNeed need = HeldBytes();
+  if (bytes > before_bytes && !CheckReload(plan_, need).ok()) {
+    connections_bytes_ = before_bytes;
+    return false;
+  }
+  FitCache(need);
+  return true;
+}
+
 void ArchiveSpace::Fit() {
   MutexLock lock(&mutex_);
   FitCache(HeldBytes());
@@ -160,6 +172,7 @@ ReloadNeed ArchiveSpace::HeldBytes() {
   };
   ReloadNeed need;
   need.fresh_bytes = pending_bytes_;
+  need.connections_bytes = connections_bytes_;
   // Kept until the end, so that no two parts have one address.
   const std::vector<Catalog::Held> all = catalog_.GetHeld();
   for (const Catalog::Held& held : all) {
@@ -176,10 +189,12 @@ void ArchiveSpace::FitCache(const ReloadNeed& need) {
   // Rules that were added since the start.
   const uint64_t withdrawals_bytes =
       withdrawals_ == nullptr ? 0 : withdrawals_->HeldBytes(catalog_);
-  store_.ResizeCache(CacheBytesBeside(
-      plan_, need.served_bytes + need.replaced_bytes + need.fresh_bytes +
-                 withdrawals_bytes -
-                 std::min(withdrawals_bytes, plan_.withdrawals_bytes)));
+  store_.ResizeCache(
+      CacheBytesBeside(plan_,
+                       need.served_bytes + need.replaced_bytes +
+                           need.fresh_bytes + withdrawals_bytes -
+                           std::min(withdrawals_bytes, plan_.withdrawals_bytes),
+                       need.connections_bytes));
 }
 
 }  // namespace quire

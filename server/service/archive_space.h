@@ -89,6 +89,10 @@ class ArchiveSpace {
   // progress take, in bytes.
   uint64_t FreeBytes() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Lends connections this memory of the cache, in total. Returns false, and
+  // changes nothing, if archives have it.
+  bool LendToConnections(uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Gives the cache the memory that archives leave.
   void Fit() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -116,6 +120,7 @@ class ArchiveSpace {
   Mutex mutex_;
   // Reserved for archives that are not open yet.
   uint64_t pending_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t connections_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   // Archives of reservations: open, and published or about to be.
   std::vector<const Archive*> fresh_ ABSL_GUARDED_BY(mutex_);
 };

@@ -92,6 +92,27 @@ TEST_F(ArchiveSpaceTest, ARemovedArchiveCountsUntilItsLastReader) {
   EXPECT_EQ(space_->FreeBytes(), plan_.listed_bytes);
 }
 
+// The cache is all that either may have.
+TEST_F(ArchiveSpaceTest, ConnectionsAndArchivesShareTheCache) {
+  plan_ = {.cache_bytes = outline_->memory_bytes + (uint64_t{9} << 20)};
+  space_ = std::make_unique<ArchiveSpace>(plan_, catalog_, *store_, nullptr);
+  constexpr uint64_t kOneMiB = uint64_t{1} << 20;
+  const auto capacity = [&] { return store_->Stats().cache_capacity_bytes; };
+  EXPECT_TRUE(space_->LendToConnections(kOneMiB));
+  EXPECT_EQ(capacity(), plan_.cache_bytes - kOneMiB);
+  {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const ArchiveSpace::Reservation held,
+                               space_->Reserve(outline_->memory_bytes));
+    EXPECT_EQ(capacity(), uint64_t{8} << 20);
+    EXPECT_FALSE(space_->LendToConnections(kOneMiB + 1));
+    EXPECT_EQ(capacity(), uint64_t{8} << 20);
+  }
+  EXPECT_TRUE(space_->LendToConnections(kOneMiB + 1));
+  EXPECT_FALSE(space_->Reserve(outline_->memory_bytes).ok());
+  EXPECT_TRUE(space_->LendToConnections(0));
+  EXPECT_EQ(capacity(), plan_.cache_bytes);
+}
+
 // Memory may become free at any time, also while another archive's is sought.
 TEST_F(ArchiveSpaceTest, ACallMayEndWhileMemoryIsSought) {
   // For one archive at a time.

@@ -31,6 +31,7 @@
 #include "server/service/calls/call_context.h"
 #include "server/service/catalog/drive_report.h"
 #include "server/service/catalog/remote_archives.h"
+#include "server/service/limits/connection_memory.h"
 #include "server/service/listen/admin_server.h"
 #include "server/service/listen/alive_checks.h"
 #include "server/service/listen/connection_listener.h"
@@ -174,7 +175,16 @@ class ServerImpl final : public Server {
             options_.scrub.interval,
             remote_ == nullptr ? nullptr : &remote_->store()})),
         stall_guard_(options_.stall_limit),
-        connections_(LimitConnections(options_.silence_limit)),
+        connection_memory_(
+            plan_,
+            inputs.certificates == nullptr ? kPlainConnectionCost
+                                           : kTlsConnectionCost,
+            [this](uint64_t bytes) { return loader_.LendToConnections(bytes); },
+            [this](uint64_t bytes) { quota_.Resize(bytes); }),
+        connection_limits_(LimitConnections(
+            options_.silence_limit, connection_memory_.connections_max(),
+            [this](size_t count) { return connection_memory_.Fit(count); })),
+        connections_(connection_limits_),
         default_quota_(options_.default_quota),
         core_{.catalog_of_all = catalog_,
               .access_control = access_control_.get(),
@@ -233,7 +243,7 @@ class ServerImpl final : public Server {
       needs.push_back({name, served->archive->memory_bytes_max()});
     }
     return absl::StrCat(
-        DescribePlan(plan_, needs),
+        DescribePlan(plan_, needs), DescribeLimits(),
         options_.archives_list.empty()
             ? ""
             : absl::StrCat(FormatCounted(catalog_.counts().on_use,
@@ -522,11 +532,10 @@ class ServerImpl final : public Server {
                                     : grpc::InsecureServerCredentials());
     builder.RegisterService(service_.get());
     builder.SetMaxReceiveMessageSize(kRequestSizeBytesMax);
-    // gRPC ends connections without calls, then calls, if partly received
-    // requests take more than this. Requests that arrive meanwhile come on top.
-    builder.SetResourceQuota(grpc::ResourceQuota("quired")
-                                 .Resize(plan_.requests_bytes)
-                                 .SetMaxThreads(kBlockingThreadsMax));
+    // gRPC ends connections without calls, then calls, if connections and
+    // partly received requests take more than this. Requests that arrive
+    // meanwhile come on top.
+    builder.SetResourceQuota(quota_.SetMaxThreads(kBlockingThreadsMax));
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                                kHandshakeMsMax);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
@@ -593,6 +602,18 @@ class ServerImpl final : public Server {
                : access_control_->NextExpiry(absl::Now());
   }
 
+  std::string DescribeLimits() const {
+    const auto descriptors_max =
+        static_cast<size_t>(connection_limits_.crowded_descriptor);
+    const bool is_memory =
+        connection_memory_.connections_max() < descriptors_max;
+    return absl::StrCat(
+        "connections: at most ",
+        is_memory ? connection_memory_.connections_max() : descriptors_max,
+        is_memory ? " (--memory)" : " (limit of open files)", ", ",
+        connection_limits_.client_connections_max, " of one client\n");
+  }
+
   bool is_open() const { return all_open_ && !withdrawn_; }
 
   // True unless archives could not be opened and none is open. Otherwise asks
@@ -632,14 +653,21 @@ class ServerImpl final : public Server {
   }
 
   ConnectionFigures DescribeConnections() {
-    return {.open_count = connections_.Count(),
-            .refused_to_client_count = connections_.verdict_count(
-                ConnectionVerdict::kClientHasItsShare),
-            .refused_to_all_count =
-                connections_.verdict_count(ConnectionVerdict::kNoDescriptors),
-            .silent_ended_count = connections_.silent_ended_count(),
-            .accept_error_count =
-                listener_ == nullptr ? 0 : listener_->accept_error_count()};
+    return {
+        .open_count = connections_.Count(),
+        .refused_to_client_count =
+            connections_.verdict_count(ConnectionVerdict::kClientHasItsShare),
+        .refused_to_all_count =
+            connections_.verdict_count(ConnectionVerdict::kNoDescriptors),
+        .refused_memory_count =
+            connections_.verdict_count(ConnectionVerdict::kNoMemory),
+        .crowded_out_count = HandshakeFailures::OfProcess().crowded_out_count(),
+        .descriptors_max =
+            static_cast<uint64_t>(connection_limits_.crowded_descriptor),
+        .memory_max = connection_memory_.connections_max(),
+        .silent_ended_count = connections_.silent_ended_count(),
+        .accept_error_count =
+            listener_ == nullptr ? 0 : listener_->accept_error_count()};
   }
 
   absl::Status StartMetrics() {
@@ -696,10 +724,15 @@ class ServerImpl final : public Server {
   // Thread-safe.
   ArchiveOpener opener_;
   Admission admission_;
+  // Of gRPC; grows with the number of connections.
+  grpc::ResourceQuota quota_{"quired"};
   const std::shared_ptr<prometheus::Registry> registry_;
   CallMetrics metrics_;
   const std::shared_ptr<ServerCollector> collector_;
   StallGuard stall_guard_;
+  // Used by the listener's thread.
+  ConnectionMemory connection_memory_;
+  const ConnectionLimits connection_limits_;
   ConnectionTable connections_;
   QuotaBook quotas_;
   ChangingQuota default_quota_;

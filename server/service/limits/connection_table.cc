@@ -21,6 +21,7 @@ namespace {
 
 // Each look makes a system call for each connection.
 constexpr absl::Duration kBetweenLooks = absl::Milliseconds(50);
+constexpr absl::Duration kBetweenFits = absl::Minutes(1);
 
 // Returns the socket that `fd` refers to now; 0 if none.
 ino_t FileOf(int fd) {
@@ -41,7 +42,9 @@ std::string WithoutZone(std::string peer) {
 
 }  // namespace
 
-ConnectionLimits LimitConnections(absl::Duration silence_max) {
+ConnectionLimits LimitConnections(
+    absl::Duration silence_max, size_t connections_max,
+    std::function<size_t(size_t)> reserve_memory) {
   constexpr uint64_t kDescriptorsMax = std::numeric_limits<int>::max();
   rlimit files{};
   const uint64_t descriptors =
@@ -49,14 +52,17 @@ ConnectionLimits LimitConnections(absl::Duration silence_max) {
           ? std::min<uint64_t>(files.rlim_cur, kDescriptorsMax)
           : 1024;
   const uint64_t crowded = descriptors - descriptors / 4;
-  return {.client_connections_max = std::max<uint64_t>(1, crowded / 2),
+  return {.client_connections_max = std::max<uint64_t>(
+              1, std::min<uint64_t>(crowded, connections_max) / 2),
           .crowded_descriptor = static_cast<int>(crowded),
           .last_descriptor = static_cast<int>(descriptors - descriptors / 8),
+          .reserve_memory = std::move(reserve_memory),
           .silence_max = silence_max};
 }
 
 ConnectionVerdict ConnectionTable::Add(int fd, std::string peer,
                                        std::string client) {
+  FitMemory(1);
   MutexLock lock(&mutex_);
   // The earlier connection with this number has ended.
   Forget(fd);
@@ -75,6 +81,25 @@ ConnectionVerdict ConnectionTable::Add(int fd, std::string peer,
   return verdict;
 }
 
+void ConnectionTable::FitMemory(size_t more) {
+  if (limits_.reserve_memory == nullptr) {
+    return;
+  }
+  size_t count = 0;
+  {
+    MutexLock lock(&mutex_);
+    if (more > 0 && connections_.size() + more <= reserved_count_) {
+      return;
+    }
+    ForgetEnded();
+    count = connections_.size() + more;
+  }
+  // No lock is held: this resizes the block cache.
+  const size_t reserved_count = limits_.reserve_memory(count);
+  MutexLock lock(&mutex_);
+  reserved_count_ = reserved_count;
+}
+
 ConnectionVerdict ConnectionTable::Place(int fd, const std::string& client) {
   if (CountOf(client) >= limits_.client_connections_max) {
     ForgetEnded();
@@ -82,6 +107,9 @@ ConnectionVerdict ConnectionTable::Place(int fd, const std::string& client) {
         !EndOldestSilent(&client)) {
       return ConnectionVerdict::kClientHasItsShare;
     }
+  }
+  if (connections_.size() >= reserved_count_ && !EndOldestSilent(nullptr)) {
+    return ConnectionVerdict::kNoMemory;
   }
   if (fd >= limits_.crowded_descriptor) {
     ForgetEnded();
@@ -120,6 +148,17 @@ std::string ConnectionTable::ClientOf(std::string peer) const {
 }
 
 absl::Duration ConnectionTable::EndSilent() {
+  bool is_due = false;
+  {
+    MutexLock lock(&mutex_);
+    if (clock_() >= next_fit_) {
+      next_fit_ = clock_() + kBetweenFits;
+      is_due = true;
+    }
+  }
+  if (is_due) {
+    FitMemory(0);
+  }
   MutexLock lock(&mutex_);
   while (!silent_.empty()) {
     const Silent& oldest = silent_.begin()->second;

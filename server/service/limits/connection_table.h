@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
 
@@ -31,31 +32,46 @@ struct ConnectionLimits {
   int crowded_descriptor = 0;
   // Connections from this descriptor on are refused.
   int last_descriptor = 0;
+  // Reserves memory for this many connections; returns the number that have
+  // memory now (ConnectionMemory::Fit()). Unset: there is enough for all.
+  std::function<size_t(size_t)> reserve_memory;
   // A connection without a call for this time is closed.
   absl::Duration silence_max = absl::Minutes(2);
 };
 
 // Reserves a quarter of the process' descriptors for archives, logs and
-// administration, and gives one client half of the rest.
-ConnectionLimits LimitConnections(absl::Duration silence_max);
+// administration, and gives one client half of the rest, or of the connections
+// that have memory, `connections_max`.
+ConnectionLimits LimitConnections(absl::Duration silence_max,
+                                  size_t connections_max,
+                                  std::function<size_t(size_t)> reserve_memory);
 
 // Result of adding a connection.
-enum class ConnectionVerdict { kTaken, kClientHasItsShare, kNoDescriptors };
+enum class ConnectionVerdict {
+  kTaken,
+  kClientHasItsShare,
+  kNoDescriptors,
+  kNoMemory
+};
 
 // gRPC reports no closed connections. A connection is therefore identified by
 // the file behind its descriptor: it has ended once that is another file, or
 // none.
 //
 // A connection is silent until its first call. Silent ones are closed early,
-// oldest first, when descriptors are scarce.
-// Thread-safe.
+// oldest first, when descriptors or memory are scarce.
+// Thread-safe, except that one thread at a time may call Add() and EndSilent().
 class ConnectionTable {
  public:
   using Clock = std::function<absl::Time()>;
 
   explicit ConnectionTable(const ConnectionLimits& limits,
                            Clock clock = MonotonicNow)
-      : limits_(limits), clock_(std::move(clock)) {}
+      : limits_(limits),
+        clock_(std::move(clock)),
+        reserved_count_(limits_.reserve_memory == nullptr
+                            ? std::numeric_limits<size_t>::max()
+                            : 0) {}
 
   // Adds a connection before gRPC gets it. `peer` is gRPC's name for it;
   // `client` is charged for it. The caller closes `fd` unless the result is
@@ -102,6 +118,8 @@ class ConnectionTable {
 
   using ByFd = absl::flat_hash_map<int, Connection>;
 
+  // Reserves memory for the connections that are open, and `more`.
+  void FitMemory(size_t more) ABSL_LOCKS_EXCLUDED(mutex_);
   ConnectionVerdict Place(int fd, const std::string& client)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(int fd) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -117,7 +135,7 @@ class ConnectionTable {
   const Clock clock_;
   std::atomic<size_t> silent_count_ = 0;
   std::atomic<uint64_t> silent_ended_count_ = 0;
-  std::atomic<uint64_t> verdicts_[3] = {};
+  std::atomic<uint64_t> verdicts_[4] = {};
   mutable Mutex mutex_;
   ByFd connections_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, size_t> count_by_client_
@@ -129,6 +147,10 @@ class ConnectionTable {
   // All connections are not checked again before this time, as it costs too
   // much.
   absl::Time next_look_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  // Connections that have memory.
+  size_t reserved_count_ ABSL_GUARDED_BY(mutex_);
+  // Memory of ended connections is returned then.
+  absl::Time next_fit_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
 };
 
 }  // namespace quire

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
@@ -59,9 +60,9 @@ class ConnectionTableTest : public ::testing::Test {
     return ConnectionTable(limits, [this] { return now_; });
   }
 
-  static constexpr ConnectionLimits kRoomy = {.client_connections_max = 100,
-                                              .crowded_descriptor = 10'000,
-                                              .last_descriptor = 10'000};
+  const ConnectionLimits kRoomy = {.client_connections_max = 100,
+                                   .crowded_descriptor = 10'000,
+                                   .last_descriptor = 10'000};
 
   absl::Time now_ = absl::UnixEpoch();
 
@@ -160,6 +161,37 @@ TEST_F(ConnectionTableTest, TakesNoneFromTheLastDescriptorOn) {
   EXPECT_EQ(Add(table, second, "b"), kNoDescriptors);
   // It is still closed for the next one.
   EXPECT_TRUE(WasEnded(first));
+}
+
+TEST_F(ConnectionTableTest, TakesAsManyAsHaveMemory) {
+  std::vector<size_t> wanted;
+  size_t reserved = 2;
+  ConnectionLimits limits = kRoomy;
+  limits.reserve_memory = [&](size_t count) {
+    wanted.push_back(count);
+    return reserved;
+  };
+  ConnectionTable table(limits, [this] { return now_; });
+  const int first = Connect();
+  const int silent = Connect();
+  EXPECT_EQ(Add(table, first, "a"), kTaken);
+  table.CallBegan(PeerOf(first));
+  EXPECT_EQ(Add(table, silent, "b"), kTaken);
+  EXPECT_EQ(wanted, std::vector<size_t>({1}));
+  const int third = Connect();
+  EXPECT_EQ(Add(table, third, "c"), kTaken);
+  EXPECT_TRUE(WasEnded(silent));
+  table.CallBegan(PeerOf(third));
+  EXPECT_EQ(Add(table, Connect(), "d"), kNoMemory);
+  EXPECT_EQ(table.verdict_count(kNoMemory), 1u);
+  reserved = 3;
+  EXPECT_EQ(Add(table, Connect(), "d"), kTaken);
+  EXPECT_EQ(wanted, std::vector<size_t>({1, 3, 3, 3}));
+  // Memory of ended connections is returned.
+  CloseBoth(first);
+  now_ += absl::Minutes(1);
+  table.EndSilent();
+  EXPECT_EQ(wanted.back(), 2u);
 }
 
 TEST_F(ConnectionTableTest, EndsWhatIsSilentForTooLong) {

@@ -15,7 +15,7 @@ namespace quire {
 namespace {
 
 constexpr uint64_t kBaseBytes = 48 * kMiB;
-// A thousand idle connections take a third of it.
+// Half of it is for connections without calls.
 constexpr uint64_t kRequestsBytes = 32 * kMiB;
 constexpr uint64_t kInFlightBytesMin = 16 * kMiB;
 constexpr uint64_t kInFlightBytesMax = 512 * kMiB;
@@ -65,11 +65,6 @@ std::string Line(const std::string& what, uint64_t size_bytes) {
 uint64_t MoreListedBytes(const ListedNeed& listed) {
   return listed.has_unknown ? std::numeric_limits<uint64_t>::max() / 4
                             : listed.sum_bytes - listed.largest.memory_bytes;
-}
-
-// Returns the part of the cache above its minimum.
-uint64_t LendableCacheBytes(const MemoryPlan& plan) {
-  return plan.cache_bytes - std::min(plan.cache_bytes, kCacheBytesMin);
 }
 
 // Returns the space that archives which are opened or reloaded can have.
@@ -163,12 +158,18 @@ absl::StatusOr<MemoryPlan> PlanMemory(std::optional<uint64_t> total_bytes,
   return plan;
 }
 
-uint64_t CacheBytesBeside(const MemoryPlan& plan, uint64_t archives_bytes) {
+uint64_t LendableCacheBytes(const MemoryPlan& plan) {
+  return plan.cache_bytes - std::min(plan.cache_bytes, kCacheBytesMin);
+}
+
+uint64_t CacheBytesBeside(const MemoryPlan& plan, uint64_t archives_bytes,
+                          uint64_t connections_bytes) {
   const uint64_t space_bytes =
       plan.archives_bytes + plan.listed_bytes + plan.reload_bytes;
   const uint64_t excess_bytes =
       archives_bytes - std::min(archives_bytes, space_bytes);
-  return plan.cache_bytes - std::min(LendableCacheBytes(plan), excess_bytes);
+  return plan.cache_bytes -
+         std::min(LendableCacheBytes(plan), excess_bytes + connections_bytes);
 }
 
 absl::Status CheckFitsAlone(const MemoryPlan& plan, uint64_t memory_bytes) {
@@ -184,7 +185,8 @@ absl::Status CheckFitsAlone(const MemoryPlan& plan, uint64_t memory_bytes) {
 
 absl::Status CheckReload(const MemoryPlan& plan, const ReloadNeed& need) {
   const uint64_t total_bytes = plan.archives_bytes + ChangingBytesMax(plan);
-  const uint64_t held_bytes = need.served_bytes + need.replaced_bytes;
+  const uint64_t held_bytes =
+      need.served_bytes + need.replaced_bytes + need.connections_bytes;
   const uint64_t free_bytes = total_bytes - std::min(total_bytes, held_bytes);
   if (need.fresh_bytes <= free_bytes) {
     return absl::OkStatus();

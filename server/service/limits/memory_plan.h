@@ -87,12 +87,19 @@ struct ReloadNeed {
   uint64_t replaced_bytes = 0;
   // The archives being opened: first an estimate, then their actual size.
   uint64_t fresh_bytes = 0;
+  // Part of the cache that connections have (connection_memory.h).
+  uint64_t connections_bytes = 0;
 };
 
+// Returns the part of the cache above its minimum in any plan.
+uint64_t LendableCacheBytes(const MemoryPlan& plan);
+
 // Returns the limit of the cache, in bytes, while archives hold
-// `archives_bytes`. Their excess over the plan's space for archives and
-// reloading is taken from the cache, down to its minimum in any plan.
-uint64_t CacheBytesBeside(const MemoryPlan& plan, uint64_t archives_bytes);
+// `archives_bytes` and connections `connections_bytes` of the cache. The excess
+// of archives over the plan's space for archives and reloading is taken from
+// the cache, too, both together down to its minimum in any plan.
+uint64_t CacheBytesBeside(const MemoryPlan& plan, uint64_t archives_bytes,
+                          uint64_t connections_bytes = 0);
 
 // Errors: FailedPrecondition  they exceed the plan's space for archives and
 //                             reloading, even with the smallest cache; states

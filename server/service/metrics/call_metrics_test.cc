@@ -4,12 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "prometheus/metric_family.h"
 #include "prometheus/registry.h"
-
-#include "server/service/metrics/process_metrics.h"
 
 namespace quire {
 namespace {
@@ -50,20 +47,6 @@ TEST(CallMetricsTest, CountsCallsWhileTheyRunAndTheirSeconds) {
       Find(registry.Collect(), "quire_call_duration_seconds");
   EXPECT_EQ(duration.histogram.sample_count, 2u);
   EXPECT_DOUBLE_EQ(duration.histogram.sample_sum, 7);
-}
-
-TEST(ProcessMetricsTest, AreInBytesAndSeconds) {
-  const std::vector<MetricFamily> families = CollectProcessMetrics();
-  const double resident =
-      Find(families, "process_resident_memory_bytes").gauge.value;
-  // The program takes megabytes, but not that many pages.
-  EXPECT_GT(resident, 1 << 20);
-  EXPECT_LT(resident,
-            Find(families, "process_virtual_memory_bytes").gauge.value);
-  const double start = Find(families, "process_start_time_seconds").gauge.value;
-  const auto now = static_cast<double>(absl::ToUnixSeconds(absl::Now()));
-  EXPECT_GT(start, now - 86'400);
-  EXPECT_LE(start, now + 2);
 }
 
 }  // namespace

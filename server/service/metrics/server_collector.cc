@@ -7,7 +7,9 @@
 #include <string>
 #include <utility>
 
-#include "server/service/metrics/process_metrics.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/process_figures.h"
 #include "server/storage/base/duration_histogram.h"
 
 namespace quire {
@@ -55,49 +57,6 @@ MetricFamily DriveFamily(MetricType type, std::string name, std::string help,
   return family;
 }
 
-// A histogram per drive.
-MetricFamily DriveFamily(std::string name, std::string help,
-                         const BlockStoreStats& stats,
-                         DurationHistogram DriveStats::*histogram) {
-  constexpr double kUsPerSecond = 1e6;
-  MetricFamily family{
-      std::move(name), std::move(help), MetricType::Histogram, {}};
-  for (const DriveStats& drive : stats.drives) {
-    const DurationHistogram& latencies = drive.*histogram;
-    ClientMetric metric =
-        Sample(MetricType::Gauge, 0, {{"device", drive.name}});
-    uint64_t count = 0;
-    for (size_t i = 0; i < latencies.counts.size(); ++i) {
-      count += latencies.counts[i];
-      const double bound =
-          i < DurationHistogram::kBoundsUs.size()
-              ? static_cast<double>(DurationHistogram::kBoundsUs[i]) /
-                    kUsPerSecond
-              : std::numeric_limits<double>::infinity();
-      metric.histogram.bucket.push_back(
-          {.cumulative_count = count, .upper_bound = bound});
-    }
-    metric.histogram.sample_count = count;
-    metric.histogram.sample_sum =
-        static_cast<double>(latencies.sum_us) / kUsPerSecond;
-    family.metric.push_back(std::move(metric));
-  }
-  return family;
-}
-
-MetricFamily InfoFamily(const Catalog& catalog) {
-  MetricFamily family{"quire_archive_info",
-                      "Always 1; the labels say which archive is served.",
-                      MetricType::Gauge,
-                      {}};
-  for (const auto& [name, served] : catalog.Get()) {
-    family.metric.push_back(
-        Sample(MetricType::Gauge, 1,
-               {{"archive", name}, {"uuid", served->description.uuid()}}));
-  }
-  return family;
-}
-
 ClientMetric HistogramOf(const DurationHistogram& durations) {
   constexpr double kUsPerSecond = 1e6;
   ClientMetric metric;
@@ -116,6 +75,33 @@ ClientMetric HistogramOf(const DurationHistogram& durations) {
   metric.histogram.sample_sum =
       static_cast<double>(durations.sum_us) / kUsPerSecond;
   return metric;
+}
+
+// A histogram per drive.
+MetricFamily DriveFamily(std::string name, std::string help,
+                         const BlockStoreStats& stats,
+                         DurationHistogram DriveStats::*histogram) {
+  MetricFamily family{
+      std::move(name), std::move(help), MetricType::Histogram, {}};
+  for (const DriveStats& drive : stats.drives) {
+    ClientMetric metric = HistogramOf(drive.*histogram);
+    metric.label.push_back({"device", drive.name});
+    family.metric.push_back(std::move(metric));
+  }
+  return family;
+}
+
+MetricFamily InfoFamily(const Catalog& catalog) {
+  MetricFamily family{"quire_archive_info",
+                      "Always 1; the labels say which archive is served.",
+                      MetricType::Gauge,
+                      {}};
+  for (const auto& [name, served] : catalog.Get()) {
+    family.metric.push_back(
+        Sample(MetricType::Gauge, 1,
+               {{"archive", name}, {"uuid", served->description.uuid()}}));
+  }
+  return family;
 }
 
 void AddRemoteStore(const RemoteStore::Stats& stats,
@@ -243,6 +229,15 @@ void AddConnections(const ConnectionFigures& connections,
   families.push_back(Single(MetricType::Gauge, "quire_connections",
                             "Connections of clients that are open.",
                             connections.open_count));
+  const auto limit = [](uint64_t value, const char* resource) {
+    return Sample(MetricType::Gauge, static_cast<double>(value),
+                  {{"resource", resource}});
+  };
+  families.push_back({"quire_connections_limit",
+                      "Limits of quire_connections.",
+                      MetricType::Gauge,
+                      {limit(connections.descriptors_max, "descriptors"),
+                       limit(connections.memory_max, "memory")}});
   const auto count = [](uint64_t value, const char* reason) {
     return Sample(kCounter, static_cast<double>(value), {{"reason", reason}});
   };
@@ -251,6 +246,8 @@ void AddConnections(const ConnectionFigures& connections,
                       kCounter,
                       {count(connections.refused_to_client_count, "client"),
                        count(connections.refused_to_all_count, "descriptors"),
+                       count(connections.refused_memory_count, "memory"),
+                       count(connections.crowded_out_count, "requests"),
                        count(connections.silent_ended_count, "silent")}});
   families.push_back(Single(kCounter, "quire_accept_errors_total",
                             "Failures of the system to accept a connection.",
@@ -479,6 +476,8 @@ std::vector<MetricFamily> ServerCollector::Collect() const {
             sources_.admission.waiting_count()),
       DriveFamily(MetricType::Counter, "quire_drive_reads_total",
                   "Reads sent to a drive.", stats, &DriveStats::reads),
+      DriveFamily(MetricType::Counter, "quire_drive_errors_total",
+                  "Reads of a drive that failed.", stats, &DriveStats::errors),
       DriveFamily(MetricType::Gauge, "quire_drive_reads_in_flight",
                   "Reads at a drive now.", stats, &DriveStats::reads_in_flight),
       DriveFamily(
@@ -502,8 +501,10 @@ std::vector<MetricFamily> ServerCollector::Collect() const {
   AddConnections(sources_.connections(), families);
   AddIdentities(sources_.calls, families);
   families.push_back(HandshakesFamily(sources_.handshake_failures()));
-  for (MetricFamily& family : CollectProcessMetrics()) {
-    families.push_back(std::move(family));
+  for (const ProcessFigure& figure : ReadProcessFigures()) {
+    families.push_back(
+        Single(figure.is_counter ? MetricType::Counter : MetricType::Gauge,
+               figure.name, absl::StrCat(figure.help, "."), figure.value));
   }
   return families;
 }

@@ -42,6 +42,13 @@ struct ConnectionFigures {
   uint64_t refused_to_client_count = 0;
   // Refused because file descriptors were scarce.
   uint64_t refused_to_all_count = 0;
+  // Refused because connections had all memory that they can have.
+  uint64_t refused_memory_count = 0;
+  // Closed because partly received requests had the memory.
+  uint64_t crowded_out_count = 0;
+  // Limits on open_count.
+  uint64_t descriptors_max = 0;
+  uint64_t memory_max = 0;
   // Closed because they had no call.
   uint64_t silent_ended_count = 0;
   // Failed attempts to accept a connection.

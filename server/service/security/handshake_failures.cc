@@ -9,6 +9,7 @@
 #include "codecs/base/monotonic_time.h"
 #include "codecs/base/printable_text.h"
 
+#include "grpc/grpc.h"
 #include "grpc/support/log.h"
 
 namespace quire {
@@ -16,6 +17,8 @@ namespace {
 
 constexpr absl::Duration kBetweenLines = absl::Minutes(1);
 constexpr absl::string_view kFailed = "Handshake failed";
+// Logged while "resource_quota" is traced.
+constexpr absl::string_view kCrowdedOut = "send goaway to free memory";
 
 struct Reason {
   const char* name;
@@ -69,7 +72,8 @@ HandshakeFailures& HandshakeFailures::OfProcess() {
     const char* const wanted = std::getenv("GRPC_VERBOSITY");
     if (wanted == nullptr || absl::string_view(wanted) == "NONE") {
       gpr_set_log_function(TakeLine);
-      gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);
+      gpr_set_log_verbosity(GPR_LOG_SEVERITY_INFO);
+      grpc_tracer_set_enabled("resource_quota", 1);
     }
     return new HandshakeFailures;
   }();
@@ -82,6 +86,10 @@ void HandshakeFailures::SetLog(LogSink log) {
 }
 
 void HandshakeFailures::Take(absl::string_view message, absl::Time now) {
+  if (absl::EndsWith(message, kCrowdedOut)) {
+    crowded_out_count_.fetch_add(1);
+    return;
+  }
   if (!absl::StartsWith(message, kFailed)) {
     return;
   }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Connections with failed TLS handshakes, by reason.
+// Connections with failed TLS handshakes, by reason, and those that gRPC ended
+// for memory.
 #ifndef QUIRE_SERVER_SERVICE_SECURITY_HANDSHAKE_FAILURES_H_
 #define QUIRE_SERVER_SERVICE_SECURITY_HANDSHAKE_FAILURES_H_
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -19,8 +21,9 @@
 
 namespace quire {
 
-// gRPC reports failed handshakes only in its own log. This replaces that log:
-// it counts lines about handshakes and drops all others. Thread-safe.
+// gRPC reports failed handshakes, and idle connections that it ends when its
+// ResourceQuota is exhausted, only in its own log. This replaces that log: it
+// counts lines about them and drops all others. Thread-safe.
 class HandshakeFailures {
  public:
   // Replaces gRPC's log for the whole process, unless the environment requests
@@ -35,6 +38,9 @@ class HandshakeFailures {
   void Take(absl::string_view message, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Returns the number of idle connections that gRPC ended for memory.
+  uint64_t crowded_out_count() const { return crowded_out_count_.load(); }
+
   // All reasons with their counts.
   std::vector<std::pair<std::string, uint64_t>> counts() const
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -48,6 +54,7 @@ class HandshakeFailures {
 
   static constexpr size_t kReasonCount = 6;
 
+  std::atomic<uint64_t> crowded_out_count_ = 0;
   mutable Mutex mutex_;
   LogSink log_ ABSL_GUARDED_BY(mutex_) = DropLogLine;
   std::array<Failure, kReasonCount> failures_ ABSL_GUARDED_BY(mutex_);

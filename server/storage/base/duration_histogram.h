@@ -16,10 +16,10 @@ namespace quire {
 // Thread-compatible.
 struct DurationHistogram {
   // Upper bounds of the buckets, inclusive, in microseconds, ascending.
-  static constexpr std::array<uint64_t, 16> kBoundsUs = {
-      25,      50,        100,       250,       500,    1'000,
-      2'500,   5'000,     10'000,    25'000,    50'000, 100'000,
-      250'000, 1'000'000, 5'000'000, 30'000'000};
+  static constexpr std::array<uint64_t, 19> kBoundsUs = {
+      25,        50,        100,       250,        500,       1'000,   2'500,
+      5'000,     10'000,    25'000,    50'000,     100'000,   250'000, 500'000,
+      1'000'000, 2'500'000, 5'000'000, 10'000'000, 30'000'000};
 
   // Counts per bucket, not cumulative; the last one is above all bounds.
   std::array<uint64_t, kBoundsUs.size() + 1> counts{};

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/service/metrics/process_metrics.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "codecs/base/process_figures.h"
 
 #include <dirent.h>
 #include <sys/resource.h>
@@ -19,10 +19,6 @@
 
 namespace quire {
 namespace {
-
-using prometheus::ClientMetric;
-using prometheus::MetricFamily;
-using prometheus::MetricType;
 
 std::string ReadAll(const char* path) {
   std::ifstream file(path);
@@ -105,38 +101,33 @@ std::optional<double> Scaled(std::optional<double> x, double factor,
 
 }  // namespace
 
-std::vector<MetricFamily> CollectProcessMetrics() {
+std::vector<ProcessFigure> ReadProcessFigures() {
   constexpr size_t kStartTime = 22;
   constexpr size_t kVirtualBytes = 23;
   constexpr size_t kResidentPages = 24;
   const std::string stat = ReadAll("/proc/self/stat");
-  std::vector<MetricFamily> families;
-  const auto add = [&](MetricType type, const char* name, const char* help,
-                       std::optional<double> value) {
-    if (!value.has_value()) {
-      return;
+  std::vector<ProcessFigure> figures;
+  const auto add = [&](const char* name, const char* help,
+                       std::optional<double> value, bool is_counter = false) {
+    if (value.has_value()) {
+      figures.push_back({name, help, is_counter, *value});
     }
-    ClientMetric metric;
-    metric.counter.value = *value;
-    metric.gauge.value = *value;
-    families.push_back({name, help, type, {std::move(metric)}});
   };
-  add(MetricType::Counter, "process_cpu_seconds_total",
-      "CPU time of user and system.", CpuSeconds());
-  add(MetricType::Gauge, "process_open_fds", "Open file descriptors.",
-      OpenFiles());
-  add(MetricType::Gauge, "process_max_fds",
-      "File descriptors that may be open at once.", OpenFilesMax());
-  add(MetricType::Gauge, "process_virtual_memory_bytes",
-      "Size of the address space.", StatField(stat, kVirtualBytes));
-  add(MetricType::Gauge, "process_resident_memory_bytes", "Resident memory.",
+  add("process_cpu_seconds_total", "CPU time of user and system", CpuSeconds(),
+      /*is_counter=*/true);
+  add("process_open_fds", "Open file descriptors", OpenFiles());
+  add("process_max_fds", "File descriptors that may be open at once",
+      OpenFilesMax());
+  add("process_virtual_memory_bytes", "Size of the address space",
+      StatField(stat, kVirtualBytes));
+  add("process_resident_memory_bytes", "Resident memory",
       Scaled(StatField(stat, kResidentPages),
              static_cast<double>(sysconf(_SC_PAGESIZE))));
-  add(MetricType::Gauge, "process_start_time_seconds",
-      "Start of the process, in seconds since 1970.",
+  add("process_start_time_seconds",
+      "Start of the process, in seconds since 1970",
       Scaled(StatField(stat, kStartTime),
              1 / static_cast<double>(sysconf(_SC_CLK_TCK)), BootTime()));
-  return families;
+  return figures;
 }
 
 }  // namespace quire
