@@ -44,7 +44,9 @@ class Server:
         archives = [archive] if archive else []
         variables = {name: value for name, value in os.environ.items()
                      if not name.startswith("AWS_")}
-        variables.update({"HOME": str(test.scratch), **(environment or {})})
+        # The machine of a test may have a role.
+        variables.update({"HOME": str(test.scratch), "AWS_EC2_METADATA_DISABLED": "true",
+                          **(environment or {})})
         self.process = subprocess.Popen(
             [QUIRED, "serve", *archives, "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0",
              "--memory", "256MiB", "--store-cache", f"{self.cache}:{size}", "--store-chunk",

@@ -121,6 +121,9 @@ RemoteStoreOptions StoreOptions(const ServerOptions& options) {
       options.memory_bytes.value_or(kLargeMemoryBytes) < kLargeMemoryBytes
           ? kObjectMemoryBytesMin
           : kObjectMemoryBytes;
+  store.notice = [log = options.log](bool is_failure, const std::string& line) {
+    log(is_failure ? LogLevel::kWarning : LogLevel::kInfo, line);
+  };
   return store;
 }
 

@@ -132,6 +132,9 @@ void AddRemoteStore(const RemoteStore::Stats& stats,
       "Requests to object stores that were repeated.", stats.requests.retries);
   add(kCounter, "quire_store_hedges_total", "Second requests for slow ones.",
       stats.requests.hedges);
+  add(kCounter, "quire_store_credential_failures_total",
+      "Times that no new credentials for object stores were found.",
+      stats.credential_failures);
   add(kCounter, "quire_store_cache_hits_total",
       "Chunks that reads found in --store-cache.", stats.cache.hit_chunks);
   add(kCounter, "quire_store_cache_misses_total",

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Whatever a store sends as the head of an answer, only the right one is taken;
-// whatever a credentials file has, its values fit a header.
+// Whatever a store sends as the head of an answer, only the right one is taken.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -11,7 +10,6 @@
 
 #include "server/storage/remote/answer_head.h"
 #include "server/storage/remote/store_address.h"
-#include "server/storage/remote/store_credentials.h"
 
 namespace {
 
@@ -37,13 +35,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size_bytes) {
   if (quire::CheckAnswerHead(head, {.range = wanted, .etag = "\"a\""}).ok()) {
     Check(head.status == 206 && head.etag == "\"a\"" &&
           head.content_length.value_or(10) == 10);
-  }
-  const auto credentials = quire::ParseCredentialsFile(text, "default");
-  if (credentials.ok()) {
-    Check(credentials->access_key_id.empty() ==
-          credentials->secret_access_key.empty());
-    Check(credentials->secret_access_key.find_first_of("\r\n ") ==
-          std::string::npos);
   }
   const auto address = quire::ParseStoreAddress(text, "", "us-east-1");
   if (address.ok()) {

@@ -95,6 +95,11 @@ class ObjectReader::Request final : public TransferReceiver {
 
   uint64_t received_bytes() const { return received_bytes_; }
 
+  // Null if the request was not signed, nor could have been.
+  const std::shared_ptr<const StoreCredentials>& credentials() const {
+    return credentials_;
+  }
+
   const absl::Status& refusal() const { return refusal_; }
 
   bool OnHead(const AnswerHead& head) override;
@@ -107,6 +112,7 @@ class ObjectReader::Request final : public TransferReceiver {
   const bool is_hedge_;
   TransferLoop::TransferId transfer_id_ = 0;
   LoopTime begun_;
+  std::shared_ptr<const StoreCredentials> credentials_;
   uint64_t received_bytes_ = 0;
   bool has_good_head_ = false;
   // Why the answer was refused.
@@ -123,8 +129,12 @@ class ObjectReader::ActiveGet {
 
   ObjectReader& reader() { return reader_; }
 
-  // Begins the next request, or lets it wait for its turn.
+  // Begins the next request, or lets it wait for credentials or its turn.
   void Try() {
+    if (get_.address->is_s3 && reader_.credentials_.Current() == nullptr) {
+      AskForCredentials(nullptr);
+      return;
+    }
     if (reader_.request_count_ >= reader_.options_.requests_max) {
       reader_.waiting_.push_back(this);
       return;
@@ -197,8 +207,13 @@ class ObjectReader::ActiveGet {
     reader.StartWaiting();
   }
 
+  // Continues once the keeper has answered.
+  void AskForCredentials(std::shared_ptr<const StoreCredentials> refused);
+  void OnCredentials(const StoreCredentials* refused);
+
   absl::Status Describe(StoreOutcome outcome, const Request& request,
                         const std::string& why, int status) const;
+  absl::Status DescribeDenial(int status) const;
 
   ObjectReader& reader_;
   ObjectGet get_;
@@ -207,7 +222,9 @@ class ObjectReader::ActiveGet {
   std::vector<std::unique_ptr<Request>> requests_;
   int tries_ = 0;
   LoopTime deadline_;
-  bool has_new_credentials_ = false;
+  // Status of a refusal, while other credentials are asked for.
+  int refused_status_ = 0;
+  bool has_asked_again_ = false;
 };
 
 void ObjectReader::Request::Begin(LoopTime deadline) {
@@ -236,9 +253,9 @@ void ObjectReader::Request::Begin(LoopTime deadline) {
   transfer.headers = request.headers;
   ObjectReader& reader = get_.reader();
   if (get.address->is_s3) {
-    MutexLock lock(&reader.mutex_);
-    if (reader.credentials_.is_set()) {
-      transfer.headers = SignRequest(request, reader.credentials_,
+    credentials_ = reader.credentials_.Current();
+    if (credentials_->is_set()) {
+      transfer.headers = SignRequest(request, *credentials_,
                                      reader.options_.region, absl::Now());
     }
   }
@@ -326,13 +343,7 @@ absl::Status ObjectReader::ActiveGet::Describe(StoreOutcome outcome,
       return absl::AbortedError(absl::StrCat(
           object, "has changed in the store since the archive was opened"));
     case StoreOutcome::kDenied:
-      return absl::PermissionDeniedError(absl::StrCat(
-          object, "the store refuses access (", status, "); ",
-          !get_.address->is_s3 ? "it must be readable without credentials"
-          : reader_.has_credentials()
-              ? "check the credentials, --store-region and this machine's clock"
-              : "there are no credentials in AWS_ACCESS_KEY_ID or "
-                "~/.aws/credentials"));
+      return DescribeDenial(status);
     case StoreOutcome::kThrottled:
     case StoreOutcome::kFailed:
       return absl::UnavailableError(
@@ -342,6 +353,61 @@ absl::Status ObjectReader::ActiveGet::Describe(StoreOutcome outcome,
                            : ""));
     default:
       return absl::UnavailableError(absl::StrCat(object, why));
+  }
+}
+
+absl::Status ObjectReader::ActiveGet::DescribeDenial(int status) const {
+  std::string reason = "it must be readable without credentials";
+  if (get_.address->is_s3) {
+    const auto credentials = reader_.credentials_.Current();
+    const absl::Status error = reader_.credentials_.last_error();
+    reason =
+        !credentials->is_set()
+            ? absl::StrCat(
+                  "there are no credentials in AWS_ACCESS_KEY_ID or "
+                  "~/.aws, and no role gives any",
+                  credentials->source.empty() ? "" : ": ", credentials->source)
+        : credentials->expiry <= absl::Now()
+            ? absl::StrCat("the credentials of ", credentials->source,
+                           " have expired")
+            : absl::StrCat("check the credentials (", credentials->source,
+                           "), --store-region and this machine's clock");
+    if (!error.ok()) {
+      absl::StrAppend(&reason, "; there are no new ones: ", error.message());
+    }
+  }
+  return absl::PermissionDeniedError(
+      absl::StrCat(get_.address->url, "/", get_.object,
+                   ": the store refuses access (", status, "); ", reason));
+}
+
+void ObjectReader::ActiveGet::AskForCredentials(
+    std::shared_ptr<const StoreCredentials> refused) {
+  reader_.credentials_.Ask(
+      refused, [&reader = reader_, get = this, number = number_, refused] {
+        reader.loop_.Post([&reader, get, number, refused] {
+          if (reader.active_.contains(get) && get->number_ == number) {
+            get->OnCredentials(refused.get());
+          }
+        });
+      });
+}
+
+void ObjectReader::ActiveGet::OnCredentials(const StoreCredentials* refused) {
+  const auto current = reader_.credentials_.Current();
+  if (current == nullptr) {
+    const absl::Status error = reader_.credentials_.last_error();
+    // Of codes that describe a configuration, callers know none.
+    End({.status = absl::Status(
+             absl::IsUnavailable(error) || absl::IsCancelled(error)
+                 ? absl::StatusCode::kUnavailable
+                 : absl::StatusCode::kPermissionDenied,
+             absl::StrCat(get_.address->url, "/", get_.object,
+                          ": no credentials: ", error.message()))});
+  } else if (refused != nullptr && current->HasKeysOf(*refused)) {
+    End({.status = DescribeDenial(refused_status_)});
+  } else {
+    Try();
   }
 }
 
@@ -384,10 +450,11 @@ void ObjectReader::ActiveGet::OnRequestEnd(Request& request, TransferEnd end,
   }
   // A rotated key is not a failure.
   if (outcome == StoreOutcome::kDenied && get_.address->is_s3 &&
-      !std::exchange(has_new_credentials_, true) &&
-      reader_.ReloadCredentials().ok()) {
+      !std::exchange(has_asked_again_, true)) {
     --tries_;
-    Try();
+    refused_status_ = head.status;
+    AskForCredentials(ended->credentials());
+    reader_.StartWaiting();
     return;
   }
   const bool is_final =
@@ -423,9 +490,9 @@ void ObjectReader::ActiveGet::OnRequestEnd(Request& request, TransferEnd end,
   reader_.StartWaiting();
 }
 
-ObjectReader::ObjectReader(const Options& options, StoreCredentials credentials,
-                           TransferLoop& loop)
-    : options_(options), loop_(loop), credentials_(std::move(credentials)) {}
+ObjectReader::ObjectReader(const Options& options,
+                           CredentialKeeper& credentials, TransferLoop& loop)
+    : options_(options), credentials_(credentials), loop_(loop) {}
 
 ObjectReader::~ObjectReader() = default;
 
@@ -461,21 +528,6 @@ void ObjectReader::StopNow() {
   while (!active_.empty()) {
     (*active_.begin())->Stop();
   }
-}
-
-absl::Status ObjectReader::ReloadCredentials() {
-  absl::StatusOr<StoreCredentials> found = FindStoreCredentials();
-  if (!found.ok()) {
-    return found.status();
-  }
-  MutexLock lock(&mutex_);
-  credentials_ = *std::move(found);
-  return absl::OkStatus();
-}
-
-bool ObjectReader::has_credentials() const {
-  MutexLock lock(&mutex_);
-  return credentials_.is_set();
 }
 
 ObjectReaderStats ObjectReader::GetStats() const {

@@ -25,8 +25,8 @@
 #include "codecs/base/mutex.h"
 #include "server/storage/base/duration_histogram.h"
 #include "server/storage/remote/answer_head.h"
+#include "server/storage/remote/credential_keeper.h"
 #include "server/storage/remote/store_address.h"
-#include "server/storage/remote/store_credentials.h"
 #include "server/storage/remote/transfer_loop.h"
 
 namespace quire {
@@ -90,7 +90,8 @@ struct ObjectGet {
     // stop.
     //         NotFound          404.
     //         Aborted           412: the object has changed.
-    //         PermissionDenied  401 or 403.
+    //         PermissionDenied  401 or 403; or the source of credentials is
+    //                           not configured properly, or refuses them.
     //         ResourceExhausted  a whole object is larger than wanted.
     absl::Status status;
     bool is_not_modified = false;
@@ -101,8 +102,8 @@ struct ObjectGet {
   std::function<void(const End&)> on_end;
 };
 
-// All public functions but GetStats(), SetStopTime() and ReloadCredentials()
-// are called on the loop's thread.
+// All public functions but GetStats() and SetStopTime() are called on the
+// loop's thread.
 class ObjectReader {
  public:
   struct Options {
@@ -113,10 +114,11 @@ class ObjectReader {
     std::chrono::milliseconds time_max{30'000};
   };
 
-  // `loop` must outlive it.
-  ObjectReader(const Options& options, StoreCredentials credentials,
+  // GETs from S3 wait until the keeper knows credentials, and for others if the
+  // store refuses them. `loop` and `credentials` must outlive it.
+  ObjectReader(const Options& options, CredentialKeeper& credentials,
                TransferLoop& loop);
-  // REQUIRES: all GETs have ended.
+  // REQUIRES: all GETs have ended, and the keeper is stopped.
   ~ObjectReader();
   ObjectReader(const ObjectReader&) = delete;
   ObjectReader& operator=(const ObjectReader&) = delete;
@@ -128,12 +130,6 @@ class ObjectReader {
 
   // The same, now. On the loop's thread.
   void StopNow();
-
-  // Reads the credentials again. Thread-safe; blocks on I/O.
-  absl::Status ReloadCredentials() ABSL_LOCKS_EXCLUDED(mutex_);
-
-  // True if requests to S3 are signed. Thread-safe.
-  bool has_credentials() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   ObjectReaderStats GetStats() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -158,6 +154,7 @@ class ObjectReader {
   void StartWaiting();
 
   const Options options_;
+  CredentialKeeper& credentials_;
   TransferLoop& loop_;
   absl::flat_hash_set<ActiveGet*> active_;
   // Their next request waits for its turn.
@@ -170,7 +167,6 @@ class ObjectReader {
   // For jitter only.
   std::minstd_rand random_{std::random_device()()};
   mutable Mutex mutex_;
-  StoreCredentials credentials_ ABSL_GUARDED_BY(mutex_);
   ObjectReaderStats stats_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -28,6 +28,8 @@ constexpr std::chrono::milliseconds kCancelInterval{20};
 constexpr uint64_t kReadsAheadMin = 16;
 // Chunks that are displaced this often before their read make it fail.
 constexpr int kEvictedReadsMax = 100;
+// A reload does not wait longer for new credentials.
+constexpr std::chrono::seconds kReloadTimeMax{10};
 // The loop's and the stack's memory, and hedges.
 constexpr uint64_t kFixedMemoryBytes = 4 << 20;
 
@@ -143,15 +145,23 @@ absl::StatusOr<std::unique_ptr<RemoteStore>> RemoteStore::Open(
                         .size_bytes_max = options.cache_size_bytes,
                         .chunk_size_bytes = options.chunk_size_bytes,
                         .is_trial = options.is_trial}));
-  QUIRE_ASSIGN_OR_RETURN(StoreCredentials credentials, FindStoreCredentials());
+  QUIRE_RETURN_IF_ERROR(ReadCredentialSettings().status());
   QUIRE_ASSIGN_OR_RETURN(
       store->loop_,
       TransferLoop::Start({.connections_max = options.requests_max,
                            .ca_file = options.ca_file}));
+  QUIRE_ASSIGN_OR_RETURN(
+      store->credentials_,
+      CredentialKeeper::Start(
+          {.find =
+               [region = options.region](const std::atomic<bool>& cancel) {
+                 return FindStoreCredentials(region, cancel);
+               },
+           .notice = options.notice}));
   store->reader_ = std::make_unique<ObjectReader>(
       ObjectReader::Options{.requests_max = options.requests_max,
                             .region = options.region},
-      std::move(credentials), *store->loop_);
+      *store->credentials_, *store->loop_);
   store->fetcher_ = std::make_unique<ChunkFetcher>(
       *store->cache_, *store->reader_, std::move(report));
   return store;
@@ -159,6 +169,8 @@ absl::StatusOr<std::unique_ptr<RemoteStore>> RemoteStore::Open(
 
 RemoteStore::~RemoteStore() {
   if (reader_ != nullptr) {
+    // It posts to the loop.
+    credentials_->Stop();
     // GETs of openings that were cancelled. The stop is due at once.
     Completion stopped;
     loop_->Post([this, &stopped] {
@@ -368,8 +380,15 @@ DeviceFactory RemoteStore::DeviceOpener() {
   };
 }
 
+absl::Status RemoteStore::ReloadCredentials() {
+  QUIRE_RETURN_IF_ERROR(ReadCredentialSettings().status());
+  return credentials_->Reload(kReloadTimeMax);
+}
+
 RemoteStore::Stats RemoteStore::GetStats() const {
-  return {.requests = reader_->GetStats(), .cache = cache_->GetStats()};
+  return {.requests = reader_->GetStats(),
+          .cache = cache_->GetStats(),
+          .credential_failures = credentials_->failure_count()};
 }
 
 }  // namespace quire

@@ -24,6 +24,7 @@
 #include "server/storage/device/file_placement.h"
 #include "server/storage/remote/chunk_cache.h"
 #include "server/storage/remote/chunk_fetcher.h"
+#include "server/storage/remote/credential_keeper.h"
 #include "server/storage/remote/object_reader.h"
 #include "server/storage/remote/store_address.h"
 #include "server/storage/remote/store_device.h"
@@ -47,6 +48,8 @@ struct RemoteStoreOptions {
   // Memory of objects that are read whole, above all manifests, with what their
   // readers make of them. Larger objects than a sixth of it are refused.
   uint64_t object_memory_bytes = uint64_t{96} << 20;
+  // Of what happens to credentials; may be null.
+  CredentialKeeper::Notice notice = {};
 
   // Affects performance. Unit of GETs and of eviction, and GETs at a time.
   uint32_t chunk_size_bytes = 256 << 10;
@@ -61,15 +64,18 @@ class RemoteStore {
   struct Stats {
     ObjectReaderStats requests;
     ChunkCache::Stats cache;
+    // See CredentialKeeper::failure_count().
+    uint64_t credential_failures = 0;
   };
 
   // Called on the thread of the transfers, which it must not block.
   using Report = ChunkFetcher::Report;
 
-  // `engine` reads the local copies. Reads credentials; starts a thread.
+  // `engine` reads the local copies. Starts two threads. Reads the files of
+  // credentials only to check them.
   // Errors: InvalidArgument  ca_file has no certificates.
   //         those of ChunkCache::Open(), TransferLoop::Start() and
-  //         FindStoreCredentials().
+  //         ReadCredentialSettings().
   static absl::StatusOr<std::unique_ptr<RemoteStore>> Open(
       const RemoteStoreOptions& options, DeviceEngine engine, Report report);
 
@@ -140,7 +146,10 @@ class RemoteStore {
   // See ObjectReader.
   void SetStopTime(LoopTime time) { reader_->SetStopTime(time); }
 
-  absl::Status ReloadCredentials() { return reader_->ReloadCredentials(); }
+  // Reads the files of credentials again and, if a request has needed any, asks
+  // for them. Blocks, for at most 10 s. The old ones stay in force at an error.
+  // Errors: those of ReadCredentialSettings() and CredentialKeeper::Reload().
+  absl::Status ReloadCredentials();
 
   Stats GetStats() const;
 
@@ -176,6 +185,7 @@ class RemoteStore {
   std::unique_ptr<ChunkCache> cache_;
   // Its tasks use what follows: it is stopped first.
   std::unique_ptr<TransferLoop> loop_;
+  std::unique_ptr<CredentialKeeper> credentials_;
   std::unique_ptr<ObjectReader> reader_;
   std::unique_ptr<ChunkFetcher> fetcher_;
 };

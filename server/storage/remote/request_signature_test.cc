@@ -113,51 +113,5 @@ TEST(StoreAddressTest, RefusesMalformedUrls) {
   EXPECT_FALSE(ParseStoreAddress("s3://bucket", "127.0.0.1:9000", "").ok());
 }
 
-TEST(StoreCredentialsTest, ReadsTheProfile) {
-  constexpr char kFile[] =
-      "# keys\n[default]\naws_access_key_id=ID1\naws_secret_access_key = S=1\n"
-      "\n[ other ]\r\naws_access_key_id = ID2\r\naws_secret_access_key=S2\n"
-      "aws_session_token = T2\nregion = x\n; end\n";
-  const auto first = ParseCredentialsFile(kFile, "default");
-  ASSERT_TRUE(first.ok()) << first.status();
-  EXPECT_EQ(first->access_key_id, "ID1");
-  EXPECT_EQ(first->secret_access_key, "S=1");
-  EXPECT_EQ(first->session_token, "");
-  const auto second = ParseCredentialsFile(kFile, "other");
-  ASSERT_TRUE(second.ok()) << second.status();
-  EXPECT_EQ(second->access_key_id, "ID2");
-  EXPECT_EQ(second->session_token, "T2");
-  const auto none = ParseCredentialsFile(kFile, "third");
-  ASSERT_TRUE(none.ok()) << none.status();
-  EXPECT_FALSE(none->is_set());
-}
-
-TEST(StoreCredentialsTest, RefusesMalformedFilesWithoutShowingThem) {
-  for (const char* file :
-       {"[default\n", "[default]\nSECRET\n",
-        "[default]\naws_secret_access_key = SECRET\n",
-        "[default]\naws_access_key_id = A\n",
-        "[default]\naws_access_key_id = A\naws_secret_access_key = SECRET x\n",
-        "[default]\naws_access_key_id = A\naws_secret_access_key = SEC\x01"
-        "RET\n"}) {
-    const auto parsed = ParseCredentialsFile(file, "default");
-    EXPECT_EQ(parsed.status().code(), absl::StatusCode::kInvalidArgument)
-        << file;
-    EXPECT_FALSE(absl::StrContains(parsed.status().message(), "SEC")) << file;
-  }
-}
-
-TEST(StoreCredentialsTest, RefusesAFileThatCannotBeRead) {
-  for (const char* const name :
-       {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"}) {
-    unsetenv(name);
-  }
-  const std::string directory = ::testing::TempDir();
-  setenv("AWS_SHARED_CREDENTIALS_FILE", directory.c_str(), /*overwrite=*/1);
-  const auto found = FindStoreCredentials();
-  unsetenv("AWS_SHARED_CREDENTIALS_FILE");
-  EXPECT_EQ(found.status().code(), absl::StatusCode::kFailedPrecondition);
-}
-
 }  // namespace
 }  // namespace quire

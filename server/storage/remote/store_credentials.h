@@ -1,41 +1,47 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Credentials for S3, from where Amazon's tools look for them.
+// Credentials for S3.
 #ifndef QUIRE_SERVER_STORAGE_REMOTE_STORE_CREDENTIALS_H_
 #define QUIRE_SERVER_STORAGE_REMOTE_STORE_CREDENTIALS_H_
 
 #include <string>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 namespace quire {
 
-// Never logged, nor part of any message.
+// Keys and token are never logged, nor part of any message.
 struct StoreCredentials {
-  std::string access_key_id;
-  std::string secret_access_key;
-  // Empty for credentials without an expiry.
-  std::string session_token;
+  std::string access_key_id = {};
+  std::string secret_access_key = {};
+  // Empty for permanent credentials.
+  std::string session_token = {};
+  absl::Time expiry = absl::InfiniteFuture();
+  // For messages: where they come from, such as "the instance role web"; of
+  // unset ones, what is known about the lack of them, or empty.
+  std::string source = {};
 
   // False: requests are not signed, for public buckets.
   bool is_set() const { return !access_key_id.empty(); }
+
+  // Thread-safe.
+  bool HasKeysOf(const StoreCredentials& other) const {
+    return access_key_id == other.access_key_id &&
+           secret_access_key == other.secret_access_key &&
+           session_token == other.session_token;
+  }
 };
 
-// Returns the credentials of a profile in the text of a shared credentials
-// file; unset if it has no such profile. Messages name lines, never values.
-// Errors: InvalidArgument  a line is malformed, or the profile is incomplete.
-absl::StatusOr<StoreCredentials> ParseCredentialsFile(
-    absl::string_view text, absl::string_view profile);
+// True if the text can be a part of a header: printable ASCII without spaces.
+bool IsHeaderText(absl::string_view text);
 
-// Returns AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, or
-// else the profile AWS_PROFILE ("default") of the file
-// AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials). Unset if there are neither.
-// Blocks on I/O.
-// Errors: InvalidArgument     as ParseCredentialsFile(), or one variable
-//                             without the other.
-//         FailedPrecondition  the file cannot be read.
-absl::StatusOr<StoreCredentials> FindStoreCredentials();
+// Checks that key id and secret key come together, and that all values fit a
+// header. The message names `where`, never values.
+// Errors: InvalidArgument.
+absl::Status CheckCredentials(const StoreCredentials& credentials,
+                              absl::string_view where);
 
 }  // namespace quire
 
