@@ -223,6 +223,10 @@ void AddStoreOptions(CLI::App& subcommand, ServeArguments& arguments) {
       ->type_name("N")
       ->check(CountInRange(1, kStoreRequestsMax))
       ->capture_default_str();
+  AddTimeOption(subcommand, "--store-stale-max", arguments.store_stale_max,
+                {.min = absl::Seconds(1), .max = absl::Hours(24) * 366},
+                "Age of copies opened while the store is silent; default: none")
+      ->default_str("");
 }
 
 // Returns the first of the environment's regions.
@@ -271,6 +275,7 @@ absl::Status SetStore(const ServeArguments& arguments, ServerOptions& options) {
       std::min<uint64_t>(arguments.store_chunk_bytes, UINT32_MAX));
   store.requests_max = arguments.store_requests;
   store.ca_file = arguments.store_ca;
+  store.stale_max = arguments.store_stale_max;
   std::set<std::string> paths;
   for (ArchiveArgument& archive : options.archives) {
     if (archive.url.empty()) {

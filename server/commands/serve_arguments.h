@@ -49,6 +49,8 @@ struct ServeArguments {
   std::string store_ca;
   uint64_t store_chunk_bytes = RemoteStoreOptions().chunk_size_bytes;
   uint32_t store_requests = RemoteStoreOptions().requests_max;
+  // 0: never.
+  absl::Duration store_stale_max = RemoteStoreOptions().stale_max;
   absl::Duration stall_timeout = absl::Seconds(60);
   // Infinite: only at SIGHUP.
   absl::Duration reload_interval = absl::InfiniteDuration();
