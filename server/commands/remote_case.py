@@ -36,8 +36,9 @@ class Server:
     """A quired that serves archives of a store."""
 
     def __init__(self, test, *arguments, cache="cache", size="64MiB", environment=None,
-                 archive=None, expect_start=True):
-        """Serves `archive`; () for none, and the one in the store by default."""
+                 archive=None, expect_start=True, wrapper=()):
+        """Serves `archive`; () for none, and the one in the store by default. `wrapper` is a
+        program that runs the server."""
         self.cache = test.scratch / cache
         if archive is None:
             archive = f"docs={test.store.url}/bucket/docs.quire"
@@ -48,7 +49,7 @@ class Server:
         variables.update({"HOME": str(test.scratch), "AWS_EC2_METADATA_DISABLED": "true",
                           **(environment or {})})
         self.process = subprocess.Popen(
-            [QUIRED, "serve", *archives, "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0",
+            [*wrapper, QUIRED, "serve", *archives, "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0",
              "--memory", "256MiB", "--store-cache", f"{self.cache}:{size}", "--store-chunk",
              str(CHUNK), *arguments],
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=variables)

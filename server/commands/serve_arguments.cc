@@ -210,6 +210,7 @@ absl::Status SetStore(const ServeArguments& arguments, ServerOptions& options) {
   }
   QUIRE_ASSIGN_OR_RETURN(RemoteStoreOptions store,
                          MakeStoreOptions(arguments.store));
+  store.stale_max = arguments.store_stale_max;
   std::set<std::string> paths;
   for (ArchiveArgument& archive : options.archives) {
     if (archive.url.empty()) {
@@ -260,6 +261,10 @@ void AddServeOptions(CLI::App& subcommand, ServeArguments& arguments) {
   AddStorageOptions(subcommand, arguments);
   AddStoreOptions(subcommand, arguments.store,
                   "Directory for copies from object stores, and its limit");
+  AddTimeOption(subcommand, "--store-stale-max", arguments.store_stale_max,
+                {.min = absl::Seconds(1), .max = absl::Hours(24) * 366},
+                "Age of copies opened while the store is silent; default: none")
+      ->default_str("");
   subcommand
       .add_option("--config", arguments.config,
                   "TOML file of these options by their long names")

@@ -45,6 +45,8 @@ struct ServeArguments {
   std::string direct_io = "off";
   std::string drive = "auto";
   StoreArguments store;
+  // 0: never.
+  absl::Duration store_stale_max = RemoteStoreOptions().stale_max;
   absl::Duration stall_timeout = absl::Seconds(60);
   // Infinite: only at SIGHUP.
   absl::Duration reload_interval = absl::InfiniteDuration();

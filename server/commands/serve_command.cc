@@ -125,6 +125,7 @@ int Serve(const ServeArguments& arguments, ServeReload reload) {
                    {.reload = [&] { return reload.Run(**server, log); },
                     .check = [&] { return reload.Check(**server); },
                     .check_interval = arguments.reload_interval,
+                    .retry = [&] { return reload.Retry(**server); },
                     .check_wanted_fd = check_wanted.get()},
                    options->log);
 }

@@ -26,6 +26,21 @@ std::string Shown(const OptionValues& values, const std::string& option) {
                                : absl::StrJoin(found->second, ", ");
 }
 
+// Removes failures that are in `known`, and sets it to all failures.
+std::vector<LogLine> WithoutRepeated(std::vector<LogLine> lines,
+                                     std::set<std::string>& known) {
+  std::set<std::string> failures;
+  std::erase_if(lines, [&](const LogLine& line) {
+    if (line.level == LogLevel::kInfo) {
+      return false;
+    }
+    failures.insert(line.text);
+    return known.contains(line.text);
+  });
+  known = std::move(failures);
+  return lines;
+}
+
 }  // namespace
 
 std::vector<LogLine> ServeReload::Run(Server& server, ServerLog& log) {
@@ -47,17 +62,12 @@ std::vector<LogLine> ServeReload::Run(Server& server, ServerLog& log) {
 }
 
 std::vector<LogLine> ServeReload::Check(Server& server) {
-  std::vector<LogLine> lines = server.ReloadGrown(changes_.archives);
-  std::set<std::string> failures;
-  std::erase_if(lines, [&](const LogLine& line) {
-    if (line.level == LogLevel::kInfo) {
-      return false;
-    }
-    failures.insert(line.text);
-    return failures_.contains(line.text);
-  });
-  failures_ = std::move(failures);
-  return lines;
+  return WithoutRepeated(server.ReloadGrown(changes_.archives), failures_);
+}
+
+std::vector<LogLine> ServeReload::Retry(Server& server) {
+  return WithoutRepeated(server.RetryUnconfirmed(changes_.archives),
+                         retry_failures_);
 }
 
 std::vector<std::string> ServeReload::Read(ServerLog& log,

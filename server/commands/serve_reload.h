@@ -52,6 +52,9 @@ class ServeReload {
   // not those of the last time. Blocks on I/O.
   std::vector<LogLine> Check(Server& server);
 
+  // The same with Server::RetryUnconfirmed().
+  std::vector<LogLine> Retry(Server& server);
+
  private:
   // Sets `changes_`, or returns the faults.
   std::vector<std::string> Read(ServerLog& log, std::vector<LogLine>& lines);
@@ -69,8 +72,9 @@ class ServeReload {
   // Directory of archives, and the archives last applied from it.
   std::string directory_;
   DirectoryArchives in_directory_;
-  // Texts about failures of the last Check().
+  // Texts about failures of the last Check() and Retry().
   std::set<std::string> failures_;
+  std::set<std::string> retry_failures_;
 };
 
 }  // namespace quire

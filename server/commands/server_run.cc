@@ -39,6 +39,7 @@ namespace {
 // Interval between two lines about the number of open archives.
 constexpr absl::Duration kProgressInterval = absl::Seconds(1);
 constexpr absl::Duration kCheckDelay = absl::Seconds(1);
+constexpr absl::Duration kRetryInterval = absl::Seconds(5);
 // Longer waits consist of several.
 constexpr int64_t kPollMsMax = 60'000;
 
@@ -220,8 +221,9 @@ class ServerRun {
 
   // Returns the time until the next timer, rounded up.
   int WaitMs() const {
-    const absl::Duration wait = std::min(
-        {progress_.wait(), alive_.wait(), delay_.wait(), check_.wait()});
+    const absl::Duration wait =
+        std::min({progress_.wait(), alive_.wait(), delay_.wait(), check_.wait(),
+                  retry_.wait()});
     return wait == absl::InfiniteDuration()
                ? -1
                : static_cast<int>(std::clamp<int64_t>(
@@ -240,6 +242,9 @@ class ServerRun {
     }
     if (check_.TakeDue()) {
       BeginCheck();
+    }
+    if (retry_.TakeDue()) {
+      BeginRetry();
     }
   }
 
@@ -264,7 +269,7 @@ class ServerRun {
       if (!is_stopping_) {
         NotifyReady(ServingStatus());
       }
-      StartCheckTimer();
+      StartCheckTimers();
     }
     if (reload_wanted_ && !is_stopping_ && !exit_code_.has_value()) {
       reload_wanted_ = false;
@@ -295,13 +300,17 @@ class ServerRun {
     // The last line of the start: scripts that need all archives wait for it.
     Say(absl::StrCat("listening on ", server_.address()));
     NotifyReady(ServingStatus());
-    StartCheckTimer();
+    StartCheckTimers();
   }
 
-  void StartCheckTimer() {
-    if (reloads_.check_interval != absl::InfiniteDuration() && !is_stopping_) {
+  void StartCheckTimers() {
+    if (is_stopping_) {
+      return;
+    }
+    if (reloads_.check_interval != absl::InfiniteDuration()) {
       check_.Start(reloads_.check_interval);
     }
+    retry_.Start(kRetryInterval);
   }
 
   // Many reads fail at the same time: one check is enough for them.
@@ -364,6 +373,18 @@ class ServerRun {
     }
   }
 
+  // Work in flight starts the timer again at its end.
+  void BeginRetry() {
+    if (worker_.joinable() || is_stopping_) {
+      return;
+    }
+    if (server_.HasUnconfirmed()) {
+      Begin(worker_, work_ended_, [this] { reloaded_ = reloads_.retry(); });
+    } else {
+      retry_.Start(kRetryInterval);
+    }
+  }
+
   void TakeStopSignal() {
     if (is_stopping_) {
       Say("a second signal: ending the calls in flight");
@@ -397,6 +418,7 @@ class ServerRun {
     delay_.Stop();
     progress_.Stop();
     check_.Stop();
+    retry_.Stop();
     Begin(stopper_, drain_ended_, [this] { server_.Shutdown(drain_.timeout); });
   }
 
@@ -426,8 +448,9 @@ class ServerRun {
   Timer alive_;
   // End of drain_.delay.
   Timer delay_;
-  // Next look at the archives.
+  // Next look at the archives, and at those that stores do not confirm.
   Timer check_;
+  Timer retry_;
   std::optional<int> exit_code_;
   // Results of the thread, read once it is joined.
   absl::Status opened_;

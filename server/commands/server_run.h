@@ -36,6 +36,8 @@ struct Reloads {
   // that is infinite.
   std::function<std::vector<LogLine>()> check;
   absl::Duration check_interval = absl::InfiniteDuration();
+  // Every five seconds while Server::HasUnconfirmed().
+  std::function<std::vector<LogLine>()> retry;
   // An eventfd that is written to when archives should be checked soon; -1:
   // none.
   int check_wanted_fd = -1;

@@ -12,14 +12,13 @@
 #include "codecs/base/status_macros.h"
 #include "server/service/catalog/drive_report.h"
 #include "server/service/catalog/parallel_opening.h"
+#include "server/service/copy_space.h"
 
 namespace quire {
 namespace {
 
 // Limit on lines about unchanged archives in a reload's report.
 constexpr size_t kUnchangedLinesMax = 3;
-// Local copies of archives that are in the list and not open.
-constexpr size_t kClosedCopiesMax = 1000;
 // Upper bound on openings of listed archives at a time.
 constexpr uint64_t kListedOpeningsMax = 16;
 // A remote archive may be replaced while it is opened.
@@ -139,12 +138,12 @@ std::vector<ArchiveArgument> ArchiveLoader::InOrderOfOpening(
 }
 
 absl::Status ArchiveLoader::PrepareRemoteOutline(
-    const ArchiveArgument& argument) {
+    const ArchiveArgument& argument, MayBeStale may_be_stale) {
   if (argument.url.empty()) {
     return absl::OkStatus();
   }
   QUIRE_RETURN_IF_ERROR(CheckHasStore(argument));
-  absl::Status status = remote_->PrepareOutline(argument, &stop_);
+  absl::Status status = remote_->PrepareOutline(argument, &stop_, may_be_stale);
   if (!status.ok()) {
     NoteUnread(argument);
   }
@@ -171,6 +170,7 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenRemote(
     const ServedArchive* previous) {
   options.direct_io = DirectIo::kOff;
   options.has_sparse_segments = true;
+  const MayBeStale may_be_stale = MayBeStaleNow(argument.name);
   const FilePlacer place_file = [this](int fd) {
     return remote_->store().Place(fd).value_or(FilePlacement());
   };
@@ -189,7 +189,26 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenRemote(
                !(absl::IsAborted(status) || absl::IsNotFound(status))) {
       return status;
     }
-    QUIRE_RETURN_IF_ERROR(remote_->PrepareOutline(argument, options.cancel));
+    QUIRE_RETURN_IF_ERROR(
+        remote_->PrepareOutline(argument, options.cancel, may_be_stale));
+  }
+}
+
+MayBeStale ArchiveLoader::MayBeStaleNow(const std::string& name) const {
+  return catalog_.FindOpen(name) == nullptr ? MayBeStale::kYes
+                                            : MayBeStale::kNo;
+}
+
+void ArchiveLoader::LogStale(const ArchiveArgument& argument) const {
+  if (const auto stale = remote_->confirmations().FindStale(argument.path);
+      stale.has_value()) {
+    options_.log(LogLevel::kWarning,
+                 absl::StrCat("archive ", argument.name,
+                              " is served from its local copy, which its store "
+                              "confirmed ",
+                              absl::FormatDuration(
+                                  absl::Trunc(stale->age, absl::Seconds(1))),
+                              " ago: ", stale->reason));
   }
 }
 
@@ -229,6 +248,9 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenOne(
                      " is served without a damaged index: ", damage.message()));
   }
   QUIRE_RETURN_IF_ERROR(AddDrives(*served));
+  if (!argument.url.empty()) {
+    LogStale(argument);
+  }
   return served;
 }
 
@@ -366,13 +388,17 @@ absl::StatusOr<bool> ArchiveLoader::AddEntry(const ArchiveArgument& argument) {
 std::vector<LogLine> ArchiveLoader::Reload(
     const std::vector<ArchiveArgument>& wanted,
     const std::vector<std::string>& kept, const ServingChanged& changed,
-    const std::function<void(bool)>& ended, bool manifests_only) {
+    const std::function<void(bool)>& ended, Examined examined) {
+  const bool are_all = examined == Examined::kAll;
+  const bool is_retry = examined == Examined::kUnconfirmed;
   // Remove first: new archives may use the memory.
-  std::vector<LogLine> lines =
-      RemoveOthers(wanted, kept, manifests_only, changed);
+  std::vector<LogLine> lines;
+  if (!is_retry) {
+    lines = RemoveOthers(wanted, kept, !are_all, changed);
+  }
   std::vector<std::string> added;
   for (const ArchiveArgument& argument : wanted) {
-    if (manifests_only && argument.is_listed) {
+    if (is_retry || (!are_all && argument.is_listed)) {
       continue;
     }
     const absl::StatusOr<bool> is_new = AddEntry(argument);
@@ -399,24 +425,28 @@ std::vector<LogLine> ArchiveLoader::Reload(
       // Its files are read when it is opened.
       continue;
     }
-    const bool is_served = served != nullptr;
-    if (manifests_only && is_served && argument.url.empty() &&
-        served->archive->path() == argument.path &&
-        !Archive::MayHaveChanged(*served->archive)) {
+    if (IsSettled(argument, served.get(), examined)) {
       continue;
     }
-    const absl::StatusOr<std::string> outcome = ReloadOne(argument);
+    const absl::StatusOr<std::string> outcome = ReloadOne(argument, is_retry);
+    const bool is_served = catalog_.FindOpen(argument.name) != nullptr;
     const std::string archive = absl::StrCat("archive ", argument.name);
     if (outcome.ok() && outcome->empty()) {
-      if (manifests_only) {
+      if (!are_all) {
         continue;
       }
       unchanged.push_back(
           absl::StrCat(archive, ": unchanged; its ", kBlocksNotChecked));
       continue;
     }
-    ended(outcome.ok());
+    // A store that stays silent is no failed reload each time.
+    if (outcome.ok() || !is_retry) {
+      ended(outcome.ok());
+    }
     if (!outcome.ok()) {
+      if (served != nullptr && !is_served) {
+        changed(argument.name, false);
+      }
       lines.push_back(
           {LogLevel::kWarning,
            absl::StrCat(archive,
@@ -427,7 +457,7 @@ std::vector<LogLine> ArchiveLoader::Reload(
       lines.push_back({LogLevel::kInfo, absl::StrCat(archive, ": ", *outcome)});
     }
   }
-  if (remote_ != nullptr && kept.empty() && !stop_) {
+  if (remote_ != nullptr && kept.empty() && !is_retry && !stop_) {
     remote_->RemoveOthers(wanted);
   }
   space_.Fit();
@@ -441,17 +471,58 @@ std::vector<LogLine> ArchiveLoader::Reload(
   return lines;
 }
 
+bool ArchiveLoader::IsSettled(const ArchiveArgument& argument,
+                              const ServedArchive* served,
+                              Examined examined) const {
+  switch (examined) {
+    case Examined::kAll:
+      break;
+    case Examined::kManifests:
+      return served != nullptr && argument.url.empty() &&
+             served->archive->path() == argument.path &&
+             !Archive::MayHaveChanged(*served->archive);
+    case Examined::kUnconfirmed:
+      return argument.url.empty() || remote_ == nullptr ||
+             !catalog_.Has(argument) ||
+             (served != nullptr &&
+              !remote_->confirmations().FindStale(argument.path).has_value());
+  }
+  return false;
+}
+
 absl::StatusOr<std::string> ArchiveLoader::ReloadOne(
-    const ArchiveArgument& argument) {
+    const ArchiveArgument& argument, bool is_retry) {
   std::optional<Catalog::Opening> opening =
       catalog_.Begin(argument.name, Catalog::Purpose::kReplace);
   if (!opening.has_value()) {
     // It was closed in between.
     return "";
   }
-  absl::StatusOr<std::string> line = Replace(*opening);
-  if (!line.ok() && catalog_.FindOpen(argument.name) == nullptr) {
+  const bool was_stale =
+      remote_ != nullptr && catalog_.FindOpen(argument.name) != nullptr &&
+      remote_->confirmations().FindStale(argument.path).has_value();
+  // A store that was silent for one archive is not asked for the next.
+  const std::optional<absl::Status> silence =
+      is_retry ? remote_->RecentSilence(argument) : std::nullopt;
+  absl::StatusOr<std::string> line =
+      silence.has_value() ? *silence : Replace(*opening);
+  if (line.ok()) {
+    return was_stale && line->empty()
+               ? "its store answers again, and confirms its local copy"
+               : std::move(line);
+  }
+  if (catalog_.FindOpen(argument.name) == nullptr) {
     opening->Fail();
+  } else if (was_stale) {
+    if (const absl::Status may_stay =
+            remote_->confirmations().CheckStale(argument.path);
+        !may_stay.ok()) {
+      opening->Close();
+      return absl::Status(
+          line.status().code(),
+          absl::StrCat("its local copy ", may_stay.message(),
+                       ", and is closed: ", line.status().message()));
+    }
   }
   return line;
 }
@@ -461,7 +532,8 @@ absl::StatusOr<std::string> ArchiveLoader::Replace(
   const ArchiveArgument& argument = opening.argument();
   const std::shared_ptr<const ServedArchive> served =
       catalog_.FindOpen(argument.name);
-  QUIRE_RETURN_IF_ERROR(PrepareRemoteOutline(argument));
+  QUIRE_RETURN_IF_ERROR(
+      PrepareRemoteOutline(argument, MayBeStaleNow(argument.name)));
   QUIRE_ASSIGN_OR_RETURN(const ArchiveOutline outline,
                          ReadAndNoteOutline(opening));
   if (served != nullptr && outline.files == served->archive->files()) {
@@ -569,40 +641,6 @@ absl::Status ArchiveLoader::CheckHasStore(
                    "stores; start it again"));
 }
 
-bool ArchiveLoader::RemoveOldCopy() {
-  for (const ArchiveArgument& argument : catalog_.GetClosedRemote()) {
-    if (!remote_->HasCopy(argument)) {
-      continue;
-    }
-    const std::optional<Catalog::Opening> opening =
-        catalog_.Begin(argument.name, Catalog::Purpose::kTidy);
-    if (opening.has_value()) {
-      remote_->RemoveCopy(opening->argument());
-      return true;
-    }
-  }
-  return false;
-}
-
-absl::Status ArchiveLoader::PrepareCopy(const Catalog::Opening& opening) {
-  const ArchiveArgument& argument = opening.argument();
-  const std::atomic<bool>* cancel = &opening.is_cancelled();
-  while (remote_->copy_count() > kClosedCopiesMax && RemoveOldCopy()) {
-  }
-  while (true) {
-    absl::Status status = remote_->PrepareOutline(argument, cancel);
-    if (status.ok()) {
-      status = remote_->PrepareIndexes(argument, cancel);
-    }
-    if (!absl::IsResourceExhausted(status) ||
-        !(RemoveOldCopy() ||
-          (catalog_.CloseOne(Catalog::Victim::kUnreadRemote) &&
-           RemoveOldCopy()))) {
-      return status;
-    }
-  }
-}
-
 absl::StatusOr<bool> ArchiveLoader::OpenWanted(
     const Catalog::Opening& opening) {
   if (stop_) {
@@ -610,7 +648,7 @@ absl::StatusOr<bool> ArchiveLoader::OpenWanted(
   }
   if (!opening.argument().url.empty()) {
     QUIRE_RETURN_IF_ERROR(CheckHasStore(opening.argument()));
-    QUIRE_RETURN_IF_ERROR(PrepareCopy(opening));
+    QUIRE_RETURN_IF_ERROR(PrepareCopy(opening, catalog_, *remote_));
   }
   QUIRE_ASSIGN_OR_RETURN(const ArchiveOutline outline,
                          ReadAndNoteOutline(opening));

@@ -29,6 +29,18 @@
 
 namespace quire {
 
+// The archives that a reload examines.
+enum class Examined {
+  // All those wanted, after others were removed.
+  kAll,
+  // The same, but an archive whose MANIFEST is the same file counts as
+  // unchanged, and those of the list stay.
+  kManifests,
+  // Those in object stores that are open from a stale copy (RemoteArchives), or
+  // wanted always and not open. Others stay, also if they are not wanted.
+  kUnconfirmed,
+};
+
 // Thread-compatible, except Stop() and OpenOnUse().
 class ArchiveLoader {
  public:
@@ -60,13 +72,12 @@ class ArchiveLoader {
   // again when there is space. Calls `ended` with the outcome of each change.
   // Returns a line for each archive, or one for many unchanged ones. Blocks on
   // I/O. REQUIRES: the names of `wanted` differ.
-  // With `manifests_only`, an archive whose MANIFEST is the same file counts as
-  // unchanged and has no line.
+  // Unless all are examined, unchanged archives have no line.
   std::vector<LogLine> Reload(const std::vector<ArchiveArgument>& wanted,
                               const std::vector<std::string>& kept,
                               const ServingChanged& changed,
                               const std::function<void(bool)>& ended,
-                              bool manifests_only = false);
+                              Examined examined = Examined::kAll);
 
   struct Outcome {
     bool is_open = false;
@@ -123,8 +134,13 @@ class ArchiveLoader {
   absl::StatusOr<std::shared_ptr<const Archive>> OpenAlone(
       const Catalog::Opening& opening, ArchiveSpace::Reservation& reservation,
       uint64_t helper_bytes);
-  // Returns the change as the end of a sentence; empty if there is none.
-  absl::StatusOr<std::string> ReloadOne(const ArchiveArgument& argument);
+  // True if a reload need not look at an archive.
+  bool IsSettled(const ArchiveArgument& argument, const ServedArchive* served,
+                 Examined examined) const;
+  // Returns the change as the end of a sentence; empty if there is none. Closes
+  // what is served from a stale copy that may not be any longer.
+  absl::StatusOr<std::string> ReloadOne(const ArchiveArgument& argument,
+                                        bool is_retry);
   absl::StatusOr<std::string> Replace(const Catalog::Opening& opening);
   // Withholds the dictionary that an archive had before documents were removed
   // for good. Returns the end of a sentence about other archives that have it,
@@ -153,8 +169,12 @@ class ArchiveLoader {
   std::vector<ArchiveArgument> InOrderOfOpening(
       std::vector<ArchiveArgument> wanted) const;
   // Brings the manifest of an archive in an object store here; no effect for
-  // others.
-  absl::Status PrepareRemoteOutline(const ArchiveArgument& argument);
+  // others. What is open need not become stale.
+  absl::Status PrepareRemoteOutline(const ArchiveArgument& argument,
+                                    MayBeStale may_be_stale);
+  MayBeStale MayBeStaleNow(const std::string& name) const;
+  // Names an archive that was opened from a stale copy.
+  void LogStale(const ArchiveArgument& argument) const;
   // Archive::ReadOutline() whose result is noted, also if it fails.
   absl::StatusOr<ArchiveOutline> ReadAndNoteOutline(
       const Catalog::Opening& opening);
@@ -162,12 +182,6 @@ class ArchiveLoader {
   absl::StatusOr<bool> OpenWanted(const Catalog::Opening& opening);
   // Errors: FailedPrecondition  there is no object store.
   absl::Status CheckHasStore(const ArchiveArgument& argument) const;
-  // Brings an archive in an object store here. If the cache has no space for
-  // its indexes, the copies of closed archives are removed.
-  absl::Status PrepareCopy(const Catalog::Opening& opening);
-  // Removes the copies of the closed archive in an object store that was used
-  // least recently. False if there is none.
-  bool RemoveOldCopy();
 
   const ServerOptions options_;
   const MemoryPlan plan_;

@@ -20,7 +20,7 @@ absl::Status Prepare(const ArchiveArgument& argument, RemoteArchives* remote,
     return absl::OkStatus();
   }
   if (!argument.is_listed) {
-    return remote->PrepareOutline(argument, cancel);
+    return remote->PrepareOutline(argument, cancel, MayBeStale::kYes);
   }
   return remote->AdoptCopy(argument)
              ? absl::OkStatus()

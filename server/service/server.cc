@@ -173,7 +173,8 @@ class ServerImpl final : public Server {
                                           : scrubber_->Figures();
             },
             options_.scrub.interval,
-            remote_ == nullptr ? nullptr : &remote_->store()})),
+            remote_ == nullptr ? nullptr : &remote_->store(),
+            [this] { return DescribeStale(); }})),
         stall_guard_(options_.stall_limit),
         connection_memory_(
             plan_,
@@ -327,19 +328,23 @@ class ServerImpl final : public Server {
   std::vector<LogLine> ReloadGrown(const std::vector<ArchiveArgument>& archives)
       override ABSL_LOCKS_EXCLUDED(loader_mutex_) {
     MutexLock lock(&loader_mutex_);
-    if (is_shut_down_) {
-      return {};
-    }
     std::vector<std::string> kept;
     for (const auto& [name, archive] : catalog_.Get()) {
       kept.push_back(name);
     }
-    return loader_.Reload(
-        WithPathsInForce(archives), kept,
-        [this](const std::string& name, bool is_serving) {
-          SetArchiveHealth(name, is_serving);
-        },
-        [&](bool ok) { metrics_.ReloadEnded(ok); }, /*manifests_only=*/true);
+    return ReloadSome(archives, kept, Examined::kManifests);
+  }
+
+  bool HasUnconfirmed() const override {
+    return remote_ != nullptr && (remote_->confirmations().stale_count() > 0 ||
+                                  catalog_.counts().failed > 0);
+  }
+
+  std::vector<LogLine> RetryUnconfirmed(
+      const std::vector<ArchiveArgument>& archives) override
+      ABSL_LOCKS_EXCLUDED(loader_mutex_) {
+    MutexLock lock(&loader_mutex_);
+    return ReloadSome(archives, {}, Examined::kUnconfirmed);
   }
 
   void CheckAlive(std::function<void()> answered) override
@@ -428,6 +433,21 @@ class ServerImpl final : public Server {
   bool is_drain_ended() ABSL_LOCKS_EXCLUDED(drain_mutex_) {
     MutexLock lock(&drain_mutex_);
     return drain_ended_;
+  }
+
+  std::vector<LogLine> ReloadSome(const std::vector<ArchiveArgument>& archives,
+                                  const std::vector<std::string>& kept,
+                                  Examined examined)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loader_mutex_) {
+    if (is_shut_down_) {
+      return {};
+    }
+    return loader_.Reload(
+        WithPathsInForce(archives), kept,
+        [this](const std::string& name, bool is_serving) {
+          SetArchiveHealth(name, is_serving);
+        },
+        [this](bool ok) { metrics_.ReloadEnded(ok); }, examined);
   }
 
   // Another --store-cache or --store-endpoint of a changed configuration needs
@@ -650,6 +670,19 @@ class ServerImpl final : public Server {
       }
     }
     return false;
+  }
+
+  StaleFigures DescribeStale() const {
+    StaleFigures figures;
+    for (const auto& [name, served] : catalog_.Get()) {
+      if (const auto stale =
+              remote_->confirmations().FindStale(served->archive->path());
+          stale.has_value()) {
+        ++figures.archive_count;
+        figures.age_max = std::max(figures.age_max, stale->age);
+      }
+    }
+    return figures;
   }
 
   ConnectionFigures DescribeConnections() {

@@ -83,6 +83,15 @@ class Server {
   virtual std::vector<LogLine> ReloadGrown(
       const std::vector<ArchiveArgument>& archives) = 0;
 
+  // True if RetryUnconfirmed() may have something to do.
+  virtual bool HasUnconfirmed() const = 0;
+
+  // Reload() of those of `archives` in object stores that are served from local
+  // copies which their stores did not confirm, and of those that could not be
+  // opened; all others stay. Returns lines about changes and failures.
+  virtual std::vector<LogLine> RetryUnconfirmed(
+      const std::vector<ArchiveArgument>& archives) = 0;
+
   // Calls `answered`, on another thread, once the server has answered a call to
   // itself through the clients' socket; never if it does not answer or was shut
   // down. Objects that `answered` refers to must live as long as the process.

@@ -121,7 +121,8 @@ absl::StatusOr<std::unique_ptr<RemoteArchives>> RemoteArchives::Open(
     RemoteStore::Report report) {
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<RemoteStore> store,
                          RemoteStore::Open(options, engine, std::move(report)));
-  return std::unique_ptr<RemoteArchives>(new RemoteArchives(std::move(store)));
+  return std::unique_ptr<RemoteArchives>(
+      new RemoteArchives(std::move(store), options.stale_max));
 }
 
 absl::Status RemoteArchives::SetPath(const RemoteStoreOptions& options,
@@ -160,6 +161,9 @@ RemoteArchives::ReadNewManifest(const ArchiveArgument& argument, State& state,
       store_->ReadObject(state.address, kManifestFileName,
                          parsed.ok() ? state.tags[kManifestFileName] : "",
                          kManifestFileSizeBytesMax, cancel));
+  if (parsed.ok()) {
+    state.manifest_checksum = Checksum64(AsBytes(*local));
+  }
   if (!object.has_value()) {
     state.manifest = *std::move(parsed);
     return object;
@@ -168,6 +172,7 @@ RemoteArchives::ReadNewManifest(const ArchiveArgument& argument, State& state,
     state.tags[kManifestFileName] = object->etag;
     object.reset();
   } else {
+    confirmations_.Deny(argument.path);
     parsed = ParseManifest(AsBytes(object->bytes));
     QUIRE_RETURN_IF_ERROR(
         InFile(Join(argument.url, kManifestFileName), parsed.status()));
@@ -270,8 +275,8 @@ absl::Status RemoteArchives::FillKept(const std::vector<CachedFilePtr>& files,
   if (absl::IsResourceExhausted(status)) {
     return absl::ResourceExhaustedError(absl::StrCat(
         state.address->url, ": ", status.message(),
-        " for its indexes, which are never evicted; give --store-cache more, "
-        "or free space on its disk"));
+        " for its indexes, which are never evicted; give --store-cache "
+        "more"));
   }
   QUIRE_RETURN_IF_ERROR(status);
   for (const CachedFilePtr& file : files) {
@@ -331,8 +336,10 @@ bool RemoteArchives::AdoptCopy(const ArchiveArgument& argument) {
     }
     return absl::OkStatus();
   };
-  if (!adopt().ok()) {
-    RemoveDirectory(argument.path);
+  if (const absl::Status status = adopt(); !status.ok()) {
+    if (!absl::IsUnavailable(status)) {
+      RemoveDirectory(argument.path);
+    }
     return false;
   }
   CountOthers(argument, state);
@@ -372,10 +379,30 @@ absl::Status RemoteArchives::CheckMapsFitAlone(const ArchiveArgument& argument,
 }
 
 absl::Status RemoteArchives::PrepareOutline(const ArchiveArgument& argument,
-                                            const std::atomic<bool>* cancel) {
+                                            const std::atomic<bool>* cancel,
+                                            MayBeStale may_be_stale) {
   QUIRE_RETURN_IF_ERROR(store_->cache().MakeDirectory(argument.path));
   State& state = StateOf(argument);
   QUIRE_RETURN_IF_ERROR(BeginState(argument, state));
+  const bool wants_stale =
+      may_be_stale == MayBeStale::kYes && confirmations_.are_wanted();
+  if (wants_stale) {
+    if (const auto silence = confirmations_.RecentSilence(state.address->drive);
+        silence.has_value() && UseStaleCopy(argument, state, *silence).ok()) {
+      return absl::OkStatus();
+    }
+  }
+  absl::Status status = PrepareFromStore(argument, state, cancel);
+  NoteWord(argument, state, status);
+  if (wants_stale && StoreWordOf(status) == StoreWord::kSilent) {
+    status = UseStaleCopy(argument, state, status);
+  }
+  return status;
+}
+
+absl::Status RemoteArchives::PrepareFromStore(const ArchiveArgument& argument,
+                                              State& state,
+                                              const std::atomic<bool>* cancel) {
   QUIRE_ASSIGN_OR_RETURN(const std::optional<RemoteStore::Object> new_manifest,
                          ReadNewManifest(argument, state, cancel));
   const Manifest& manifest = state.manifest;
@@ -405,6 +432,7 @@ absl::Status RemoteArchives::PrepareOutline(const ArchiveArgument& argument,
     QUIRE_RETURN_IF_ERROR(
         ReplaceFile(argument.path, kManifestFileName, new_manifest->bytes));
     state.tags[kManifestFileName] = new_manifest->etag;
+    state.manifest_checksum = Checksum64(AsBytes(new_manifest->bytes));
   }
   return absl::OkStatus();
 }
@@ -412,10 +440,128 @@ absl::Status RemoteArchives::PrepareOutline(const ArchiveArgument& argument,
 absl::Status RemoteArchives::PrepareIndexes(const ArchiveArgument& argument,
                                             const std::atomic<bool>* cancel) {
   State& state = StateOf(argument);
-  QUIRE_RETURN_IF_ERROR(FillKept(state.files, state, cancel));
+  if (absl::Status status = FillKept(state.files, state, cancel);
+      !status.ok()) {
+    NoteWord(argument, state, status);
+    return status;
+  }
   QUIRE_RETURN_IF_ERROR(WriteTags(argument, state));
   CountOthers(argument, state);
   return absl::OkStatus();
+}
+
+std::optional<absl::Status> RemoteArchives::RecentSilence(
+    const ArchiveArgument& argument) {
+  State& state = StateOf(argument);
+  return BeginState(argument, state).ok()
+             ? confirmations_.RecentSilence(state.address->drive)
+             : std::nullopt;
+}
+
+void RemoteArchives::NoteWord(const ArchiveArgument& argument,
+                              const State& state, const absl::Status& outcome) {
+  const StoreWord word = StoreWordOf(outcome);
+  if (outcome.ok()) {
+    confirmations_.Confirm(argument.path, state.manifest_checksum);
+  } else if (word == StoreWord::kRefused || absl::IsAborted(outcome)) {
+    confirmations_.Deny(argument.path);
+  }
+  if (outcome.ok() || word != StoreWord::kNone) {
+    confirmations_.NoteSilence(state.address->drive, word == StoreWord::kSilent
+                                                         ? outcome
+                                                         : absl::OkStatus());
+  }
+}
+
+absl::Status RemoteArchives::OpenWholeCopy(const ArchiveArgument& argument,
+                                           State& state) {
+  const Manifest& manifest = state.manifest;
+  const ChunkCache& cache = store_->cache();
+  std::vector<CachedFilePtr> files;
+  bool is_whole = true;
+  if (manifest.dictionary.has_value()) {
+    QUIRE_ASSIGN_OR_RETURN(
+        CachedFilePtr file,
+        OpenCopy(argument, state, DictionaryFileName(manifest.dictionary->hash),
+                 manifest.dictionary->file_size_bytes, 0));
+    is_whole = cache.AllPresent(*file, KeptEnd(*file));
+    files.push_back(std::move(file));
+  }
+  is_whole =
+      is_whole && (!manifest.symbol_table.has_value() ||
+                   FileSpaceBytes(Join(
+                       argument.path,
+                       SymbolTableFileName(manifest.symbol_table->hash))) > 0);
+  for (const ManifestSegment& segment : manifest.segments) {
+    if (!is_whole) {
+      break;
+    }
+    QUIRE_ASSIGN_OR_RETURN(CachedFilePtr file,
+                           OpenSegment(argument, state, segment));
+    is_whole = cache.AllPresent(*file, HeaderChunk()) &&
+               cache.AllPresent(*file, KeptEnd(*file));
+    files.push_back(std::move(file));
+  }
+  if (!is_whole) {
+    return absl::UnavailableError("is not whole");
+  }
+  state.files = std::move(files);
+  return absl::OkStatus();
+}
+
+absl::Status RemoteArchives::UseStaleCopy(const ArchiveArgument& argument,
+                                          State& state,
+                                          const absl::Status& silence) {
+  const auto use = [&]() -> absl::Status {
+    const auto manifest = ReadSmallFile(Join(argument.path, kManifestFileName),
+                                        kManifestFileSizeBytesMax);
+    auto parsed = manifest.ok() ? ParseManifest(AsBytes(*manifest))
+                                : absl::StatusOr<Manifest>(manifest.status());
+    if (!parsed.ok()) {
+      return absl::UnavailableError("is not whole");
+    }
+    state.manifest = *std::move(parsed);
+    state.manifest_checksum = Checksum64(AsBytes(*manifest));
+    QUIRE_RETURN_IF_ERROR(
+        confirmations_.Check(argument.path, state.manifest_checksum));
+    QUIRE_RETURN_IF_ERROR(CheckMapsFitAlone(argument, state.manifest));
+    return OpenWholeCopy(argument, state);
+  };
+  const absl::Status status = use();
+  if (status.ok()) {
+    confirmations_.SetStale(argument.path, silence.message());
+    return status;
+  }
+  return absl::Status(
+      silence.code(),
+      absl::StrCat(silence.message(), "; its local copy is not served: it ",
+                   status.message()));
+}
+
+uint64_t RemoteArchives::IndexBytes(const ArchiveArgument& argument) {
+  const Manifest& manifest = StateOf(argument).manifest;
+  const uint64_t chunk_size_bytes = store_->cache().chunk_size_bytes();
+  uint64_t bytes = manifest.dictionary.has_value()
+                       ? manifest.dictionary->file_size_bytes
+                       : 0;
+  for (const ManifestSegment& segment : manifest.segments) {
+    const uint64_t end_from =
+        SectionsStart(segment) / chunk_size_bytes * chunk_size_bytes;
+    bytes += segment.file_size_bytes - end_from +
+             std::min(end_from, chunk_size_bytes);
+  }
+  return bytes;
+}
+
+uint64_t RemoteArchives::KeptBytes(const std::string& path) const {
+  uint64_t bytes = 0;
+  for (const CachedFilePtr& file : store_->cache().FilesBelow(path)) {
+    const ChunkRange end = KeptEnd(*file);
+    bytes += file->map.SpaceOf(end) + (end.first > 0 && file->map.count() > 0
+                                           ? file->map.SpaceOf(HeaderChunk())
+                                           : 0);
+  }
+  return bytes;
 }
 
 void RemoteArchives::CountOthers(const ArchiveArgument& argument,
@@ -423,6 +569,7 @@ void RemoteArchives::CountOthers(const ArchiveArgument& argument,
   uint64_t other_bytes = 0;
   for (const std::string& name :
        {std::string(kManifestFileName), std::string(kTagsFileName),
+        std::string(kConfirmedFileName),
         state.manifest.symbol_table.has_value()
             ? SymbolTableFileName(state.manifest.symbol_table->hash)
             : ""}) {
@@ -448,7 +595,8 @@ void RemoteArchives::DropIndexes(const ArchiveArgument& argument) {
 
 void RemoteArchives::RemoveUnnamed(const ArchiveArgument& argument) {
   State& state = StateOf(argument);
-  std::set<std::string> names = {kManifestFileName, kTagsFileName};
+  std::set<std::string> names = {kManifestFileName, kTagsFileName,
+                                 kConfirmedFileName};
   for (const CachedFilePtr& file : state.files) {
     names.insert(file->object);
   }
@@ -509,6 +657,7 @@ void RemoteArchives::RemoveDirectory(const std::string& path) {
       states_.erase(state);
     }
   }
+  confirmations_.Forget(path);
   std::error_code ignored;
   std::filesystem::remove_all(path, ignored);
 }

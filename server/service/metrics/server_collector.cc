@@ -104,7 +104,7 @@ MetricFamily InfoFamily(const Catalog& catalog) {
   return family;
 }
 
-void AddRemoteStore(const RemoteStore::Stats& stats,
+void AddRemoteStore(const RemoteStore::Stats& stats, const StaleFigures& stale,
                     std::vector<MetricFamily>& families) {
   constexpr MetricType kCounter = MetricType::Counter;
   MetricFamily requests{"quire_store_requests_total",
@@ -152,6 +152,14 @@ void AddRemoteStore(const RemoteStore::Stats& stats,
       stats.cache.used_bytes);
   add(MetricType::Gauge, "quire_store_cache_limit_bytes",
       "Limit of quire_store_cache_bytes.", stats.cache.size_bytes_max);
+  add(MetricType::Gauge, "quire_store_stale_archives",
+      "Archives that are open from local copies which their stores, that do "
+      "not answer, have not confirmed since.",
+      stale.archive_count);
+  families.push_back(
+      Single(MetricType::Gauge, "quire_store_stale_age_seconds",
+             "Longest time since the store confirmed one of them.",
+             absl::ToDoubleSeconds(stale.age_max)));
 }
 
 void AddScrub(const std::vector<ScrubFigures>& figures, absl::Duration interval,
@@ -499,7 +507,8 @@ std::vector<MetricFamily> ServerCollector::Collect() const {
   AddArchives(sources_.catalog, sources_.listed_archives(), families);
   AddScrub(sources_.scrub(), sources_.scrub_interval, families);
   if (sources_.remote_store != nullptr) {
-    AddRemoteStore(sources_.remote_store->GetStats(), families);
+    AddRemoteStore(sources_.remote_store->GetStats(), sources_.stale(),
+                   families);
   }
   AddConnections(sources_.connections(), families);
   AddIdentities(sources_.calls, families);

@@ -55,6 +55,13 @@ struct ConnectionFigures {
   uint64_t accept_error_count = 0;
 };
 
+// Archives that are open from stale copies (copy_confirmations.h).
+struct StaleFigures {
+  uint64_t archive_count = 0;
+  // Longest time since a store confirmed one.
+  absl::Duration age_max = absl::ZeroDuration();
+};
+
 // Archives of --archives-list since the start.
 struct ListedFigures {
   uint64_t opened_count = 0;
@@ -88,6 +95,8 @@ class ServerCollector : public prometheus::Collectable {
     absl::Duration scrub_interval;
     // Null without archives in object stores.
     const RemoteStore* remote_store = nullptr;
+    // Called if there are.
+    std::function<StaleFigures()> stale = {};
   };
 
   explicit ServerCollector(Sources sources) : sources_(std::move(sources)) {}

@@ -389,7 +389,7 @@ std::optional<ChunkCache::Victim> ChunkCache::TakeVictim() {
   return std::nullopt;
 }
 
-bool ChunkCache::Reserve(CachedFile& file, ChunkRange range) {
+absl::Status ChunkCache::Reserve(CachedFile& file, ChunkRange range) {
   while (true) {
     std::optional<Victim> victim;
     {
@@ -399,17 +399,20 @@ bool ChunkCache::Reserve(CachedFile& file, ChunkRange range) {
           stats_.used_bytes + needed_bytes <= stats_.size_bytes_max;
       if (file.is_retired || std::chrono::steady_clock::now() < retry_at_) {
         ++stats_.uncached_gets;
-        return false;
+        return file.is_retired ? absl::UnavailableError(absl::StrCat(
+                                     file.path, ": the local copy was removed"))
+                               : disk_error_;
       }
       if (fits) {
         stats_.used_bytes += needed_bytes;
         file.map.BeginWrite(range);
-        return true;
+        return absl::OkStatus();
       }
       victim = files_.empty() ? std::nullopt : TakeVictim();
       if (!victim.has_value()) {
         ++stats_.uncached_gets;
-        return false;
+        return absl::ResourceExhaustedError(
+            "the cache of --store-cache has no space");
       }
       ++stats_.evicted_chunks;
     }
@@ -421,8 +424,12 @@ absl::Status ChunkCache::Write(CachedFile& file, uint64_t offset,
                                ByteView bytes) {
   absl::Status status = WriteAll(file.fd.get(), offset, bytes);
   if (!status.ok()) {
+    status = absl::UnavailableError(absl::StrCat(
+        file.path, ": cannot be written: ", status.message(),
+        "; free space on the disk of --store-cache, or replace it"));
     MutexLock lock(&mutex_);
     ++stats_.uncached_gets;
+    disk_error_ = status;
     retry_at_ = std::chrono::steady_clock::now() + kDiskRetryInterval;
   }
   return status;

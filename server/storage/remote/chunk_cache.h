@@ -193,10 +193,13 @@ class ChunkCache {
   // True if the copy has no chunks, nor space for any.
   bool IsEmpty(const CachedFile& file) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Makes space for missing chunks, by eviction, and reserves it. False if
-  // there is none now: the chunks are then not cached. One thread at a time
-  // calls these four.
-  bool Reserve(CachedFile& file, ChunkRange range) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Makes space for missing chunks, by eviction, and reserves it. After an
+  // error the chunks are not cached. One thread at a time calls these four.
+  // Errors: ResourceExhausted  the limit: other chunks are kept or in use.
+  //         Unavailable        the disk failed a moment ago; or the file is
+  //                            retired.
+  absl::Status Reserve(CachedFile& file, ChunkRange range)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Writes bytes of reserved chunks. Errors: Unavailable  no space on the disk,
   // or an error; nothing is cached for some seconds then.
@@ -237,6 +240,7 @@ class ChunkCache {
   Stats stats_ ABSL_GUARDED_BY(mutex_);
   // No chunk is cached before this, after an error of the disk.
   std::chrono::steady_clock::time_point retry_at_ ABSL_GUARDED_BY(mutex_);
+  absl::Status disk_error_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace quire

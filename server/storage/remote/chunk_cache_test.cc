@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -56,7 +58,7 @@ class ChunkCacheTest : public ::testing::Test {
 
   static bool Fill(ChunkCache& cache, CachedFile& file, uint64_t chunk) {
     const ChunkRange range = {.first = chunk, .count = 1};
-    if (!cache.Reserve(file, range)) {
+    if (!cache.Reserve(file, range).ok()) {
       return false;
     }
     const std::vector<uint8_t> bytes(file.map.SizeOf(range),
@@ -172,9 +174,10 @@ TEST_F(ChunkCacheTest, EvictsButNeverKeptOrPinnedChunks) {
   EXPECT_FALSE(Has(*cache, *a, 5));
   EXPECT_LE(AllocatedBytes("a") + AllocatedBytes("b"), 5U * kChunk);
   // Nothing can be evicted for more than there is.
-  EXPECT_FALSE(cache->Reserve(*b, {.first = 1, .count = 3}));
+  EXPECT_THAT(cache->Reserve(*b, {.first = 1, .count = 3}),
+              HasCode(absl::StatusCode::kResourceExhausted));
   cache->Unpin(*a, {.first = 4, .count = 1});
-  EXPECT_TRUE(cache->Reserve(*b, {.first = 1, .count = 3}));
+  QUIRE_EXPECT_OK(cache->Reserve(*b, {.first = 1, .count = 3}));
   cache->Abandon(*b, {.first = 1, .count = 3});
   EXPECT_EQ(cache->GetStats().used_bytes, 2U * kChunk);
 }
@@ -201,8 +204,33 @@ TEST_F(ChunkCacheTest, RetiredFilesLeaveNothing) {
   cache->Retire(a);
   EXPECT_EQ(AllocatedBytes("a"), 0U);
   EXPECT_EQ(cache->GetStats().used_bytes, 0U);
-  EXPECT_FALSE(cache->Reserve(*a, {.first = 1, .count = 1}));
+  EXPECT_THAT(cache->Reserve(*a, {.first = 1, .count = 1}),
+              HasCode(absl::StatusCode::kUnavailable));
   EXPECT_THAT(cache->FilesBelow(directory_), ElementsAre());
+}
+
+// A full disk is not a full cache: eviction does not help.
+TEST_F(ChunkCacheTest, AFailingDiskIsNamed) {
+  const auto cache = OpenCache(1 << 20);
+  const CachedFilePtr a = OpenCopy(*cache, "a", 10);
+  EXPECT_TRUE(Fill(*cache, *a, 0));
+  const ChunkRange range = {.first = 4, .count = 1};
+  QUIRE_EXPECT_OK(cache->Reserve(*a, range));
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  const rlimit small = {.rlim_cur = 2 * kChunk, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const absl::Status failed =
+      cache->Write(*a, 4 * kChunk, std::vector<uint8_t>(kChunk));
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  signal(SIGXFSZ, handler);
+  EXPECT_THAT(failed, FailsWith(absl::StatusCode::kUnavailable,
+                                HasSubstr("free space on the disk")));
+  cache->Abandon(*a, range);
+  EXPECT_EQ(cache->Reserve(*a, range), failed);
+  EXPECT_EQ(cache->GetStats().evicted_chunks, 0U);
+  EXPECT_TRUE(Has(*cache, *a, 0));
 }
 
 TEST_F(ChunkCacheTest, CountsUsedBytesUnderRandomUse) {
@@ -231,7 +259,8 @@ TEST_F(ChunkCacheTest, CountsUsedBytesUnderRandomUse) {
         cache->Invalidate(*file, range);
         break;
       default:
-        if (!cache->AllPresent(*file, range) && cache->Reserve(*file, range)) {
+        if (!cache->AllPresent(*file, range) &&
+            cache->Reserve(*file, range).ok()) {
           const std::vector<uint8_t> bytes(file->map.SizeOf(range), 1);
           QUIRE_EXPECT_OK(
               cache->Write(*file, file->map.StartOf(range.first), bytes));

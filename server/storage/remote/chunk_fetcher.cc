@@ -33,8 +33,8 @@ struct ChunkFetcher::InFlight {
   ChunkRange range;
   uint64_t start = 0;
   uint64_t size_bytes = 0;
-  // Chunks are reserved, and everything so far is written.
-  bool is_cached = false;
+  // OK: chunks are reserved, and everything so far is written.
+  absl::Status cached;
   bool has_begun = false;
   std::vector<ChunkWaiter> waiters;
   // Those that came after the first bytes.
@@ -89,7 +89,7 @@ std::shared_ptr<ChunkFetcher::InFlight> ChunkFetcher::Reserve(
   fetch->range = range;
   fetch->start = file->map.StartOf(range.first);
   fetch->size_bytes = file->map.SizeOf(range);
-  fetch->is_cached = cache_.Reserve(*file, range);
+  fetch->cached = cache_.Reserve(*file, range);
   for (uint64_t chunk = range.first; chunk < range.end(); ++chunk) {
     in_flight_.emplace(Key(file.get(), chunk), fetch);
   }
@@ -108,9 +108,11 @@ void ChunkFetcher::OnBody(InFlight& fetch, uint64_t offset, ByteView bytes) {
                   waiter.out.data() + (from - waiter.offset));
     }
   }
-  if (fetch.is_cached && !cache_.Write(*fetch.file, start, bytes).ok()) {
-    fetch.is_cached = false;
-    cache_.Abandon(*fetch.file, fetch.range);
+  if (fetch.cached.ok()) {
+    fetch.cached = cache_.Write(*fetch.file, start, bytes);
+    if (!fetch.cached.ok()) {
+      cache_.Abandon(*fetch.file, fetch.range);
+    }
   }
 }
 
@@ -122,7 +124,7 @@ void ChunkFetcher::OnEnd(const std::shared_ptr<InFlight>& fetch,
   }
   const absl::Status status = CheckEnd(end, *fetch->file);
   const bool is_good = status.ok();
-  if (fetch->is_cached) {
+  if (fetch->cached.ok()) {
     if (is_good) {
       cache_.Commit(*fetch->file, fetch->range);
     } else {
@@ -138,12 +140,10 @@ void ChunkFetcher::OnEnd(const std::shared_ptr<InFlight>& fetch,
   using Outcome = ChunkWaiter::Outcome;
   for (const ChunkWaiter& waiter : fetch->waiters) {
     // Who only fills the cache has failed without it.
-    const bool is_filled = is_good && (fetch->is_cached || !waiter.out.empty());
+    const bool is_filled =
+        is_good && (fetch->cached.ok() || !waiter.out.empty());
     waiter.done(is_filled ? Outcome::kFilled : Outcome::kFailed,
-                is_good && !is_filled
-                    ? absl::ResourceExhaustedError(
-                          "the cache of --store-cache has no space")
-                    : status);
+                is_good && !is_filled ? fetch->cached : status);
   }
   for (const ChunkWaiter& waiter : fetch->late_waiters) {
     waiter.done(is_good ? Outcome::kAgain : Outcome::kFailed, status);

@@ -5,6 +5,7 @@
 #include <bit>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -19,6 +20,7 @@ constexpr int kNotFound = 404;
 constexpr int kPreconditionFailed = 412;
 constexpr int kTooManyRequests = 429;
 constexpr int kServiceUnavailable = 503;
+constexpr int kServerErrorMin = 500;
 // At most one GET in so many has a hedge.
 constexpr uint64_t kGetsPerHedge = 20;
 // Durations of a window that tell what is slow.
@@ -71,7 +73,41 @@ StoreOutcome OutcomeOf(TransferEnd end, int status) {
   }
 }
 
+constexpr char kWordUrl[] = "quire/store-word";
+constexpr char kSilentWord[] = "silent";
+
+absl::Status WithWord(absl::Status error, StoreOutcome outcome, int status) {
+  switch (outcome) {
+    case StoreOutcome::kMissing:
+    case StoreOutcome::kChanged:
+    case StoreOutcome::kDenied:
+      error.SetPayload(kWordUrl, absl::Cord("refused"));
+      break;
+    case StoreOutcome::kFailed:
+      if (status < kServerErrorMin) {
+        break;
+      }
+      [[fallthrough]];
+    case StoreOutcome::kThrottled:
+    case StoreOutcome::kNotConnected:
+    case StoreOutcome::kTimeout:
+    case StoreOutcome::kBroken:
+      error.SetPayload(kWordUrl, absl::Cord(kSilentWord));
+      break;
+    default:
+      break;
+  }
+  return error;
+}
+
 }  // namespace
+
+StoreWord StoreWordOf(const absl::Status& error) {
+  const absl::optional<absl::Cord> word = error.GetPayload(kWordUrl);
+  return !word.has_value()      ? StoreWord::kNone
+         : *word == kSilentWord ? StoreWord::kSilent
+                                : StoreWord::kRefused;
+}
 
 const char* StoreOutcomeName(StoreOutcome outcome) {
   constexpr std::array<const char*, kStoreOutcomeCount> kNames = {
@@ -460,7 +496,7 @@ void ObjectReader::ActiveGet::OnRequestEnd(Request& request, TransferEnd end,
   const bool is_final =
       outcome == StoreOutcome::kDenied || outcome == StoreOutcome::kMissing ||
       outcome == StoreOutcome::kChanged || outcome == StoreOutcome::kRefused ||
-      (outcome == StoreOutcome::kFailed && head.status < 500);
+      (outcome == StoreOutcome::kFailed && head.status < kServerErrorMin);
   // Half of the delay is random: clients must not return together.
   std::uniform_real_distribution<double> jitter(0.5, 1);
   const auto delay = std::chrono::duration_cast<LoopDuration>(
@@ -474,7 +510,7 @@ void ObjectReader::ActiveGet::OnRequestEnd(Request& request, TransferEnd end,
                             absl::StrCat(status.message(), " (tried ", tries_,
                                          tries_ == 1 ? " time)" : " times)"));
     }
-    End({.status = std::move(status)});
+    End({.status = WithWord(std::move(status), outcome, head.status)});
     return;
   }
   {

@@ -67,6 +67,18 @@ struct ObjectReaderStats {
   DurationHistogram durations;
 };
 
+// What an error of a GET tells of its object.
+enum class StoreWord : uint8_t {
+  // Nothing: it is an error of this machine, or of an answer that is not the
+  // store's.
+  kNone,
+  // The store did not answer, or with 429 or 5xx: it cannot say anything now.
+  kSilent,
+  // 401, 403, 404 or 412: it is not to be read, is gone, or is another one.
+  kRefused,
+};
+StoreWord StoreWordOf(const absl::Status& error);
+
 // One GET, on the loop's thread.
 struct ObjectGet {
   std::shared_ptr<const StoreAddress> address;
@@ -93,6 +105,7 @@ struct ObjectGet {
     //         PermissionDenied  401 or 403; or the source of credentials is
     //                           not configured properly, or refuses them.
     //         ResourceExhausted  a whole object is larger than wanted.
+    // StoreWordOf() tells more.
     absl::Status status;
     bool is_not_modified = false;
     std::string etag = {};

@@ -17,6 +17,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/mutex.h"
@@ -50,6 +51,10 @@ struct RemoteStoreOptions {
   uint64_t object_memory_bytes = uint64_t{96} << 20;
   // Of what happens to credentials; may be null.
   CredentialKeeper::Notice notice = {};
+
+  // Age of a local copy up to which an archive is opened from it while its
+  // store does not answer; zero: never. See RemoteArchives.
+  absl::Duration stale_max = absl::ZeroDuration();
 
   // Affects performance. Unit of GETs and of eviction, and GETs at a time.
   uint32_t chunk_size_bytes = 256 << 10;
@@ -120,9 +125,8 @@ class RemoteStore {
   };
 
   // Brings all missing chunks of the parts into the cache. Blocks, as above.
-  // Errors: those of ObjectGet::End; Cancelled; ResourceExhausted  the cache
-  // has
-  //         no space.
+  // Errors: those of ObjectGet::End and of ChunkCache::Reserve() and Write();
+  //         Cancelled.
   absl::Status FillChunks(const std::vector<Part>& parts,
                           const std::atomic<bool>* cancel);
 
