@@ -256,10 +256,12 @@ absl::StatusOr<GatewayOptions> MakeGatewayOptions(
   options.client.security = settings.security;
   options.client.deadline = call_timeout;
   options.client.stream_idle_max = call_timeout;
-  // HTTP clients try again after a 503. Requests that wait here for a server
-  // that is gone would hold threads, which probes and files need too. Those for
-  // which the server names a delay leave threads free.
-  options.client.attempts_max = 1;
+  // Another server behind the proxy may answer at once. HTTP clients try again
+  // after a 503: requests that wait here for a server that is gone would hold
+  // threads, which probes and files need too. Those for which the server names
+  // a delay leave threads free.
+  options.client.attempts_max = 2;
+  options.client.awaits_return = false;
   return options;
 }
 

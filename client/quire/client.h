@@ -112,6 +112,9 @@ struct ClientOptions {
   // server named are not limited by this.
   int attempts_max = 4;
 
+  // False: a server that has answered before does not get that longer time.
+  bool awaits_return = true;
+
   // Delay before the second attempt; doubles with each further attempt, up to
   // 20 times, with random jitter. At least a millisecond.
   absl::Duration retry_backoff = absl::Milliseconds(100);

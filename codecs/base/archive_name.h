@@ -19,8 +19,9 @@ inline constexpr size_t kArchiveNameSizeMax = 128;
 inline constexpr char kArchiveMetadataKey[] = "quire-archive";
 
 // Metadata of repeated calls: the number of attempts before, in a row, that
-// ended with UNAVAILABLE, in decimal. The first attempt has none, and refusals
-// by RESOURCE_EXHAUSTED are not counted: the same server is to answer later.
+// ended with UNAVAILABLE, in decimal. The first attempt has none. Refusals by
+// RESOURCE_EXHAUSTED or ARCHIVE_OPENING are not counted: the same server is to
+// answer later.
 // Proxies send other attempts to other servers; servers do not read it.
 inline constexpr char kAttemptMetadataKey[] = "quire-attempt";
 

@@ -201,7 +201,7 @@ def with_route(metadata: Optional[List[Tuple[str, str]]], archive: str,
 
     quire-archive is the archive's name; not for a name that no archive has: the default
     server says so. quire-attempt is the number of attempts before, in a row, that ended with
-    UNAVAILABLE; the first attempt has none.
+    UNAVAILABLE, except ArchiveOpening; the first attempt has none.
     """
     route = []
     if _ARCHIVE_NAME.fullmatch(archive):

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Optional
 
 from ._steps import Sleep, Steps
-from .errors import CallCancelled, DeadlinePassed, QuireError
+from .errors import ArchiveOpening, CallCancelled, DeadlinePassed, QuireError
 
 if TYPE_CHECKING:
     from ._core import Core
@@ -40,8 +40,9 @@ class Retries:
         self._forget()
 
     def _forget(self) -> None:
-        # Failures in a row: all, those without a delay since the last with one, UNAVAILABLE.
-        self._failure_count = self._untold_count = self._unavailable_count = 0
+        # Failures in a row: all, those without a delay since the last with one, and those after
+        # which proxies select another server.
+        self._failure_count = self._untold_count = self._passed_on_count = 0
         self._first_failure = 0.0
         # The last failure with a delay of the server, and their number.
         self._told: Optional[QuireError] = None
@@ -50,7 +51,7 @@ class Retries:
     @property
     def attempt(self) -> int:
         """Value of the metadata quire-attempt, see _options.with_route()."""
-        return self._unavailable_count
+        return self._passed_on_count
 
     def note_progress(self) -> None:
         """Attempts and time are counted from here."""
@@ -85,7 +86,8 @@ class Retries:
         self._failure_count += 1
         if self._failure_count == 1:
             self._first_failure = time.monotonic()
-        self._unavailable_count += is_unavailable
+        # While a server opens an archive, another one would open it, too.
+        self._passed_on_count += is_unavailable and not isinstance(error, ArchiveOpening)
         if not is_told:
             self._untold_count += 1
             return self._backoff()

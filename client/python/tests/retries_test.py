@@ -208,15 +208,17 @@ class RetriesTest(unittest.TestCase):
                          (quire.ArchiveOpening, "UNAVAILABLE", "it opens"))
 
     def test_counts_attempts_for_proxies(self):
-        server = self.serve([QUOTA, OPENING, QUOTA, (CODE.UNAVAILABLE, "DRAINING")])
+        draining = (CODE.UNAVAILABLE, "DRAINING")
+        server = self.serve([QUOTA, OPENING, draining, OPENING, QUOTA, draining])
         client = self.connect(server, encoding="identity")
         client["a"].read(LARGE)
         for name in ("Read", "ReadStream"):
-            self.assertEqual(server.handlers[name].attempts, [None, None, "1", "1", "2"])
+            self.assertEqual(server.handlers[name].attempts,
+                             [None, None, None, "1", "1", "1", "2"])
         list(client["a"].documents())
         # The first page, then the second, which is requested at once.
         self.assertEqual(server.handlers["ListDocuments"].attempts,
-                         [None, None, "1", "1", "2", None])
+                         [None, None, None, "1", "1", "1", "2", None])
 
     def test_close_ends_a_wait(self):
         refused = threading.Event()

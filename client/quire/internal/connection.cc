@@ -133,6 +133,13 @@ int BackoffGrowth(int failure_count) {
   return std::min(growth, kBackoffGrowthMax);
 }
 
+// True if another server may answer what this one did not. While one opens an
+// archive, another one would open it, too.
+bool IsForOtherServers(const absl::Status& status) {
+  return absl::IsUnavailable(status) &&
+         ErrorReasonOf(status) != v1::ErrorReason_Name(v1::ARCHIVE_OPENING);
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Connection>> Connection::Open(
@@ -363,7 +370,7 @@ std::optional<absl::Duration> RetryGovernor::DelayAfter(
   if (++failures_.count == 1) {
     failures_.first_time = MonotonicNow();
   }
-  failures_.unavailable_count += is_unavailable ? 1 : 0;
+  failures_.passed_on_count += IsForOtherServers(status) ? 1 : 0;
   if (!told.has_value()) {
     ++failures_.untold_count;
     return Backoff(status);
@@ -392,7 +399,8 @@ std::optional<absl::Duration> RetryGovernor::Backoff(
     const absl::Status& status) {
   const int attempts_max = connection_.options().attempts_max;
   const absl::Duration left = TimeLimit() - MonotonicNow();
-  const bool may_come_back = attempts_max > 1 && !IsCallReset(status) &&
+  const bool may_come_back = connection_.options().awaits_return &&
+                             attempts_max > 1 && !IsCallReset(status) &&
                              connection_.has_answered() &&
                              left > absl::ZeroDuration();
   if (failures_.untold_count >= attempts_max && !may_come_back) {

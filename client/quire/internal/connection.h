@@ -165,7 +165,7 @@ class RetryGovernor {
   void Reset() { failures_ = {}; }
 
   // Value of CallRoute for the next attempt.
-  int attempt() const { return failures_.unavailable_count; }
+  int attempt() const { return failures_.passed_on_count; }
 
   // Returns the delay before the next attempt; nothing if there must be none,
   // because of the kind of `status` or the limits. FinalError() is then the
@@ -186,7 +186,8 @@ class RetryGovernor {
   struct Failures {
     absl::Time first_time;
     int count = 0;
-    int unavailable_count = 0;
+    // After which proxies select another server.
+    int passed_on_count = 0;
     // With a delay that the server named, and the last of them.
     int told_count = 0;
     absl::Status told_status;
