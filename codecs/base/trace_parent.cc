@@ -44,6 +44,11 @@ absl::string_view TraceIdOf(absl::string_view header) {
   return trace;
 }
 
+absl::string_view ParentIdOf(absl::string_view header) {
+  return TraceIdOf(header).empty() ? absl::string_view()
+                                   : header.substr(kParentBegin, kParentSize);
+}
+
 bool IsTraceParent(absl::string_view header) {
   return header.substr(0, kVersionSize) == "00" && !TraceIdOf(header).empty();
 }

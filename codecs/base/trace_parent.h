@@ -14,6 +14,10 @@ namespace quire {
 // points into `header`. Thread-safe.
 absl::string_view TraceIdOf(absl::string_view header);
 
+// Returns the id of the calling span, 16 lower-case hex digits, likewise.
+// Thread-safe.
+absl::string_view ParentIdOf(absl::string_view header);
+
 // True if `header` has version 00 and may be forwarded unchanged.
 // Thread-safe.
 bool IsTraceParent(absl::string_view header);

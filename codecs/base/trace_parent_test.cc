@@ -19,6 +19,11 @@ TEST(TraceParentTest, FindsTheTrace) {
             kTrace);
 }
 
+TEST(TraceParentTest, FindsTheCallingSpan) {
+  EXPECT_EQ(ParentIdOf(kHeader), "00f067aa0ba902b7");
+  EXPECT_EQ(ParentIdOf("00-malformed"), "");
+}
+
 TEST(TraceParentTest, OnlyWhatIsKnownInFullIsSentOn) {
   EXPECT_TRUE(IsTraceParent(kHeader));
   EXPECT_FALSE(IsTraceParent(""));

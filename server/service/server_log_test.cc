@@ -85,6 +85,7 @@ TEST_F(ServerLogTest, SaysWhatWasReadAndInWhichTrace) {
   EXPECT_EQ(good["bytes"], document.text.size());
   EXPECT_EQ(good["code"], "OK");
   EXPECT_EQ(good["trace_id"], kTrace);
+  EXPECT_EQ(good["parent_id"], "00f067aa0ba902b7");
   EXPECT_EQ(good["address"], "ipv4:127.0.0.1");
   EXPECT_FALSE(good.contains("identity"));
   EXPECT_FALSE(good.contains("reason"));

@@ -35,14 +35,14 @@ bool IsStream(Method method) {
 constexpr size_t kDocumentSizeBytesMax = 1024;
 constexpr char kExpired[] = "CREDENTIALS_EXPIRED";
 
-// Returns the trace id; empty if there is none or it is malformed.
-std::string TraceIdIn(const grpc::CallbackServerContext& context) {
+// Returns the header, which is valid as long as `context`; empty if there is
+// none.
+absl::string_view TraceParentIn(const grpc::CallbackServerContext& context) {
   const auto& headers = context.client_metadata();
   const auto found = headers.find("traceparent");
   return found == headers.end()
-             ? ""
-             : std::string(
-                   TraceIdOf({found->second.data(), found->second.size()}));
+             ? absl::string_view()
+             : absl::string_view(found->second.data(), found->second.size());
 }
 
 }  // namespace
@@ -64,7 +64,9 @@ CallBooking::CallBooking(ServiceCore& core, Method method,
       stall_entry_(core.stall_guard, context) {
   core_.connections.CallBegan(peer);
   if (core_.call_log != nullptr) {
-    trace_id_ = TraceIdIn(context);
+    const absl::string_view trace_parent = TraceParentIn(context);
+    trace_id_ = std::string(TraceIdOf(trace_parent));
+    parent_id_ = std::string(ParentIdOf(trace_parent));
     fetch_times_ = std::make_shared<FetchTimes>();
   }
   const Quota quota = access_.quota(core.default_quota.Get());
@@ -127,7 +129,8 @@ void CallBooking::WriteLog(absl::Time ended) {
        .send_duration =
            send_duration_ +
            (send_began_ < ended ? ended - send_began_ : absl::ZeroDuration()),
-       .trace_id = trace_id_});
+       .trace_id = trace_id_,
+       .parent_id = parent_id_});
 }
 
 absl::Status CallBooking::CheckAgain() {

@@ -176,6 +176,7 @@ class CallBooking {
   uint64_t sent_bytes_ = 0;
   // The fields below are for the log only.
   std::string trace_id_;
+  std::string parent_id_;
   std::string document_;
   std::shared_ptr<FetchTimes> fetch_times_;
   absl::Time read_began_;

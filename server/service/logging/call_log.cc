@@ -325,6 +325,7 @@ void CallLog::Format(const CallRecord& record, LineBuffer& line) const {
   }
   line.AppendDuration(R"(,"send_us":)", record.send_duration);
   line.AppendString(R"(,"trace_id":")", record.trace_id);
+  line.AppendString(R"(,"parent_id":")", record.parent_id);
   line.Append("}\n");
 }
 

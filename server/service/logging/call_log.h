@@ -56,6 +56,8 @@ struct CallRecord {
   // Part of `duration` with a message at gRPC: the network, and a slow client.
   absl::Duration send_duration = {};
   absl::string_view trace_id = {};
+  // The span of the client.
+  absl::string_view parent_id = {};
 };
 
 struct CallLogOptions {

@@ -88,7 +88,8 @@ CallRecord Record() {
           .duration = absl::Microseconds(250),
           .read_duration = absl::Microseconds(200),
           .send_duration = absl::Microseconds(30),
-          .trace_id = "4bf92f3577b34da6a3ce929d0e0e4736"};
+          .trace_id = "4bf92f3577b34da6a3ce929d0e0e4736",
+          .parent_id = "00f067aa0ba902b7"};
 }
 
 // Writes until `pipe`, the write end of the log's, is full, and lines wait that
@@ -142,7 +143,8 @@ TEST_F(CallLogTest, WritesALineForEachCall) {
       "address": "ipv4:10.0.0.1", "method": "Read", "archive": "docs",
       "document": "a/b", "bytes": 1234, "code": "OK", "duration_us": 250,
       "read_us": 200, "send_us": 30,
-      "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736"})"));
+      "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736",
+      "parent_id": "00f067aa0ba902b7"})"));
   EXPECT_EQ(lines[1], nlohmann::json::parse(R"({
       "time": "2027-01-15T08:00:01.000000Z", "method": "GetArchive",
       "bytes": 0, "code": "NOT_FOUND", "reason": "ARCHIVE_NOT_FOUND",
