@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Starts a server, a small load, Prometheus and Alertmanager on this machine, as a
+# Starts a server, a gateway, a small load, Prometheus and Alertmanager on this machine, as a
 # demonstration. Needs a build (build/release, or QUIRE_BINARY_DIR) and the Debian packages
 # prometheus and prometheus-alertmanager; deploy/bootstrap.sh installs them.
 #
 # usage: deploy/monitoring.sh [ARCHIVE [MINUTES]]
 #   ARCHIVE  archive to serve; by default one is built from /usr/share/doc
 #   MINUTES  end after this time (1 to 1440; default 10); Ctrl-C ends it earlier
-# Listens on 127.0.0.1, on ports 7420 (gRPC), 7421 (metrics), 9090 (Prometheus),
-# 9093 (Alertmanager). Removes all files that it writes.
+# Listens on 127.0.0.1, on ports 7420 (gRPC), 7421 (metrics), 7480 (HTTP), 8081 (its
+# metrics), 9090 (Prometheus), 9093 (Alertmanager). Removes all files that it writes.
 set -euo pipefail
 
 die() {
@@ -28,14 +28,14 @@ if ! [[ "$minutes" =~ ^[1-9][0-9]{0,3}$ ]] || ((minutes > 1440)); then
   die "MINUTES must be 1 to 1440, got \"$minutes\""
 fi
 bin=${QUIRE_BINARY_DIR:-$repository/build/release}/bin
-for program in "$bin/quired" "$bin/quire-loadtest"; do
+for program in "$bin/quired" "$bin/quire-http" "$bin/quire-loadtest"; do
   [[ -x "$program" ]] || die "$program does not exist; build it:" \
-    "  cmake --preset release && ninja -C build/release bin/quired bin/quire-loadtest"
+    "  cmake --preset release && ninja -C build/release bin/quired bin/quire-http bin/quire-loadtest"
 done
 for program in prometheus prometheus-alertmanager; do
   command -v "$program" >/dev/null || die "$program is not installed; deploy/bootstrap.sh installs it"
 done
-for port in 7420 7421 9090 9093; do
+for port in 7420 7421 7480 8081 9090 9093; do
   if (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
     die "port $port of 127.0.0.1 is in use; stop the program that listens there"
   fi
@@ -83,6 +83,9 @@ fi
 
 start quired "$bin/quired" serve "served=$archive" --listen 127.0.0.1:7420 --metrics 127.0.0.1:7421
 ready quired "listening on"
+server=${pids[0]}
+start quire-http "$bin/quire-http" --server 127.0.0.1:7420 --listen 127.0.0.1:7480 --admin 127.0.0.1:8081
+ready quire-http "listening on"
 configuration=$repository/deploy/prometheus
 start alertmanager prometheus-alertmanager --config.file="$configuration/alertmanager.yml" \
   --cluster.listen-address= --storage.path="$scratch/alerts" --web.listen-address=127.0.0.1:9093
@@ -101,7 +104,7 @@ cat <<TEXT
   http://127.0.0.1:9093               alerts that were sent
   http://127.0.0.1:7421/metrics       what the server says
 Grafana can import deploy/prometheus/dashboard.json. To see an alert, stop the server:
-  kill ${pids[0]}
+  kill $server
 All this ends in $minutes minutes, or with Ctrl-C.
 TEXT
 sleep "${minutes}m" &

@@ -1,21 +1,25 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Tests Debian's Prometheus and Alertmanager with a loaded server: a bit of an archive is
-flipped, the alert reaches a webhook, and is resolved after the repair. Each panel of
-the dashboard has data.
+flipped, the alert reaches a webhook, and is resolved after the repair. One of its archives
+is in an object store, which is then stopped: the alert of stores fires, and that of drives
+does not. Each panel of the dashboard has data.
 
 Windows and intervals are short in this test's copies of the files; it waits for each
 event, however long a loaded machine takes.
 """
 import http.server
+import itertools
 import json
 import math
 import os
 import pathlib
+import random
 import re
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -23,7 +27,10 @@ import unittest
 import urllib.parse
 import urllib.request
 
-HERE = pathlib.Path(__file__).parent
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "testing" / "storage"))
+from object_server import ObjectServer  # noqa: E402  pylint: disable=wrong-import-position
+
 BIN = pathlib.Path(os.environ["QUIRE_BINARY_DIR"]) / "bin"
 # Generous: only a hang takes this long.
 PATIENCE_S = 240
@@ -127,9 +134,35 @@ class MonitoringTest(unittest.TestCase):
                         documents], stdin=subprocess.DEVNULL, check=True, timeout=PATIENCE_S)
         return archive
 
+    def start_store(self):
+        """Returns the URL of an archive in an object store whose text cannot be compressed."""
+        documents = self.directory / "stored.documents"
+        documents.mkdir()
+        draw = random.Random(1)
+        for i in range(40):
+            (documents / f"page{i:03}").write_bytes(draw.randbytes(30_000))
+        objects = self.directory / "objects"
+        objects.mkdir()
+        # A dictionary would have all of the text, and be read at the start.
+        subprocess.run([BIN / "quired", "build", "--quiet", "-o", objects / "stored.quire",
+                        "--codec", "zstd", documents], stdin=subprocess.DEVNULL, check=True, timeout=PATIENCE_S)
+        self.store = ObjectServer(objects)
+        self.addCleanup(self.store.stop)
+        return f"{self.store.url}/stored.quire"
+
+    def start_gateway(self):
+        gateway, log = self.start("quire-http", BIN / "quire-http", "--server", self.address,
+                                  "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+        wait_for(lambda: "listening on" in log.read_text() or gateway.poll() is not None,
+                 "the gateway listens")
+        self.assertIsNone(gateway.poll(), log.read_text())
+        self.gateway_url = "http://" + re.search(r"listening on (\S+)", log.read_text())[1]
+        return re.search(r"metrics on http://(\S+)/metrics", log.read_text())[1]
+
     def start_server(self, *archives):
         server, log = self.start("quired", BIN / "quired", "serve", *archives, "--listen",
-                                 "127.0.0.1:0", "--metrics", "127.0.0.1:0")
+                                 "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--store-cache",
+                                 f"{self.directory / 'copies'}:64MiB", "--store-chunk", "16KiB")
         self.server_log = log
         said = wait_for(lambda: re.search(r"metrics on http://(\S+)/metrics\n.*listening on (\S+)\n",
                                           log.read_text()) or server.poll() is not None,
@@ -137,7 +170,7 @@ class MonitoringTest(unittest.TestCase):
         self.assertIsNone(server.poll(), log.read_text())
         return said[1], said[2]
 
-    def start_monitoring(self, metrics_address):
+    def start_monitoring(self, metrics_address, gateway_address):
         config = self.directory / "alertmanager.yml"
         text = (HERE / "alertmanager.yml").read_text()
         text = text.replace("127.0.0.1:9095", "127.0.0.1:%d" % self.webhook.server.server_port)
@@ -147,12 +180,15 @@ class MonitoringTest(unittest.TestCase):
             f"--storage.path={self.directory / 'alerts'}", f"--web.listen-address=127.0.0.1:{port}"])
         text = (HERE / "prometheus.yml").read_text()
         for old, new in (("127.0.0.1:9093", f"127.0.0.1:{alertmanager}"),
-                         ("127.0.0.1:7421", metrics_address), ("interval: 15s", "interval: 1s")):
+                         ('"127.0.0.1:7421"', f'"{metrics_address}"'),
+                         ('"127.0.0.1:8081"', f'"{gateway_address}"'),
+                         ("interval: 15s", "interval: 1s")):
             self.assertIn(old, text)
             text = text.replace(old, new)
         config = self.directory / "prometheus.yml"
         config.write_text(text)
         rules = (HERE / "rules.yml").read_text()
+        rules = rules.replace("for: 2m", "for: 2s")
         (self.directory / "rules.yml").write_text(re.sub(r"\[\w+\]", f"[{WINDOW}]", rules))
         self.prometheus = self.start_listening("prometheus", lambda port: [
             "prometheus", f"--config.file={config}", f"--web.listen-address=127.0.0.1:{port}",
@@ -171,7 +207,7 @@ class MonitoringTest(unittest.TestCase):
     def has_data(self, expression):
         """Returns True if it had a number at any time since the start."""
         expression = (expression.replace("$__rate_interval", WINDOW)
-                      .replace("$job", ".*").replace("$instance", ".*"))
+                      .replace("$job", ".*").replace("$instance", ".*").replace("$http", ".*"))
         now = time.time()
         series = self.query("query_range", query=expression, start=self.started, end=now, step="1")
         return any(math.isfinite(float(value)) for one in series["result"]
@@ -185,9 +221,10 @@ class MonitoringTest(unittest.TestCase):
     def test_damage_is_alerted_and_taken_back(self):
         metrics_address, self.address = self.start_server(
             self.build("docs", "<p>page {i} of the archive that has the load</p>\n"),
-            self.build("other", "<p>page {i} of the archive that is damaged</p>\n"))
+            self.build("other", "<p>page {i} of the archive that is damaged</p>\n"),
+            self.start_store())
         self.started = time.time()
-        self.start_monitoring(metrics_address)
+        self.start_monitoring(metrics_address, self.start_gateway())
         wait_for(lambda: self.value('up{job="quire"}') == 1, "the server is scraped")
         # Read drives only now, when rates have a value to start from.
         wait_for(lambda: self.value("quire_cache_hits_total") is not None, "metrics are there")
@@ -223,7 +260,29 @@ class MonitoringTest(unittest.TestCase):
         self.assertIn(b"page 299 of the archive that is damaged", scanned.stdout)
         wait_for(lambda: self.webhook.find("/page", "QuireDataDamaged", "resolved"),
                  "the alert is taken back after the repair")
+        # Half of it, so that the outage meets chunks that have no copy.
+        for i in range(20):
+            self.quire("get", "stored", f"page{i:03}")
         self.check_dashboard()
+        self.check_outage()
+
+    def check_outage(self):
+        pages = itertools.cycle(f"page{i:03}" for i in range(20, 40))
+        self.store.lies.set("status_500")
+
+        def fired():
+            # The block cache may have a page; most are read from the store.
+            self.quire("--timeout", "5s", "get", "stored", next(pages))
+            return self.webhook.find("/page", "QuireStoreDown", "firing")
+
+        wait_for(fired, "the webhook is told of the outage")
+        # Its rule has been evaluated as often; nothing but its expression keeps it quiet.
+        self.assertGreater(self.value("sum(quire_device_errors_total)"), 0)
+        for name in ("QuireDriveErrors", "QuireBlocksRecovered"):
+            self.assertEqual(self.query("query", query=f'ALERTS{{alertname="{name}"}}')["result"], [])
+        self.store.lies.clear()
+        wait_for(lambda: self.quire("get", "stored", "page039").returncode == 0,
+                 "the store is read again")
 
     def check_dashboard(self):
         dashboard = json.loads((HERE / "dashboard.json").read_text())
@@ -231,7 +290,8 @@ class MonitoringTest(unittest.TestCase):
                    for target in panel.get("targets", [])]
         self.assertGreater(len(targets), 20)
         for title, expression in targets:
-            wait_for(lambda e=expression: self.has_data(e), f"data for {title}: {expression}")
+            wait_for(lambda e=expression: answers(self.gateway_url + "/v1/docs/doc/page000")
+                     and self.has_data(e), f"data for {title}: {expression}")
 
 
 if __name__ == "__main__":

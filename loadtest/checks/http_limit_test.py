@@ -166,6 +166,20 @@ class LimitTest(GatewayCase):
                 self.assertEqual(admin.ask(target).status, status, target)
         self.assertEqual(self.read(gateway, "/metrics").status, 404)
 
+    def test_durations_are_in_buckets(self):
+        name = "quire_http_request_seconds"
+        gateway = self.start()
+        for _ in range(3):
+            self.assertEqual(self.read(gateway, "/v1/docs").status, 200)
+        while gateway.metric(f"{name}_count") < 3:
+            time.sleep(0.01)
+        buckets = [gateway.metric(f'{name}_bucket{{le="{bound}"}}')
+                   for bound in ("0.001", "0.0025", "0.5", "10", "+Inf")]
+        self.assertEqual(buckets, sorted(buckets))
+        self.assertGreaterEqual(buckets[-1], 3)
+        self.assertGreater(gateway.metric(f"{name}_sum"), 0)
+        self.assertGreater(gateway.metric("process_resident_memory_bytes"), 1 << 20)
+
     def test_a_server_that_is_away(self):
         gateway = self.enterContext(LiveGateway(PROGRAMS.quire_http, "127.0.0.1:1", "--timeout", "1s"))
         reply = self.read(gateway, "/v1/docs/doc/a")

@@ -9,12 +9,14 @@ usage: hostile_connections.py QUIRED CONNECTIONS MEMORY_MIB [--measured]
 import pathlib
 import re
 import socket
+import struct
 import sys
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 # pylint: disable=wrong-import-position
-from hostile_case import HostileCase
+from hostile_case import REQUEST_SIZE_MAX, HostileCase
 from live_server import raise_file_limit
 from raw_http2 import PING, RawConnection, grpc_frame
 
@@ -90,6 +92,23 @@ class ManyConnectionsTest(HostileCase):
         while self.raw_connections:
             self.raw_connections.pop().close()
         self.wait_until("quire_connections 1\n")
+
+    def test_idle_connections_that_give_way_to_requests_are_counted(self):
+        """Partly received requests take the memory of gRPC, which then ends idle connections."""
+        idle = [self.open_one(number) for number in range(20)]
+        self.assertTrue(all(idle))
+        counter = 'quire_connections_refused_total{reason="requests"}'
+        before = self.metric(counter)
+        body = struct.pack(">BI", 0, REQUEST_SIZE_MAX) + bytes(REQUEST_SIZE_MAX - 1)
+        senders = [self.connect_raw() for _ in range(4)]
+        for sender in senders:
+            for _ in range(20):
+                sender.start("/quire.v1.Archive/Read", body)
+        until = time.monotonic() + PATIENCE_SECONDS
+        while self.metric(counter) == before:
+            self.assertLess(time.monotonic(), until)
+            for sender in senders:
+                sender.pump(0.02)
 
 
 if __name__ == "__main__":

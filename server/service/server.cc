@@ -215,8 +215,10 @@ class ServerImpl final : public Server {
   }
 
   absl::Status StartListening() {
+    // Counts connections that gRPC ends, from the first on.
+    HandshakeFailures& failures = HandshakeFailures::OfProcess();
     if (certificates_ != nullptr) {
-      HandshakeFailures::OfProcess().SetLog(options_.log);
+      failures.SetLog(options_.log);
     }
     QUIRE_RETURN_IF_ERROR(StartGrpc());
     if (certificates_ != nullptr) {
