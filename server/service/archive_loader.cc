@@ -444,7 +444,8 @@ std::vector<LogLine> ArchiveLoader::Reload(
       ended(outcome.ok());
     }
     if (!outcome.ok()) {
-      if (served != nullptr && !is_served) {
+      // Those of the list serve from the next call that can open them.
+      if (served != nullptr && !is_served && !argument.is_listed) {
         changed(argument.name, false);
       }
       lines.push_back(
