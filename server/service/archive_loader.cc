@@ -385,20 +385,12 @@ absl::StatusOr<bool> ArchiveLoader::AddEntry(const ArchiveArgument& argument) {
   return true;
 }
 
-std::vector<LogLine> ArchiveLoader::Reload(
-    const std::vector<ArchiveArgument>& wanted,
-    const std::vector<std::string>& kept, const ServingChanged& changed,
-    const std::function<void(bool)>& ended, Examined examined) {
-  const bool are_all = examined == Examined::kAll;
-  const bool is_retry = examined == Examined::kUnconfirmed;
-  // Remove first: new archives may use the memory.
-  std::vector<LogLine> lines;
-  if (!is_retry) {
-    lines = RemoveOthers(wanted, kept, !are_all, changed);
-  }
+void ArchiveLoader::AddEntries(const std::vector<ArchiveArgument>& wanted,
+                               bool always_only, const ServingChanged& changed,
+                               std::vector<LogLine>& lines) {
   std::vector<std::string> added;
   for (const ArchiveArgument& argument : wanted) {
-    if (is_retry || (!are_all && argument.is_listed)) {
+    if (always_only && argument.is_listed) {
       continue;
     }
     const absl::StatusOr<bool> is_new = AddEntry(argument);
@@ -415,6 +407,20 @@ std::vector<LogLine> ArchiveLoader::Reload(
     }
   }
   AddSummary(added, "added, opened on first use", lines);
+}
+
+std::vector<LogLine> ArchiveLoader::Reload(
+    const std::vector<ArchiveArgument>& wanted,
+    const std::vector<std::string>& kept, const ServingChanged& changed,
+    const std::function<void(bool)>& ended, Examined examined) {
+  const bool are_all = examined == Examined::kAll;
+  const bool is_retry = examined == Examined::kUnconfirmed;
+  // Remove first: new archives may use the memory.
+  std::vector<LogLine> lines;
+  if (!is_retry) {
+    lines = RemoveOthers(wanted, kept, !are_all, changed);
+    AddEntries(wanted, !are_all, changed, lines);
+  }
   std::vector<std::string> unchanged;
   for (const ArchiveArgument& argument : InOrderOfOpening(wanted)) {
     if (stop_) {
@@ -444,7 +450,8 @@ std::vector<LogLine> ArchiveLoader::Reload(
       ended(outcome.ok());
     }
     if (!outcome.ok()) {
-      if (served != nullptr && !is_served) {
+      // Those of the list serve from the next call that can open them.
+      if (served != nullptr && !is_served && !argument.is_listed) {
         changed(argument.name, false);
       }
       lines.push_back(

@@ -156,6 +156,10 @@ class ArchiveLoader {
   // Adds an archive to the catalog. If it is new and wanted on use, its files
   // are examined: returns true, or the error.
   absl::StatusOr<bool> AddEntry(const ArchiveArgument& argument);
+  // Adds all that are wanted, except those on use if `always_only`, and lines
+  // about new ones.
+  void AddEntries(const std::vector<ArchiveArgument>& wanted, bool always_only,
+                  const ServingChanged& changed, std::vector<LogLine>& lines);
   // Returns what is known of an archive before it is opened. Looks for parts
   // that it may share if its outline could not be read.
   Catalog::Known KnownOf(const ArchiveArgument& argument,
