@@ -242,6 +242,17 @@ TEST_P(EncodedTest, ReadsInIdentityWhatItsTableIsGoneOf) {
   }
 }
 
+// As where a proxy sends first attempts to a server that cannot open the
+// archive, and further ones to another.
+TEST_P(EncodedTest, AsksAnotherServerForATable) {
+  FakeFaults faults;
+  faults.missing_tables = 1;
+  server_->SetFaults(faults);
+  EXPECT_EQ(client_->Read("web", ByteSpan{3, 500})->data, text_.substr(3, 500));
+  EXPECT_EQ(AnswerCount(encoding()), 1u);
+  EXPECT_THAT(server_->Attempts().back(), ::testing::EndsWith(" 1"));
+}
+
 TEST_P(EncodedTest, RefusesTablesThatAreNotWhatTheyAreCalled) {
   FakeFaults faults;
   faults.wrong_tables = -1;

@@ -399,7 +399,7 @@ absl::Status Client::Scan(absl::string_view archive, const ScanOptions& options,
 
 absl::Status Client::GetDictionary(absl::string_view hash, ByteSink sink,
                                    absl::string_view archive) {
-  return ReceiveDictionary(*connection_, archive, hash, sink);
+  return ReceiveDictionary(*connection_, {.archive = archive}, hash, sink);
 }
 
 }  // namespace quire

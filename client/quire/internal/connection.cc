@@ -124,6 +124,18 @@ grpc::ChannelArguments Arguments(const ClientOptions& options) {
   return arguments;
 }
 
+// Asks for a table of an answer. A further attempt may have brought the answer
+// from another server than the one of first attempts, which does not have the
+// table if it cannot open the archive.
+absl::Status AskTwoServers(
+    absl::string_view archive,
+    absl::FunctionRef<absl::Status(const CallRoute& route)> ask) {
+  const absl::Status status = ask({.archive = archive});
+  return absl::IsNotFound(status) && !archive.empty()
+             ? ask({.archive = archive, .attempt = 1})
+             : status;
+}
+
 // Returns the factor of the delay after the last of `failure_count` failures.
 int BackoffGrowth(int failure_count) {
   int growth = 1;
@@ -189,7 +201,7 @@ absl::StatusOr<CallQueue*> Connection::GetCallQueue() {
 }
 
 absl::Status Connection::Call(
-    absl::string_view archive,
+    const CallRoute& route,
     absl::FunctionRef<grpc::Status(grpc::ClientContext&)> call) {
   const absl::Time end = MonotonicNow() + options_.deadline;
   RetryGovernor governor(*this, end);
@@ -199,8 +211,10 @@ absl::Status Connection::Call(
       context.set_deadline(
           absl::ToChronoTime(absl::Now() + (end - MonotonicNow())));
     }
-    AddCallHeaders(
-        options_, {.archive = archive, .attempt = governor.attempt()}, context);
+    AddCallHeaders(options_,
+                   {.archive = route.archive,
+                    .attempt = route.attempt + governor.attempt()},
+                   context);
     const absl::Status status = StatusFromGrpc(call(context));
     if (status.ok()) {
       NoteAnswer();
@@ -290,8 +304,10 @@ absl::StatusOr<std::string> Connection::FetchSymbolTable(
   v1::GetSymbolTableRequest request;
   request.set_hash(FormatTableHash(hash));
   v1::GetSymbolTableResponse response;
-  QUIRE_RETURN_IF_ERROR(Call(archive, [&](grpc::ClientContext& context) {
-    return stub_->GetSymbolTable(&context, request, &response);
+  QUIRE_RETURN_IF_ERROR(AskTwoServers(archive, [&](const CallRoute& route) {
+    return Call(route, [&](grpc::ClientContext& context) {
+      return stub_->GetSymbolTable(&context, request, &response);
+    });
   }));
   if (response.table().size() > size_bytes_max) {
     return absl::DataLossError(
@@ -304,17 +320,19 @@ absl::StatusOr<std::string> Connection::FetchSymbolTable(
 absl::StatusOr<std::string> Connection::FetchDictionary(
     absl::string_view archive, uint64_t hash, size_t size_bytes_max) {
   std::string text;
-  QUIRE_RETURN_IF_ERROR(ReceiveDictionary(
-      *this, archive, FormatTableHash(hash),
-      [&](uint64_t /*offset*/, ByteView data) -> absl::Status {
-        if (data.size() > size_bytes_max - text.size()) {
-          return absl::ResourceExhaustedError(absl::StrCat(
-              "the dictionary ", FormatTableHash(hash), " is over ",
-              size_bytes_max, " bytes, the most that this client holds"));
-        }
-        text.append(AsText(data).data(), data.size());
-        return absl::OkStatus();
-      }));
+  const auto take = [&](uint64_t /*offset*/, ByteView data) -> absl::Status {
+    if (data.size() > size_bytes_max - text.size()) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "the dictionary ", FormatTableHash(hash), " is over ", size_bytes_max,
+          " bytes, the most that this client holds"));
+    }
+    text.append(AsText(data).data(), data.size());
+    return absl::OkStatus();
+  };
+  QUIRE_RETURN_IF_ERROR(AskTwoServers(archive, [&](const CallRoute& route) {
+    text.clear();
+    return ReceiveDictionary(*this, route, FormatTableHash(hash), take);
+  }));
   return text;
 }
 

@@ -37,7 +37,8 @@ namespace quire {
 struct CallRoute {
   // Empty: none in particular.
   absl::string_view archive;
-  // See kAttemptMetadataKey.
+  // See kAttemptMetadataKey. Of a call that is repeated: that of its first
+  // attempt.
   int attempt = 0;
 };
 
@@ -57,8 +58,14 @@ class Connection : private TableSource {
   // the options.
   // Errors: as RetryGovernor::AwaitRetry(). DeadlineExceeded names the server
   //         and the time limit.
-  absl::Status Call(absl::string_view archive,
+  absl::Status Call(const CallRoute& route,
                     absl::FunctionRef<grpc::Status(grpc::ClientContext&)> call);
+
+  absl::Status Call(
+      absl::string_view archive,
+      absl::FunctionRef<grpc::Status(grpc::ClientContext&)> call) {
+    return Call(CallRoute{.archive = archive}, call);
+  }
 
   // Sets the deadline and the headers of a call that is made once, now.
   void Prepare(absl::string_view archive, grpc::ClientContext& context) const;
@@ -131,10 +138,9 @@ void AddCallHeaders(const ClientOptions& options, const CallRoute& route,
                     grpc::ClientContext& context);
 
 // Reads the dictionary with this hash, in order, in pieces, from the server of
-// `archive`, as in Connection::GetLimits(); resumes after Unavailable.
+// `route`; resumes after Unavailable.
 // Errors: as Client::GetDictionary().
-absl::Status ReceiveDictionary(Connection& connection,
-                               absl::string_view archive,
+absl::Status ReceiveDictionary(Connection& connection, const CallRoute& route,
                                absl::string_view hash, ByteSink sink);
 
 // Decides whether a failed call is repeated, and after which delay.

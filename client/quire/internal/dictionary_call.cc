@@ -12,8 +12,7 @@
 #include "codecs/base/status_macros.h"
 
 namespace quire {
-absl::Status ReceiveDictionary(Connection& connection,
-                               absl::string_view archive,
+absl::Status ReceiveDictionary(Connection& connection, const CallRoute& route,
                                absl::string_view hash, ByteSink sink) {
   v1::GetDictionaryRequest request;
   request.set_hash(std::string(hash));
@@ -46,7 +45,8 @@ absl::Status ReceiveDictionary(Connection& connection,
     request.set_offset(next_offset);
     const StreamOutcome outcome = RunStreamCall<v1::GetDictionaryResponse>(
         connection.options(),
-        {.archive = archive, .attempt = governor.attempt()},
+        {.archive = route.archive,
+         .attempt = route.attempt + governor.attempt()},
         [&](grpc::ClientContext* context) {
           return connection.stub().GetDictionary(context, request);
         },
