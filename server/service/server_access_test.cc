@@ -291,7 +291,7 @@ TEST_F(ServerAccessTest, ABrokenArchiveIsUnavailableToThoseWithARight) {
     EXPECT_THAT(broken.error_message(), ::testing::Not(HasSubstr(directory())));
     const auto details = ParseErrorDetails(broken.error_details());
     ASSERT_TRUE(details.has_value() && details->retry_delay.has_value());
-    EXPECT_EQ(*details->retry_delay, kOpeningRetryDelay);
+    EXPECT_EQ(*details->retry_delay, kBrokenRetryDelay);
     EXPECT_EQ(ReasonIn(call("lister", kOther)), method.name() == "GetArchive"
                                                     ? "ARCHIVE_BROKEN"
                                                     : "READ_NOT_PERMITTED");

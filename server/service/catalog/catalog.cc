@@ -64,7 +64,7 @@ absl::Status CouldNotBeOpened(const std::string& name,
                                                  absl::FromChrono(*delay),
                                                  absl::Seconds(1))))
                        : "when it is told to reload"),
-      {{"archive", name}}, kOpeningRetryDelay);
+      {{"archive", name}}, kBrokenRetryDelay);
 }
 
 }  // namespace

@@ -34,11 +34,11 @@
 
 namespace quire {
 
-// Time to the next attempt in RetryInfo. Most archives are opened in less. For
-// an archive that could not be opened, it is the time until a proxy that hashes
-// the attempt's number sends the call to another server, and a refusal costs
-// one look-up here: there is no reason for a longer one.
+// Time to the next attempt in RetryInfo. Most archives are opened in less.
 inline constexpr absl::Duration kOpeningRetryDelay = absl::Milliseconds(500);
+// The same for an archive that could not be opened. Proxies send the next
+// attempt to another server; here a refusal costs one look-up.
+inline constexpr absl::Duration kBrokenRetryDelay = absl::Milliseconds(100);
 
 // Archives whose traffic is counted separately; the others share one count.
 inline constexpr size_t kTrafficArchivesMax = 1000;
