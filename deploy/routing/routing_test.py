@@ -413,7 +413,7 @@ class SmokeTest(RoutingCase):
         self.start_haproxy()
         homes = self.homes()
         server = self.refuse_at(homes["docs"])
-        # It learns anew that all are ready.
+        # It learns again that all are ready.
         self.start_haproxy()
         self.check_refusals(server, "docs", homes)
 

@@ -145,5 +145,5 @@ class Retries:
 
 
 def _growth(failure_count: int) -> int:
-    """Factor of the delay after the last of so many failures."""
+    """Factor of the delay after `failure_count` failures in a row."""
     return min(1 << min(failure_count - 1, 10), _BACKOFF_GROWTH_MAX)
