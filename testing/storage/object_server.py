@@ -175,6 +175,8 @@ class ObjectServer:
                 if [(int(n), html.unescape(e)) for n, e in named] != [
                         (n, etag) for n, (etag, _) in sorted(parts.items())]:
                     return 400, [], b"<Error><Code>InvalidPart</Code></Error>"
+                if headers.get("if-none-match") == "*" and self._name(path).is_file():
+                    return 412, [], b"<Error><Code>PreconditionFailed</Code></Error>"
                 self._write(self._name(path), b"".join(b for _, (_, b) in sorted(parts.items())))
             del self.uploads[query["uploadId"]]
             return (204, [], b"") if method == "DELETE" else (

@@ -119,15 +119,14 @@ absl::Status BucketClient::WaitFor(Attempt& attempt) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<BucketAnswer> BucketClient::TryOnce(const StoreAddress& address,
-                                                   const BucketRequest& request,
-                                                   bool& may_retry) {
-  UnsignedRequest plain = {.method = request.method,
-                           .host = address.host,
-                           .path = request.path,
-                           .headers = request.headers,
-                           .query = request.query,
-                           .body = request.body};
+TransferRequest BucketClient::MakeTransfer(const StoreAddress& address,
+                                           const BucketRequest& request) {
+  const UnsignedRequest plain = {.method = request.method,
+                                 .host = address.host,
+                                 .path = request.path,
+                                 .headers = request.headers,
+                                 .query = request.query,
+                                 .body = request.body};
   TransferRequest transfer;
   transfer.method = request.method;
   transfer.url = absl::StrCat(
@@ -147,6 +146,13 @@ absl::StatusOr<BucketAnswer> BucketClient::TryOnce(const StoreAddress& address,
           SignRequest(plain, credentials, options_.region, absl::Now());
     }
   }
+  return transfer;
+}
+
+absl::StatusOr<BucketAnswer> BucketClient::TryOnce(const StoreAddress& address,
+                                                   const BucketRequest& request,
+                                                   bool& may_retry) {
+  const TransferRequest transfer = MakeTransfer(address, request);
   Attempt attempt;
   loop_->Post([this, &attempt, &transfer] {
     attempt.id = loop_->Begin(transfer, &attempt);

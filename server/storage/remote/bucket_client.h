@@ -95,6 +95,10 @@ class BucketClient {
 
   explicit BucketClient(const Options& options) : options_(options) {}
 
+  // Signs the request.
+  TransferRequest MakeTransfer(const StoreAddress& address,
+                               const BucketRequest& request)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Sends it once. Sets `may_retry` if the error may pass.
   absl::StatusOr<BucketAnswer> TryOnce(const StoreAddress& address,
                                        const BucketRequest& request,
