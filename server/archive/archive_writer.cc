@@ -117,10 +117,12 @@ absl::Status ArchiveWriter::ReadKept(
 }
 
 std::unique_ptr<ArchiveWriter> ArchiveWriter::Append(
-    ArchiveChange change, const std::string& writer) {
+    ArchiveChange change, const std::string& writer,
+    decltype(ArchiveWriterOptions::on_segment) on_segment) {
   std::unique_ptr<ArchiveWriter> appending(
       new ArchiveWriter(std::move(change), nullptr));
   appending->manifest_.writer = writer.substr(0, kWriterSizeBytesMax);
+  appending->on_segment_ = std::move(on_segment);
   return appending;
 }
 
@@ -182,7 +184,7 @@ absl::StatusOr<KeptBlock> ArchiveWriter::KeepBlock(uint64_t size_bytes) {
 ArchiveWriter::ArchiveWriter(PartialDirectory directory,
                              const ArchiveWriterOptions& options,
                              std::shared_ptr<const CodecContext> dictionary)
-    : directory_(std::move(directory)) {
+    : directory_(std::move(directory)), on_segment_(options.on_segment) {
   manifest_.codec = options.codec;
   manifest_.block_size_bytes = options.block_size_bytes;
   manifest_.block_size_bytes_max = options.block_size_bytes;
@@ -261,12 +263,14 @@ absl::Status ArchiveWriter::FinishSegment() {
   segment_.reset();
   QUIRE_RETURN_IF_ERROR(Keep(segment.status()));
   segment->codec_level = next_level_;
+  const std::string name = SegmentFileName(segment->number);
   manifest_.next_segment_number = segment->number + 1;
   manifest_.segments.insert(
       manifest_.segments.begin() + static_cast<ptrdiff_t>(next_index_),
       *std::move(segment));
   ++next_index_;
-  return absl::OkStatus();
+  return on_segment_ == nullptr ? absl::OkStatus()
+                                : Keep(on_segment_(directory_name(), name));
 }
 
 absl::Status ArchiveWriter::SetSymbolTable(absl::string_view serialised) {

@@ -54,6 +54,12 @@ struct ArchiveWriterOptions {
   // Replace an archive at the path; the old one stays complete until the new
   // one is.
   bool replace = false;
+  // Called with the directory and the name of each segment that is finished and
+  // synced. It may remove the file, unless a later writer is to resume. An
+  // error ends the writing.
+  std::function<absl::Status(const std::string& directory,
+                             const std::string& name)>
+      on_segment = {};
 };
 
 // Takes payloads of blocks, and documents; blocks/block_stage.h of
@@ -104,11 +110,13 @@ class ArchiveWriter {
 
   // Writes more segments for an existing archive, with its codec, level, sizes,
   // dictionary and symbol table. The blocks must be encoded with these.
-  // SetSymbolTable() and SetChoice() must not be called. `writer` is as in
-  // ArchiveWriterOptions. Commit() publishes nothing if there are no new
+  // SetSymbolTable() and SetChoice() must not be called. `writer` and
+  // `on_segment` are as in ArchiveWriterOptions; with the latter segments must
+  // not be joined. Commit() publishes nothing if there are no new
   // segments.
-  static std::unique_ptr<ArchiveWriter> Append(ArchiveChange change,
-                                               const std::string& writer);
+  static std::unique_ptr<ArchiveWriter> Append(
+      ArchiveChange change, const std::string& writer,
+      decltype(ArchiveWriterOptions::on_segment) on_segment = {});
 
   // The same, but the new segments replace those of the archive from index
   // `first` on, and must have the same documents: Commit() fails if their sizes
@@ -288,6 +296,7 @@ class ArchiveWriter {
   // One of the two. First, so that it outlives the writers of its files.
   std::optional<PartialDirectory> directory_;
   std::optional<ArchiveChange> change_;
+  decltype(ArchiveWriterOptions::on_segment) on_segment_;
   // 0 without a dictionary.
   uint64_t dictionary_hash_ = 0;
   // True if a later writer may resume.

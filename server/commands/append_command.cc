@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include <cstdint>
 #include <iostream>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,13 +14,19 @@
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/archive.h"
+#include "server/archive/files/archive_directory.h"
+#include "server/archive/format/archive_format.h"
+#include "server/commands/archive_upload.h"
 #include "server/commands/build_inputs.h"
 #include "server/commands/build_run.h"
 #include "server/commands/build_summary.h"
 #include "server/commands/encoding_options.h"
+#include "server/commands/interrupt_flag.h"
 #include "server/commands/quired_commands.h"
+#include "server/commands/remote_paths.h"
 #include "server/commands/subcommand_support.h"
 #include "server/ingest/append.h"
+#include "server/storage/remote/store_address.h"
 
 namespace quire {
 namespace {
@@ -41,6 +49,9 @@ With --merge auto, the last segments are then joined while one is smaller than t
 all after it, up to --segment-size together: blocks are copied, not encoded again, and
 the files of joined segments are removed. Segments whose text is reordered are not
 joined; quired compact joins these too.
+
+ARCHIVE may be s3://BUCKET/PREFIX: new segments are uploaded, then MANIFEST, unless
+another writer changed it. Objects that it no longer names are printed and stay.
 
 An old dictionary suits new text less and less. The summary compares the new
 segments with the first one; quired plan ARCHIVE tells what a rebuild would give.
@@ -115,14 +126,82 @@ void PrintAppended(const std::string& path, const AppendSummary& summary,
   }
 }
 
+// State of an archive in a bucket before the change of its local copy.
+struct RemoteBefore {
+  std::string manifest_tag;
+  std::set<uint32_t> segments;
+};
+
+absl::StatusOr<std::set<uint32_t>> SegmentsOf(const std::string& path) {
+  QUIRE_ASSIGN_OR_RETURN(const ArchiveDirectory directory,
+                         OpenKnownArchive(path));
+  std::set<uint32_t> numbers;
+  for (const ManifestSegment& segment : directory.manifest.segments) {
+    numbers.insert(segment.number);
+  }
+  return numbers;
+}
+
+// Makes local paths of URLs. Returns the path of the archive.
+absl::StatusOr<std::string> OpenRemote(RemotePaths& paths,
+                                       AppendCommandOptions& options,
+                                       RemoteBefore& before) {
+  QUIRE_RETURN_IF_ERROR(OpenRemoteInputs(paths, options.input));
+  QUIRE_ASSIGN_OR_RETURN(std::string path, paths.OpenArchive(options.archive));
+  if (IsStoreUrl(options.archive)) {
+    before.manifest_tag = RemotePaths::ManifestTag(path);
+    QUIRE_ASSIGN_OR_RETURN(before.segments, SegmentsOf(path));
+  }
+  return path;
+}
+
+// Uploads what the copy at `path` has in addition, MANIFEST last.
+absl::Status UploadChange(const AppendCommandOptions& options,
+                          const RemoteBefore& before, const std::string& path) {
+  QUIRE_ASSIGN_OR_RETURN(const std::set<uint32_t> segments, SegmentsOf(path));
+  if (segments == before.segments) {
+    return absl::OkStatus();
+  }
+  QUIRE_ASSIGN_OR_RETURN(
+      const auto upload,
+      ArchiveUpload::Open(options.archive, options.input.store,
+                          InterruptFlag::flag()));
+  for (const uint32_t number : segments) {
+    if (!before.segments.contains(number)) {
+      QUIRE_RETURN_IF_ERROR(upload->AddFile(path, SegmentFileName(number)));
+    }
+  }
+  QUIRE_RETURN_IF_ERROR(upload->Publish(path, before.manifest_tag));
+  if (!options.quiet) {
+    upload->PrintSummary();
+  }
+  for (const uint32_t number : before.segments) {
+    if (!segments.contains(number)) {
+      std::cerr << "note: no longer a part of the archive: "
+                << PrintableMessage(upload->address().drive) << "/"
+                << PrintableMessage(
+                       upload->address().KeyOf(SegmentFileName(number)))
+                << "; delete it when no server reads the old state\n";
+    }
+  }
+  return absl::OkStatus();
+}
+
 int RunAppend(AppendCommandOptions options) {
   options.archive = TrimSlashes(std::move(options.archive));
   absl::StatusOr<BuildOptions> build = MakeAppendOptions(options);
   if (!build.ok()) {
     return ReportUsage("append", build.status().message());
   }
+  RemotePaths paths(options.input.store, InterruptFlag::flag());
+  RemoteBefore before;
+  const absl::StatusOr<std::string> local = OpenRemote(paths, options, before);
+  if (absl::IsInvalidArgument(local.status())) {
+    return ReportUsage("append", local.status().message());
+  }
   const absl::StatusOr<std::string> path =
-      PrepareChange(options.archive, options.encoding, *build);
+      local.ok() ? PrepareChange(*local, options.encoding, *build)
+                 : local.status();
   if (!path.ok()) {
     return ReportFailure(path.status());
   }
@@ -160,6 +239,12 @@ int RunAppend(AppendCommandOptions options) {
   if (!archive.ok()) {
     return ReportFailure(archive.status());
   }
+  if (IsStoreUrl(options.archive)) {
+    const absl::Status uploaded = UploadChange(options, before, *path);
+    if (!uploaded.ok()) {
+      return run.Fail(uploaded);
+    }
+  }
   report.PrintWarnings(summary->build.skipped);
   PrintWarnings(summary->build, **archive);
   if (!options.quiet) {
@@ -177,7 +262,11 @@ void AddAppendCommand(CLI::App& app, int& exit_code) {
   const auto [subcommand, options] = AddSubcommand<AppendCommandOptions>(
       app, exit_code, "append", "Add documents to an archive", kFooter,
       &RunAppend);
-  AddArchiveArgument(*subcommand, options->archive);
+  subcommand
+      ->add_option("ARCHIVE", options->archive,
+                   "Directory of the archive, or s3://BUCKET/PREFIX")
+      ->type_name("")
+      ->required();
   AddInputOptions(*subcommand, options->input);
   subcommand
       ->add_option("--existing", options->existing,

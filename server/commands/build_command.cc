@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,18 +16,24 @@
 
 #include "codecs/base/number_range.h"
 #include "codecs/base/printable_text.h"
+#include "codecs/base/status_macros.h"
 #include "server/archive/archive.h"
+#include "server/archive/files/file_io.h"
 #include "server/archive/format/archive_format.h"
+#include "server/commands/archive_upload.h"
 #include "server/commands/build_inputs.h"
 #include "server/commands/build_run.h"
 #include "server/commands/build_summary.h"
 #include "server/commands/encoding_options.h"
+#include "server/commands/interrupt_flag.h"
 #include "server/commands/quired_commands.h"
+#include "server/commands/remote_paths.h"
 #include "server/commands/subcommand_support.h"
 #include "server/ingest/append.h"
 #include "server/ingest/build_pipeline.h"
 #include "server/ingest/resume_parameters.h"
 #include "server/ingest/sources/source.h"
+#include "server/storage/remote/store_address.h"
 
 namespace quire {
 namespace {
@@ -79,6 +88,10 @@ passes that count, reorder and train, and checks the blocks. The archive equals 
 of an uninterrupted build, byte for byte. Other options are refused, and so are inputs
 whose documents changed, until --restart discards OUT.partial.
 
+With -o s3://BUCKET/PREFIX the archive goes to a bucket: each segment is written below
+TMPDIR, uploaded and removed, MANIFEST comes last, and nothing there is replaced. The
+same command again, after a kill, uploads what is missing. Inputs may be URLs, too.
+
 With --like, OUT is one of several parts of an archive, built on any machine. Its codec,
 level, block size, dictionary and symbol table are those of LIKE, and its segments are
 numbered from --first-segment. quired join makes one archive of the parts if no two have
@@ -89,7 +102,9 @@ text of each part alone.
   quired dictionary -o like.quire crawls/
   quired build --like like.quire --first-segment 0 -o part-0.quire crawls/0
   quired build --like like.quire --first-segment 100 -o part-1.quire crawls/1
-  quired join -o all.quire part-0.quire part-1.quire)";
+  quired join -o all.quire part-0.quire part-1.quire
+
+In a bucket, parts are called PREFIX/parts/NAME, and their segments lie in PREFIX.)";
 
 constexpr char kDictionaryFooter[] =
     R"(OUT is an archive without documents, with the codec, level, block size, dictionary and
@@ -117,6 +132,16 @@ struct BuildCommandOptions {
   bool resume = false;
   bool restart = false;
   bool quiet = false;
+};
+
+// The output of a build.
+struct BuildOutput {
+  // As given.
+  std::string name;
+  // The archive on this machine.
+  std::string path;
+  // Null unless the archive goes to a bucket.
+  std::unique_ptr<ArchiveUpload> upload = nullptr;
 };
 
 using Sources = std::vector<std::unique_ptr<Source>>;
@@ -188,11 +213,128 @@ absl::StatusOr<BuildSummary> Build(const BuildCommandOptions& options,
                                           options.output, sources, build);
 }
 
+// Makes local paths of the options' URLs. That of --output gets a stage.
+// Errors: InvalidArgument  for the usage error.
+absl::StatusOr<BuildOutput> OpenRemote(RemotePaths& paths,
+                                       BuildCommandOptions& options) {
+  BuildOutput output = {.name = options.output, .path = options.output};
+  if (IsStoreUrl(options.output)) {
+    if (options.force) {
+      return absl::InvalidArgumentError(
+          "--force must not be given with a URL: servers may read the archive; "
+          "give another prefix");
+    }
+    QUIRE_ASSIGN_OR_RETURN(
+        output.upload, ArchiveUpload::Open(options.output, options.input.store,
+                                           InterruptFlag::flag()));
+    QUIRE_RETURN_IF_ERROR(output.upload->CheckIsNew());
+    QUIRE_ASSIGN_OR_RETURN(output.path,
+                           MakeStagePath(output.upload->address()));
+    options.output = output.path;
+    // An archive that a killed run did not finish to upload.
+    options.force = true;
+  }
+  if (!options.like.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(options.like, paths.OpenArchive(options.like));
+  }
+  QUIRE_RETURN_IF_ERROR(OpenRemoteInputs(paths, options.input));
+  return output;
+}
+
+// Uploads each segment, and removes it unless a later run may resume.
+void SetUpload(const BuildOutput& output, bool may_resume,
+               BuildOptions& build) {
+  if (output.upload == nullptr) {
+    return;
+  }
+  build.archive.on_segment = [upload = output.upload.get(), may_resume](
+                                 const std::string& directory,
+                                 const std::string& name) -> absl::Status {
+    QUIRE_RETURN_IF_ERROR(upload->AddFile(directory, name));
+    const std::string path = absl::StrCat(directory, "/", name);
+    return may_resume || unlink(path.c_str()) == 0
+               ? absl::OkStatus()
+               : ErrnoStatus(errno, path, "remove");
+  };
+}
+
+// Uploads the rest of the archive. Returns the path to read it back from.
+absl::StatusOr<std::string> FinishOutput(const BuildOutput& output,
+                                         RemotePaths& paths) {
+  if (output.upload == nullptr) {
+    return output.path;
+  }
+  QUIRE_RETURN_IF_ERROR(output.upload->AddFiles(output.path));
+  QUIRE_RETURN_IF_ERROR(output.upload->Publish(output.path, /*replaced=*/""));
+  return paths.OpenArchive(output.name);
+}
+
+int ReportOption(const char* subcommand, const absl::Status& status) {
+  return absl::IsInvalidArgument(status)
+             ? ReportUsage(subcommand, status.message())
+             : ReportFailure(status);
+}
+
+int BuildAndPrint(const BuildCommandOptions& options, const BuildOutput& output,
+                  const SourceOptions& source_options, BuildOptions& build,
+                  RemotePaths& paths) {
+  const Stopwatch stopwatch;
+  InputReport report(options.input);
+  const absl::StatusOr<Sources> sources =
+      OpenInputs(options.input.inputs, source_options, report.failures());
+  if (!sources.ok()) {
+    return ReportFailure(sources.status());
+  }
+  BuildRun run(build, !options.quiet && !options.input.verbose);
+  build.archive.replace = options.force;
+  build.input_size_bytes_max = options.input.input_size_bytes_max;
+  build.failures = report.failures();
+  build.on_note = report.listener();
+  SetUpload(output, options.resume, build);
+  const absl::StatusOr<BuildSummary> summary = Build(options, *sources, build);
+  const absl::StatusOr<std::string> path =
+      summary.ok() ? FinishOutput(output, paths) : summary.status();
+  if (output.upload != nullptr) {
+    RemoveStage(output.path);
+  }
+  if (!path.ok()) {
+    return run.Fail(path.status(), options.resume ? options.output : "");
+  }
+  // The summary describes the actual archive.
+  const absl::StatusOr<std::shared_ptr<const Archive>> archive =
+      run.ReadBack(*path);
+  if (!archive.ok()) {
+    return ReportFailure(archive.status());
+  }
+  report.PrintWarnings(summary->skipped);
+  PrintWarnings(*summary, **archive);
+  if (!options.quiet) {
+    if (IsForDictionary(options)) {
+      PrintDictionary(output.name, *summary, **archive, stopwatch.Seconds());
+    } else {
+      PrintSummary(output.name, build, *summary, **archive,
+                   stopwatch.Seconds());
+    }
+    if (output.upload != nullptr) {
+      output.upload->PrintSummary();
+    }
+    report.PrintHints(summary->skipped);
+  }
+  const bool is_whole =
+      report.failures() == nullptr || report.failures()->count() == 0;
+  return is_whole ? kExitGood : kExitFailed;
+}
+
 int RunBuild(BuildCommandOptions options) {
   options.output = TrimSlashes(std::move(options.output));
   const absl::Status like = CheckLike(options);
   if (!like.ok()) {
     return ReportUsage(options.subcommand, like.message());
+  }
+  RemotePaths paths(options.input.store, InterruptFlag::flag());
+  const absl::StatusOr<BuildOutput> remote = OpenRemote(paths, options);
+  if (!remote.ok()) {
+    return ReportOption(options.subcommand, remote.status());
   }
   absl::StatusOr<BuildOptions> build = MakeBuildOptions(options.encoding);
   if (!build.ok()) {
@@ -219,48 +361,13 @@ int RunBuild(BuildCommandOptions options) {
   if (!resume.ok()) {
     return ReportUsage(options.subcommand, resume.message());
   }
-  const Stopwatch stopwatch;
-  InputReport report(options.input);
-  const absl::StatusOr<Sources> sources =
-      OpenInputs(options.input.inputs, *source_options, report.failures());
-  if (!sources.ok()) {
-    return ReportFailure(sources.status());
-  }
-  BuildRun run(*build, !options.quiet && !options.input.verbose);
-  build->archive.replace = options.force;
-  build->input_size_bytes_max = options.input.input_size_bytes_max;
-  build->failures = report.failures();
-  build->on_note = report.listener();
-  const absl::StatusOr<BuildSummary> summary = Build(options, *sources, *build);
-  if (!summary.ok()) {
-    return run.Fail(summary.status(), options.resume ? options.output : "");
-  }
-  // The summary describes the actual archive.
-  const absl::StatusOr<std::shared_ptr<const Archive>> archive =
-      run.ReadBack(options.output);
-  if (!archive.ok()) {
-    return ReportFailure(archive.status());
-  }
-  report.PrintWarnings(summary->skipped);
-  PrintWarnings(*summary, **archive);
-  if (!options.quiet) {
-    if (IsForDictionary(options)) {
-      PrintDictionary(options.output, *summary, **archive, stopwatch.Seconds());
-    } else {
-      PrintSummary(options.output, *build, *summary, **archive,
-                   stopwatch.Seconds());
-    }
-    report.PrintHints(summary->skipped);
-  }
-  const bool is_whole =
-      report.failures() == nullptr || report.failures()->count() == 0;
-  return is_whole ? kExitGood : kExitFailed;
+  return BuildAndPrint(options, *remote, *source_options, *build, paths);
 }
 
 void AddCommonOptions(CLI::App& subcommand, BuildCommandOptions& options) {
   subcommand
       .add_option("-o,--output", options.output,
-                  "Directory of the archive, such as OUT.quire")
+                  "Directory of the archive, or s3://BUCKET/PREFIX")
       ->type_name("OUT")
       ->required();
   AddInputOptions(subcommand, options.input);

@@ -26,7 +26,7 @@ constexpr size_t kNamedCountMax = InputFailures::kKeptMessageCount;
 
 void PrintNamed(const std::vector<std::string>& named, uint64_t count) {
   for (const std::string& text : named) {
-    std::cerr << "  " << PrintableMessage(text) << "\n";
+    std::cerr << "  " << PrintableMessage(RemotePaths::WithUrls(text)) << "\n";
   }
   if (count > named.size()) {
     std::cerr << "  and " << FormatCount(count - named.size())
@@ -85,8 +85,8 @@ void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options) {
   subcommand
       .add_option(
           "INPUT", options.inputs,
-          "Directory, tar, zip, WARC, ARC, WACZ, Quire archive, file, or "
-          "- (stdin)")
+          "Directory, tar, zip, WARC, ARC, WACZ, Quire archive, file, URL, "
+          "or - (stdin)")
       ->type_name("")
       ->required();
   CLI::Option* const expand = subcommand.add_flag(
@@ -119,6 +119,7 @@ void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options) {
       "--keep-going", options.keep_going,
       "Skip unreadable inputs and records instead of stopping; exit code 1");
   AddInputLimitOptions(subcommand, options);
+  AddStoreReadOptions(subcommand, options.store);
   subcommand.add_flag("-v,--verbose", options.verbose,
                       "Name everything that is skipped; no progress");
 }
@@ -346,6 +347,13 @@ void InputReport::PrintHints(const SkippedEntries& skipped) const {
                      "WACZs, and each is one document")
               << "; --expand splits them into documents\n";
   }
+}
+
+absl::Status OpenRemoteInputs(RemotePaths& paths, BuildInputOptions& options) {
+  for (std::string& input : options.inputs) {
+    QUIRE_ASSIGN_OR_RETURN(input, paths.OpenInput(input));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<std::unique_ptr<Source>>> OpenInputs(

@@ -14,12 +14,16 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 
+#include "server/commands/remote_paths.h"
+#include "server/commands/store_options.h"
 #include "server/ingest/input_failures.h"
 #include "server/ingest/sources/source.h"
 
 namespace quire {
 
 struct BuildInputOptions {
+  // Of inputs that are URLs.
+  StoreArguments store;
   std::vector<std::string> inputs;
   std::optional<uint64_t> input_size_bytes_max;
   uint64_t window_size_bytes_max = kWindowSizeBytesDefault;
@@ -101,6 +105,10 @@ class InputReport {
   Sentences repeated_ids_;
   Sentences irregular_records_;
 };
+
+// Makes local paths of inputs that are URLs.
+// Errors: as RemotePaths::OpenInput().
+absl::Status OpenRemoteInputs(RemotePaths& paths, BuildInputOptions& options);
 
 // Opens all inputs, in order. With `failures`, inputs that cannot be opened are
 // skipped.

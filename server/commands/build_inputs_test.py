@@ -353,11 +353,11 @@ class BuildInputsTest(unittest.TestCase):
         self.build("crawl/in")
         self.assertEqual(self.inspect()["size_bytes"], sum(map(len, starts.values())))
 
-    def test_says_that_inputs_and_outputs_are_local(self):
+    def test_says_which_urls_are_unknown(self):
         self.write("a", b"1")
-        for arguments in (("build", "-o", "y.quire", "s3://bucket/x.warc.gz"),
-                          ("build", "-o", "y.quire", "--keep-going", "crawl/a", "https://h/x"),
-                          ("build", "-o", "s3://bucket/y.quire", "crawl/a"),
+        for arguments in (("build", "-o", "y.quire", "gs://bucket/x.warc.gz"),
+                          ("build", "-o", "y.quire", "--keep-going", "crawl/a", "ftp://h/x"),
+                          ("build", "-o", "gs://bucket/y.quire", "crawl/a"),
                           ("plan", "gs://bucket/x")):
             result = self.run_quired(*arguments)
             self.assertIn(result.returncode, (1, 2))
@@ -366,7 +366,7 @@ class BuildInputsTest(unittest.TestCase):
         # A directory may be called like that.
         (self.directory / "s3:/bucket").mkdir(parents=True)
         (self.directory / "s3:/bucket/b").write_bytes(b"2")
-        self.build("s3://bucket")
+        self.build("./s3://bucket")
         self.assertEqual(self.document_count(), 1)
 
     def test_advice_to_cut_a_file_helps(self):

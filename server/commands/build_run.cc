@@ -43,7 +43,7 @@ BuildRun::BuildRun(BuildOptions& build, bool shows_progress) {
       meter_->Update(ToProgress(progress));
     };
   }
-  build.cancel = interrupt_.flag();
+  build.cancel = InterruptFlag::flag();
 }
 
 int BuildRun::Fail(const absl::Status& status,

@@ -4,6 +4,8 @@
 #include <array>
 #include <csignal>
 
+#include "server/commands/remote_paths.h"
+
 namespace quire {
 namespace {
 
@@ -46,13 +48,14 @@ InterruptFlag::~InterruptFlag() {
   }
 }
 
-const std::atomic<bool>* InterruptFlag::flag() const {
+const std::atomic<bool>* InterruptFlag::flag() {
   return &interrupted;
 }
 
 void InterruptFlag::EndProcessIfSet() const {
   if (interrupted) {
     const int signal_number = interrupting_signal;
+    RemotePaths::RemoveDirectories();
     signal(signal_number, SIG_DFL);
     raise(signal_number);
   }

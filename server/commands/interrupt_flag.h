@@ -18,10 +18,12 @@ class InterruptFlag {
   InterruptFlag(const InterruptFlag&) = delete;
   InterruptFlag& operator=(const InterruptFlag&) = delete;
 
-  const std::atomic<bool>* flag() const;
+  // Not set before there is an instance.
+  static const std::atomic<bool>* flag();
 
-  // Ends the process by the signal that set the flag, so that its parent (a
-  // shell loop, for example) sees it. No effect without a signal.
+  // Removes the directory of RemotePaths and ends the process by the signal
+  // that set the flag, so that its parent (a shell loop, for example) sees it.
+  // No effect without a signal.
   void EndProcessIfSet() const;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -12,12 +13,16 @@
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
+#include "codecs/base/status_macros.h"
 #include "server/archive/archive_join.h"
+#include "server/commands/archive_upload.h"
 #include "server/commands/build_run.h"
 #include "server/commands/encoding_options.h"
 #include "server/commands/interrupt_flag.h"
 #include "server/commands/quired_commands.h"
+#include "server/commands/remote_paths.h"
 #include "server/commands/subcommand_support.h"
+#include "server/storage/remote/store_address.h"
 
 namespace quire {
 namespace {
@@ -38,12 +43,17 @@ of the others keep the text.
 Everything except the blocks is read before OUT appears, whole or not at all, also if
 the command is killed. quired verify reads the blocks, too.
 
+Parts s3://BUCKET/PREFIX/parts/NAME are joined to s3://BUCKET/PREFIX, where their segments
+lie: this reads what is not a block, and puts one MANIFEST.
+
 Examples:
   quired join -o all.quire part-*.quire
+  quired join -o s3://crawls/web s3://crawls/web/parts/1 s3://crawls/web/parts/2
   quired join --force -o all.quire all.quire night-01.quire night-02.quire)";
 
 struct JoinCommandOptions {
   std::string output;
+  StoreArguments store;
   std::vector<std::string> parts;
   bool force = false;
   bool quiet = false;
@@ -77,6 +87,67 @@ void PrintJoined(const JoinCommandOptions& options, const ArchiveInfo& info,
             << "\n  uuid " << info.uuid << "\n";
 }
 
+// Where a join happens: on local paths, and for URLs in copies of all but the
+// blocks.
+struct JoinPlaces {
+  std::string output;
+  std::vector<std::string> parts;
+  // Null for a local output.
+  std::unique_ptr<ArchiveUpload> upload = nullptr;
+  // ETag of the MANIFEST that is replaced, or empty.
+  std::string replaced = {};
+};
+
+// A part in a bucket must have its files where those of the output are.
+// Errors: InvalidArgument  for the usage error.
+absl::Status CheckPartsShareFiles(const JoinCommandOptions& options,
+                                  const StoreAddress* output) {
+  for (const std::string& part : options.parts) {
+    bool is_there = !IsStoreUrl(part);
+    if (output != nullptr) {
+      const auto address = ParseStoreAddress(part, options.store.endpoint, "");
+      is_there = address.ok() && address->drive == output->drive &&
+                 address->key_prefix == output->key_prefix;
+    }
+    if (!is_there) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          part,
+          ": parts in a bucket are joined there, and have their "
+          "segments in OUT: expected OUT/parts/NAME, and OUT a URL"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<JoinPlaces> OpenPlaces(RemotePaths& paths,
+                                      const JoinCommandOptions& options) {
+  JoinPlaces places = {.output = options.output, .parts = {}};
+  if (IsStoreUrl(options.output)) {
+    QUIRE_ASSIGN_OR_RETURN(places.upload,
+                           ArchiveUpload::Open(options.output, options.store,
+                                               InterruptFlag::flag()));
+  }
+  QUIRE_RETURN_IF_ERROR(CheckPartsShareFiles(
+      options, places.upload == nullptr ? nullptr : &places.upload->address()));
+  if (places.upload != nullptr) {
+    QUIRE_ASSIGN_OR_RETURN(places.replaced, places.upload->FindManifest());
+    if (!options.force && !places.replaced.empty()) {
+      QUIRE_RETURN_IF_ERROR(places.upload->CheckIsNew());
+    }
+  }
+  for (const std::string& part : options.parts) {
+    QUIRE_ASSIGN_OR_RETURN(places.parts.emplace_back(),
+                           paths.OpenArchive(part));
+    if (part == options.output) {
+      places.replaced = RemotePaths::ManifestTag(places.parts.back());
+    }
+  }
+  if (places.upload != nullptr) {
+    places.output = absl::StrCat(paths.directory(), "/joined");
+  }
+  return places;
+}
+
 int RunJoin(JoinCommandOptions options) {
   options.output = TrimSlashes(std::move(options.output));
   for (std::string& part : options.parts) {
@@ -86,23 +157,33 @@ int RunJoin(JoinCommandOptions options) {
   if (!outside.ok()) {
     return ReportUsage("join", outside.message());
   }
-  const absl::Status output =
-      CheckOutput(options.output, options.force, "--force");
-  if (!output.ok()) {
-    return ReportFailure(output);
-  }
   const Stopwatch stopwatch;
   const InterruptFlag interrupt;
-  const absl::StatusOr<JoinSummary> summary = JoinArchives(
-      options.output, options.parts, options.force, interrupt.flag());
-  if (!summary.ok()) {
-    const int exit_code = ReportFailure(summary.status());
+  RemotePaths paths(options.store, InterruptFlag::flag());
+  const absl::StatusOr<JoinPlaces> places = OpenPlaces(paths, options);
+  if (absl::IsInvalidArgument(places.status())) {
+    return ReportUsage("join", places.status().message());
+  }
+  absl::Status status = places.status();
+  if (status.ok()) {
+    status = CheckOutput(places->output, options.force, "--force");
+  }
+  const absl::StatusOr<JoinSummary> summary =
+      status.ok() ? JoinArchives(places->output, places->parts, options.force,
+                                 InterruptFlag::flag())
+                  : absl::StatusOr<JoinSummary>(status);
+  if (summary.ok() && places->upload != nullptr) {
+    status = places->upload->Publish(places->output, places->replaced);
+  }
+  if (!summary.ok() || !status.ok()) {
+    const int exit_code =
+        ReportFailure(summary.ok() ? status : summary.status());
     interrupt.EndProcessIfSet();
     return exit_code;
   }
   if (!summary->out_of_order.empty()) {
     std::cerr << "warning: the segments of "
-              << PrintableMessage(summary->out_of_order)
+              << PrintableMessage(RemotePaths::WithUrls(summary->out_of_order))
               << " are numbered below those of a part before it; documents are "
                  "in the order of the arguments\n";
   }
@@ -121,14 +202,15 @@ void AddJoinCommand(CLI::App& app, int& exit_code) {
       &RunJoin);
   subcommand
       ->add_option("-o,--output", options->output,
-                   "Directory of the archive, such as OUT.quire")
+                   "Directory of the archive, or s3://BUCKET/PREFIX")
       ->type_name("OUT")
       ->required();
   subcommand
       ->add_option("PART", options->parts,
-                   "Directories of the parts, in the order of the documents")
+                   "Parts, in the order of the documents")
       ->type_name("")
       ->required();
+  AddStoreReadOptions(*subcommand, options->store);
   subcommand->add_flag("--force", options->force,
                        "Replace the archive at OUT, which may be a part");
   subcommand->add_flag("-q,--quiet", options->quiet,

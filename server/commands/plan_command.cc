@@ -32,6 +32,7 @@
 #include "server/commands/encoding_options.h"
 #include "server/commands/interrupt_flag.h"
 #include "server/commands/quired_commands.h"
+#include "server/commands/remote_paths.h"
 #include "server/commands/subcommand_support.h"
 #include "server/planner/collection_sample.h"
 #include "server/planner/plan.h"
@@ -169,9 +170,9 @@ absl::StatusOr<PlanCandidate> MakeCandidate(const std::string& arguments,
   return candidate;
 }
 
-absl::StatusOr<Plan> ReadAndPlan(const PlanArguments& arguments,
-                                 const InterruptFlag& interrupt,
+absl::StatusOr<Plan> ReadAndPlan(PlanArguments arguments, RemotePaths& paths,
                                  PlanOptions& options) {
+  QUIRE_RETURN_IF_ERROR(OpenRemoteInputs(paths, arguments.input));
   std::error_code error;
   options.work_directory = fs::temp_directory_path(error);
   if (error) {
@@ -198,7 +199,7 @@ absl::StatusOr<Plan> ReadAndPlan(const PlanArguments& arguments,
           {.size_bytes = arguments.sample_size_bytes,
            .collection_size_bytes = arguments.collection_size_bytes,
            .input_size_bytes_max = arguments.input.input_size_bytes_max,
-           .cancel = interrupt.flag()}));
+           .cancel = InterruptFlag::flag()}));
   if (arguments.collection_size_bytes != 0 &&
       arguments.collection_size_bytes < sample.text_size_bytes()) {
     return absl::InvalidArgumentError(
@@ -210,7 +211,7 @@ absl::StatusOr<Plan> ReadAndPlan(const PlanArguments& arguments,
   for (const std::string& options_of_build : CandidatesOf(arguments)) {
     QUIRE_ASSIGN_OR_RETURN(
         candidates.emplace_back(),
-        MakeCandidate(options_of_build, arguments, interrupt.flag()));
+        MakeCandidate(options_of_build, arguments, InterruptFlag::flag()));
   }
   return MakePlan(sample, candidates, options);
 }
@@ -302,7 +303,8 @@ int RunPlan(const PlanArguments& arguments) {
     }
   }
   const InterruptFlag interrupt;
-  const absl::StatusOr<Plan> plan = ReadAndPlan(arguments, interrupt, *options);
+  RemotePaths paths(arguments.input.store, InterruptFlag::flag());
+  const absl::StatusOr<Plan> plan = ReadAndPlan(arguments, paths, *options);
   if (!plan.ok()) {
     const int exit_code = absl::IsInvalidArgument(plan.status())
                               ? ReportUsage("plan", plan.status().message())
@@ -343,6 +345,7 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
       "Expand containers in directories; otherwise each is a document");
   AddSplitOptions(*plan, arguments->input);
   AddInputLimitOptions(*plan, arguments->input);
+  AddStoreReadOptions(*plan, arguments->input.store);
   AddByteSizeOption(*plan, "--text-size", arguments->collection_size_bytes,
                     "Size of the full collection; 0: same as the inputs");
   plan->add_option("--disk", arguments->disk,

@@ -267,7 +267,7 @@ int RunRedact(RedactCommandOptions options) {
                           .dry_run = options.dry_run,
                           .prove = options.prove,
                           .threads = options.threads,
-                          .cancel = interrupt.flag()};
+                          .cancel = InterruptFlag::flag()};
   redact.on_progress = [&meter](const RedactProgress& progress) {
     if (meter.has_value()) {
       meter->Update({.phase = PhaseName(progress.phase),

@@ -14,12 +14,18 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "absl/time/time.h"
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/unique_fd.h"
+#include "server/archive/files/small_file.h"
+#include "server/archive/format/archive_format.h"
+#include "server/archive/format/manifest.h"
+#include "server/storage/remote/bucket_writer.h"
 #include "server/storage/remote/store_address.h"
 
 namespace quire {
@@ -145,6 +151,76 @@ absl::StatusOr<std::string> RemotePaths::OpenArchive(const std::string& path) {
   }
   QUIRE_RETURN_IF_ERROR(status);
   return argument.path;
+}
+
+absl::StatusOr<std::string> RemotePaths::OpenInput(const std::string& path) {
+  if (!IsStoreUrl(path)) {
+    return path;
+  }
+  QUIRE_RETURN_IF_ERROR(Start());
+  QUIRE_ASSIGN_OR_RETURN(
+      StoreAddress parsed,
+      ParseStoreAddress(path, options_.endpoint, options_.region,
+                        /*may_be_part=*/false));
+  const auto address = std::make_shared<const StoreAddress>(std::move(parsed));
+  if (client_ == nullptr) {
+    QUIRE_ASSIGN_OR_RETURN(client_,
+                           BucketClient::Open({.region = options_.region,
+                                               .ca_file = options_.ca_file,
+                                               .cancel = cancel_}));
+  }
+  absl::StatusOr<std::optional<BucketWriter::Found>> found =
+      std::optional<BucketWriter::Found>();
+  if (address->is_s3 || !absl::EndsWith(address->url, ".quire")) {
+    found = BucketWriter(*client_, *address).Find("");
+    // A store that may not list calls missing objects forbidden.
+    if (!found.ok() && !absl::IsPermissionDenied(found.status())) {
+      return found.status();
+    }
+  }
+  if (!found.ok() || !found->has_value()) {
+    absl::StatusOr<std::string> archive = OpenArchive(path);
+    if (absl::IsNotFound(archive.status())) {
+      return absl::NotFoundError(
+          absl::StrCat(path, ": is neither an object nor an archive"));
+    }
+    return archive.ok() || found.ok() ? archive : found.status();
+  }
+  // A document without a container is named after its file.
+  const std::string directory =
+      absl::StrFormat("%s/input-%d", directory_, opened_.size());
+  const std::string local = absl::StrCat(
+      directory, "/", address->url.substr(address->url.rfind('/') + 1));
+  ChunkCache& cache = archives_->store().cache();
+  QUIRE_RETURN_IF_ERROR(cache.MakeDirectory(directory));
+  QUIRE_ASSIGN_OR_RETURN(
+      const CachedFilePtr file,
+      cache.OpenFile(local, (*found)->size_bytes, (*found)->size_bytes));
+  file->address = address;
+  file->etag = (*found)->etag;
+  opened_.emplace_back(local, path);
+  absl::Time time;
+  std::string ignored;
+  modified_[local] = absl::ParseTime("%a, %d %b %Y %H:%M:%S GMT",
+                                     (*found)->last_modified, &time, &ignored)
+                         ? absl::ToUnixMillis(time)
+                         : 0;
+  return local;
+}
+
+std::string RemotePaths::ManifestTag(const std::string& local_path) {
+  const auto tags = ReadSmallFile(absl::StrCat(local_path, "/ETAGS"),
+                                  kManifestFileSizeBytesMax);
+  return tags.ok() ? ParseObjectTags(*tags)[kManifestFileName] : "";
+}
+
+std::optional<int64_t> RemotePaths::ModifiedTimeMs(int fd) {
+  const CachedFilePtr file = archives_->store().cache().FindFile(fd);
+  if (file == nullptr) {
+    return std::nullopt;
+  }
+  const auto found = modified_.find(file->path);
+  return found == modified_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::optional<absl::StatusOr<size_t>> RemotePaths::ReadAt(int fd,

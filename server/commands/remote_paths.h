@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +26,7 @@
 #include "server/archive/files/file_io.h"
 #include "server/commands/store_options.h"
 #include "server/service/catalog/remote_archives.h"
+#include "server/storage/remote/bucket_client.h"
 
 namespace quire {
 
@@ -54,8 +56,21 @@ class RemotePaths : public FileReads {
   //         DataLoss for a missing file that MANIFEST names.
   absl::StatusOr<std::string> OpenArchive(const std::string& path);
 
+  // Returns the path of a sparse file that is read like the object at a URL, or
+  // of an archive there, as OpenArchive(); any other path as it is. Over https
+  // an archive must be named *.quire. Blocks.
+  // Errors: as OpenArchive(); NotFound  there is neither.
+  absl::StatusOr<std::string> OpenInput(const std::string& path);
+
+  // Directory of the copies. REQUIRES: a URL was opened.
+  const std::string& directory() const { return directory_; }
+
+  // ETag of the MANIFEST of an archive that was opened; empty for a local one.
+  static std::string ManifestTag(const std::string& local_path);
+
   std::optional<absl::StatusOr<size_t>> ReadAt(int fd, uint64_t offset,
                                                MutableByteView out) override;
+  std::optional<int64_t> ModifiedTimeMs(int fd) override;
 
   // Returns the first failed read of a store; OK if there was none.
   // Thread-safe.
@@ -80,6 +95,9 @@ class RemotePaths : public FileReads {
   RemoteStoreOptions options_;
   std::string directory_;
   std::unique_ptr<RemoteArchives> archives_;
+  std::unique_ptr<BucketClient> client_;
+  // Time of the last change of opened files, by local path.
+  std::map<std::string, int64_t> modified_;
   // Local path and URL.
   std::vector<std::pair<std::string, std::string>> opened_;
   mutable Mutex mutex_;

@@ -9,6 +9,7 @@ go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
 """
 import os
 import pathlib
+import random
 import socket
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import unittest
 import botocore.config
 import botocore.session
 
-from remote_case import PATIENCE_S, RemoteCase, Server
+from remote_case import PATIENCE_S, QUIRED, RemoteCase, Server, run
 
 HERE = pathlib.Path(__file__).resolve().parent
 REQUIREMENTS = HERE / "moto_modules.txt"
@@ -116,6 +117,47 @@ class StoreCase(RemoteCase):
         self.assertGreater(server.metric('quire_store_requests_total{outcome="changed"}'), 0)
 
 
+    def quired(self, *arguments, code=0):
+        done = run(QUIRED, *arguments, "--store-endpoint", self.url, "--store-region", REGION,
+                   text=True, env={**os.environ, **self.environment, "TMPDIR": str(self.scratch)})
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stderr
+
+    def objects(self, prefix):
+        listed = self.client.list_objects_v2(Bucket="crawls", Prefix=prefix)
+        return {entry["Key"][len(prefix):]:
+                self.client.get_object(Bucket="crawls", Key=entry["Key"])["Body"].read()
+                for entry in listed["Contents"]}
+
+    def check_uploads(self):
+        """A build, an append, parts, multipart uploads, and one that was killed."""
+        documents = self.directory / "documents"
+        options = ("--block-size", "16KiB", "--segment-size", "2MiB", "--codec", "zstd")
+        url = "s3://crawls/a b+\u00e4/new.quire"
+        self.quired("build", "-q", "-o", url, *options, documents)
+        self.assertEqual(self.objects(url[len("s3://crawls/"):] + "/"),
+                         {path.name: path.read_bytes() for path in self.archive.iterdir()})
+        self.assertIn("has an archive already",
+                      self.quired("build", "-o", url, *options, documents, code=1))
+        self.quired("append", "-q", url, documents / "page001")
+        self.quired("verify", url)
+        large = self.scratch / "large"
+        large.write_bytes(random.Random(7).randbytes(40 << 20))
+        key = "large.quire/segment-00000000"
+        self.client.create_multipart_upload(Bucket="crawls", Key=key)
+        said = self.quired("build", "-o", "s3://crawls/large.quire", "--codec", "lz4",
+                           "--segment-size", "64MiB", large)
+        self.assertIn("removed 1 unfinished upload", said)
+        self.assertNotIn("Uploads", self.client.list_multipart_uploads(Bucket="crawls"))
+        self.quired("verify", "s3://crawls/large.quire")
+        for i in range(2):
+            self.quired("build", "-q", "-o", f"s3://crawls/all/parts/{i}", "--like", self.archive,
+                        "--first-segment", str(100 * i), documents / f"page00{i}")
+        self.quired("join", "-q", "-o", "s3://crawls/all", "s3://crawls/all/parts/0",
+                    "s3://crawls/all/parts/1")
+        self.quired("verify", "s3://crawls/all")
+
+
 class MotoTest(StoreCase):
     def test_moto(self):
         modules = moto_modules()
@@ -123,6 +165,7 @@ class MotoTest(StoreCase):
         self.start_store("/usr/bin/python3", "-m", "moto.server", "-H", "127.0.0.1", "-p",
                          str(self.port), environment={"PYTHONPATH": str(modules)})
         self.check_store()
+        self.check_uploads()
 
 
 class VersityTest(StoreCase):
@@ -140,6 +183,7 @@ class VersityTest(StoreCase):
         self.start_store(self.program, "--port", f"127.0.0.1:{self.port}", "--region", REGION,
                          "--access", KEY, "--secret", SECRET, "posix", root)
         self.check_store()
+        self.check_uploads()
         # It refuses bad signatures.
         refused = self.serve(cache="refused", expect_start=False, environment={
             **self.environment, "AWS_SECRET_ACCESS_KEY": SECRET[::-1]})

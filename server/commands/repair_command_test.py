@@ -181,7 +181,7 @@ class RepairCommandTest(unittest.TestCase):
         next((self.directory / "x.quire").glob("segment-*")).chmod(0)
         result = self.quired("verify", "x.quire")
         self.assertEqual(result.returncode, 3, result.stderr)
-        self.assertIn(b"this user may not read all files", result.stderr)
+        self.assertIn(b"not all files could be read", result.stderr)
 
     def verify_prints(self, message):
         result = self.quired("verify", "x.quire")

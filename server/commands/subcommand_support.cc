@@ -106,7 +106,8 @@ absl::Status CheckLocalPath(const std::string& what, const std::string& path) {
   }
   return absl::InvalidArgumentError(absl::StrCat(
       what, " must be a local path, got the URL ", QuotedText(path),
-      "; copy it to or from this machine with a program for such URLs"));
+      "; only s3:// and https:// are known, and not everywhere: copy it to or "
+      "from this machine with a program for such URLs"));
 }
 
 void AddArchiveArgument(CLI::App& subcommand, std::string& archive) {

@@ -182,6 +182,18 @@ class JsonReport {
   const char* separator_ = "";
 };
 
+// Returns the exit code. `unreadable_count` places of damage could not be read.
+int EndWith(const VerifyReport& report, uint64_t unreadable_count) {
+  if (unreadable_count > 0) {
+    std::cerr << "quired: not all files could be read, and they may be whole; "
+                 "verify as a user who may read them, and while the store "
+                 "answers\n";
+  }
+  return report.damage_count == 0                  ? kExitGood
+         : report.damage_count == unreadable_count ? kExitUnreadable
+                                                   : kExitFailed;
+}
+
 int RunVerify(const VerifyCommandOptions& options) {
   VerifyOptions verify;
   if (!options.part.empty() && !ParsePart(options.part, verify)) {
@@ -250,14 +262,7 @@ int RunVerify(const VerifyCommandOptions& options) {
     ReportFailure(report.status());
     return kExitUnreadable;
   }
-  if (unreadable_count > 0) {
-    std::cerr << "quired: not all files could be read, and they may be whole; "
-                 "verify as a user who may read them, and while the store "
-                 "answers\n";
-  }
-  return report->damage_count == 0                  ? kExitGood
-         : report->damage_count == unreadable_count ? kExitUnreadable
-                                                    : kExitFailed;
+  return EndWith(*report, unreadable_count);
 }
 
 }  // namespace

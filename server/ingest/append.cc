@@ -91,7 +91,9 @@ absl::StatusOr<BuildSummary> BuildLike(
       ArchiveChange::BeginCopy(directory, path, options.archive.replace,
                                options.cancel));
   return GrowArchive(
-      path, ArchiveWriter::Append(std::move(change), options.archive.writer),
+      path,
+      ArchiveWriter::Append(std::move(change), options.archive.writer,
+                            options.archive.on_segment),
       *archive, sources, options, /*merge=*/false);
 }
 

@@ -2,7 +2,8 @@
 """An object store for tests: serves ranges of files properly, and lies as asked.
 
 Files below a directory are objects. Without lies it answers as nginx and S3 do: 206 with
-Content-Range, 304, 404, 412, 416. Every request is recorded. It runs in a thread of the test, or
+Content-Range, 304, 404, 412, 416. It takes objects as S3 does, also in parts and under the
+conditions If-Match and If-None-Match. Every request is recorded. It runs in a thread of the test, or
 as a program:
 
 usage: object_server.py DIRECTORY [--port N] [--delay-ms N]
@@ -10,14 +11,16 @@ usage: object_server.py DIRECTORY [--port N] [--delay-ms N]
 import argparse
 import asyncio
 import collections
+import email.utils
 import hashlib
+import html
 import pathlib
 import re
 import threading
 import time
 import urllib.parse
 
-Request = collections.namedtuple("Request", "path headers status sent time")
+Request = collections.namedtuple("Request", "path headers status sent time method body")
 RANGE = re.compile(r"bytes=(\d*)-(\d*)$")
 BLOCK = 64 << 10
 
@@ -28,7 +31,7 @@ class Lies:
     Numbers say how many of the next requests are affected; None: all of them."""
     NAMES = ("ignore_range", "ignore_if_match", "shift_range", "truncate", "stall", "status_503",
              "status_429", "status_500", "status_403", "swap", "no_etag", "wrong_length", "close",
-             "wrong_total")
+             "wrong_total", "lost_answer", "complete_error", "stall_part")
 
     def __init__(self):
         self.left = {name: 0 for name in self.NAMES}
@@ -65,6 +68,9 @@ class ObjectServer:
         self.requests = []
         self.connections = 0
         self._etags = {}
+        # Of unfinished uploads, by id: the path, and parts by number.
+        self.uploads = {}
+        self._upload_count = 0
         self._loop = asyncio.new_event_loop()
         self._writers = set()
         self._server = self._loop.run_until_complete(
@@ -117,14 +123,79 @@ class ObjectServer:
                     name, _, value = line.partition(":")
                     headers[name.strip().lower()] = value.strip()
                 method, path, _ = head[0].split(" ")
-                await self._answer(method, path, headers, writer)
+                body = await reader.readexactly(int(headers.get("content-length", 0)))
+                await self._answer(method, path, headers, body, writer)
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass
         finally:
             self._writers.discard(writer)
             writer.close()
 
-    async def _answer(self, method, path, headers, writer):
+    def _name(self, path):
+        return self.directory / urllib.parse.unquote(path).lstrip("/")
+
+    def _write(self, file, body):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        new = file.with_name(file.name + ".writing")
+        new.write_bytes(body)
+        new.rename(file)
+        return [f"ETag: {self._etag(file, file.stat())}"]
+
+    def _list(self, path, prefix):
+        found = "".join(
+            f"<Upload><Key>{html.escape(key)}</Key><UploadId>{number}</UploadId></Upload>"
+            for number, (name, _) in sorted(self.uploads.items())
+            for key in [urllib.parse.unquote(name)[len(path):]] if key.startswith(prefix))
+        return f"<ListMultipartUploadsResult>{found}</ListMultipartUploadsResult>".encode()
+
+    def _change(self, method, path, query, headers, body):
+        """Does what S3 does; returns status, headers and body, or None for a read."""
+        if method == "POST" and "uploads" in query:
+            self._upload_count += 1
+            number = f"upload{self._upload_count}"
+            self.uploads[number] = (path, {})
+            return 200, [], (f"<InitiateMultipartUploadResult><UploadId>{number}</UploadId>"
+                             "</InitiateMultipartUploadResult>").encode()
+        if method == "GET" and "uploads" in query:
+            return 200, [], self._list(path, query["prefix"])
+        if "uploadId" in query:
+            if query["uploadId"] not in self.uploads:
+                return 404, [], b"<Error><Code>NoSuchUpload</Code></Error>"
+            _, parts = self.uploads[query["uploadId"]]
+            if method == "PUT":
+                etag = '"' + hashlib.md5(body).hexdigest() + '"'
+                parts[int(query["partNumber"])] = (etag, body)
+                return 200, [f"ETag: {etag}"], b""
+            if method == "POST" and self.lies.take("complete_error", path):
+                return 200, [], (b"  <?xml version='1.0'?><Error><Code>InternalError</Code>"
+                                 b"<Message>try again</Message></Error>")
+            if method == "POST":
+                named = re.findall("<PartNumber>(.*?)</PartNumber><ETag>(.*?)</ETag>",
+                                   body.decode())
+                if [(int(n), html.unescape(e)) for n, e in named] != [
+                        (n, etag) for n, (etag, _) in sorted(parts.items())]:
+                    return 400, [], b"<Error><Code>InvalidPart</Code></Error>"
+                if headers.get("if-none-match") == "*" and self._name(path).is_file():
+                    return 412, [], b"<Error><Code>PreconditionFailed</Code></Error>"
+                self._write(self._name(path), b"".join(b for _, (_, b) in sorted(parts.items())))
+            del self.uploads[query["uploadId"]]
+            return (204, [], b"") if method == "DELETE" else (
+                200, [], b"<CompleteMultipartUploadResult/>")
+        file = self._name(path)
+        if method == "PUT":
+            etag = self._etag(file, file.stat()) if file.is_file() else None
+            if (headers.get("if-none-match") == "*" and etag) or (
+                    headers.get("if-match", etag) != etag):
+                return 412, [], b"<Error><Code>PreconditionFailed</Code></Error>"
+            return 200, self._write(file, body), b""
+        if method == "DELETE":
+            file.unlink(missing_ok=True)
+            return 204, [], b""
+        return None
+
+    async def _answer(self, method, target, headers, body_in, writer):
+        path, _, query_text = target.partition("?")
+        query = dict(urllib.parse.parse_qsl(query_text, keep_blank_values=True))
         begun = time.monotonic()
         if self.delay_s:
             await asyncio.sleep(self.delay_s)
@@ -133,10 +204,11 @@ class ObjectServer:
         async def send(status, extra=(), body=b"", length=None, recorded=None):
             length = len(body) if length is None else length
             # Before the client can see the answer: a test looks for it then.
-            self.requests.append(Request(path, headers, status, len(body), begun))
+            self.requests.append(
+                Request(target, headers, status, len(body), begun, method, body_in))
             lines = [f"HTTP/1.1 {status} X", f"Content-Length: {length}", *extra]
             writer.write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
-            writer.write(body)
+            writer.write(b"" if method == "HEAD" else body)
             await writer.drain()
 
         for name, status in (("status_503", 503), ("status_429", 429), ("status_500", 500),
@@ -144,12 +216,21 @@ class ObjectServer:
             if lies.take(name, path):
                 return await send(status, body=b"<Error><Code>SlowDown</Code></Error>")
         if lies.take("close", path):
-            self.requests.append(Request(path, headers, 0, 0, begun))
+            self.requests.append(Request(target, headers, 0, 0, begun, method, body_in))
             raise ConnectionError
         refused = self.check(method, path, headers) if self.check else None
         if refused:
             return await send(refused, body=b"<Error><Code>AccessDenied</Code></Error>")
-        file = self.directory / urllib.parse.unquote(path).lstrip("/")
+        if "partNumber" in query and lies.take("stall_part", path):
+            self.requests.append(Request(target, headers, 0, 0, begun, method, body_in))
+            await asyncio.sleep(3600)
+        changed = self._change(method, path, query, headers, body_in)
+        if changed is not None:
+            if lies.take("lost_answer", path):
+                self.requests.append(Request(target, headers, 0, 0, begun, method, body_in))
+                raise ConnectionError
+            return await send(*changed)
+        file = self._name(path)
         if lies.take("swap", path):
             file = file.with_name(file.name + ".swapped")
         try:
@@ -182,7 +263,7 @@ class ObjectServer:
         with file.open("rb") as opened:
             opened.seek(first)
             body = opened.read(last - first + 1)
-        extra = list(tags)
+        extra = [*tags, "Last-Modified: " + email.utils.formatdate(status.st_mtime, usegmt=True)]
         if code == 206:
             total = size + 1 if lies.take("wrong_total", path) else size
             extra.append(f"Content-Range: bytes {first}-{last}/{total}")

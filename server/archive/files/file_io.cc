@@ -145,6 +145,11 @@ absl::StatusOr<size_t> ReadAt(int fd, uint64_t offset, MutableByteView out,
   }
 }
 
+std::optional<int64_t> ForeignModifiedTimeMs(int fd) {
+  FileReads* const reads = file_reads;
+  return reads == nullptr ? std::nullopt : reads->ModifiedTimeMs(fd);
+}
+
 absl::Status ReadExactly(int fd, uint64_t offset, MutableByteView out,
                          absl::string_view file) {
   while (!out.empty()) {

@@ -85,6 +85,9 @@ class FileReads {
   // Unset for a file that is read as usual. Blocks.
   virtual std::optional<absl::StatusOr<size_t>> ReadAt(int fd, uint64_t offset,
                                                        MutableByteView out) = 0;
+
+  // Returns when such a file was last changed, in milliseconds since 1970.
+  virtual std::optional<int64_t> ModifiedTimeMs(int fd) = 0;
 };
 
 // Sets what reads such files in this process; null for none. `reads` must
@@ -95,6 +98,9 @@ void SetFileReads(FileReads* reads);
 // Blocks. Errors: DataLoss  the device cannot read it; Unavailable.
 absl::StatusOr<size_t> ReadAt(int fd, uint64_t offset, MutableByteView out,
                               absl::string_view file);
+
+// Returns when a file of FileReads was last changed; unset for other files.
+std::optional<int64_t> ForeignModifiedTimeMs(int fd);
 
 // Fills `out` from byte `offset` on. Blocks.
 // Errors: DataLoss     the file ends before, or the device cannot read it.

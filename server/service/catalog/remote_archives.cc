@@ -131,7 +131,10 @@ absl::Status RemoteArchives::SetPath(const RemoteStoreOptions& options,
       const StoreAddress address,
       ParseStoreAddress(argument.url, options.endpoint, options.region));
   // The endpoint is part of the identity, the archive's name here is not.
-  const std::string origin = absl::StrCat(address.origin, address.base_path);
+  std::string origin = absl::StrCat(address.origin, address.base_path);
+  if (!address.manifest_directory.empty()) {
+    absl::StrAppend(&origin, "/", address.manifest_directory);
+  }
   argument.path = Join(
       options.cache_directory,
       absl::StrFormat("%s-%016x", argument.name.substr(0, kShownNameSizeMax),

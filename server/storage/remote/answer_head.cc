@@ -85,6 +85,8 @@ void AnswerHead::AddLine(absl::string_view line) {
     etag = value;
   } else if (absl::EqualsIgnoreCase(name, "content-encoding")) {
     content_encoding = value;
+  } else if (absl::EqualsIgnoreCase(name, "last-modified")) {
+    last_modified = value;
   } else if (absl::EqualsIgnoreCase(name, "content-length")) {
     content_length = ParseDigits(value);
   }

@@ -34,6 +34,7 @@ struct AnswerHead {
   std::string content_range;
   std::string etag;
   std::string content_encoding;
+  std::string last_modified = {};
   std::optional<uint64_t> content_length;
 
   // Takes one line of the head, untrusted, with or without its end. A status

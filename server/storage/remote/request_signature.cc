@@ -10,8 +10,11 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 
 #include "codecs/base/check.h"
+#include "server/storage/remote/store_address.h"
 
 namespace quire {
 namespace {
@@ -44,6 +47,19 @@ std::string Hmac(absl::string_view key, absl::string_view text) {
 
 }  // namespace
 
+std::string EncodeStoreQuery(const HttpQuery& query) {
+  std::vector<std::string> parts;
+  parts.reserve(query.size());
+  for (const auto& [name, value] : query) {
+    const auto encode = [](const std::string& text) {
+      return absl::StrReplaceAll(EncodeStorePath(text), {{"/", "%2F"}});
+    };
+    parts.push_back(absl::StrCat(encode(name), "=", encode(value)));
+  }
+  std::sort(parts.begin(), parts.end());
+  return absl::StrJoin(parts, "&");
+}
+
 HttpHeaders SignRequest(const UnsignedRequest& request,
                         const StoreCredentials& credentials,
                         absl::string_view region, absl::Time now) {
@@ -51,7 +67,7 @@ HttpHeaders SignRequest(const UnsignedRequest& request,
   const std::string time = absl::FormatTime("%Y%m%dT%H%M%SZ", now, utc);
   const std::string scope =
       absl::StrCat(time.substr(0, 8), "/", region, "/s3/aws4_request");
-  const std::string body_hash = absl::BytesToHexString(Sha256(""));
+  const std::string body_hash = absl::BytesToHexString(Sha256(request.body));
   HttpHeaders headers = request.headers;
   headers.emplace_back("x-amz-content-sha256", body_hash);
   headers.emplace_back("x-amz-date", time);
@@ -70,9 +86,9 @@ HttpHeaders SignRequest(const UnsignedRequest& request,
     absl::StrAppend(&signed_names, signed_names.empty() ? "" : ";", name);
     absl::StrAppend(&lines, name, ":", value, "\n");
   }
-  const std::string canonical =
-      absl::StrCat("GET\n", request.path, "\n\n", lines, "\n", signed_names,
-                   "\n", body_hash);
+  const std::string canonical = absl::StrCat(
+      request.method, "\n", request.path, "\n", EncodeStoreQuery(request.query),
+      "\n", lines, "\n", signed_names, "\n", body_hash);
   const std::string to_sign =
       absl::StrCat(kAlgorithm, "\n", time, "\n", scope, "\n",
                    absl::BytesToHexString(Sha256(canonical)));

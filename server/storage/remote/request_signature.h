@@ -19,18 +19,28 @@ namespace quire {
 // Names and values of HTTP headers.
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
 
-// A GET without a query.
+// Parts of a query, not encoded.
+using HttpQuery = std::vector<std::pair<std::string, std::string>>;
+
 struct UnsignedRequest {
+  std::string method = "GET";
   // Value of the header Host.
   std::string host;
   // Percent-encoded, as in the URL.
   std::string path;
   // Further headers, all of which are signed.
   HttpHeaders headers;
+  HttpQuery query = {};
+  // Must live until the call returns.
+  absl::string_view body = {};
 };
 
+// Returns "A=B&C=D", encoded and sorted as signatures need it; empty for an
+// empty query.
+std::string EncodeStoreQuery(const HttpQuery& query);
+
 // Returns the headers of the request, signed: those given, the time, the hash
-// of the empty body, the session token if there is one, and Authorization. Host
+// of the body, the session token if there is one, and Authorization. Host
 // is signed and not returned, as it follows from the URL. REQUIRES: the
 // credentials are set. Their secret is not in the result.
 HttpHeaders SignRequest(const UnsignedRequest& request,

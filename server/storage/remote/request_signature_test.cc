@@ -49,6 +49,42 @@ TEST(RequestSignatureTest, EqualsTheExampleOfTheDocumentation) {
       "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41");
 }
 
+// The same, examples "PUT Object", "GET Bucket Lifecycle" and "Get Bucket (List
+// Objects)".
+TEST(RequestSignatureTest, EqualsTheExamplesWithABodyAndWithQueries) {
+  const auto signature_of = [](const UnsignedRequest& request) {
+    const std::string value =
+        ValueOf(SignRequest(request, ExampleCredentials(), "us-east-1",
+                            absl::FromUnixSeconds(1369353600)),
+                "Authorization");
+    return value.substr(value.rfind('=') + 1);
+  };
+  constexpr char kHost[] = "examplebucket.s3.amazonaws.com";
+  EXPECT_EQ(
+      signature_of({.method = "PUT",
+                    .host = kHost,
+                    .path = "/test%24file.text",
+                    .headers = {{"Date", "Fri, 24 May 2013 00:00:00 GMT"},
+                                {"x-amz-storage-class", "REDUCED_REDUNDANCY"}},
+                    .body = "Welcome to Amazon S3."}),
+      "98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd");
+  EXPECT_EQ(signature_of({.host = kHost,
+                          .path = "/",
+                          .headers = {},
+                          .query = {{"lifecycle", ""}}}),
+            "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543");
+  EXPECT_EQ(signature_of({.host = kHost,
+                          .path = "/",
+                          .headers = {},
+                          .query = {{"prefix", "J"}, {"max-keys", "2"}}}),
+            "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7");
+}
+
+TEST(RequestSignatureTest, EncodesQueries) {
+  EXPECT_EQ(EncodeStoreQuery({{"uploadId", "a/b+c="}, {"partNumber", "2"}}),
+            "partNumber=2&uploadId=a%2Fb%2Bc%3D");
+}
+
 TEST(RequestSignatureTest, SignsASessionToken) {
   StoreCredentials credentials = ExampleCredentials();
   credentials.session_token = "TOKEN";
@@ -99,6 +135,28 @@ TEST(StoreAddressTest, Parses) {
   EXPECT_EQ(web->drive, "https://host:444");
   EXPECT_EQ(web->UrlOf("segment-00000001"),
             "https://host:444/a%20b/segment-00000001");
+}
+
+TEST(StoreAddressTest, PartsShareAllFilesButManifest) {
+  const auto part =
+      ParseStoreAddress("s3://bucket/a b/parts/07", "http://host/s3", "");
+  ASSERT_TRUE(part.ok()) << part.status();
+  EXPECT_EQ(part->UrlOf("MANIFEST"),
+            "http://host/s3/bucket/a%20b/parts/07/MANIFEST");
+  EXPECT_EQ(part->UrlOf("segment-00000001"),
+            "http://host/s3/bucket/a%20b/segment-00000001");
+  EXPECT_EQ(part->KeyOf("MANIFEST"), "a b/parts/07/MANIFEST");
+  EXPECT_EQ(part->KeyOf("segment-00000001"), "a b/segment-00000001");
+  EXPECT_EQ(part->bucket_path, "/s3/bucket");
+  EXPECT_EQ(part->url, "s3://bucket/a b/parts/07");
+  for (const char* whole : {"s3://bucket/parts/07/x", "s3://bucket/xparts/07",
+                            "s3://bucket/parts", "s3://bucket/07"}) {
+    const auto address = ParseStoreAddress(whole, "", "eu-west-1");
+    ASSERT_TRUE(address.ok()) << address.status();
+    EXPECT_EQ(address->manifest_directory, "") << whole;
+  }
+  EXPECT_EQ(ParseStoreAddress("s3://bucket/parts/07", "", "r")->UrlOf("x"),
+            "https://bucket.s3.r.amazonaws.com/x");
 }
 
 TEST(StoreAddressTest, RefusesMalformedUrls) {

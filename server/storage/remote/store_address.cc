@@ -65,6 +65,24 @@ absl::StatusOr<HttpUrl> SplitHttpUrl(absl::string_view url) {
                  .path = std::string(rest.substr(host.size()))};
 }
 
+// Name of the file that a part has for itself.
+constexpr absl::string_view kManifest = "MANIFEST";
+
+// Returns "parts/NAME/" if a key ends in "/parts/NAME", and shortens the key;
+// otherwise an empty string.
+std::string TakePart(absl::string_view& key) {
+  const size_t name = key.rfind('/');
+  constexpr absl::string_view kParts = "/parts";
+  if (name == absl::string_view::npos ||
+      !absl::EndsWith(key.substr(0, name), kParts)) {
+    return "";
+  }
+  const std::string part =
+      absl::StrCat(key.substr(name + 1 - kParts.size()), "/");
+  key.remove_suffix(key.size() - (name - kParts.size()));
+  return part;
+}
+
 bool IsBucketName(absl::string_view name) {
   return name.size() >= 3 && name.size() <= 63 &&
          std::all_of(name.begin(), name.end(),
@@ -96,13 +114,24 @@ std::string EncodeStorePath(absl::string_view path) {
   return encoded;
 }
 
+std::string StoreAddress::KeyOf(absl::string_view object) const {
+  return absl::StrCat(key_prefix, object == kManifest ? manifest_directory : "",
+                      object);
+}
+
 std::string StoreAddress::PathOf(absl::string_view object) const {
-  return absl::StrCat(base_path, "/", EncodeStorePath(object));
+  if (object.empty()) {
+    return base_path;
+  }
+  return absl::StrCat(base_path, "/",
+                      object == kManifest ? manifest_directory : "",
+                      EncodeStorePath(object));
 }
 
 absl::StatusOr<StoreAddress> ParseStoreAddress(absl::string_view url,
                                                absl::string_view endpoint,
-                                               absl::string_view region) {
+                                               absl::string_view region,
+                                               bool may_be_part) {
   StoreAddress address;
   absl::string_view rest = url;
   while (absl::ConsumeSuffix(&rest, "/")) {
@@ -123,7 +152,10 @@ absl::StatusOr<StoreAddress> ParseStoreAddress(absl::string_view url,
                   "names no bucket; expected s3://BUCKET/PREFIX with a bucket "
                   "of 3 to 63 letters, digits, dots, dashes and underscores");
   }
-  const std::string key = EncodeStorePath(rest.substr(bucket.size()));
+  rest.remove_prefix(bucket.size());
+  address.manifest_directory = may_be_part ? TakePart(rest) : "";
+  const std::string key = EncodeStorePath(rest);
+  address.key_prefix = rest.empty() ? "" : absl::StrCat(rest.substr(1), "/");
   address.drive = absl::StrCat("s3://", bucket);
   if (!endpoint.empty()) {
     absl::StatusOr<HttpUrl> parts = SplitHttpUrl(endpoint);
@@ -133,7 +165,8 @@ absl::StatusOr<StoreAddress> ParseStoreAddress(absl::string_view url,
     }
     address.origin = parts->origin;
     address.host = parts->host;
-    address.base_path = absl::StrCat(parts->path, "/", bucket, key);
+    address.bucket_path = absl::StrCat(parts->path, "/", bucket);
+    address.base_path = absl::StrCat(address.bucket_path, key);
     return address;
   }
   // A certificate for *.s3 does not cover names with further dots.
@@ -141,8 +174,8 @@ absl::StatusOr<StoreAddress> ParseStoreAddress(absl::string_view url,
   address.host = absl::StrCat(in_path ? "" : absl::StrCat(bucket, "."), "s3.",
                               region, ".amazonaws.com");
   address.origin = absl::StrCat("https://", address.host);
-  address.base_path =
-      in_path ? absl::StrCat("/", bucket, key) : std::string(key);
+  address.bucket_path = in_path ? absl::StrCat("/", bucket) : "";
+  address.base_path = absl::StrCat(address.bucket_path, key);
   return address;
 }
 

@@ -28,8 +28,19 @@ struct StoreAddress {
   std::string host;
   // Encoded path of the archive, beginning with a slash unless empty.
   std::string base_path;
+  // Encoded path of the bucket, beginning with a slash unless empty; and the
+  // archive's key in it, not encoded, with a slash at the end unless empty. Of
+  // s3:// only.
+  std::string bucket_path = {};
+  std::string key_prefix = {};
+  // Directory of MANIFEST below the path, with a slash at the end: that of a
+  // part, whose other files are those of all parts; or empty.
+  std::string manifest_directory = {};
 
-  // Encoded path of an object of the archive.
+  // Key of an object of the archive, not encoded.
+  std::string KeyOf(absl::string_view object) const;
+
+  // Encoded path of an object of the archive; of the address itself for "".
   std::string PathOf(absl::string_view object) const;
 
   std::string UrlOf(absl::string_view object) const {
@@ -38,11 +49,13 @@ struct StoreAddress {
 };
 
 // `endpoint` is for s3:// only: the URL of a store other than Amazon's, which
-// has the bucket in the path, or empty. `region` selects Amazon's host.
+// has the bucket in the path, or empty. `region` selects Amazon's host. Without
+// `may_be_part` a path that ends in parts/NAME is like any other.
 // Errors: InvalidArgument  names the URL, what is wrong and what is expected.
 absl::StatusOr<StoreAddress> ParseStoreAddress(absl::string_view url,
                                                absl::string_view endpoint,
-                                               absl::string_view region);
+                                               absl::string_view region,
+                                               bool may_be_part = true);
 
 // Percent-encodes all bytes except letters, digits, "-._~" and, between parts
 // of a path, "/": the encoding that signatures of S3 need.

@@ -168,6 +168,22 @@ TransferLoop::TransferId TransferLoop::Begin(const TransferRequest& request,
       static_cast<long>(std::max<int64_t>(request.time_max.count(), 1)));
   set(CURLOPT_CA_CACHE_TIMEOUT, kCaFileSecondsMax);
   set(CURLOPT_FRESH_CONNECT, request.on_fresh_connection ? 1L : 0L);
+  if (request.method == "HEAD") {
+    set(CURLOPT_NOBODY, 1L);
+  } else if (request.method != "GET") {
+    set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
+  }
+  if (request.method == "PUT" || request.method == "POST") {
+    set(CURLOPT_POSTFIELDSIZE_LARGE,
+        static_cast<curl_off_t>(request.body.size()));
+    // Without a pointer, libcurl would read standard input.
+    set(CURLOPT_POSTFIELDS, request.body.empty() ? "" : request.body.data());
+    // libcurl would add them.
+    for (const char* header : {"Expect:", "Content-Type:"}) {
+      transfer->headers = curl_slist_append(transfer->headers, header);
+    }
+    set(CURLOPT_HTTPHEADER, transfer->headers);
+  }
   // Do not wait for the thread that resolves the name: a name server that does
   // not answer would hold up this thread.
   set(CURLOPT_QUICK_EXIT, 1L);

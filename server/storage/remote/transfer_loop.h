@@ -17,6 +17,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/mutex.h"
@@ -28,10 +29,13 @@ namespace quire {
 using LoopTime = std::chrono::steady_clock::time_point;
 using LoopDuration = std::chrono::steady_clock::duration;
 
-// One GET.
 struct TransferRequest {
+  // GET, HEAD, PUT, POST or DELETE.
+  std::string method = "GET";
   std::string url;
   HttpHeaders headers;
+  // Of PUT and POST. Must live until the transfer ends.
+  absl::string_view body = {};
   // Do not use a connection that another transfer has used.
   bool on_fresh_connection = false;
   // Limit of the whole transfer.

@@ -54,6 +54,10 @@ absl::StatusOr<uint64_t> InputFile::SizeBytes() const {
 }
 
 absl::StatusOr<int64_t> InputFile::ModifiedTimeMs() const {
+  if (const auto foreign = ForeignModifiedTimeMs(fd_.get());
+      foreign.has_value()) {
+    return *foreign;
+  }
   struct stat status = {};
   if (fstat(fd_.get(), &status) != 0) {
     return ErrnoStatus(errno, name_, "look at");
