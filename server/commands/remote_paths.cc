@@ -140,7 +140,8 @@ absl::StatusOr<std::string> RemotePaths::OpenArchive(const std::string& path) {
   opened_.emplace_back(argument.path, path);
   absl::Status status;
   for (int i = 0; i < kOpeningsMax; ++i) {
-    QUIRE_RETURN_IF_ERROR(archives_->PrepareOutline(argument, cancel_));
+    QUIRE_RETURN_IF_ERROR(
+        archives_->PrepareOutline(argument, cancel_, MayBeStale::kNo));
     status = archives_->PrepareIndexes(argument, cancel_);
     if (!absl::IsAborted(status) && !absl::IsNotFound(status)) {
       break;
