@@ -214,12 +214,12 @@ TEST_F(ClientRetryTest, FailsAtOnceIfTheProgramDoesNotWait) {
 
 TEST_F(ClientRetryTest, CountsAttemptsForProxies) {
   FakeFaults faults;
-  faults.unavailable_calls = 1;
+  faults.unavailable_calls = 2;
   faults.opening_calls = 1;
-  faults.over_quota_calls = 2;
+  faults.over_quota_calls = 1;
   server_->SetFaults(faults);
   QUIRE_EXPECT_OK(client_->Read("web", DocumentKey::Ordinal(1)));
-  // The refusals of the quota come first, and are not counted.
+  // The refusals by quota and opening come first, and are not counted.
   EXPECT_THAT(server_->Attempts(),
               ElementsAre("Read", "Read", "Read", "Read 1", "Read 2"));
 }
