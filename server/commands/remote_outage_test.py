@@ -3,15 +3,18 @@
 """Tests `quired serve` without its object store, or without space for local copies: restarts in an
 outage, what the store says afterwards, and a full disk."""
 import os
+import pathlib
 import random
 import shutil
 import signal
+import sys
 import time
 import unittest
 import urllib.error
 import urllib.request
 
-from remote_case import ObjectServer, PATIENCE_S, QUIRE, QUIRED, RemoteCase, Server, run
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "loadtest" / "harness"))
+from remote_case import ObjectServer, PATIENCE_S, QUIRE, QUIRED, RemoteCase, Server, run  # noqa: E402
 from test_level import SEED, nightly
 
 STALE = ("--store-stale-max", "1h")
