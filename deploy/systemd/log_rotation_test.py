@@ -76,33 +76,33 @@ class LogRotationTest(unittest.TestCase):
                               env={**os.environ, "PATH": path})
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
-    def await_file(self, path, wanted):
+    def await_lines(self, path, count):
+        """Lines are written after the answer."""
         end = time.monotonic() + PATIENCE_S
-        while not (path.exists() and wanted(path.read_text())):
-            self.assertLess(time.monotonic(), end, f"{path} never changed")
+        while not path.exists() or path.read_text().count("\n") != count:
+            self.assertLess(time.monotonic(), end, f"{path} never had {count} lines")
             time.sleep(0.02)
 
     def check(self, package, pattern, process, call):
         """Rotates twice; each call has a line in some file."""
         configuration = self.configure(package, pattern, process)
         log = self.logs / f"{package}.log"
-        size, count = 0, 0
+        count = 0
         for rotation in range(3):
             # A log below the size stays.
             call()
-            count += 1
-            self.await_file(log, lambda text: text.count("\n") == 1)
+            line_count = 1
+            self.await_lines(log, line_count)
             before = log.stat().st_ino
             self.rotate(configuration)
             self.assertEqual(log.stat().st_ino, before)
-            while size <= 600:
+            while log.stat().st_size <= 600:
                 call()
-                count += 1
-                wanted = log.read_text().count("\n")
-                size = log.stat().st_size if wanted else 0
+                line_count += 1
+                self.await_lines(log, line_count)
+            count += line_count
             if rotation == 2:
                 break
-            size = 0
             self.rotate(configuration)
             self.assertNotEqual(log.stat().st_ino, before)
             # Rotation and reload are asynchronous: a call that comes first is in the old file.
