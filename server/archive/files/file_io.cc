@@ -6,12 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/checksum.h"
@@ -121,8 +123,12 @@ void SetFileReads(FileReads* reads) {
   file_reads = reads;
 }
 
-absl::StatusOr<size_t> ReadAt(int fd, uint64_t offset, MutableByteView out,
-                              absl::string_view file) {
+namespace {
+
+// Reads as pread() does. `lost` makes the error of a device that cannot read.
+absl::StatusOr<size_t> ReadSome(
+    int fd, uint64_t offset, MutableByteView out, absl::string_view file,
+    absl::FunctionRef<absl::Status(uint64_t offset)> lost) {
   if (FileReads* const reads = file_reads; reads != nullptr) {
     if (auto read = reads->ReadAt(fd, offset, out); read.has_value()) {
       return *std::move(read);
@@ -135,14 +141,21 @@ absl::StatusOr<size_t> ReadAt(int fd, uint64_t offset, MutableByteView out,
       return static_cast<size_t>(size);
     }
     if (errno == EIO) {
-      return absl::DataLossError(absl::StrCat(
-          file, ": the device cannot read it at byte ", offset,
-          ": replace the device and restore the file from a copy"));
+      return lost(offset);
     }
     if (errno != EINTR) {
       return ErrnoStatus(errno, file, "read");
     }
   }
+}
+
+}  // namespace
+
+absl::StatusOr<size_t> ReadAt(int fd, uint64_t offset, MutableByteView out,
+                              absl::string_view file) {
+  return ReadSome(fd, offset, out, file, [file](uint64_t /*offset*/) {
+    return ErrnoStatus(EIO, file, "read");
+  });
 }
 
 std::optional<int64_t> ForeignModifiedTimeMs(int fd) {
@@ -153,7 +166,13 @@ std::optional<int64_t> ForeignModifiedTimeMs(int fd) {
 absl::Status ReadExactly(int fd, uint64_t offset, MutableByteView out,
                          absl::string_view file) {
   while (!out.empty()) {
-    QUIRE_ASSIGN_OR_RETURN(const size_t size, ReadAt(fd, offset, out, file));
+    QUIRE_ASSIGN_OR_RETURN(
+        const size_t size,
+        ReadSome(fd, offset, out, file, [file](uint64_t lost_at) {
+          return absl::DataLossError(absl::StrCat(
+              file, ": the device cannot read it at byte ", lost_at,
+              ": replace the device and restore the file from a copy"));
+        }));
     if (size == 0) {
       return absl::DataLossError(
           absl::StrCat(file, ": ends at byte ", offset, ", expected ",

@@ -95,7 +95,7 @@ class FileReads {
 void SetFileReads(FileReads* reads);
 
 // Like pread(): returns the number of bytes read, 0 at the end of the file.
-// Blocks. Errors: DataLoss  the device cannot read it; Unavailable.
+// Blocks. Errors: Unavailable.
 absl::StatusOr<size_t> ReadAt(int fd, uint64_t offset, MutableByteView out,
                               absl::string_view file);
 
