@@ -244,7 +244,8 @@ class ObjectReader::ActiveGet {
   }
 
   // Continues once the keeper has answered.
-  void AskForCredentials(std::shared_ptr<const StoreCredentials> refused);
+  void AskForCredentials(
+      const std::shared_ptr<const StoreCredentials>& refused);
   void OnCredentials(const StoreCredentials* refused);
 
   absl::Status Describe(StoreOutcome outcome, const Request& request,
@@ -418,7 +419,7 @@ absl::Status ObjectReader::ActiveGet::DescribeDenial(int status) const {
 }
 
 void ObjectReader::ActiveGet::AskForCredentials(
-    std::shared_ptr<const StoreCredentials> refused) {
+    const std::shared_ptr<const StoreCredentials>& refused) {
   reader_.credentials_.Ask(
       refused, [&reader = reader_, get = this, number = number_, refused] {
         reader.loop_.Post([&reader, get, number, refused] {
