@@ -413,6 +413,32 @@ void AddService(const ServerCollector::Sources& sources,
   families.push_back(MemoryFamily(sources.catalog));
 }
 
+void AddDrives(const BlockStoreStats& stats,
+               std::vector<MetricFamily>& families) {
+  families.push_back(DriveFamily(MetricType::Counter, "quire_drive_reads_total",
+                                 "Reads sent to a drive.", stats,
+                                 &DriveStats::reads));
+  families.push_back(
+      DriveFamily(MetricType::Counter, "quire_drive_errors_total",
+                  "Reads of a drive that failed.", stats, &DriveStats::errors));
+  families.push_back(DriveFamily(
+      MetricType::Gauge, "quire_drive_reads_in_flight", "Reads at a drive now.",
+      stats, &DriveStats::reads_in_flight));
+  families.push_back(DriveFamily(
+      MetricType::Gauge, "quire_drive_queued_requests",
+      "Requests that wait for a drive, of one block or several in a "
+      "row.",
+      stats, &DriveStats::queued_requests));
+  families.push_back(
+      DriveFamily("quire_drive_read_duration_seconds",
+                  "From the start of an operation of a drive to its result.",
+                  stats, &DriveStats::read_durations));
+  families.push_back(
+      DriveFamily("quire_drive_queue_wait_seconds",
+                  "From a block fetch until its read was started.", stats,
+                  &DriveStats::queue_waits));
+}
+
 }  // namespace
 
 std::vector<MetricFamily> ServerCollector::Collect() const {
@@ -485,24 +511,8 @@ std::vector<MetricFamily> ServerCollector::Collect() const {
       gauge("quire_admission_waiting",
             "Single answers that wait for answer memory.",
             sources_.admission.waiting_count()),
-      DriveFamily(MetricType::Counter, "quire_drive_reads_total",
-                  "Reads sent to a drive.", stats, &DriveStats::reads),
-      DriveFamily(MetricType::Counter, "quire_drive_errors_total",
-                  "Reads of a drive that failed.", stats, &DriveStats::errors),
-      DriveFamily(MetricType::Gauge, "quire_drive_reads_in_flight",
-                  "Reads at a drive now.", stats, &DriveStats::reads_in_flight),
-      DriveFamily(
-          MetricType::Gauge, "quire_drive_queued_requests",
-          "Requests that wait for a drive, of one block or several in a "
-          "row.",
-          stats, &DriveStats::queued_requests),
-      DriveFamily("quire_drive_read_duration_seconds",
-                  "From the start of an operation of a drive to its result.",
-                  stats, &DriveStats::read_durations),
-      DriveFamily("quire_drive_queue_wait_seconds",
-                  "From a block fetch until its read was started.", stats,
-                  &DriveStats::queue_waits),
   };
+  AddDrives(stats, families);
   AddService(sources_, families);
   AddArchives(sources_.catalog, sources_.listed_archives(), families);
   AddScrub(sources_.scrub(), sources_.scrub_interval, families);
