@@ -22,7 +22,7 @@
 namespace quire {
 
 struct BuildInputOptions {
-  // Of inputs that are URLs.
+  // The stores of inputs that are URLs.
   StoreArguments store;
   std::vector<std::string> inputs;
   std::optional<uint64_t> input_size_bytes_max;

@@ -36,7 +36,7 @@ namespace fs = std::filesystem;
 // Local copies without --store-cache.
 constexpr uint64_t kCacheSizeBytesDefault = 4 * kGiB;
 constexpr char kDirectoryPrefix[] = "quire-store-";
-// Of a process that removes the directory at a signal.
+// Ends the process that removes the directory at a signal.
 constexpr int kStopSignal = SIGUSR2;
 // An archive may be replaced while it is opened.
 constexpr int kOpeningsMax = 3;

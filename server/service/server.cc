@@ -759,7 +759,7 @@ class ServerImpl final : public Server {
   // Thread-safe.
   ArchiveOpener opener_;
   Admission admission_;
-  // Of gRPC; grows with the number of connections.
+  // Limit on gRPC's memory; grows with the number of connections.
   grpc::ResourceQuota quota_{"quired"};
   const std::shared_ptr<prometheus::Registry> registry_;
   CallMetrics metrics_;

@@ -382,7 +382,7 @@ TEST_F(ServerListedTest, AServerThatCanReadNoArchiveIsNotReady) {
   const auto probe = [this] {
     return HttpGet(server().metrics_address(), "/readyz");
   };
-  // Nobody has asked for an archive.
+  // No call has asked for an archive.
   EXPECT_EQ(probe(), "ready\n");
   for (const char* name : {"a", "b", "c"}) {
     std::filesystem::rename(PathOf(name), PathOf(name) + "-away");

@@ -37,7 +37,7 @@ def connect(server: Optional[str] = None, **options: Any) -> "Client":
       retry_backoff=0.1   seconds before the second; doubles, with jitter
     A server that names a delay, as it opens the archive, is busy or limits this client, is
     asked again after it, however often, until `deadline` or `idle_max`; if the delay is longer
-    than what is left of these, the call fails at once.
+    than the rest of these, the call fails at once.
       encoding="auto"     how bytes travel: "identity", plain; "stored", as blocks of
                           the archive where this client has their decoder (package
                           zstandard); "auto", stored for scans, otherwise plain

@@ -6,9 +6,9 @@ import time
 import unittest
 
 import grpc
-import xxhash
 
 import quire_archive as quire
+from fake_archive import BUSY, DATA, DESCRIPTION, HANDLERS, LARGE, answer
 from package_harness import FakeServer, fail
 from quire_archive import _messages as messages
 from quire_archive import errors
@@ -17,64 +17,10 @@ from quire_archive._options import Options
 from quire_archive._retries import Retries
 
 CODE = grpc.StatusCode
-DATA = b"some text"
-DICTIONARY = b"words of a dictionary"
-DICTIONARY_HASH = xxhash.xxh3_64_intdigest(DICTIONARY)
-# Ordinals of documents that have special answers.
-LARGE, BUSY = 7, 8
 OPENING = (CODE.UNAVAILABLE, "ARCHIVE_OPENING", 0.001)
 QUOTA = (CODE.RESOURCE_EXHAUSTED, "QUOTA_EXCEEDED", 0.001)
 # Only a hang takes this long.
 PATIENCE_S = 60
-
-
-def answer(offset=100, **changes):
-    return {"range": {"offset": offset, "size_bytes": len(DATA)}, "encoding": messages.IDENTITY,
-            "checksum": xxhash.xxh3_64_intdigest(DATA), "data": DATA, **changes}
-
-
-def document(ordinal):
-    return {"ordinal": ordinal, "id": b"id-%d" % ordinal,
-            "range": {"offset": 100, "size_bytes": len(DATA)}}
-
-
-def read(request, context):
-    if request.document.ordinal == LARGE:
-        fail(context, CODE.RESOURCE_EXHAUSTED, "LIMIT_EXCEEDED")
-    if list(request.accepted_encodings) == [messages.STORED]:
-        block = {"stored_size_bytes": 9, "size_bytes": 9, "is_uncoded": True}
-        return answer(document=document(0), encoding=messages.STORED, details={
-            "codec": "rlz", "table_hash": DICTIONARY_HASH, "blocks": [block]})
-    return answer(document=document(request.document.ordinal))
-
-
-def read_stream(request, _context):
-    yield answer(document=document(request.document.ordinal))
-
-
-def read_batch(requests, _context):
-    for request in requests:
-        for item in request.items:
-            reply = answer(document=document(item.document.ordinal))
-            if item.document.ordinal == BUSY:
-                reply = {"status": {"code": CODE.RESOURCE_EXHAUSTED.value[0],
-                                    "reason": messages.ERROR_REASONS["SERVER_BUSY"]}}
-            yield {"results": [{"tag": item.tag, **reply}]}
-
-
-def scan(request, _context):
-    yield answer(request.offset)
-
-
-def list_documents(request, _context):
-    if request.page_token:
-        return {"documents": [document(1)]}
-    return {"documents": [document(0)], "next_page_token": "more"}
-
-
-def get_dictionary(_request, _context):
-    yield {"offset": 0, "size_bytes": len(DICTIONARY), "data": DICTIONARY,
-           "checksum": DICTIONARY_HASH}
 
 
 class Refusing:
@@ -102,17 +48,13 @@ class RetriesTest(unittest.TestCase):
         lambda archive: archive.get_many([1, 2, BUSY]),
         lambda archive: archive.documents(),
         lambda archive: archive.stream_range(0, 9)]
-    HANDLERS = {"Read": read, "ReadStream": read_stream, "BatchRead": read_batch, "Scan": scan,
-                "ListDocuments": list_documents, "GetDictionary": get_dictionary}
 
     def serve(self, refusals, **handlers):
         """A server that so refuses each method."""
         server = self.enterContext(FakeServer())
-        given = {**server.handlers, **self.HANDLERS, **handlers}
+        given = {**server.handlers, **HANDLERS, **handlers}
         server.handlers = {name: Refusing(handler, refusals) for name, handler in given.items()}
-        server.description.update(
-            codec="rlz", dictionary_hash=f"{DICTIONARY_HASH:016x}",
-            dictionary_size_bytes=len(DICTIONARY))
+        server.description.update(DESCRIPTION)
         return server
 
     def connect(self, server, **options):

@@ -63,7 +63,7 @@ absl::Status CouldNotBeOpened(const std::string& name,
                        ? absl::StrCat("in ", absl::FormatDuration(absl::Ceil(
                                                  absl::FromChrono(*delay),
                                                  absl::Seconds(1))))
-                       : "when it is told to reload"),
+                       : "at the next reload"),
       {{"archive", name}}, kBrokenRetryDelay);
 }
 

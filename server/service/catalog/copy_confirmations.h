@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What object stores last said about local copies of their archives.
+// The last answers of object stores about local copies of their archives.
 #ifndef QUIRE_SERVER_SERVICE_CATALOG_COPY_CONFIRMATIONS_H_
 #define QUIRE_SERVER_SERVICE_CATALOG_COPY_CONFIRMATIONS_H_
 
@@ -96,7 +96,7 @@ class CopyConfirmations {
 
  private:
   struct Entry {
-    // Of the last confirmation, and of the last that was written. By
+    // Times of the last confirmation, and of the last that was written, by
     // MonotonicNow().
     absl::Time confirmed_at = absl::InfinitePast();
     absl::Time written_at = absl::InfinitePast();

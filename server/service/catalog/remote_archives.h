@@ -122,7 +122,7 @@ class RemoteArchives {
   struct State {
     std::shared_ptr<const StoreAddress> address;
     Manifest manifest;
-    // Of the local MANIFEST.
+    // Checksum of the local MANIFEST.
     uint64_t manifest_checksum = 0;
     ObjectTags tags;
     // Files of dictionary and segments.

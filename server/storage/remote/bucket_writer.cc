@@ -148,7 +148,7 @@ absl::Status BucketWriter::Upload(const std::string& object, int fd,
     status = Complete(object, id, parts);
   }
   if (!status.ok() && !absl::IsCancelled(status)) {
-    // What stays is removed by the next upload of the object.
+    // The next upload of the object removes it if this fails.
     (void)Remove(address_.PathOf(object), id);
   }
   return status;

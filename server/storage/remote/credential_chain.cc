@@ -24,7 +24,7 @@ namespace {
 constexpr int kAnswered = 200;
 constexpr std::chrono::seconds kProcessTimeMax{60};
 constexpr std::chrono::seconds kStsTimeMax{5};
-// Of requests to containers' agents and to STS.
+// Attempts of a request to a container's agent or to STS.
 constexpr int kTriesMax = 3;
 constexpr size_t kRoleNameSizeMax = 256;
 constexpr absl::string_view kTokenSeconds = "21600";
@@ -175,7 +175,7 @@ class Chain {
   const CredentialSettings& settings_;
   const CredentialMeans& means_;
   bool is_local_ = true;
-  // What there is to say if no source has credentials.
+  // Part of the message if no source has credentials.
   std::string note_;
 };
 

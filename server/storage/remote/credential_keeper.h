@@ -71,10 +71,10 @@ class CredentialKeeper {
   void Ask(std::shared_ptr<const StoreCredentials> refused,
            std::function<void()> done) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Asks again, unless nobody has asked so far, and waits for the answer, for
-  // at most `time_max`. Errors: those of FindCredentials(); DeadlineExceeded no
-  // answer yet: it will
-  //         be taken when it comes.
+  // Asks again if there was a call of Ask(), and waits for the answer for at
+  // most `time_max`.
+  // Errors: those of FindCredentials(); DeadlineExceeded  no answer yet: it is
+  //         taken when it comes.
   absl::Status Reload(std::chrono::milliseconds time_max)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
