@@ -132,6 +132,21 @@ class BuildTest(UploadCase):
         self.assertEqual(files_of(self.target), local)
         self.assertGreaterEqual(len(self.puts("partNumber")), 3)
 
+    def test_a_completed_upload_is_compared_if_its_answer_is_lost(self):
+        self.documents = self.scratch / "large"
+        self.documents.write_bytes(random.Random(7).randbytes(17 << 20))
+        local = self.local("build", "local.quire", "-o", self.scratch / "local.quire", *LARGE,
+                           self.documents)
+        self.store.lies.set("complete_late_500", 1, path="segment")
+        self.build(options=LARGE)
+        self.assertEqual(files_of(self.target), local)
+        shutil.rmtree(self.target)
+        self.store.lies.set("complete_late_500", 1, path="segment")
+        self.store.lies.left["complete_taken_over"] = 1
+        self.assertIn("is another file than the one to upload",
+                      self.build(code=1, options=LARGE).stderr)
+        self.assertFalse((self.target / "MANIFEST").exists())
+
     def test_answers_that_are_lost(self):
         for path in "segment-00000000", "MANIFEST":
             self.store.lies.set("lost_answer", 1, path=path)

@@ -31,7 +31,8 @@ class Lies:
     Numbers say how many of the next requests are affected; None: all of them."""
     NAMES = ("ignore_range", "ignore_if_match", "shift_range", "truncate", "stall", "status_503",
              "status_429", "status_500", "status_403", "swap", "no_etag", "wrong_length", "close",
-             "wrong_total", "lost_answer", "complete_error", "stall_part")
+             "wrong_total", "lost_answer", "complete_error", "complete_late_500",
+             "complete_taken_over", "stall_part")
 
     def __init__(self):
         self.left = {name: 0 for name in self.NAMES}
@@ -178,7 +179,11 @@ class ObjectServer:
                 if headers.get("if-none-match") == "*" and self._name(path).is_file():
                     return 412, [], b"<Error><Code>PreconditionFailed</Code></Error>"
                 self._write(self._name(path), b"".join(b for _, (_, b) in sorted(parts.items())))
+                if self.lies.take("complete_taken_over", path):
+                    self._write(self._name(path), bytes(self._name(path).stat().st_size))
             del self.uploads[query["uploadId"]]
+            if method == "POST" and self.lies.take("complete_late_500", path):
+                return 500, [], b"<Error><Code>InternalError</Code></Error>"
             return (204, [], b"") if method == "DELETE" else (
                 200, [], b"<CompleteMultipartUploadResult/>")
         file = self._name(path)

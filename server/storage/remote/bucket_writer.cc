@@ -251,10 +251,11 @@ absl::Status BucketWriter::Complete(const std::string& object,
                           .body = body},
                          "CompleteMultipartUploadResult");
   if (absl::IsNotFound(completed.status())) {
-    // The answer of an earlier try may have been lost.
+    // The answer of an earlier try was lost, or another writer removed the
+    // upload and put an object of its own: the caller compares.
     QUIRE_ASSIGN_OR_RETURN(const std::optional<Found> found, Find(object));
-    if (found.has_value() && found->size_bytes == parts.size_bytes) {
-      return absl::OkStatus();
+    if (found.has_value()) {
+      return absl::AbortedError(completed.status().message());
     }
   }
   return completed.status();

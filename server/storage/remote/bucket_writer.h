@@ -68,9 +68,8 @@ class BucketWriter {
   // Writes a file as a new object, by several requests if it is large: readers
   // find all of it or nothing. First removes what a killed upload of the same
   // object left, and counts it. The parts are removed if it fails.
-  // Errors: Aborted  there is such an object; those of BucketClient::Send(),
-  // and
-  //         of reading the file.
+  // Errors: Aborted  there is such an object; it may be this file, if an answer
+  //                  was lost. Those of BucketClient::Send(), and of reading.
   absl::Status Upload(const std::string& object, int fd, uint64_t size_bytes,
                       const std::string& file);
 
