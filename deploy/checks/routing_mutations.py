@@ -38,6 +38,6 @@ ROUTING = [
              "python_package_test", "asking for a withdrawn document raises"),
     Mutation("client/python/quire_archive/_core.py", "        lister.note_end(document_count)\n", "",
              "python_package_test", "withdrawn documents at the end are not counted"),
-    Mutation("server/service/server.cc", "limits.set_page_size_max(4000);",
+    Mutation("server/service/limits/client_limits.cc", "limits.set_page_size_max(4000);",
              "limits.set_page_size_max(1000);", "hostile_memory_test", "lists have short pages"),
 ]

@@ -273,8 +273,8 @@ void KeepMemory() {
   // NOLINTEND(concurrency-mt-unsafe)
 }
 
-// Applies the settings of quired (server/service/server.cc), some of which slow
-// each call.
+// Applies the settings of quired (server/service/grpc_front.cc), some of which
+// slow each call.
 void SetAsQuired(grpc::ServerBuilder& builder) {
   grpc::EnableDefaultHealthCheckService(true);
   builder.SetMaxReceiveMessageSize(2 << 20);

@@ -5,19 +5,13 @@
 #include <atomic>
 #include <chrono>
 #include <iterator>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "grpcpp/ext/proto_server_reflection_plugin.h"
-#include "grpcpp/health_check_service_interface.h"
-#include "grpcpp/impl/server_builder_option.h"
-#include "grpcpp/impl/server_builder_plugin.h"
 #include "grpcpp/resource_quota.h"
-#include "grpcpp/server.h"
-#include "grpcpp/server_builder.h"
+#include "grpcpp/security/server_credentials.h"
 #include "prometheus/registry.h"
 #include "prometheus/text_serializer.h"
 
@@ -31,13 +25,13 @@
 #include "server/service/calls/call_context.h"
 #include "server/service/catalog/drive_report.h"
 #include "server/service/catalog/remote_archives.h"
+#include "server/service/grpc_front.h"
+#include "server/service/limits/client_limits.h"
 #include "server/service/limits/connection_memory.h"
 #include "server/service/listen/admin_server.h"
 #include "server/service/listen/alive_checks.h"
-#include "server/service/listen/connection_listener.h"
-#include "server/service/listen/listen_address.h"
+#include "server/service/live_files.h"
 #include "server/service/metrics/server_collector.h"
-#include "server/service/reflection/reflected_types.h"
 #include "server/service/scrub/scrubber.h"
 #include "server/service/security/access_control.h"
 #include "server/service/security/handshake_failures.h"
@@ -49,75 +43,10 @@
 namespace quire {
 namespace {
 
-constexpr char kServiceName[] = "quire.v1.Archive";
-// Requests are small; our client closes a batch message at 1 MiB.
-constexpr int kRequestSizeBytesMax = 2 << 20;
-// Default limit of gRPC's clients.
-constexpr uint64_t kAnswerSizeBytesMax = 4 * kMiB;
-// Part of an answer without its data: mostly the document's description.
-constexpr uint64_t kAnswerHeadSizeBytesMax = 256 * kKiB;
-// Threads of gRPC that wait for a call each. Only reflection uses them; calls
-// over the limit get RESOURCE_EXHAUSTED.
-constexpr int kBlockingThreadsMax = 4;
-// An idle connection is closed after this time.
-constexpr int kConnectionIdleMsMax = 10 * 60 * 1000;
-constexpr int kStreamsPerConnectionMax = 256;
-// A peer that vanished silently is detected after this time.
-constexpr int kKeepaliveMs = 60 * 1000;
-constexpr int kKeepaliveTimeoutMs = 20 * 1000;
-// From accepting a connection to the end of TLS and HTTP/2's first frames.
-constexpr int kHandshakeMsMax = 20 * 1000;
 // A probe waits this long for the server's answer to itself, and checks for a
 // shutdown at this interval.
 constexpr absl::Duration kReadyCheckMax = absl::Seconds(5);
 constexpr absl::Duration kReadyCheckStep = absl::Milliseconds(5);
-
-v1::Limits MakeLimits(const MemoryPlan& plan) {
-  v1::Limits limits;
-  limits.set_in_flight_size_bytes_max(plan.in_flight_bytes);
-  // Half of it for one client: enough alone, and it cannot shut out the others.
-  limits.set_client_in_flight_size_bytes_max(plan.in_flight_bytes / 2);
-  // An answer of stored blocks has up to two blocks more than requested, and
-  // every encoding pins as much. So every answer fits a client that does not
-  // know this limit.
-  limits.set_read_size_bytes_max(
-      std::min(kAnswerSizeBytesMax - kAnswerHeadSizeBytesMax,
-               plan.in_flight_bytes / 4) -
-      2 * kBlockSizeBytesMax);
-  // Large enough that the cost of messages is small, and small enough for a
-  // processor's own cache and for the default limit of gRPC's clients, 4 MiB.
-  limits.set_chunk_size_bytes_max(1 * kMiB);
-  limits.set_batch_message_items_max(4096);
-  limits.set_batch_pending_items_max(131072);
-  limits.set_page_size_max(4000);
-  limits.set_document_id_size_bytes_max(64 * kKiB);
-  return limits;
-}
-
-// A stream or batch has at most an eighth of one client's share, or space for
-// one whole chunk with its blocks and encoding, if that is more. A larger batch
-// item is read alone.
-uint64_t StreamWindowBytes(const v1::Limits& limits) {
-  return std::max(limits.client_in_flight_size_bytes_max() / 8,
-                  2 * limits.chunk_size_bytes_max() + 2 * kBlockSizeBytesMax);
-}
-
-// Disables reflection, which does not authenticate its clients.
-class WithoutReflection final : public grpc::ServerBuilderOption {
- public:
-  void UpdateArguments(grpc::ChannelArguments* /*arguments*/) override {}
-
-  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>*
-                         plugins) override {
-    std::erase_if(*plugins, [](const auto& plugin) {
-      return plugin->name() == "proto_server_reflection";
-    });
-  }
-};
-
-std::string HealthName(const std::string& archive) {
-  return absl::StrCat(kServiceName, "/", archive);
-}
 
 // Returns a line for each archive that is read through the page cache after
 // all.
@@ -144,7 +73,7 @@ class ServerImpl final : public Server {
         withdrawals_(std::move(inputs.withdrawals)),
         remote_(std::move(inputs.remote)),
         plan_(inputs.plan),
-        limits_(MakeLimits(plan_)),
+        limits_(MakeClientLimits(plan_)),
         store_(std::move(store)),
         loader_(options_, plan_, std::move(inputs.planned), catalog_, *store_,
                 withdrawals_.get(), remote_.get()),
@@ -201,7 +130,11 @@ class ServerImpl final : public Server {
               .limits = limits_,
               .stream_window_size_bytes = StreamWindowBytes(limits_)},
         service_(MakeArchiveService(core_)),
-        certificates_(std::move(inputs.certificates)) {
+        certificates_(std::move(inputs.certificates)),
+        front_({.listen_address = options_.listen_address,
+                .connection_age = options_.connection_age,
+                .is_open_to_all = access_control_ == nullptr},
+               *service_, connections_) {
     admission_.StartTimer();
     catalog_.SetDemand(
         [this](const ArchiveArgument& archive) { opener_.Open(archive); });
@@ -220,7 +153,15 @@ class ServerImpl final : public Server {
     if (certificates_ != nullptr) {
       failures.SetLog(options_.log);
     }
-    QUIRE_RETURN_IF_ERROR(StartGrpc());
+    std::vector<std::string> names;
+    for (const ArchiveArgument& argument : options_.archives) {
+      names.push_back(argument.name);
+    }
+    QUIRE_RETURN_IF_ERROR(front_.Start(quota_,
+                                       certificates_ != nullptr
+                                           ? certificates_->Credentials()
+                                           : grpc::InsecureServerCredentials(),
+                                       names));
     if (certificates_ != nullptr) {
       QUIRE_RETURN_IF_ERROR(
           certificates_->Watch(options_.tls_check_interval, options_.log));
@@ -233,7 +174,7 @@ class ServerImpl final : public Server {
     return StartMetrics();
   }
 
-  const std::string& address() const override { return address_; }
+  const std::string& address() const override { return front_.address(); }
 
   const std::string& metrics_address() const override {
     return metrics_address_;
@@ -266,7 +207,7 @@ class ServerImpl final : public Server {
     std::vector<BrokenArchive> broken;
     QUIRE_RETURN_IF_ERROR(loader_.OpenAll(
         [this](const std::string& name, bool is_serving) {
-          SetArchiveHealth(name, is_serving);
+          front_.SetArchiveHealth(name, is_serving);
         },
         broken));
     QUIRE_RETURN_IF_ERROR(LeaveOut(broken));
@@ -277,13 +218,10 @@ class ServerImpl final : public Server {
     QUIRE_RETURN_IF_ERROR(StartOpener());
     for (const ArchiveArgument& archive : options_.archives) {
       if (archive.is_listed) {
-        SetArchiveHealth(archive.name, true);
+        front_.SetArchiveHealth(archive.name, true);
       }
     }
-    grpc::HealthCheckServiceInterface* health =
-        grpc_server_->GetHealthCheckService();
-    health->SetServingStatus(kServiceName, true);
-    health->SetServingStatus("", true);
+    front_.SetServing();
     all_open_ = true;
     if (remote_ != nullptr) {
       remote_->RemoveOthers(options_.archives);
@@ -308,11 +246,18 @@ class ServerImpl final : public Server {
     // First, as archives may take minutes: a withdrawn right ends now, and new
     // archives come under the new rules.
     std::vector<LogLine> lines;
-    bool succeeded = ReloadFiles(lines) && changes.is_wanted;
+    bool succeeded =
+        LiveFiles{.access_control = access_control_.get(),
+                  .withdrawals = withdrawals_.get(),
+                  .store = remote_ == nullptr ? nullptr : &remote_->store(),
+                  .certificates = certificates_.get(),
+                  .call_log = call_log_.get()}
+            .Reload(catalog_, lines) &&
+        changes.is_wanted;
     std::vector<LogLine> archive_lines = loader_.Reload(
         WithPathsInForce(changes.archives), changes.kept_archives,
         [this](const std::string& name, bool is_serving) {
-          SetArchiveHealth(name, is_serving);
+          front_.SetArchiveHealth(name, is_serving);
         },
         [&](bool ok) {
           metrics_.ReloadEnded(ok);
@@ -357,7 +302,7 @@ class ServerImpl final : public Server {
     }
     // Use a separate connection through the clients' socket.
     absl::StatusOr<std::unique_ptr<OwnConnection>> connection =
-        listener_->ConnectToSelf();
+        front_.ConnectToSelf();
     if (!connection.ok()) {
       return;
     }
@@ -366,7 +311,7 @@ class ServerImpl final : public Server {
 
   void AnnounceShutdown() override {
     withdrawn_ = true;
-    grpc_server_->GetHealthCheckService()->Shutdown();
+    front_.EndHealth();
   }
 
   void Shutdown(absl::Duration timeout) override
@@ -376,13 +321,12 @@ class ServerImpl final : public Server {
     withdrawn_ = true;
     draining_ = true;
     MutexLock lock(&loader_mutex_);
-    // Null if it never started to listen.
-    if (is_shut_down_ || grpc_server_ == nullptr) {
+    if (is_shut_down_ || !front_.is_started()) {
       return;
     }
     is_shut_down_ = true;
-    grpc_server_->GetHealthCheckService()->Shutdown();
-    listener_->Stop();
+    front_.EndHealth();
+    front_.StopListening();
     if (remote_ != nullptr) {
       remote_->store().SetStopTime(
           std::chrono::steady_clock::now() +
@@ -390,9 +334,7 @@ class ServerImpl final : public Server {
                                         ? absl::ZeroDuration()
                                         : std::min(timeout, absl::Hours(24))));
     }
-    grpc_server_->Shutdown(absl::ToChronoTime(
-        absl::Now() + (is_drain_ended() ? absl::ZeroDuration() : timeout)));
-    grpc_server_->Wait();
+    front_.EndCalls(is_drain_ended() ? absl::ZeroDuration() : timeout);
     {
       MutexLock drain_lock(&drain_mutex_);
       drain_ended_ = true;
@@ -404,7 +346,7 @@ class ServerImpl final : public Server {
     draining_ = true;
     MutexLock lock(&drain_mutex_);
     if (!drain_ended_) {
-      grpc_server_cancel_all_calls(grpc_server_->c_server());
+      front_.CancelCalls();
       if (remote_ != nullptr) {
         remote_->store().SetStopTime(std::chrono::steady_clock::now());
       }
@@ -447,7 +389,7 @@ class ServerImpl final : public Server {
     return loader_.Reload(
         WithPathsInForce(archives), kept,
         [this](const std::string& name, bool is_serving) {
-          SetArchiveHealth(name, is_serving);
+          front_.SetArchiveHealth(name, is_serving);
         },
         [this](bool ok) { metrics_.ReloadEnded(ok); }, examined);
   }
@@ -473,136 +415,6 @@ class ServerImpl final : public Server {
   // Listed archives are opened from now on, if there are any.
   absl::Status StartOpener() {
     return catalog_.counts().on_use == 0 ? absl::OkStatus() : opener_.Start();
-  }
-
-  // Reloads rules of access, certificate and access log; adds a line about each
-  // that exists. Returns false if one of them stays unchanged because of an
-  // error.
-  bool ReloadFiles(std::vector<LogLine>& lines) {
-    bool succeeded = true;
-    const auto add = [&](absl::string_view what,
-                         const absl::StatusOr<std::string>& outcome) {
-      succeeded = succeeded && outcome.ok();
-      lines.push_back(outcome.ok()
-                          ? LogLine{LogLevel::kInfo, *outcome}
-                          : LogLine{LogLevel::kWarning,
-                                    absl::StrCat(what, " stays unchanged: ",
-                                                 outcome.status().message())});
-    };
-    if (access_control_ != nullptr) {
-      add("access", access_control_->Reload());
-      if (std::string soon = access_control_->DescribeExpiring(absl::Now());
-          !soon.empty()) {
-        lines.push_back({LogLevel::kWarning, std::move(soon)});
-      }
-    }
-    if (withdrawals_ != nullptr) {
-      const absl::StatusOr<std::string> outcome =
-          withdrawals_->Reload(catalog_);
-      add("the file of withdrawn documents", outcome);
-      if (!outcome.ok()) {
-        lines.back().level = LogLevel::kError;
-      }
-    }
-    if (remote_ != nullptr) {
-      const absl::Status read = remote_->store().ReloadCredentials();
-      add("credentials for object stores",
-          read.ok() ? absl::StatusOr<std::string>(
-                          "credentials for object stores: read again")
-                    : read);
-    }
-    if (certificates_ != nullptr) {
-      absl::StatusOr<std::string> outcome = certificates_->Check();
-      if (outcome.ok() && outcome->empty()) {
-        outcome = "the certificate: unchanged";
-      }
-      add("the certificate", outcome);
-    }
-    if (call_log_ != nullptr) {
-      const absl::Status reopened = call_log_->Reopen();
-      add("the access log",
-          reopened.ok() ? absl::StatusOr<std::string>("access log: reopened")
-                        : reopened);
-    }
-    return succeeded;
-  }
-
-  // Health does not know identities, so archives that may be hidden have none.
-  void SetArchiveHealth(const std::string& name, bool is_serving) {
-    if (access_control_ == nullptr) {
-      grpc_server_->GetHealthCheckService()->SetServingStatus(HealthName(name),
-                                                              is_serving);
-    }
-  }
-
-  absl::Status StartGrpc() {
-    grpc::EnableDefaultHealthCheckService(true);
-    DescribeStandardTypes();
-    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-    grpc::ServerBuilder builder;
-    if (access_control_ != nullptr) {
-      builder.SetOption(std::make_unique<WithoutReflection>());
-    }
-    absl::StatusOr<std::unique_ptr<ConnectionListener>> listener =
-        ConnectionListener::Open(options_.listen_address, connections_);
-    if (!listener.ok()) {
-      return CannotListen(listener.status().message());
-    }
-    listener_ = *std::move(listener);
-    listener_->Prepare(builder, certificates_ != nullptr
-                                    ? certificates_->Credentials()
-                                    : grpc::InsecureServerCredentials());
-    builder.RegisterService(service_.get());
-    builder.SetMaxReceiveMessageSize(kRequestSizeBytesMax);
-    // gRPC ends connections without calls, then calls, if connections and
-    // partly received requests take more than this. Requests that arrive
-    // meanwhile come on top.
-    builder.SetResourceQuota(quota_.SetMaxThreads(kBlockingThreadsMax));
-    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
-                               kHandshakeMsMax);
-    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
-                               kConnectionIdleMsMax);
-    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
-                               kStreamsPerConnectionMax);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
-                               kKeepaliveTimeoutMs);
-    // A compressed request could grow without bound when decompressed.
-    builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-    AddAgeArguments(builder);
-    // Clients may keep connections without calls alive.
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-    builder.AddChannelArgument(
-        GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10 * 1000);
-    grpc_server_ = builder.BuildAndStart();
-    if (grpc_server_ == nullptr) {
-      return CannotListen("gRPC does not start");
-    }
-    address_ = WithPort(options_.listen_address, listener_->port());
-    grpc::HealthCheckServiceInterface* health =
-        grpc_server_->GetHealthCheckService();
-    health->SetServingStatus("", false);
-    health->SetServingStatus(kServiceName, false);
-    for (const ArchiveArgument& argument : options_.archives) {
-      SetArchiveHealth(argument.name, false);
-    }
-    return listener_->Serve(*grpc_server_);
-  }
-
-  void AddAgeArguments(grpc::ServerBuilder& builder) const {
-    if (options_.connection_age != absl::InfiniteDuration()) {
-      builder.AddChannelArgument(
-          GRPC_ARG_MAX_CONNECTION_AGE_MS,
-          static_cast<int>(std::clamp<int64_t>(
-              absl::ToInt64Milliseconds(options_.connection_age), 1,
-              std::numeric_limits<int>::max())));
-    }
-  }
-
-  absl::Status CannotListen(absl::string_view why) const {
-    return absl::FailedPreconditionError(
-        absl::StrCat("cannot listen on ", options_.listen_address, ": ", why,
-                     "; choose another address with --listen"));
   }
 
   std::string MetricsText() const {
@@ -701,8 +513,7 @@ class ServerImpl final : public Server {
             static_cast<uint64_t>(connection_limits_.crowded_descriptor),
         .memory_max = connection_memory_.connections_max(),
         .silent_ended_count = connections_.silent_ended_count(),
-        .accept_error_count =
-            listener_ == nullptr ? 0 : listener_->accept_error_count()};
+        .accept_error_count = front_.accept_error_count()};
   }
 
   absl::Status StartMetrics() {
@@ -773,15 +584,12 @@ class ServerImpl final : public Server {
   ChangingQuota default_quota_;
   ServiceCore core_;
   const std::unique_ptr<grpc::Service> service_;
-  std::string address_;
   std::string metrics_address_;
   // Null without TLS.
   const std::unique_ptr<TlsCertificates> certificates_;
-  // Set before others can call, and kept until the destructor: threads use it
-  // without a lock. Withdraw() may run during or after Shutdown().
-  std::unique_ptr<grpc::Server> grpc_server_;
-  // Set during the start, and kept until the end.
-  std::unique_ptr<ConnectionListener> listener_;
+  // Before others can call, it has started, and it is kept until the
+  // destructor.
+  GrpcFront front_;
   // The server outlives its calls to itself.
   AliveChecks alive_checks_;
   // Null without an address.
