@@ -15,8 +15,8 @@
 namespace quire {
 namespace {
 
-// Upper bound on the delay of ending a wait.
-constexpr std::chrono::milliseconds kTimerStep{50};
+// Upper bound on the delay of ending a wait, also for answers that become old.
+constexpr std::chrono::milliseconds kTimerStep{25};
 
 }  // namespace
 
@@ -31,6 +31,7 @@ Admission::Ticket& Admission::Ticket::operator=(Ticket&& other) noexcept {
     client_ = std::move(other.client_);
     size_bytes_ = std::exchange(other.size_bytes_, 0);
     use_ = other.use_;
+    fresh_id_ = std::exchange(other.fresh_id_, 0);
   }
   return *this;
 }
@@ -91,9 +92,10 @@ void Admission::Ticket::Shrink(uint64_t size_bytes) {
 
 void Admission::Ticket::Release() {
   if (admission_ != nullptr) {
-    admission_->Return(client_, size_bytes_);
+    admission_->Return(client_, size_bytes_, fresh_id_);
     admission_ = nullptr;
     size_bytes_ = 0;
+    fresh_id_ = 0;
   }
 }
 
@@ -173,9 +175,12 @@ std::optional<absl::StatusOr<Admission::Ticket>> Admission::AdmitInTurn(
   Calls calls;
   {
     MutexLock lock(&mutex_);
-    if (IsNext(client) &&
+    const absl::Time now = clock_();
+    fresh_.NoteCall(client, now);
+    if (IsNext(client, now) && HasShare(client, size_bytes, now) &&
         TryClaim(client, size_bytes, total_max_bytes_, client_max_bytes_)) {
-      return Ticket(this, std::string(client), size_bytes, Use::kSingleAnswer);
+      return Ticket(this, std::string(client), size_bytes, Use::kSingleAnswer,
+                    fresh_.Begin(client, size_bytes, now));
     }
     if (!HasRoomInLine(client, waiting_bytes)) {
       return Refuse(client, size_bytes, client_max_bytes_);
@@ -188,7 +193,13 @@ std::optional<absl::StatusOr<Admission::Ticket>> Admission::AdmitInTurn(
   return std::nullopt;
 }
 
-bool Admission::IsNext(absl::string_view client) const {
+bool Admission::HasShare(absl::string_view client, uint64_t size_bytes,
+                         absl::Time now) {
+  return HeldBy(client) <= client_max_bytes_ - size_bytes &&
+         fresh_.MayBegin(client, size_bytes, now);
+}
+
+bool Admission::IsNext(absl::string_view client, absl::Time now) {
   if (lines_.empty()) {
     return true;
   }
@@ -198,7 +209,7 @@ bool Admission::IsNext(absl::string_view client) const {
   const uint64_t size_bytes =
       waiters_.find(first.turns.front())->second.size_bytes;
   return !line_of_client_.contains(client) &&
-         HeldBy(first.client) > client_max_bytes_ - size_bytes;
+         !HasShare(first.client, size_bytes, now);
 }
 
 bool Admission::HasRoomInLine(absl::string_view client,
@@ -253,11 +264,12 @@ Admission::Admitted Admission::TakeOut(
 
 void Admission::GiveTurns(Calls& calls) {
   size_t passed_over_count = 0;
+  const absl::Time now = lines_.empty() ? absl::Time() : clock_();
   while (passed_over_count < lines_.size()) {
     const std::string client = lines_.front().client;
     const auto first = waiters_.find(lines_.front().turns.front());
     const uint64_t size_bytes = first->second.size_bytes;
-    const bool has_share = HeldBy(client) <= client_max_bytes_ - size_bytes;
+    const bool has_share = HasShare(client, size_bytes, now);
     if (has_share &&
         !TryClaim(client, size_bytes, total_max_bytes_, client_max_bytes_)) {
       return;
@@ -268,8 +280,10 @@ void Admission::GiveTurns(Calls& calls) {
       continue;
     }
     passed_over_count = 0;
-    calls.emplace_back([this, client, size_bytes, admitted = TakeOut(first)] {
-      admitted(Ticket(this, client, size_bytes, Use::kSingleAnswer));
+    const FreshAnswers::Id fresh_id = fresh_.Begin(client, size_bytes, now);
+    calls.emplace_back([this, client, size_bytes, fresh_id,
+                        admitted = TakeOut(first)] {
+      admitted(Ticket(this, client, size_bytes, Use::kSingleAnswer, fresh_id));
     });
   }
 }
@@ -387,11 +401,15 @@ uint64_t Admission::HeldBy(absl::string_view client) const {
   return held == client_bytes_.end() ? 0 : held->second;
 }
 
-void Admission::Return(absl::string_view client, uint64_t size_bytes) {
+void Admission::Return(absl::string_view client, uint64_t size_bytes,
+                       FreshAnswers::Id fresh_id) {
   Calls calls;
   {
     MutexLock lock(&mutex_);
     ReturnLocked(client, size_bytes);
+    if (fresh_id != 0) {
+      fresh_.End(fresh_id);
+    }
     GiveTurns(calls);
   }
   Run(calls);

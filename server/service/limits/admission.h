@@ -25,6 +25,7 @@
 
 #include "codecs/base/monotonic_time.h"
 #include "codecs/base/mutex.h"
+#include "server/service/limits/fresh_answers.h"
 #include "server/service/limits/retry_pacer.h"
 
 namespace quire {
@@ -55,8 +56,9 @@ uint64_t ClientIdOf(absl::string_view client);
 // A single answer whose bytes are in use waits for them, at most kTurnWaitMax,
 // before it is refused. Clients take turns, one answer per turn; answers of one
 // client are admitted in order of arrival. An answer whose client has used its
-// share is skipped. An answer that waits for bytes of other clients is not, so
-// that small answers cannot starve large ones.
+// share is skipped, also its share of fresh answers (FreshAnswers). An answer
+// that waits for bytes of other clients is not, so that small answers cannot
+// starve large ones.
 // Thread-safe; never blocks.
 class Admission {
  public:
@@ -129,16 +131,19 @@ class Admission {
     friend class Admission;
 
     Ticket(Admission* admission, std::string client, uint64_t size_bytes,
-           Use use)
+           Use use, FreshAnswers::Id fresh_id = 0)
         : admission_(admission),
           client_(std::move(client)),
           size_bytes_(size_bytes),
-          use_(use) {}
+          use_(use),
+          fresh_id_(fresh_id) {}
 
     Admission* admission_ = nullptr;
     std::string client_;
     uint64_t size_bytes_ = 0;
     Use use_ = Use::kSingleAnswer;
+    // 0: was not admitted in turn.
+    FreshAnswers::Id fresh_id_ = 0;
   };
 
   // Errors: ResourceExhausted  SERVER_BUSY: the bytes are in use; retry.
@@ -219,8 +224,11 @@ class Admission {
   // Removes an answer from its line. Returns its callback.
   Admitted TakeOut(std::map<TurnId, Waiter>::iterator waiter)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // True if the client's own answers do not keep an answer of it waiting.
+  bool HasShare(absl::string_view client, uint64_t size_bytes, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // True if an answer of `client` need not wait for the turns of others.
-  bool IsNext(absl::string_view client) const
+  bool IsNext(absl::string_view client, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // True if another answer of `client` may wait.
   bool HasRoomInLine(absl::string_view client, uint64_t waiting_bytes) const
@@ -232,8 +240,9 @@ class Admission {
   bool TryClaim(absl::string_view client, uint64_t size_bytes,
                 uint64_t total_bytes_max, uint64_t client_bytes_max)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Return(absl::string_view client, uint64_t size_bytes)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends the fresh answer `fresh_id` too, if that is not 0.
+  void Return(absl::string_view client, uint64_t size_bytes,
+              FreshAnswers::Id fresh_id = 0) ABSL_LOCKS_EXCLUDED(mutex_);
   void ReturnLocked(absl::string_view client, uint64_t size_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t HeldBy(absl::string_view client) const
@@ -251,6 +260,8 @@ class Admission {
   uint64_t returned_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t total_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t rejected_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Single answers that were admitted in turn.
+  FreshAnswers fresh_ ABSL_GUARDED_BY(mutex_);
   // In order of arrival.
   std::map<TurnId, Waiter> waiters_ ABSL_GUARDED_BY(mutex_);
   TurnId last_turn_ ABSL_GUARDED_BY(mutex_) = 0;

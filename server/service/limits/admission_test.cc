@@ -4,6 +4,7 @@
 #include <atomic>
 #include <deque>
 #include <future>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -455,6 +456,55 @@ TEST_F(AdmissionTurnTest, WhatCanNeverBeDoesNotWait) {
   Ask("a", "a1", 61);
   EXPECT_THAT(refused_, ElementsAre("a1"));
   EXPECT_EQ(ReasonOf(last_refusal_), v1::LIMIT_EXCEEDED);
+}
+
+// Next to another client, a client has at most two answers of 1 MiB on their
+// way to the network; the third one waits until one is sent, or is old.
+TEST(AdmissionFreshTest, AClientWithManyAnswersMakesWayWhileAnotherAsks) {
+  constexpr uint64_t kSize = 1 << 20;
+  absl::Time now = absl::UnixEpoch();
+  Admission admission(100 * kSize, 60 * kSize, [&now] { return now; });
+  std::deque<Admission::Ticket> tickets;
+  size_t waiting_count = 0;
+  const auto ask = [&](absl::string_view client) {
+    Admission::TurnId id = 0;
+    std::optional<absl::StatusOr<Admission::Ticket>> ticket =
+        admission.AdmitInTurn(
+            client, kSize, 0,
+            [&](absl::StatusOr<Admission::Ticket> admitted) {
+              QUIRE_ASSERT_OK(admitted.status());
+              tickets.push_back(*std::move(admitted));
+              --waiting_count;
+            },
+            id);
+    if (ticket.has_value()) {
+      QUIRE_ASSERT_OK(ticket->status());
+      tickets.push_back(**std::move(ticket));
+    } else {
+      ++waiting_count;
+    }
+  };
+  for (int i = 0; i < 10; ++i) {
+    ask("greedy");
+  }
+  EXPECT_EQ(waiting_count, 0u);
+  ask("polite");
+  ask("greedy");
+  ask("greedy");
+  ask("greedy");
+  EXPECT_EQ(waiting_count, 3u);
+  ask("polite");
+  EXPECT_EQ(waiting_count, 3u);
+  // Sent; one of the polite client's is left.
+  while (tickets.size() > 3) {
+    tickets.pop_front();
+  }
+  EXPECT_EQ(waiting_count, 1u);
+  // The others are old: their client does not read them.
+  now += FreshAnswers::kFreshDuration;
+  admission.EndLateTurns();
+  EXPECT_EQ(waiting_count, 0u);
+  EXPECT_EQ(admission.rejected_count(), 0u);
 }
 
 TEST(AdmissionTimerTest, EndsWaitsByItself) {

@@ -34,7 +34,7 @@ struct ConnectionLimits {
   int last_descriptor = 0;
   // Reserves memory for this many connections; returns the number that have
   // memory now (ConnectionMemory::Fit()). Unset: there is enough for all.
-  std::function<size_t(size_t)> reserve_memory;
+  std::function<size_t(size_t)> reserve_memory = nullptr;
   // A connection without a call for this time is closed.
   absl::Duration silence_max = absl::Minutes(2);
 };
