@@ -84,20 +84,21 @@ def build_javascript():
 def make_faulty_server(stubs, address):
     """A server that passes calls on to `address`, and fails each method at first.
 
-    Returns (server, its address, counts of calls by method, the metadata quire-archive of
-    all calls).
+    Returns (server, its address, the metadata quire-attempt of the calls by method, the
+    metadata quire-archive of all calls).
     """
     channel = grpc.insecure_channel(address, options=MESSAGE_SIZE_OPTIONS)
     real = stubs.rpc.ArchiveStub(channel)
-    calls = {"Read": 0, "ReadStream": 0, "BatchRead": 0, "GetArchive": 0}
+    attempts = {"Read": [], "ReadStream": [], "BatchRead": [], "GetArchive": []}
     routes = set()
     lock = threading.Lock()
 
     def count(method, context):
         with lock:
-            routes.add(dict(context.invocation_metadata()).get("quire-archive"))
-            calls[method] += 1
-            return calls[method]
+            metadata = dict(context.invocation_metadata())
+            routes.add(metadata.get("quire-archive"))
+            attempts[method].append(metadata.get("quire-attempt"))
+            return len(attempts[method])
 
     def fail(context, code, reason):
         status = stubs.details.RpcStatus(code=code.value[0], message="as the test wants")
@@ -151,7 +152,7 @@ def make_faulty_server(stubs, address):
     stubs.rpc.add_ArchiveServicer_to_server(Faulty(), server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
-    return server, f"127.0.0.1:{port}", calls, routes
+    return server, f"127.0.0.1:{port}", attempts, routes
 
 
 class ExamplesTest(unittest.TestCase):
@@ -194,12 +195,14 @@ class ExamplesTest(unittest.TestCase):
         self.check(command, self.server.address, [*many, "absent", many[0], ""])
         self.check(command, self.server.address, ["large", "page-001"])
         self.check(command, self.server.address, ["absent"])
-        server, address, calls, routes = make_faulty_server(self.stubs, self.server.address)
+        server, address, attempts, routes = make_faulty_server(self.stubs, self.server.address)
         try:
             self.check(command, address, ["page-002", "large", "absent", *many[:20]])
         finally:
             server.stop(None).wait()
-        self.assertEqual(calls, {"Read": 3, "ReadStream": 2, "BatchRead": 3, "GetArchive": 2})
+        # None after ARCHIVE_OPENING, nor after RESOURCE_EXHAUSTED.
+        self.assertEqual(attempts, {"Read": [None, "1", "2"], "ReadStream": [None, "1"],
+                                    "BatchRead": [None, None, "1"], "GetArchive": [None, None]})
         self.assertEqual(routes, {"pages"})
         # An error that ends the program is named.
         done = self.run_example(command, self.server.address, "other", ["page-001"])

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -32,6 +33,7 @@ const (
 	firstDelay     = 100 * time.Millisecond
 	deadline       = time.Minute
 	limitExceeded  = "LIMIT_EXCEEDED"
+	archiveOpening = "ARCHIVE_OPENING"
 	quireErrorInfo = "quire"
 )
 
@@ -75,11 +77,23 @@ func delayAfter(err error, failures int) (time.Duration, bool) {
 	return firstDelay << failures, code == codes.Unavailable
 }
 
-func withRetries(call func() error) error {
+// withRetries calls with a context that has the metadata quire-attempt from the second attempt
+// on, by which a proxy selects another server than before.
+func withRetries(ctx context.Context, call func(ctx context.Context) error) error {
+	unavailable := 0
 	for failures := 0; ; failures++ {
-		err := call()
+		attempt := ctx
+		if unavailable > 0 {
+			attempt = metadata.AppendToOutgoingContext(ctx, "quire-attempt",
+				strconv.Itoa(unavailable))
+		}
+		err := call(attempt)
 		if err == nil {
 			return nil
+		}
+		// Another server would have to open the archive, too.
+		if status.Code(err) == codes.Unavailable && reasonOf(err) != archiveOpening {
+			unavailable++
 		}
 		delay, mayRetry := delayAfter(err, failures)
 		if !mayRetry || failures+1 == attemptsMax {
@@ -92,7 +106,7 @@ func withRetries(call func() error) error {
 // read reads one document in one message, or as a stream if it does not fit in one.
 func (r *reader) read(ctx context.Context, id string) (answer, error) {
 	var response *quirev1.ReadResponse
-	err := withRetries(func() error {
+	err := withRetries(ctx, func(ctx context.Context) error {
 		var err error
 		response, err = r.client.Read(ctx, &quirev1.ReadRequest{
 			Archive: r.archive, Target: &quirev1.ReadRequest_Document{Document: document(id)}})
@@ -112,7 +126,7 @@ func (r *reader) read(ctx context.Context, id string) (answer, error) {
 
 func (r *reader) readLarge(ctx context.Context, id string) (answer, error) {
 	var data []byte
-	err := withRetries(func() error {
+	err := withRetries(ctx, func(ctx context.Context) error {
 		data = nil
 		stream, err := r.client.ReadStream(ctx, &quirev1.ReadRequest{
 			Archive: r.archive, Target: &quirev1.ReadRequest_Document{Document: document(id)}})
@@ -144,7 +158,7 @@ func (r *reader) readBatch(ctx context.Context, ids []string) ([]answer, error) 
 	for index := range ids {
 		pending[uint64(index)] = true
 	}
-	err = withRetries(func() error {
+	err = withRetries(ctx, func(ctx context.Context) error {
 		return r.batchOnce(ctx, ids, described.Limits.BatchMessageItemsMax, pending, answers)
 	})
 	if err != nil {
@@ -162,7 +176,7 @@ func (r *reader) readBatch(ctx context.Context, ids []string) ([]answer, error) 
 
 func (r *reader) describe(ctx context.Context) (*quirev1.GetArchiveResponse, error) {
 	var response *quirev1.GetArchiveResponse
-	err := withRetries(func() error {
+	err := withRetries(ctx, func(ctx context.Context) error {
 		var err error
 		response, err = r.client.GetArchive(ctx, &quirev1.GetArchiveRequest{Archive: r.archive})
 		return err

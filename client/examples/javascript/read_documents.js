@@ -63,11 +63,21 @@ function delayAfter(error, failures) {
   return error.code === grpc.status.UNAVAILABLE ? FIRST_DELAY_MS * 2 ** failures : undefined;
 }
 
-async function withRetries(call) {
+// Calls with metadata by which a proxy in front of several servers routes calls: the archive,
+// and the number of attempts after which it should select another server.
+async function withRetries(archive, call) {
+  const metadata = new grpc.Metadata();
+  metadata.set("quire-archive", archive);
+  let unavailable = 0;
   for (let failures = 0; ; failures++) {
     try {
-      return await call();
+      return await call(metadata.clone());
     } catch (error) {
+      // Another server would have to open the archive, too.
+      if (error.code === grpc.status.UNAVAILABLE && reasonOf(error) !== "ARCHIVE_OPENING") {
+        unavailable++;
+        metadata.set("quire-attempt", String(unavailable));
+      }
       const delay = delayAfter(error, failures);
       if (delay === undefined || failures + 1 === ATTEMPTS_MAX) {
         throw error;
@@ -83,9 +93,6 @@ class Reader {
     this.client = new quire.v1.Archive(server, grpc.credentials.createInsecure(),
       { "grpc.enable_retries": 0 });
     this.archive = archive;
-    // A proxy in front of several servers routes calls by it.
-    this.metadata = new grpc.Metadata();
-    this.metadata.set("quire-archive", archive);
   }
 
   request(id) {
@@ -97,8 +104,8 @@ class Reader {
   }
 
   unary(method, request) {
-    return withRetries(() => new Promise((resolve, reject) => {
-      this.client[method](request, this.metadata, this.options(),
+    return withRetries(this.archive, (metadata) => new Promise((resolve, reject) => {
+      this.client[method](request, metadata, this.options(),
         (error, response) => (error ? reject(error) : resolve(response)));
     }));
   }
@@ -119,9 +126,9 @@ class Reader {
   }
 
   readLarge(id) {
-    return withRetries(async () => {
+    return withRetries(this.archive, async (metadata) => {
       const parts = [];
-      const stream = this.client.ReadStream(this.request(id), this.metadata, this.options());
+      const stream = this.client.ReadStream(this.request(id), metadata, this.options());
       for await (const message of stream) {
         parts.push(message.data);
       }
@@ -134,8 +141,8 @@ class Reader {
     const { limits } = await this.unary("GetArchive", { archive: this.archive });
     const answers = new Array(ids.length);
     const pending = new Set(ids.keys());
-    await withRetries(() => this.batchOnce(
-      ids, Number(limits.batch_message_items_max), pending, answers));
+    await withRetries(this.archive, (metadata) => this.batchOnce(
+      metadata, ids, Number(limits.batch_message_items_max), pending, answers));
     for (const [index, id] of ids.entries()) {
       if (answers[index].reason === "LIMIT_EXCEEDED") {
         answers[index] = await this.readLarge(id);
@@ -145,8 +152,8 @@ class Reader {
   }
 
   // Asks for the pending documents; removes those that are answered.
-  async batchOnce(ids, itemsMax, pending, answers) {
-    const stream = this.client.BatchRead(this.metadata, this.options());
+  async batchOnce(metadata, ids, itemsMax, pending, answers) {
+    const stream = this.client.BatchRead(metadata, this.options());
     try {
       const items = [...pending].map((tag) => ({ tag, document: { id: Buffer.from(ids[tag]) } }));
       // The server takes more items as its answers are read: write() only queues them.

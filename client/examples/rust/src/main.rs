@@ -27,6 +27,7 @@ const ATTEMPTS_MAX: u32 = 6;
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const DEADLINE: Duration = Duration::from_secs(60);
 const LIMIT_EXCEEDED: &str = "LIMIT_EXCEEDED";
+const ARCHIVE_OPENING: &str = "ARCHIVE_OPENING";
 
 /// The bytes of a document, or the reason why there are none.
 type Answer = Result<Vec<u8>, String>;
@@ -58,13 +59,21 @@ fn delay_after(status: &Status, failures: u32) -> Option<Duration> {
     (status.code() == Code::Unavailable).then(|| FIRST_DELAY * 2u32.pow(failures))
 }
 
-async fn with_retries<T>(mut call: impl AsyncFnMut() -> Result<T, Status>) -> Result<T, Status> {
+/// Calls with the number of attempts before that ended with UNAVAILABLE.
+async fn with_retries<T>(
+    mut call: impl AsyncFnMut(u32) -> Result<T, Status>,
+) -> Result<T, Status> {
     let mut failures = 0;
+    let mut unavailable = 0;
     loop {
-        let status = match call().await {
+        let status = match call(unavailable).await {
             Ok(answer) => return Ok(answer),
             Err(status) => status,
         };
+        // Another server would have to open the archive, too.
+        if status.code() == Code::Unavailable && reason_of(&status) != ARCHIVE_OPENING {
+            unavailable += 1;
+        }
         match delay_after(&status, failures) {
             Some(delay) if failures + 1 < ATTEMPTS_MAX => tokio::time::sleep(delay).await,
             _ => return Err(status),
@@ -87,9 +96,12 @@ impl Reader {
         }
     }
 
-    /// A request with the name by which a proxy in front of several servers routes calls.
-    fn routed<T>(&self, message: T) -> Request<T> {
+    /// A request with the metadata by which a proxy in front of several servers routes calls.
+    fn routed<T>(&self, message: T, unavailable: u32) -> Request<T> {
         let mut request = Request::new(message);
+        if unavailable > 0 {
+            request.metadata_mut().insert("quire-attempt", unavailable.into());
+        }
         if let Ok(name) = self.archive.parse() {
             request.metadata_mut().insert("quire-archive", name);
         }
@@ -98,8 +110,8 @@ impl Reader {
 
     /// Reads one document in one message, or as a stream if it does not fit in one.
     async fn read(&self, id: &str) -> Result<Answer, Status> {
-        let read = with_retries(async || {
-            self.client.clone().read(self.routed(self.request(id))).await
+        let read = with_retries(async |unavailable| {
+            self.client.clone().read(self.routed(self.request(id), unavailable)).await
         })
         .await;
         match read {
@@ -111,10 +123,11 @@ impl Reader {
     }
 
     async fn read_large(&self, id: &str) -> Result<Answer, Status> {
-        with_retries(async || {
+        with_retries(async |unavailable| {
             let mut data = Vec::new();
             let mut client = self.client.clone();
-            let mut stream = client.read_stream(self.routed(self.request(id))).await?.into_inner();
+            let request = self.routed(self.request(id), unavailable);
+            let mut stream = client.read_stream(request).await?.into_inner();
             while let Some(message) = stream.message().await? {
                 data.extend_from_slice(&message.data);
             }
@@ -126,16 +139,16 @@ impl Reader {
     /// Reads many documents in the order that is fastest for the server.
     async fn read_batch(&self, ids: &[String]) -> Result<Vec<Answer>, Status> {
         let request = GetArchiveRequest { archive: self.archive.clone() };
-        let described = with_retries(async || {
-            self.client.clone().get_archive(self.routed(request.clone())).await
+        let described = with_retries(async |unavailable| {
+            self.client.clone().get_archive(self.routed(request.clone(), unavailable)).await
         })
         .await?;
         let limits = described.into_inner().limits.unwrap_or_default();
         let mut answers: Vec<Answer> = vec![Ok(Vec::new()); ids.len()];
         let mut pending: BTreeSet<u64> = (0..ids.len() as u64).collect();
-        with_retries(async || {
+        with_retries(async |unavailable| {
             let items_max = limits.batch_message_items_max.max(1) as usize;
-            self.batch_once(ids, items_max, &mut pending, &mut answers).await
+            self.batch_once(unavailable, ids, items_max, &mut pending, &mut answers).await
         })
         .await?;
         for (id, answer) in ids.iter().zip(&mut answers) {
@@ -149,6 +162,7 @@ impl Reader {
     /// Asks for the pending documents; removes those that are answered.
     async fn batch_once(
         &self,
+        unavailable: u32,
         ids: &[String],
         items_max: usize,
         pending: &mut BTreeSet<u64>,
@@ -171,7 +185,7 @@ impl Reader {
             .collect();
         // The server takes more items as its answers are read: tonic sends and receives at once.
         let mut client = self.client.clone();
-        let requests = self.routed(tokio_stream::iter(requests));
+        let requests = self.routed(tokio_stream::iter(requests), unavailable);
         let mut stream = client.batch_read(requests).await?.into_inner();
         while let Some(message) = stream.message().await? {
             for result in message.results {

@@ -29,7 +29,7 @@ import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
-import java.util.function.Supplier;
+import java.util.function.Function;
 import quire.v1.ArchiveGrpc;
 import quire.v1.BatchItem;
 import quire.v1.BatchReadRequest;
@@ -51,27 +51,38 @@ public final class ReadDocuments {
   private static final long FIRST_DELAY_MS = 100;
   private static final long DEADLINE_SECONDS = 60;
   private static final String LIMIT_EXCEEDED = "LIMIT_EXCEEDED";
+  private static final String ARCHIVE_OPENING = "ARCHIVE_OPENING";
 
   /** The bytes of a document, or the reason why there are none. */
   private record Answer(ByteString data, String reason) {}
 
-  /** A proxy in front of several servers routes calls by it. */
+  /** A proxy in front of several servers routes calls by these. */
   private static final Metadata.Key<String> ARCHIVE_KEY =
       Metadata.Key.of("quire-archive", Metadata.ASCII_STRING_MARSHALLER);
+  private static final Metadata.Key<String> ATTEMPT_KEY =
+      Metadata.Key.of("quire-attempt", Metadata.ASCII_STRING_MARSHALLER);
 
-  private final Channel channel;
+  private final ManagedChannel channel;
   private final String archive;
 
   private ReadDocuments(ManagedChannel channel, String archive) {
-    Metadata headers = new Metadata();
-    headers.put(ARCHIVE_KEY, archive);
-    this.channel =
-        ClientInterceptors.intercept(channel, MetadataUtils.newAttachHeadersInterceptor(headers));
+    this.channel = channel;
     this.archive = archive;
   }
 
-  private ArchiveGrpc.ArchiveBlockingStub blocking() {
-    return ArchiveGrpc.newBlockingStub(channel)
+  /** A channel for a call that ended with UNAVAILABLE so often before. */
+  private Channel routed(int unavailable) {
+    Metadata headers = new Metadata();
+    headers.put(ARCHIVE_KEY, archive);
+    if (unavailable > 0) {
+      headers.put(ATTEMPT_KEY, Integer.toString(unavailable));
+    }
+    return ClientInterceptors.intercept(
+        channel, MetadataUtils.newAttachHeadersInterceptor(headers));
+  }
+
+  private static ArchiveGrpc.ArchiveBlockingStub blocking(Channel routed) {
+    return ArchiveGrpc.newBlockingStub(routed)
         .withDeadlineAfter(DEADLINE_SECONDS, TimeUnit.SECONDS);
   }
 
@@ -118,11 +129,17 @@ public final class ReadDocuments {
         : Optional.empty();
   }
 
-  private static <T> T withRetries(Supplier<T> call) throws InterruptedException {
+  private <T> T withRetries(Function<Channel, T> call) throws InterruptedException {
+    int unavailable = 0;
     for (int failures = 0; ; failures++) {
       try {
-        return call.get();
+        return call.apply(routed(unavailable));
       } catch (StatusRuntimeException error) {
+        // Another server would have to open the archive, too.
+        if (error.getStatus().getCode() == Status.Code.UNAVAILABLE
+            && !reasonOf(error).equals(ARCHIVE_OPENING)) {
+          unavailable++;
+        }
         Optional<Long> delay = delayAfter(error, failures);
         if (delay.isEmpty() || failures + 1 == ATTEMPTS_MAX) {
           throw error;
@@ -143,7 +160,7 @@ public final class ReadDocuments {
   /** Reads one document in one message, or as a stream if it does not fit in one. */
   private Answer read(String id) throws InterruptedException {
     try {
-      return new Answer(withRetries(() -> blocking().read(request(id))).getData(), null);
+      return new Answer(withRetries(to -> blocking(to).read(request(id))).getData(), null);
     } catch (StatusRuntimeException error) {
       if (reasonOf(error).equals(LIMIT_EXCEEDED)) {
         return readLarge(id);
@@ -157,9 +174,9 @@ public final class ReadDocuments {
 
   private Answer readLarge(String id) throws InterruptedException {
     return withRetries(
-        () -> {
+        to -> {
           ByteString data = ByteString.EMPTY;
-          Iterator<ReadStreamResponse> messages = blocking().readStream(request(id));
+          Iterator<ReadStreamResponse> messages = blocking(to).readStream(request(id));
           while (messages.hasNext()) {
             data = data.concat(messages.next().getData());
           }
@@ -171,7 +188,7 @@ public final class ReadDocuments {
   private List<Answer> readBatch(List<String> ids) throws InterruptedException {
     GetArchiveRequest describe = GetArchiveRequest.newBuilder().setArchive(archive).build();
     int itemsMax =
-        (int) withRetries(() -> blocking().getArchive(describe))
+        (int) withRetries(to -> blocking(to).getArchive(describe))
             .getLimits().getBatchMessageItemsMax();
     List<Answer> answers = new ArrayList<>();
     TreeSet<Long> pending = new TreeSet<>();
@@ -180,8 +197,8 @@ public final class ReadDocuments {
       pending.add(tag);
     }
     withRetries(
-        () -> {
-          batchOnce(ids, itemsMax, pending, answers);
+        to -> {
+          batchOnce(to, ids, itemsMax, pending, answers);
           return null;
         });
     for (int index = 0; index < ids.size(); index++) {
@@ -194,11 +211,11 @@ public final class ReadDocuments {
 
   /** Asks for the pending documents; removes those that are answered. */
   private void batchOnce(
-      List<String> ids, int itemsMax, TreeSet<Long> pending, List<Answer> answers) {
+      Channel to, List<String> ids, int itemsMax, TreeSet<Long> pending, List<Answer> answers) {
     List<Long> tags = new ArrayList<>(pending);
     CompletableFuture<Void> end = new CompletableFuture<>();
     StreamObserver<BatchReadRequest> requests =
-        ArchiveGrpc.newStub(channel)
+        ArchiveGrpc.newStub(to)
             .withDeadlineAfter(DEADLINE_SECONDS, TimeUnit.SECONDS)
             .batchRead(
                 new StreamObserver<>() {
