@@ -208,8 +208,11 @@ class Batch:
 def encode_item(number: int, target: Target) -> bytes:
     """A field `items` of a BatchReadRequest, with this tag: the index of the key."""
     key, name, part = target
-    if isinstance(name, bytes) and part is None and not isinstance(key, Key):
-        return messages.id_field(number, name)
+    if part is None and not isinstance(key, Key):
+        if isinstance(name, bytes):
+            return messages.id_field(number, name)
+        if isinstance(name, int):
+            return messages.ordinal_field(number, name)
     # Most ranges need no call. Other types may still be integers, such as numpy's.
     if part is not None and not (type(part[0]) is type(part[1]) is int
                                  and 0 <= part[0] <= _UINT64_MAX

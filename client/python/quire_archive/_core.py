@@ -436,7 +436,8 @@ def check_answer(target: Target, message: Any, decoding: Decoding) -> Answer:
     offset, size = span.offset, span.size_bytes
     key, name, part = target
     # The first is true of most answers, and quick.
-    if (document is None or document.id != name or part is not None
+    if (document is None or (document.id != name and document.ordinal != name)
+            or part is not None
             or document.offset != offset or document.size != size) \
             and (offset, size) != expected_span(target, document):
         raise ServerFault(f"the server sent {size} bytes at offset {offset} for {key!r}")

@@ -130,6 +130,14 @@ def id_field(tag: int, name: bytes) -> bytes:
     return b"\x12%c\x08%b\x1a%c\x0a%c%b" % (size + len(number) + 5, number, size + 2, size, name)
 
 
+def ordinal_field(tag: int, ordinal: int) -> bytes:
+    """An item of the document with an ordinal."""
+    number, name = varint(tag), varint(ordinal)
+    # Fields tag, document, and in it ordinal.
+    return b"\x12%c\x08%b\x1a%c\x10%b" % (
+        len(number) + len(name) + 4, number, len(name) + 1, name)
+
+
 def part_field(tag: int, name: bytes, part: bytes) -> bytes:
     """An item of a part of that document; `part` is from byte_range(), or empty: all."""
     document = b"\x0a%b%b" % (varint(len(name)), name)

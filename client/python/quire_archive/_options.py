@@ -45,6 +45,11 @@ def is_forked() -> bool:
     return _is_forked
 
 
+def is_used() -> bool:
+    """True if this process has used gRPC through this package, and so must not be forked."""
+    return _is_used
+
+
 def check_not_forked() -> None:
     """Raises ForkedError in such a child."""
     if _is_forked:

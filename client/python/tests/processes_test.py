@@ -13,11 +13,8 @@ import traceback
 import unittest
 
 import quire_archive as quire
-from package_harness import LiveServer, PACKAGE_TESTS, QUIRED, build, write_corpus, make_documents
-
-sys.path.append(str(PACKAGE_TESTS.parent / "examples"))
-# pylint: disable=wrong-import-position
-from map_dataset import DocumentDataset
+from package_harness import LiveServer, QUIRED, build, write_corpus, make_documents
+from quire_archive.training import DocumentMap
 
 FORKS = 40
 
@@ -127,7 +124,7 @@ class ProcessesTest(unittest.TestCase):
     def test_workers_of_spawn_and_forkserver(self):
         archive = quire.connect(self.server.address)["pages"]
         archive.read(0)
-        dataset = DocumentDataset(self.server.address, "pages", len)
+        dataset = DocumentMap(self.server.address, "pages", transform=len)
         self.assertEqual(len(dataset), len(self.documents))
         self.assertEqual(dataset[-1], len(self.documents[-1][1]))
         with self.assertRaises(IndexError):
@@ -149,8 +146,8 @@ class ProcessesTest(unittest.TestCase):
         # As a DataLoader forks them; in a process of its own, as this one has made calls.
         program = (
             "import multiprocessing, sys\n"
-            "from map_dataset import DocumentDataset\n"
-            "dataset = DocumentDataset(sys.argv[1], 'pages', len)\n"
+            "from quire_archive.training import DocumentMap\n"
+            "dataset = DocumentMap(sys.argv[1], 'pages', transform=len)\n"
             "batches = [list(range(at, at + 50)) for at in range(0, len(dataset), 50)]\n"
             "with multiprocessing.get_context('fork').Pool(2) as pool:\n"
             "    print(sum(pool.map(dataset.__getitems__, batches), []))\n")
@@ -161,7 +158,7 @@ class ProcessesTest(unittest.TestCase):
 
     def test_a_dataset_of_no_archive(self):
         with self.assertRaises(quire.ArchiveNotFound):
-            DocumentDataset(self.server.address, "none")
+            DocumentMap(self.server.address, "none")
 
     def test_a_dataset_leaves_withdrawn_documents_out(self):
         with tempfile.TemporaryDirectory() as directory:
@@ -172,7 +169,7 @@ class ProcessesTest(unittest.TestCase):
             rules = pathlib.Path(directory, "withdrawn")
             rules.write_text(f"pages id {names[5]} block\npages id {names[7]} exclude\n")
             with LiveServer(QUIRED, [archive], "--withdrawn", rules) as server:
-                dataset = DocumentDataset(server.address, "pages", len)
+                dataset = DocumentMap(server.address, "pages", transform=len)
                 self.assertEqual(len(dataset), len(self.documents))
                 with self.assertWarnsRegex(UserWarning, "pages has withdrawn documents"):
                     found = dataset.__getitems__(list(range(len(dataset))))

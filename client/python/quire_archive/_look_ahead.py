@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads documents ahead of their use, in windows."""
+from __future__ import annotations
+
+import itertools
+import queue
+import threading
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+
+from .client import Archive
+from .errors import DocumentNotFound, DocumentWithdrawn
+
+# Documents of the first window; each next one is larger by the factor, up to the limit.
+_FIRST_WINDOW = 256
+_GROWTH = 4
+# Size that is assumed of a document before any was received.
+_FIRST_MEAN_SIZE = 8 << 10
+
+# An ordinal with the document's bytes; None if it is withdrawn.
+Read = Tuple[int, Optional[bytes]]
+
+
+class LookAhead:
+    """Documents in the order of the ordinals, which are read in windows: a window is one batch
+    call, which the server answers in the order of its storage, so that it reads and decodes
+    each block of the window once.
+
+    A thread reads the next window while the caller uses one, so two are in memory. A window
+    ends at `documents_max`, or where the sizes so far let expect that the next document
+    exceeds `bytes_max`. The thread starts with the first document and ends with close().
+    Thread-compatible.
+
+    Iterating raises QuireError for whatever cannot be read and is not withdrawn.
+    """
+
+    def __init__(self, archive: Archive, ordinals: Iterable[int], documents_max: int,
+                 bytes_max: int) -> None:
+        self._archive = archive
+        self._ordinals = iter(ordinals)
+        self._documents_max = documents_max
+        self._bytes_max = bytes_max
+        self._window_max = min(_FIRST_WINDOW, documents_max)
+        self._size_sum, self._size_count = _FIRST_MEAN_SIZE, 1
+        # Windows, then None; or what was raised.
+        self._windows: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
+        # Windows that may be read: one more as soon as the last one is in use.
+        self._slots = threading.Semaphore(1)
+        self._is_closed = False
+        self._thread: Optional[threading.Thread] = None
+
+    def __iter__(self) -> Iterator[Read]:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._read_all, daemon=True,
+                                            name="quire-look-ahead")
+            self._thread.start()
+        while (window := self._windows.get()) is not None:
+            if isinstance(window, BaseException):
+                raise window
+            self._slots.release()
+            yield from window
+
+    def close(self) -> None:
+        """Ends reading; does not wait for a call that waits for the server."""
+        self._is_closed = True
+        self._slots.release()
+
+    def _read_all(self) -> None:
+        try:
+            while self._slots.acquire() and not self._is_closed:  # pylint: disable=consider-using-with
+                window = self._read_window()
+                self._windows.put(window or None)
+                if not window:
+                    return
+                self._window_max = min(self._documents_max, self._window_max * _GROWTH)
+        except BaseException as error:  # pylint: disable=broad-exception-caught
+            self._windows.put(error)
+
+    def _read_window(self) -> List[Read]:
+        """The next documents; none at the end."""
+        asked: List[int] = []
+        found: Dict[int, Optional[bytes]] = {}
+        received = 0
+
+        def keys() -> Iterator[int]:
+            for ordinal in itertools.islice(self._ordinals, self._window_max):
+                asked.append(ordinal)
+                yield ordinal
+                mean = self._size_sum / self._size_count
+                if received + (len(asked) - len(found) + 1) * mean > self._bytes_max:
+                    return
+
+        answers = self._archive.get_many(keys(), ordered=False)
+        for answer in answers:
+            if self._is_closed:
+                answers.close()  # type: ignore[attr-defined]
+                return []
+            key: int = answer.key  # type: ignore[assignment]
+            data = answer._data if answer.error is None else self._after(answer)
+            found[key] = data
+            if data is not None:
+                received += len(data)
+                self._size_sum += len(data)
+                self._size_count += 1
+        return [(ordinal, found[ordinal]) for ordinal in asked]
+
+    def _after(self, answer: Any) -> Optional[bytes]:
+        """The bytes of a document whose item failed; None if it is withdrawn."""
+        error = answer.error
+        if isinstance(error, (DocumentWithdrawn, DocumentNotFound)):
+            return None
+        if error.code != "UNAVAILABLE":
+            raise error
+        # Alone, which waits and repeats.
+        try:
+            return self._archive.read(answer.key)
+        except (DocumentWithdrawn, DocumentNotFound):
+            return None
