@@ -16,10 +16,10 @@ from .aio import AsyncArchive, AsyncClient, connect_async
 from .client import Archive, Client, connect
 from .errors import *  # noqa: F403  pylint: disable=wildcard-import,unused-wildcard-import
 from .records import (Answer, AnyKey, ArchiveInfo, Document, Key, Payload, Prefix, Span, Time,
-                      parse_period)
+                      WithdrawnCount, parse_period)
 
 __version__ = "0.1.0"
 __all__ = ["Answer", "AnyKey", "Archive", "ArchiveInfo", "AsyncArchive", "AsyncClient", "Client",
-           "Document", "Key", "Payload", "Prefix", "Span", "Time", "connect", "connect_async",
-           "parse_period"]
+           "Document", "Key", "Payload", "Prefix", "Span", "Time", "WithdrawnCount", "connect",
+           "connect_async", "parse_period"]
 __all__ += errors.__all__

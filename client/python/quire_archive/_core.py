@@ -452,6 +452,8 @@ def check_answer(target: Target, message: Any, decoding: Decoding) -> Answer:
 class Lister:
     """Pages of a listing; the next one is requested while the caller has one."""
 
+    METHOD = "ListDocuments"
+
     def __init__(self, core: Core, archive: ArchiveName, prefix: Optional[bytes],
                  delimiter: Optional[bytes], first_ordinal: int,
                  page_size: int = PAGE_SIZE) -> None:
@@ -483,7 +485,7 @@ class Lister:
             if page.next_page_token == self._request.page_token:
                 raise ServerFault("the server's list of documents does not end")
             self._request.page_token = page.next_page_token
-            self._started = yield Start("ListDocuments", self._archive, self._request,
+            self._started = yield Start(self.METHOD, self._archive, self._request,
                                         self._core.options.deadline)
             # A page of withdrawn documents only is empty.
             if page.documents or page.common_prefixes:
@@ -498,7 +500,7 @@ class Lister:
                 return (yield Finish(started))
             except QuireError as error:
                 failed = error
-        return (yield from self._core.call("ListDocuments", self._archive, self._request, failed))
+        return (yield from self._core.call(self.METHOD, self._archive, self._request, failed))
 
     def documents_of(self, page: Any) -> List[Document]:
         """The documents of a page, checked; none that are withdrawn."""

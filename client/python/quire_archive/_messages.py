@@ -28,6 +28,33 @@ def _load() -> Any:
 _pool = _load()
 
 
+def _declare_columns() -> None:
+    """Declares other forms of messages, for _columns.py: entries as bytes, and the fields of
+    many entries put end to end. The numbers are those of archive.proto."""
+    field = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(
+        name="quire_archive/columns.proto", package=_PACKAGE, syntax="proto2")
+    for name, fields in (
+            ("DocumentPage", (("documents", field.TYPE_BYTES), ("next_page_token", None),
+                              ("common_prefixes", field.TYPE_BYTES))),
+            ("DocumentColumns", (("ordinal", field.TYPE_UINT64), ("id", field.TYPE_BYTES),
+                                 ("range", field.TYPE_BYTES),
+                                 ("capture_time_ms", field.TYPE_INT64),
+                                 ("media_type", field.TYPE_BYTES),
+                                 ("record_type", field.TYPE_BYTES))),
+            ("RangeColumns", (("offset", field.TYPE_UINT64),
+                              ("size_bytes", field.TYPE_UINT64)))):
+        declared = file.message_type.add(name=name)
+        for number, (name_of_field, kind) in enumerate(fields, 1):
+            declared.field.add(
+                name=name_of_field, number=number, type=kind or field.TYPE_STRING,
+                label=field.LABEL_REPEATED if kind else field.LABEL_OPTIONAL)
+    _pool.AddSerializedFile(file.SerializeToString())
+
+
+_declare_columns()
+
+
 def _message(name: str) -> Any:
     descriptor = _pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")
     if hasattr(message_factory, "GetMessageClass"):
@@ -44,6 +71,9 @@ def _enum(name: str) -> Dict[str, int]:
 BatchItem = _message("BatchItem")
 ByteRange = _message("ByteRange")
 BatchReadRequest = _message("BatchReadRequest")
+Document = _message("Document")
+DocumentColumns = _message("DocumentColumns")
+RangeColumns = _message("RangeColumns")
 GetArchiveRequest = _message("GetArchiveRequest")
 GetDictionaryRequest = _message("GetDictionaryRequest")
 ListArchivesRequest = _message("ListArchivesRequest")
@@ -82,6 +112,8 @@ METHODS = {
     "GetDictionary": _method("GetDictionary", "unary_stream"),
     "ListArchives": _method("ListArchives", "unary_unary"),
     "ListDocuments": _method("ListDocuments", "unary_unary"),
+    "ListDocuments as columns": _method("ListDocuments", "unary_unary")._replace(
+        response=_message("DocumentPage")),
     "Read": _method("Read", "unary_unary"),
     # Its request is that of Read.
     "ReadStream": Method(f"/{_PACKAGE}.Archive/ReadStream", "unary_stream",

@@ -8,7 +8,7 @@ import queue
 import threading
 import time
 import weakref
-from typing import (Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple,
+from typing import (Any, Collection, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple,
                     TypeVar, Union)
 
 import grpc
@@ -477,6 +477,34 @@ class Archive:
     def stream_range(self, offset: int = 0, size: Optional[int] = None) -> Iterator[bytes]:
         """Bytes of the documents put end to end, in pieces of any size; all by default."""
         return self._iterate(self._core.stream_span(self._target, offset, size))
+
+    def to_arrow(self, columns: Optional[Sequence[str]] = None, *, text: bool = True,
+                 prefix: Union[bytes, str, None] = None, strings: Collection[str] = ("id",),
+                 withdrawn: Optional[WithdrawnCount] = None) -> Any:
+        """The documents as a pyarrow.RecordBatchReader, which pandas, Polars, DuckDB, Daft
+        and others read. Needs the package pyarrow.
+
+        Columns: id, ordinal, size, time (of the capture), type (such as text/html),
+        record_type and text, the bytes. `columns` names those that are wanted; without
+        it `text` decides on the text. Without text only the list is read. `prefix`: only
+        documents whose id starts with it, by id; otherwise all, in the order of the
+        archive. `strings`: which of id and text are strings (UTF-8) instead of bytes; a
+        document whose bytes are not UTF-8 then ends the reading with ValueError.
+
+        Reads one state of the archive. Withdrawn documents are left out, and counted in
+        `withdrawn`, which is complete at the end; without it a UserWarning has their number.
+        With a prefix only those are counted that are withdrawn after they were listed. The schema's metadata have quire.archive,
+        quire.uuid and quire.document_count, which includes withdrawn documents. Batches
+        have the documents of a page of the server's list or 4 MiB of text; one of a larger
+        document is larger. An error raises where the batch would be: no reader ends early.
+        """
+        try:
+            from . import arrow  # pylint: disable=import-outside-toplevel
+        except ImportError as error:
+            raise ImportError(f"to_arrow() needs the module {error.name}; install "
+                              "quire-archive[arrow]", name=error.name) from None
+        return arrow.to_arrow(self, columns, text, None if prefix is None else to_id(prefix),
+                              strings, withdrawn)
 
     # --- Files.
 

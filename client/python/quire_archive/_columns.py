@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages of a listing as columns, without an object for each document.
+
+The entries of a page, put end to end, are parsed as one message whose fields are
+repeated. A field that some documents do not have, or have as zero, gives fewer values
+than documents; it is then read from each document.
+"""
+from __future__ import annotations
+
+import itertools
+from typing import Any, Callable, Iterable, List, Optional
+
+from google.protobuf.message import DecodeError
+
+from . import _messages as messages
+from ._core import Core, Lister
+from ._steps import ArchiveName
+from .errors import ServerFault
+from .records import WITHDRAWN_TYPE
+
+_WITHDRAWN = WITHDRAWN_TYPE.encode()
+_INT64_MAX = 2**63 - 1
+
+
+def _parse(kind: Any, entries: Iterable[bytes]) -> Any:
+    try:
+        return kind.FromString(b"".join(entries))
+    except DecodeError as error:
+        raise ServerFault(f"the server listed a malformed document: {error}") from None
+
+
+class Page:
+    """Documents of a page; all columns have equal lengths."""
+
+    def __init__(self, documents: Any) -> None:
+        entries = list(documents)
+        self.count = len(entries)
+        self._entries: List[Any] = entries
+        self._parsed: Optional[List[Any]] = None
+        columns = _parse(messages.DocumentColumns, entries)
+        self.ordinals: List[int] = self._column(columns.ordinal, lambda found: found.ordinal)
+        self.ids: List[bytes] = self._column(columns.id, lambda found: found.id)
+        ranges = _parse(messages.RangeColumns, columns.range)
+        self.offsets: List[int] = self._column(ranges.offset, lambda found: found.range.offset)
+        self.sizes: List[int] = self._column(
+            ranges.size_bytes, lambda found: found.range.size_bytes)
+        # Each None if no document of the page has a value.
+        self.times_ms: Optional[List[Optional[int]]] = self._optional(
+            columns.capture_time_ms,
+            lambda found: found.capture_time_ms if found.HasField("capture_time_ms") else None)
+        self.media_types: Optional[List[Optional[bytes]]] = self._optional(
+            columns.media_type, lambda found: found.media_type.encode() or None)
+        self.record_types: Optional[List[Optional[bytes]]] = self._optional(
+            columns.record_type, lambda found: found.record_type.encode() or None)
+        if self.record_types is not None and _WITHDRAWN in self.record_types:
+            self.keep([kind != _WITHDRAWN for kind in self.record_types])
+        self._entries, self._parsed = [], None
+
+    def _column(self, values: Any, take: Callable[[Any], Any]) -> List[Any]:
+        if len(values) == self.count:
+            return list(values)
+        if self._parsed is None:
+            self._parsed = [_parse(messages.Document, (entry,)) for entry in self._entries]
+        return [take(document) for document in self._parsed]
+
+    def _optional(self, values: Any, take: Callable[[Any], Any]) -> Optional[List[Any]]:
+        found = self._column(values, take) if len(values) else None
+        return found if found is None or b"" not in found else [value or None for value in found]
+
+    def keep(self, kept: List[bool]) -> None:
+        """Drops the documents whose entry in `kept` is False."""
+        self.count = sum(kept)
+        for name in ("ordinals", "ids", "offsets", "sizes", "times_ms", "media_types",
+                     "record_types"):
+            values = getattr(self, name)
+            if values is not None:
+                setattr(self, name, list(itertools.compress(values, kept)))
+
+    def check(self) -> None:
+        """Raises ServerFault if a position or number is above what columns hold."""
+        if self.count and max(max(self.ordinals), max(self.offsets), max(self.sizes)) > _INT64_MAX:
+            raise ServerFault("the server listed a document past 2^63 - 1")
+
+
+class ColumnLister(Lister):
+    """Pages of a listing, as columns."""
+
+    METHOD = "ListDocuments as columns"
+
+    def __init__(self, core: Core, archive: ArchiveName, prefix: Optional[bytes]) -> None:
+        super().__init__(core, archive, prefix, None, 0)
+
+    def page_of(self, answer: Any) -> Page:
+        """The documents of a page, checked; none that are withdrawn."""
+        page = Page(answer.documents)
+        page.check()
+        if self._prefix is None:
+            self._check_order(page.ordinals)
+        elif self._prefix:
+            for name in page.ids:
+                if not name.startswith(self._prefix):
+                    raise ServerFault("the server listed a document without the prefix")
+        return page
+
+    def _check_order(self, ordinals: List[int]) -> None:
+        begin = self._next_ordinal
+        end = begin + len(ordinals)
+        if ordinals != list(range(begin, end)):
+            for ordinal in ordinals:
+                if ordinal != begin:
+                    self._note_unlisted(begin, ordinal)
+                begin = ordinal + 1
+            end = begin
+        self._next_ordinal = end
+
+
