@@ -110,6 +110,10 @@ void AddServiceOptions(CLI::App& subcommand, ServeArguments& arguments) {
                   "Address for gRPC; port 0 selects a free port")
       ->type_name("HOST:PORT|unix:PATH")
       ->capture_default_str();
+  subcommand
+      .add_option("--private", arguments.private_directory,
+                  "Serve unix:DIR/socket while a process has DIR/clients open")
+      ->type_name("DIR");
   AddTlsOptions(subcommand, arguments.tls);
   subcommand
       .add_option("--access", arguments.access,
@@ -340,6 +344,11 @@ absl::StatusOr<ServerOptions> MakeServerOptions(
   QUIRE_RETURN_IF_ERROR(CheckHaveEffect(arguments));
   QUIRE_RETURN_IF_ERROR(SetStore(arguments, options));
   options.skip_broken = arguments.skip_broken;
+  if (!arguments.private_directory.empty() &&
+      arguments.listen != options.listen_address) {
+    return absl::InvalidArgumentError(
+        "--private DIR listens on unix:DIR/socket; give it or --listen");
+  }
   options.listen_address = arguments.listen;
   options.metrics_address = arguments.metrics;
   if (arguments.tls.certificate.empty() != arguments.tls.key.empty() ||

@@ -28,6 +28,8 @@ struct ServeArguments {
   bool allow_fewer_archives = false;
   bool skip_broken = false;
   std::string listen = ServerOptions().listen_address;
+  // Directory that the clients of a private server share.
+  std::string private_directory;
   TlsFiles tls;
   std::string access;
   std::string withdrawn;

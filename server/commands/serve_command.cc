@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +15,9 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/printable_text.h"
+#include "codecs/base/status_macros.h"
 #include "server/commands/config_file.h"
+#include "server/commands/private_clients.h"
 #include "server/commands/quired_commands.h"
 #include "server/commands/serve_arguments.h"
 #include "server/commands/serve_reload.h"
@@ -39,6 +42,10 @@ SIGTERM and SIGINT drain and stop, a second one at once. SIGHUP reads the files 
 and applies archives, quota, log level, certificate, access rules and withdrawn
 documents without dropping calls; the log names other changes, which need a restart.
 
+--private is for programs that share a server of their own, such as the Python
+package: it returns once DIR/socket answers, logs to DIR/log, ends when no process
+has DIR/clients open for writing, and removes DIR, which must have the mode 0700.
+
 A TIME is a number of seconds, or has units: 500ms, 10s, 2m, 1h30m, 14d. A QUOTA
 counts calls and bytes per second. --memory auto takes 7/8 of the limit of the cgroup,
 or else half of what is available. docs/operating.md says more.
@@ -58,6 +65,28 @@ void SayUsage(const std::vector<std::string>& messages) {
   }
 }
 
+// Continues in the background for the clients of --private; returns an exit
+// code in the process that has started it. Errors: those of PrivateClients.
+absl::StatusOr<std::optional<int>> StartPrivate(
+    const ServeArguments& arguments, ServerOptions& options,
+    std::unique_ptr<PrivateClients>& clients) {
+  QUIRE_ASSIGN_OR_RETURN(clients,
+                         PrivateClients::Open(arguments.private_directory));
+  options.listen_address = clients->listen_address();
+  return clients->Detach();
+}
+
+void WarnOfNoArchives(const ServeArguments& arguments, ServerLog& log) {
+  const bool has_directory = !arguments.archives_directory.empty();
+  log.Say(
+      LogLevel::kWarning,
+      absl::StrCat(
+          has_directory ? "--archives-dir " : "--archives-list ",
+          has_directory ? arguments.archives_directory
+                        : arguments.archives_list,
+          " holds no archives: nothing is served; add some and send SIGHUP"));
+}
+
 int Serve(const ServeArguments& arguments, ServeReload reload) {
   const auto refuse = [](const absl::Status& status) {
     SayUsage(status.message());
@@ -73,6 +102,17 @@ int Serve(const ServeArguments& arguments, ServeReload reload) {
       MakeServerOptions(arguments, *in_directory, note);
   if (!options.ok()) {
     return refuse(options.status());
+  }
+  std::unique_ptr<PrivateClients> clients;
+  if (!arguments.private_directory.empty()) {
+    const absl::StatusOr<std::optional<int>> exit_code =
+        StartPrivate(arguments, *options, clients);
+    if (!exit_code.ok()) {
+      return refuse(exit_code.status());
+    }
+    if (exit_code->has_value()) {
+      return **exit_code;
+    }
   }
   ServerLog log(
       arguments.log_format == "json" ? LogFormat::kJson : LogFormat::kText,
@@ -90,13 +130,7 @@ int Serve(const ServeArguments& arguments, ServeReload reload) {
     log.Say(LogLevel::kWarning, warning);
   }
   if (options->archives.empty()) {
-    const bool has_directory = !arguments.archives_directory.empty();
-    log.Say(LogLevel::kWarning,
-            absl::StrCat(has_directory ? "--archives-dir " : "--archives-list ",
-                         has_directory ? arguments.archives_directory
-                                       : arguments.archives_list,
-                         " holds no archives: nothing is served; add some "
-                         "and send SIGHUP"));
+    WarnOfNoArchives(arguments, log);
   }
   PrepareServerProcess();
   // Readable when an archive should be checked.
@@ -106,9 +140,11 @@ int Serve(const ServeArguments& arguments, ServeReload reload) {
     // The counter is never full.
     (void)!write(check_wanted.get(), &one, sizeof(one));
   };
-  options->is_stop_wanted = IsStopPending;
+  options->is_stop_wanted = [&clients] {
+    return IsStopPending() || (clients != nullptr && clients->AreGone());
+  };
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Listen(*options);
-  if (absl::IsCancelled(server.status()) && IsStopPending()) {
+  if (absl::IsCancelled(server.status()) && options->is_stop_wanted()) {
     log.Say(LogLevel::kInfo, "stopped");
     return kExitGood;
   }
@@ -127,7 +163,7 @@ int Serve(const ServeArguments& arguments, ServeReload reload) {
                     .check_interval = arguments.reload_interval,
                     .retry = [&] { return reload.Retry(**server); },
                     .check_wanted_fd = check_wanted.get()},
-                   options->log);
+                   clients.get(), options->log);
 }
 
 // Returns the exit code.

@@ -40,6 +40,8 @@ namespace {
 constexpr absl::Duration kProgressInterval = absl::Seconds(1);
 constexpr absl::Duration kCheckDelay = absl::Seconds(1);
 constexpr absl::Duration kRetryInterval = absl::Seconds(5);
+// Time until the next look at clients of which one was about to join.
+constexpr absl::Duration kLookInterval = absl::Milliseconds(10);
 // Longer waits consist of several.
 constexpr int64_t kPollMsMax = 60'000;
 
@@ -157,8 +159,12 @@ class Timer {
 class ServerRun {
  public:
   ServerRun(Server& server, const DrainTimes& drain, const Reloads& reloads,
-            const LogSink& log)
-      : server_(server), drain_(drain), reloads_(reloads), log_(log) {}
+            PrivateClients* clients, const LogSink& log)
+      : server_(server),
+        drain_(drain),
+        reloads_(reloads),
+        clients_(clients),
+        log_(log) {}
 
   int Run() {
     const sigset_t signals = ServeSignals();
@@ -180,8 +186,9 @@ class ServerRun {
       pollfd events[] = {{signals_.get(), POLLIN, 0},
                          {work_ended_.get(), POLLIN, 0},
                          {drain_ended_.get(), POLLIN, 0},
-                         {reloads_.check_wanted_fd, POLLIN, 0}};
-      const int ready = poll(events, 4, WaitMs());
+                         {reloads_.check_wanted_fd, POLLIN, 0},
+                         {WatchedClients(), 0, 0}};
+      const int ready = poll(events, 5, WaitMs());
       TakeTimers();
       if (ready > 0 && events[2].revents != 0) {
         EndStop();
@@ -191,6 +198,8 @@ class ServerRun {
         TakeSignal();
       } else if (ready > 0 && events[3].revents != 0) {
         TakeCheckWanted();
+      } else if (ready > 0 && events[4].revents != 0) {
+        TakeClientsGone();
       }
     }
     return *exit_code_;
@@ -223,7 +232,7 @@ class ServerRun {
   int WaitMs() const {
     const absl::Duration wait =
         std::min({progress_.wait(), alive_.wait(), delay_.wait(), check_.wait(),
-                  retry_.wait()});
+                  retry_.wait(), look_.wait()});
     return wait == absl::InfiniteDuration()
                ? -1
                : static_cast<int>(std::clamp<int64_t>(
@@ -245,6 +254,31 @@ class ServerRun {
     }
     if (retry_.TakeDue()) {
       BeginRetry();
+    }
+    // Then poll() reports the clients again.
+    look_.TakeDue();
+  }
+
+  // Returns the file of the clients unless their end changes nothing now.
+  int WatchedClients() const {
+    return clients_ == nullptr || is_stopping_ ||
+                   look_.wait() != absl::InfiniteDuration()
+               ? -1
+               : clients_->fd();
+  }
+
+  void TakeClientsGone() {
+    // Until the archives are open the starting process holds the lock: no other
+    // client can have joined.
+    const auto look =
+        is_open_ ? clients_->Look() : PrivateClients::LastLook::kGone;
+    if (look == PrivateClients::LastLook::kGone) {
+      Say("the last client is gone; stopping");
+      is_stopping_ = true;
+      server_.EndDrain();
+      BeginStop();
+    } else if (look == PrivateClients::LastLook::kLocked) {
+      look_.Start(kLookInterval);
     }
   }
 
@@ -300,6 +334,9 @@ class ServerRun {
     // The last line of the start: scripts that need all archives wait for it.
     Say(absl::StrCat("listening on ", server_.address()));
     NotifyReady(ServingStatus());
+    if (clients_ != nullptr) {
+      clients_->NoteReady();
+    }
     StartCheckTimers();
   }
 
@@ -432,6 +469,8 @@ class ServerRun {
   Server& server_;
   const DrainTimes drain_;
   const Reloads& reloads_;
+  // Null if the server does not depend on any.
+  PrivateClients* const clients_;
   const LogSink& log_;
   const std::optional<absl::Duration> watchdog_interval_ = WatchdogInterval();
   UniqueFd signals_;
@@ -451,6 +490,8 @@ class ServerRun {
   // Next look at the archives, and at those that stores do not confirm.
   Timer check_;
   Timer retry_;
+  // Next look at clients that were gone while one held the lock to join.
+  Timer look_;
   std::optional<int> exit_code_;
   // Results of the thread, read once it is joined.
   absl::Status opened_;
@@ -488,8 +529,8 @@ void PrepareServerProcess() {
 }
 
 int RunServer(Server& server, const DrainTimes& drain, const Reloads& reloads,
-              const LogSink& log) {
-  return ServerRun(server, drain, reloads, log).Run();
+              PrivateClients* clients, const LogSink& log) {
+  return ServerRun(server, drain, reloads, clients, log).Run();
 }
 
 }  // namespace quire

@@ -10,6 +10,7 @@
 
 #include "absl/time/time.h"
 
+#include "server/commands/private_clients.h"
 #include "server/service/server.h"
 
 namespace quire {
@@ -50,10 +51,11 @@ bool IsStopPending();
 // contents of its memory, and serves until SIGTERM or SIGINT.
 // `log` gets lines for the log. A signal to stop is handled at any time, one to
 // reload once the archives are open; a second one to stop ends delay and drain.
-// Notifies systemd of each state if it has started the process. Returns the
-// exit code.
+// `clients`, unless null, are notified once all archives are open; when they
+// are gone, the server stops at once. Notifies systemd of each state if it has
+// started the process. Returns the exit code.
 int RunServer(Server& server, const DrainTimes& drain, const Reloads& reloads,
-              const LogSink& log);
+              PrivateClients* clients, const LogSink& log);
 
 }  // namespace quire
 
