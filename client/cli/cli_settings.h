@@ -42,7 +42,11 @@ struct CliSettings {
   // Unset: DefaultCacheDirectory().
   std::optional<std::string> cache_directory;
 
+  // An archive that a private server opens: a directory, or a URL of a store.
+  std::optional<std::string> archive_path;
+
   // Options of some subcommands.
+  // Name of the archive on the server.
   std::string archive;
   // Contents to read; unset: any.
   std::optional<std::string> archive_uuid;

@@ -258,13 +258,22 @@ constexpr Subcommand kSubcommands[] = {
      AddExportArguments, RunExport},
 };
 
-void AddCommonOptions(CLI::App& app, CliSettings& settings) {
+constexpr char kArchiveOption[] = "--archive";
+
+void AddServerOptions(CLI::App& app, CliSettings& settings) {
   app.add_option("-s,--server", settings.server,
                  "Server address: HOST:PORT, [IPV6]:PORT or unix:PATH")
       ->type_name("ADDRESS")
       ->envname("QUIRE_SERVER")
       ->capture_default_str();
   AddSecurityOptions(app, settings.security, settings.allow_readable_secrets);
+}
+
+void AddCommonOptions(CLI::App& app, CliSettings& settings) {
+  app.add_option(kArchiveOption, settings.archive_path,
+                 "Archive to read without a server, by quired: a directory or "
+                 "a URL of a store; give no ARCHIVE then")
+      ->type_name("PATH");
   app.add_option("--timeout", settings.timeout,
                  "Longest wait for the server's next answer, also while it "
                  "opens the archive, is busy or limits this client: seconds, "
@@ -357,6 +366,9 @@ std::vector<std::string> WordsFromServer(const CliSettings& settings,
   if (!is_archive && typed.positional != "ID" && typed.positional != "PREFIX") {
     return offered;
   }
+  if (typed.values.contains("archive")) {
+    return offered;
+  }
   ClientOptions options;
   const auto server = typed.values.find("server");
   options.address =
@@ -414,12 +426,20 @@ Manual MakeManual() {
       {"130", "Interrupted by Ctrl-C (SIGINT). The file of -o is unchanged."}};
   manual.environment = {
       {"QUIRE_SERVER", "Default of --server."},
+      {"QUIRED",
+       "Program for --archive. Default: quired in PATH. Credentials for stores "
+       "(AWS_*) and QUIRED_STORE_ENDPOINT, _REGION, _CA, _CHUNK and _REQUESTS "
+       "are those of quired serve."},
       {"GRPC_VERBOSITY",
        "Log level of gRPC: NONE (the default), ERROR, INFO or DEBUG."},
-      {"XDG_CACHE_HOME", "Directory of the default of --cache-dir."}};
+      {"XDG_CACHE_HOME",
+       "Directory of the default of --cache-dir, and of copies from stores for "
+       "--archive."}};
   AddSecurityEnvironment(manual);
   manual.environment.push_back({"TRACEPARENT", "Default of --traceparent."});
   manual.examples = {
+      {"quire --archive docs.quire get manual/index.html",
+       "A document, without a server:"},
       {"quire archives", "List of the archives:"},
       {"quire ls web https://example.org/",
        "Documents of one site in the archive \"web\":"},
@@ -447,14 +467,35 @@ Manual MakeManual() {
 
 }  // namespace
 
-void DefineCommandLine(CLI::App& app, CliSettings& settings) {
+bool HasArchivePath(int argc, const char* const* argv) {
+  for (int i = 1; i < argc; ++i) {
+    const absl::string_view argument = argv[i];
+    if (argument == "--") {
+      return false;
+    }
+    if (argument == kArchiveOption ||
+        absl::StartsWith(argument, absl::StrCat(kArchiveOption, "="))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void DefineCommandLine(CLI::App& app, CliSettings& settings,
+                       bool has_archive_path) {
   // Exactly one: what follows it is never taken for a subcommand.
   app.require_subcommand(1, 1);
   app.fallthrough();
+  if (!has_archive_path) {
+    AddServerOptions(app, settings);
+  }
   AddCommonOptions(app, settings);
   for (const Subcommand& subcommand : kSubcommands) {
-    subcommand.add_arguments(
-        *app.add_subcommand(subcommand.name, subcommand.help), settings);
+    CLI::App& added = *app.add_subcommand(subcommand.name, subcommand.help);
+    subcommand.add_arguments(added, settings);
+    if (has_archive_path) {
+      added.remove_option(added.get_option_no_throw("ARCHIVE"));
+    }
   }
   Manual manual = MakeManual();
   manual.word_source = [&settings](const TypedWords& typed) {
@@ -478,8 +519,9 @@ void ParseCommandLine(CLI::App& app, CliSettings& settings, int argc,
     Unprotect(*text);
   }
   for (std::optional<std::string>* text :
-       {&settings.cache_directory, &settings.archive_uuid, &settings.since_uuid,
-        &settings.delimiter, &settings.filter.from, &settings.filter.to}) {
+       {&settings.archive_path, &settings.cache_directory,
+        &settings.archive_uuid, &settings.since_uuid, &settings.delimiter,
+        &settings.filter.from, &settings.filter.to}) {
     if (text->has_value()) {
       Unprotect(**text);
     }

@@ -13,9 +13,14 @@
 
 namespace quire {
 
+// True if the command line of main() has --archive.
+bool HasArchivePath(int argc, const char* const* argv);
+
 // Fills `app` with the tree. Parsing writes to `settings`; both must outlive
-// the use of `app`.
-void DefineCommandLine(CLI::App& app, CliSettings& settings);
+// the use of `app`. With `has_archive_path` subcommands have no argument
+// ARCHIVE, and there are no options for the connection to a server.
+void DefineCommandLine(CLI::App& app, CliSettings& settings,
+                       bool has_archive_path);
 
 // Parses the command line of main() into the settings of `app`. Throws
 // CLI::ParseError, as CLI::App::parse() does; CLI::App::exit() handles it.

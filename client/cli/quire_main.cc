@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "CLI/CLI.hpp"
@@ -15,6 +16,7 @@
 #include "client/cli/cli_settings.h"
 #include "client/cli/command_line.h"
 #include "client/cli/output_file.h"
+#include "client/cli/private_server.h"
 #include "client/quire/client.h"
 #include "client/quire/process_settings.h"
 #include "codecs/base/program_main.h"
@@ -27,7 +29,19 @@ int Fail(const absl::Status& status, const CliSettings& settings) {
   return ExitCodeFor(status);
 }
 
-int RunParsed(const CLI::App& app, const CliSettings& settings) {
+int RunParsed(const CLI::App& app, CliSettings& settings) {
+  // Until the run has ended.
+  std::optional<PrivateServer> server;
+  if (settings.archive_path.has_value()) {
+    absl::StatusOr<PrivateServer> joined =
+        PrivateServer::Join(*settings.archive_path);
+    if (!joined.ok()) {
+      return Fail(joined.status(), settings);
+    }
+    server = *std::move(joined);
+    settings.server = server->address();
+    settings.archive = server->archive_name();
+  }
   absl::StatusOr<ClientOptions> options = MakeClientOptions(settings);
   if (!options.ok()) {
     return Fail(options.status(), settings);
@@ -59,11 +73,12 @@ int main(int argc, char** argv) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): the only thread.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   quire::CliSettings settings;
-  return quire::RunProgram("quire",
-                           "Read documents from archives on a Quire server",
-                           quire::kExitNotFoundOrDamaged, [&](CLI::App& app) {
-                             quire::DefineCommandLine(app, settings);
-                             quire::ParseCommandLine(app, settings, argc, argv);
-                             return quire::RunParsed(app, settings);
-                           });
+  return quire::RunProgram(
+      "quire", "Read documents from archives on a Quire server",
+      quire::kExitNotFoundOrDamaged, [&](CLI::App& app) {
+        quire::DefineCommandLine(app, settings,
+                                 quire::HasArchivePath(argc, argv));
+        quire::ParseCommandLine(app, settings, argc, argv);
+        return quire::RunParsed(app, settings);
+      });
 }

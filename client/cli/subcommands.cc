@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 
 #include "client/cli/batch_items.h"
 #include "client/cli/capture_choice.h"
@@ -454,10 +455,21 @@ class ScanOutput {
   bool has_holes_ = false;
 };
 
+// Returns the command line of a scan of the same archive, for a shell.
+std::string ScanCommand(const CliSettings& settings) {
+  if (!settings.archive_path.has_value()) {
+    return absl::StrCat("quire scan ", settings.archive);
+  }
+  return absl::StrCat(
+      "quire --archive '",
+      absl::StrReplaceAll(*settings.archive_path, {{"'", R"('\'')"}}),
+      "' scan");
+}
+
 // Prints how to continue a scan that failed.
 void NoteRestOfScan(CliRun& run, const ScanOptions& options,
                     const ScanOutput& output, const absl::Status& status) {
-  const std::string& archive = run.settings().archive;
+  const std::string command_line = ScanCommand(run.settings());
   uint64_t next_offset = output.next_offset();
   if (output.lost().has_value()) {
     const LostText& lost = *output.lost();
@@ -470,7 +482,7 @@ void NoteRestOfScan(CliRun& run, const ScanOptions& options,
   if (next_offset > options.offset && !IsOfOtherContents(status) &&
       !output.has_holes()) {
     std::string command =
-        absl::StrCat("quire scan ", archive, UuidOption(*options.archive_uuid),
+        absl::StrCat(command_line, UuidOption(*options.archive_uuid),
                      " --offset ", next_offset);
     if (options.size_bytes.has_value()) {
       absl::StrAppend(&command, " --length ",
@@ -481,8 +493,8 @@ void NoteRestOfScan(CliRun& run, const ScanOptions& options,
   if (output.has_holes()) {
     run.Note(absl::StrCat(
         "what came is not kept, as this archive's text does not come in its "
-        "own order; quire scan ",
-        archive, " > FILE takes longer and keeps what it has"));
+        "own order; ",
+        command_line, " > FILE takes longer and keeps what it has"));
   }
 }
 
