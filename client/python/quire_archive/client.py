@@ -118,6 +118,7 @@ class Client:
     def _connect(self, method: str) -> Any:
         with self._lock:
             if self._channel is None:
+                self._before_connect()
                 self._metadata = _options.call_metadata(self._options)
                 self._channel = _options.open_channel(self._options, grpc)
                 self._calls = {
@@ -126,6 +127,12 @@ class Client:
                         response_deserializer=found.response.FromString)
                     for name, found in _messages.METHODS.items()}
             return self._calls[method]
+
+    def _before_connect(self) -> None:
+        """Called with the lock before each connection; for clients of private servers."""
+
+    def _note_failure(self, error: QuireError) -> None:
+        """Called for each call that failed, before it is repeated; for these clients, too."""
 
     def _run(self, steps: Steps[T]) -> T:
         """The result of steps that emit nothing."""
@@ -266,7 +273,9 @@ class _Run:
         except grpc.RpcError as error:
             self._check_not_closed()
             # pylint: disable=protected-access
-            raise from_rpc(error, self._client._options.server) from None
+            failure = from_rpc(error, self._client._options.server)
+            self._client._note_failure(failure)
+            raise failure from None
         except ValueError:
             # gRPC's for a call of a channel that is closed.
             self._check_not_closed()

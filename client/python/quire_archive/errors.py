@@ -19,7 +19,7 @@ __all__ = [
     "UnavailableError", "ServerUnreachable", "DeviceFailed", "Draining", "ArchiveReplaced",
     "ArchiveOpening", "ArchiveBroken", "DataLossError", "BlockDamaged", "AnswerDamaged", "PayloadDamaged",
     "DeadlinePassed", "CallCancelled", "CredentialsRejected", "ReadNotPermitted",
-    "DocumentWithdrawn", "ServerFault", "ForkedError"]
+    "DocumentWithdrawn", "ServerFault", "ForkedError", "PrivateServerFailed"]
 
 
 class QuireError(Exception):
@@ -203,6 +203,17 @@ class ForkedError(QuireError, RuntimeError):
     """
 
     _code = "FAILED_PRECONDITION"
+
+
+class PrivateServerFailed(QuireError):
+    """The private server of open() could not be started, as the message of quired explains."""
+
+    _code = "FAILED_PRECONDITION"
+
+    def __init__(self, message: str, *, exit_code: Optional[int] = None, **details: Any) -> None:
+        super().__init__(message, **details)
+        # That of quired; None if it did not run.
+        self.exit_code = exit_code
 
 
 CLASSES: Dict[str, Type[QuireError]] = {
