@@ -155,6 +155,8 @@ class TracingTest(unittest.TestCase):
         self.assertEqual(span["status"], {"code": 2, "message": "DOCUMENT_NOT_FOUND"})
         # Rotation.
         self.log.rename(self.directory / "access.log.1")
+        # The collector looks every 0.2 s, and finds the file gone; the server writes there yet.
+        time.sleep(1)
         self.call("get", "docs", "document", trace=8)
         self.server.process.send_signal(signal.SIGHUP)
         self.next_span("ReadStream", 8)
