@@ -2,14 +2,16 @@
 """Reads many documents in one BatchRead stream."""
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, TypeVar
+from typing import Any, Dict, Iterable, List, Tuple, TypeVar, Union
+
+from xxhash import xxh3_64_intdigest
 
 from . import _messages as messages
 from ._core import Core, Decoding, check_answer
 from ._retries import Retries
 from ._steps import KEYS, ArchiveName, Close, Emit, Open, Pull, Receive, Send, Sleep, Steps
 from .errors import AnswerDamaged, DictionaryNotFound, QuireError, ServerFault, from_item
-from .records import Answer, Key, Span, Target, checked_range, fill, resolve
+from .records import (WITHDRAWN_TYPE, Answer, Key, Span, Target, checked_range, fill, resolve)
 
 # Size of one message of items, below what servers accept.
 _MESSAGE_SIZE_MAX = 1 << 20
@@ -36,7 +38,7 @@ class Batch:
         self._core = core
         self._archive = archive
         self._ordered = ordered
-        self._pending: Dict[int, Target] = {}
+        self._pending: Dict[int, Any] = {}
         self._ready: Dict[int, Answer] = {}
         self._next_number = 0
         self._next_emitted = 0
@@ -47,6 +49,14 @@ class Batch:
         self._retries = Retries(core)
         self._stream: Any = None
         self._has_closed_sending = False
+
+    # How a key is resolved, and sent with its number.
+
+    def _resolve(self, key: Any) -> Any:
+        return resolve(key)
+
+    def _encode(self, number: int, target: Any) -> bytes:
+        return encode_item(number, target)
 
     def run(self) -> Steps[None]:
         """Emits an Answer for each key. Raises what fails the batch as a whole."""
@@ -93,7 +103,7 @@ class Batch:
             self._wants_keys = not self._has_all_keys and len(keys) < room
             first = self._next_number
             self._next_number += len(keys)
-            items = list(enumerate(map(resolve, keys), first))
+            items = list(enumerate(map(self._resolve, keys), first))
             self._pending.update(items)
             yield from self._send(items, limits, decoding)
         if self._has_all_keys and self._stream is not None and not self._has_closed_sending:
@@ -114,7 +124,7 @@ class Batch:
         size_bytes = count = 0
         items_max = limits.batch_message_items_max
         for number, target in items:
-            item = encode_item(number, target)
+            item = self._encode(number, target)
             size = len(item)
             if count and (count == items_max or size_bytes + size > _MESSAGE_SIZE_MAX):
                 yield Send(self._stream, b"".join(parts))
@@ -203,6 +213,58 @@ class Batch:
             return check_answer(target, result, decoding)
         except QuireError as error:
             return Answer(target.key, None, b"", error)
+
+
+# An ordinal with the document's bytes, or with its error.
+Read = Tuple[int, Union[bytes, QuireError]]
+
+
+class OrdinalBatch(Batch):
+    """A batch of documents by ordinal, without their descriptions: a third of the time.
+
+    Keys are ordinals; emits a Read for each, in the order in which the server answers.
+    """
+
+    def __init__(self, core: Core, archive: ArchiveName, mean_size: int) -> None:
+        """`mean_size`: of the documents, in bytes; keys for 64 MiB are sent at once."""
+        super().__init__(core, archive, ordered=False)
+        self._answer_size_bytes = max(1, mean_size)
+
+    def _resolve(self, key: int) -> int:
+        return key
+
+    def _encode(self, number: int, target: int) -> bytes:
+        return messages.ordinal_field(number, target)
+
+    def _take(self, message: Any, decoding: Decoding) -> Steps[None]:
+        found: List[Read] = []
+        pending, identity = self._pending, messages.IDENTITY
+        size_bytes = 0
+        for result in message.results:
+            number, data = result.tag, result.data
+            ordinal = pending.get(number)
+            document, span = result.document, result.range
+            named = document.range
+            # True of most answers; empty ones may have no document.
+            if data and document.ordinal == ordinal and result.encoding == identity \
+                    and span.offset == named.offset \
+                    and span.size_bytes == named.size_bytes == len(data) \
+                    and xxh3_64_intdigest(data) == result.checksum \
+                    and document.record_type != WITHDRAWN_TYPE and not result.HasField("status"):
+                size_bytes += len(data)
+                found.append((ordinal, data))
+            elif ordinal is None:
+                raise ServerFault("the server answered an item of the batch that was not asked, "
+                                  "or twice")
+            else:
+                answer = yield from self._answer(result, Target(ordinal, ordinal, None), decoding)
+                # pylint: disable=protected-access
+                size_bytes += len(answer._data)
+                found.append((ordinal, answer.error or answer._data))
+            del pending[number]
+        self._answer_count += len(message.results)
+        self._answer_size_bytes += size_bytes
+        yield Emit(found)
 
 
 def encode_item(number: int, target: Target) -> bytes:

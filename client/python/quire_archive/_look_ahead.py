@@ -7,8 +7,9 @@ import queue
 import threading
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
+from ._batch import OrdinalBatch
 from .client import Archive
-from .errors import DocumentNotFound, DocumentWithdrawn
+from .errors import CallCancelled, DocumentNotFound, DocumentWithdrawn, QuireError
 
 # Documents of the first window; each next one is larger by the factor, up to the limit.
 _FIRST_WINDOW = 256
@@ -26,8 +27,8 @@ class LookAhead:
     each block of the window once.
 
     A thread reads the next window while the caller uses one, so two are in memory. A window
-    ends at `documents_max`, or where the sizes so far let expect that the next document
-    exceeds `bytes_max`. The thread starts with the first document and ends with close().
+    has `documents_max` documents, or as many as have `bytes_max` by the mean size so far, and
+    at least one. The thread starts with the first document and ends with close().
     Thread-compatible.
 
     Iterating raises QuireError for whatever cannot be read and is not withdrawn.
@@ -77,41 +78,38 @@ class LookAhead:
 
     def _read_window(self) -> List[Read]:
         """The next documents; none at the end."""
-        asked: List[int] = []
+        mean = self._size_sum // self._size_count
+        count = min(self._window_max, max(1, self._bytes_max // max(1, mean)))
+        asked = list(itertools.islice(self._ordinals, count))
         found: Dict[int, Optional[bytes]] = {}
-        received = 0
-
-        def keys() -> Iterator[int]:
-            for ordinal in itertools.islice(self._ordinals, self._window_max):
-                asked.append(ordinal)
-                yield ordinal
-                mean = self._size_sum / self._size_count
-                if received + (len(asked) - len(found) + 1) * mean > self._bytes_max:
-                    return
-
-        answers = self._archive.get_many(keys(), ordered=False)
-        for answer in answers:
-            if self._is_closed:
-                answers.close()  # type: ignore[attr-defined]
-                return []
-            key: int = answer.key  # type: ignore[assignment]
-            data = answer._data if answer.error is None else self._after(answer)
-            found[key] = data
-            if data is not None:
-                received += len(data)
-                self._size_sum += len(data)
-                self._size_count += 1
+        if asked:
+            self._read(asked, mean, found)
         return [(ordinal, found[ordinal]) for ordinal in asked]
 
-    def _after(self, answer: Any) -> Optional[bytes]:
+    def _read(self, asked: List[int], mean: int, found: Dict[int, Optional[bytes]]) -> None:
+        # pylint: disable=protected-access
+        archive = self._archive
+        answers = archive.client._iterate(
+            OrdinalBatch(archive._core, archive._target, mean).run(), asked)
+        for ordinal, data in answers:
+            if self._is_closed:
+                answers.close()  # type: ignore[attr-defined]
+                raise CallCancelled("the documents are not needed any more")
+            if isinstance(data, bytes):
+                self._size_sum += len(data)
+                self._size_count += 1
+                found[ordinal] = data
+            else:
+                found[ordinal] = self._after(ordinal, data)
+
+    def _after(self, ordinal: int, error: QuireError) -> Optional[bytes]:
         """The bytes of a document whose item failed; None if it is withdrawn."""
-        error = answer.error
         if isinstance(error, (DocumentWithdrawn, DocumentNotFound)):
             return None
         if error.code != "UNAVAILABLE":
             raise error
         # Alone, which waits and repeats.
         try:
-            return self._archive.read(answer.key)
+            return self._archive.read(ordinal)
         except (DocumentWithdrawn, DocumentNotFound):
             return None

@@ -137,6 +137,8 @@ def varint(number: int) -> bytes:
     """`number` as protobuf encodes it. REQUIRES: it fits in 64 bits, unsigned."""
     if number < 1 << 14:
         return _SHORT_VARINTS[number]
+    if number < 1 << 21:
+        return bytes((number & 127 | 128, number >> 7 & 127 | 128, number >> 14))
     parts = bytearray()
     while number > 127:
         parts.append(number & 127 | 128)

@@ -53,7 +53,14 @@ class Share:
 
     def ordered_positions(self, first: int, size: int) -> List[int]:
         """Those from the index `first` on, at most `size`, as positions of the order."""
-        found = [self.position(index) for index in range(first, min(len(self), first + size))]
+        found: List[int] = []
+        end = min(len(self), first + size)
+        while first < end:
+            batch_end = min(end, (first // self.batch_size + 1) * self.batch_size)
+            begin = self.position(first)
+            found += range(begin, begin + (batch_end - first) * self.ranks, self.ranks)
+            first = batch_end
+        # The last batch may repeat some.
         return [position % self.count for position in found] \
             if found and found[-1] >= self.count else found
 
