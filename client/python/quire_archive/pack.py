@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program quire-pack: rows of Parquet files and entries of ZIM files as input of
-`quired build`.
+`quired build`, and archives as Parquet files.
 
     quire-pack parquet FILE... --id FIELD --text FIELD | quired build -o X -
     quire-pack zim FILE... | quired build -o X -
+    quire-pack rows FILE... --column NAME | quired build -o X --split lines --id-field NAME -
+    quire-pack export-parquet ARCHIVE FILE
 
-The output is a tar; the time of its members is that of the file. A tar cannot hold an id
-that ends with a slash or begins with "./": `--format lines` writes JSON Lines with the
-members `id` and `text` instead, for text in UTF-8 only. Neither holds an empty id.
+The output of the first two is a tar; the time of its members is that of the file. A tar
+cannot hold an id that ends with a slash or begins with "./": `--format lines` writes JSON
+Lines with the members `id` and `text` instead, for text in UTF-8 only. Neither holds an
+empty id. `rows` writes JSON Lines, an object of the named columns for each row; `quired
+build` runs it for inputs that are Parquet.
 """
 from __future__ import annotations
 
@@ -20,13 +24,17 @@ import tarfile
 from typing import IO, Any, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 from . import __version__
-from ._program import need_module, run_program, say
+from ._program import (add_connection_options, connect_as, need_module, replaced_file, run_program,
+                       say)
+from .records import WithdrawnCount
 
 _PROGRAM = "quire-pack"
 # Rows that are decoded at once.
 _BATCH_ROWS = 64
 # Left-out entries that are named.
 _NAMED_MAX = 10
+# Of columns in memory.
+_ROW_GROUP_SIZE_BYTES = 128_000_000
 _REDIRECT = "it is a redirect"
 
 
@@ -91,6 +99,21 @@ def _check_column(path: str, schema: Any, option: str, field: str) -> None:
             option == "--id" and types.is_integer(kind)):
         raise ValueError(f"{path}: {option} {field}: must be a column of strings or bytes"
                          f"{' or integers' if option == '--id' else ''}, got {kind}")
+
+
+def write_rows(path: str, columns: List[str], output: IO[bytes]) -> "Packed":
+    """Writes the rows of a file as JSON Lines; names the first that are left out."""
+    from . import _rows  # pylint: disable=import-outside-toplevel
+    written = left_out = 0
+    for row in _rows.read_rows(path, columns):
+        if row.fault:
+            left_out += 1
+            if left_out <= _NAMED_MAX:
+                say(_PROGRAM, f"{row.origin}: left out, {row.fault}")
+            continue
+        output.write(b"{%b}\n" % row.members.encode("utf-8", "surrogatepass"))
+        written += 1
+    return Packed(written, left_out, 0)
 
 
 def read_zim(path: str) -> Iterator[Entry]:
@@ -201,7 +224,7 @@ def pack(entries: Iterable[Entry], output: Any) -> Packed:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=_PROGRAM, description="Writes the documents of Parquet and ZIM files to standard "
-        "output, for quired build.",
+        "output, for quired build; and archives as Parquet files.",
         epilog="The output is for: quired build -o OUT -; with --format lines for: quired build "
         "--split lines --id-field id --text-field text -o OUT -")
     parser.add_argument("--version", action="version", version=f"{_PROGRAM} {__version__}")
@@ -211,6 +234,21 @@ def _parser() -> argparse.ArgumentParser:
                          help="Column of the ids: strings, bytes or integers")
     parquet.add_argument("--text", metavar="FIELD", required=True,
                          help="Column of the documents: strings or bytes")
+    rows = subcommands.add_parser(
+        "rows", help="JSON Lines of the rows of Parquet files, as quired build reads them")
+    rows.add_argument("--column", metavar="NAME", action="append", required=True,
+                      help="Column to write, or a path in it; may be repeated")
+    rows.add_argument("files", metavar="FILE", nargs="+")
+    export = subcommands.add_parser(
+        "export-parquet", help="A Parquet file with a row for each document of an archive")
+    export.add_argument("archive", metavar="ARCHIVE", help="Name at the server")
+    export.add_argument("file", metavar="FILE", help="Parquet file, which is replaced")
+    export.add_argument("--column", metavar="NAME", action="append",
+                        help="Column to write; may be repeated; default: all, and text")
+    export.add_argument("--prefix", help="Only documents whose id starts with it")
+    export.add_argument("--text-strings", action="store_true",
+                        help="Text as strings, which must be UTF-8, instead of bytes")
+    add_connection_options(export)
     zim = subcommands.add_parser(
         "zim", help="A document for each entry that is not a redirect; its id is the path")
     for subcommand in (parquet, zim):
@@ -220,10 +258,52 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def export_parquet(arguments: argparse.Namespace) -> int:
+    """Writes an archive as a Parquet file; says what is left out."""
+    # pylint: disable=import-outside-toplevel
+    import pyarrow.parquet
+    count = WithdrawnCount()
+    rows = 0
+    with connect_as(arguments) as client, replaced_file(arguments.file) as file:
+        reader = client[arguments.archive].to_arrow(
+            arguments.column, prefix=arguments.prefix, withdrawn=count,
+            strings=("id", "text") if arguments.text_strings else ("id",))
+        with pyarrow.parquet.ParquetWriter(file, reader.schema, compression="zstd") as writer:
+            for batches in _row_groups(reader):
+                table = pyarrow.Table.from_batches(batches, reader.schema)
+                writer.write_table(table, row_group_size=max(1, table.num_rows))
+                rows += table.num_rows
+    say(_PROGRAM, f"{arguments.file}: {rows} documents"
+        + (f", {count.count} withdrawn ones left out" if count.count else ""))
+    return 0
+
+
+def _row_groups(reader: Iterable[Any]) -> Iterator[List[Any]]:
+    """Batches of about 128 MB of columns together."""
+    batches: List[Any] = []
+    size = 0
+    for batch in reader:
+        batches.append(batch)
+        size += batch.nbytes
+        if size >= _ROW_GROUP_SIZE_BYTES:
+            yield batches
+            batches, size = [], 0
+    if batches:
+        yield batches
+
+
 def _run(arguments: argparse.Namespace) -> int:
+    if arguments.kind == "export-parquet":
+        return export_parquet(arguments)
     if sys.stdout.isatty():
         raise ValueError("standard output is a terminal; pipe it into quired build -o OUT -")
     file = sys.stdout.buffer
+    if arguments.kind == "rows":
+        left_out = 0
+        for path in arguments.files:
+            left_out += write_rows(path, arguments.column, file).left_out
+        file.flush()
+        return 1 if left_out else 0
     output = _TarOutput(file, int(max(os.stat(path).st_mtime for path in arguments.files))) \
         if arguments.format == "tar" else _LinesOutput(file)
 

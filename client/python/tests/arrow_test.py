@@ -4,6 +4,7 @@ import datetime
 import pathlib
 import random
 import subprocess
+import sys
 import tempfile
 import unittest
 import warnings
@@ -15,10 +16,11 @@ import pandas
 import polars
 import pyarrow
 import xxhash
+from pyarrow import flight
 
 import quire_archive as quire
-from package_harness import (FakeServer, LiveServer, QUIRED, SEED, build, fail, random_documents,
-                             write_corpus)
+from package_harness import (FakeServer, LiveServer, PACKAGE_TESTS, QUIRED, SEED, build, fail,
+                             random_documents, write_corpus)
 from quire_archive import _messages as messages
 from quire_archive import arrow
 from replay_crawl import write_crawl
@@ -161,6 +163,32 @@ class ArrowTest(unittest.TestCase):
                 database.execute("select count(*), sum(size) from docs").fetchone(),
                 (len(DOCUMENTS), sum(len(data) for _, data in DOCUMENTS)))
         del docs
+
+    def test_flight(self):
+        with subprocess.Popen(
+                [sys.executable, PACKAGE_TESTS.parent / "examples" / "flight_server.py",
+                 self.server.address, "grpc://127.0.0.1:0"], stdout=subprocess.PIPE,
+                text=True) as process:
+            try:
+                port = int(process.stdout.readline().split()[-1])
+                client = self.enterContext(flight.connect(f"grpc://127.0.0.1:{port}"))
+                names = [info.descriptor.path for info in client.list_flights()]
+                self.assertEqual(names, [[b"pages"], [b"web"]])
+                info = client.get_flight_info(flight.FlightDescriptor.for_path("pages"))
+                found = client.do_get(info.endpoints[0].ticket).read_all()
+                self.assertEqual(found.schema, self.pages.to_arrow().schema)
+                self.assertEqual(list(zip(found["id"].to_pylist(), found["text"].to_pylist())),
+                                 DOCUMENTS)
+                ticket = b'{"archive": "pages", "columns": ["size"], "prefix": "dir-1/"}'
+                found = client.do_get(flight.Ticket(ticket)).read_all()
+                self.assertEqual(found.column("size").to_pylist(), [
+                    len(data) for name, data in sorted(DOCUMENTS) if name.startswith("dir-1/")])
+                for ticket, message in ((b"absent", "absent"), (b'{"archive": "a", "x": 1}', "x"),
+                                        (b'{"archive": "pages", "columns": ["z"]}', "no column")):
+                    with self.assertRaisesRegex(Exception, message):
+                        client.do_get(flight.Ticket(ticket)).read_all()
+            finally:
+                process.kill()
 
     def test_daft(self):
         found = daft.from_arrow(self.pages.to_arrow().read_all()).to_pydict()

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """quire-pack: what pyarrow and libzim wrote comes back from an archive."""
+import datetime
+import decimal
+import json
 import pathlib
 import random
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import pyarrow
@@ -12,7 +17,8 @@ import pyarrow.parquet
 from libzim.writer import Creator, Hint, Item, StringProvider
 
 import quire_archive as quire
-from package_harness import LiveServer, QUIRED, SEED
+from package_harness import LiveServer, QUIRED, SEED, build, random_documents, write_corpus
+from quire_archive import pack as pack_module
 
 ROWS = 3000
 
@@ -135,6 +141,105 @@ class PackTest(unittest.TestCase):
         self.assertIn(b"its id is not UTF-8", done.stderr)
         self.assertIn(b"its text is not UTF-8", done.stderr)
         self.assertIn(b"its id is empty", done.stderr)
+
+    def test_rows(self):
+        utc = datetime.timezone.utc
+        path = self.directory / "types.parquet"
+        pyarrow.parquet.write_table(pyarrow.table({
+            "id": pyarrow.array(["\u00e4\"\n", "b"], pyarrow.large_string()),
+            "bytes": [b"x\0", None],
+            "number": pyarrow.array([2**64 - 1, 0], pyarrow.uint64()),
+            "real": [0.1, float("nan")],
+            "flag": [True, None],
+            "zoned": pyarrow.array([datetime.datetime(2024, 1, 31, 12, 0, 0, 5, utc), None],
+                                   pyarrow.timestamp("ns", "Europe/Berlin")),
+            "naive": pyarrow.array([datetime.datetime(1960, 1, 1), None],
+                                   pyarrow.timestamp("ms")),
+            "day": [datetime.date(2024, 2, 29), None],
+            "price": [decimal.Decimal("12.30"), None],
+            "kind": pyarrow.array(["a", None]).dictionary_encode(),
+            "nested": [{"list": [1, None], "data": b"y"}, None]}), path)
+        names = pyarrow.parquet.read_schema(path).names
+        done = pack("rows", *[f"--column={name}" for name in names], "--column=nested.list", path)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        first, second = map(json.loads, done.stdout.splitlines())
+        self.assertEqual(first, {
+            "id": "\u00e4\"\n", "bytes": "x\0", "number": 2**64 - 1, "real": 0.1, "flag": True,
+            "zoned": "2024-01-31T12:00:00.000005Z", "naive": "1960-01-01T00:00:00Z",
+            "day": "2024-02-29", "price": "12.30", "kind": "a",
+            "nested": {"list": [1, None], "data": "y"}})
+        self.assertNotEqual(second.pop("real"), 0)
+        self.assertEqual({name for name, value in second.items() if value is not None},
+                         {"id", "number"})
+        self.assertEqual(pack("rows", "--column=id", path).stdout,
+                         b'{"id":"\xc3\xa4\\"\\n"}\n{"id":"b"}\n')
+
+    def test_rows_that_json_cannot_hold(self):
+        path = self.write_rows("bytes.parquet", key=["a", "b"], text=[b"\xff", b"y"],
+                               clock=[datetime.time(1), None])
+        done = pack("rows", "--column=key", "--column=text", path)
+        self.assertEqual((done.returncode, done.stdout), (1, b'{"key":"b","text":"y"}\n'))
+        self.assertIn(b"row 0: left out, its text is not UTF-8", done.stderr)
+        for column, message in (("clock", "column clock is of type time64[us]"),
+                                ("none", "must be one of its columns, key, text, clock")):
+            done = pack("rows", f"--column={column}", path)
+            self.assertEqual((done.returncode, done.stdout), (1, b""))
+            self.assertIn(message, done.stderr.decode())
+
+    def test_export(self):
+        documents = random_documents(500)
+        write_corpus(documents, self.directory / "pages")
+        archive = build(self.directory / "pages.quire", self.directory / "pages.tar")
+        out = self.directory / "pages.parquet"
+        out.write_text("old")
+        rules = self.directory / "withdrawn"
+        rules.write_text("")
+        with LiveServer(QUIRED, [archive], "--withdrawn", rules) as server:
+            def export(*options):
+                return pack("export-parquet", "pages", out, "--server", server.address, *options)
+            done = export("--text-strings")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b"is not UTF-8", done.stderr)
+            self.assertEqual(out.read_text(), "old")
+            done = export()
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f"{len(documents)} documents\n".encode(), done.stderr)
+            self.assertEqual(sorted(path.name for path in self.directory.iterdir()), sorted(
+                ("pages.parquet", "pages.quire", "pages.raw", "pages.tar", "pages.tsv",
+                 "withdrawn")))
+            table = pyarrow.parquet.read_table(out)
+            self.assertEqual(list(zip(table["id"].to_pylist(), table["text"].to_pylist())),
+                             documents)
+            group = pyarrow.parquet.ParquetFile(out).metadata.row_group(0)
+            self.assertEqual(group.column(0).compression, "ZSTD")
+            self.assertEqual(group.num_rows, len(documents))
+            # And back: the documents and their order.
+            again = build_from(self.directory / "again.quire",
+                               pack("parquet", out, "--id", "id", "--text", "text").stdout)
+            self.assertEqual(documents_of(again),
+                             [(name.encode(), data) for name, data in documents])
+            rules.write_text(f"pages id {documents[3][0]} block\n")
+            server.process.send_signal(signal.SIGHUP)
+            deadline = time.monotonic() + 60
+            while True:
+                done = export("--column", "id", "--column", "size")
+                if b"1 withdrawn ones left out" in done.stderr or time.monotonic() > deadline:
+                    break
+            self.assertIn(b"1 withdrawn ones left out", done.stderr)
+            table = pyarrow.parquet.read_table(out)
+            self.assertEqual(table.column_names, ["id", "size"])
+            self.assertEqual(table.num_rows, len(documents) - 1)
+            done = export("--prefix", "dir-1/")
+            self.assertEqual(pyarrow.parquet.read_table(out)["id"].to_pylist(), sorted(
+                name for name, _ in documents if name.startswith("dir-1/")))
+            done = pack("export-parquet", "absent", out, "--server", server.address)
+            self.assertEqual(done.returncode, 1)
+
+    def test_row_groups_are_bounded(self):
+        batch = pyarrow.record_batch({"text": [b"x" * 1_000_000] * 4})
+        # pylint: disable=protected-access
+        groups = list(pack_module._row_groups([batch] * 70))
+        self.assertEqual([len(group) for group in groups], [32, 32, 6])
 
     def test_zim(self):
         draw = random.Random(SEED)
