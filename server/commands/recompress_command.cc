@@ -15,7 +15,9 @@
 #include "server/commands/build_run.h"
 #include "server/commands/build_summary.h"
 #include "server/commands/encoding_options.h"
+#include "server/commands/interrupt_flag.h"
 #include "server/commands/quired_commands.h"
+#include "server/commands/remote_paths.h"
 #include "server/commands/subcommand_support.h"
 #include "server/ingest/build_pipeline.h"
 #include "server/ingest/recompress.h"
@@ -40,10 +42,12 @@ another version of quired are discarded with a warning.
 Examples:
   quired recompress docs.quire -o docs-small.quire --codec xz --block-size 1MiB
   quired recompress docs-small.quire -o docs.quire --codec rlz
-  quired recompress docs.quire -o docs.quire --codec rlz:max --replace)";
+  quired recompress docs.quire -o docs.quire --codec rlz:max --replace
+  quired recompress s3://crawls/2024/docs.quire -o docs-small.quire --codec xz)";
 
 struct RecompressCommandOptions {
   std::string input;
+  StoreArguments store;
   std::string output;
   EncodingOptions encoding;
   bool replace = false;
@@ -102,8 +106,13 @@ int RunRecompress(RecompressCommandOptions options) {
   }
   build->seek_cost_bytes = SeekCostBytes(OutputDirectory(options.output));
   const Stopwatch stopwatch;
+  RemotePaths paths(options.store, InterruptFlag::flag());
+  const absl::StatusOr<std::string> path = paths.OpenArchive(options.input);
+  if (absl::IsInvalidArgument(path.status())) {
+    return ReportUsage("recompress", path.status().message());
+  }
   const absl::StatusOr<std::shared_ptr<const Archive>> input =
-      Archive::Open(options.input);
+      path.ok() ? Archive::Open(*path) : path.status();
   if (!input.ok()) {
     return ReportFailure(input.status());
   }
@@ -142,7 +151,7 @@ void AddRecompressCommand(CLI::App& app, int& exit_code) {
       app, exit_code, "recompress",
       "Build an archive of the same documents with another codec",
       kRecompressFooter, &RunRecompress);
-  AddArchiveArgument(*subcommand, options->input);
+  AddReadArchiveArgument(*subcommand, options->input, options->store);
   subcommand
       ->add_option("-o,--output", options->output,
                    "Directory of the new archive, such as OUT.quire")

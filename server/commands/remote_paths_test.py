@@ -3,6 +3,7 @@
 """Tests the subcommands of quired that read a URL where a path may stand."""
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -111,6 +112,44 @@ class RemotePathsTest(RemoteCase):
         self.assertEqual(repaired.returncode, 0, repaired.stderr)
         self.assertEqual((local / "segment-00000001").read_bytes(),
                          (self.archive / "segment-00000001").read_bytes())
+
+    def test_recompress_equals_that_of_a_local_archive(self):
+        outputs = []
+        for name, archive in (("a", self.archive), ("b", self.url)):
+            outputs.append(self.scratch / f"{name}.quire")
+            done = self.quired("recompress", "-q", archive, "-o", outputs[-1], "--codec", "lz4")
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(*({path.name: path.read_bytes() for path in output.iterdir()}
+                           for output in outputs))
+        self.store.check = lambda method, path, headers: (
+            503 if "segment-00000002" in path and f"bytes={CHUNK}-" in headers["range"] else None)
+        failed = self.quired("recompress", "-q", self.url, "-o", self.scratch / "c.quire",
+                             "--codec", "lz4")
+        self.assertEqual(failed.returncode, 1)
+        self.assertIn(f"{self.url}/segment-00000002", failed.stderr)
+        self.assertFalse((self.scratch / "c.quire").exists())
+
+    def test_salvage_saves_what_decodes(self):
+        segment = self.bucket / "docs.quire" / "segment-00000001"
+        with segment.open("r+b") as file:
+            file.seek(100_000)
+            file.write(b"damage")
+        lost = self.quired("salvage", self.url, "-o", self.scratch / "saved")
+        self.assertEqual(lost.returncode, 1, lost.stderr)
+        self.assertRegex(lost.stdout, rf"lost: .*\({re.escape(self.url)}/segment-00000001")
+        saved = {path.name: path.read_bytes() for path in (self.scratch / "saved").iterdir()}
+        self.assertIn(f"{len(saved)} documents saved", lost.stdout)
+        documents = {path.name: path.read_bytes()
+                     for path in (self.directory / "documents").iterdir()}
+        self.assertLess(saved.items(), documents.items())
+        self.assertGreater(len(saved), len(documents) - 5)
+        # What a store does not send is not lost.
+        self.store.check = lambda method, path, headers: (
+            503 if "segment-00000002" in path and f"bytes={CHUNK}-" in headers["range"] else None)
+        failed = self.quired("salvage", self.url, "-o", self.scratch / "other")
+        self.assertEqual(failed.returncode, 1)
+        self.assertIn("documents only seem to be lost", failed.stderr)
+        self.assertFalse((self.scratch / "other").exists())
 
     def test_a_signal_removes_the_copy(self):
         self.store.lies.set("stall", path="segment")

@@ -15,6 +15,7 @@
 #include "server/archive/repair/archive_salvage.h"
 #include "server/archive/repair/salvage_output.h"
 #include "server/commands/quired_commands.h"
+#include "server/commands/remote_paths.h"
 #include "server/commands/subcommand_support.h"
 
 #include "nlohmann/json.hpp"
@@ -37,12 +38,18 @@ run replaces it.
 The exit code is 0 if no document is lost, and 1 otherwise; also 1 if a segment is
 left out, or if ids or text were saved that no checksum proves.
 
+Of an archive at a URL, MANIFEST and the ends of all segments must be whole; copy
+one with more damage to this machine first. If its store does not answer, the
+command fails, and OUTPUT.partial stays.
+
 Examples:
   quired salvage damaged.quire -o saved.tar > lost.txt
-  quired build -o docs.quire saved.tar)";
+  quired build -o docs.quire saved.tar
+  quired salvage s3://crawls/2024/docs.quire -o saved.tar)";
 
 struct SalvageCommandOptions {
   std::string archive;
+  StoreArguments store;
   std::string output;
   bool json = false;
   bool quiet = false;
@@ -63,7 +70,8 @@ void PrintLost(const LostDocument& lost) {
     separator = ", ";
   }
   std::cout << " of " << lost.document.range.size_bytes << " ("
-            << PrintableMessage(lost.status.message()) << ")\n";
+            << PrintableMessage(RemotePaths::WithUrls(lost.status.message()))
+            << ")\n";
 }
 
 Json LostToJson(const LostDocument& lost) {
@@ -79,7 +87,7 @@ Json LostToJson(const LostDocument& lost) {
     ranges.push_back(
         Json{{"offset", range.offset.value}, {"size_bytes", range.size_bytes}});
   }
-  json["message"] = std::string(lost.status.message());
+  json["message"] = RemotePaths::WithUrls(lost.status.message());
   return json;
 }
 
@@ -145,9 +153,11 @@ class SalvagePrinter {
 
   void Damage(const absl::Status& status) const {
     if (json_) {
-      Print("damage", std::string(status.message()));
+      Print("damage", RemotePaths::WithUrls(status.message()));
     } else {
-      std::cout << "damaged: " << PrintableMessage(status.message()) << "\n";
+      std::cout << "damaged: "
+                << PrintableMessage(RemotePaths::WithUrls(status.message()))
+                << "\n";
     }
   }
 
@@ -180,6 +190,40 @@ bool IsPackedName(absl::string_view name) {
          absl::EndsWith(name, ".zip");
 }
 
+// Passes everything on, but does not finish if a store did not answer: what it
+// did not send is not lost.
+class CheckedOutput final : public SalvageOutput {
+ public:
+  CheckedOutput(SalvageOutput& output, const RemotePaths& paths)
+      : output_(output), paths_(paths) {}
+
+  absl::StatusOr<std::string> Begin(const Document& document,
+                                    bool has_id) override {
+    return output_.Begin(document, has_id);
+  }
+
+  absl::Status Write(ByteView bytes) override { return output_.Write(bytes); }
+
+  absl::Status End() override { return output_.End(); }
+
+  absl::Status Drop() override { return output_.Drop(); }
+
+  absl::Status Finish() override {
+    const absl::Status failure = paths_.failure();
+    return failure.ok()
+               ? output_.Finish()
+               : absl::Status(
+                     failure.code(),
+                     absl::StrCat("the store did not answer, so documents only "
+                                  "seem to be lost; repeat the command later: ",
+                                  failure.message()));
+  }
+
+ private:
+  SalvageOutput& output_;
+  const RemotePaths& paths_;
+};
+
 int RunSalvage(const SalvageCommandOptions& options) {
   if (IsPackedName(std::filesystem::path(options.output).filename().string())) {
     return ReportUsage(
@@ -188,15 +232,23 @@ int RunSalvage(const SalvageCommandOptions& options) {
                      "not compressed; got ",
                      options.output));
   }
+  RemotePaths paths(options.store);
+  const absl::StatusOr<std::string> path = paths.OpenArchive(options.archive);
+  if (!path.ok()) {
+    return absl::IsInvalidArgument(path.status())
+               ? ReportUsage("salvage", path.status().message())
+               : ReportFailure(path.status());
+  }
   auto output = absl::EndsWith(options.output, ".tar")
                     ? MakeSalvageTar(options.output)
                     : MakeSalvageDirectory(options.output);
   if (!output.ok()) {
     return ReportFailure(output.status());
   }
+  CheckedOutput checked(**output, paths);
   SalvagePrinter printer(options.json);
   const absl::StatusOr<SalvageReport> report =
-      SalvageArchive(options.archive, **output, printer.Callbacks());
+      SalvageArchive(*path, checked, printer.Callbacks());
   if (!report.ok()) {
     return ReportFailure(report.status());
   }
@@ -216,7 +268,7 @@ void AddSalvageCommand(CLI::App& app, int& exit_code) {
       app, exit_code, "salvage",
       "Save the documents of a damaged archive that still decode",
       kSalvageFooter, &RunSalvage);
-  AddArchiveArgument(*subcommand, options->archive);
+  AddReadArchiveArgument(*subcommand, options->archive, options->store);
   subcommand
       ->add_option("-o,--output", options->output,
                    "Directory to create, or a tar if the name ends in .tar")
