@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
@@ -51,7 +52,8 @@ the files of joined segments are removed. Segments whose text is reordered are n
 joined; quired compact joins these too.
 
 ARCHIVE may be s3://BUCKET/PREFIX: new segments are uploaded, then MANIFEST, unless
-another writer changed it. Objects that it no longer names are printed and stay.
+another writer changed it. Objects that it no longer names are printed, and stay for
+readers of the old state: an append deletes those replaced --delete-replaced ago.
 
 An old dictionary suits new text less and less. The summary compares the new
 segments with the first one; quired plan ARCHIVE tells what a rebuild would give.
@@ -71,6 +73,7 @@ struct AppendCommandOptions {
   std::string existing = "add";
   std::string merge = "auto";
   KeptEncodingOptions kept;
+  absl::Duration delete_replaced = absl::Hours(24);
   bool quiet = false;
 };
 
@@ -126,8 +129,10 @@ void PrintAppended(const std::string& path, const AppendSummary& summary,
   }
 }
 
-// State of an archive in a bucket before the change of its local copy.
+// An archive in a bucket, and its state before the change of its local copy.
 struct RemoteBefore {
+  // Null for a local archive.
+  std::unique_ptr<ArchiveUpload> upload = nullptr;
   std::string manifest_tag;
   std::set<uint32_t> segments;
 };
@@ -146,9 +151,14 @@ absl::StatusOr<std::set<uint32_t>> SegmentsOf(const std::string& path) {
 absl::StatusOr<std::string> OpenRemote(RemotePaths& paths,
                                        AppendCommandOptions& options,
                                        RemoteBefore& before) {
+  if (IsStoreUrl(options.archive)) {
+    QUIRE_ASSIGN_OR_RETURN(
+        before.upload, ArchiveUpload::Open(options.archive, options.input.store,
+                                           InterruptFlag::flag()));
+  }
   QUIRE_RETURN_IF_ERROR(OpenRemoteInputs(paths, options.input));
   QUIRE_ASSIGN_OR_RETURN(std::string path, paths.OpenArchive(options.archive));
-  if (IsStoreUrl(options.archive)) {
+  if (before.upload != nullptr) {
     before.manifest_tag = RemotePaths::ManifestTag(path);
     QUIRE_ASSIGN_OR_RETURN(before.segments, SegmentsOf(path));
   }
@@ -162,10 +172,7 @@ absl::Status UploadChange(const AppendCommandOptions& options,
   if (segments == before.segments) {
     return absl::OkStatus();
   }
-  QUIRE_ASSIGN_OR_RETURN(
-      const auto upload,
-      ArchiveUpload::Open(options.archive, options.input.store,
-                          InterruptFlag::flag()));
+  ArchiveUpload* const upload = before.upload.get();
   for (const uint32_t number : segments) {
     if (!before.segments.contains(number)) {
       QUIRE_RETURN_IF_ERROR(upload->AddFile(path, SegmentFileName(number)));
@@ -175,16 +182,18 @@ absl::Status UploadChange(const AppendCommandOptions& options,
   if (!options.quiet) {
     upload->PrintSummary();
   }
-  for (const uint32_t number : before.segments) {
-    if (!segments.contains(number)) {
-      std::cerr << "note: no longer a part of the archive: "
-                << PrintableMessage(upload->address().drive) << "/"
-                << PrintableMessage(
-                       upload->address().KeyOf(SegmentFileName(number)))
-                << "; delete it when no server reads the old state\n";
-    }
-  }
   return absl::OkStatus();
+}
+
+// Errors: InvalidArgument  for the usage error.
+absl::StatusOr<SourceOptions> MakeInputs(const AppendCommandOptions& options,
+                                         const std::string& path) {
+  const std::string directory = OutputDirectory(path);
+  QUIRE_ASSIGN_OR_RETURN(SourceOptions source_options,
+                         MakeSourceOptions(options.input, directory));
+  QUIRE_RETURN_IF_ERROR(
+      CheckOutsideInputs("ARCHIVE", path, directory, options.input));
+  return source_options;
 }
 
 int RunAppend(AppendCommandOptions options) {
@@ -205,16 +214,10 @@ int RunAppend(AppendCommandOptions options) {
   if (!path.ok()) {
     return ReportFailure(path.status());
   }
-  const std::string directory = OutputDirectory(*path);
   const absl::StatusOr<SourceOptions> source_options =
-      MakeSourceOptions(options.input, directory);
+      MakeInputs(options, *path);
   if (!source_options.ok()) {
     return ReportUsage("append", source_options.status().message());
-  }
-  const absl::Status outside =
-      CheckOutsideInputs("ARCHIVE", *path, directory, options.input);
-  if (!outside.ok()) {
-    return ReportUsage("append", outside.message());
   }
   const Stopwatch stopwatch;
   InputReport report(options.input);
@@ -239,7 +242,7 @@ int RunAppend(AppendCommandOptions options) {
   if (!archive.ok()) {
     return ReportFailure(archive.status());
   }
-  if (IsStoreUrl(options.archive)) {
+  if (before.upload != nullptr) {
     const absl::Status uploaded = UploadChange(options, before, *path);
     if (!uploaded.ok()) {
       return run.Fail(uploaded);
@@ -250,6 +253,13 @@ int RunAppend(AppendCommandOptions options) {
   if (!options.quiet) {
     PrintAppended(options.archive, *summary, **archive, stopwatch.Seconds());
     report.PrintHints(summary->build.skipped);
+  }
+  if (before.upload != nullptr) {
+    const absl::Status deleted =
+        before.upload->DeleteReplaced(options.delete_replaced, options.quiet);
+    if (!deleted.ok()) {
+      return run.Fail(deleted);
+    }
   }
   const bool is_whole =
       report.failures() == nullptr || report.failures()->count() == 0;
@@ -282,6 +292,10 @@ void AddAppendCommand(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   AddTextOptions(*subcommand, options->encoding);
   AddKeptEncodingOptions(*subcommand, options->kept);
+  AddTimeOption(*subcommand, "--delete-replaced", options->delete_replaced,
+                {.min = absl::ZeroDuration()},
+                "Delete objects in the bucket that were replaced this long "
+                "ago; inf: never");
   subcommand->add_flag("-q,--quiet", options->quiet,
                        "No progress and no summary, only warnings and errors");
 }

@@ -9,12 +9,15 @@
 #include <cerrno>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/bytes.h"
@@ -26,6 +29,7 @@
 #include "server/archive/files/small_file.h"
 #include "server/archive/format/archive_format.h"
 #include "server/archive/format/segment_format.h"
+#include "server/commands/replaced_objects.h"
 
 namespace quire {
 namespace {
@@ -144,6 +148,55 @@ absl::Status ArchiveUpload::Publish(const std::string& directory,
       const std::string manifest,
       ReadSmallFile(absl::StrCat(directory, "/", kManifestFileName),
                     kManifestFileSizeBytesMax));
+  std::set<std::string> dropped;
+  if (!replaced.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(dropped, RecordReplaced(manifest, replaced));
+  }
+  QUIRE_RETURN_IF_ERROR(PutManifest(manifest, replaced));
+  for (const std::string& name : dropped) {
+    std::cerr << "note: no longer a part of the archive: "
+              << PrintableMessage(address().drive) << "/"
+              << PrintableMessage(address().KeyOf(name))
+              << "; a later append deletes it (--delete-replaced)\n";
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::set<std::string>> ArchiveUpload::RecordReplaced(
+    absl::string_view manifest, const std::string& replaced) {
+  QUIRE_ASSIGN_OR_RETURN(const auto found, writer_->Find(kManifestFileName));
+  if (!found.has_value() || found->etag != replaced) {
+    return AnotherWriter("MANIFEST has another ETag");
+  }
+  QUIRE_ASSIGN_OR_RETURN(
+      const std::string old_manifest,
+      writer_->ReadEnd(
+          kManifestFileName, *found,
+          std::min<uint64_t>(found->size_bytes, kManifestFileSizeBytesMax)));
+  const auto old_names = ReplacedObjects::NamesIn(old_manifest);
+  if (!old_names.ok()) {
+    return absl::Status(
+        old_names.status().code(),
+        absl::StrCat(url_,
+                     ": the MANIFEST to be replaced cannot be read, so the "
+                     "objects that it names are unknown; restore or delete "
+                     "it, and repeat the command (",
+                     old_names.status().message(), ")"));
+  }
+  QUIRE_ASSIGN_OR_RETURN(const std::set<std::string> names,
+                         ReplacedObjects::NamesIn(manifest));
+  std::set<std::string> dropped;
+  std::ranges::set_difference(*old_names, names,
+                              std::inserter(dropped, dropped.end()));
+  if (!dropped.empty()) {
+    QUIRE_RETURN_IF_ERROR(
+        ReplacedObjects(*client_, address()).Record(old_manifest, absl::Now()));
+  }
+  return dropped;
+}
+
+absl::Status ArchiveUpload::PutManifest(absl::string_view manifest,
+                                        const std::string& replaced) {
   const absl::Status status =
       writer_
           ->Put(kManifestFileName, manifest,
@@ -162,12 +215,50 @@ absl::Status ArchiveUpload::Publish(const std::string& directory,
       return absl::OkStatus();
     }
   }
+  return AnotherWriter(status.message());
+}
+
+absl::Status ArchiveUpload::AnotherWriter(absl::string_view why) const {
   return absl::AbortedError(absl::StrCat(
       url_,
       ": another writer changed the archive meanwhile, which stays as it is "
       "now; files that were uploaded are not named by its MANIFEST: delete "
       "them, and repeat the command (",
-      status.message(), ")"));
+      why, ")"));
+}
+
+absl::Status ArchiveUpload::DeleteReplaced(absl::Duration grace, bool quiet) {
+  if (grace == absl::InfiniteDuration()) {
+    return absl::OkStatus();
+  }
+  QUIRE_ASSIGN_OR_RETURN(
+      const ReplacedObjects::Report report,
+      ReplacedObjects(*client_, address()).DeleteAfter(grace, absl::Now()));
+  if (report.deleted_count > 0 && !quiet) {
+    std::cerr << "  deleted "
+              << FormatCounted(report.deleted_count, "replaced object",
+                               "replaced objects")
+              << ", " << FormatByteSize(report.deleted_size_bytes) << "\n";
+  }
+  if (report.part_count > 0) {
+    std::cerr << "note: "
+              << FormatCounted(report.part_count, "replaced object stays",
+                               "replaced objects stay")
+              << ", as parts name them; delete "
+              << PrintableMessage(address().drive) << "/"
+              << PrintableMessage(address().KeyOf(report.part))
+              << " if that part is not needed\n";
+  }
+  for (const absl::Status& fault : report.faults) {
+    std::cerr << "warning: not deleted: " << PrintableMessage(fault.message())
+              << "\n";
+  }
+  return report.fault_count == 0
+             ? absl::OkStatus()
+             : absl::UnavailableError(absl::StrCat(
+                   url_, ": ", report.fault_count,
+                   " replaced objects could not be deleted; the archive is "
+                   "whole, and the next append tries again"));
 }
 
 void ArchiveUpload::PrintSummary() const {

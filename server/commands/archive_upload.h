@@ -12,6 +12,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 #include "server/commands/store_options.h"
 #include "server/storage/remote/bucket_client.h"
@@ -48,10 +50,18 @@ class ArchiveUpload {
   absl::Status AddFiles(const std::string& directory);
 
   // Puts the MANIFEST of a directory in the place of the one with the ETag
-  // `replaced`; empty: of none.
-  // Errors: Aborted  another writer was faster.
+  // `replaced`; empty: of none. Records objects that it does not name, before,
+  // and prints them: DeleteReplaced() deletes them.
+  // Errors: Aborted  another writer was faster. DataLoss, FailedPrecondition
+  //         the MANIFEST to be replaced cannot be read.
   absl::Status Publish(const std::string& directory,
                        const std::string& replaced);
+
+  // Deletes objects that were replaced `grace` ago (replaced_objects.h);
+  // infinite: none. Prints their number, unless `quiet`, and those that could
+  // not be deleted.
+  // Errors: Unavailable  some could not; those of ReplacedObjects.
+  absl::Status DeleteReplaced(absl::Duration grace, bool quiet);
 
   // Prints what was uploaded, and unfinished uploads of killed programs.
   void PrintSummary() const;
@@ -60,6 +70,13 @@ class ArchiveUpload {
 
  private:
   ArchiveUpload() = default;
+
+  // Returns names in the MANIFEST in force that are not in the new one.
+  absl::StatusOr<std::set<std::string>> RecordReplaced(
+      absl::string_view manifest, const std::string& replaced);
+  absl::Status PutManifest(absl::string_view manifest,
+                           const std::string& replaced);
+  absl::Status AnotherWriter(absl::string_view why) const;
 
   std::string url_;
   std::unique_ptr<BucketClient> client_;

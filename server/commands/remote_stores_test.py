@@ -10,6 +10,7 @@ go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
 import os
 import pathlib
 import random
+import re
 import socket
 import subprocess
 import sys
@@ -130,7 +131,8 @@ class StoreCase(RemoteCase):
                 for entry in listed["Contents"]}
 
     def check_uploads(self):
-        """A build, an append, parts, multipart uploads, and one that was killed."""
+        """A build, appends that replace objects, parts, multipart uploads, and one that was
+        killed."""
         documents = self.directory / "documents"
         options = ("--block-size", "16KiB", "--segment-size", "2MiB", "--codec", "zstd")
         url = "s3://crawls/a b+\u00e4/new.quire"
@@ -140,6 +142,15 @@ class StoreCase(RemoteCase):
         self.assertIn("has an archive already",
                       self.quired("build", "-o", url, *options, documents, code=1))
         self.quired("append", "-q", url, documents / "page001")
+        said = self.quired("append", url, documents / "page002")
+        replaced = set(re.findall(r"(segment-\d+); a later append deletes it", said))
+        self.assertGreater(len(replaced), 0)
+        self.assertLess(replaced, set(self.objects(url[len("s3://crawls/"):] + "/")))
+        said = self.quired("append", "--existing", "skip", "--delete-replaced", "0", url,
+                           documents / "page002")
+        self.assertRegex(said, r"deleted \d+ replaced object")
+        left = self.objects(url[len("s3://crawls/"):] + "/")
+        self.assertEqual([name for name in left if name in replaced or "replaced" in name], [])
         self.quired("verify", url)
         large = self.scratch / "large"
         large.write_bytes(random.Random(7).randbytes(40 << 20))

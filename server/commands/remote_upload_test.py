@@ -16,7 +16,7 @@ import botocore.auth
 import botocore.awsrequest
 import botocore.credentials
 
-from remote_case import PATIENCE_S, QUIRED, RemoteCase, run
+from remote_case import PATIENCE_S, QUIRED, RemoteCase, Server, run
 
 KEY = "AKIDEXAMPLE"
 SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
@@ -205,6 +205,8 @@ class BuildTest(UploadCase):
         self.assertIn("s3://BUCKET/PREFIX",
                       self.build(url="https://127.0.0.1/x", code=2).stderr)
         self.assertIn("s3://BUCKET/PREFIX", self.build(url="s3://bucket", code=2).stderr)
+        self.assertIn("s3://BUCKET/PREFIX",
+                      self.quired("append", "https://127.0.0.1/x", self.documents, code=2).stderr)
 
 
 class ChangeTest(UploadCase):
@@ -224,7 +226,6 @@ class ChangeTest(UploadCase):
         shutil.copytree(self.target, self.scratch / "local.quire")
         local = self.local("append", "local.quire", self.scratch / "local.quire",
                            "--segment-size", "8MiB", self.halves[1])
-        old = (self.target / "MANIFEST").read_bytes()
         said = self.quired("append", self.url, "--segment-size", "8MiB", self.halves[1]).stderr
         found = files_of(self.target)
         # Joined segments stay for readers of the old state, and are named.
@@ -232,13 +233,121 @@ class ChangeTest(UploadCase):
         self.assertGreater(len(joined), 0)
         self.assertEqual({name: found[name] for name in local}, local)
         for name in joined:
-            self.assertIn(f"s3://bucket/a b/new.quire/{name}; delete it", said)
-        self.assertNotEqual(found["MANIFEST"], old)
+            self.assertIn(f"s3://bucket/a b/new.quire/{name}; a later append deletes it", said)
         self.assertIn("if-match", self.puts("MANIFEST")[-1].headers)
         self.assertEqual(self.quired("verify", self.url).returncode, 0)
         self.store.clear()
         self.quired("append", "--existing", "skip", self.url, self.halves[1])
         self.assertEqual(self.puts(), [])
+
+    def age(self, hours):
+        """Makes all objects of the archive as old."""
+        time_s = time.time() - hours * 3600
+        for path in self.target.rglob("*"):
+            os.utime(path, (time_s, time_s))
+
+    def replace_segments(self):
+        """Appends so that segments are joined. Returns the names of those, and the record of the
+        old state. All objects are two days old then."""
+        old = (self.target / "MANIFEST").read_bytes()
+        said = self.quired("append", self.url, "--segment-size", "8MiB", self.halves[1]).stderr
+        [record] = (self.target / "replaced").iterdir()
+        self.assertEqual(record.read_bytes(), old)
+        self.age(48)
+        self.store.clear()
+        replaced = set(re.findall(r"new\.quire/(segment-\d+); a later append", said))
+        self.assertGreater(len(replaced), 1)
+        return replaced, record
+
+    def append_nothing(self, *options, code=0):
+        return self.quired("append", "--existing", "skip", *options, self.url, self.halves[1],
+                           code=code).stderr
+
+    def test_replaced_objects_are_deleted_after_a_grace(self):
+        self.build()
+        (self.target / "segment-00000099").write_bytes(b"of a build that still runs")
+        server = Server(self, "--store-endpoint", self.store.url, archive=f"docs={self.url}",
+                        environment=self.environment)
+        before = files_of(self.target)
+        replaced, record = self.replace_segments()
+        os.utime(record)
+        self.append_nothing()
+        self.append_nothing("--delete-replaced", "inf")
+        # Readers of the old state find all of it.
+        self.assertEqual(server.scan().stdout,
+                         b"".join(path.read_bytes() for path in sorted(self.halves[0].iterdir())))
+        after = files_of(self.target)
+        self.assertEqual({**before, "MANIFEST": after["MANIFEST"]}.items() - after.items(), set())
+        os.utime(record, (time.time() - 25 * 3600,) * 2)
+        self.store.clear()
+        said = self.append_nothing()
+        self.assertIn(f"deleted {len(replaced)} replaced objects, ", said)
+        self.assertEqual(set(after) - set(files_of(self.target)), replaced)
+        self.assertEqual(list(record.parent.iterdir()), [])
+        self.assertEqual(self.quired("verify", self.url).returncode, 0)
+        # MANIFEST is read last.
+        reads = [request for request in self.store.requests if request.method in ("GET", "DELETE")]
+        first = next(i for i, request in enumerate(reads) if request.method == "DELETE")
+        self.assertTrue(reads[first - 1].path.endswith("new.quire/MANIFEST"), reads[first - 1])
+
+    def test_nothing_that_is_named_or_new_is_deleted(self):
+        self.build()
+        old = (self.target / "MANIFEST").read_bytes()
+        replaced, record = self.replace_segments()
+        before = files_of(self.target)
+        # A change that failed after its record; a list of two pages.
+        other = record.with_name("20200101T000000Z-1")
+        other.write_bytes(before["MANIFEST"])
+        self.age(48)
+        self.store.list_page = 1
+        part = self.target / "parts" / "0" / "MANIFEST"
+        part.parent.mkdir(parents=True)
+        part.write_bytes(old)
+        said = self.append_nothing()
+        self.assertIn(f"{len(replaced)} replaced objects stay, as parts name them; delete "
+                      "s3://bucket/a b/new.quire/parts/0/MANIFEST", said)
+        self.assertEqual(files_of(self.target), before)
+        self.assertEqual(list(record.parent.iterdir()), [record])
+        # An unreadable MANIFEST names anything.
+        part.write_bytes(b"damage")
+        self.assertIn("parts/0/MANIFEST: ", self.append_nothing(code=1))
+        self.assertEqual(files_of(self.target), before)
+        part.unlink()
+        # Another build put it since.
+        new = min(replaced)
+        os.utime(self.target / new)
+        self.assertIn(f"deleted {len(replaced) - 1} replaced", self.append_nothing())
+        self.assertEqual(set(before) - set(files_of(self.target)), replaced - {new})
+
+    def test_failed_deletions_are_named_and_repeated(self):
+        self.build()
+        replaced, record = self.replace_segments()
+        before = files_of(self.target)
+        first, second = sorted(replaced)[:2]
+        self.store.check = lambda method, path, headers: (
+            403 if method == "DELETE" and first in path else None)
+        self.store.lies.set("no_time", None, path=second)
+        failed = self.append_nothing(code=1)
+        self.assertRegex(failed, f"not deleted: DELETE .*{first}: the store answered 403")
+        self.assertRegex(failed, f"not deleted: .*{second}: the store answered Last-Modified")
+        self.assertIn("2 replaced objects could not be deleted", failed)
+        self.assertEqual(set(before) - set(files_of(self.target)), replaced - {first, second})
+        self.assertTrue(record.exists())
+        self.store.check = None
+        self.store.lies.clear()
+        self.assertIn("deleted 2 replaced objects", self.append_nothing())
+        self.assertFalse(record.exists())
+        self.assertEqual(set(before) - set(files_of(self.target)), replaced)
+
+    def test_a_join_records_what_it_replaces(self):
+        self.build()
+        old = (self.target / "MANIFEST").read_bytes()
+        self.quired("build", "-q", "-o", f"{self.url}/parts/1", "--like", self.url,
+                    "--first-segment", "50", self.halves[1])
+        said = self.quired("join", "--force", "-o", self.url, f"{self.url}/parts/1").stderr
+        self.assertIn("new.quire/segment-00000000; a later append deletes it", said)
+        [record] = (self.target / "replaced").iterdir()
+        self.assertEqual(record.read_bytes(), old)
 
     def test_append_meets_another_writer(self):
         self.build()

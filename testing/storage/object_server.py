@@ -32,7 +32,7 @@ class Lies:
     NAMES = ("ignore_range", "ignore_if_match", "shift_range", "truncate", "stall", "status_503",
              "status_429", "status_500", "status_403", "swap", "no_etag", "wrong_length", "close",
              "wrong_total", "lost_answer", "complete_error", "complete_late_500",
-             "complete_taken_over", "stall_part")
+             "complete_taken_over", "stall_part", "no_time")
 
     def __init__(self):
         self.left = {name: 0 for name in self.NAMES}
@@ -72,6 +72,8 @@ class ObjectServer:
         # Of unfinished uploads, by id: the path, and parts by number.
         self.uploads = {}
         self._upload_count = 0
+        # Objects in one answer of a list.
+        self.list_page = 1000
         self._loop = asyncio.new_event_loop()
         self._writers = set()
         self._server = self._loop.run_until_complete(
@@ -142,6 +144,20 @@ class ObjectServer:
         new.rename(file)
         return [f"ETag: {self._etag(file, file.stat())}"]
 
+    def _list_objects(self, path, query):
+        root = self._name(path)
+        names = sorted(str(file.relative_to(root)) for file in root.rglob("*") if file.is_file())
+        names = [name for name in names if name.startswith(query["prefix"]) and
+                 name > query.get("continuation-token", "")]
+        found = "".join(
+            f"<Contents><Key>{html.escape(name)}</Key><LastModified>"
+            f"{time.strftime('%Y-%m-%dT%H:%M:%S.000Z', time.gmtime((root / name).stat().st_mtime))}"
+            f"</LastModified></Contents>" for name in names[:self.list_page])
+        if len(names) > self.list_page:
+            found += ("<NextContinuationToken>" + html.escape(names[self.list_page - 1]) +
+                      "</NextContinuationToken>")
+        return f"<ListBucketResult>{found}</ListBucketResult>".encode()
+
     def _list(self, path, prefix):
         found = "".join(
             f"<Upload><Key>{html.escape(key)}</Key><UploadId>{number}</UploadId></Upload>"
@@ -159,6 +175,8 @@ class ObjectServer:
                              "</InitiateMultipartUploadResult>").encode()
         if method == "GET" and "uploads" in query:
             return 200, [], self._list(path, query["prefix"])
+        if method == "GET" and query.get("list-type") == "2":
+            return 200, [], self._list_objects(path, query)
         if "uploadId" in query:
             if query["uploadId"] not in self.uploads:
                 return 404, [], b"<Error><Code>NoSuchUpload</Code></Error>"
@@ -268,7 +286,9 @@ class ObjectServer:
         with file.open("rb") as opened:
             opened.seek(first)
             body = opened.read(last - first + 1)
-        extra = [*tags, "Last-Modified: " + email.utils.formatdate(status.st_mtime, usegmt=True)]
+        extra = list(tags)
+        if not lies.take("no_time", path):
+            extra.append("Last-Modified: " + email.utils.formatdate(status.st_mtime, usegmt=True))
         if code == 206:
             total = size + 1 if lies.take("wrong_total", path) else size
             extra.append(f"Content-Range: bytes {first}-{last}/{total}")

@@ -92,6 +92,14 @@ void AnswerHead::AddLine(absl::string_view line) {
   }
 }
 
+std::optional<absl::Time> ParseHttpTime(absl::string_view text) {
+  absl::Time time;
+  std::string ignored;
+  return absl::ParseTime("%a, %d %b %Y %H:%M:%S GMT", text, &time, &ignored)
+             ? std::optional(time)
+             : std::nullopt;
+}
+
 absl::Status CheckAnswerHead(const AnswerHead& head,
                              const WantedAnswer& wanted) {
   if (head.etag.size() > kEtagSizeBytesMax) {

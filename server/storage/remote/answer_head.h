@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 namespace quire {
 
@@ -26,6 +27,10 @@ struct ContentRange {
 // Parses "bytes 0-99/1000" (RFC 9110, 14.4). Unset for anything else, also for
 // a size "*", and unless first <= last < size.
 std::optional<ContentRange> ParseContentRange(absl::string_view text);
+
+// Parses "Sun, 06 Nov 1994 08:49:37 GMT" (RFC 9110, 5.6.7). Unset for anything
+// else.
+std::optional<absl::Time> ParseHttpTime(absl::string_view text);
 
 struct AnswerHead {
   // 0 before the status line.

@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
+
+#include "absl/time/time.h"
 
 namespace quire {
 namespace {
@@ -102,6 +105,15 @@ TEST(AnswerHeadTest, BeginsAgainAtEachStatusLine) {
   EXPECT_EQ(head.status, 0);
   head.AddLine("HTTP/1.1 abc");
   EXPECT_EQ(head.status, 0);
+}
+
+TEST(AnswerHeadTest, ParsesTimes) {
+  EXPECT_EQ(ParseHttpTime("Sun, 06 Nov 1994 08:49:37 GMT"),
+            absl::FromUnixSeconds(784111777));
+  for (const char* text : {"", "yesterday", "Sun, 06 Nov 1994 08:49:37",
+                           "Sun, 36 Nov 1994 08:49:37 GMT"}) {
+    EXPECT_EQ(ParseHttpTime(text), std::nullopt) << text;
+  }
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/mutex.h"
+#include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -21,6 +22,8 @@ namespace {
 
 constexpr uint64_t kPartCountMax = 10'000;
 constexpr int kListPagesMax = 10;
+// Size of the requests that read objects: answers are held in memory.
+constexpr uint64_t kReadSizeBytes = 4 << 20;
 constexpr uint64_t kMiB = 1 << 20;
 
 // Fills `out` from byte `offset` on.
@@ -92,21 +95,71 @@ absl::StatusOr<std::optional<BucketWriter::Found>> BucketWriter::Find(
 absl::StatusOr<std::string> BucketWriter::ReadEnd(const std::string& object,
                                                   const Found& found,
                                                   uint64_t size_bytes) {
-  if (size_bytes == 0) {
-    return "";
+  std::string bytes;
+  while (bytes.size() < size_bytes) {
+    const uint64_t first = found.size_bytes - size_bytes + bytes.size();
+    const ContentRange range = {
+        .first = first,
+        .last = std::min(first + kReadSizeBytes, found.size_bytes) - 1,
+        .object_size = found.size_bytes};
+    QUIRE_ASSIGN_OR_RETURN(
+        const BucketAnswer answer,
+        client_.Send(address_,
+                     {.path = address_.PathOf(object),
+                      .headers = {{"Range", absl::StrCat("bytes=", range.first,
+                                                         "-", range.last)}}}));
+    QUIRE_RETURN_IF_ERROR(
+        CheckAnswerHead(answer.head, {.range = range, .etag = found.etag}));
+    if (answer.body.size() != range.last - range.first + 1) {
+      return absl::UnavailableError(absl::StrCat(
+          address_.UrlOf(object), ": the store answered ", answer.body.size(),
+          " bytes, expected ", range.last - range.first + 1));
+    }
+    bytes += answer.body;
   }
-  const ContentRange range = {.first = found.size_bytes - size_bytes,
-                              .last = found.size_bytes - 1,
-                              .object_size = found.size_bytes};
-  QUIRE_ASSIGN_OR_RETURN(
-      BucketAnswer answer,
-      client_.Send(address_,
-                   {.path = address_.PathOf(object),
-                    .headers = {{"Range", absl::StrCat("bytes=", range.first,
-                                                       "-", range.last)}}}));
-  QUIRE_RETURN_IF_ERROR(
-      CheckAnswerHead(answer.head, {.range = range, .etag = found.etag}));
-  return std::move(answer.body);
+  return bytes;
+}
+
+absl::StatusOr<std::vector<BucketWriter::Listed>> BucketWriter::List(
+    const std::string& start) {
+  std::vector<Listed> all;
+  const std::string prefix = address_.KeyOf(start);
+  std::string token;
+  size_t page_count = 0;
+  do {
+    HttpQuery query = {{"list-type", "2"}, {"prefix", prefix}};
+    if (!token.empty()) {
+      query.emplace_back("continuation-token", token);
+    }
+    QUIRE_ASSIGN_OR_RETURN(
+        const XmlElement list,
+        client_.SendForXml(address_,
+                           {.path = absl::StrCat(address_.bucket_path, "/"),
+                            .query = std::move(query)},
+                           "ListBucketResult"));
+    for (const XmlElement& element : list.children) {
+      const std::string key = element.TextOf("Key");
+      if (element.name != "Contents" || !absl::StartsWith(key, prefix)) {
+        continue;
+      }
+      Listed found = {.object = key.substr(address_.key_prefix.size())};
+      const std::string time = element.TextOf("LastModified");
+      if (!absl::ParseTime(absl::RFC3339_full, time, &found.last_modified,
+                           nullptr)) {
+        return absl::UnavailableError(absl::StrCat(
+            address_.drive, "/", key, ": the store listed it with the time \"",
+            PrintableText(time), "\", expected one as 2026-01-31T12:00:00Z"));
+      }
+      all.push_back(std::move(found));
+    }
+    token = list.TextOf("NextContinuationToken");
+    if (all.size() > kListedObjectsMax || ++page_count > kListedObjectsMax) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          address_.drive, "/", prefix, ": has more than ", kListedObjectsMax,
+          " objects; delete those that are not needed"));
+    }
+  } while (!token.empty());
+  return all;
 }
 
 absl::StatusOr<std::string> BucketWriter::Put(const std::string& object,

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 #include "server/storage/remote/bucket_client.h"
 #include "server/storage/remote/store_address.h"
@@ -23,6 +24,8 @@ namespace quire {
 // them; and parts in flight, which are held in memory.
 inline constexpr uint64_t kUploadPartBytes = 16 << 20;
 inline constexpr int kUploadThreads = 4;
+// Limit on the objects of one list.
+inline constexpr size_t kListedObjectsMax = 20'000;
 
 // Thread-compatible; blocks.
 class BucketWriter {
@@ -50,8 +53,20 @@ class BucketWriter {
   absl::StatusOr<std::optional<Found>> Find(const std::string& object);
 
   // Reads the last `size_bytes` of an object that has at least as many.
+  // Errors: Aborted  it is another object than `found` now.
   absl::StatusOr<std::string> ReadEnd(const std::string& object,
                                       const Found& found, uint64_t size_bytes);
+
+  struct Listed {
+    // Name of the object, as for Find().
+    std::string object;
+    absl::Time last_modified = {};
+  };
+
+  // Returns the objects whose name begins with `start`, in the store's order.
+  // Errors: ResourceExhausted  more than kListedObjectsMax.
+  //         Unavailable        an answer has no time that can be read.
+  absl::StatusOr<std::vector<Listed>> List(const std::string& start);
 
   // Condition of a Put(): there is no object, or it has this ETag.
   struct Condition {
