@@ -92,4 +92,6 @@ LISTED = [
              "remote_upload_test", "objects that a part named are never deleted"),
     Mutation("server/commands/replaced_objects.cc", "    is_done = is_done && status.ok();\n", "",
              "remote_upload_test", "a deletion that failed is not repeated"),
+    Mutation("server/commands/archive_upload.cc", "  rmdir(directory_.c_str());\n", "",
+             "remote_upload_test", "a build that fails leaves a directory"),
 ]

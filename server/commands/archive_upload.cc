@@ -288,7 +288,8 @@ void ArchiveUpload::PrintSummary() const {
   }
 }
 
-absl::StatusOr<std::string> MakeStagePath(const StoreAddress& address) {
+absl::StatusOr<std::unique_ptr<UploadStage>> UploadStage::Make(
+    const StoreAddress& address) {
   std::error_code error;
   const std::string parent = fs::temp_directory_path(error).string();
   if (error) {
@@ -313,14 +314,21 @@ absl::StatusOr<std::string> MakeStagePath(const StoreAddress& address) {
                      ": is not a directory of this user alone; remove it, or "
                      "set TMPDIR"));
   }
-  return absl::StrCat(directory, "/", kStageName);
+  return std::unique_ptr<UploadStage>(new UploadStage(directory));
 }
 
-void RemoveStage(const std::string& path) {
+UploadStage::~UploadStage() {
+  // A build to resume may be there.
+  rmdir(directory_.c_str());
+}
+
+std::string UploadStage::archive_path() const {
+  return absl::StrCat(directory_, "/", kStageName);
+}
+
+void UploadStage::RemoveArchive() {
   std::error_code ignored;
-  fs::remove_all(path, ignored);
-  // Unless a build to resume is there.
-  fs::remove(fs::path(path).parent_path(), ignored);
+  fs::remove_all(archive_path(), ignored);
 }
 
 }  // namespace quire

@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -87,14 +88,30 @@ class ArchiveUpload {
   uint64_t kept_count_ = 0;
 };
 
-// A directory for the files of a build whose archive goes to `url`: one of each
-// user and URL, below TMPDIR, so that a later run resumes or removes it.
-// Returns the path for the archive in it.
-// Errors: FailedPrecondition  another user's directory is there; Unavailable.
-absl::StatusOr<std::string> MakeStagePath(const StoreAddress& address);
+// A directory for the files of a build whose archive goes to a bucket: one of
+// each user and URL, below TMPDIR, so that a later run resumes or removes what
+// a killed run left in it.
+class UploadStage {
+ public:
+  // Errors: FailedPrecondition  another user's directory is there; Unavailable.
+  static absl::StatusOr<std::unique_ptr<UploadStage>> Make(
+      const StoreAddress& address);
+  // Removes the directory if it is empty.
+  ~UploadStage();
+  UploadStage(const UploadStage&) = delete;
+  UploadStage& operator=(const UploadStage&) = delete;
 
-// Removes the directory of a stage, if it has nothing to resume.
-void RemoveStage(const std::string& path);
+  // Path of the archive, where a build puts it.
+  std::string archive_path() const;
+  // Removes the archive.
+  void RemoveArchive();
+
+ private:
+  explicit UploadStage(std::string directory)
+      : directory_(std::move(directory)) {}
+
+  const std::string directory_;
+};
 
 }  // namespace quire
 

@@ -142,6 +142,7 @@ struct BuildOutput {
   std::string path;
   // Null unless the archive goes to a bucket.
   std::unique_ptr<ArchiveUpload> upload = nullptr;
+  std::unique_ptr<UploadStage> stage = nullptr;
 };
 
 using Sources = std::vector<std::unique_ptr<Source>>;
@@ -228,8 +229,9 @@ absl::StatusOr<BuildOutput> OpenRemote(RemotePaths& paths,
         output.upload, ArchiveUpload::Open(options.output, options.input.store,
                                            InterruptFlag::flag()));
     QUIRE_RETURN_IF_ERROR(output.upload->CheckIsNew());
-    QUIRE_ASSIGN_OR_RETURN(output.path,
-                           MakeStagePath(output.upload->address()));
+    QUIRE_ASSIGN_OR_RETURN(output.stage,
+                           UploadStage::Make(output.upload->address()));
+    output.path = output.stage->archive_path();
     options.output = output.path;
     // An archive that a killed run did not finish to upload.
     options.force = true;
@@ -275,7 +277,7 @@ int ReportOption(const char* subcommand, const absl::Status& status) {
              : ReportFailure(status);
 }
 
-int BuildAndPrint(const BuildCommandOptions& options, const BuildOutput& output,
+int BuildAndPrint(const BuildCommandOptions& options, BuildOutput& output,
                   const SourceOptions& source_options, BuildOptions& build,
                   RemotePaths& paths) {
   const Stopwatch stopwatch;
@@ -294,9 +296,11 @@ int BuildAndPrint(const BuildCommandOptions& options, const BuildOutput& output,
   const absl::StatusOr<BuildSummary> summary = Build(options, *sources, build);
   const absl::StatusOr<std::string> path =
       summary.ok() ? FinishOutput(output, paths) : summary.status();
-  if (output.upload != nullptr) {
-    RemoveStage(output.path);
+  if (output.stage != nullptr && summary.ok()) {
+    output.stage->RemoveArchive();
   }
+  // A signal may end the process below.
+  output.stage.reset();
   if (!path.ok()) {
     return run.Fail(path.status(), options.resume ? options.output : "");
   }
@@ -332,7 +336,7 @@ int RunBuild(BuildCommandOptions options) {
     return ReportUsage(options.subcommand, like.message());
   }
   RemotePaths paths(options.input.store, InterruptFlag::flag());
-  const absl::StatusOr<BuildOutput> remote = OpenRemote(paths, options);
+  absl::StatusOr<BuildOutput> remote = OpenRemote(paths, options);
   if (!remote.ok()) {
     return ReportOption(options.subcommand, remote.status());
   }
@@ -354,7 +358,7 @@ int RunBuild(BuildCommandOptions options) {
   const absl::Status output =
       CheckOutput(options.output, options.force, "--force");
   if (!output.ok()) {
-    return ReportFailure(output);
+    return ReportOption(options.subcommand, output);
   }
   build->seek_cost_bytes = SeekCostBytes(output_directory);
   const absl::Status resume = SetResume(options, *build);

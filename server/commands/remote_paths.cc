@@ -10,6 +10,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
+#include <optional>
 #include <system_error>
 
 #include "absl/strings/match.h"
@@ -20,11 +22,13 @@
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/check.h"
+#include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/unique_fd.h"
 #include "server/archive/files/small_file.h"
 #include "server/archive/format/archive_format.h"
 #include "server/archive/format/manifest.h"
+#include "server/storage/remote/answer_head.h"
 #include "server/storage/remote/bucket_writer.h"
 #include "server/storage/remote/store_address.h"
 
@@ -200,12 +204,17 @@ absl::StatusOr<std::string> RemotePaths::OpenInput(const std::string& path) {
   file->address = address;
   file->etag = (*found)->etag;
   opened_.emplace_back(local, path);
-  absl::Time time;
-  std::string ignored;
-  modified_[local] = absl::ParseTime("%a, %d %b %Y %H:%M:%S GMT",
-                                     (*found)->last_modified, &time, &ignored)
-                         ? absl::ToUnixMillis(time)
-                         : 0;
+  const std::optional<absl::Time> time = ParseHttpTime((*found)->last_modified);
+  if (time.has_value()) {
+    modified_[local] = absl::ToUnixMillis(*time);
+  } else {
+    std::cerr << "warning: " << PrintableMessage(path)
+              << ": the store answered Last-Modified "
+              << QuotedText((*found)->last_modified)
+              << ", expected a time: a document without a time of its own gets "
+                 "none\n";
+    modified_[local] = std::nullopt;
+  }
   return local;
 }
 
@@ -215,13 +224,14 @@ std::string RemotePaths::ManifestTag(const std::string& local_path) {
   return tags.ok() ? ParseObjectTags(*tags)[kManifestFileName] : "";
 }
 
-std::optional<int64_t> RemotePaths::ModifiedTimeMs(int fd) {
+std::optional<FileTime> RemotePaths::ModifiedTime(int fd) {
   const CachedFilePtr file = archives_->store().cache().FindFile(fd);
   if (file == nullptr) {
     return std::nullopt;
   }
   const auto found = modified_.find(file->path);
-  return found == modified_.end() ? std::nullopt : std::optional(found->second);
+  return found == modified_.end() ? std::nullopt
+                                  : std::optional(FileTime{found->second});
 }
 
 std::optional<absl::StatusOr<size_t>> RemotePaths::ReadAt(int fd,

@@ -70,7 +70,7 @@ class RemotePaths : public FileReads {
 
   std::optional<absl::StatusOr<size_t>> ReadAt(int fd, uint64_t offset,
                                                MutableByteView out) override;
-  std::optional<int64_t> ModifiedTimeMs(int fd) override;
+  std::optional<FileTime> ModifiedTime(int fd) override;
 
   // Returns the first failed read of a store; OK if there was none.
   // Thread-safe.
@@ -96,8 +96,9 @@ class RemotePaths : public FileReads {
   std::string directory_;
   std::unique_ptr<RemoteArchives> archives_;
   std::unique_ptr<BucketClient> client_;
-  // Time of the last change of opened files, by local path.
-  std::map<std::string, int64_t> modified_;
+  // Time of the last change of opened files, by local path; unset if the store
+  // does not tell it.
+  std::map<std::string, std::optional<int64_t>> modified_;
   // Local path and URL.
   std::vector<std::pair<std::string, std::string>> opened_;
   mutable Mutex mutex_;

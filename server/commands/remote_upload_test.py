@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 import subprocess
+import sys
 import tarfile
 import time
 import unittest
@@ -16,8 +17,9 @@ import botocore.auth
 import botocore.awsrequest
 import botocore.credentials
 
-from remote_case import PATIENCE_S, QUIRED, RemoteCase, Server, run
+from remote_case import HERE, PATIENCE_S, QUIRED, RemoteCase, Server, run
 
+REFERENCE_READER = HERE.parents[1] / "server" / "archive" / "reference" / "reference_reader.py"
 KEY = "AKIDEXAMPLE"
 SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 REGION = "eu-central-1"
@@ -205,8 +207,13 @@ class BuildTest(UploadCase):
         self.assertIn("s3://BUCKET/PREFIX",
                       self.build(url="https://127.0.0.1/x", code=2).stderr)
         self.assertIn("s3://BUCKET/PREFIX", self.build(url="s3://bucket", code=2).stderr)
+        self.assertIn("two slashes after \"s3:\" for a URL, such as s3://BUCKET/PREFIX",
+                      self.build(url="s3:/bucket/x", code=2).stderr)
         self.assertIn("s3://BUCKET/PREFIX",
                       self.quired("append", "https://127.0.0.1/x", self.documents, code=2).stderr)
+
+    def test_a_usage_error_leaves_no_stage(self):
+        self.assertIn("--restart is an option of --resume", self.build("--restart", code=2).stderr)
 
 
 class ChangeTest(UploadCase):
@@ -411,6 +418,14 @@ class InputTest(UploadCase):
         self.assertEqual(list((self.scratch / "cache").iterdir()), [])
         planned = self.quired("plan", "s3://bucket/one page")
         self.assertIn("s3://bucket/one page", planned.stdout)
+        self.store.lies.set("no_time", None, path="one%20page")
+        timeless = self.quired("build", "-o", self.scratch / "timeless.quire",
+                               "s3://bucket/one page")
+        self.assertIn("s3://bucket/one page: the store answered Last-Modified \"\", expected a time",
+                      timeless.stderr)
+        listed = run(sys.executable, REFERENCE_READER, "list", self.scratch / "timeless.quire",
+                     text=True)
+        self.assertEqual(listed.stdout.split()[3], "-", listed.stdout + listed.stderr)
         missing = self.quired("build", "-o", self.scratch / "x", "s3://bucket/none", code=1)
         self.assertIn("s3://bucket/none: is neither an object nor an archive", missing.stderr)
 

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -93,6 +94,19 @@ int ReportUsage(absl::string_view subcommand, absl::string_view message) {
 }
 
 absl::Status CheckLocalPath(const std::string& what, const std::string& path) {
+  for (const absl::string_view scheme : {"s3:", "https:", "http:"}) {
+    std::error_code error;
+    if (absl::StartsWith(path, absl::StrCat(scheme, "/")) &&
+        !absl::StartsWith(path, absl::StrCat(scheme, "//")) &&
+        !std::filesystem::exists(std::string(scheme), error)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          what, " must have two slashes after \"", scheme,
+          "\" for a URL, such as ",
+          scheme == "s3:" ? "s3://BUCKET/PREFIX"
+                          : absl::StrCat(scheme, "//HOST/PATH"),
+          ", or ./ before it for a local path; got ", QuotedText(path)));
+    }
+  }
   const size_t scheme_size = path.find("://");
   std::error_code error;
   if (scheme_size == std::string::npos || scheme_size == 0 ||

@@ -66,8 +66,8 @@ Subcommand<Options> AddSubcommand(CLI::App& app, int& exit_code,
 }
 
 // Returns an error if `path`, which `what` names in the message, is a URL such
-// as s3://bucket/name and not an existing local path. Errors: InvalidArgument
-// for the usage error.
+// as s3://bucket/name, also with one slash, and not an existing local path.
+// Errors: InvalidArgument for the usage error.
 absl::Status CheckLocalPath(const std::string& what, const std::string& path);
 
 // Adds the argument ARCHIVE, which is required. `archive` must outlive

@@ -158,9 +158,9 @@ absl::StatusOr<size_t> ReadAt(int fd, uint64_t offset, MutableByteView out,
   });
 }
 
-std::optional<int64_t> ForeignModifiedTimeMs(int fd) {
+std::optional<FileTime> ForeignModifiedTime(int fd) {
   FileReads* const reads = file_reads;
-  return reads == nullptr ? std::nullopt : reads->ModifiedTimeMs(fd);
+  return reads == nullptr ? std::nullopt : reads->ModifiedTime(fd);
 }
 
 absl::Status ReadExactly(int fd, uint64_t offset, MutableByteView out,

@@ -75,6 +75,12 @@ absl::StatusOr<uint64_t> ReadChecksum(int fd, uint64_t offset,
                                       absl::string_view file,
                                       const BeforeRead& before_read);
 
+// When a file was last changed, in milliseconds since 1970; unset if that is
+// not known.
+struct FileTime {
+  std::optional<int64_t> ms;
+};
+
 // Reads files whose bytes are elsewhere, such as sparse copies of objects in a
 // store. Thread-safe.
 class FileReads {
@@ -86,8 +92,8 @@ class FileReads {
   virtual std::optional<absl::StatusOr<size_t>> ReadAt(int fd, uint64_t offset,
                                                        MutableByteView out) = 0;
 
-  // Returns when such a file was last changed, in milliseconds since 1970.
-  virtual std::optional<int64_t> ModifiedTimeMs(int fd) = 0;
+  // Unset for a file that has its time in the file system.
+  virtual std::optional<FileTime> ModifiedTime(int fd) = 0;
 };
 
 // Sets what reads such files in this process; null for none. `reads` must
@@ -99,8 +105,8 @@ void SetFileReads(FileReads* reads);
 absl::StatusOr<size_t> ReadAt(int fd, uint64_t offset, MutableByteView out,
                               absl::string_view file);
 
-// Returns when a file of FileReads was last changed; unset for other files.
-std::optional<int64_t> ForeignModifiedTimeMs(int fd);
+// Returns FileReads::ModifiedTime(); unset without a FileReads.
+std::optional<FileTime> ForeignModifiedTime(int fd);
 
 // Fills `out` from byte `offset` on. Blocks.
 // Errors: DataLoss     the file ends before, or the device cannot read it.

@@ -53,16 +53,16 @@ absl::StatusOr<uint64_t> InputFile::SizeBytes() const {
   return static_cast<uint64_t>(status.st_size);
 }
 
-absl::StatusOr<int64_t> InputFile::ModifiedTimeMs() const {
-  if (const auto foreign = ForeignModifiedTimeMs(fd_.get());
+absl::StatusOr<std::optional<int64_t>> InputFile::ModifiedTimeMs() const {
+  if (const auto foreign = ForeignModifiedTime(fd_.get());
       foreign.has_value()) {
-    return *foreign;
+    return foreign->ms;
   }
   struct stat status = {};
   if (fstat(fd_.get(), &status) != 0) {
     return ErrnoStatus(errno, name_, "look at");
   }
-  return int64_t{status.st_mtim.tv_sec} * 1000;
+  return std::optional(int64_t{status.st_mtim.tv_sec} * 1000);
 }
 
 absl::StatusOr<size_t> InputFile::ReadAt(uint64_t offset,

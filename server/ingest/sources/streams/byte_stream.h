@@ -133,8 +133,8 @@ class InputFile {
   absl::StatusOr<uint64_t> SizeBytes() const;
 
   // Modification time, in milliseconds since 1970-01-01 UTC, truncated to
-  // seconds as in tars and zips. Errors: Unavailable.
-  absl::StatusOr<int64_t> ModifiedTimeMs() const;
+  // seconds as in tars and zips; unset if it is not known. Errors: Unavailable.
+  absl::StatusOr<std::optional<int64_t>> ModifiedTimeMs() const;
 
   // Like pread(): up to out.size() bytes, 0 at the end. Errors: Unavailable.
   absl::StatusOr<size_t> ReadAt(uint64_t offset, MutableByteView out) const;
