@@ -17,7 +17,7 @@ import botocore.auth
 import botocore.awsrequest
 import botocore.credentials
 
-from remote_case import HERE, PATIENCE_S, QUIRED, RemoteCase, Server, run
+from remote_case import HERE, PATIENCE_S, QUIRE, QUIRED, RemoteCase, Server, run
 
 REFERENCE_READER = HERE.parents[1] / "server" / "archive" / "reference" / "reference_reader.py"
 KEY = "AKIDEXAMPLE"
@@ -368,6 +368,21 @@ class ChangeTest(UploadCase):
         self.assertIn("another writer changed the archive", failed.stderr)
         self.assertEqual((self.target / "MANIFEST").read_bytes(), b"other")
 
+    def check_equals_one_build(self, inputs):
+        """Compares the archive in the bucket with a build of all parts' inputs at once."""
+        self.local("build", "one.quire", "-o", self.scratch / "one.quire", "--like",
+                   self.scratch / "like.quire", *inputs)
+        server = Server(self, f"one={self.scratch}/one.quire", "--store-endpoint", self.store.url,
+                        archive=f"docs={self.url}", environment=self.environment)
+        # Sizes, times, numbers and ids.
+        lists = [run(QUIRE, "-s", server.address, "ls", "-l", name) for name in ("docs", "one")]
+        self.assertEqual(lists[0].stdout.count(b"page"), len(inputs), lists[0].stderr)
+        self.assertEqual(lists[0].stdout, lists[1].stdout)
+        text = b"".join(path.read_bytes() for path in inputs)
+        for name in "docs", "one":
+            self.assertEqual(
+                run(QUIRE, "-s", server.address, "-q", "scan", name).stdout, text)
+
     def test_parts_are_joined_without_their_blocks(self):
         self.local("dictionary", "like.quire", "-o", self.scratch / "like.quire", *OPTIONS[:2],
                    "--codec", "rlz", self.documents)
@@ -387,6 +402,7 @@ class ChangeTest(UploadCase):
         self.assertEqual([request.path.rsplit("/")[-1] for request in self.puts()], ["MANIFEST"])
         self.assertEqual(files_of(self.target), local)
         self.assertEqual(self.quired("verify", self.url).returncode, 0)
+        self.check_equals_one_build(sorted(self.documents.iterdir())[:8 * 7])
         self.assertIn("has an archive already",
                       self.quired("join", "-o", self.url, *parts, code=1).stderr)
         self.quired("join", "-q", "--force", "-o", self.url, self.url, code=0)
