@@ -92,8 +92,10 @@ class RetriesTest(unittest.TestCase):
         told = (CODE.UNAVAILABLE, "ARCHIVE_OPENING", 0.02)
         server = self.serve([told] * 1000)
         client = self.connect(server, deadline=0.3, idle_max=0.3)
-        text = r"as the test wants; gave up after 0\.\d+ s and \d+ attempts, as the server asks " \
-               r"to wait 0\.02 s and the deadline is 0\.3 s; allow more time"
+        # On a busy machine the time may end within an attempt.
+        text = r"as the test wants; gave up after 0\.\d+ s and \d+ attempts, (as the server asks " \
+               r"to wait 0\.02 s|the last one without an answer) and the deadline is 0\.3 s; " \
+               r"allow more time"
         for perform in (lambda: client["a"].info(), lambda: list(client["a"].documents())):
             with self.assertRaisesRegex(quire.ArchiveOpening, text) as caught:
                 perform()
