@@ -5,11 +5,12 @@
 The default level leaves out types, and the tests of faults, processes, security, file systems
 and packing. With --ecosystem the modules that the package uses, and programs that use it, are those of
 PyPI (tests/ecosystem_modules.txt), installed into BUILD/python-ecosystem; without, they are
-those of Debian and of deploy/bootstrap.sh (tests/checker_modules.txt). With --replay only
+those of Debian and of deploy/bootstrap.sh (tests/checker_modules.txt). With --training only the
+datasets are tested, with torch, grain and Ray of PyPI (tests/training_modules.txt). With --replay only
 the replay of a crawl is tested, with programs of PyPI (tests/replay_modules.txt),
 replayweb.page of npm, and Debian's Chromium (deploy/bootstrap.sh replay).
 
-usage: python_package_test.py QUIRED QUIRE QUIRE_HTTP DECODE_RECORDS [--ecosystem | --replay]
+usage: python_package_test.py QUIRED QUIRE QUIRE_HTTP DECODE_RECORDS [--ecosystem | --replay | --training]
 """
 import os
 import pathlib
@@ -34,7 +35,7 @@ MODULES = ["columns_test", "faults_test", "retries_test", "reading_test", "paylo
            "private_server_test", "training_test"]
 TEST_MODULES = {"": MODULES if NIGHTLY else DEFAULT_MODULES,
                 "ecosystem": [*MODULES, "arrow_test", "ecosystem_test", "pack_test"],
-                "replay": ["replay_test"]}
+                "replay": ["replay_test"], "training": ["training_test", "training_peers_test"]}
 REPLAY_PAGE = "replaywebpage@2.5.3"
 
 
@@ -129,9 +130,9 @@ def main():
         environment["PYTHONPATH"] = f"{directory}/site:{modules}:{TESTS}"
         if kind == "ecosystem":
             check_directory_install(directory)
-        if kind != "replay":
+        if kind in ("", "ecosystem"):
             check_lone_directory(directory)
-        if kind != "replay" and NIGHTLY:
+        if kind in ("", "ecosystem") and NIGHTLY:
             check_types(directory, environment)
         sys.exit(subprocess.run(["/usr/bin/python3", "-m", "unittest", *TEST_MODULES[kind]],
                                 check=False, cwd=directory, env=environment).returncode)

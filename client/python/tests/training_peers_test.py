@@ -94,7 +94,7 @@ class TorchTest(unittest.TestCase):
         def loader(workers=3, **options):
             return load(self.stream(**options), workers, kind=StatefulDataLoader)
         whole = list(loader())
-        for steps in (1, 2, 20, len(whole) - 1):
+        for steps in (1, 20):
             first = loader()
             begun = list(itertools.islice(first, steps))
             state = first.state_dict()
@@ -191,7 +191,8 @@ class TwoEpochsTest(unittest.TestCase):
             iterator, loader = None, self.loader(epoch, None)
             while True:
                 try:
-                    iterator = iterator or iter(loader)
+                    if iterator is None:
+                        iterator = iter(loader)
                     event = events.pop(len(done), None)
                     if event == "server":
                         self.kill_server()
@@ -205,7 +206,7 @@ class TwoEpochsTest(unittest.TestCase):
                         break
                     done.append((batch, loader.state_dict()))
                 except RuntimeError as error:
-                    self.assertIn("killed by signal", str(error))
+                    self.assertRegex(str(error), "killed by signal|exited unexpectedly")
                     killed_workers += 1
                     state = done[-1][1]
                     iterator, loader = None, self.loader(epoch, state)

@@ -11,10 +11,11 @@ import time
 import tracemalloc
 import unittest
 
+import grpc
 import xxhash
 
 import quire_archive as quire
-from package_harness import FakeServer, LiveServer, QUIRED, build, write_corpus
+from package_harness import FakeServer, LiveServer, QUIRED, build, fail, write_corpus
 from quire_archive import _messages as messages
 from quire_archive import _shuffle_order
 from quire_archive._training_states import Share
@@ -384,10 +385,10 @@ class RedactionTest(unittest.TestCase):
                     stream(allow_redacted=True).load_state_dict({**state, "uuid": uuid})
 
 
-class LargeTest(unittest.TestCase):
-    """A billion documents, of a server that makes them up."""
+class FakeTest(unittest.TestCase):
+    """Against a server that makes documents up."""
 
-    def test_resumes_with_little_memory(self):
+    def test_a_billion_documents_resume_with_little_memory(self):
         count = 10**9
 
         def read_batch(requests, _context):
@@ -424,6 +425,41 @@ class LargeTest(unittest.TestCase):
             self.assertEqual(list(map(int, batch)), order.ordinals(range(8 * 10**8, 8 * 10**8 + 100)))
             self.assertEqual(second.state_dict()["start"], 8 * 10**8)
             self.assertLess(peak, 1 << 20)
+
+    def test_a_stream_that_breaks_goes_on(self):
+        sizes = [0, 1, 300]
+
+        def read_batch(requests, context):
+            is_first = server.calls.count("BatchRead") == 1
+            for request in requests:
+                for item in reversed(request.items):
+                    ordinal = item.document.ordinal
+                    if is_first and ordinal == 17:
+                        fail(context, grpc.StatusCode.UNAVAILABLE)
+                    data = b"%03d" % ordinal * sizes[ordinal % 3]
+                    span = {"offset": 900 * ordinal, "size_bytes": len(data)}
+                    yield {"results": [{
+                        "tag": item.tag, "encoding": messages.IDENTITY, "data": data,
+                        "checksum": xxhash.xxh3_64_intdigest(data), "range": span,
+                        "document": {"ordinal": ordinal, "id": b"", "range": span}}]}
+
+        with FakeServer(BatchRead=read_batch) as server, \
+                quire.connect(server.address, retry_backoff=0.001) as client:
+            server.description.update(document_count=50)
+            client.archives()
+            (batch,) = DocumentStream(client["a"], seed=2)
+            self.assertEqual(batch, [b"%03d" % n * sizes[n % 3]
+                                     for n in Order(50, 2).ordinals(range(50))])
+            self.assertEqual(server.calls.count("BatchRead"), 2)
+
+    def test_items_of_a_batch(self):
+        for tag, ordinal in itertools.product(
+                (0, 5, 127, 128, 3_000_000),
+                (0, 127, 128, 2**14 - 1, 2**14, 2**21 - 1, 2**21, 2**64 - 1)):
+            request = messages.BatchReadRequest.FromString(messages.ordinal_field(tag, ordinal))
+            self.assertEqual([(item.tag, item.document.ordinal) for item in request.items],
+                             [(tag, ordinal)])
+            self.assertTrue(request.items[0].document.HasField("ordinal"))
 
     def test_other_failures_are_raised(self):
         attempts = collections.Counter()
