@@ -32,16 +32,16 @@ _NAMES = {"type": "media_types", "record_type": "record_types"}
 
 
 def to_arrow(archive: "Archive", columns: Optional[Sequence[str]], text: bool,
-             prefix: Optional[bytes], strings: Collection[str],
+             prefix: Optional[bytes], binary: Collection[str],
              withdrawn: Optional[WithdrawnCount]) -> Any:
     """See Archive.to_arrow()."""
-    if isinstance(strings, str) or set(strings) - {"id", TEXT}:
-        raise ValueError(f'strings must be some of "id" and "text", got {strings!r}')
+    if isinstance(binary, str) or set(binary) - {"id", TEXT}:
+        raise ValueError(f'binary must be some of "id" and "text", got {binary!r}')
     names = _checked_columns(columns, text)
     # pylint: disable=protected-access
     client = archive.client
     info = archive.info()
-    schema = make_schema(names, info, strings)
+    schema = make_schema(names, info, binary)
     maker = _Maker(schema, names)
     pinned = ArchiveName(info.name, info.uuid)
     counted = WithdrawnCount() if withdrawn is None else withdrawn
@@ -79,14 +79,14 @@ def _checked_columns(columns: Optional[Sequence[str]], text: bool) -> List[str]:
     return names
 
 
-def make_schema(names: Sequence[str], info: ArchiveInfo, strings: Collection[str]) -> Any:
+def make_schema(names: Sequence[str], info: ArchiveInfo, binary: Collection[str]) -> Any:
     """The schema of columns. Its metadata name the archive, its contents, and the number of
     documents with those that are withdrawn."""
-    types = {"id": pyarrow.large_string() if "id" in strings else pyarrow.large_binary(),
+    types = {"id": pyarrow.large_binary() if "id" in binary else pyarrow.large_string(),
              "ordinal": pyarrow.int64(), "size": pyarrow.int64(),
              "time": pyarrow.timestamp("ms", tz="UTC"),
              "type": pyarrow.string(), "record_type": pyarrow.string(),
-             TEXT: pyarrow.large_string() if TEXT in strings else pyarrow.large_binary()}
+             TEXT: pyarrow.large_binary() if TEXT in binary else pyarrow.large_string()}
     required = {"id", "ordinal", "size", TEXT}
     return pyarrow.schema(
         [pyarrow.field(name, types[name], nullable=name not in required) for name in names],
@@ -152,7 +152,7 @@ def _as_string(column: Any, kind: Any, name: str, ordinals: Sequence[int]) -> An
             except UnicodeDecodeError as error:
                 raise ValueError(
                     f"the {name} of document {ordinal} is not UTF-8, as a string is: {error}; "
-                    f"leave {name!r} out of `strings`, to have bytes") from None
+                    f"name {name!r} in `binary`, to have bytes") from None
         raise
 
 

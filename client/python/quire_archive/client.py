@@ -488,7 +488,7 @@ class Archive:
         return self._iterate(self._core.stream_span(self._target, offset, size))
 
     def to_arrow(self, columns: Optional[Sequence[str]] = None, *, text: bool = True,
-                 prefix: Union[bytes, str, None] = None, strings: Collection[str] = ("id",),
+                 prefix: Union[bytes, str, None] = None, binary: Collection[str] = ("text",),
                  withdrawn: Optional[WithdrawnCount] = None) -> Any:
         """The documents as a pyarrow.RecordBatchReader, which pandas, Polars, DuckDB, Daft
         and others read. Needs the package pyarrow.
@@ -497,8 +497,8 @@ class Archive:
         record_type and text, the bytes. `columns` names those that are wanted; without
         it `text` decides on the text. Without text only the list is read. `prefix`: only
         documents whose id starts with it, by id; otherwise all, in the order of the
-        archive. `strings`: which of id and text are strings (UTF-8) instead of bytes; a
-        document whose bytes are not UTF-8 then ends the reading with ValueError.
+        archive. `binary`: which of id and text are bytes instead of strings; a document
+        whose string is not UTF-8 ends the reading with ValueError.
 
         Reads one state of the archive. Withdrawn documents are left out, and counted in
         `withdrawn`, which is complete at the end; without it a UserWarning has their number.
@@ -513,7 +513,7 @@ class Archive:
             raise ImportError(f"to_arrow() needs the module {error.name}; install "
                               "quire-archive[arrow]", name=error.name) from None
         return arrow.to_arrow(self, columns, text, None if prefix is None else to_id(prefix),
-                              strings, withdrawn)
+                              binary, withdrawn)
 
     # --- Files.
 

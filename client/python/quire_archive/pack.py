@@ -267,7 +267,7 @@ def export_parquet(arguments: argparse.Namespace) -> int:
     with connect_as(arguments) as client, replaced_file(arguments.file) as file:
         reader = client[arguments.archive].to_arrow(
             arguments.column, prefix=arguments.prefix, withdrawn=count,
-            strings=("id", "text") if arguments.text_strings else ("id",))
+            binary=() if arguments.text_strings else ("text",))
         with pyarrow.parquet.ParquetWriter(file, reader.schema, compression="zstd") as writer:
             for batches in _row_groups(reader):
                 table = pyarrow.Table.from_batches(batches, reader.schema)

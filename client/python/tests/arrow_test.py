@@ -84,25 +84,25 @@ class ArrowTest(unittest.TestCase):
         self.assertEqual(self.pages.to_arrow(prefix="absent").read_all().num_rows, 0)
 
     def test_bytes_and_strings(self):
-        schema = self.pages.to_arrow(strings=()).schema
+        schema = self.pages.to_arrow(binary=("id", "text")).schema
         self.assertEqual([schema.field(name).type for name in ("id", "text")],
                          [pyarrow.large_binary()] * 2)
-        self.assertEqual(self.rows(self.pages.to_arrow(["id"], strings=()))["id"],
+        self.assertEqual(self.rows(self.pages.to_arrow(["id"], binary=("id",)))["id"],
                          [name.encode() for name, _ in DOCUMENTS])
-        web = self.client["web"].to_arrow(["text"], prefix="https://", strings=("text",))
+        web = self.client["web"].to_arrow(["text"], prefix="https://", binary=())
         self.assertEqual(web.schema.field("text").type, pyarrow.large_string())
         ordinal = next(number for number, (_, data) in enumerate(DOCUMENTS)
                        if data.decode("utf-8", "replace").encode() != data)
         with self.assertRaisesRegex(ValueError, f"text of document {ordinal} is not UTF-8"):
-            self.pages.to_arrow(strings=("text",)).read_all()
+            self.pages.to_arrow(binary=()).read_all()
 
     def test_what_is_not_possible(self):
         with self.assertRaisesRegex(ValueError, "no column 'url'; there are id, ordinal"):
             self.pages.to_arrow(["url"])
         with self.assertRaisesRegex(ValueError, "named twice"):
             self.pages.to_arrow(["id", "id"])
-        with self.assertRaisesRegex(ValueError, "strings must be"):
-            self.pages.to_arrow(strings="id")
+        with self.assertRaisesRegex(ValueError, "binary must be"):
+            self.pages.to_arrow(binary="id")
         with self.assertRaises(quire.ArchiveNotFound):
             self.client["absent"].to_arrow()
 
