@@ -39,8 +39,8 @@ struct FieldTime {
 };
 
 // Alternatives are in the order of FieldType. A view borrows its string.
-using FieldValue = std::variant<std::monostate, std::string, int64_t, double,
-                                bool, FieldTime>;
+using FieldValue =
+    std::variant<std::monostate, std::string, int64_t, double, bool, FieldTime>;
 using FieldView = std::variant<std::monostate, absl::string_view, int64_t,
                                double, bool, FieldTime>;
 
