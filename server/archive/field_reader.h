@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Fields of documents (FORMAT.md, "Fields"). They are not held in memory: a
+// reader asks for the parts of the segment files that it needs.
+#ifndef QUIRE_SERVER_ARCHIVE_FIELD_READER_H_
+#define QUIRE_SERVER_ARCHIVE_FIELD_READER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/base/positions.h"
+#include "codecs/filter/field_value.h"
+#include "server/archive/archive.h"
+#include "server/archive/fields/field_part.h"
+#include "server/archive/fields/segment_field_reader.h"
+
+namespace quire {
+
+// A part of an archive's file that holds values of fields, or the index of
+// them.
+struct ArchiveFieldPart {
+  uint32_t segment_index = 0;
+  // Distinct for each part of the segment, and above the indexes of all blocks:
+  // with Archive::OpenedSegmentId() it names the part in caches of blocks.
+  uint64_t block_index = 0;
+  // The stored bytes. Valid as long as the archive.
+  Extent extent;
+  // For DecodePart(), which gets the bytes of the extent.
+  ContainerPart part;
+};
+
+// Reads values of some fields, and the bounds of groups of documents.
+// Thread-compatible; any thread may use it if `load` allows that.
+class FieldReader {
+ public:
+  // Returns the decoded bytes of the part; unset if they are not at hand, for
+  // callers that must not block: they collect the parts, fetch them, and call
+  // the reader again.
+  using Load = std::function<absl::StatusOr<std::optional<FieldBytes>>(
+      const ArchiveFieldPart&)>;
+
+  // Loads with a blocking pread: for offline use. `archive` must outlive it.
+  static Load Blocking(const Archive& archive);
+
+  // `columns` are indexes in archive.fields(), in any order. The archive must
+  // outlive the reader. The reader keeps up to 16 MiB of decoded parts.
+  FieldReader(const Archive& archive, std::vector<uint32_t> columns,
+              Load load);
+
+  // Sets `values` to those of the document, one for each of `columns`; null
+  // where it has none. They are valid until the next call. Returns false if a
+  // part is not at hand; all that are known to be needed were asked for.
+  // REQUIRES: the document exists.
+  // Errors: DataLoss; those of `load`.
+  absl::StatusOr<bool> Read(DocumentOrdinal ordinal,
+                            std::vector<FieldView>& values);
+
+  // Sets `group` to the group of documents that are stored with this one, and
+  // the bounds of their fields. Needs only the index, one part for up to 1024
+  // groups of up to 4096 documents. Otherwise as Read().
+  absl::StatusOr<bool> ReadGroup(DocumentOrdinal ordinal, FieldGroup& group);
+
+ private:
+  // Position of the segment of a document.
+  struct Segment {
+    uint32_t index = 0;
+    uint64_t first_ordinal = 0;
+    uint64_t document_count = 0;
+    std::unique_ptr<SegmentFieldReader> reader;
+  };
+
+  Segment& SegmentOf(DocumentOrdinal ordinal);
+
+  const Archive& archive_;
+  const std::vector<uint32_t> columns_;
+  const Load load_;
+  FieldCache cache_;
+  absl::flat_hash_map<uint32_t, Segment> segments_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_ARCHIVE_FIELD_READER_H_

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Parts of a segment's container (FORMAT.md, "Container"): pieces that are
+// read, checked and decompressed alone, when they are needed.
+#ifndef QUIRE_SERVER_ARCHIVE_FIELDS_FIELD_PART_H_
+#define QUIRE_SERVER_ARCHIVE_FIELDS_FIELD_PART_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/bytes.h"
+#include "server/archive/format/archive_format.h"
+
+namespace quire {
+
+inline constexpr uint32_t kContainerPartSizeBytesMax = uint32_t{1} << 20;
+
+// A part, as the container refers to it.
+struct ContainerPart {
+  // Offset in the container's data.
+  uint64_t offset = 0;
+  // 1 to size_bytes.
+  uint32_t stored_size_bytes = 0;
+  // Decompressed size, 1 to kContainerPartSizeBytesMax.
+  uint32_t size_bytes = 0;
+  CompressionMethod method = CompressionMethod::kNone;
+  // Checksum of the stored bytes.
+  uint64_t checksum = 0;
+};
+
+// Appends `raw` to the data of a container, compressed if that is smaller, and
+// returns the reference. Deterministic. REQUIRES: 1 to
+// kContainerPartSizeBytesMax bytes. Errors: Internal  libzstd failed.
+absl::StatusOr<ContainerPart> AppendPart(ByteView raw, std::string& data);
+
+void AppendPartReference(const ContainerPart& part, std::string& out);
+
+// Takes a reference off the front of `in`. `data_size_bytes` is the size of the
+// container's data. Errors: DataLoss.
+absl::StatusOr<ContainerPart> TakePartReference(ByteView& in,
+                                                uint64_t data_size_bytes);
+
+// Checks and decompresses a part. Thread-safe.
+// REQUIRES: `raw` has part.size_bytes. Errors: DataLoss.
+absl::Status DecodePart(const ContainerPart& part, ByteView stored,
+                        MutableByteView raw);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_ARCHIVE_FIELDS_FIELD_PART_H_

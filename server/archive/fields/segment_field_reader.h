@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Reads the fields of one segment.
+#ifndef QUIRE_SERVER_ARCHIVE_FIELDS_SEGMENT_FIELD_READER_H_
+#define QUIRE_SERVER_ARCHIVE_FIELDS_SEGMENT_FIELD_READER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/filter/field_value.h"
+#include "server/archive/fields/field_block.h"
+#include "server/archive/fields/field_directory.h"
+#include "server/archive/fields/field_part.h"
+
+namespace quire {
+
+// Decoded bytes of a part, valid as long as `owner`.
+struct FieldBytes {
+  std::shared_ptr<const void> owner;
+  ByteView bytes;
+};
+
+// Consecutive documents, and bounds on their values.
+struct FieldGroup {
+  uint64_t first_ordinal = 0;
+  uint64_t end_ordinal = 0;
+  // One for each wanted column; their strings are valid until the next call of
+  // the reader.
+  std::vector<FieldRange> ranges;
+};
+
+// Parsed parts of readers that share it. Thread-compatible.
+class FieldCache {
+ public:
+  static constexpr uint64_t kSizeBytesMax = uint64_t{16} << 20;
+
+  // Forgets all if there is more than kSizeBytesMax.
+  void Trim();
+
+ private:
+  friend class SegmentFieldReader;
+  // Segment, and offset of the part in the container's data.
+  using Key = std::pair<uint32_t, uint64_t>;
+
+  struct Block {
+    FieldBytes bytes;
+    FieldBlock block;
+  };
+
+  absl::flat_hash_map<Key, std::unique_ptr<const FieldPage>> pages_;
+  absl::flat_hash_map<Key, std::unique_ptr<const Block>> blocks_;
+  uint64_t size_bytes_ = 0;
+};
+
+// Thread-compatible.
+class SegmentFieldReader {
+ public:
+  // As FieldReader::Load.
+  using Load = std::function<absl::StatusOr<std::optional<FieldBytes>>(
+      const ContainerPart&)>;
+
+  static constexpr size_t kNoColumn = SIZE_MAX;
+
+  // `columns` are indexes in fields.columns(), or kNoColumn for a column of
+  // nulls. `key` distinguishes segments with one cache. `fields` and `cache`
+  // must outlive the reader.
+  SegmentFieldReader(const SegmentFields& fields, std::vector<size_t> columns,
+                     uint32_t key, FieldCache& cache, Load load);
+
+  // As those of FieldReader, with ordinals in the segment.
+  // REQUIRES: ordinal < the segment's number of documents.
+  absl::StatusOr<bool> Read(uint64_t ordinal, std::vector<FieldView>& values);
+  absl::StatusOr<bool> ReadGroup(uint64_t ordinal, FieldGroup& group);
+
+ private:
+  // Null if it is not at hand.
+  absl::StatusOr<const FieldPage*> PageOf(uint64_t ordinal);
+  absl::StatusOr<const FieldBlock*> BlockOf(const FieldPage::Group& group,
+                                            size_t column);
+
+  const SegmentFields& fields_;
+  const std::vector<size_t> columns_;
+  const uint32_t key_;
+  FieldCache& cache_;
+  const Load load_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_ARCHIVE_FIELDS_SEGMENT_FIELD_READER_H_
