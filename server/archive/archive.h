@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -36,10 +37,14 @@ namespace quire {
 class Archive;
 class BlockSpans;
 class OpeningHelpers;
+class SegmentFields;
 class SegmentLayout;
 class SegmentReader;
 struct ArchiveDirectory;
 struct ArchiveFiles;
+struct ContainerPart;
+struct FieldBytes;
+struct FieldColumn;
 struct Manifest;
 struct ManifestSegment;
 struct SegmentFile;
@@ -300,6 +305,33 @@ class Archive {
   absl::StatusOr<std::vector<DocumentOrdinal>> FindDocuments(
       absl::string_view id) const;
 
+  // Fields that documents can have, those of all segments. DocumentFieldReader
+  // (field_reader.h) reads their values.
+  const std::vector<FieldColumn>& fields() const { return fields_; }
+
+  // Fields of one segment, and the extent of a part of them.
+  // REQUIRES: segment_index < segment_count.
+  const SegmentFields& SegmentFieldsOf(uint32_t segment_index) const;
+  Extent FieldPartExtent(uint32_t segment_index,
+                         const ContainerPart& part) const;
+  // Reads and decodes a part with a blocking pread. Errors: DataLoss.
+  absl::StatusOr<FieldBytes> ReadFieldPart(uint32_t segment_index,
+                                           const ContainerPart& part) const;
+  // The same for readers of one segment (segment_field_reader.h), which the
+  // archive must outlive.
+  std::function<absl::StatusOr<std::optional<FieldBytes>>(const ContainerPart&)>
+  FieldPartLoader(uint32_t segment_index) const;
+
+  // A segment, and its documents.
+  struct DocumentsOfSegment {
+    uint32_t segment_index = 0;
+    uint64_t first_ordinal = 0;
+    uint64_t document_count = 0;
+  };
+
+  // REQUIRES: the document exists.
+  DocumentsOfSegment SegmentAt(DocumentOrdinal ordinal) const;
+
   static constexpr uint64_t kAllDocuments = UINT64_MAX;
 
   // Number of documents with exactly one id, and one of them.
@@ -401,6 +433,8 @@ class Archive {
   std::shared_ptr<const OpenedSegment> FindOpened(
       const Manifest& manifest, const ManifestSegment& segment,
       const FileIdentity& file) const;
+  // Sets `fields_`. Errors: DataLoss  a field has two types.
+  absl::Status JoinFields();
   const SegmentReader& SegmentOf(BlockAddress block) const;
   // Appends the slices of a part of one segment's text to `slices`.
   void PlanInSegment(size_t segment_index, uint64_t offset, uint64_t size_bytes,
@@ -418,7 +452,8 @@ class Archive {
   uint64_t memory_bytes_max_ = 0;
   std::shared_ptr<const Codec> codec_;
   std::vector<Segment> segments_;
-  // Indices in it, by SegmentNumber().
+  std::vector<FieldColumn> fields_;
+  // Indices in `segments_`, by SegmentNumber().
   absl::flat_hash_map<uint32_t, uint32_t> index_of_number_;
   uint64_t description_size_bytes_max_ = 0;
   // Indexes for StateAt(), by uuid.

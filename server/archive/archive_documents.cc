@@ -105,6 +105,13 @@ const Archive::Segment& Archive::SegmentOfDocument(uint64_t ordinal) const {
   return *std::prev(after);
 }
 
+Archive::DocumentsOfSegment Archive::SegmentAt(DocumentOrdinal ordinal) const {
+  const Segment& segment = SegmentOfDocument(ordinal.value);
+  return {.segment_index = static_cast<uint32_t>(&segment - segments_.data()),
+          .first_ordinal = segment.first_ordinal,
+          .document_count = segment.reader().documents().count()};
+}
+
 absl::Status Archive::CheckOrdinal(DocumentOrdinal ordinal) const {
   if (ordinal.value >= info_.document_count) {
     return absl::OutOfRangeError(

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "codecs/base/status_macros.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
+#include "server/archive/fields/fields_builder.h"
 #include "server/archive/files/archive_change.h"
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/format/archive_format.h"
@@ -114,6 +116,34 @@ absl::StatusOr<Manifest> JoinManifests(
   return manifest;
 }
 
+// Adds the fields of a part to those of the parts before it.
+absl::Status AddFields(
+    const Archive& part,
+    std::vector<std::pair<FieldColumn, std::string>>& fields) {
+  if (!part.info().unknown_part.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(part.path(), ": ", part.info().unknown_part,
+                     " that this program does not know: use a newer one"));
+  }
+  for (const FieldColumn& column : part.fields()) {
+    const auto known =
+        std::ranges::find_if(fields, [&column](const auto& field) {
+          return field.first.name == column.name;
+        });
+    if (known != fields.end()) {
+      QUIRE_RETURN_IF_ERROR(
+          CheckSameType(known->first, column, known->second, part.path()));
+    } else if (fields.size() == kFieldCountMax) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(part.path(), ": the parts have more than ",
+                       kFieldCountMax, " fields together"));
+    } else {
+      fields.emplace_back(column, part.path());
+    }
+  }
+  return absl::OkStatus();
+}
+
 std::string FirstOutOfOrder(std::span<const ArchiveDirectory> parts) {
   uint32_t last = 0;
   for (const ArchiveDirectory& part : parts) {
@@ -141,9 +171,13 @@ absl::StatusOr<JoinSummary> JoinArchives(const std::string& path,
   QUIRE_ASSIGN_OR_RETURN(
       ArchiveChange change,
       ArchiveChange::BeginCopy(directories.front(), path, replace, cancel));
+  // Fields of the parts so far, and the first part that has each.
+  std::vector<std::pair<FieldColumn, std::string>> fields;
   for (const ArchiveDirectory& part : directories) {
-    QUIRE_RETURN_IF_ERROR(
-        Archive::OpenAs(part.path, part.manifest, {.cancel = cancel}).status());
+    QUIRE_ASSIGN_OR_RETURN(
+        const std::shared_ptr<const Archive> archive,
+        Archive::OpenAs(part.path, part.manifest, {.cancel = cancel}));
+    QUIRE_RETURN_IF_ERROR(AddFields(*archive, fields));
     QUIRE_RETURN_IF_ERROR(change.AddFiles(part, cancel));
   }
   QUIRE_ASSIGN_OR_RETURN(

@@ -33,8 +33,9 @@ struct JoinSummary {
 // Errors: FailedPrecondition  a part has another codec, level, block size,
 //                             partition size, dictionary or symbol table than
 //                             the first, or one of its segment numbers, or
-//                             parts that this program does not know.
-//         InvalidArgument     more segments than an archive can have.
+//                             parts that this program does not know; or a
+//                             field has several types.
+//         InvalidArgument     more segments or fields than an archive can have.
 //         Those of Archive::Open() for a part, and of ArchiveChange.
 absl::StatusOr<JoinSummary> JoinArchives(const std::string& path,
                                          std::span<const std::string> parts,

@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_parts.h"
@@ -159,7 +160,43 @@ absl::Status Archive::Load(const ArchiveDirectory& directory,
         std::max(description_size_bytes_max_,
                  segment.reader().documents().DescriptionSizeBytesMax());
   }
-  return absl::OkStatus();
+  const absl::Status fields = JoinFields();
+  if (!fields.ok() && options.without_damaged_indexes) {
+    index_damages_.push_back(fields);
+    return absl::OkStatus();
+  }
+  return fields;
+}
+
+absl::Status Archive::JoinFields() {
+  absl::Status problem;
+  for (const Segment& segment : segments_) {
+    if (segment.reader().fields().has_unknown_parts() &&
+        info_.unknown_part.empty()) {
+      info_.unknown_part =
+          absl::StrCat("segment ", segment.opened->description.number,
+                       " has a container with parts");
+    }
+    for (const FieldColumn& column : segment.reader().fields().columns()) {
+      const auto found =
+          std::ranges::find(fields_, column.name, &FieldColumn::name);
+      if (found == fields_.end() && fields_.size() < kFieldCountMax) {
+        fields_.push_back(column);
+      } else if (problem.ok() &&
+                 (found == fields_.end() || found->type != column.type)) {
+        problem = Damaged(absl::StrCat(
+            path_, ": field ", QuotedText(column.name), " of segment ",
+            segment.opened->description.number,
+            found == fields_.end() ? " is one too many"
+                                   : " has another type than in other ones"));
+      }
+    }
+  }
+  for (const FieldColumn& column : fields_) {
+    memory_.document_attributes_bytes +=
+        sizeof(FieldColumn) + column.name.capacity();
+  }
+  return problem;
 }
 
 absl::Status Archive::OpenSegments(const Manifest& manifest,

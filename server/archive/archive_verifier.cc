@@ -88,6 +88,8 @@ class Verifier {
   void VerifySegment(uint32_t segment_index, BlockRange range);
   void VerifyBlocks(uint32_t segment_index, const SegmentReader& segment,
                     BlockRange range);
+  // Checks the values of the documents' fields.
+  void VerifyFields(const SegmentReader& segment);
   // Compares the counted members with the manifest.
   void VerifyMembers();
   std::vector<BlockResult> ReadBatch(const SegmentReader& segment,
@@ -279,6 +281,9 @@ void Verifier::VerifySegment(uint32_t segment_index, BlockRange range) {
       Report(damage);
     }
     VerifyBlocks(segment_index, *segment, range);
+    if (range.begin == 0) {
+      VerifyFields(*segment);
+    }
   } else {
     SalvageSegment(segment_index, &*file, segment.status());
   }
@@ -322,6 +327,24 @@ void Verifier::VerifyBlocks(uint32_t segment_index,
     damage.status = InFile(segment.file(),
                            ChecksumMismatch("checksum over all blocks", chain,
                                             segment.footer().block_chain));
+    Report(damage);
+  }
+}
+
+void Verifier::VerifyFields(const SegmentReader& segment) {
+  absl::Status status = segment.CheckContainer();
+  SegmentFieldValues values(segment.fields(), segment.FieldPartLoader());
+  for (uint64_t i = 0; i < segment.documents().count() && status.ok() &&
+                       !segment.fields().columns().empty();
+       ++i) {
+    status = values.Read(i).status();
+  }
+  if (!status.ok()) {
+    ArchiveDamage damage;
+    damage.status = status;
+    damage.effect =
+        "all text of the segment can be read, but fields of some of its "
+        "documents cannot";
     Report(damage);
   }
 }

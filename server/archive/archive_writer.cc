@@ -244,6 +244,13 @@ absl::Status ArchiveWriter::AddDocument(const NewDocument& document) {
   return Keep(segment_->AddDocument(document));
 }
 
+absl::Status ArchiveWriter::SetFields(std::vector<FieldColumn> columns) {
+  QUIRE_RETURN_IF_ERROR(status_);
+  fields_ = std::move(columns);
+  return segment_.has_value() ? Keep(segment_->AddFieldColumns(fields_))
+                              : absl::OkStatus();
+}
+
 absl::Status ArchiveWriter::SetLayout(LayoutSection layout,
                                       DocumentIndexBuilder documents) {
   QUIRE_RETURN_IF_ERROR(StartSegment());
@@ -549,6 +556,7 @@ absl::Status ArchiveWriter::StartSegment() {
           : SegmentWriter::Create(directory_fd(), directory_name(), header);
   QUIRE_RETURN_IF_ERROR(Keep(segment.status()));
   segment_.emplace(*std::move(segment));
+  QUIRE_RETURN_IF_ERROR(Keep(segment_->AddFieldColumns(fields_)));
   if (is_resumable_) {
     directory_->KeepUnpublished();
   }

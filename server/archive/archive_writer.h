@@ -186,6 +186,12 @@ class ArchiveWriter {
   // Errors: InvalidArgument  over a limit of the format.
   absl::Status AddDocument(const NewDocument& document);
 
+  // Sets the fields of the documents of the next segments, and of the current
+  // one, to which only columns are added. NewDocument::fields are in this
+  // order. REQUIRES: each segment's documents are added after this. Errors:
+  // those of FieldsBuilder::AddColumn().
+  absl::Status SetFields(std::vector<FieldColumn> columns);
+
   // Replaces AddDocument() for a segment whose blocks hold the stored text of
   // `layout`: sets all its documents at once.
   // REQUIRES: FORMAT.md, "Layout"; a layout of one run, for text that is stored
@@ -320,6 +326,7 @@ class ArchiveWriter {
   InflatedCount inflated_before_;
   std::optional<DictionaryFileWriter> dictionary_;
   std::optional<SegmentWriter> segment_;
+  std::vector<FieldColumn> fields_;
   absl::Status status_;
   std::optional<ArchiveChange::Committed> committed_;
 };

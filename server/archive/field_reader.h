@@ -40,7 +40,7 @@ struct ArchiveFieldPart {
 
 // Reads values of some fields, and the bounds of groups of documents.
 // Thread-compatible; any thread may use it if `load` allows that.
-class FieldReader {
+class DocumentFieldReader {
  public:
   // Returns the decoded bytes of the part; unset if they are not at hand, for
   // callers that must not block: they collect the parts, fetch them, and call
@@ -53,8 +53,8 @@ class FieldReader {
 
   // `columns` are indexes in archive.fields(), in any order. The archive must
   // outlive the reader. The reader keeps up to 16 MiB of decoded parts.
-  FieldReader(const Archive& archive, std::vector<uint32_t> columns,
-              Load load);
+  DocumentFieldReader(const Archive& archive, std::vector<uint32_t> columns,
+                      Load load);
 
   // Sets `values` to those of the document, one for each of `columns`; null
   // where it has none. They are valid until the next call. Returns false if a
@@ -69,12 +69,13 @@ class FieldReader {
   // groups of up to 4096 documents. Otherwise as Read().
   absl::StatusOr<bool> ReadGroup(DocumentOrdinal ordinal, FieldGroup& group);
 
+  // Not movable: readers of segments refer to it.
+  DocumentFieldReader(const DocumentFieldReader&) = delete;
+  DocumentFieldReader& operator=(const DocumentFieldReader&) = delete;
+
  private:
-  // Position of the segment of a document.
   struct Segment {
-    uint32_t index = 0;
-    uint64_t first_ordinal = 0;
-    uint64_t document_count = 0;
+    Archive::DocumentsOfSegment documents;
     std::unique_ptr<SegmentFieldReader> reader;
   };
 

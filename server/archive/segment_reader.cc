@@ -97,6 +97,12 @@ absl::StatusOr<SegmentReader> SegmentReader::Open(
       InFile(segment.file_, segment.ReadLayout(expected, cancel)));
   QUIRE_RETURN_IF_ERROR(
       InFile(segment.file_, segment.CheckSlices(manifest.slices_per_mib_max)));
+  const absl::Status fields = InFile(segment.file_, segment.ReadFields(cancel));
+  if (absl::IsDataLoss(fields) && index_damages != nullptr) {
+    index_damages->push_back(fields);
+  } else {
+    QUIRE_RETURN_IF_ERROR(fields);
+  }
   return segment;
 }
 
@@ -254,6 +260,61 @@ absl::Status SegmentReader::ReadLayout(const ManifestSegment& expected,
   return absl::OkStatus();
 }
 
+absl::Status SegmentReader::ReadFields(const std::atomic<bool>* cancel) {
+  const SectionEntry* const directory =
+      footer_.Find(SectionType::kContainerDirectory);
+  if (directory == nullptr) {
+    return absl::OkStatus();
+  }
+  const SectionEntry* const data = footer_.Find(SectionType::kContainerData);
+  if (data == nullptr) {
+    return Damaged("a container has a directory, but no data");
+  }
+  QUIRE_ASSIGN_OR_RETURN(const std::string section,
+                         ReadSection(*directory, cancel));
+  auto fields = SegmentFields::ParseDirectory(
+      AsBytes(section), footer_.document_count, data->stored_size_bytes);
+  QUIRE_RETURN_IF_ERROR(InFile("container directory", fields.status()));
+  fields_ = *std::move(fields);
+  field_data_offset_ = data->offset;
+  return absl::OkStatus();
+}
+
+Extent SegmentReader::FieldPartExtent(const ContainerPart& part) const {
+  return {.fd = fd_,
+          .offset = {field_data_offset_ + part.offset},
+          .size_bytes = part.stored_size_bytes,
+          .direct_fd = direct_fd_,
+          .direct_alignment_bytes = direct_alignment_bytes_};
+}
+
+absl::StatusOr<FieldBytes> SegmentReader::ReadFieldPart(
+    const ContainerPart& part) const {
+  std::vector<uint8_t> stored(part.stored_size_bytes);
+  const std::string name = absl::StrCat(file_, ": fields");
+  QUIRE_RETURN_IF_ERROR(
+      ReadExactly(fd_, field_data_offset_ + part.offset, stored, name));
+  const auto raw = std::make_shared<std::vector<uint8_t>>(part.size_bytes);
+  QUIRE_RETURN_IF_ERROR(InFile(name, DecodePart(part, stored, *raw)));
+  return FieldBytes{.owner = raw, .bytes = *raw};
+}
+
+absl::Status SegmentReader::CheckContainer() const {
+  const SectionEntry* const data = footer_.Find(SectionType::kContainerData);
+  if (data == nullptr) {
+    return absl::OkStatus();
+  }
+  const std::string name = absl::StrCat(file_, ": ", SectionName(data->type));
+  QUIRE_ASSIGN_OR_RETURN(
+      const uint64_t found,
+      ReadChecksum(fd_, data->offset, data->stored_size_bytes, name,
+                   [](int, uint64_t, uint64_t) { return absl::OkStatus(); }));
+  return found == data->checksum
+             ? absl::OkStatus()
+             : InFile(name,
+                      ChecksumMismatch("checksum", found, data->checksum));
+}
+
 absl::Status SegmentReader::ParseBlockSizes(ByteView section) {
   const uint64_t count = footer_.block_count;
   QUIRE_ASSIGN_OR_RETURN(const ColumnView sizes,
@@ -386,6 +447,7 @@ void SegmentReader::AddMemory(ArchiveMemory& memory) const {
       footer_.sections.capacity() * sizeof(SectionEntry);
   memory.layout_bytes += layout_.MemoryBytes();
   documents_.AddMemory(memory);
+  memory.document_attributes_bytes += fields_.MemoryBytes();
 }
 
 uint64_t SegmentReader::EstimateMemoryBytes(const ManifestSegment& segment) {
@@ -423,6 +485,9 @@ uint64_t SegmentReader::EstimateMemoryBytes(const ManifestSegment& segment) {
       case SectionType::kRecordTypes:
         size_bytes += StringColumn::EstimateBytes(section.size_bytes, count);
         break;
+      case SectionType::kContainerDirectory:
+        size_bytes += SegmentFields::EstimateBytes(section.size_bytes);
+        break;
       default:
         break;
     }
@@ -436,7 +501,9 @@ uint64_t SegmentReader::EstimateOpeningBytes(const Manifest& manifest,
   uint64_t sections_bytes = 0;
   uint64_t decompressing_bytes = 0;
   for (const ManifestSection& section : segment.sections) {
-    if ((section.type & kSectionIgnorableBit) != 0) {
+    if ((section.type & kSectionIgnorableBit) != 0 &&
+        section.type !=
+            static_cast<uint32_t>(SectionType::kContainerDirectory)) {
       continue;
     }
     sections_bytes += section.size_bytes;

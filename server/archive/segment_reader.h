@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@
 #include "codecs/base/bytes.h"
 #include "codecs/base/positions.h"
 #include "codecs/payload/payload_codec.h"
+#include "server/archive/fields/field_directory.h"
+#include "server/archive/fields/segment_field_reader.h"
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/format/layout_section.h"
 #include "server/archive/format/manifest.h"
@@ -81,6 +84,26 @@ class SegmentReader {
   const DocumentIndex& documents() const { return documents_; }
 
   const SegmentLayout& layout() const { return layout_; }
+
+  // Without columns if no document has a field.
+  const SegmentFields& fields() const { return fields_; }
+
+  // Extent of a part of the fields. REQUIRES: `part` is one of fields().
+  Extent FieldPartExtent(const ContainerPart& part) const;
+  // Reads and decodes it with a blocking pread. Errors: as Open().
+  absl::StatusOr<FieldBytes> ReadFieldPart(const ContainerPart& part) const;
+
+  // Reads the data of the container, and compares their checksum with the one
+  // in the table. Errors: as Open().
+  absl::Status CheckContainer() const;
+
+  // Loads with ReadFieldPart(). This segment must outlive it.
+  SegmentFieldReader::Load FieldPartLoader() const {
+    return [this](const ContainerPart& part)
+               -> absl::StatusOr<std::optional<FieldBytes>> {
+      return ReadFieldPart(part);
+    };
+  }
 
   // Sizes of the text of the blocks.
   const BlockSpans& blocks() const { return blocks_; }
@@ -167,6 +190,7 @@ class SegmentReader {
   // Makes a layout of one run if the segment has no section for it.
   absl::Status ReadLayout(const ManifestSegment& expected,
                           const std::atomic<bool>* cancel);
+  absl::Status ReadFields(const std::atomic<bool>* cancel);
   // Checks the upper bound that the manifest states.
   absl::Status CheckSlices(uint32_t slices_per_mib_max) const;
   // Returns the section, checked and decompressed.
@@ -184,6 +208,9 @@ class SegmentReader {
   BlockSpans blocks_;
   DocumentIndex documents_;
   SegmentLayout layout_;
+  SegmentFields fields_;
+  // Offset of the container's data in the file.
+  uint64_t field_data_offset_ = 0;
   uint64_t unproved_section_count_ = 0;
 };
 

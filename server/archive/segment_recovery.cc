@@ -170,6 +170,9 @@ absl::StatusOr<SegmentReader> SegmentReader::OpenDamaged(
   }
   QUIRE_RETURN_IF_ERROR(
       InFile(segment.file_, segment.ReadLayout(expected, nullptr)));
+  if (const absl::Status fields = segment.ReadFields(nullptr); !fields.ok()) {
+    damages.push_back(InFile(segment.file_, fields));
+  }
   return segment;
 }
 
@@ -384,10 +387,18 @@ absl::Status SegmentReader::RecoverFooter(const ManifestSegment& expected,
           SectionName(section.type), " is missing: the file is cut")));
       continue;
     }
-    std::string stored(section.stored_size_bytes, '\0');
-    ReadOrZero(fd_, entry.offset, AsMutableBytes(stored));
-    entry.method = GuessMethod(AsBytes(stored), entry.size_bytes);
-    entry.checksum = Checksum64(AsBytes(stored));
+    if (section.type == static_cast<uint32_t>(SectionType::kContainerData)) {
+      // It has any size, and is not held in memory.
+      entry.checksum =
+          ReadChecksum(fd_, entry.offset, entry.stored_size_bytes, "",
+                       [](int, uint64_t, uint64_t) { return absl::OkStatus(); })
+              .value_or(0);
+    } else {
+      std::string stored(section.stored_size_bytes, '\0');
+      ReadOrZero(fd_, entry.offset, AsMutableBytes(stored));
+      entry.method = GuessMethod(AsBytes(stored), entry.size_bytes);
+      entry.checksum = Checksum64(AsBytes(stored));
+    }
     footer_.sections.push_back(entry);
     entry.method = ParseCompressionMethod(method, "").value_or(entry.method);
     entry.checksum = checksum;

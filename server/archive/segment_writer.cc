@@ -101,15 +101,35 @@ absl::Status SegmentWriter::AddDocument(const NewDocument& document) {
 absl::Status SegmentWriter::AppendSection(SectionType type, ByteView raw) {
   const auto compressed = CompressStrongly(raw, kSectionEffort);
   QUIRE_RETURN_IF_ERROR(InFile(file_, compressed.status()));
+  return AppendStored(type, compressed->method, raw.size(),
+                      AsBytes(compressed->bytes));
+}
+
+absl::Status SegmentWriter::AppendStored(SectionType type,
+                                         CompressionMethod method,
+                                         uint64_t size_bytes, ByteView stored) {
   SectionEntry entry;
   entry.type = static_cast<uint32_t>(type);
-  entry.method = compressed->method;
+  entry.method = method;
   entry.offset = writer_.size_bytes();
-  entry.stored_size_bytes = compressed->bytes.size();
-  entry.size_bytes = raw.size();
-  entry.checksum = Checksum64(AsBytes(compressed->bytes));
+  entry.stored_size_bytes = stored.size();
+  entry.size_bytes = size_bytes;
+  entry.checksum = Checksum64(stored);
   footer_.sections.push_back(entry);
-  return writer_.Append(AsBytes(compressed->bytes));
+  return writer_.Append(stored);
+}
+
+absl::Status SegmentWriter::AppendContainer() {
+  if (documents_.fields().columns().empty() || documents_.count() == 0) {
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<FieldsBuilder::Sections> fields =
+      documents_.fields().Build();
+  QUIRE_RETURN_IF_ERROR(InFile(file_, fields.status()));
+  QUIRE_RETURN_IF_ERROR(AppendSection(SectionType::kContainerDirectory,
+                                      AsBytes(fields->directory)));
+  return AppendStored(SectionType::kContainerData, CompressionMethod::kNone,
+                      fields->data.size(), AsBytes(fields->data));
 }
 
 absl::Status SegmentWriter::SetLayout(LayoutSection layout,
@@ -191,7 +211,7 @@ absl::Status SegmentWriter::AppendSections(bool has_layout) {
         AppendSection(SectionType::kTextChecksums,
                       AsBytes(EncodeTextChecksums(layout_->checksums))));
   }
-  return absl::OkStatus();
+  return AppendContainer();
 }
 
 absl::StatusOr<ManifestSegment> SegmentWriter::Finish() {

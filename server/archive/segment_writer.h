@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,15 @@ class SegmentWriter {
   absl::Status AddDocument(const NewDocument& document);
   absl::Status SetLayout(LayoutSection layout, DocumentIndexBuilder documents);
 
+  // See FieldsBuilder.
+  absl::StatusOr<size_t> AddFieldColumn(const FieldColumn& column) {
+    return documents_.fields().AddColumn(column);
+  }
+
+  absl::Status AddFieldColumns(std::span<const FieldColumn> columns) {
+    return documents_.AddFieldColumns(columns);
+  }
+
   // Writes and syncs the blocks so far, for a segment that will not be
   // finished.
   absl::Status WriteBuffered() { return writer_.Finish(); }
@@ -81,6 +91,10 @@ class SegmentWriter {
   absl::Status CheckBlockSize(uint64_t size_bytes) const;
   void CountBlock(uint64_t size_bytes, uint64_t payload_size_bytes);
   absl::Status AppendSection(SectionType type, ByteView raw);
+  // Appends a section whose bytes are stored as they are.
+  absl::Status AppendStored(SectionType type, CompressionMethod method,
+                            uint64_t size_bytes, ByteView stored);
+  absl::Status AppendContainer();
   // Writes the sections of blocks and documents, and of the layout if there is
   // one.
   absl::Status AppendSections(bool has_layout);

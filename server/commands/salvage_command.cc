@@ -113,6 +113,7 @@ class SalvagePrinter {
                  {"lost_count", report.lost_count},
                  {"left_out_segment_count", report.left_out_segment_count},
                  {"unproved_section_count", report.unproved_section_count},
+                 {"unsaved_fields_count", report.unsaved_fields_count},
                  {"damage_count", report.damage_count},
                  {"has_manifest", report.has_manifest}});
       return;
@@ -256,7 +257,8 @@ int RunSalvage(const SalvageCommandOptions& options) {
     printer.Summary(options.archive, *report);
   }
   return report->lost_count == 0 && report->left_out_segment_count == 0 &&
-                 report->unproved_section_count == 0
+                 report->unproved_section_count == 0 &&
+                 report->unsaved_fields_count == 0
              ? kExitGood
              : kExitFailed;
 }

@@ -2,12 +2,16 @@
 #include "testing/archive/archive_testing.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
+
+#include "absl/strings/str_cat.h"
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/check.h"
 #include "codecs/base/checksum.h"
 #include "codecs/base/status_macros.h"
+#include "server/archive/field_reader.h"
 
 namespace quire {
 namespace {
@@ -17,7 +21,8 @@ NewDocument Describe(const TestDocument& document) {
           .size_bytes = document.text.size(),
           .capture_time_ms = document.capture_time_ms,
           .record_type = document.record_type,
-          .media_type = document.media_type};
+          .media_type = document.media_type,
+          .fields = document.fields};
 }
 
 // Ends the segment.
@@ -113,6 +118,26 @@ absl::StatusOr<std::string> ReadTestRange(const Archive& archive,
         slice.size_bytes);
   }
   return text;
+}
+
+std::vector<std::string> ReadTestFields(const Archive& archive) {
+  std::vector<uint32_t> columns(archive.fields().size());
+  std::iota(columns.begin(), columns.end(), uint32_t{0});
+  DocumentFieldReader reader(archive, columns,
+                             DocumentFieldReader::Blocking(archive));
+  std::vector<FieldView> values;
+  std::vector<std::string> texts;
+  for (uint64_t i = 0; i < archive.info().document_count; ++i) {
+    const absl::StatusOr<bool> is_read = reader.Read({i}, values);
+    std::string& text = texts.emplace_back();
+    for (size_t column = 0; column < columns.size(); ++column) {
+      absl::StrAppend(&text, column == 0 ? "" : " ",
+                      archive.fields()[column].name, "=",
+                      is_read.ok() ? FormatField(values[column])
+                                   : is_read.status().ToString());
+    }
+  }
+  return texts;
 }
 
 TestSegment RandomTestSegment(size_t document_count, size_t text_size_max,

@@ -30,6 +30,8 @@ struct TestDocument {
   std::optional<int64_t> capture_time_ms = std::nullopt;
   std::string record_type = {};
   std::string media_type = {};
+  // Of the fields that the writer was given.
+  std::vector<FieldValue> fields = {};
 };
 
 using TestSegment = std::vector<TestDocument>;
@@ -69,6 +71,9 @@ absl::StatusOr<ArchiveInfo> WriteTestArchive(
 // Returns the bytes of a range, read block by block.
 absl::StatusOr<std::string> ReadTestRange(const Archive& archive,
                                           LogicalRange range);
+
+// Returns the fields of each document: "lang=\"de\" count=null".
+std::vector<std::string> ReadTestFields(const Archive& archive);
 
 // Returns `document_count` documents, reproducible from the generator: some
 // empty, some with the id of another, ids of any bytes, texts that compress.

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include "codecs/base/bytes.h"
@@ -36,6 +37,9 @@ class FieldBlock {
  private:
   FieldBlock(FieldType type, ByteView presence)
       : type_(type), presence_(presence) {}
+
+  // Takes the different strings off the front.
+  absl::Status TakeStrings(ByteView& bytes);
 
   FieldType type_;
   // A bit for each value; empty if none is null.

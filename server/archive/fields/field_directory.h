@@ -7,9 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,17 +17,10 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/filter/field_value.h"
+#include "codecs/filter/filter.h"
 #include "server/archive/fields/field_part.h"
 
 namespace quire {
-
-// A field that documents can have.
-struct FieldColumn {
-  std::string name;
-  FieldType type = FieldType::kString;
-
-  bool operator==(const FieldColumn&) const = default;
-};
 
 inline constexpr size_t kFieldCountMax = 256;
 inline constexpr size_t kFieldValueSizeBytesMax = 65535;
@@ -48,6 +41,7 @@ class SegmentFields {
   };
 
   SegmentFields() = default;
+
   // REQUIRES: the pages cover the documents of the segment.
   SegmentFields(std::vector<FieldColumn> columns, std::vector<Page> pages)
       : columns_(std::move(columns)), pages_(std::move(pages)) {}
@@ -57,6 +51,11 @@ class SegmentFields {
   static absl::StatusOr<SegmentFields> Parse(ByteView head,
                                              uint64_t document_count,
                                              uint64_t data_size_bytes);
+  // Parses the section "container directory", untrusted. No columns if it has
+  // no fields. Errors: as Parse().
+  static absl::StatusOr<SegmentFields> ParseDirectory(ByteView section,
+                                                      uint64_t document_count,
+                                                      uint64_t data_size_bytes);
   std::string Encode() const;
 
   const std::vector<FieldColumn>& columns() const { return columns_; }
@@ -67,10 +66,14 @@ class SegmentFields {
 
   // Index of the page of a document. REQUIRES: it exists.
   size_t PageOf(uint64_t ordinal) const;
+
   // Ordinal of the first document of a page.
   uint64_t StartOf(size_t page) const {
     return page == 0 ? 0 : pages_[page - 1].end;
   }
+
+  // True if the container has sub-sections that this program does not know.
+  bool has_unknown_parts() const { return has_unknown_parts_; }
 
   uint64_t data_size_bytes() const { return data_size_bytes_; }
 
@@ -82,6 +85,7 @@ class SegmentFields {
   std::vector<FieldColumn> columns_;
   std::vector<Page> pages_;
   uint64_t data_size_bytes_ = 0;
+  bool has_unknown_parts_ = false;
 };
 
 // A page of the index. Immutable.
@@ -106,10 +110,9 @@ class FieldPage {
 
   // `page` is untrusted; it has the documents from `first` to `end` - 1.
   // Errors: DataLoss.
-  static absl::StatusOr<FieldPage> Parse(ByteView page,
-                                         const std::vector<FieldColumn>& columns,
-                                         uint64_t first, uint64_t end,
-                                         uint64_t data_size_bytes);
+  static absl::StatusOr<FieldPage> Parse(
+      ByteView page, const std::vector<FieldColumn>& columns, uint64_t first,
+      uint64_t end, uint64_t data_size_bytes);
   // REQUIRES: the groups have a block for each column.
   static std::string Encode(const std::vector<Group>& groups);
 
@@ -131,13 +134,6 @@ enum class ContainerPartId : uint64_t {
 
 // Returns the section "container directory" with the head of the fields.
 std::string EncodeContainerDirectory(ByteView fields_head);
-
-// Returns the head of the fields as a view into `section`, which is untrusted;
-// unset if it has none. Errors: DataLoss.
-absl::StatusOr<std::optional<ByteView>> FindFieldsHead(ByteView section);
-
-// True if it has sub-sections that this program does not know.
-bool HasUnknownParts(ByteView section);
 
 }  // namespace quire
 

@@ -15,6 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 
 #include "codecs/base/bytes.h"
 #include "codecs/filter/field_value.h"
@@ -65,7 +66,7 @@ class FieldCache {
 // Thread-compatible.
 class SegmentFieldReader {
  public:
-  // As FieldReader::Load.
+  // As DocumentFieldReader::Load.
   using Load = std::function<absl::StatusOr<std::optional<FieldBytes>>(
       const ContainerPart&)>;
 
@@ -77,7 +78,7 @@ class SegmentFieldReader {
   SegmentFieldReader(const SegmentFields& fields, std::vector<size_t> columns,
                      uint32_t key, FieldCache& cache, Load load);
 
-  // As those of FieldReader, with ordinals in the segment.
+  // As those of DocumentFieldReader, with ordinals in the segment.
   // REQUIRES: ordinal < the segment's number of documents.
   absl::StatusOr<bool> Read(uint64_t ordinal, std::vector<FieldView>& values);
   absl::StatusOr<bool> ReadGroup(uint64_t ordinal, FieldGroup& group);
@@ -93,6 +94,28 @@ class SegmentFieldReader {
   const uint32_t key_;
   FieldCache& cache_;
   const Load load_;
+};
+
+// Reads the values of all fields of a segment's documents, one after the other.
+// Thread-compatible.
+class SegmentFieldValues {
+ public:
+  // `load` must not return parts that are not at hand. `fields` must outlive
+  // this.
+  SegmentFieldValues(const SegmentFields& fields,
+                     SegmentFieldReader::Load load);
+  SegmentFieldValues(const SegmentFieldValues&) = delete;
+  SegmentFieldValues& operator=(const SegmentFieldValues&) = delete;
+
+  // Returns one value for each column, valid until the next call.
+  // Errors: DataLoss; those of `load`.
+  absl::StatusOr<absl::Span<const FieldValue>> Read(uint64_t ordinal);
+
+ private:
+  FieldCache cache_;
+  SegmentFieldReader reader_;
+  std::vector<FieldView> found_;
+  std::vector<FieldValue> values_;
 };
 
 }  // namespace quire

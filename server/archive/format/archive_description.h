@@ -19,6 +19,7 @@
 #include "codecs/block_codec.h"
 #include "codecs/deflate/deflate_finder.h"
 #include "codecs/deflate/deflate_recipe.h"
+#include "codecs/filter/field_value.h"
 #include "codecs/payload/inflated_count.h"
 
 namespace quire {
@@ -208,6 +209,8 @@ struct NewDocument {
   std::optional<int64_t> capture_time_ms = std::nullopt;
   absl::string_view record_type = {};
   absl::string_view media_type = {};
+  // Values of the first fields of its segment; it has none of the others.
+  absl::Span<const FieldValue> fields = {};
 };
 
 }  // namespace quire

@@ -132,7 +132,8 @@ bool IsKnownSectionType(uint32_t type) {
   return (type >= static_cast<uint32_t>(SectionType::kBlockSizes) &&
           type <= static_cast<uint32_t>(SectionType::kBlockSpans)) ||
          type == static_cast<uint32_t>(SectionType::kIdRuns) ||
-         type == static_cast<uint32_t>(SectionType::kTextChecksums);
+         (type >= static_cast<uint32_t>(SectionType::kTextChecksums) &&
+          type <= static_cast<uint32_t>(SectionType::kContainerData));
 }
 
 absl::string_view SectionName(uint32_t type) {
@@ -159,6 +160,10 @@ absl::string_view SectionName(uint32_t type) {
       return "id runs";
     case SectionType::kTextChecksums:
       return "text checksums";
+    case SectionType::kContainerDirectory:
+      return "container directory";
+    case SectionType::kContainerData:
+      return "container data";
   }
   return "unknown section";
 }

@@ -55,8 +55,11 @@ enum class SectionType : uint32_t {
   kLayout = 8,
   kBlockSpans = 9,
   kIdRuns = 11,
-  // Carries kSectionIgnorableBit: only verification reads it.
+  // These carry kSectionIgnorableBit. Only verification reads the checksums,
+  // and the data of a container are read part by part, when they are needed.
   kTextChecksums = 0x8000000A,
+  kContainerDirectory = 0x8000000B,
+  kContainerData = 0x8000000C,
 };
 // True for the types above.
 bool IsKnownSectionType(uint32_t type);

@@ -105,11 +105,20 @@ absl::Status DocumentIndexBuilder::Add(const NewDocument& document) {
     capture_times_.resize(ordinal, kNoCaptureTime);
     capture_times_.push_back(*document.capture_time_ms);
   }
+  QUIRE_RETURN_IF_ERROR(fields_.Add(document.fields));
   media_types_.Set(ordinal, document.media_type);
   record_types_.Set(ordinal, document.record_type);
   AddId(document.id);
   sizes_.push_back(document.size_bytes);
   size_bytes_ += document.size_bytes;
+  return absl::OkStatus();
+}
+
+absl::Status DocumentIndexBuilder::AddFieldColumns(
+    std::span<const FieldColumn> columns) {
+  for (const FieldColumn& column : columns) {
+    QUIRE_RETURN_IF_ERROR(fields_.AddColumn(column).status());
+  }
   return absl::OkStatus();
 }
 

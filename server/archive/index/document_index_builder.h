@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
+#include "server/archive/fields/fields_builder.h"
 #include "server/archive/format/archive_description.h"
 #include "server/archive/format/segment_format.h"
 #include "server/archive/index/decimal_range.h"
@@ -49,18 +51,25 @@ class StringColumnBuilder {
 // Thread-compatible.
 class DocumentIndexBuilder {
  public:
-  // Errors: InvalidArgument  over a limit of the format.
+  // Errors: InvalidArgument  over a limit of the format; Internal.
   absl::Status Add(const NewDocument& document);
+
+  // The fields of the documents: their columns come first, and at the end their
+  // sections, if there are documents and columns.
+  FieldsBuilder& fields() { return fields_; }
+
+  // Adds columns. Errors: those of FieldsBuilder::AddColumn().
+  absl::Status AddFieldColumns(std::span<const FieldColumn> columns);
 
   uint64_t count() const { return sizes_.size(); }
 
   // Total size of all documents added.
   uint64_t size_bytes() const { return size_bytes_; }
 
-  // Emits each section except the one of id runs, uncompressed, in order of
-  // type; stops at the first error. Omits sections without information. Sets
-  // `id_size_bytes` to the total length of the ids in their section. The
-  // builder is unusable afterwards, except for the two next.
+  // Emits each section except those of id runs and fields, uncompressed, in
+  // order of type; stops at the first error. Omits sections without
+  // information. Sets `id_size_bytes` to the total length of the ids in their
+  // section. The builder is unusable afterwards, except for the two next.
   using Emit = std::function<absl::Status(SectionType, std::string)>;
   absl::Status Build(const Emit& emit, uint64_t& id_size_bytes);
 
@@ -118,6 +127,7 @@ class DocumentIndexBuilder {
   std::vector<int64_t> capture_times_;
   StringColumnBuilder media_types_;
   StringColumnBuilder record_types_;
+  FieldsBuilder fields_;
 };
 
 }  // namespace quire

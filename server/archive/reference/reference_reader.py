@@ -31,7 +31,7 @@ from reference_codecs import (
     require,
     symbols_of,
 )
-from reference_segment import Segment
+from reference_segment import BOOLEAN, FLOAT, STRING, TIME, Segment
 
 
 # --- Section 3: manifest ---
@@ -318,6 +318,22 @@ class Archive:
             for expected in self.manifest["segments"]
         ]
 
+        fields = [field for segment in self.segments for field in segment.fields]
+        # In order of first appearance.
+        self.fields = dict(fields)
+        require(
+            len(self.fields) == len(set(fields)) <= 256,
+            "a field has two types, or there are too many",
+        )
+
+    def field_values(self):
+        """Of each document, its value of each of self.fields."""
+        for segment in self.segments:
+            names = [name for name, _ in segment.fields]
+            for values in segment.field_values:
+                of_document = dict(zip(names, values))
+                yield [of_document.get(name) for name in self.fields]
+
     def documents(self):
         """Of each: its segment, its offset there, its offset in the archive, ..."""
         base = 0
@@ -337,6 +353,16 @@ def escape(data):
     )
 
 
+def show_value(value, kind):
+    if value is None:
+        return "null"
+    if kind == STRING:
+        return f'"{escape(value)}"'
+    if kind == BOOLEAN:
+        return "true" if value else "false"
+    return f"{value}us" if kind == TIME else f"{value:g}" if kind == FLOAT else str(value)
+
+
 def main(arguments):
     if len(arguments) < 2 or len(arguments) != (3 if arguments[0] == "get" else 2):
         print(__doc__, file=sys.stderr)
@@ -346,7 +372,9 @@ def main(arguments):
         archive = Archive(arguments[1])
         documents = list(archive.documents())
         if arguments[0] == "list":
-            for ordinal, document in enumerate(documents):
+            for ordinal, (document, values) in enumerate(
+                zip(documents, archive.field_values())
+            ):
                 segment, start, offset, size, time, media, record, name = document
                 print(
                     ordinal,
@@ -357,6 +385,10 @@ def main(arguments):
                     escape(record),
                     f'"{escape(name)}"',
                     f"{checksum(segment.range(start, size)):016x}",
+                    *(
+                        f"{name.decode()}={show_value(value, kind)}"
+                        for (name, kind), value in zip(archive.fields.items(), values)
+                    ),
                 )
         elif arguments[0] == "get":
             segment, start, _, size, *_ = documents[int(arguments[2])]

@@ -24,6 +24,55 @@ from reference_codecs import (
 
 ID_RUNS = 11
 TEXT_CHECKSUMS = 0x8000000A
+CONTAINER_DIRECTORY = 0x8000000B
+CONTAINER_DATA = 0x8000000C
+IGNORABLE_SECTIONS = (TEXT_CHECKSUMS, CONTAINER_DIRECTORY, CONTAINER_DATA)
+
+STRING, INTEGER, FLOAT, BOOLEAN, TIME = range(1, 6)
+
+
+def parse_bound(page, kind):
+    if kind == STRING:
+        size = page.take(1)[0]
+        require(size <= 64, f"{page.name}: size of a bound")
+        return page.take(size)
+    if kind == BOOLEAN:
+        value = page.take(1)[0]
+        require(value <= 1, f"{page.name}: bound of booleans")
+        return bool(value)
+    return struct.unpack("<d" if kind == FLOAT else "<q", page.take(8))[0]
+
+
+def parse_bits(block, count):
+    bits = int.from_bytes(block.take((count + 7) // 8), "little")
+    require(bits >> count == 0, f"{block.name}: unused bits")
+    return [bits >> i & 1 == 1 for i in range(count)]
+
+
+def parse_values(block, kind, has_nulls, count):
+    """Section 6.12: the values of a field in a group."""
+    presence = parse_bits(block, count) if has_nulls else [True] * count
+    if kind == BOOLEAN:
+        values = parse_bits(block, count)
+    elif kind in (INTEGER, TIME):
+        base = unzigzag(block.varint())
+        values = [
+            (base + value + 2**63) % 2**64 - 2**63 for value in block.inner_column(count)
+        ]
+    elif kind == FLOAT:
+        values = [
+            struct.unpack("<d", struct.pack("<Q", value))[0]
+            for value in block.inner_column(count)
+        ]
+    else:
+        sizes = block.inner_column(block.varint())
+        require(all(size <= 65535 for size in sizes), f"{block.name}: size of a string")
+        strings = [block.take(size) for size in sizes]
+        indexes = block.inner_column(count)
+        require(max(indexes) < len(strings), f"{block.name}: no such string")
+        values = [strings[index] for index in indexes]
+    require(block.position == len(block.data), f"{block.name}: size")
+    return [value if there else None for value, there in zip(values, presence)]
 
 
 class Segment:
@@ -46,6 +95,7 @@ class Segment:
         self.parse_documents()
         self.parse_layout(expected)
         self.check_slices()
+        self.parse_fields()
 
     def parse_header(self):
         fields = Bytes(self.data[:48], self.name)
@@ -149,9 +199,11 @@ class Segment:
             require(offset == position, f"{name}: place")
             previous, position = kind, position + stored_size
             require(position <= table_start, f"{name}: stored size")
-            if kind >> 31 and kind != TEXT_CHECKSUMS:
+            if kind >> 31 and kind not in IGNORABLE_SECTIONS:
                 continue
-            require(1 <= kind <= 9 or kind in (ID_RUNS, TEXT_CHECKSUMS), f"{name}: unknown type")
+            require(
+                1 <= kind <= 9 or kind in (ID_RUNS, *IGNORABLE_SECTIONS), f"{name}: unknown type"
+            )
             require(size <= 1 << 40, f"{name}: size")
             stored = self.data[offset:position]
             require(checksum(stored) == stored_checksum, f"{name}: checksum")
@@ -371,6 +423,84 @@ class Segment:
                 f"{self.name}: checksum of the text from byte {start}",
             )
             start += size
+
+    def parse_fields(self):
+        """Sections 6.11 and 6.12: (name, type) of the fields, and the values of each document."""
+        self.fields, self.field_values = [], [[] for _ in range(self.document_count)]
+        if CONTAINER_DIRECTORY not in self.sections:
+            return
+        require(CONTAINER_DATA in self.sections, f"{self.name}: a directory without data")
+        directory, previous = self.section(CONTAINER_DIRECTORY), 0
+        count = directory.varint()
+        require(1 <= count <= 16, f"{directory.name}: number of sub-sections")
+        for _ in range(count):
+            kind, size = directory.varint(), directory.varint()
+            require(kind > previous, f"{directory.name}: order of sub-sections")
+            previous, head = kind, Bytes(directory.take(size), directory.name)
+            if kind == 1:
+                self.parse_field_head(head)
+        require(directory.position == len(directory.data), f"{directory.name}: size")
+
+    def parse_field_head(self, head):
+        count = head.varint()
+        require(1 <= count <= 256, f"{head.name}: number of fields")
+        for _ in range(count):
+            size = head.varint()
+            require(1 <= size <= 64, f"{head.name}: size of a name")
+            name, kind = head.take(size), head.take(1)[0]
+            require(STRING <= kind <= TIME, f"{head.name}: type of a field")
+            self.fields.append((name, kind))
+        require(len(dict(self.fields)) == count, f"{head.name}: names of fields")
+        first = 0
+        for _ in range(head.varint()):
+            size = head.varint()
+            require(size >= 1, f"{head.name}: documents of a page")
+            self.parse_page(self.part(head), first, size)
+            first += size
+        require(
+            first == self.document_count and head.position == len(head.data),
+            f"{head.name}: documents of the pages",
+        )
+
+    def part(self, fields):
+        """The part that the reference at the front of `fields` names."""
+        offset, stored_size, size = fields.varint(), fields.varint(), fields.varint()
+        method, (expected,) = fields.varint(), struct.unpack("<Q", fields.take(8))
+        data = self.sections[CONTAINER_DATA]
+        require(
+            1 <= stored_size <= size <= 1 << 20
+            and offset + stored_size <= len(data)
+            and method in (0, 1),
+            f"{fields.name}: reference",
+        )
+        stored = data[offset : offset + stored_size]
+        name = f"{self.name}: part at byte {offset} of the container"
+        require(checksum(stored) == expected, f"{name}: checksum")
+        return Bytes(decompress(method, stored, size, name), name)
+
+    def parse_page(self, page, first, size):
+        end = first + size
+        require(end <= self.document_count, f"{page.name}: documents of a page")
+        for _ in range(page.varint()):
+            count = page.varint()
+            require(1 <= count <= min(4096, end - first), f"{page.name}: documents of a group")
+            for _, kind in self.fields:
+                flags = page.take(1)[0]
+                require(
+                    flags < 16 and flags & 3 and (flags & 1 or flags == 2), f"{page.name}: flags"
+                )
+                block = self.part(page) if flags & 1 else None
+                least = parse_bound(page, kind) if flags & 4 else None
+                greatest = parse_bound(page, kind) if flags & 8 else None
+                values = parse_values(block, kind, flags & 2, count) if block else [None] * count
+                for value in values:
+                    if value is not None and value == value:
+                        require(least is None or least <= value, f"{page.name}: least")
+                        require(greatest is None or value <= greatest, f"{page.name}: greatest")
+                for ordinal, value in enumerate(values, first):
+                    self.field_values[ordinal].append(value)
+            first += count
+        require(first == end and page.position == len(page.data), f"{page.name}: size")
 
     def block(self, index):
         name = f"{self.name}: block {index}"

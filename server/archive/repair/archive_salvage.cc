@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/status_macros.h"
@@ -301,6 +302,17 @@ class Salvage {
       return absl::OkStatus();
     }
     report_.unproved_section_count += segment->unproved_section_count();
+    if (!segment->fields().columns().empty()) {
+      ++report_.unsaved_fields_count;
+      Damage(absl::DataLossError(absl::StrCat(
+          segment->file(), ": the fields of its documents (",
+          absl::StrJoin(segment->fields().columns(), ", ",
+                        [](std::string* out, const FieldColumn& field) {
+                          out->append(field.name);
+                        }),
+          ") are not saved; while the archive opens, quired build of it keeps "
+          "them")));
+    }
     SegmentText text(*segment, codec_.get(),
                      directory_.manifest.block_size_bytes_max);
     for (uint64_t i = 0; i < segment->documents().count(); ++i) {

@@ -69,6 +69,8 @@ struct SalvageReport {
   // Sections that were used although no checksum proves them: ids, times, types
   // and text of saved documents of their segments can be wrong.
   uint64_t unproved_section_count = 0;
+  // Segments whose documents have fields, which are not saved.
+  uint64_t unsaved_fields_count = 0;
   uint64_t damage_count = 0;
 };
 
@@ -88,8 +90,8 @@ struct SalvageCallbacks {
 // these the manifest and the sections themselves, without offsets of blocks the
 // checksums of their frames. A document whose blocks cannot be read a second
 // time, when it is written, is lost too. Documents that a redaction removed are
-// neither saved nor lost. Holds the dictionary, one segment's
-// indexes and 32 MiB. Blocks.
+// neither saved nor lost. Fields of documents are not saved. Holds the
+// dictionary, one segment's indexes and 32 MiB. Blocks.
 //
 // Errors: NotFound   no such directory, or no file of an archive in it.
 //         DataLoss   no segment states the codec.

@@ -234,6 +234,24 @@ TEST_F(ArchiveSalvageTest, SavesAWholeArchive) {
 }
 
 // Their zeros would become documents of the archive that is built of the tar.
+TEST_F(ArchiveSalvageTest, SaysThatFieldsAreNotSaved) {
+  ArchiveWriterOptions options;
+  options.codec = ParseCodecSpec("copy").value();
+  options.block_size_bytes = 4096;
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto writer,
+                             ArchiveWriter::Create(path_, options, nullptr));
+  QUIRE_ASSERT_OK(writer->SetFields({{"lang", FieldType::kString}}));
+  QUIRE_ASSERT_OK(WriteTestSegment(
+      {{.id = "a", .text = "A", .fields = {FieldValue(std::string("de"))}}},
+      4096, nullptr, *writer));
+  QUIRE_ASSERT_OK(writer->Commit().status());
+  const Salvaged salvaged = SalvageToMemory(path_);
+  QUIRE_ASSERT_OK(salvaged.report);
+  EXPECT_EQ(salvaged.report->saved_count, 1);
+  EXPECT_EQ(salvaged.report->unsaved_fields_count, 1);
+  EXPECT_THAT(salvaged.damages, ElementsAre(HasSubstr("(lang)")));
+}
+
 TEST_F(ArchiveSalvageTest, LeavesOutDocumentsThatWereRemoved) {
   ArchiveWriterOptions options;
   options.codec = ParseCodecSpec("copy").value();

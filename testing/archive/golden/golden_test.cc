@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -20,6 +21,7 @@
 #include "codecs/base/checksum.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_verifier.h"
+#include "server/archive/field_reader.h"
 #include "testing/archive/archive_testing.h"
 #include "testing/base/status_matchers.h"
 
@@ -57,6 +59,29 @@ std::string Escaped(const std::string& bytes) {
 }
 
 // Returns the output of reference_reader.py: `check`, then `list`.
+std::string FieldsOf(const Archive& archive, DocumentOrdinal ordinal) {
+  std::vector<uint32_t> columns(archive.fields().size());
+  std::iota(columns.begin(), columns.end(), uint32_t{0});
+  DocumentFieldReader reader(archive, columns,
+                             DocumentFieldReader::Blocking(archive));
+  std::vector<FieldView> values;
+  const absl::StatusOr<bool> is_read = reader.Read(ordinal, values);
+  if (!is_read.ok()) {
+    return is_read.status().ToString();
+  }
+  std::string fields;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const auto* const text = std::get_if<absl::string_view>(&values[i]);
+    const auto* const time = std::get_if<FieldTime>(&values[i]);
+    absl::StrAppend(&fields, " ", archive.fields()[i].name, "=",
+                    text != nullptr
+                        ? absl::StrCat("\"", Escaped(std::string(*text)), "\"")
+                    : time != nullptr ? absl::StrCat(time->us, "us")
+                                      : FormatField(values[i]));
+  }
+  return fields;
+}
+
 std::string Listing(const Archive& archive) {
   std::string listing =
       absl::StrCat(absl::StrReplaceAll(archive.info().uuid, {{"-", ""}}), "\n");
@@ -72,15 +97,16 @@ std::string Listing(const Archive& archive) {
     const auto or_dash = [](const std::string& value) {
       return value.empty() ? "-" : Escaped(value);
     };
-    absl::StrAppend(
-        &listing, i, " ", document->range.offset.value, " ",
-        document->range.size_bytes, " ",
-        document->capture_time_ms.has_value()
-            ? absl::StrCat(*document->capture_time_ms)
-            : "-",
-        " ", or_dash(document->media_type), " ", or_dash(document->record_type),
-        " \"", Escaped(document->id), "\" ",
-        absl::Hex(Checksum64(AsBytes(*text)), absl::kZeroPad16), "\n");
+    absl::StrAppend(&listing, i, " ", document->range.offset.value, " ",
+                    document->range.size_bytes, " ",
+                    document->capture_time_ms.has_value()
+                        ? absl::StrCat(*document->capture_time_ms)
+                        : "-",
+                    " ", or_dash(document->media_type), " ",
+                    or_dash(document->record_type), " \"",
+                    Escaped(document->id), "\" ",
+                    absl::Hex(Checksum64(AsBytes(*text)), absl::kZeroPad16),
+                    FieldsOf(archive, {i}), "\n");
   }
   return listing;
 }

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/archive/field_reader.h"
+
+#include <utility>
+
+#include "codecs/base/status_macros.h"
+#include "server/archive/format/archive_format.h"
+
+namespace quire {
+namespace {
+
+static_assert(kSegmentBlockCountMax < uint64_t{1} << 62);
+constexpr uint64_t kFirstPartIndex = uint64_t{1} << 62;
+
+std::vector<size_t> ColumnsIn(const SegmentFields& fields,
+                              const Archive& archive,
+                              const std::vector<uint32_t>& columns) {
+  std::vector<size_t> found;
+  for (const uint32_t column : columns) {
+    const FieldColumn& wanted = archive.fields()[column];
+    const std::optional<size_t> index = fields.Find(wanted.name);
+    // A field of another type is one of the archive's damages.
+    found.push_back(index.has_value() &&
+                            fields.columns()[*index].type == wanted.type
+                        ? *index
+                        : SegmentFieldReader::kNoColumn);
+  }
+  return found;
+}
+
+}  // namespace
+
+DocumentFieldReader::Load DocumentFieldReader::Blocking(
+    const Archive& archive) {
+  return [&archive](const ArchiveFieldPart& part)
+             -> absl::StatusOr<std::optional<FieldBytes>> {
+    return archive.ReadFieldPart(part.segment_index, part.part);
+  };
+}
+
+DocumentFieldReader::DocumentFieldReader(const Archive& archive,
+                                         std::vector<uint32_t> columns,
+                                         Load load)
+    : archive_(archive), columns_(std::move(columns)), load_(std::move(load)) {}
+
+DocumentFieldReader::Segment& DocumentFieldReader::SegmentOf(
+    DocumentOrdinal ordinal) {
+  const Archive::DocumentsOfSegment found = archive_.SegmentAt(ordinal);
+  Segment& segment = segments_[found.segment_index];
+  if (segment.reader == nullptr) {
+    segment.documents = found;
+    const SegmentFields& fields = archive_.SegmentFieldsOf(found.segment_index);
+    segment.reader = std::make_unique<SegmentFieldReader>(
+        fields, ColumnsIn(fields, archive_, columns_), found.segment_index,
+        cache_, [this, index = found.segment_index](const ContainerPart& part) {
+          return load_({.segment_index = index,
+                        .block_index = kFirstPartIndex + part.offset,
+                        .extent = archive_.FieldPartExtent(index, part),
+                        .part = part});
+        });
+  }
+  return segment;
+}
+
+absl::StatusOr<bool> DocumentFieldReader::Read(DocumentOrdinal ordinal,
+                                               std::vector<FieldView>& values) {
+  Segment& segment = SegmentOf(ordinal);
+  return segment.reader->Read(ordinal.value - segment.documents.first_ordinal,
+                              values);
+}
+
+absl::StatusOr<bool> DocumentFieldReader::ReadGroup(DocumentOrdinal ordinal,
+                                                    FieldGroup& group) {
+  Segment& segment = SegmentOf(ordinal);
+  const uint64_t first = segment.documents.first_ordinal;
+  if (archive_.SegmentFieldsOf(segment.documents.segment_index)
+          .columns()
+          .empty()) {
+    group.first_ordinal = first;
+    group.end_ordinal = first + segment.documents.document_count;
+    group.ranges.assign(columns_.size(), {.may_have_values = false});
+    return true;
+  }
+  QUIRE_ASSIGN_OR_RETURN(
+      const bool is_complete,
+      segment.reader->ReadGroup(ordinal.value - first, group));
+  group.first_ordinal += first;
+  group.end_ordinal += first;
+  return is_complete;
+}
+
+}  // namespace quire
