@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -28,6 +27,59 @@ constexpr std::array<absl::string_view, 15> kReservedNames = {
     "false", "id", "ordinal", "size", "time", "type",   "record_type"};
 
 constexpr int64_t kMicrosecondsPerSecond = 1'000'000;
+constexpr int64_t kSecondsPerDay = 24 * 60 * 60;
+
+// A date of the Gregorian calendar, of the years 1 to 9999.
+struct Date {
+  int64_t year = 1;
+  int64_t month = 1;
+  int64_t day = 1;
+};
+
+bool IsLeapYear(int64_t year) {
+  return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+}
+
+int64_t DaysOfMonth(int64_t year, int64_t month) {
+  constexpr std::array<int64_t, 12> kDays = {31, 28, 31, 30, 31, 30,
+                                             31, 31, 30, 31, 30, 31};
+  return kDays[static_cast<size_t>(month - 1)] +
+         (month == 2 && IsLeapYear(year) ? 1 : 0);
+}
+
+// Days from 0001-01-01 to the first day of `year`.
+int64_t DaysBefore(int64_t year) {
+  const int64_t years = year - 1;
+  return years * 365 + years / 4 - years / 100 + years / 400;
+}
+
+// Nothing, if there is no such date.
+std::optional<int64_t> DaysSince1970(const Date& date) {
+  if (date.month < 1 || date.month > 12 || date.day < 1 ||
+      date.day > DaysOfMonth(date.year, date.month)) {
+    return std::nullopt;
+  }
+  int64_t days = DaysBefore(date.year) - DaysBefore(1970) + date.day - 1;
+  for (int64_t month = 1; month < date.month; ++month) {
+    days += DaysOfMonth(date.year, month);
+  }
+  return days;
+}
+
+Date DateOf(int64_t days_since_1970) {
+  int64_t days = days_since_1970 + DaysBefore(1970);
+  // Never too late: 400 years have one day less than the divisor.
+  Date date = {.year = days * 400 / (DaysBefore(401) + 1) + 1};
+  while (DaysBefore(date.year + 1) <= days) {
+    ++date.year;
+  }
+  days -= DaysBefore(date.year);
+  while (days >= DaysOfMonth(date.year, date.month)) {
+    days -= DaysOfMonth(date.year, date.month++);
+  }
+  date.day = days + 1;
+  return date;
+}
 
 std::weak_ordering CompareIntegerWithFloat(int64_t a, double b) {
   // 2^63 and its negative are floats; the largest integer is not.
@@ -100,15 +152,10 @@ std::optional<int64_t> TakeDateSeconds(absl::string_view& text) {
   if (!day.has_value()) {
     return std::nullopt;
   }
-  const std::chrono::year_month_day date(
-      std::chrono::year(*year),
-      std::chrono::month(static_cast<unsigned>(*month)),
-      std::chrono::day(static_cast<unsigned>(*day)));
-  if (!date.ok()) {
-    return std::nullopt;
-  }
-  return std::chrono::seconds(std::chrono::sys_days(date).time_since_epoch())
-      .count();
+  const std::optional<int64_t> days =
+      DaysSince1970({.year = *year, .month = *month, .day = *day});
+  return days.has_value() ? std::optional(*days * kSecondsPerDay)
+                          : std::nullopt;
 }
 
 // Removes ".5" if it is there; returns microseconds.
@@ -348,17 +395,15 @@ std::string FormatFieldTime(FieldTime time) {
   if (time.us < kFirstUs || time.us >= kEndUs) {
     return absl::StrCat(time.us);
   }
-  const std::chrono::microseconds since_epoch(time.us);
-  const auto days = std::chrono::floor<std::chrono::days>(since_epoch);
-  const std::chrono::year_month_day date{std::chrono::sys_days(days)};
-  const int64_t of_day_us =
-      std::chrono::microseconds(since_epoch - days).count();
+  constexpr int64_t kDayUs = kSecondsPerDay * kMicrosecondsPerSecond;
+  // Rounded down, also before 1970.
+  const int64_t of_day_us = (time.us % kDayUs + kDayUs) % kDayUs;
+  const Date date = DateOf((time.us - of_day_us) / kDayUs);
   const int64_t second = of_day_us / kMicrosecondsPerSecond;
   const int64_t us = of_day_us % kMicrosecondsPerSecond;
-  std::string text = absl::StrFormat(
-      "%04d-%02d-%02dT%02d:%02d:%02d", static_cast<int>(date.year()),
-      static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
-      second / 3600, second / 60 % 60, second % 60);
+  std::string text =
+      absl::StrFormat("%04d-%02d-%02dT%02d:%02d:%02d", date.year, date.month,
+                      date.day, second / 3600, second / 60 % 60, second % 60);
   if (us % 1000 != 0) {
     absl::StrAppendFormat(&text, ".%06d", us);
   } else if (us != 0) {

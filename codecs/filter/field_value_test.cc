@@ -134,6 +134,23 @@ TEST(FieldValueTest, TimesRoundTrip) {
   EXPECT_EQ(FormatFieldTime(FieldTime{kSmallest}), "-9223372036854775808");
 }
 
+TEST(FieldValueTest, DaysAscendWithoutGaps) {
+  FieldTime time = *ParseFieldTime("1896-01-01");
+  std::string last;
+  int64_t leap_day_count = 0;
+  for (; time.us <= ParseFieldTime("2104-12-31")->us; time.us += 86400000000) {
+    const std::string text = FormatFieldTime(time);
+    ASSERT_LT(last, text);
+    ASSERT_EQ(ParseFieldTime(text), time) << text;
+    leap_day_count += text.substr(4, 6) == "-02-29" ? 1 : 0;
+    last = text;
+  }
+  EXPECT_EQ(last, "2104-12-31T00:00:00Z");
+  // Every fourth year, except for 1900 and 2100.
+  EXPECT_EQ(leap_day_count, 51);
+  EXPECT_EQ(ParseFieldTime("2000-03-01")->us, 951868800000000);
+}
+
 TEST(FieldValueTest, OtherTextIsNotATime) {
   for (const char* text : {"",
                            "2024",

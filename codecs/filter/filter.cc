@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <variant>
 
 #include "absl/strings/match.h"
@@ -145,6 +146,32 @@ std::optional<FieldType> DocumentAttributeType(absl::string_view name) {
     }
   }
   return std::nullopt;
+}
+
+FieldView AttributeOf(const DocumentAttributeValues& document,
+                      absl::string_view name) {
+  constexpr int64_t kLargestMs = std::numeric_limits<int64_t>::max() / 1000;
+  constexpr uint64_t kLargest = std::numeric_limits<int64_t>::max();
+  if (name == "id") {
+    return document.id;
+  }
+  if (name == "ordinal") {
+    return static_cast<int64_t>(std::min(document.ordinal, kLargest));
+  }
+  if (name == "size") {
+    return static_cast<int64_t>(std::min(document.size_bytes, kLargest));
+  }
+  if (name == "time" && document.time_ms.has_value()) {
+    return FieldTime{std::clamp(*document.time_ms, -kLargestMs, kLargestMs) *
+                     1000};
+  }
+  if (name == "type" && document.type.has_value()) {
+    return *document.type;
+  }
+  if (name == "record_type" && document.record_type.has_value()) {
+    return *document.record_type;
+  }
+  return {};
 }
 
 absl::Status FilterError(absl::string_view text, size_t offset,

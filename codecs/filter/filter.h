@@ -73,6 +73,22 @@ absl::Span<const FieldColumn> DocumentAttributes();
 // Type of the attribute of this name; nothing for other names.
 std::optional<FieldType> DocumentAttributeType(absl::string_view name);
 
+// Attributes of one document; its strings are borrowed.
+struct DocumentAttributeValues {
+  absl::string_view id;
+  uint64_t ordinal = 0;
+  uint64_t size_bytes = 0;
+  // Milliseconds since 1970-01-01 UTC.
+  std::optional<int64_t> time_ms = {};
+  std::optional<absl::string_view> type = {};
+  std::optional<absl::string_view> record_type = {};
+};
+
+// Returns the value of an attribute; null for other names, and for a missing
+// attribute. Times beyond those of FieldTime are the nearest of these.
+FieldView AttributeOf(const DocumentAttributeValues& document,
+                      absl::string_view name);
+
 // One node of the tree of a filter.
 struct FilterNode {
   enum class Kind : uint8_t {

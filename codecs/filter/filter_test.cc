@@ -274,6 +274,34 @@ TEST(FilterTest, ChecksNamesAndTypes) {
   }
 }
 
+TEST(FilterTest, AttributesHaveValues) {
+  const DocumentAttributeValues none = {.id = "a"};
+  const DocumentAttributeValues all = {.id = "a",
+                                       .ordinal = UINT64_MAX,
+                                       .size_bytes = 7,
+                                       .time_ms = 1500,
+                                       .type = "text/html",
+                                       .record_type = "response"};
+  std::vector<FieldView> values;
+  for (const FieldColumn& attribute : DocumentAttributes()) {
+    values.push_back(AttributeOf(all, attribute.name));
+    EXPECT_EQ(TypeOf(values.back()), attribute.type);
+    EXPECT_EQ(DocumentAttributeType(attribute.name), attribute.type);
+    EXPECT_FALSE(CheckFieldName(attribute.name).ok());
+  }
+  EXPECT_THAT(values,
+              ElementsAre(FieldView(absl::string_view("a")),
+                          FieldView(int64_t{INT64_MAX}), FieldView(int64_t{7}),
+                          FieldView(FieldTime{1500000}),
+                          FieldView(absl::string_view("text/html")),
+                          FieldView(absl::string_view("response"))));
+  EXPECT_EQ(AttributeOf(none, "time"), FieldView());
+  EXPECT_EQ(AttributeOf(none, "type"), FieldView());
+  EXPECT_EQ(AttributeOf(none, "lang"), FieldView());
+  const DocumentAttributeValues late = {.time_ms = INT64_MAX};
+  EXPECT_EQ(TypeOf(AttributeOf(late, "time")), FieldType::kTime);
+}
+
 TEST(FilterTest, ManyFieldsAreCountedInErrors) {
   std::vector<FieldColumn> columns;
   for (int i = 0; i < 23; ++i) {
