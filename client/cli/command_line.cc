@@ -64,6 +64,12 @@ void AddLsArguments(CLI::App& ls, CliSettings& settings) {
   for (CLI::Option* filter : AddFilterOptions(ls, settings.filter)) {
     filter->excludes(delimiter);
   }
+  AddWhereOption(ls, settings.filter)->excludes(delimiter);
+  ls.add_option("--fields", settings.filter.fields,
+                "Print these fields after each id, after tabs (not for batch)")
+      ->type_name("NAME,...")
+      ->allow_extra_args(false)
+      ->excludes(delimiter);
 }
 
 void AddGetArguments(CLI::App& get, CliSettings& settings) {
@@ -230,6 +236,7 @@ void AddExportArguments(CLI::App& subcommand, CliSettings& settings) {
                       "Skip damaged documents; above 8 MiB, write zeros for "
                       "the damage. Exit code 1 if any");
   AddFilterOptions(subcommand, settings.filter);
+  AddWhereOption(subcommand, settings.filter);
 }
 
 struct Subcommand {
@@ -521,14 +528,14 @@ void ParseCommandLine(CLI::App& app, CliSettings& settings, int argc,
   for (std::optional<std::string>* text :
        {&settings.archive_path, &settings.cache_directory,
         &settings.archive_uuid, &settings.since_uuid, &settings.delimiter,
-        &settings.filter.from, &settings.filter.to}) {
+        &settings.filter.from, &settings.filter.to, &settings.filter.where}) {
     if (text->has_value()) {
       Unprotect(**text);
     }
   }
   for (std::vector<std::string>* texts :
        {&settings.ids, &settings.filter.record_types, &settings.filter.statuses,
-        &settings.filter.media_types}) {
+        &settings.filter.media_types, &settings.filter.fields}) {
     for (std::string& text : *texts) {
       Unprotect(text);
     }

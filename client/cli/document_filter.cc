@@ -95,6 +95,14 @@ std::vector<CLI::Option*> AddFilterOptions(CLI::App& subcommand,
               ->type_name("TIME")};
 }
 
+CLI::Option* AddWhereOption(CLI::App& subcommand, FilterSettings& settings) {
+  return subcommand
+      .add_option("--where", settings.where,
+                  "Fields and attributes: 'lang = \"de\" and time >= "
+                  "2024-01-01'")
+      ->type_name("FILTER");
+}
+
 absl::StatusOr<std::vector<std::string>> ParseRecordTypes(
     const std::vector<std::string>& values) {
   std::vector<std::string> types;
@@ -124,6 +132,7 @@ absl::StatusOr<DocumentFilter> DocumentFilter::Make(
     QUIRE_RETURN_IF_ERROR(filter.AddMediaTypes(list));
   }
   QUIRE_RETURN_IF_ERROR(filter.SetTimes(settings));
+  QUIRE_RETURN_IF_ERROR(filter.SetFields(settings));
   return filter;
 }
 
@@ -177,13 +186,56 @@ absl::Status DocumentFilter::SetTimes(const FilterSettings& settings) {
   return absl::OkStatus();
 }
 
+absl::Status DocumentFilter::SetFields(const FilterSettings& settings) {
+  for (const std::string& list : settings.fields) {
+    for (const absl::string_view name : absl::StrSplit(list, ',')) {
+      const absl::Status status = CheckFieldName(name);
+      if (!status.ok()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("--fields: ", status.message()));
+      }
+      if (std::find(fields_.begin(), fields_.end(), name) == fields_.end()) {
+        fields_.emplace_back(name);
+      }
+    }
+  }
+  shown_field_count_ = fields_.size();
+  if (!settings.where.has_value()) {
+    return absl::OkStatus();
+  }
+  absl::StatusOr<Filter> where = Filter::Parse(*settings.where);
+  if (!where.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--where: ", where.status().message()));
+  }
+  for (std::string& name : where->field_names()) {
+    if (std::find(fields_.begin(), fields_.end(), name) == fields_.end()) {
+      fields_.push_back(std::move(name));
+    }
+  }
+  where_.emplace(*std::move(where), fields_);
+  return absl::OkStatus();
+}
+
+absl::Status DocumentFilter::CheckWhere(
+    const v1::ArchiveDescription& archive) const {
+  const absl::Status status = where_.has_value()
+                                  ? where_->filter().Check(ColumnsOf(archive))
+                                  : absl::OkStatus();
+  return status.ok() ? status
+                     : absl::InvalidArgumentError(
+                           absl::StrCat("--where: ", status.message()));
+}
+
 bool DocumentFilter::is_set() const {
   return !record_types_.empty() || !media_types_.empty() ||
-         statuses_.has_value() || from_ms_.has_value() || to_ms_.has_value();
+         statuses_.has_value() || from_ms_.has_value() || to_ms_.has_value() ||
+         where_.has_value();
 }
 
 bool DocumentFilter::Passes(const v1::Document& document) const {
-  return PassesOtherThanMediaType(document) && PassesMediaType(document);
+  return PassesOtherThanMediaType(document) && PassesMediaType(document) &&
+         (!where_.has_value() || where_->Matches(document));
 }
 
 bool DocumentFilter::PassesOtherThanMediaType(

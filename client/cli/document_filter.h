@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Selects documents by record type, HTTP status, media type and capture time:
-// the options --record-type, --status, --media-type, --from and --to.
+// the options --record-type, --status, --media-type, --from and --to. Also by
+// fields: --where.
 #ifndef QUIRE_CLIENT_CLI_DOCUMENT_FILTER_H_
 #define QUIRE_CLIENT_CLI_DOCUMENT_FILTER_H_
 
@@ -17,7 +18,9 @@
 
 #include "proto/quire/v1/archive.pb.h"
 
+#include "client/quire/document_fields.h"
 #include "client/quire/read_target.h"
+#include "codecs/filter/filter.h"
 
 namespace quire {
 
@@ -28,11 +31,18 @@ struct FilterSettings {
   std::vector<std::string> media_types = {};
   std::optional<std::string> from = {};
   std::optional<std::string> to = {};
+  // Filter of filter.h.
+  std::optional<std::string> where = {};
+  // Names of fields to show, in lists with commas.
+  std::vector<std::string> fields = {};
 };
 
 // Adds the options to a subcommand. `settings` must outlive it. Returns them.
 std::vector<CLI::Option*> AddFilterOptions(CLI::App& subcommand,
                                            FilterSettings& settings);
+
+// Adds --where to a subcommand that lists documents. As above.
+CLI::Option* AddWhereOption(CLI::App& subcommand, FilterSettings& settings);
 
 // Splits each value at commas and converts it to lower case.
 // Errors: InvalidArgument  an empty element in a list of several.
@@ -51,6 +61,21 @@ class DocumentFilter {
   // True if some documents may be left out that were not removed.
   bool is_set() const;
 
+  bool has_where() const { return where_.has_value(); }
+
+  // The filter of --where. REQUIRES: has_where().
+  const Filter& where() const { return where_->filter(); }
+
+  // Checks the filter of --where, if there is one, with the fields of the
+  // archive. Errors: InvalidArgument  as Filter::Check().
+  absl::Status CheckWhere(const v1::ArchiveDescription& archive) const;
+
+  // Names of the fields to request from a list: first those to show, then
+  // others of the filter.
+  const std::vector<std::string>& fields() const { return fields_; }
+
+  size_t shown_field_count() const { return shown_field_count_; }
+
   bool has_record_types() const { return !record_types_.empty(); }
 
   // True if PassesStatus() depends on its argument.
@@ -62,7 +87,7 @@ class DocumentFilter {
   }
 
   // True if the document passes all options except --status. Removed documents
-  // pass only if their record type is selected.
+  // pass only if their record type is selected. The document has fields().
   bool Passes(const v1::Document& document) const;
 
   // The same without --media-type.
@@ -89,6 +114,7 @@ class DocumentFilter {
   absl::Status AddStatuses(const std::string& list);
   absl::Status AddMediaTypes(const std::string& list);
   absl::Status SetTimes(const FilterSettings& settings);
+  absl::Status SetFields(const FilterSettings& settings);
   bool PassesMediaType(const v1::Document& document) const;
 
   // Empty: any.
@@ -98,6 +124,9 @@ class DocumentFilter {
   // Both inclusive.
   std::optional<int64_t> from_ms_;
   std::optional<int64_t> to_ms_;
+  std::vector<std::string> fields_;
+  size_t shown_field_count_ = 0;
+  std::optional<DocumentMatcher> where_;
 };
 
 }  // namespace quire

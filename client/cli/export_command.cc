@@ -407,6 +407,7 @@ absl::Status RunExport(CliRun& run) {
   QUIRE_ASSIGN_OR_RETURN(const DocumentFilter filter,
                          DocumentFilter::Make(settings.filter));
   QUIRE_ASSIGN_OR_RETURN(const ExportScope scope, FindScope(run));
+  QUIRE_RETURN_IF_ERROR(filter.CheckWhere(scope.archive));
   run.PinContents(scope.archive.uuid());
   if (is_directory) {
     return ExportToDirectory(run, scope, filter);

@@ -31,15 +31,18 @@ constexpr uint64_t kNamedDocumentsMax = 20;
 // Upper bound on descriptions of documents in flight.
 constexpr uint64_t kListedSizeBytesMax = uint64_t{32} << 20;
 
-// The documents of a listing, to be read by ordinal.
+// The documents of a listing, to be read by ordinal. If it
+// `lists_matches_only`, the unlisted documents need not be withdrawn.
 class ListedItems final : public ItemSource {
  public:
   ListedItems(CliRun& run, DocumentLister lister, const DocumentFilter& filter,
-              const ExportScope& scope)
-      : listing_(run, std::move(lister), filter,
-                 {.keep_going = run.settings().keep_going,
-                  .first_ordinal = scope.since.document_count(),
-                  .document_count = scope.archive.document_count()}) {}
+              const ExportScope& scope, bool lists_matches_only)
+      : listing_(
+            run, std::move(lister), filter,
+            {.keep_going = run.settings().keep_going,
+             .first_ordinal = scope.since.document_count(),
+             .document_count =
+                 lists_matches_only ? 0 : scope.archive.document_count()}) {}
 
   bool at_end() const override { return at_end_; }
 
@@ -117,7 +120,9 @@ class SelectionRun {
 
  private:
   absl::Status RunAll(DocumentLister lister, bool ordered) {
-    ListedItems items(run_, std::move(lister), filter_, scope_);
+    const bool lists_matches_only = ordered && filter_.has_where();
+    ListedItems items(run_, std::move(lister), filter_, scope_,
+                      lists_matches_only);
     QUIRE_RETURN_IF_ERROR(
         Read(items, {.payload = run_.settings().payload, .ordered = ordered},
              [&](const ItemAnswer& answer) {
@@ -130,7 +135,8 @@ class SelectionRun {
       QUIRE_RETURN_IF_ERROR(CheckWithdrawn(run_, unlisted.ordinal));
     }
     if (items.count() == 0 &&
-        listing.listed_count() > listing.withdrawn_count()) {
+        (listing.listed_count() > listing.withdrawn_count() ||
+         filter_.has_where())) {
       return NothingPassed(run_, filter_, listing);
     }
     QUIRE_RETURN_IF_ERROR(targets_.Find());
@@ -140,12 +146,16 @@ class SelectionRun {
       QUIRE_RETURN_IF_ERROR(WriteTargets(missing));
     }
     const uint64_t left_out_count = report_.damaged_count();
-    report_.Finish("documents that are left out",
-                   absl::StrCat(FormatCounted(items.count() - left_out_count,
-                                              "document", "documents"),
-                                " of ", FormatCount(listing.listed_count())),
-                   left_out_count, unlisted.count + listing.withdrawn_count(),
-                   NoteOfTargets());
+    report_.Finish(
+        "documents that are left out",
+        absl::StrCat(
+            FormatCounted(items.count() - left_out_count, "document",
+                          "documents"),
+            " of ",
+            FormatCount(lists_matches_only ? scope_.archive.document_count()
+                                           : listing.listed_count())),
+        left_out_count, unlisted.count + listing.withdrawn_count(),
+        NoteOfTargets());
     return absl::OkStatus();
   }
 
@@ -351,7 +361,9 @@ absl::Status ExportSelection(CliRun& run, const ExportScope& scope,
                    run.settings().archive,
                    {.first_ordinal = scope.since.document_count(),
                     .archive_uuid = scope.archive.uuid(),
-                    .with_withdrawn = true}),
+                    .with_withdrawn = true,
+                    .fields = filter.fields(),
+                    .filter = run.settings().filter.where}),
                /*ordered=*/true));
   return writer.End();
 }
@@ -372,7 +384,8 @@ absl::Status ExportToDirectory(CliRun& run, const ExportScope& scope,
       SelectionRun(run, scope, filter, write)
           .Run(run.client().ListDocuments(run.settings().archive,
                                           {.archive_uuid = scope.archive.uuid(),
-                                           .with_withdrawn = true}),
+                                           .with_withdrawn = true,
+                                           .fields = filter.fields()}),
                /*ordered=*/false));
   return directory.Sync();
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/shown_text.h"
 
+#include <cmath>
 #include <cstddef>
+#include <variant>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
@@ -9,10 +11,12 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 
+#include "client/quire/document_fields.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
 #include "codecs/base/json_text.h"
 #include "codecs/base/printable_text.h"
+#include "codecs/filter/field_value.h"
 
 namespace quire {
 namespace {
@@ -29,6 +33,50 @@ std::string JsonBytes(absl::string_view name, absl::string_view bytes) {
   }
   return absl::StrCat(JsonString(absl::StrCat(name, "_base64")), ":\"",
                       absl::Base64Escape(bytes), "\"");
+}
+
+namespace {
+
+std::string JsonFloat(double value) {
+  return std::isnan(value)   ? "\"NaN\""
+         : std::isinf(value) ? value > 0 ? "\"Infinity\"" : "\"-Infinity\""
+                             : FormatField(value);
+}
+
+}  // namespace
+
+std::string JsonFields(absl::Span<const std::string> names,
+                       const v1::Document& document) {
+  std::string json = "\"fields\":{";
+  for (size_t i = 0; i < names.size(); ++i) {
+    const FieldView value = ViewOf(document.fields(static_cast<int>(i)));
+    absl::StrAppend(&json, i == 0 ? "" : ",");
+    if (const auto* const text = std::get_if<absl::string_view>(&value)) {
+      absl::StrAppend(&json, JsonBytes(names[i], *text));
+      continue;
+    }
+    const auto* const number = std::get_if<double>(&value);
+    const std::string shown =
+        number != nullptr ? JsonFloat(*number) : FormatField(value);
+    absl::StrAppend(
+        &json, JsonString(names[i]), ":",
+        TypeOf(value) == FieldType::kTime ? JsonString(shown) : shown);
+  }
+  return json + "}";
+}
+
+std::string FieldText(const v1::FieldValue& field) {
+  const FieldView value = ViewOf(field);
+  if (const auto* const text = std::get_if<absl::string_view>(&value)) {
+    return PrintableText(*text);
+  }
+  return TypeOf(value) == FieldType::kNull ? "-" : FormatField(value);
+}
+
+std::string FieldTypeText(v1::FieldType type) {
+  return type >= v1::FIELD_TYPE_STRING && type <= v1::FIELD_TYPE_TIME
+             ? std::string(FieldTypeName(static_cast<FieldType>(type)))
+             : absl::StrCat("type ", static_cast<int>(type));
 }
 
 std::string SafeFileName(absl::string_view bytes) {

@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/types/span.h"
 
 #include "client/cli/batch_items.h"
 #include "client/cli/capture_choice.h"
@@ -47,6 +48,17 @@ std::string JsonArchive(const v1::ArchiveDescription& archive) {
     absl::StrAppend(
         &json, ",", JsonBytes("dictionary_hash", archive.dictionary_hash()),
         ",\"dictionary_size_bytes\":", archive.dictionary_size_bytes());
+  }
+  if (archive.fields_size() > 0) {
+    absl::StrAppend(
+        &json, ",\"fields\":[",
+        absl::StrJoin(archive.fields(), ",",
+                      [](std::string* out, const v1::FieldDescription& field) {
+                        absl::StrAppend(
+                            out, "{", JsonBytes("name", field.name()),
+                            ",\"type\":\"", FieldTypeText(field.type()), "\"}");
+                      }),
+        "]");
   }
   if (archive.history_size() > 0) {
     absl::StrAppend(
@@ -104,7 +116,8 @@ constexpr char kLongHeader[] = "%12s  %-24s  %-10s  %6s  %10s  %s";
 
 // `item` is what `quire batch` takes for the document.
 absl::Status PrintDocumentLine(CliRun& run, const ListedDocument& listed,
-                               const std::string& item) {
+                               const std::string& item,
+                               absl::Span<const std::string> fields) {
   const CliSettings& settings = run.settings();
   const v1::Document& document = listed.document;
   if (settings.json) {
@@ -113,6 +126,7 @@ absl::Status PrintDocumentLine(CliRun& run, const ListedDocument& listed,
         listed.http_status.has_value()
             ? absl::StrCat(",\"http_status\":", *listed.http_status)
             : "",
+        fields.empty() ? "" : absl::StrCat(",", JsonFields(fields, document)),
         "}\n"));
   }
   std::string line;
@@ -139,6 +153,10 @@ absl::Status PrintDocumentLine(CliRun& run, const ListedDocument& listed,
           ? absl::StrCat(PrintableText(absl::string_view(name).substr(0, mark)),
                          absl::string_view(name).substr(mark))
           : name;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    line += '\t';
+    line += FieldText(document.fields(static_cast<int>(i)));
+  }
   line += settings.null_separated ? '\0' : '\n';
   return run.output().Write(line);
 }
@@ -237,6 +255,16 @@ absl::Status RunInfo(CliRun& run) {
                     "dictionary:  ", size(archive.dictionary_size_bytes()),
                     ", ", PrintableText(archive.dictionary_hash()), "\n");
   }
+  if (archive.fields_size() > 0) {
+    absl::StrAppend(
+        &text, "fields:      ",
+        absl::StrJoin(archive.fields(), ", ",
+                      [](std::string* out, const v1::FieldDescription& field) {
+                        absl::StrAppend(out, PrintableText(field.name()), " (",
+                                        FieldTypeText(field.type()), ")");
+                      }),
+        "\n");
+  }
   if (archive.history_size() > 0) {
     const v1::EarlierState& last = *archive.history().rbegin();
     absl::StrAppend(
@@ -253,14 +281,25 @@ absl::Status RunLs(CliRun& run) {
   const CliSettings& settings = run.settings();
   QUIRE_ASSIGN_OR_RETURN(const DocumentFilter filter,
                          DocumentFilter::Make(settings.filter));
-  DocumentListing listing(
-      run,
-      run.client().ListDocuments(settings.archive,
-                                 {.prefix = settings.prefix,
-                                  .delimiter = settings.delimiter,
-                                  .archive_uuid = settings.archive_uuid,
-                                  .with_withdrawn = true}),
-      filter, {.with_status = settings.long_listing});
+  if (filter.has_where()) {
+    QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription archive,
+                           run.client().GetArchive(settings.archive));
+    QUIRE_RETURN_IF_ERROR(filter.CheckWhere(archive));
+  }
+  ListOptions options = {.prefix = settings.prefix,
+                         .delimiter = settings.delimiter,
+                         .archive_uuid = settings.archive_uuid,
+                         .with_withdrawn = true,
+                         .fields = filter.fields()};
+  // Lines without numbers count the documents of each id.
+  if (settings.json || settings.long_listing) {
+    options.filter = settings.filter.where;
+  }
+  const absl::Span<const std::string> shown =
+      absl::MakeConstSpan(filter.fields()).first(filter.shown_field_count());
+  DocumentListing listing(run,
+                          run.client().ListDocuments(settings.archive, options),
+                          filter, {.with_status = settings.long_listing});
   uint64_t count = 0;
   uint64_t broken_count = 0;
   for (;;) {
@@ -272,8 +311,9 @@ absl::Status RunLs(CliRun& run) {
     if (count == 0 && settings.long_listing && !settings.json) {
       const std::string header = absl::StrFormat(
           kLongHeader, "SIZE", "TIME", "TYPE", "STATUS", "NUMBER", "ID");
-      QUIRE_RETURN_IF_ERROR(
-          run.output().Write(header + (settings.null_separated ? '\0' : '\n')));
+      QUIRE_RETURN_IF_ERROR(run.output().Write(absl::StrCat(
+          header, shown.empty() ? "" : "\t", absl::StrJoin(shown, "\t"),
+          settings.null_separated ? absl::string_view("\0", 1) : "\n")));
     }
     ++count;
     if (listed->is_common_prefix) {
@@ -287,7 +327,8 @@ absl::Status RunLs(CliRun& run) {
         run, *listed,
         FormatDocumentItem(id, listed->needs_occurrence
                                    ? std::optional<uint64_t>(listed->occurrence)
-                                   : std::nullopt)));
+                                   : std::nullopt),
+        shown));
     broken_count += id.find('\n') == std::string::npos ? 0 : 1;
   }
   if (broken_count > 0 && !settings.null_separated && !settings.json) {
@@ -305,7 +346,8 @@ absl::Status RunLs(CliRun& run) {
                      " removed from the archive and not listed; --record-type "
                      "withdrawn lists them"));
   }
-  if (count == 0 && listing.listed_count() > listing.withdrawn_count()) {
+  if (count == 0 && (listing.listed_count() > listing.withdrawn_count() ||
+                     filter.has_where())) {
     return NothingPassed(run, filter, listing);
   }
   if (count == 0 && !settings.prefix.empty()) {

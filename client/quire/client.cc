@@ -244,6 +244,14 @@ DocumentLister Client::ListDocuments(absl::string_view archive,
     // Such a listing is usually read to its end.
     first.set_page_size(kLongPageSize);
   }
+  for (const std::string& name : options.fields) {
+    first.add_fields(name);
+  }
+  if (options.filter.has_value()) {
+    first.set_filter(*options.filter);
+    // Few of them may match.
+    first.set_page_size(kLongPageSize);
+  }
   if (options.archive_uuid.has_value()) {
     first.set_archive_uuid(*options.archive_uuid);
   }
@@ -362,6 +370,12 @@ absl::Status DocumentLister::CheckDocument(const v1::Document& document) {
         " or a later one was next; does it know this kind of list?"));
   }
   next_ordinal_ = document.ordinal() + 1;
+  if (document.fields_size() != request_.fields_size()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the server listed a document with ", document.fields_size(),
+        " fields, expected ", request_.fields_size(),
+        "; it does not know fields: ask one of a newer version"));
+  }
   return absl::OkStatus();
 }
 
@@ -388,6 +402,11 @@ absl::Status DocumentLister::FetchPage() {
       connection_->Call(request_.archive(), [&](grpc::ClientContext& context) {
         return connection_->stub().ListDocuments(&context, request_, &page_);
       }));
+  if (request_.has_filter() && !page_.is_filtered()) {
+    return absl::FailedPreconditionError(
+        "the server did not apply the filter; it does not know filters: ask "
+        "one of a newer version, or filter the list yourself");
+  }
   if (!page_.has_next_page_token()) {
     last_page_ = true;
     return absl::OkStatus();

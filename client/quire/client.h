@@ -248,6 +248,13 @@ struct ListOptions {
   // Also lists documents that `quired redact` removed, which have the record
   // type kWithdrawnRecordType. Otherwise they are skipped and counted.
   bool with_withdrawn = false;
+  // Names of fields (ArchiveDescription.fields): each document has their
+  // values, in this order, in Document.fields.
+  std::vector<std::string> fields = {};
+  // Lists only documents that match this filter (codecs/filter/filter.h), which
+  // the server evaluates. Withdrawn documents that do not match are not
+  // counted.
+  std::optional<std::string> filter = {};
 };
 
 // Stands for all documents whose id starts with it: the id up to the end of the
@@ -405,7 +412,9 @@ class DocumentLister {
   // Errors: NotFound            no such archive.
   //         FailedPrecondition  the archive was replaced by other contents
   //                             since the first page, or has others than
-  //                             ListOptions::archive_uuid.
+  //                             ListOptions::archive_uuid; or the server does
+  //                             not know fields or filters.
+  //         InvalidArgument     an unknown field, or a malformed filter.
   //         And as all calls.
   absl::StatusOr<std::optional<ListEntry>> NextEntry();
 

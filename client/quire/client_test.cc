@@ -339,6 +339,39 @@ TEST_F(ClientTest, GoesOnWithAScanByToken) {
               HasCode(absl::StatusCode::kInvalidArgument));
 }
 
+TEST_F(ClientTest, ListsFieldsOfDocumentsThatMatch) {
+  std::vector<FakeDocument> documents;
+  for (int64_t i = 0; i < 30; ++i) {
+    documents.push_back({.id = absl::StrCat("d", 10 + i),
+                         .text = "x",
+                         .fields = {i, i % 2 == 0}});
+  }
+  server_->Reload({{"rows",
+                    {.documents = documents,
+                     .fields = {{"n", FieldType::kInteger},
+                                {"even", FieldType::kBoolean}}}}});
+  DocumentLister lister = client_->ListDocuments(
+      "rows", {.fields = {"even", "n"}, .filter = "n > 20 and even = true"});
+  for (int64_t i = 22; i < 30; i += 2) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto document, lister.Next());
+    ASSERT_TRUE(document.has_value());
+    EXPECT_EQ(document->fields(0).boolean_value(), true);
+    EXPECT_EQ(document->fields(1).integer_value(), i);
+  }
+  EXPECT_FALSE(lister.Next()->has_value());
+  EXPECT_THAT(client_->ListDocuments("rows", {.fields = {"m"}}).Next(),
+              HasCode(absl::StatusCode::kInvalidArgument));
+  FakeFaults faults;
+  faults.knows_no_fields = true;
+  server_->SetFaults(faults);
+  EXPECT_THAT(client_->ListDocuments("rows", {.fields = {"n"}}).Next(),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        HasSubstr("does not know fields")));
+  EXPECT_THAT(client_->ListDocuments("rows", {.filter = "size > 0"}).Next(),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        HasSubstr("does not know filters")));
+}
+
 TEST_F(ClientTest, ListsDocumentsPageByPage) {
   DocumentLister all = client_->ListDocuments("web");
   size_t count = 0;

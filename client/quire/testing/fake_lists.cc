@@ -13,6 +13,7 @@
 
 #include "proto/error_details.h"
 
+#include "client/quire/document_fields.h"
 #include "client/quire/testing/fake_service.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
@@ -67,6 +68,12 @@ grpc::Status FakeServer::Service::GetArchive(
                        absl::StrCat("no archive '", request->archive(), "'"));
   }
   *response->mutable_archive() = held->description;
+  {
+    MutexLock lock(&mutex_);
+    if (faults_.knows_no_fields) {
+      response->mutable_archive()->clear_fields();
+    }
+  }
   *response->mutable_limits() = Limits();
   return grpc::Status::OK;
 }
@@ -97,6 +104,55 @@ grpc::Status FakeServer::Service::GetSymbolTable(
   }
   return FakeFailure(grpc::NOT_FOUND, v1::SYMBOL_TABLE_NOT_FOUND,
                      "no such table");
+}
+
+grpc::Status FakeServer::Service::ApplyFields(
+    const v1::ListDocumentsRequest& request, const Held& held,
+    v1::ListDocumentsResponse& response) const {
+  std::vector<std::string> names;
+  for (const FieldColumn& column : ColumnsOf(held.description)) {
+    names.push_back(column.name);
+  }
+  std::vector<size_t> wanted;
+  for (const std::string& name : request.fields()) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
+      return FakeFailure(grpc::INVALID_ARGUMENT, v1::FIELD_NOT_FOUND,
+                         absl::StrCat("no field ", name));
+    }
+    wanted.push_back(static_cast<size_t>(found - names.begin()));
+  }
+  std::optional<DocumentMatcher> matcher;
+  if (request.has_filter()) {
+    absl::StatusOr<Filter> filter = Filter::Parse(request.filter());
+    const absl::Status status = filter.ok()
+                                    ? filter->Check(ColumnsOf(held.description))
+                                    : filter.status();
+    if (!status.ok()) {
+      return FakeFailure(grpc::INVALID_ARGUMENT,
+                         absl::IsNotFound(status) ? v1::FIELD_NOT_FOUND
+                                                  : v1::MALFORMED_REQUEST,
+                         std::string(status.message()));
+    }
+    matcher.emplace(*std::move(filter), names);
+    response.set_is_filtered(true);
+  }
+  v1::ListDocumentsResponse kept;
+  for (const v1::Document& listed : response.documents()) {
+    v1::Document document = listed;
+    const auto& values = held.fields[document.ordinal()];
+    document.mutable_fields()->Assign(values.begin(), values.end());
+    if (matcher.has_value() && !matcher->Matches(document)) {
+      continue;
+    }
+    v1::Document& answer = *kept.add_documents();
+    answer = listed;
+    for (const size_t index : wanted) {
+      *answer.add_fields() = values[index];
+    }
+  }
+  response.mutable_documents()->Swap(kept.mutable_documents());
+  return grpc::Status::OK;
 }
 
 grpc::Status FakeServer::Service::ListDocuments(
@@ -173,9 +229,17 @@ grpc::Status FakeServer::Service::ListDocuments(
         absl::StrCat(held->description.uuid(), "/", next));
   }
   std::function<void(v1::ListDocumentsResponse&)> edit;
+  bool knows_no_fields = false;
   {
     MutexLock lock(&mutex_);
     edit = faults_.edit_list;
+    knows_no_fields = faults_.knows_no_fields;
+  }
+  if (!knows_no_fields) {
+    const grpc::Status applied = ApplyFields(*request, *held, *response);
+    if (!applied.ok()) {
+      return applied;
+    }
   }
   if (edit) {
     edit(*response);

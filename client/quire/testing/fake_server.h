@@ -19,6 +19,9 @@
 
 #include "proto/quire/v1/archive.pb.h"
 
+#include "codecs/filter/field_value.h"
+#include "codecs/filter/filter.h"
+
 namespace quire {
 
 struct FakeDocument {
@@ -31,6 +34,8 @@ struct FakeDocument {
   bool is_withdrawn = false;
   // Removed from the archive: listed without its id, as of type "withdrawn".
   bool is_redacted = false;
+  // Values of FakeArchive::fields; missing ones are null.
+  std::vector<FieldValue> fields = {};
 };
 
 struct FakeArchive {
@@ -43,6 +48,7 @@ struct FakeArchive {
   // `dictionary`. Empty: they are not available, and the dictionary's hash is
   // made up.
   std::string codec = {};
+  std::vector<FieldColumn> fields = {};
 };
 
 // Faults to produce. Counts decrease as the faults happen; -1 means always.
@@ -96,6 +102,8 @@ struct FakeFaults {
   std::function<void(v1::ScanResponse& message)> edit_scan;
   // Done to each page of documents.
   std::function<void(v1::ListDocumentsResponse& page)> edit_list;
+  // Lists and describes as a server that does not know fields and filters.
+  bool knows_no_fields = false;
 };
 
 struct FakeSettings {

@@ -71,6 +71,22 @@ std::string ValuesOf(const grpc::ServerContext& context, const char* key) {
   return values;
 }
 
+v1::FieldValue MakeField(const FieldValue& value) {
+  v1::FieldValue field;
+  if (const auto* text = std::get_if<std::string>(&value)) {
+    field.set_string_value(*text);
+  } else if (const auto* integer = std::get_if<int64_t>(&value)) {
+    field.set_integer_value(*integer);
+  } else if (const auto* real = std::get_if<double>(&value)) {
+    field.set_float_value(*real);
+  } else if (const auto* boolean = std::get_if<bool>(&value)) {
+    field.set_boolean_value(*boolean);
+  } else if (const auto* time = std::get_if<FieldTime>(&value)) {
+    field.set_time_us(time->us);
+  }
+  return field;
+}
+
 uint64_t ContentsHash(const std::vector<v1::Document>& documents,
                       const std::string& text) {
   uint64_t hash = Checksum64(AsBytes(text));
@@ -115,6 +131,10 @@ void FakeServer::Service::Reload(
         held.withdrawn.insert(document.ordinal());
       }
       held.documents.push_back(document);
+      held.fields.emplace_back(archive.fields.size());
+      for (size_t i = 0; i < fake.fields.size() && !fake.is_redacted; ++i) {
+        held.fields.back()[i] = MakeField(fake.fields[i]);
+      }
       held.text += fake.is_withdrawn || fake.is_redacted
                        ? std::string(fake.text.size(), '\0')
                        : fake.text;
@@ -132,6 +152,11 @@ void FakeServer::Service::Reload(
     if (!held.dictionary.empty()) {
       held.description.set_dictionary_hash(absl::StrCat("hash-of-", name));
       held.description.set_dictionary_size_bytes(held.dictionary.size());
+    }
+    for (const FieldColumn& column : archive.fields) {
+      v1::FieldDescription& field = *held.description.add_fields();
+      field.set_name(column.name);
+      field.set_type(static_cast<v1::FieldType>(column.type));
     }
     held.encodings =
         std::make_unique<FakeEncodings>(archive, held.text, held.description);

@@ -92,6 +92,8 @@ class FakeServer::Service final : public v1::Archive::Service {
   struct Held {
     std::string text;
     std::vector<v1::Document> documents;
+    // All fields of each document.
+    std::vector<std::vector<v1::FieldValue>> fields;
     // Ordinals of the withdrawn ones.
     std::set<uint64_t> withdrawn;
     std::string dictionary;
@@ -111,6 +113,10 @@ class FakeServer::Service final : public v1::Archive::Service {
     const v1::Document* document = nullptr;
   };
 
+  // Reduces a page to the documents that match the filter, and adds fields.
+  grpc::Status ApplyFields(const v1::ListDocumentsRequest& request,
+                           const Held& held,
+                           v1::ListDocumentsResponse& response) const;
   // Returns the refusal with a retry delay that is due, or OK.
   grpc::Status RefusalAsTold() ABSL_LOCKS_EXCLUDED(mutex_);
   // Counts the call and produces faults that precede it.
