@@ -12,7 +12,7 @@ import collections
 import dataclasses
 import functools
 import time
-from typing import Any, Deque, List, Optional, Tuple, Union
+from typing import Any, Deque, List, Optional, Sequence, Tuple, Union
 
 from xxhash import xxh3_64_intdigest
 
@@ -24,7 +24,7 @@ from ._steps import (ArchiveName, Call, Close, Compute, Emit, Finish, Open, Rece
 from .errors import (AnswerDamaged, ArchiveStateUnknown, DictionaryNotFound,
                      DocumentNotFound, DocumentWithdrawn, LimitExceeded, QuireError, ServerFault)
 from .records import (WITHDRAWN_TYPE, Answer, AnyKey, ArchiveInfo, Document, Key, Prefix, Target,
-                      WithdrawnCount, fill, make_document, make_info, resolve)
+                      WithdrawnCount, field_value, fill, make_document, make_info, resolve)
 
 PAGE_SIZE = 4000
 
@@ -223,9 +223,10 @@ class Core:
     # --- Listings.
 
     def documents(self, archive: ArchiveName, prefix: Optional[bytes],
-                  first_ordinal: int = 0, page_size: int = PAGE_SIZE) -> Steps[None]:
+                  first_ordinal: int = 0, page_size: int = PAGE_SIZE,
+                  fields: Sequence[str] = (), where: Optional[str] = None) -> Steps[None]:
         """Emits documents: by id with a prefix, otherwise in archive order."""
-        lister = Lister(self, archive, prefix, None, first_ordinal, page_size)
+        lister = Lister(self, archive, prefix, None, first_ordinal, page_size, fields, where)
         while True:
             page = yield from lister.next_page()
             if page is None:
@@ -456,7 +457,8 @@ class Lister:
 
     def __init__(self, core: Core, archive: ArchiveName, prefix: Optional[bytes],
                  delimiter: Optional[bytes], first_ordinal: int,
-                 page_size: int = PAGE_SIZE) -> None:
+                 page_size: int = PAGE_SIZE, fields: Sequence[str] = (),
+                 where: Optional[str] = None) -> None:
         self._core = core
         self._archive = archive.name
         self._request = archive.set(messages.ListDocumentsRequest(page_size=page_size))
@@ -468,6 +470,12 @@ class Lister:
             self._request.prefix = prefix
             if delimiter is not None:
                 self._request.delimiter = delimiter
+        if isinstance(fields, str):
+            raise TypeError(f"fields must be a list of names, got {fields!r}")
+        self._fields = tuple(fields)
+        self._request.fields.extend(self._fields)
+        if where is not None:
+            self._request.filter = where
         self._started: Any = None
         self._has_ended = False
         # In archive order: documents that were passed over, and the first of the last ones
@@ -479,6 +487,9 @@ class Lister:
         """None at the end."""
         while not self._has_ended:
             page = yield from self._receive()
+            if self._request.HasField("filter") and not page.is_filtered:
+                raise ServerFault("the server does not know filters: ask one of a newer version, "
+                                  "or leave out `where`")
             if not page.HasField("next_page_token"):
                 self._has_ended = True
                 return page
@@ -504,7 +515,7 @@ class Lister:
 
     def documents_of(self, page: Any) -> List[Document]:
         """The documents of a page, checked; none that are withdrawn."""
-        documents = [document for document in map(make_document, page.documents)
+        documents = [document for document in map(self._make_document, page.documents)
                      if document.record_type != WITHDRAWN_TYPE]
         if self._prefix is None:
             next_ordinal = self._next_ordinal
@@ -518,6 +529,15 @@ class Lister:
                 if not document.id.startswith(self._prefix):
                     raise ServerFault("the server listed a document without the prefix")
         return documents
+
+    def _make_document(self, message: Any) -> Document:
+        document = make_document(message)
+        if len(message.fields) != len(self._fields):
+            raise ServerFault(f"the server sent {len(message.fields)} fields of a document, "
+                              f"expected {len(self._fields)}: it does not know fields")
+        if self._fields:
+            document.fields = dict(zip(self._fields, map(field_value, message.fields)))
+        return document
 
     def note_end(self, document_count: int) -> None:
         """Notes the documents after the last one of the list, in archive order."""

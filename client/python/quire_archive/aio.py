@@ -428,10 +428,12 @@ class AsyncArchive:
                              _batch.several(keys))
 
     def documents(self, prefix: Union[bytes, str, None] = None, *, first_ordinal: int = 0,
-                  page_size: int = _core.PAGE_SIZE) -> AsyncIterator[Document]:
+                  page_size: int = _core.PAGE_SIZE, fields: Sequence[str] = (),
+                  where: Optional[str] = None) -> AsyncIterator[Document]:
         """As Archive.documents()."""
         return self._iterate(self._core.documents(
-            self._target, None if prefix is None else to_id(prefix), first_ordinal, page_size))
+            self._target, None if prefix is None else to_id(prefix), first_ordinal, page_size,
+            fields, where))
 
     def __aiter__(self) -> AsyncIterator[Document]:
         return self.documents()

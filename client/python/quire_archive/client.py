@@ -432,15 +432,21 @@ class Archive:
             _batch.get_many(self._core, self._target, ordered), _batch.several(keys))
 
     def documents(self, prefix: Union[bytes, str, None] = None, *, first_ordinal: int = 0,
-                  page_size: int = _core.PAGE_SIZE) -> Iterator[Document]:
+                  page_size: int = _core.PAGE_SIZE, fields: Sequence[str] = (),
+                  where: Optional[str] = None) -> Iterator[Document]:
         """Descriptions of documents.
 
         With a prefix, those whose id starts with it, by id; without, all from an
         ordinal on, in the order of the archive. `page_size`: of one answer of the
-        server, at most 4000; smaller ones come sooner.
+        server, at most 4000; smaller ones come sooner. Each document has the values of
+        `fields`, at most 32 names of info().fields, in Document.fields. `where` is a
+        filter, such as 'lang = "de" and time >= 2024-01-01' (docs/filters.md): only
+        documents that match are listed. Raises FieldNotFound, or MalformedRequest with
+        the column of a fault in the filter.
         """
         return self._iterate(self._core.documents(
-            self._target, None if prefix is None else to_id(prefix), first_ordinal, page_size))
+            self._target, None if prefix is None else to_id(prefix), first_ordinal, page_size,
+            fields, where))
 
     def __iter__(self) -> Iterator[Document]:
         return self.documents()

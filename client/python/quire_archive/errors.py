@@ -15,7 +15,8 @@ from . import _messages
 __all__ = [
     "QuireError", "NotFoundError", "ArchiveNotFound", "DocumentNotFound", "RecordTypeNotFound",
     "RevisitTargetNotFound", "DictionaryNotFound", "SymbolTableNotFound", "RangePastEnd",
-    "MalformedRequest", "ArchiveStateUnknown", "LimitExceeded", "ServerBusy", "QuotaExceeded",
+    "MalformedRequest", "FieldNotFound", "ArchiveStateUnknown", "LimitExceeded", "ServerBusy",
+    "QuotaExceeded",
     "UnavailableError", "ServerUnreachable", "DeviceFailed", "Draining", "ArchiveReplaced",
     "ArchiveOpening", "ArchiveBroken", "DataLossError", "BlockDamaged", "AnswerDamaged", "PayloadDamaged",
     "DeadlinePassed", "CallCancelled", "CredentialsRejected", "ReadNotPermitted",
@@ -82,6 +83,10 @@ class MalformedRequest(QuireError, ValueError):
     """The server rejects a field of the request, which the message names."""
 
     _code = "INVALID_ARGUMENT"
+
+
+class FieldNotFound(MalformedRequest):
+    """The archive has no field of this name; the message names those that it has."""
 
 
 class ArchiveStateUnknown(QuireError):
@@ -240,6 +245,7 @@ CLASSES: Dict[str, Type[QuireError]] = {
     "ARCHIVE_STATE_UNKNOWN": ArchiveStateUnknown,
     "DOCUMENT_WITHDRAWN": DocumentWithdrawn,
     "ARCHIVE_BROKEN": ArchiveBroken,
+    "FIELD_NOT_FOUND": FieldNotFound,
 }
 # Errors without a reason: those of gRPC, and of servers that are not Quire's.
 _CLASSES_BY_CODE: Dict[str, Type[QuireError]] = {

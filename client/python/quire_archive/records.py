@@ -6,7 +6,7 @@ import dataclasses
 import datetime
 import operator
 import re
-from typing import Any, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from .errors import QuireError
 
@@ -15,6 +15,13 @@ _MILLISECOND = datetime.timedelta(milliseconds=1)
 _INT64_MAX = 2**63 - 1
 # Record type of what `quired redact` leaves of a document: neither id nor text.
 WITHDRAWN_TYPE = "withdrawn"
+
+# Value of a field. Strings that are not UTF-8 have surrogates. A time is in UTC; outside the
+# years 1 to 9999 it is a number of microseconds since 1970.
+FieldValue = Union[None, str, int, float, bool, datetime.datetime]
+# By number of quire.v1.FieldType.
+_FIELD_TYPES = {1: "string", 2: "integer", 3: "float", 4: "boolean", 5: "time"}
+_NO_FIELDS: Dict[str, FieldValue] = {}
 
 
 class Span(NamedTuple):
@@ -55,7 +62,8 @@ class Document:
     """Description of a document."""
 
     __slots__ = ("ordinal", "id", "offset", "size", "capture_time_ms", "media_type",
-                 "record_type")
+                 "record_type", "fields")
+    _compared = __slots__[:-1]
 
     # From 0, in archive order.
     ordinal: int
@@ -70,6 +78,8 @@ class Document:
     media_type: Optional[str]
     # Such as "response"; None if the document is not from a WARC.
     record_type: Optional[str]
+    # The fields that documents() was asked for, by name; None is null. Not compared.
+    fields: Mapping[str, FieldValue]
 
     @property
     def name(self) -> str:
@@ -84,7 +94,7 @@ class Document:
         return _EPOCH + self.capture_time_ms * _MILLISECOND
 
     def _fields(self) -> Tuple[Any, ...]:
-        return tuple(getattr(self, name) for name in self.__slots__)
+        return tuple(getattr(self, name) for name in self._compared)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Document) and self._fields() == other._fields()
@@ -110,7 +120,24 @@ def make_document(message: Any, _new: Any = object.__new__) -> Document:
         time if time or message.HasField("capture_time_ms") else None)
     document.media_type = message.media_type or None
     document.record_type = message.record_type or None
+    document.fields = _NO_FIELDS
     return document
+
+
+def field_value(message: Any) -> FieldValue:
+    """The value of a message FieldValue."""
+    kind = message.WhichOneof("value")
+    if kind is None:
+        return None
+    if kind == "string_value":
+        return str(message.string_value, "utf-8", "surrogateescape")
+    if kind == "time_us":
+        try:
+            return _EPOCH + datetime.timedelta(microseconds=message.time_us)
+        except OverflowError:
+            return int(message.time_us)
+    value: FieldValue = getattr(message, kind)
+    return value
 
 
 @dataclasses.dataclass
@@ -149,6 +176,9 @@ class ArchiveInfo:
     dictionary_size: int
     # False: the server is still opening it, or opens it on first use.
     is_open: bool
+    # Names and types of fields: "string", "integer", "float", "boolean" or "time". Only from
+    # info().
+    fields: Mapping[str, str] = dataclasses.field(default_factory=dict, compare=False)
 
 
 def make_info(message: Any) -> ArchiveInfo:
@@ -159,7 +189,9 @@ def make_info(message: Any) -> ArchiveInfo:
         codec=message.codec, dictionary_hash=message.dictionary_hash or None,
         dictionary_size=message.dictionary_size_bytes,
         # ARCHIVE_STATE_OPENING and ARCHIVE_STATE_CLOSED.
-        is_open=message.state not in (2, 3))
+        is_open=message.state not in (2, 3),
+        fields={field.name: _FIELD_TYPES.get(field.type, str(field.type))
+                for field in message.fields})
 
 
 class Answer:

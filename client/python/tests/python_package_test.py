@@ -27,10 +27,10 @@ sys.path.insert(0, str(SOURCE / "loadtest" / "harness"))
 from test_level import NIGHTLY  # pylint: disable=wrong-import-position
 
 DEFAULT_MODULES = ["reading_test", "payload_test", "web_test", "archive_metadata_test",
-                   "columns_test", "index_ranges_test", "retries_test", "private_server_test",
-                   "training_test"]
-MODULES = ["columns_test", "faults_test", "retries_test", "reading_test", "payload_test",
-           "processes_test", "security_test", "filesystem_test", "web_test",
+                   "columns_test", "fields_test", "index_ranges_test", "retries_test",
+                   "private_server_test", "training_test"]
+MODULES = ["columns_test", "faults_test", "fields_test", "retries_test", "reading_test",
+           "payload_test", "processes_test", "security_test", "filesystem_test", "web_test",
            "archive_metadata_test", "index_ranges_test", "pack_output_test",
            "private_server_test", "training_test"]
 TEST_MODULES = {"": MODULES if NIGHTLY else DEFAULT_MODULES,
