@@ -97,15 +97,15 @@ class FieldPage {
     std::optional<ContainerPart> part;
     bool has_nulls = false;
     // Null: not bounded.
-    FieldValue least;
-    FieldValue greatest;
+    FieldValue least = {};
+    FieldValue greatest = {};
   };
 
   struct Group {
     // Ordinals in the segment.
     uint64_t first = 0;
     uint64_t end = 0;
-    std::vector<Block> blocks;
+    std::vector<Block> blocks = {};
   };
 
   // `page` is untrusted; it has the documents from `first` to `end` - 1.
