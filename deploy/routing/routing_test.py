@@ -125,7 +125,7 @@ class RefusingServer(grpc.GenericRpcHandler):
         # pylint: disable=protected-access
         messages = QUIRE_ARCHIVE._messages
         status = messages.RpcStatus(code=14, message="the archive cannot be read here")
-        info = messages.RpcErrorInfo(reason="ARCHIVE_OPENING", domain="quire")
+        info = messages.RpcErrorInfo(reason="ARCHIVE_BROKEN", domain="quire")
         retry = messages.RpcRetryInfo()
         retry.retry_delay.nanos = 1_000_000
         for name, detail in ("ErrorInfo", info), ("RetryInfo", retry):
