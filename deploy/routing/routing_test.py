@@ -4,7 +4,7 @@
 
 Clients in Python and C++ read through the proxy while servers are killed, drained and
 stopped, and while one refuses its archives. Without --whole only the routes are tested,
-refusals, and one server is killed behind nginx.
+refusals, and one server is killed behind nginx, and opens its archive slowly.
 
 usage: routing_test.py QUIRED QUIRE [--whole]
 """
@@ -31,10 +31,11 @@ import yaml
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path.insert(0, str(ROOT / "loadtest" / "harness"))
+sys.path += [str(ROOT / "loadtest" / "harness"), str(ROOT / "testing" / "storage")]
 # pylint: disable=wrong-import-position
 from live_nginx import nginx_command
 from live_server import LiveServer, make_documents, write_corpus
+from object_server import ObjectServer
 
 # Only a hang takes this long.
 PATIENCE_S = 120
@@ -205,11 +206,12 @@ class RoutingCase(unittest.TestCase):
         for number in (1, 2, 3):
             self.start_server(number)
 
-    def start_server(self, number):
+    def start_server(self, number, archives=None, *options):
+        archives = archives or [self.directory / f"{name}.quire"
+                                for name in self.archives_of(number)]
         server = LiveServer(
-            QUIRED, [self.directory / f"{name}.quire" for name in self.archives_of(number)],
-            "--memory", "256MiB", "--drain-delay", "3s", "--drain-timeout", "60s",
-            port=self.ports.get(number, 0), metrics_port=self.metrics_ports[number])
+            QUIRED, archives, "--memory", "256MiB", "--drain-delay", "3s", "--drain-timeout",
+            "60s", *options, port=self.ports.get(number, 0), metrics_port=self.metrics_ports[number])
         self.servers[number] = server
         self.ports[number] = int(server.address.rpartition(":")[2])
         self.addCleanup(self.end_server, server)
@@ -380,6 +382,37 @@ class SmokeTest(RoutingCase):
         self.check_readers([other], 3)
         self.assertIn("no server of the archive answers",
                       self.run_quire("--timeout", "1s", "get", "docs", "x", code=3))
+
+    def test_nginx_with_a_server_that_starts(self):
+        """It gets no call before its archive is open, and none fails."""
+        self.start_servers(are_replicas=False)
+        self.start_nginx()
+        opens, may_open = threading.Event(), threading.Event()
+        self.addCleanup(may_open.set)
+
+        def hold(_method, path, _headers):
+            if not path.endswith("MANIFEST"):
+                opens.set()
+                may_open.wait(PATIENCE_S)
+        store = ObjectServer(self.directory, check=hold)
+        self.addCleanup(store.stop)
+        self.end_server(self.servers[1])
+        starting = threading.Thread(target=self.start_server, daemon=True, args=(
+            1, [f"docs={store.url}/docs.quire"], "--listen-when-open", "--store-cache",
+            f"{self.scratch}/cache:64MiB"))
+        starting.start()
+        self.assertTrue(opens.wait(PATIENCE_S))
+        with self.assertRaises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", self.ports[1]))
+        reader = self.read_through("docs", attempts_max=1)
+        self.check_readers([reader], 5)
+        may_open.set()
+        starting.join(PATIENCE_S)
+        # By the time nginx tries it again, which the next calls cause.
+        end = time.monotonic() + PATIENCE_S
+        while not self.calls(1).get("docs"):
+            self.assertLess(time.monotonic(), end)
+            self.check_readers([reader], 1)
 
     def test_haproxy_routes(self):
         self.start_servers(are_replicas=True)

@@ -114,6 +114,8 @@ void AddServiceOptions(CLI::App& subcommand, ServeArguments& arguments) {
       .add_option("--private", arguments.private_directory,
                   "Serve unix:DIR/socket while a process has DIR/clients open")
       ->type_name("DIR");
+  subcommand.add_flag("--listen-when-open", arguments.listen_when_open,
+                      "Refuse connections until all archives are open");
   AddTlsOptions(subcommand, arguments.tls);
   subcommand
       .add_option("--access", arguments.access,
@@ -350,6 +352,7 @@ absl::StatusOr<ServerOptions> MakeServerOptions(
         "--private DIR listens on unix:DIR/socket; give it or --listen");
   }
   options.listen_address = arguments.listen;
+  options.listen_when_open = arguments.listen_when_open;
   options.metrics_address = arguments.metrics;
   if (arguments.tls.certificate.empty() != arguments.tls.key.empty() ||
       (arguments.tls.certificate.empty() && !arguments.tls.client_ca.empty())) {

@@ -30,6 +30,7 @@ struct ServeArguments {
   std::string listen = ServerOptions().listen_address;
   // Directory that the clients of a private server share.
   std::string private_directory;
+  bool listen_when_open = false;
   TlsFiles tls;
   std::string access;
   std::string withdrawn;

@@ -57,9 +57,17 @@ class ServeTest(ServedCase):
         server.send_signal(signal.SIGTERM)
         self.assertEqual(server.wait(PATIENCE_S), 0)
 
+    def test_listens_when_the_archives_are_open(self):
+        server, said = self.start(self.archive, "--listen", "127.0.0.1:0", "--listen-when-open")
+        address = said.split()[-1]
+        self.assertRegex(said, rf"^{STAMP} info not yet reachable on {address}, opening 1 archive\n")
+        server.send_signal(signal.SIGTERM)
+        self.assertEqual(server.wait(PATIENCE_S), 0)
+
     def test_stops_while_it_opens(self):
-        for signal_number in signal.SIGTERM, signal.SIGINT:
-            server = launch(self, *self.many(200), "--listen", "127.0.0.1:0")
+        for signal_number, *options in ((signal.SIGTERM,), (signal.SIGINT,),
+                                        (signal.SIGTERM, "--listen-when-open")):
+            server = launch(self, *self.many(200), "--listen", "127.0.0.1:0", *options)
             self.assertIn("opening 200 archives", server.stderr.readline())
             server.send_signal(signal_number)
             self.assertEqual(server.wait(PATIENCE_S), 0)

@@ -176,9 +176,12 @@ class ServerRun {
       LogError(std::string(ErrnoStatus(errno, "signals", "open").message()));
       return kExitFailed;
     }
-    const size_t count = server_.opening_progress().archive_count;
-    Say(absl::StrCat("reachable on ", server_.address(), ", opening ",
-                     FormatCounted(count, "archive", "archives")));
+    const OpeningProgress progress = server_.opening_progress();
+    // Scripts wait for "listening on", which comes last.
+    Say(absl::StrCat(
+        progress.is_reachable ? "" : "not yet ", "reachable on ",
+        server_.address(), ", opening ",
+        FormatCounted(progress.archive_count, "archive", "archives")));
     Begin(worker_, work_ended_, [this] { opened_ = server_.OpenArchives(); });
     progress_.Start(kProgressInterval);
     CheckAlive();

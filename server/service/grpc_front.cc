@@ -124,7 +124,14 @@ absl::Status GrpcFront::Start(
   for (const std::string& name : archives) {
     SetArchiveHealth(name, false);
   }
-  return listener_->Serve(*server_);
+  return absl::OkStatus();
+}
+
+absl::Status GrpcFront::AcceptClients() {
+  const absl::Status begun = listener_->Serve(*server_);
+  is_reachable_ = begun.ok();
+  return absl::IsFailedPrecondition(begun) ? CannotListen(begun.message())
+                                           : begun;
 }
 
 void GrpcFront::SetArchiveHealth(const std::string& name, bool is_serving) {

@@ -4,6 +4,7 @@
 #ifndef QUIRE_SERVER_SERVICE_GRPC_FRONT_H_
 #define QUIRE_SERVER_SERVICE_GRPC_FRONT_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -45,15 +46,22 @@ class GrpcFront {
   GrpcFront(const GrpcFront&) = delete;
   GrpcFront& operator=(const GrpcFront&) = delete;
 
-  // Listens, and answers calls on gRPC's threads. The health of the server and
-  // of each of `archives` is NOT_SERVING. Call once.
+  // Binds the address and starts gRPC. The health of the server and of each of
+  // `archives` is NOT_SERVING. Call once.
   // Errors: FailedPrecondition  the address is malformed or in use, or gRPC
   //                             does not start.
-  //         ResourceExhausted   no thread available; is_started() is true.
   absl::Status Start(
       grpc::ResourceQuota& quota,
       const std::shared_ptr<grpc::ServerCredentials>& credentials,
       const std::vector<std::string>& archives);
+
+  // Listens, and answers calls on gRPC's threads. Call once, after Start().
+  // Errors: FailedPrecondition  another process listens on the address since.
+  //         ResourceExhausted   no thread available.
+  absl::Status AcceptClients();
+
+  // True once clients can connect.
+  bool is_reachable() const { return is_reachable_; }
 
   // True if there are connections or calls to end.
   bool is_started() const { return server_ != nullptr; }
@@ -101,6 +109,7 @@ class GrpcFront {
   std::unique_ptr<grpc::Server> server_;
   // Set by Start(), and kept until the end.
   std::unique_ptr<ConnectionListener> listener_;
+  std::atomic<bool> is_reachable_{false};
 };
 
 }  // namespace quire

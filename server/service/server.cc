@@ -162,6 +162,9 @@ class ServerImpl final : public Server {
                                            ? certificates_->Credentials()
                                            : grpc::InsecureServerCredentials(),
                                        names));
+    if (!options_.listen_when_open) {
+      QUIRE_RETURN_IF_ERROR(front_.AcceptClients());
+    }
     if (certificates_ != nullptr) {
       QUIRE_RETURN_IF_ERROR(
           certificates_->Watch(options_.tls_check_interval, options_.log));
@@ -222,6 +225,9 @@ class ServerImpl final : public Server {
       }
     }
     front_.SetServing();
+    if (options_.listen_when_open) {
+      QUIRE_RETURN_IF_ERROR(front_.AcceptClients());
+    }
     all_open_ = true;
     if (remote_ != nullptr) {
       remote_->RemoveOthers(options_.archives);
@@ -233,7 +239,8 @@ class ServerImpl final : public Server {
   OpeningProgress opening_progress() const override {
     const Catalog::Counts counts = catalog_.counts();
     return {.open_count = counts.open,
-            .archive_count = counts.open + counts.opening};
+            .archive_count = counts.open + counts.opening,
+            .is_reachable = front_.is_reachable()};
   }
 
   std::vector<LogLine> Reload(const ServerChanges& changes) override

@@ -23,6 +23,8 @@ namespace quire {
 struct OpeningProgress {
   size_t open_count = 0;
   size_t archive_count = 0;
+  // Clients can connect.
+  bool is_reachable = false;
 };
 
 // Thread-safe.
@@ -30,7 +32,8 @@ class Server {
  public:
   // Checks the archives and listens. The server answers calls, but calls for
   // archives get UNAVAILABLE (ARCHIVE_OPENING) until OpenArchives() has opened
-  // them. Blocks on a little I/O for each archive.
+  // them. With `listen_when_open` it only binds its address. Blocks on a little
+  // I/O for each archive.
   // Errors: InvalidArgument     two archives of one name, or none at all and no
   //                             directory of archives.
   //         FailedPrecondition  too little memory, an address that is in use or
@@ -61,7 +64,9 @@ class Server {
   // on I/O.
   // Errors: those of Archive::Open(), with the path of each archive that fails;
   //         the others are then open and served.
-  //         Cancelled  Shutdown() was called.
+  //         Cancelled           Shutdown() was called.
+  //         FailedPrecondition  with `listen_when_open`: another process
+  //                             listens on the address since.
   virtual absl::Status OpenArchives() = 0;
 
   virtual OpeningProgress opening_progress() const = 0;

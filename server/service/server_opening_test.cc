@@ -2,6 +2,11 @@
 //
 // Tests a server that is reachable while its archives are being opened, and
 // reloads of many archives.
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstdint>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -20,6 +25,7 @@
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/mutex.h"
+#include "codecs/base/unique_fd.h"
 #include "server/service/limits/memory_plan.h"
 #include "server/service/testing/server_fixture.h"
 #include "testing/base/status_matchers.h"
@@ -67,6 +73,34 @@ class Gate {
   std::set<std::string> passing_ ABSL_GUARDED_BY(mutex_);
 };
 
+// A socket for an address 127.0.0.1:PORT.
+class LoopbackSocket {
+ public:
+  explicit LoopbackSocket(const std::string& address)
+      : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    place_.sin_family = AF_INET;
+    place_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    place_.sin_port = htons(static_cast<uint16_t>(
+        std::stoi(address.substr(address.rfind(':') + 1))));
+    const int on = 1;
+    setsockopt(fd_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  }
+
+  int fd() const { return fd_.get(); }
+
+  // Calls connect() or bind(); returns errno.
+  int Apply(int (*call)(int, const sockaddr*, socklen_t)) const {
+    return call(fd_.get(), reinterpret_cast<const sockaddr*>(&place_),
+                sizeof(place_)) == 0
+               ? 0
+               : errno;
+  }
+
+ private:
+  const UniqueFd fd_;
+  sockaddr_in place_{};
+};
+
 class ServerOpeningTest : public ServerTest {
  protected:
   ~ServerOpeningTest() override {
@@ -76,12 +110,11 @@ class ServerOpeningTest : public ServerTest {
 
   // "a" and "b": the same documents, one with a dictionary and a symbol table.
   // They wait at the gate.
-  void BeginOpening() {
+  void BeginOpening(ServerOptions options = {}) {
     documents_ = MakeDocuments(20, 30);
     WriteArchive(directory() + "/a.quire", documents_);
     WriteArchive(directory() + "/b.quire", documents_, "rlz",
                  TrainTable(documents_));
-    ServerOptions options;
     options.archives = {{"a", directory() + "/a.quire"},
                         {"b", directory() + "/b.quire"}};
     options.metrics_address = "127.0.0.1:0";
@@ -254,6 +287,39 @@ TEST_F(ServerOpeningTest, ListsWhatIsToCome) {
     EXPECT_EQ(after.archives(i).SerializeAsString(),
               before.archives(i).SerializeAsString());
   }
+}
+
+TEST_F(ServerOpeningTest, ListensWhenAllAreOpen) {
+  ServerOptions options;
+  options.listen_when_open = true;
+  BeginOpening(options);
+  gate_.Let("a");
+  while (server().opening_progress().open_count == 0) {
+    std::this_thread::yield();
+  }
+  EXPECT_FALSE(server().opening_progress().is_reachable);
+  const LoopbackSocket client(server().address());
+  EXPECT_EQ(client.Apply(connect), ECONNREFUSED);
+  EXPECT_THAT(HttpGet(server().metrics_address(), "/readyz"),
+              ::testing::HasSubstr("being opened"));
+  gate_.Open();
+  QUIRE_EXPECT_OK(AwaitOpened());
+  EXPECT_TRUE(server().opening_progress().is_reachable);
+  EXPECT_EQ(HttpGet(server().metrics_address(), "/readyz"), "ready\n");
+  EXPECT_TRUE(Read("a").ok());
+}
+
+TEST_F(ServerOpeningTest, FailsIfAnotherListensOnItsAddressMeanwhile) {
+  ServerOptions options;
+  options.listen_when_open = true;
+  BeginOpening(options);
+  const LoopbackSocket other(server().address());
+  ASSERT_EQ(other.Apply(bind), 0);
+  ASSERT_EQ(listen(other.fd(), 1), 0);
+  gate_.Open();
+  EXPECT_THAT(AwaitOpened(), FailsWith(absl::StatusCode::kFailedPrecondition,
+                                       ::testing::HasSubstr("is in use")));
+  EXPECT_FALSE(server().opening_progress().is_reachable);
 }
 
 TEST_F(ServerOpeningTest, ShutdownEndsIt) {

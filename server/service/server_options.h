@@ -41,6 +41,9 @@ struct ServerOptions {
   // "HOST:PORT" or "unix:PATH"; port 0 selects a free port. Not encrypted
   // without `tls`.
   std::string listen_address = "127.0.0.1:7420";
+  // Refuse connections until OpenArchives() has opened the archives, for
+  // proxies that learn from nothing else that a server is not ready.
+  bool listen_when_open = false;
   // For HOST:PORT only. The files are checked periodically and on Reload().
   TlsFiles tls;
   absl::Duration tls_check_interval = absl::Seconds(10);

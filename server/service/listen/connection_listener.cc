@@ -186,7 +186,7 @@ absl::Status ConnectionListener::BindHost(const std::string& address) {
       first_error = error;
     }
   }
-  return listening_.empty()
+  return sockets_.empty()
              ? absl::FailedPreconditionError(DescribeListenError(first_error))
              : absl::OkStatus();
 }
@@ -211,10 +211,10 @@ int ConnectionListener::BindOne(const sockaddr* address, socklen_t size) {
     setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, is_any ? &off : &on,
                sizeof(on));
   }
-  if (bind(fd.get(), address, size) != 0 || listen(fd.get(), SOMAXCONN) != 0) {
+  if (bind(fd.get(), address, size) != 0) {
     return errno;
   }
-  if (listening_.empty()) {
+  if (sockets_.empty()) {
     self_size_ = sizeof(self_);
     getsockname(fd.get(), reinterpret_cast<sockaddr*>(&self_), &self_size_);
     port_ = PortOf(self_);
@@ -227,7 +227,7 @@ int ConnectionListener::BindOne(const sockaddr* address, socklen_t size) {
       }
     }
   }
-  listening_.push_back(std::move(fd));
+  sockets_.push_back(std::move(fd));
   return 0;
 }
 
@@ -247,6 +247,11 @@ void ConnectionListener::Prepare(
 
 absl::Status ConnectionListener::Serve(grpc::Server& server) {
   MutexLock lock(&stop_mutex_);
+  for (const UniqueFd& fd : sockets_) {
+    if (listen(fd.get(), SOMAXCONN) != 0) {
+      return absl::FailedPreconditionError(DescribeListenError(errno));
+    }
+  }
   try {
     thread_ = std::thread([this, &server] { AcceptUntilStopped(server); });
   } catch (const std::system_error& error) {
@@ -258,7 +263,7 @@ absl::Status ConnectionListener::Serve(grpc::Server& server) {
 
 void ConnectionListener::Stop() {
   MutexLock lock(&stop_mutex_);
-  if (listening_.empty()) {
+  if (sockets_.empty()) {
     return;
   }
   const uint64_t one = 1;
@@ -268,14 +273,14 @@ void ConnectionListener::Stop() {
   if (thread_.joinable()) {
     thread_.join();
   }
-  listening_.clear();
+  sockets_.clear();
   claim_.Release();
 }
 
 void ConnectionListener::AcceptUntilStopped(grpc::Server& server) {
   pthread_setname_np(pthread_self(), "quire-accept");
   std::vector<pollfd> waiting = {{stop_.get(), POLLIN, 0}};
-  for (const UniqueFd& fd : listening_) {
+  for (const UniqueFd& fd : sockets_) {
     waiting.push_back({fd.get(), POLLIN, 0});
   }
   while (true) {

@@ -70,8 +70,8 @@ class OwnConnection {
 // and does not distinguish the users of a unix socket. Thread-safe.
 class ConnectionListener {
  public:
-  // Binds and listens, but accepts nothing yet. HOST:PORT binds all addresses
-  // of the host; unix:PATH replaces a stale socket, and holds PATH.lock against
+  // Binds; clients are refused until Serve(). HOST:PORT binds all addresses of
+  // the host; unix:PATH replaces a stale socket, and holds PATH.lock against
   // other servers. `connections` must outlive the listener. Blocks while a name
   // is looked up.
   // Errors: FailedPrecondition  with the reason as the end of a sentence.
@@ -89,9 +89,10 @@ class ConnectionListener {
   void Prepare(grpc::ServerBuilder& builder,
                std::shared_ptr<grpc::ServerCredentials> credentials);
 
-  // Accepts connections for `server` on its own thread until Stop(), which must
-  // be called before the server ends. Call once.
-  // Errors: ResourceExhausted  no thread available.
+  // Listens, and accepts connections for `server` on its own thread until
+  // Stop(), which must be called before the server ends. Call once.
+  // Errors: FailedPrecondition  as Open(): another process listens there since.
+  //         ResourceExhausted   no thread available.
   absl::Status Serve(grpc::Server& server);
 
   // Stops accepting, and removes the file of a unix socket, if it is this
@@ -115,7 +116,7 @@ class ConnectionListener {
 
   absl::Status BindUnix();
   absl::Status BindHost(const std::string& address);
-  // Returns errno; 0 if it listens.
+  // Returns errno; 0 if it is bound.
   int BindOne(const sockaddr* address, socklen_t size);
   void AcceptUntilStopped(grpc::Server& server);
   // Returns false on an error other than that no connection waits.
@@ -130,7 +131,7 @@ class ConnectionListener {
   ConnectionTable& connections_;
   const std::shared_ptr<OwnConnections> own_ =
       std::make_shared<OwnConnections>();
-  std::vector<UniqueFd> listening_;
+  std::vector<UniqueFd> sockets_;
   // An eventfd that is readable once the thread should stop.
   UniqueFd stop_;
   // Address for clients on this machine.
