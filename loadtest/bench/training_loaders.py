@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes one form of documents for training_peers.py, or reads it in a global shuffle.
 
-usage: training_loaders.py write FORM DIRECTORY DOCUMENTS BYTES SHARD_BYTES
+usage: training_loaders.py write FORM DIRECTORY TEXT BYTES SHARD_BYTES
        training_loaders.py read FORM SOURCE DOCUMENTS SECONDS CACHE CACHE_BYTES
 
-FORM is mds, litdata or webdataset, for reading also quire. `write` makes DIRECTORY of so many documents of
-BYTES, in shards of about SHARD_BYTES of text. `read` reads the documents of SOURCE, a directory or URL, in
+FORM is mds, litdata or webdataset, for reading also quire. `write` makes DIRECTORY of the
+file TEXT, each BYTES of which are a document, in shards of about SHARD_BYTES of text. `read` reads the documents of SOURCE, a directory or URL, in
 a shuffled order: all, or as many as are read in SECONDS; with SECONDS = 0 all. CACHE is a
 directory for local copies of at most CACHE_BYTES. Prints one JSON object with the documents, and the
 seconds and CPU seconds from the first call to the last document.
@@ -27,19 +27,14 @@ import time
 # pylint: disable=import-outside-toplevel
 
 
-def make_document(number, size):
-    """About `size` bytes of words, of which each document has others; as text, it shrinks to a third."""
-    draw = random.Random(number)
-    topic = [WORDS[min(int(draw.paretovariate(0.6)), len(WORDS)) - 1] for _ in range(size // 6)]
-    return (b"%08d " % number + b" ".join(topic))[:size]
-
-
-def make_words():
+def make_documents(count, size):
+    """`count` documents of `size` bytes of words, frequent and rare ones, which begin with their number."""
     draw = random.Random(1)
-    return [bytes(draw.choices(b"etaoinshrdlucmfw", k=draw.randint(2, 9))) for _ in range(20_000)]
-
-
-WORDS = make_words()
+    words = [bytes(draw.choices(b"etaoinshrdlucmfw", k=draw.randint(2, 9))) for _ in range(20_000)]
+    weights = list(itertools.accumulate(1 / rank for rank in range(1, len(words) + 1)))
+    for number in range(count):
+        text = b" ".join(draw.choices(words, cum_weights=weights, k=size // 5))
+        yield (b"%08d " % number + text)[:size].ljust(size)
 
 
 def write_mds(directory, documents, shard_bytes):
@@ -146,12 +141,13 @@ def read(form, source, count, seconds, cache, cache_bytes):
 
 
 def main():
-    what, form, place, count, *rest = sys.argv[1:] if len(sys.argv) > 6 else sys.exit(__doc__)
+    what, form, place, text, *rest = sys.argv[1:] if len(sys.argv) > 6 else sys.exit(__doc__)
     if what == "write":
-        documents = (make_document(number, int(rest[0])) for number in range(int(count)))
-        globals()[f"write_{form}"](pathlib.Path(place), documents, int(rest[1]))
+        with open(text, "rb") as file:
+            globals()[f"write_{form}"](
+                pathlib.Path(place), iter(lambda: file.read(int(rest[0])), b""), int(rest[1]))
     else:
-        read(form, place, int(count), float(rest[0]), rest[1], int(rest[2]))
+        read(form, place, int(text), float(rest[0]), rest[1], int(rest[2]))
 
 
 if __name__ == "__main__":

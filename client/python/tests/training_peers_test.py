@@ -4,19 +4,18 @@
 This process makes no call of a client, so that it can fork workers.
 """
 import collections
+import concurrent.futures
 import itertools
 import json
+import multiprocessing
 import os
 import pathlib
 import signal
 import subprocess
 import tempfile
-import time
 import unittest
-import warnings
 
 import grain
-import ray
 import torch.utils.data
 from torchdata.stateful_dataloader import StatefulDataLoader
 
@@ -71,17 +70,16 @@ class TorchTest(unittest.TestCase):
             with self.subTest(context=context):
                 stream = self.stream()
                 self.assertIsInstance(stream, torch.utils.data.IterableDataset)
-                loader = load(stream, 3, context)
-                self.assertEqual(sum(loader, []), order[0])
-                stream.set_epoch(1)
-                self.assertEqual(sum(loader, []), order[1])
+                epoch = int(context == "forkserver")
+                stream.set_epoch(epoch)
+                self.assertEqual(sum(load(stream, 2, context), []), order[epoch])
         # Workers that stay go to the next epoch by themselves.
         loader = load(self.stream(), persistent_workers=True)
         self.assertEqual([sum(loader, []) for _ in range(2)], order)
 
     def test_a_map(self):
         documents = DocumentMap(self.server.address, "all", transform=number_of)
-        for context in ("fork", "spawn", "forkserver"):
+        for context in ("fork", "forkserver"):
             with self.subTest(context=context):
                 loader = torch.utils.data.DataLoader(
                     documents, batch_size=50, shuffle=True, num_workers=2, collate_fn=list,
@@ -240,18 +238,23 @@ class OthersTest(unittest.TestCase):
                 len(source), shuffle=False, num_epochs=1, shard_options=grain.sharding.NoSharding()))
         self.assertEqual(list(loader), list(range(COUNT)))
 
+    def check_rows(self, rows):
+        self.assertEqual({row["ordinal"]: (row["id"], row["data"].decode()) for row in rows},
+                         {n: (b"page-%03d" % n, text_of(n)) for n in range(COUNT) if n != 3})
+        self.assertEqual(len(rows), COUNT - 1)
+
     def test_ray(self):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ray.init(num_cpus=2, include_dashboard=False, logging_level="error",
-                     log_to_driver=False)
-        self.addCleanup(ray.shutdown)
-        rows = ray.data.read_datasource(make_ray_datasource(self.server.address, "all"),
-                                        override_num_blocks=4).take_all()
-        self.assertEqual({row["ordinal"]: row["data"].decode() for row in rows},
-                         {n: text_of(n) for n in range(COUNT) if n != 3})
-        self.assertEqual({row["id"] for row in rows},
-                         {b"page-%03d" % n for n in range(COUNT) if n != 3})
+        # The tasks that Ray would give its processes: starting these takes a minute.
+        source = make_ray_datasource(self.server.address, "all")
+        self.assertEqual(len(source.get_read_tasks(4)), 4)
+        # In another process, as this one must not make calls.
+        with concurrent.futures.ProcessPoolExecutor(
+                1, multiprocessing.get_context("fork")) as pool:
+            self.check_rows(pool.submit(_rows_of, source).result(PATIENCE_S))
+
+
+def _rows_of(source):
+    return [row for task in source.get_read_tasks(4) for table in task() for row in table.to_pylist()]
 
 
 if __name__ == "__main__":
