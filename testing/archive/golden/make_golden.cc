@@ -253,6 +253,56 @@ void WriteLayout(const std::string& directory) {
   QUIRE_CHECK(status.ok(), status.ToString());
 }
 
+// Fields of all types, in two segments with different ones; a third has none.
+void WriteFields(const std::string& directory) {
+  const ArchiveWriterOptions options = {.codec = ParseCodecSpec("copy").value(),
+                                        .block_size_bytes = 4096,
+                                        .writer = "make_golden"};
+  const auto writer =
+      ArchiveWriter::Create(directory + "/good/fields", options, nullptr);
+  QUIRE_CHECK(writer.ok(), "no writer");
+  const auto text = [](const std::string& value) { return FieldValue(value); };
+  absl::Status status = (*writer)->SetFields({{"lang", FieldType::kString},
+                                              {"count", FieldType::kInteger},
+                                              {"score", FieldType::kFloat},
+                                              {"good", FieldType::kBoolean},
+                                              {"when", FieldType::kTime}});
+  const std::string long_text(70, '\xFE');
+  const TestSegment first = {
+      {.id = "all",
+       .text = "all",
+       .fields = {text("de"), FieldValue(int64_t{-5}), FieldValue(2.5),
+                  FieldValue(true),
+                  FieldValue(FieldTime{1'700'000'000'000'001})}},
+      {.id = "none", .text = "none"},
+      {.id = "extreme",
+       .text = "extreme",
+       .fields = {text(long_text), FieldValue(INT64_MIN), FieldValue(-0.5),
+                  FieldValue(false), FieldValue(FieldTime{-1})}},
+      {.id = "some",
+       .text = "some",
+       .fields = {text("de"), FieldValue(INT64_MAX), FieldValue(),
+                  FieldValue(true)}}};
+  status.Update(
+      WriteTestSegment(first, options.block_size_bytes, nullptr, **writer));
+  status.Update((*writer)->SetFields(
+      {{"new", FieldType::kInteger}, {"lang", FieldType::kString}}));
+  TestSegment second;
+  for (int64_t i = 0; i < 20; ++i) {
+    const std::string id = absl::StrCat(i);
+    second.push_back(
+        {.id = id,
+         .fields = {FieldValue(i * i), text(absl::StrCat("l", i % 3))}});
+  }
+  status.Update(
+      WriteTestSegment(second, options.block_size_bytes, nullptr, **writer));
+  status.Update((*writer)->SetFields({}));
+  status.Update(WriteTestSegment({{.id = "plain", .text = "plain"}},
+                                 options.block_size_bytes, nullptr, **writer));
+  status.Update((*writer)->Commit().status());
+  QUIRE_CHECK(status.ok(), status.ToString());
+}
+
 // Members in blocks that are cut around them, by hand; a segment with a layout;
 // and one whose blocks do not vary.
 void WriteVarying(const std::string& directory) {
@@ -440,6 +490,7 @@ int Main(const std::string& directory) {
   WriteGood(directory, "inflated", "rlz", MemberSegments(), false, false, true);
   WriteGood(directory, "inflated-parted", "zstd", MemberSegments(), false, true,
             true);
+  WriteFields(directory);
   WriteVarying(directory);
   WriteParts(directory);
   WriteHistory(directory);
