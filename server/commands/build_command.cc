@@ -173,6 +173,15 @@ absl::Status SetResume(const BuildCommandOptions& options,
           ? ""
           : absl::StrCat(", delimiter ", QuotedText(options.input.delimiter)),
       "\n");
+  // Fields are not in blocks, but a build that resumes is the same build.
+  if (!split.time_field.empty()) {
+    absl::StrAppend(&build.resume.parameters, "time field ",
+                    QuotedText(split.time_field), "\n");
+  }
+  for (const std::string& field : options.input.fields) {
+    absl::StrAppend(&build.resume.parameters, "field ", QuotedText(field),
+                    "\n");
+  }
   build.resume.describes_inputs = true;
   build.resume.restart = options.restart;
   build.resume.on_dropped = [output = options.output] {

@@ -15,6 +15,7 @@
 #include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
+#include "codecs/filter/field_value.h"
 #include "server/commands/subcommand_support.h"
 #include "server/storage/base/cgroup.h"
 
@@ -47,12 +48,41 @@ absl::Status SetDelimiter(const std::string& text, LineSplit& split) {
                      "neither a quote nor a line end, got ",
                      QuotedText(text)));
   }
-  if (split.id_field.empty() && split.text_field.empty()) {
+  if (!split.has_fields()) {
     return absl::InvalidArgumentError(
-        "--delimiter separates the fields of --id-field and --text-field; give "
-        "one of them, as lines without them are not divided");
+        "--delimiter separates the fields of --id-field, --text-field, "
+        "--time-field and --field; give one of them, as lines without them are "
+        "not divided");
   }
   split.delimiter = delimiter[0];
+  return absl::OkStatus();
+}
+
+// Sets the fields of `split` from NAME=PATH texts.
+// Errors: InvalidArgument  for the usage error.
+absl::Status SetFields(const std::vector<std::string>& texts,
+                       LineSplit& split) {
+  for (const std::string& text : texts) {
+    const size_t end = text.find('=');
+    const std::string name = text.substr(0, end);
+    const absl::Status status = CheckFieldName(name);
+    if (!status.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--field: ", status.message()));
+    }
+    if (end != std::string::npos && end + 1 == text.size()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--field must be NAME or NAME=PATH, got ", QuotedText(text)));
+    }
+    if (std::ranges::find(split.fields, name, &LineSplit::Field::name) !=
+        split.fields.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--field gives ", QuotedText(name), " twice"));
+    }
+    split.fields.push_back(
+        {.name = name,
+         .path = end == std::string::npos ? name : text.substr(end + 1)});
+  }
   return absl::OkStatus();
 }
 
@@ -142,6 +172,18 @@ void AddSplitOptions(CLI::App& subcommand, BuildInputOptions& options) {
       ->type_name("NAME")
       ->needs(split);
   subcommand
+      .add_option("--time-field", options.line_split.time_field,
+                  "Member or column with the time of the document (RFC 3339)")
+      ->type_name("NAME")
+      ->needs(split);
+  subcommand
+      .add_option("--field", options.fields,
+                  "Member or column to keep as a typed field; may be repeated")
+      ->type_name("NAME[=PATH]")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->needs(split);
+  subcommand
       .add_option("--delimiter", options.delimiter,
                   "Character between columns, or tab; default: a comma")
       ->type_name("CHAR")
@@ -169,6 +211,7 @@ absl::StatusOr<SourceOptions> MakeSourceOptions(
         "--input-size-max must be at least 1 byte, got 0");
   }
   LineSplit fields = options.line_split;
+  QUIRE_RETURN_IF_ERROR(SetFields(options.fields, fields));
   QUIRE_RETURN_IF_ERROR(SetDelimiter(options.delimiter, fields));
   if (options.window_size_bytes_max < kWindowSizeBytesMin ||
       options.window_size_bytes_max > kWindowSizeBytesMax) {

@@ -34,6 +34,8 @@ struct BuildInputOptions {
   std::string split;
   // Without its delimiter, which is text here.
   LineSplit line_split;
+  // NAME or NAME=PATH.
+  std::vector<std::string> fields;
   std::string delimiter;
   bool keep_going = false;
   bool verbose = false;

@@ -280,6 +280,28 @@ class BuildInputsTest(unittest.TestCase):
             self.assertEqual(refused.returncode, 2)
             self.assertIn(message, refused.stderr)
 
+    def test_keeps_typed_fields(self):
+        self.write("a.jsonl", b'{"lang": "de", "meta": {"n": 1}, "mixed": 1, "at": "2024-01-31"}\n'
+                              b'{"lang": "fr", "mixed": "x", "at": "2024-01-31T12:00:00Z"}\n')
+        split = ("--split", "lines")
+        said = self.build(*split, "--field", "lang", "--field", "n=meta.n", "--field", "mixed",
+                          "--time-field", "at", "crawl/a.jsonl")
+        self.assertIn("fields: lang string, n integer, mixed string\n", said)
+        self.assertIn('warning: field "mixed" has values of several types (string, integer), and '
+                      "all are stored as strings", said)
+        self.assertEqual(self.inspect()["fields"],
+                         {"lang": "string", "n": "integer", "mixed": "string"})
+        said = self.build(*split, "--field", "none", "crawl/a.jsonl", code=1)
+        self.assertIn('no record has a value for the field "none"', said)
+        for arguments, message in (
+                ((*split, "--field", "id"), b"--field: "),
+                ((*split, "--field", "x="), b'--field must be NAME or NAME=PATH, got "x="'),
+                ((*split, "--field", "x", "--field", "x=y"), b'--field gives "x" twice'),
+                (("--field", "x"), b"--field requires --split")):
+            refused = self.run_quired("build", "-o", "y.quire", *arguments, "crawl")
+            self.assertEqual(refused.returncode, 2, refused.stderr)
+            self.assertIn(message, refused.stderr)
+
     def test_excludes_and_renames(self):
         self.write(".git/config", b"1")
         self.write("html/index.html", b"2")

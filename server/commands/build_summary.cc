@@ -76,8 +76,11 @@ void PrintWarnings(const BuildSummary& summary, const Archive& archive) {
               << FormatCodecSpec(archive.info().codec)
               << " has a bug: please report it\n";
   }
-  for (const std::string& omission : summary.omissions) {
-    std::cerr << "warning: " << PrintableMessage(omission) << "\n";
+  for (const std::vector<std::string>* const texts :
+       {&summary.omissions, &summary.field_notes}) {
+    for (const std::string& text : *texts) {
+      std::cerr << "warning: " << PrintableMessage(text) << "\n";
+    }
   }
   const DroppedAttributes& dropped = summary.dropped_attributes;
   if (dropped.count > 0) {
@@ -89,6 +92,18 @@ void PrintWarnings(const BuildSummary& summary, const Archive& archive) {
   }
   if (archive.info().document_count == 0 && summary.text_size_bytes == 0) {
     std::cerr << "warning: the inputs hold no documents\n";
+  }
+}
+
+void PrintFields(const BuildSummary& summary) {
+  if (!summary.fields.empty()) {
+    std::cerr << "  fields: "
+              << absl::StrJoin(summary.fields, ", ",
+                               [](std::string* out, const FieldColumn& field) {
+                                 absl::StrAppend(out, field.name, " ",
+                                                 FieldTypeName(field.type));
+                               })
+              << "\n";
   }
 }
 
@@ -217,6 +232,7 @@ void PrintSummary(const std::string& output, const BuildOptions& options,
                                "blocks were copied unchanged")
               << "\n";
   }
+  PrintFields(summary);
   PrintOversizedMembers(options, summary);
   PrintDropped(summary);
   const uint64_t repeated_count = CountRepeatedIds(archive);

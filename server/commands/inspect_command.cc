@@ -15,6 +15,7 @@
 #include "codecs/base/printable_text.h"
 #include "codecs/deflate/deflate_finder.h"
 #include "codecs/deflate/deflate_recipe.h"
+#include "codecs/filter/filter.h"
 #include "server/archive/archive.h"
 #include "server/commands/quired_commands.h"
 #include "server/commands/remote_paths.h"
@@ -236,6 +237,10 @@ void PrintText(const Archive& archive) {
                 ? std::string("none")
                 : absl::StrCat(FormatByteSize(info.symbol_table_size_bytes),
                                ", hash ", info.symbol_table_hash));
+  for (const FieldColumn& field : archive.fields()) {
+    PrintLine(&field == &archive.fields().front() ? "fields" : "",
+              absl::StrCat(field.name, " ", FieldTypeName(field.type)));
+  }
   PrintLine("memory", FormatByteSize(archive.memory().total_bytes()));
   for (const MemoryPart& part : PartsOf(archive)) {
     std::string value = FormatByteSize(part.size_bytes);
@@ -312,6 +317,9 @@ void PrintJson(const Archive& archive) {
   if (!info.symbol_table_hash.empty()) {
     json["symbol_table_hash"] = info.symbol_table_hash;
     json["symbol_table_size_bytes"] = info.symbol_table_size_bytes;
+  }
+  for (const FieldColumn& field : archive.fields()) {
+    json["fields"][field.name] = std::string(FieldTypeName(field.type));
   }
   Json& memory = json["memory"];
   memory["total_bytes"] = archive.memory().total_bytes();

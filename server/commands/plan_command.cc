@@ -230,6 +230,10 @@ std::vector<std::string> InputOptionsOf(const BuildInputOptions& input) {
   add("--split", input.split);
   add("--id-field", input.line_split.id_field);
   add("--text-field", input.line_split.text_field);
+  add("--time-field", input.line_split.time_field);
+  for (const std::string& field : input.fields) {
+    add("--field", field);
+  }
   add("--delimiter", input.delimiter);
   add("--input-size-max", input.input_size_bytes_max.has_value()
                               ? FormatByteSizeExact(*input.input_size_bytes_max)

@@ -15,22 +15,32 @@ constexpr uint64_t kProgressStepBytes = 2 << 20;
 
 }  // namespace
 
-NewDocument ToNewDocument(const SourceDocument& document) {
-  return {.id = document.id,
-          .capture_time_ms = document.capture_time_ms,
-          .record_type = document.record_type,
-          .media_type = document.media_type};
-}
-
 BuildPasses::BuildPasses(std::span<const std::unique_ptr<Source>> sources,
                          const BuildOptions& options)
     : options_(options),
-      walk_(sources, {.size_bytes_max = options.input_size_bytes_max,
-                      .failures = options.failures,
-                      .on_note = options.on_note,
-                      .cancel = options.cancel,
-                      .describes_sources = options.resume.describes_inputs}),
+      fields_(sources),
+      walk_(sources,
+            {.size_bytes_max = options.input_size_bytes_max,
+             .failures = options.failures,
+             .on_note = options.on_note,
+             .cancel = options.cancel,
+             .describes_sources = options.resume.describes_inputs,
+             .on_first_read =
+                 [this](SourceReader& reader, const SourceDocument& document) {
+                   return fields_.Count(walk_.source_index(), reader, document);
+                 }}),
       buffer_(kPieceSizeBytes) {}
+
+absl::StatusOr<NewDocument> BuildPasses::ToNewDocument(
+    const SourceReader& reader, const SourceDocument& document) {
+  QUIRE_RETURN_IF_ERROR(
+      fields_.Convert(walk_.source_index(), reader, document, field_values_));
+  return NewDocument{.id = document.id,
+                     .capture_time_ms = document.capture_time_ms,
+                     .record_type = document.record_type,
+                     .media_type = document.media_type,
+                     .fields = field_values_};
+}
 
 absl::Status BuildPasses::StartPhase(BuildPhase phase,
                                      std::optional<uint64_t> total_bytes) {
@@ -58,9 +68,12 @@ void BuildPasses::Advance(uint64_t size_bytes) {
 
 absl::StatusOr<uint64_t> BuildPasses::Count() {
   QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kCount, std::nullopt));
-  return walk_.Count([this](uint64_t size_bytes) {
-    Advance(size_bytes - progress_.done_bytes);
-  });
+  QUIRE_ASSIGN_OR_RETURN(const uint64_t counted_bytes,
+                         walk_.Count([this](uint64_t size_bytes) {
+                           Advance(size_bytes - progress_.done_bytes);
+                         }));
+  QUIRE_RETURN_IF_ERROR(fields_.EndCount());
+  return counted_bytes;
 }
 
 absl::Status BuildPasses::FeedDocument(SourceReader& reader,

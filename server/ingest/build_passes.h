@@ -16,15 +16,13 @@
 
 #include "codecs/base/bytes.h"
 #include "server/archive/format/archive_description.h"
+#include "server/ingest/build_fields.h"
 #include "server/ingest/build_options.h"
 #include "server/ingest/document_walk.h"
 #include "server/ingest/sources/source.h"
 #include "server/ingest/sources/streams/byte_stream.h"
 
 namespace quire {
-
-// Returns a document for the archive, without its size.
-NewDocument ToNewDocument(const SourceDocument& document);
 
 // Reads the inputs of a build, or a file with the text that is stored instead,
 // once in each phase, and reports progress. Thread-compatible.
@@ -33,10 +31,19 @@ class BuildPasses {
   using AddText = std::function<absl::Status(ByteView)>;
 
   // Both arguments must outlive the passes.
+  // REQUIRES: Count() comes first.
   BuildPasses(std::span<const std::unique_ptr<Source>> sources,
               const BuildOptions& options);
 
   DocumentWalk& walk() { return walk_; }
+
+  BuildFields& fields() { return fields_; }
+
+  // Returns the walk's current document for the archive, without its size. The
+  // result is valid until the next call. Errors: those of
+  // BuildFields::Convert().
+  absl::StatusOr<NewDocument> ToNewDocument(const SourceReader& reader,
+                                            const SourceDocument& document);
 
   const BuildProgress& progress() const { return progress_; }
 
@@ -57,7 +64,7 @@ class BuildPasses {
   }
 
   // Makes the first pass; returns the size of all text. Errors: those of
-  // DocumentWalk::Count().
+  // DocumentWalk::Count() and BuildFields.
   absl::StatusOr<uint64_t> Count();
 
   // Passes the text of all documents to `add`, in pieces, but no more than the
@@ -76,10 +83,13 @@ class BuildPasses {
   void Report();
 
   const BuildOptions& options_;
+  BuildFields fields_;
   DocumentWalk walk_;
   BuildProgress progress_;
   uint64_t reported_bytes_ = 0;
   std::vector<uint8_t> buffer_;
+  // Those of the current document.
+  std::vector<FieldValue> field_values_;
 };
 
 }  // namespace quire

@@ -167,6 +167,7 @@ class ArchiveBuild {
             options_.archive.codec, context_, CodecUse::kEncodeAndDecode,
             choice_.inflates() ? options_.inflate_member_size_bytes_max : 0));
     codec->SetKnownMembers(&known_members_);
+    QUIRE_RETURN_IF_ERROR(writer_.SetFields(passes_.fields().columns()));
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kEncode));
     QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<BlockStage> stage,
                            BlockStage::Create(*codec, writer_, StageOptions(),
@@ -260,7 +261,8 @@ class ArchiveBuild {
   absl::StatusOr<uint64_t> EncodeDocument(SourceReader& reader,
                                           const SourceDocument& document,
                                           BlockStage& stage) {
-    NewDocument added = ToNewDocument(document);
+    QUIRE_ASSIGN_OR_RETURN(NewDocument added,
+                           passes_.ToNewDocument(reader, document));
     while (true) {
       QUIRE_RETURN_IF_ERROR(walk().CheckCancelled());
       QUIRE_ASSIGN_OR_RETURN(const MutableByteView buffer, stage.Buffer());
@@ -295,6 +297,8 @@ class ArchiveBuild {
   absl::StatusOr<BuildSummary> Commit() {
     writer_.SetFoundMembers(std::move(found_members_));
     NoteUnreadInputs();
+    summary_.fields = passes_.fields().columns();
+    summary_.field_notes = passes_.fields().notes();
     summary_.skipped = walk().skipped();
     summary_.dropped_attributes = walk().dropped();
     QUIRE_ASSIGN_OR_RETURN(summary_.info, writer_.Commit());
@@ -407,12 +411,18 @@ absl::StatusOr<BuildSummary> GrowArchive(
     const Archive& like, std::span<const std::unique_ptr<Source>> sources,
     BuildOptions options, bool merge) {
   const ArchiveInfo& info = like.info();
+  if (!info.unknown_part.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(like.path(), ": ", info.unknown_part,
+                     " that this program does not know: use a newer one"));
+  }
   options.like = &like;
   options.archive.codec = info.codec;
   options.archive.block_size_bytes = info.block_size_bytes;
   options.symbol_table = info.symbol_table_size_bytes > 0;
   QUIRE_RETURN_IF_ERROR(CheckBuildOptions(options));
   BuildPasses passes(sources, options);
+  QUIRE_RETURN_IF_ERROR(passes.fields().SetKnown(like.fields(), like.path()));
   QUIRE_ASSIGN_OR_RETURN(const uint64_t size_bytes, passes.Count());
   const auto context = ContextOf(like);
   TextChoice choice(path, options, size_bytes, passes, context);

@@ -30,6 +30,9 @@ struct BuildSummary {
   std::vector<std::string> omissions;
   SkippedEntries skipped;
   DroppedAttributes dropped_attributes;
+  // Fields of the documents, and notes on their types for people.
+  std::vector<FieldColumn> fields;
+  std::vector<std::string> field_notes;
   // Blocks stored unencoded because encoding did not make them smaller.
   uint64_t raw_block_count = 0;
   // Of GrowArchive(): the new segments, and the number of segments, earlier

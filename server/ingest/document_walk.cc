@@ -102,6 +102,9 @@ absl::StatusOr<uint64_t> DocumentWalk::Count(
 absl::Status DocumentWalk::CountDocument(
     SourceReader& reader, const SourceDocument& document,
     const std::function<void(uint64_t size_bytes)>& on_counted) {
+  if (options_.on_first_read) {
+    QUIRE_RETURN_IF_ERROR(options_.on_first_read(reader, document));
+  }
   const uint64_t before_bytes = counted_bytes_;
   const auto count = [&](uint64_t size_bytes) {
     counted_bytes_ += size_bytes;

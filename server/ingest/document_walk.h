@@ -44,6 +44,10 @@ class DocumentWalk {
     const std::atomic<bool>* cancel = nullptr;
     // ResumeOptions::describes_inputs.
     bool describes_sources = false;
+    // Called for each document of the first pass; may be empty. An error ends
+    // the pass.
+    std::function<absl::Status(SourceReader&, const SourceDocument&)>
+        on_first_read = {};
   };
 
   using Visit =
@@ -58,6 +62,9 @@ class DocumentWalk {
   // Errors: those of Source and InputLimits; Cancelled.
   absl::StatusOr<uint64_t> Count(
       const std::function<void(uint64_t size_bytes)>& on_counted);
+
+  // Index of the source of the current document.
+  size_t source_index() const { return source_index_; }
 
   // Returns a line for each source, as the first pass found it
   // (resume_parameters.h); none unless Options::describes_sources.

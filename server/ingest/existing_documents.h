@@ -139,6 +139,8 @@ class NewDocumentSource final : public Source {
 
   const char* kind() const override { return source_->kind(); }
 
+  std::vector<SourceField> fields() const override { return source_->fields(); }
+
   absl::StatusOr<std::optional<uint64_t>> StoredSizeBytes() const override {
     return source_->StoredSizeBytes();
   }

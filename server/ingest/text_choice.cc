@@ -237,6 +237,7 @@ absl::Status TextChoice::Reorder(ReorderMode mode, uint64_t held_bytes) {
       TextReorderer::Create(reorder);
   QUIRE_RETURN_IF_ERROR(NoteSpace(created.status()));
   TextReorderer& reorderer = **created;
+  QUIRE_RETURN_IF_ERROR(reorderer.SetFields(passes_.fields().columns()));
   QUIRE_RETURN_IF_ERROR(
       passes_.StartPhase(BuildPhase::kReorder, text_size_bytes_));
   uint64_t segment_begin = 0;
@@ -246,8 +247,9 @@ absl::Status TextChoice::Reorder(ReorderMode mode, uint64_t held_bytes) {
         QUIRE_RETURN_IF_ERROR(passes_.FeedDocument(reader, [&](ByteView piece) {
           return NoteSpace(reorderer.Add(piece));
         }));
-        QUIRE_RETURN_IF_ERROR(
-            NoteSpace(reorderer.EndDocument(ToNewDocument(document))));
+        QUIRE_ASSIGN_OR_RETURN(const NewDocument added,
+                               passes_.ToNewDocument(reader, document));
+        QUIRE_RETURN_IF_ERROR(NoteSpace(reorderer.EndDocument(added)));
         const uint64_t end = passes_.progress().done_bytes;
         if (end - segment_begin < options_.segment_size_bytes) {
           return absl::OkStatus();

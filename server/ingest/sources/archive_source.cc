@@ -4,12 +4,14 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_macros.h"
+#include "server/archive/field_reader.h"
 #include "server/archive/files/file_io.h"
 #include "server/archive/format/archive_format.h"
 #include "server/ingest/sources/archive_text.h"
@@ -17,13 +19,21 @@
 namespace quire {
 namespace {
 
+std::vector<uint32_t> AllColumns(const Archive& archive) {
+  std::vector<uint32_t> columns(archive.fields().size());
+  std::iota(columns.begin(), columns.end(), uint32_t{0});
+  return columns;
+}
+
 class ArchiveReader final : public SourceReader {
  public:
   ArchiveReader(std::shared_ptr<const Archive> archive, uint32_t threads,
                 uint64_t first_ordinal)
       : archive_(std::move(archive)),
         threads_(threads),
-        next_ordinal_(first_ordinal) {}
+        next_ordinal_(first_ordinal),
+        fields_(*archive_, AllColumns(*archive_),
+                DocumentFieldReader::Blocking(*archive_)) {}
 
   absl::StatusOr<std::optional<SourceDocument>> Next() override {
     if (next_ordinal_ == archive_->info().document_count) {
@@ -34,11 +44,19 @@ class ArchiveReader final : public SourceReader {
     ++next_ordinal_;
     offset_ = document.range.offset.value;
     end_ = offset_ + document.range.size_bytes;
+    QUIRE_RETURN_IF_ERROR(
+        fields_.Read(document.ordinal, field_values_).status());
+    std::vector<SourceValue> values(field_values_.size());
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = {.form = SourceValue::Form::kTyped,
+                   .value = ValueOf(field_values_[i])};
+    }
     return SourceDocument{.id = std::move(document.id),
                           .size_bytes = document.range.size_bytes,
                           .capture_time_ms = document.capture_time_ms,
                           .record_type = std::move(document.record_type),
-                          .media_type = std::move(document.media_type)};
+                          .media_type = std::move(document.media_type),
+                          .fields = std::move(values)};
   }
 
   std::string Place() const override {
@@ -101,9 +119,20 @@ class ArchiveReader final : public SourceReader {
   // Created when text is first read; and its position.
   std::unique_ptr<ArchiveText> text_;
   uint64_t text_offset_ = 0;
+  DocumentFieldReader fields_;
+  // Those of the current document.
+  std::vector<FieldView> field_values_;
 };
 
 }  // namespace
+
+std::vector<SourceField> ArchiveSource::fields() const {
+  std::vector<SourceField> fields;
+  for (const FieldColumn& column : archive_->fields()) {
+    fields.push_back({.name = column.name, .type = column.type});
+  }
+  return fields;
+}
 
 absl::StatusOr<std::unique_ptr<SourceReader>> ArchiveSource::Open() const {
   return std::make_unique<ArchiveReader>(archive_, threads_, first_ordinal_);

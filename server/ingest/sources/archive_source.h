@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -30,6 +31,8 @@ class ArchiveSource final : public Source {
   const std::string& name() const override { return archive_->path(); }
 
   const char* kind() const override { return "archive"; }
+
+  std::vector<SourceField> fields() const override;
 
   absl::StatusOr<std::unique_ptr<SourceReader>> Open() const override;
 

@@ -21,14 +21,43 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
 #include "codecs/base/bytes.h"
+#include "codecs/filter/field_value.h"
 #include "server/ingest/sources/id_rules.h"
 #include "server/ingest/sources/streams/member_stream.h"
 
 namespace quire {
+
+// A field that a source reads of each document.
+struct SourceField {
+  std::string name;
+  // Type of all values; kNull: it is found by the values.
+  FieldType type = FieldType::kNull;
+};
+
+// A value of a field as a source has it.
+struct SourceValue {
+  enum class Form {
+    kNull,
+    // Of JSON: a string, or another value as it is written.
+    kString,
+    kNumber,
+    kBoolean,
+    kNested,
+    // Text without a type, as of a CSV.
+    kText,
+    // `value` has the type of the field, or is null.
+    kTyped,
+  };
+
+  Form form = Form::kNull;
+  std::string text = {};
+  FieldValue value = {};
+};
 
 // A document, before its bytes are read.
 struct SourceDocument {
@@ -47,6 +76,8 @@ struct SourceDocument {
   // The id is one that the input gives to records, such as the key of a table:
   // repetitions are noted.
   bool has_given_id = false;
+  // One for each of Source::fields(), or none.
+  std::vector<SourceValue> fields = {};
 };
 
 // Notes about single entries of an input.
@@ -183,6 +214,9 @@ class Source {
   // "archive", "file".
   virtual const char* kind() const = 0;
 
+  // Fields of its documents.
+  virtual std::vector<SourceField> fields() const { return {}; }
+
   // Size on disk if the documents may be larger: for all containers.
   // Errors: Unavailable.
   virtual absl::StatusOr<std::optional<uint64_t>> StoredSizeBytes() const {
@@ -208,6 +242,24 @@ enum class MemberIds {
 struct LineSplit {
   std::string id_field = {};
   std::string text_field = {};
+  // Has the capture time: a string as ParseFieldTime() takes.
+  std::string time_field = {};
+
+  // A field of the documents, and where its value is: the path of a member, or
+  // a column.
+  struct Field {
+    std::string name;
+    std::string path;
+  };
+
+  std::vector<Field> fields = {};
+
+  // True if fields of records are read.
+  bool has_fields() const {
+    return !id_field.empty() || !text_field.empty() || !time_field.empty() ||
+           !fields.empty();
+  }
+
   // Between the fields of a CSV. Default: that of its line "sep=", or a comma.
   std::optional<char> delimiter = std::nullopt;
 };

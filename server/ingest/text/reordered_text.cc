@@ -99,6 +99,11 @@ absl::Status TextReorderer::Add(ByteView piece) {
   return HoldTables();
 }
 
+absl::Status TextReorderer::SetFields(std::vector<FieldColumn> columns) {
+  fields_ = std::move(columns);
+  return segment_.documents.AddFieldColumns(fields_);
+}
+
 absl::Status TextReorderer::EndDocument(NewDocument document) {
   const ByteView text = pending_;
   while (pending_used_ < text.size()) {
@@ -252,6 +257,7 @@ absl::Status TextReorderer::EndSegment() {
   }
   earlier_run_bytes_ += segment_.layout.runs.size() * sizeof(StoredRun);
   text_.segments.push_back(std::exchange(segment_, {}));
+  QUIRE_RETURN_IF_ERROR(segment_.documents.AddFieldColumns(fields_));
   segment_offset_ = spool_.size_bytes();
   segment_text_size_bytes_ = 0;
   return absl::OkStatus();

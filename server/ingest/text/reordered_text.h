@@ -96,6 +96,10 @@ class TextReorderer {
   static absl::StatusOr<std::unique_ptr<TextReorderer>> Create(
       const ReorderOptions& options);
 
+  // Sets the fields of all documents; call first.
+  // Errors: those of FieldsBuilder::AddColumn().
+  absl::Status SetFields(std::vector<FieldColumn> columns);
+
   // Adds the next bytes of the current document.
   // Errors: Unavailable        no space left in the directory.
   //         ResourceExhausted  the tables would exceed their limit.
@@ -154,6 +158,8 @@ class TextReorderer {
 
   // --- Current segment ---
   ReorderedText::Segment segment_;
+  // Fields of the documents of all segments.
+  std::vector<FieldColumn> fields_;
   RunList runs_;
   // Offset of its stored text in the file.
   uint64_t segment_offset_ = 0;

@@ -189,6 +189,7 @@ class JsonScanner {
     }
     if (is_text) {
       field->state = RecordField::State::kFound;
+      field->form = RecordField::Form::kString;
       return absl::OkStatus();
     }
     const absl::string_view value = text_.substr(begin, position_ - begin);
@@ -197,6 +198,10 @@ class JsonScanner {
         (is_number || (field->takes_any && value != "null"))) {
       field->state = RecordField::State::kFound;
       field->value.assign(value.data(), value.size());
+      field->form = is_number ? RecordField::Form::kNumber
+                    : first == '{' || first == '['
+                        ? RecordField::Form::kNested
+                        : RecordField::Form::kBoolean;
     }
     return absl::OkStatus();
   }

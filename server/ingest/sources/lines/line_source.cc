@@ -67,6 +67,23 @@ std::string DelimiterHint(const std::vector<std::string>& columns) {
           : absl::StrCat("'", columns[0].substr(found, 1), "'"));
 }
 
+SourceValue::Form FormOf(const RecordField& field) {
+  switch (field.form) {
+    case RecordField::Form::kText:
+      return field.value.empty() ? SourceValue::Form::kNull
+                                 : SourceValue::Form::kText;
+    case RecordField::Form::kString:
+      return SourceValue::Form::kString;
+    case RecordField::Form::kNumber:
+      return SourceValue::Form::kNumber;
+    case RecordField::Form::kBoolean:
+      return SourceValue::Form::kBoolean;
+    case RecordField::Form::kNested:
+      return SourceValue::Form::kNested;
+  }
+  return SourceValue::Form::kNull;
+}
+
 // White space, and the separator of records of RFC 7464.
 constexpr absl::string_view kBlanks = " \t\r\n\x1E";
 
@@ -121,6 +138,15 @@ class LineSource final : public Source {
 
   const char* kind() const override { return source_->kind(); }
 
+  std::vector<SourceField> fields() const override {
+    std::vector<SourceField> fields;
+    for (const LineSplit::Field& field :
+         options_.split.value_or(LineSplit{}).fields) {
+      fields.push_back({.name = field.name});
+    }
+    return fields;
+  }
+
   absl::StatusOr<std::optional<uint64_t>> StoredSizeBytes() const override {
     return source_->StoredSizeBytes();
   }
@@ -169,15 +195,31 @@ LineReader::LineReader(std::unique_ptr<SourceReader> reader, std::string name,
       input_size_bytes_max_(input_size_bytes_max),
       window_size_bytes_max_(window_size_bytes_max),
       buffer_(kLineBufferSizeBytes) {
-  for (const std::string& field : {split_.id_field, split_.text_field}) {
+  const auto add = [this](Use use, const std::string& field) {
     if (!field.empty()) {
-      fields_.push_back({.name = field});
+      roles_.push_back({use, FieldIndex(field, use == Use::kText)});
     }
+  };
+  add(Use::kId, split_.id_field);
+  add(Use::kTime, split_.time_field);
+  // Last: it takes the value.
+  add(Use::kText, split_.text_field);
+  for (const LineSplit::Field& field : split_.fields) {
+    value_fields_.push_back(FieldIndex(field.path, /*takes_any=*/true));
   }
-  if (!split_.text_field.empty()) {
-    fields_.back().takes_any = true;
+  usable_counts_.resize(roles_.size());
+}
+
+size_t LineReader::FieldIndex(const std::string& name, bool takes_any) {
+  size_t index = 0;
+  while (index < fields_.size() && fields_[index].name != name) {
+    ++index;
   }
-  usable_counts_.resize(fields_.size());
+  if (index == fields_.size()) {
+    fields_.push_back({.name = name});
+  }
+  fields_[index].takes_any |= takes_any;
+  return index;
 }
 
 std::string LineReader::Place() const {
@@ -415,13 +457,13 @@ absl::Status LineReader::DetectFormat() {
 
 absl::Status LineReader::CheckFieldsFound() {
   const uint64_t record_count = std::exchange(record_count_, 0);
-  for (size_t i = 0; i < fields_.size() && record_count > 0; ++i) {
+  for (size_t i = 0; i < roles_.size() && record_count > 0; ++i) {
     if (usable_counts_[i] == 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(name_, ": none of its ",
-                       FormatCounted(record_count, "record has", "records has"),
-                       " a usable field ", QuotedText(fields_[i].name), "; ",
-                       first_problem_));
+      return absl::InvalidArgumentError(absl::StrCat(
+          name_, ": none of its ",
+          FormatCounted(record_count, "record has", "records has"),
+          " a usable field ", QuotedText(fields_[roles_[i].field].name), "; ",
+          first_problem_));
     }
   }
   return absl::OkStatus();
@@ -622,8 +664,9 @@ void LineReader::ApplyFields(SourceDocument& document) {
          absl::StrCat(name_, ": ", Place(), ": ", tolerated_,
                       ", and the fields could be read"));
   }
-  for (size_t i = 0; i < fields_.size(); ++i) {
-    const std::string problem = ApplyField(i, document);
+  ApplyValues(document);
+  for (size_t i = 0; i < roles_.size(); ++i) {
+    const std::string problem = ApplyRole(i, document);
     if (problem.empty()) {
       ++usable_counts_[i];
     } else {
@@ -632,8 +675,38 @@ void LineReader::ApplyFields(SourceDocument& document) {
   }
 }
 
-std::string LineReader::ApplyField(size_t index, SourceDocument& document) {
-  RecordField& field = fields_[index];
+void LineReader::ApplyValues(SourceDocument& document) {
+  document.fields.resize(value_fields_.size());
+  for (size_t i = 0; i < value_fields_.size(); ++i) {
+    const RecordField& field = fields_[value_fields_[i]];
+    if (field.state == RecordField::State::kMalformed) {
+      NoteBadRecord(
+          absl::StrCat(field.value, ", in field ", QuotedText(field.name)));
+    }
+    if (field.state == RecordField::State::kFound) {
+      document.fields[i] = {.form = FormOf(field), .text = field.value};
+    }
+  }
+}
+
+std::string LineReader::ApplyId(const RecordField& field,
+                                SourceDocument& document) {
+  std::string id =
+      id_rules_ == nullptr ? field.value : id_rules_->Rename(field.value);
+  if (id.size() > kDocumentIdSizeBytesMax) {
+    return absl::StrCat("has ", FormatCount(field.value.size()),
+                        " bytes in field ", QuotedText(field.name),
+                        ", and an id must be at most ",
+                        FormatCount(kDocumentIdSizeBytesMax), " bytes");
+  }
+  document.id = std::move(id);
+  document.has_given_id = true;
+  return "";
+}
+
+std::string LineReader::ApplyRole(size_t role, SourceDocument& document) {
+  const Use use = roles_[role].use;
+  RecordField& field = fields_[roles_[role].field];
   const auto of_field = [&field](absl::string_view problem) {
     return absl::StrCat(problem, " field ", QuotedText(field.name));
   };
@@ -643,31 +716,38 @@ std::string LineReader::ApplyField(size_t index, SourceDocument& document) {
   if (field.state == RecordField::State::kMalformed) {
     return absl::StrCat(field.value, ", in field ", QuotedText(field.name));
   }
-  if (field.state == RecordField::State::kWrongType) {
-    return of_field(field.takes_any ? "has null in"
-                                    : "has neither a string nor a number in");
-  }
-  if (index > 0 || split_.id_field.empty()) {
+  const bool is_null = field.state == RecordField::State::kWrongType;
+  if (use == Use::kText) {
+    if (is_null) {
+      return of_field("has null in");
+    }
     has_text_ = true;
     text_ = std::move(field.value);
     text_begin_ = 0;
     document.size_bytes = text_.size();
     return "";
   }
+  if (is_null || field.form == RecordField::Form::kBoolean ||
+      field.form == RecordField::Form::kNested) {
+    return of_field(use == Use::kTime ? "has no string in"
+                                      : "has neither a string nor a number in");
+  }
   if (field.value.empty()) {
     return of_field("has an empty");
   }
-  std::string id =
-      id_rules_ == nullptr ? field.value : id_rules_->Rename(field.value);
-  if (id.size() > kDocumentIdSizeBytesMax) {
-    return absl::StrCat(
-        of_field(
-            absl::StrCat("has ", FormatCount(field.value.size()), " bytes in")),
-        ", and an id must be at most ", FormatCount(kDocumentIdSizeBytesMax),
-        " bytes");
+  if (use == Use::kId) {
+    return ApplyId(field, document);
   }
-  document.id = std::move(id);
-  document.has_given_id = true;
+  const std::optional<FieldTime> time = field.form == RecordField::Form::kNumber
+                                            ? std::nullopt
+                                            : ParseFieldTime(field.value);
+  if (!time.has_value()) {
+    return absl::StrCat(of_field("has no time in"), ": ",
+                        QuotedText(field.value, 40),
+                        ", expected one such as 2024-01-31T12:30:45Z");
+  }
+  // Rounded down.
+  document.capture_time_ms = time->us / 1000 - (time->us % 1000 < 0 ? 1 : 0);
   return "";
 }
 

@@ -50,6 +50,9 @@ inline constexpr size_t kRecordSizeBytesMax = size_t{16} << 20;
 // malformed and whose fields can be read only gets a note of kTolerated
 // (json_fields.h).
 //
+// LineSplit::time_field is the capture time, by the same rules. Values of
+// LineSplit::fields may be missing or null, and are of any type.
+//
 // With LineSplit::text_field a document is the value of that field, the header
 // line and empty lines are not documents, and records without the value are
 // documents as they are, with a note.
@@ -85,6 +88,8 @@ class LineReader final : public SourceReader {
 
   // Starts to read the next document of `reader_`; false after the last.
   absl::StatusOr<bool> OpenFile();
+  // Returns the index of a field in `fields_`, and adds it if it is new.
+  size_t FieldIndex(const std::string& name, bool takes_any);
   // Decompresses the file if it is compressed.
   absl::Status Decompress(const SourceDocument& file);
   // Converts UTF-16, and finds out how the file ends its lines.
@@ -104,7 +109,10 @@ class LineReader final : public SourceReader {
   absl::StatusOr<std::optional<SourceDocument>> DescribeRecord();
   void ApplyFields(SourceDocument& document);
   // Returns the problem if the value is unusable; empty otherwise.
-  std::string ApplyField(size_t index, SourceDocument& document);
+  std::string ApplyRole(size_t role, SourceDocument& document);
+  std::string ApplyId(const RecordField& field, SourceDocument& document);
+  // Sets the values of LineSplit::fields.
+  void ApplyValues(SourceDocument& document);
   void NoteBadRecord(absl::string_view problem);
   void NoteOfFile(EntryNote note, absl::string_view text);
   absl::Status FileError(absl::string_view problem) const;
@@ -138,9 +146,21 @@ class LineReader final : public SourceReader {
   size_t column_count_ = 0;
   std::string header_;
   CsvDialect dialect_;
-  // The fields of `split_`, the id first.
+  // The fields of `split_`, each once.
   std::vector<RecordField> fields_;
-  // Records of all files, and for each field those with a usable value.
+  // Uses of fields that records must have: what for, and the index in
+  // `fields_`.
+  enum class Use { kId, kText, kTime };
+
+  struct Role {
+    Use use;
+    size_t field;
+  };
+
+  std::vector<Role> roles_;
+  // Indexes in `fields_` of LineSplit::fields.
+  std::vector<size_t> value_fields_;
+  // Records of all files, and for each role those with a usable value.
   uint64_t record_count_ = 0;
   std::vector<uint64_t> usable_counts_;
   // Of the first record that lacks a field.
