@@ -18,6 +18,7 @@
 #include "codecs/payload/recipe.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
+#include "server/archive/fields/segment_field_reader.h"
 #include "server/archive/files/archive_change.h"
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/format/layout_section.h"
@@ -266,6 +267,8 @@ absl::Status Redactor::Write(ArchiveWriter& writer) {
   const OnTextRead on_read = Reader(RedactPhase::kRewrite);
   for (const uint32_t segment : Segments()) {
     const SegmentRedaction plan = removed_.PlanFor(archive_, segment);
+    QUIRE_RETURN_IF_ERROR(
+        writer.SetFields(archive_.SegmentFieldsOf(segment).columns()));
     QUIRE_RETURN_IF_ERROR(writer.ReplaceSegment(segment));
     QUIRE_RETURN_IF_ERROR(WriteBlocks(segment, plan, on_read, *stage, writer));
     QUIRE_RETURN_IF_ERROR(WriteDocuments(segment, plan, writer));
@@ -315,6 +318,9 @@ absl::Status Redactor::WriteDocuments(uint32_t segment_index,
   const uint64_t end = first + manifest_.segments[segment_index].document_count;
   const std::span<const uint64_t> removed = RemovedIn(segment_index);
   DocumentIndexBuilder documents;
+  const SegmentFields& fields = archive_.SegmentFieldsOf(segment_index);
+  QUIRE_RETURN_IF_ERROR(documents.AddFieldColumns(fields.columns()));
+  SegmentFieldValues values(fields, archive_.FieldPartLoader(segment_index));
   std::vector<TextInterval> ranges;
   auto next = removed.begin();
   for (uint64_t ordinal = first; ordinal < end; ++ordinal) {
@@ -332,6 +338,7 @@ absl::Status Redactor::WriteDocuments(uint32_t segment_index,
       written.capture_time_ms = document.capture_time_ms;
       written.record_type = document.record_type;
       written.media_type = document.media_type;
+      QUIRE_ASSIGN_OR_RETURN(written.fields, values.Read(ordinal - first));
     }
     QUIRE_RETURN_IF_ERROR(plan.runs.empty() ? writer.AddDocument(written)
                                             : documents.Add(written));
@@ -392,6 +399,11 @@ absl::StatusOr<RemovedDocuments> FindRemoved(const Archive& archive,
         absl::StrCat(archive.path(), ": expected uuid ",
                      QuotedText(options.archive_uuid), ", found ", uuid,
                      "; list its documents again, and nothing was changed"));
+  }
+  if (!archive.info().unknown_part.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(archive.path(), ": ", archive.info().unknown_part,
+                     " that this program does not know: use a newer one"));
   }
   QUIRE_ASSIGN_OR_RETURN(RemovedDocuments removed,
                          RemovedDocuments::Find(archive, items));

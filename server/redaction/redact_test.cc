@@ -23,14 +23,17 @@
 
 #include "server/archive/archive.h"
 #include "server/archive/archive_verifier.h"
+#include "server/archive/field_reader.h"
 #include "server/archive/files/archive_change.h"
 #include "server/archive/format/archive_format.h"
 #include "server/ingest/build_pipeline.h"
+#include "server/ingest/testing/build_testing.h"
 #include "server/ingest/testing/ingest_testing.h"
 #include "server/ingest/testing/memory_source.h"
 #include "server/redaction/inflated_block.h"
 #include "server/redaction/removed_documents.h"
 #include "server/redaction/window_table.h"
+#include "testing/archive/archive_testing.h"
 #include "testing/base/sanitized.h"
 #include "testing/base/status_matchers.h"
 #include "testing/base/test_level.h"
@@ -480,6 +483,48 @@ TEST_F(RedactTest, PartsHaveTheWindowsBetweenThem) {
 }
 
 // Also what another thread reads after the last text of the calling one.
+// Also the bounds of a group must not have a removed value.
+TEST_F(RedactTest, RemovesValuesOfFields) {
+  for (const ReorderMode reorder :
+       {ReorderMode::kOff, ReorderMode::kDuplicates}) {
+    SCOPED_TRACE(ReorderModeName(reorder));
+    directory_.Write(
+        "in.jsonl",
+        "{\"id\": \"a\", \"n\": 1, \"s\": \"m\", \"t\": \"first text\"}\n"
+        "{\"id\": \"b\", \"n\": 99, \"s\": \"zsecret\", \"t\": \"hidden\"}\n"
+        "{\"id\": \"c\", \"n\": 2, \"s\": \"k\", \"t\": \"last text\"}\n");
+    SourceOptions source_options;
+    source_options.spool_directory = directory_.path();
+    source_options.split = LineSplit{.id_field = "id",
+                                     .text_field = "t",
+                                     .fields = {{"n", "n"}, {"s", "s"}}};
+    std::vector<std::unique_ptr<Source>> sources;
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        sources.emplace_back(),
+        OpenSource(directory_ / "in.jsonl", source_options));
+    BuildOptions options = SmallBuildOptions("copy");
+    options.reorder = reorder;
+    fs::remove_all(path_);
+    QUIRE_ASSERT_OK(BuildArchive(path_, sources, options).status());
+    QUIRE_ASSERT_OK(
+        RedactArchive(path_, std::vector<std::string>{"b"}, {.prove = true})
+            .status());
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
+    EXPECT_THAT(
+        ReadTestFields(*archive),
+        ::testing::ElementsAre("n=1 s=\"m\"", "n=null s=null", "n=2 s=\"k\""));
+    DocumentFieldReader reader(*archive, {0, 1},
+                               DocumentFieldReader::Blocking(*archive));
+    FieldGroup group;
+    QUIRE_ASSERT_OK(reader.ReadGroup({0}, group).status());
+    EXPECT_EQ(group.ranges[0].greatest, FieldView(int64_t{2}));
+    EXPECT_EQ(group.ranges[1].greatest, FieldView(absl::string_view("m")));
+    for (const auto& [name, bytes] : FilesOf(path_)) {
+      EXPECT_THAT(bytes, ::testing::Not(HasSubstr("zsecret"))) << name;
+    }
+  }
+}
+
 TEST_F(RedactTest, CountsTheTextOfEveryThread) {
   BuildOptions options;
   options.archive.codec = ParseCodecSpec("copy").value();
