@@ -38,24 +38,31 @@ std::string Join(absl::string_view directory, absl::string_view name) {
   return absl::StrCat(directory, "/", name);
 }
 
-// Offset of the sections of a segment.
-uint64_t SectionsStart(const ManifestSegment& segment) {
-  uint64_t size_bytes = kTrailerSizeBytes;
-  for (const ManifestSection& section : segment.sections) {
-    size_bytes += kSectionEntrySizeBytes + section.stored_size_bytes;
+// The sections of a segment and what follows them, without the data of a
+// container, which are read part by part.
+KeptParts KeptOf(const ManifestSegment& segment) {
+  uint64_t end =
+      kTrailerSizeBytes + segment.sections.size() * kSectionEntrySizeBytes;
+  KeptParts kept(segment.file_size_bytes -
+                 std::min(segment.file_size_bytes, end));
+  for (auto section = segment.sections.rbegin();
+       section != segment.sections.rend(); ++section) {
+    const uint64_t begin =
+        kept.from - std::min(kept.from, section->stored_size_bytes);
+    if (section->type == static_cast<uint32_t>(SectionType::kContainerData)) {
+      kept.hole_begin = begin;
+      kept.hole_end = kept.from;
+    }
+    kept.from = begin;
   }
-  return segment.file_size_bytes -
-         std::min(segment.file_size_bytes, size_bytes);
+  return kept;
 }
 
-ChunkRange HeaderChunk() {
-  return {.first = 0, .count = 1};
-}
-
-// The chunks at the end of a file that are kept.
-ChunkRange KeptEnd(const CachedFile& file) {
-  const uint64_t first = std::min(file.map.kept_first(), file.map.count());
-  return {.first = first, .count = file.map.count() - first};
+// True if all chunks that are kept are there.
+bool AllKeptPresent(const ChunkCache& cache, CachedFile& file) {
+  return std::ranges::all_of(
+      file.map.KeptRanges(),
+      [&](const ChunkRange& range) { return cache.AllPresent(file, range); });
 }
 
 // True if the end of a copy is that of the segment.
@@ -186,12 +193,12 @@ RemoteArchives::ReadNewManifest(const ArchiveArgument& argument, State& state,
 
 absl::StatusOr<CachedFilePtr> RemoteArchives::OpenCopy(
     const ArchiveArgument& argument, const State& state,
-    const std::string& name, uint64_t size_bytes, uint64_t kept_from) {
+    const std::string& name, uint64_t size_bytes, const KeptParts& kept) {
   const std::string path = Join(argument.path, name);
   QUIRE_ASSIGN_OR_RETURN(CachedFilePtr file,
-                         store_->cache().OpenFile(path, size_bytes, kept_from));
+                         store_->cache().OpenFile(path, size_bytes, kept));
   if (file->is_stale) {
-    return ReplaceCopy(file, state, kept_from);
+    return ReplaceCopy(file, state, kept);
   }
   if (file->address == nullptr) {
     file->address = state.address;
@@ -206,14 +213,14 @@ absl::StatusOr<CachedFilePtr> RemoteArchives::OpenCopy(
 }
 
 absl::StatusOr<CachedFilePtr> RemoteArchives::ReplaceCopy(
-    const CachedFilePtr& old, const State& state, uint64_t kept_from) {
+    const CachedFilePtr& old, const State& state, const KeptParts& kept) {
   // An archive that is served may still read it: RemoveUnnamed() retires it.
   if (unlink(old->path.c_str()) != 0 && errno != ENOENT) {
     return ErrnoStatus(errno, old->path, "remove");
   }
   QUIRE_ASSIGN_OR_RETURN(
       CachedFilePtr file,
-      store_->cache().OpenFile(old->path, old->map.size_bytes(), kept_from));
+      store_->cache().OpenFile(old->path, old->map.size_bytes(), kept));
   file->address = state.address;
   file->object = old->object;
   return file;
@@ -223,20 +230,19 @@ absl::StatusOr<CachedFilePtr> RemoteArchives::OpenSegment(
     const ArchiveArgument& argument, const State& state,
     const ManifestSegment& segment) {
   const std::string name = SegmentFileName(segment.number);
-  const uint64_t kept_from = SectionsStart(segment);
+  const KeptParts kept = KeptOf(segment);
   QUIRE_ASSIGN_OR_RETURN(
       CachedFilePtr file,
-      OpenCopy(argument, state, name, segment.file_size_bytes, kept_from));
+      OpenCopy(argument, state, name, segment.file_size_bytes, kept));
   const ChunkCache& cache = store_->cache();
   const bool is_known = std::find(state.files.begin(), state.files.end(),
                                   file) != state.files.end();
-  const bool is_whole = cache.AllPresent(*file, HeaderChunk()) &&
-                        cache.AllPresent(*file, KeptEnd(*file));
+  const bool is_whole = AllKeptPresent(cache, *file);
   if (is_whole ? HasFooter(*file, segment) : is_known || cache.IsEmpty(*file)) {
     return file;
   }
   // Another segment's, or an opening was interrupted: nothing tells what it is.
-  return ReplaceCopy(file, state, kept_from);
+  return ReplaceCopy(file, state, kept);
 }
 
 absl::Status RemoteArchives::ReadSymbolTable(const ArchiveArgument& argument,
@@ -264,15 +270,9 @@ absl::Status RemoteArchives::FillKept(const std::vector<CachedFilePtr>& files,
                                       const std::atomic<bool>* cancel) {
   std::vector<RemoteStore::Part> parts;
   for (const CachedFilePtr& file : files) {
-    const ChunkRange end = KeptEnd(*file);
-    // One range where header and end are neighbours.
-    if (end.first <= 1) {
-      parts.push_back(
-          {.file = file, .range = {.first = 0, .count = file->map.count()}});
-      continue;
+    for (const ChunkRange& range : file->map.KeptRanges()) {
+      parts.push_back({.file = file, .range = range});
     }
-    parts.push_back({.file = file, .range = HeaderChunk()});
-    parts.push_back({.file = file, .range = end});
   }
   const absl::Status status = store_->FillChunks(parts, cancel);
   if (absl::IsResourceExhausted(status)) {
@@ -487,7 +487,7 @@ absl::Status RemoteArchives::OpenWholeCopy(const ArchiveArgument& argument,
         CachedFilePtr file,
         OpenCopy(argument, state, DictionaryFileName(manifest.dictionary->hash),
                  manifest.dictionary->file_size_bytes, 0));
-    is_whole = cache.AllPresent(*file, KeptEnd(*file));
+    is_whole = AllKeptPresent(cache, *file);
     files.push_back(std::move(file));
   }
   is_whole =
@@ -501,8 +501,7 @@ absl::Status RemoteArchives::OpenWholeCopy(const ArchiveArgument& argument,
     }
     QUIRE_ASSIGN_OR_RETURN(CachedFilePtr file,
                            OpenSegment(argument, state, segment));
-    is_whole = cache.AllPresent(*file, HeaderChunk()) &&
-               cache.AllPresent(*file, KeptEnd(*file));
+    is_whole = AllKeptPresent(cache, *file);
     files.push_back(std::move(file));
   }
   if (!is_whole) {
@@ -548,10 +547,14 @@ uint64_t RemoteArchives::IndexBytes(const ArchiveArgument& argument) {
                        ? manifest.dictionary->file_size_bytes
                        : 0;
   for (const ManifestSegment& segment : manifest.segments) {
-    const uint64_t end_from =
-        SectionsStart(segment) / chunk_size_bytes * chunk_size_bytes;
+    const KeptParts kept = KeptOf(segment);
+    const uint64_t end_from = kept.from / chunk_size_bytes * chunk_size_bytes;
+    const uint64_t hole_first =
+        (kept.hole_begin + chunk_size_bytes - 1) / chunk_size_bytes;
+    const uint64_t hole_end = kept.hole_end / chunk_size_bytes;
     bytes += segment.file_size_bytes - end_from +
-             std::min(end_from, chunk_size_bytes);
+             std::min(end_from, chunk_size_bytes) -
+             (hole_end - std::min(hole_first, hole_end)) * chunk_size_bytes;
   }
   return bytes;
 }
@@ -559,10 +562,9 @@ uint64_t RemoteArchives::IndexBytes(const ArchiveArgument& argument) {
 uint64_t RemoteArchives::KeptBytes(const std::string& path) const {
   uint64_t bytes = 0;
   for (const CachedFilePtr& file : store_->cache().FilesBelow(path)) {
-    const ChunkRange end = KeptEnd(*file);
-    bytes += file->map.SpaceOf(end) + (end.first > 0 && file->map.count() > 0
-                                           ? file->map.SpaceOf(HeaderChunk())
-                                           : 0);
+    for (const ChunkRange& range : file->map.KeptRanges()) {
+      bytes += file->map.SpaceOf(range);
+    }
   }
   return bytes;
 }
@@ -586,8 +588,9 @@ void RemoteArchives::CountOthers(const ArchiveArgument& argument,
 void RemoteArchives::DropIndexes(const ArchiveArgument& argument) {
   State& state = StateOf(argument);
   for (const CachedFilePtr& file : state.files) {
-    store_->cache().Invalidate(*file, HeaderChunk());
-    store_->cache().Invalidate(*file, KeptEnd(*file));
+    for (const ChunkRange& range : file->map.KeptRanges()) {
+      store_->cache().Invalidate(*file, range);
+    }
   }
   if (state.manifest.symbol_table.has_value()) {
     unlink(Join(argument.path,

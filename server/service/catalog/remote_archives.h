@@ -166,11 +166,11 @@ class RemoteArchives {
                                          const State& state,
                                          const std::string& name,
                                          uint64_t size_bytes,
-                                         uint64_t kept_from);
+                                         const KeptParts& kept);
   // Puts an empty copy in the place of another object's.
   absl::StatusOr<CachedFilePtr> ReplaceCopy(const CachedFilePtr& old,
                                             const State& state,
-                                            uint64_t kept_from);
+                                            const KeptParts& kept);
   absl::StatusOr<CachedFilePtr> OpenSegment(const ArchiveArgument& argument,
                                             const State& state,
                                             const ManifestSegment& segment);

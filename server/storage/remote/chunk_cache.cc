@@ -185,7 +185,7 @@ absl::Status ChunkCache::MakeDirectory(const std::string& path) const {
 
 absl::StatusOr<CachedFilePtr> ChunkCache::OpenFile(const std::string& path,
                                                    uint64_t size_bytes,
-                                                   uint64_t kept_from) {
+                                                   const KeptParts& kept) {
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
 
   struct stat status {};
@@ -229,8 +229,14 @@ absl::StatusOr<CachedFilePtr> ChunkCache::OpenFile(const std::string& path,
                      FormatByteSize(maps_->bytes_max()),
                      "; raise --memory or --store-chunk"));
   }
+  const uint64_t chunk_size_bytes = options_.chunk_size_bytes;
+  const uint64_t hole_first =
+      (kept.hole_begin + chunk_size_bytes - 1) / chunk_size_bytes;
+  const uint64_t hole_end = kept.hole_end / chunk_size_bytes;
   ChunkMap map(size_bytes, options_.chunk_size_bytes,
-               kept_from / options_.chunk_size_bytes);
+               kept.from / chunk_size_bytes,
+               {.first = hole_first,
+                .count = hole_end - std::min(hole_first, hole_end)});
   if (absl::Status found = FindPresentChunks(fd.get(), map); !found.ok()) {
     return absl::Status(found.code(),
                         absl::StrCat(path, ": ", found.message()));

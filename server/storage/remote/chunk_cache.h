@@ -145,13 +145,13 @@ class ChunkCache {
 
   // Opens the copy at `path`, or creates an empty one, which replaces a link,
   // and a file of another size or owner or with other names. Chunks that are
-  // there count as present. Chunk 0 and those that end after byte `kept_from`
-  // are kept. Blocks on I/O. Errors: ResourceExhausted  the maps of all files
-  // exceed their limit.
+  // there count as present. Chunk 0 and those that `kept` names are kept.
+  // Blocks on I/O. Errors: ResourceExhausted  the maps of all files exceed
+  // their limit.
   //         Unavailable        from the system.
   absl::StatusOr<CachedFilePtr> OpenFile(const std::string& path,
                                          uint64_t size_bytes,
-                                         uint64_t kept_from)
+                                         const KeptParts& kept)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Limit on the memory of the maps of all files, also of files that are

@@ -105,6 +105,36 @@ TEST(ChunkMapTest, DividesFiles) {
           ChunkRun{.range = {.first = 5, .count = 1}}));
 }
 
+TEST(ChunkMapTest, KeepsHeaderAndEndExceptForAHole) {
+  const auto kept = [](const ChunkMap& map) {
+    std::vector<uint64_t> chunks;
+    uint64_t end = 0;
+    for (const ChunkRange& range : map.KeptRanges()) {
+      EXPECT_TRUE(chunks.empty() || range.first > end);
+      for (uint64_t i = range.first; i < range.end(); ++i) {
+        EXPECT_TRUE(map.IsKept(i));
+        chunks.push_back(i);
+      }
+      end = range.end();
+    }
+    return chunks;
+  };
+  using Chunks = std::vector<uint64_t>;
+  EXPECT_EQ(kept(ChunkMap(95, 10, 7)), (Chunks{0, 7, 8, 9}));
+  EXPECT_EQ(kept(ChunkMap(95, 10, 1)), (Chunks{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  EXPECT_EQ(kept(ChunkMap(95, 10, 4, {.first = 5, .count = 3})),
+            (Chunks{0, 4, 8, 9}));
+  EXPECT_EQ(kept(ChunkMap(95, 10, 4, {.first = 4, .count = 6})), (Chunks{0}));
+  EXPECT_EQ(kept(ChunkMap(0, 10, 0)), Chunks{});
+  ChunkMap map(95, 10, 4, {.first = 5, .count = 3});
+  map.EndWrite({.first = 0, .count = 10});
+  for (const uint64_t victim : {1U, 2U, 3U, 5U, 6U, 7U}) {
+    ASSERT_EQ(map.NextVictim(0), victim);
+    map.Drop({.first = victim, .count = 1});
+  }
+  EXPECT_EQ(map.NextVictim(0), std::nullopt);
+}
+
 TEST(ChunkMapTest, GivesEachChunkASecondChance) {
   ChunkMap map(200 * 16, 16, 199);
   for (const uint64_t chunk : {0U, 3U, 70U, 150U, 199U}) {

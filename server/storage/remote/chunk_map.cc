@@ -28,14 +28,38 @@ absl::Status SystemError(absl::string_view action) {
 }  // namespace
 
 ChunkMap::ChunkMap(uint64_t size_bytes, uint32_t chunk_size_bytes,
-                   uint64_t kept_first)
+                   uint64_t kept_first, ChunkRange hole)
     : size_bytes_(size_bytes),
       chunk_size_bytes_(chunk_size_bytes),
       count_(DivideUp(size_bytes, chunk_size_bytes)),
       kept_first_(kept_first),
+      hole_(hole),
       present_(DivideUp(count_, kBits)),
       allocated_(present_.size()),
       used_(present_.size()) {}
+
+std::vector<ChunkRange> ChunkMap::KeptRanges() const {
+  const uint64_t hole_first = std::min(hole_.first, count_);
+  const uint64_t kept_first = std::min(kept_first_, count_);
+  std::vector<ChunkRange> ranges;
+  for (const ChunkRange range :
+       {ChunkRange{.first = 0, .count = std::min<uint64_t>(1, count_)},
+        ChunkRange{
+            .first = kept_first,
+ .count = hole_.count == 0 ? count_ - kept_first : hole_first - kept_first},
+        ChunkRange{.first = hole_.end(),
+        .count = hole_.count == 0 ? 0 : count_ - hole_.end()}}) {
+    if (range.count == 0) {
+      continue;
+    }
+    if (!ranges.empty() && range.first <= ranges.back().end()) {
+      ranges.back().count = range.end() - ranges.back().first;
+    } else {
+      ranges.push_back(range);
+    }
+  }
+  return ranges;
+}
 
 uint64_t ChunkMap::MemoryBytes(uint64_t size_bytes, uint32_t chunk_size_bytes) {
   return 3 * sizeof(uint64_t) *

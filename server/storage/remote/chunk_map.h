@@ -33,14 +33,28 @@ struct ChunkRun {
   bool operator==(const ChunkRun&) const = default;
 };
 
+// The part of a file whose chunks are never evicted: its bytes from `from` on,
+// except for the chunks wholly within a hole.
+struct KeptParts {
+  // NOLINTNEXTLINE(google-explicit-constructor): most files have no hole.
+  KeptParts(uint64_t kept_from, uint64_t begin = 0, uint64_t end = 0)
+      : from(kept_from), hole_begin(begin), hole_end(end) {}
+
+  uint64_t from;
+  uint64_t hole_begin;
+  uint64_t hole_end;
+};
+
 // A chunk is absent, being written, present, or allocated without being
 // trusted. Two flags of a chunk that are bits, and few chunks in use.
 // Thread-compatible.
 class ChunkMap {
  public:
-  // Chunk 0 and those from `kept_first` on are kept: never evicted.
-  // REQUIRES: chunk_size_bytes > 0.
-  ChunkMap(uint64_t size_bytes, uint32_t chunk_size_bytes, uint64_t kept_first);
+  // Chunk 0 and those from `kept_first` on, except for `hole`, are kept: never
+  // evicted. REQUIRES: chunk_size_bytes > 0; the hole, if there is one, begins
+  // at or after kept_first.
+  ChunkMap(uint64_t size_bytes, uint32_t chunk_size_bytes, uint64_t kept_first,
+           ChunkRange hole = {});
 
   uint64_t count() const { return count_; }
 
@@ -61,10 +75,12 @@ class ChunkMap {
   uint64_t SpaceOf(ChunkRange range) const;
 
   bool IsKept(uint64_t chunk) const {
-    return chunk == 0 || chunk >= kept_first_;
+    return chunk == 0 || (chunk >= kept_first_ &&
+                          (chunk < hole_.first || chunk >= hole_.end()));
   }
 
-  uint64_t kept_first() const { return kept_first_; }
+  // Returns the kept chunks, in ranges that are not neighbours.
+  std::vector<ChunkRange> KeptRanges() const;
 
   bool IsPresent(uint64_t chunk) const { return Has(present_, chunk); }
 
@@ -127,6 +143,7 @@ class ChunkMap {
   uint64_t chunk_size_bytes_;
   uint64_t count_;
   uint64_t kept_first_;
+  ChunkRange hole_;
   Bits present_;
   Bits allocated_;
   Bits used_;
