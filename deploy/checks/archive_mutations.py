@@ -158,7 +158,7 @@ UPKEEP = [
     Mutation("server/service/calls/batch_call.cc", "    contents.TakeWithdrawal();\n    next_plan_",
              "    next_plan_",
              "server_withdrawal_test", "a batch sends text that was withdrawn since it asked"),
-    Mutation("server/service/calls/list_calls.cc",
+    Mutation("server/service/calls/document_page.cc",
              "if (withdrawn != nullptr) {", "if (false) {",
              "server_withdrawal_test", "a common prefix of withdrawn documents is listed"),
     Mutation("server/service/withdrawal_file.cc",

@@ -69,8 +69,7 @@ class ArchiveService : public AllMethods {
   grpc::ServerUnaryReactor* ListDocuments(grpc::CallbackServerContext* context,
                                           const grpc::ByteBuffer* request,
                                           grpc::ByteBuffer* response) override {
-    return Answer(Method::kListDocuments, quire::ListDocuments, *context,
-                  *request, *response);
+    return StartListDocumentsCall(core_, *context, *request, *response);
   }
 
   grpc::ServerUnaryReactor* GetSymbolTable(

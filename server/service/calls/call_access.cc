@@ -11,6 +11,7 @@
 
 #include "codecs/base/archive_name.h"
 #include "codecs/base/status_macros.h"
+#include "codecs/filter/filter.h"
 #include "server/service/base/service_error.h"
 
 namespace quire {
@@ -140,6 +141,11 @@ absl::StatusOr<v1::ArchiveDescription> CallAccess::DescribeFully(
   if (const auto served = catalog_.FindOpen(name);
       served != nullptr && served->archive->info().uuid == description.uuid()) {
     AddHistory(served->archive->info(), description);
+    for (const FieldColumn& column : served->archive->fields()) {
+      v1::FieldDescription& field = *description.add_fields();
+      field.set_name(column.name);
+      field.set_type(static_cast<v1::FieldType>(column.type));
+    }
   }
   return description;
 }

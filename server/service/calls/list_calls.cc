@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,39 +10,14 @@
 #include "codecs/base/checksum.h"
 #include "codecs/base/status_macros.h"
 #include "server/service/base/service_error.h"
+#include "server/service/calls/document_page.h"
 #include "server/service/calls/methods.h"
 #include "server/service/calls/request_parser.h"
 #include "server/service/calls/resume_token.h"
 #include "server/service/read/answer_bytes.h"
-#include "server/service/read/read_planner.h"
 
 namespace quire {
 namespace {
-
-constexpr uint32_t kPageSizeDefault = 100;
-// Ids and media types may be long: a page ends before the entry that would
-// exceed this size. The token comes on top.
-constexpr uint64_t kPageSizeBytesMax = uint64_t{1} << 20;
-// Searches in segments, and ids read, to pass withdrawn documents: some ten
-// milliseconds. In many segments one pass takes more; those for each segment
-// suffice to find an entry in the present state.
-constexpr uint64_t kPassingWorkMax = 4000;
-constexpr uint64_t kPassingWorkPerSegmentMax = 8;
-// Bounds the comparisons for each byte of an id.
-constexpr size_t kDelimiterSizeBytesMax = 256;
-
-absl::StatusOr<uint32_t> PageSize(const ServiceCore& core, bool is_set,
-                                  uint32_t page_size) {
-  if (!is_set) {
-    return kPageSizeDefault;
-  }
-  if (page_size == 0) {
-    return ServiceError(absl::StatusCode::kInvalidArgument,
-                        v1::MALFORMED_REQUEST,
-                        "page_size is 0; leave it out or set 1 or more");
-  }
-  return std::min(page_size, core.limits.page_size_max());
-}
 
 absl::Status Withheld() {
   return ServiceError(
@@ -60,7 +34,9 @@ absl::Status ListArchives(const ServiceCore& core, CallAccess& access,
   QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core));
   QUIRE_ASSIGN_OR_RETURN(
       const uint32_t page_size,
-      PageSize(core, request.has_page_size(), request.page_size()));
+      PageSizeOf(request.has_page_size() ? std::optional(request.page_size())
+                                         : std::nullopt,
+                 core.limits.page_size_max()));
   *response.mutable_limits() = core.limits;
   // The token holds the last name sent, so listing resumes correctly even if
   // archives were replaced.
@@ -130,189 +106,6 @@ absl::Status GetSymbolTable(const ServiceCore& core, CallAccess& access,
   }
   return ServiceError(absl::StatusCode::kNotFound, v1::SYMBOL_TABLE_NOT_FOUND,
                       "no archive here has a symbol table of that hash");
-}
-
-namespace {
-
-absl::Status CheckSelection(const v1::ListDocumentsRequest& request) {
-  if (request.has_first_ordinal() &&
-      (!request.prefix().empty() || request.has_delimiter())) {
-    return ServiceError(
-        absl::StatusCode::kInvalidArgument, v1::MALFORMED_REQUEST,
-        "first_ordinal is set together with prefix or delimiter; a list is "
-        "ordered either by id, with these, or as the archive");
-  }
-  const size_t delimiter_size = request.delimiter().size();
-  if (request.has_delimiter() &&
-      (delimiter_size == 0 || delimiter_size > kDelimiterSizeBytesMax)) {
-    return ServiceError(
-        absl::StatusCode::kInvalidArgument, v1::MALFORMED_REQUEST,
-        absl::StrCat("delimiter has ", delimiter_size,
-                     " bytes, must have 1 to ", kDelimiterSizeBytesMax,
-                     "; leave it out to list all documents"));
-  }
-  return absl::OkStatus();
-}
-
-// Entries of one page. Borrows all.
-class ListPage {
- public:
-  ListPage(const ArchiveView& view, const v1::ListDocumentsRequest& request,
-           uint32_t size_max, v1::ListDocumentsResponse& response)
-      : view_(view),
-        request_(request),
-        size_max_(size_max),
-        response_(response) {}
-
-  // False: the page ends before this entry, and has its token.
-  bool Add(const Document& document) {
-    if (!HasRoom(document.id.size() + document.media_type.size() +
-                 document.record_type.size())) {
-      return false;
-    }
-    FillDocument(document, *response_.add_documents());
-    ends_with_prefix_ = false;
-    return true;
-  }
-
-  bool AddPrefix(absl::string_view common_prefix) {
-    if (!HasRoom(common_prefix.size())) {
-      return false;
-    }
-    response_.add_common_prefixes(common_prefix.data(), common_prefix.size());
-    ends_with_prefix_ = true;
-    return true;
-  }
-
-  // Ends the page, which may be empty: the listing continues after `passed`.
-  void EndAt(const Archive::IdCursor& passed) {
-    // The token of a page with entries names no withdrawn document.
-    if (response_.documents().empty() && response_.common_prefixes().empty()) {
-      response_.set_next_page_token(MakePageToken(view_, request_, passed));
-    } else {
-      EndAfterLast();
-    }
-  }
-
- private:
-  bool HasRoom(uint64_t entry_bytes) {
-    bytes_ += entry_bytes + kDocumentFramingSizeBytesMax;
-    const int count =
-        response_.documents_size() + response_.common_prefixes_size();
-    // One in any case, or the listing would not end.
-    if (count == 0 ||
-        (count < static_cast<int>(size_max_) && bytes_ <= kPageSizeBytesMax)) {
-      return true;
-    }
-    EndAfterLast();
-    return false;
-  }
-
-  void EndAfterLast() {
-    Archive::IdCursor last;
-    if (ends_with_prefix_) {
-      last.id = *response_.common_prefixes().rbegin();
-      last.is_common_prefix = true;
-    } else {
-      last.id = response_.documents().rbegin()->id();
-      last.ordinal = response_.documents().rbegin()->ordinal();
-    }
-    response_.set_next_page_token(MakePageToken(view_, request_, last));
-  }
-
-  const ArchiveView view_;
-  const v1::ListDocumentsRequest& request_;
-  const uint32_t size_max_;
-  v1::ListDocumentsResponse& response_;
-  uint64_t bytes_ = 0;
-  bool ends_with_prefix_ = false;
-};
-
-// Adds entries in order of id. Runs of withdrawn documents are passed by one
-// search each. In the present state an entry follows each run, so that the page
-// bounds their number. In an earlier one the next document may be withdrawn,
-// too: then the page ends once this is much work.
-void ListById(const ArchiveView& view, const WithdrawnDocuments* withdrawn,
-              const v1::ListDocumentsRequest& request,
-              std::optional<Archive::IdCursor> after, ListPage& page) {
-  const uint64_t work_max =
-      kPassingWorkMax +
-      kPassingWorkPerSegmentMax * view.archive->info().segment_count;
-  uint64_t work = 0;
-  bool is_passing = true;
-  while (is_passing) {
-    is_passing = false;
-    std::optional<Archive::IdCursor> passed;
-    const Archive::ListingCost cost = view.archive->VisitListing(
-        {.prefix = request.prefix(),
-         .delimiter = request.delimiter(),
-         .after = after.has_value() ? &*after : nullptr,
-         .end = view.document_count},
-        [&](const Document& document) {
-          if (withdrawn == nullptr ||
-              !withdrawn->Find(document.ordinal).has_value()) {
-            return page.Add(document);
-          }
-          passed = withdrawn->Pass(document.id);
-          return false;
-        },
-        [&](absl::string_view prefix) {
-          if (withdrawn != nullptr) {
-            passed = withdrawn->PassPrefix(
-                view, prefix, after.has_value() ? &*after : nullptr, work_max,
-                work);
-          }
-          return !passed.has_value() && page.AddPrefix(prefix);
-        });
-    if (passed.has_value()) {
-      work += cost.search_count;
-      is_passing = work < work_max;
-      after = std::move(passed);
-      if (!is_passing) {
-        page.EndAt(*after);
-      }
-    }
-  }
-}
-
-}  // namespace
-
-absl::Status ListDocuments(const ServiceCore& core, CallAccess& access,
-                           const v1::ListDocumentsRequest& request,
-                           v1::ListDocumentsResponse& response) {
-  QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core));
-  QUIRE_ASSIGN_OR_RETURN(const ServedContents found,
-                         access.FindContents(request));
-  QUIRE_ASSIGN_OR_RETURN(
-      const uint32_t page_size,
-      PageSize(core, request.has_page_size(), request.page_size()));
-  QUIRE_RETURN_IF_ERROR(CheckSelection(request));
-  QUIRE_ASSIGN_OR_RETURN(const ArchiveView view,
-                         StateOfList(found.view, request));
-  const Archive& archive = *view.archive;
-  std::optional<Archive::IdCursor> after;
-  if (request.has_page_token()) {
-    QUIRE_ASSIGN_OR_RETURN(after, ParsePageToken(request));
-  }
-  ListPage page(view, request, page_size, response);
-  const WithdrawnDocuments* const withdrawn = found.withdrawal.documents.get();
-  if (!request.has_first_ordinal()) {
-    ListById(view, withdrawn, request, std::move(after), page);
-    return absl::OkStatus();
-  }
-  const auto next_listed = [&](uint64_t ordinal) {
-    return withdrawn == nullptr ? ordinal : withdrawn->NextListed(ordinal);
-  };
-  for (uint64_t ordinal = next_listed(
-           after.has_value() ? after->ordinal + 1 : request.first_ordinal());
-       ordinal < view.document_count; ordinal = next_listed(ordinal + 1)) {
-    QUIRE_ASSIGN_OR_RETURN(const Document document,
-                           archive.GetDocument(DocumentOrdinal{ordinal}));
-    if (!page.Add(document)) {
-      break;
-    }
-  }
-  return absl::OkStatus();
 }
 
 namespace {

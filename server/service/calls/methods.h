@@ -50,6 +50,16 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* StartScanCall(
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* StartBatchCall(
     ServiceCore& core, grpc::CallbackServerContext& context);
 
+// --- list_documents_call.cc: documents of an archive.
+
+// The ListDocuments method. Without fields and a filter the calling thread
+// answers from memory. Otherwise a thread of the decode pool chooses the page,
+// by the bounds of groups of documents, and reads the fields of its documents
+// through the block store, like blocks.
+grpc::ServerUnaryReactor* StartListDocumentsCall(
+    ServiceCore& core, grpc::CallbackServerContext& context,
+    const grpc::ByteBuffer& request, grpc::ByteBuffer& response);
+
 // --- list_calls.cc: lists, descriptions and tables, answered from memory.
 
 // Each fills its response or returns the error to be sent; see the proto. Each
@@ -63,9 +73,6 @@ absl::Status GetArchive(const ServiceCore& core, CallAccess& access,
 absl::Status GetSymbolTable(const ServiceCore& core, CallAccess& access,
                             const v1::GetSymbolTableRequest& request,
                             v1::GetSymbolTableResponse& response);
-absl::Status ListDocuments(const ServiceCore& core, CallAccess& access,
-                           const v1::ListDocumentsRequest& request,
-                           v1::ListDocumentsResponse& response);
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* StartGetDictionaryCall(
     ServiceCore& core, grpc::CallbackServerContext& context,

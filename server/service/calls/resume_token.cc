@@ -57,9 +57,14 @@ absl::StatusOr<std::string> Unseal(absl::string_view bound_to,
 constexpr char kBoundToScan[] = "scan";
 
 std::string BoundToList(const v1::ListDocumentsRequest& request) {
+  std::string filter;
+  if (request.has_filter()) {
+    filter =
+        absl::StrCat("/", request.delimiter().size(), "/", request.filter());
+  }
   return absl::StrCat("list/", request.has_first_ordinal(), "/",
                       request.prefix().size(), "/", request.prefix(), "/",
-                      request.delimiter());
+                      request.delimiter(), filter);
 }
 
 // The body of a token that names the state that it is of.

@@ -164,6 +164,9 @@ void ServerTest::WriteArchive(const std::string& path,
   if (!symbol_table.empty()) {
     QUIRE_ASSERT_OK(writer->SetSymbolTable(symbol_table));
   }
+  if (!fields_.empty()) {
+    QUIRE_ASSERT_OK(writer->SetFields(fields_));
+  }
   DocumentIndexBuilder index;
   for (const TestDocument& document : documents) {
     const NewDocument added = {
@@ -172,7 +175,8 @@ void ServerTest::WriteArchive(const std::string& path,
         .capture_time_ms = document.capture_time_ms.value_or(
             static_cast<int64_t>(document.text.size())),
         .record_type = document.record_type,
-        .media_type = "text/html"};
+        .media_type = "text/html",
+        .fields = document.fields};
     QUIRE_ASSERT_OK(is_reordered ? index.Add(added)
                                  : writer->AddDocument(added));
   }

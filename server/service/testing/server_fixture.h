@@ -15,6 +15,8 @@
 
 #include "proto/quire/v1/archive.grpc.pb.h"
 
+#include "codecs/filter/field_value.h"
+#include "codecs/filter/filter.h"
 #include "server/service/server.h"
 #include "testing/base/status_matchers.h"
 #include "testing/base/temporary_directory.h"
@@ -27,6 +29,8 @@ struct TestDocument {
   std::string record_type = "";
   // Unset: the size of the text in bytes, as milliseconds.
   std::optional<int64_t> capture_time_ms = {};
+  // Values of ServerTest::fields_.
+  std::vector<FieldValue> fields = {};
 };
 
 // Returns `count` documents of 0 to about 40,000 bytes with ids
@@ -83,6 +87,9 @@ class ServerTest : public ::testing::Test {
 
   // Returns the reason among the details of a failed call.
   static std::string ReasonIn(const grpc::Status& status);
+
+  // Fields of the documents of WriteArchive().
+  std::vector<FieldColumn> fields_;
 
   // Initially the options that the server was started with.
   ServerChanges changes_;

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Parts of fields that a call reads through the block store.
+#ifndef QUIRE_SERVER_SERVICE_CALLS_FIELD_PARTS_H_
+#define QUIRE_SERVER_SERVICE_CALLS_FIELD_PARTS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/mutex.h"
+#include "server/archive/field_reader.h"
+#include "server/service/catalog/served_archive.h"
+#include "server/service/limits/admission.h"
+#include "server/storage/block_store.h"
+
+namespace quire {
+
+// Holds the decoded parts that a DocumentFieldReader asked for, with their
+// memory admitted, and collects those that must be fetched. Thread-compatible.
+class FieldParts {
+ public:
+  // `store` and `admission` must outlive it.
+  FieldParts(BlockStore& store, Admission& admission, std::string client,
+             std::shared_ptr<const ServedArchive> archive);
+
+  // For DocumentFieldReader: returns a part that is held or cached; notes
+  // others. Never blocks on I/O.
+  // Errors: ResourceExhausted  SERVER_BUSY, LIMIT_EXCEEDED.
+  absl::StatusOr<std::optional<FieldBytes>> Load(const ArchiveFieldPart& part);
+
+  // Decoded sizes of the parts that are held, that were noted, and that were
+  // held in total.
+  uint64_t held_bytes() const { return held_bytes_; }
+
+  uint64_t missing_bytes() const { return missing_bytes_; }
+
+  uint64_t loaded_bytes() const { return loaded_bytes_; }
+
+  bool has_missing() const { return !missing_.empty(); }
+
+  // Forgets the parts that were noted.
+  void ForgetMissing();
+
+  // Frees the parts that are held. REQUIRES: no reader uses them.
+  void Free();
+
+  // Fetches all parts that were noted, to be held. `done` is called once, on a
+  // thread of the decode pool or on this one; until then nothing else may be
+  // called. REQUIRES: has_missing().
+  // Errors, through `done`: as answers state those of a block
+  //                         (ExplainBlockError()), and as Load().
+  using Done = std::function<void(absl::Status)>;
+  void Fetch(Done done);
+
+ private:
+  // Segment, and index of the part in it.
+  using Key = std::pair<uint32_t, uint64_t>;
+
+  static Key KeyOf(const ArchiveFieldPart& part) {
+    return {part.segment_index, part.block_index};
+  }
+
+  BlockKey StoreKeyOf(const ArchiveFieldPart& part) const;
+  absl::Status AdmitBytes(uint64_t size_bytes);
+  void Hold(const ArchiveFieldPart& part, BlockPtr block);
+  void OnPart(const ArchiveFieldPart& part, absl::StatusOr<BlockPtr> block);
+  // Ends one of the fetches, or the start of all.
+  void OneEnded();
+
+  BlockStore& store_;
+  Admission& admission_;
+  const std::string client_;
+  const std::shared_ptr<const ServedArchive> archive_;
+  std::map<Key, BlockPtr> held_;
+  std::vector<Admission::Ticket> tickets_;
+  std::map<Key, ArchiveFieldPart> missing_;
+  uint64_t held_bytes_ = 0;
+  uint64_t missing_bytes_ = 0;
+  uint64_t loaded_bytes_ = 0;
+  // Of Fetch().
+  Done done_;
+  std::atomic<uint64_t> pending_count_ = 0;
+  Mutex mutex_;
+  absl::Status first_error_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::pair<ArchiveFieldPart, BlockPtr>> fetched_
+      ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_SERVICE_CALLS_FIELD_PARTS_H_
