@@ -134,7 +134,7 @@ IMPURE = re.compile(
     r"absl/synchronization/.*)$")
 NEED_NOT_BE_PURE = re.compile(
     r"_(test|fuzz)\.cc$|(^|/)testing/|"
-    r"^codecs/base/((monotonic_time|mutex|unique_fd)\.h|(duration_text|process_figures|progress_meter|socket_path_claim)\.(h|cc)|(memory/huge_pages|program_main)\.cc)$")
+    r"^codecs/base/((monotonic_time|mutex|unique_fd)\.h|(child_process|duration_text|process_figures|progress_meter|socket_path_claim)\.(h|cc)|(memory/huge_pages|program_main)\.cc)$")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 TARGET = re.compile(

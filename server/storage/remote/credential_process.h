@@ -17,7 +17,7 @@ namespace quire {
 // program ends and is reaped. At an error its group is killed. Thread-safe.
 // Errors: FailedPrecondition  the program cannot be started, writes too much,
 //                             or fails; the message then has the first line of
-//                             its stderr, at most 200 bytes of it.
+//                             its stderr, at most 1000 bytes of it.
 //         DeadlineExceeded    it runs for longer than `time_max`.
 //         Cancelled           `cancel` is true; noticed within 50 ms.
 // REQUIRES: !arguments.empty().
