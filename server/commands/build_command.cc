@@ -280,6 +280,20 @@ absl::StatusOr<std::string> FinishOutput(const BuildOutput& output,
   return paths.OpenArchive(output.name);
 }
 
+// Kept blocks are not compared with the text again, and a program may have
+// given other rows for them. Errors: InvalidArgument  an input is Parquet.
+absl::Status CheckResumable(const Sources& sources) {
+  for (const std::unique_ptr<Source>& source : sources) {
+    if (absl::string_view(source->kind()) == "parquet") {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--resume needs inputs that a later run can read again, got ",
+          source->name(),
+          ", whose rows a program writes; build it without --resume"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 int ReportOption(const char* subcommand, const absl::Status& status) {
   return absl::IsInvalidArgument(status)
              ? ReportUsage(subcommand, status.message())
@@ -295,6 +309,11 @@ int BuildAndPrint(const BuildCommandOptions& options, BuildOutput& output,
       OpenInputs(options.input.inputs, source_options, report.failures());
   if (!sources.ok()) {
     return ReportFailure(sources.status());
+  }
+  const absl::Status resumable =
+      options.resume ? CheckResumable(*sources) : absl::OkStatus();
+  if (!resumable.ok()) {
+    return ReportUsage(options.subcommand, resumable.message());
   }
   BuildRun run(build, !options.quiet && !options.input.verbose);
   build.archive.replace = options.force;

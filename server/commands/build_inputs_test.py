@@ -12,11 +12,13 @@ import json
 import os
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import tarfile
 import tempfile
 import unittest
+import unittest.mock
 import zipfile
 from pathlib import Path
 
@@ -270,9 +272,9 @@ class BuildInputsTest(unittest.TestCase):
             said = self.build(path)
             self.assertIn("warning: 1 file is kept as it is, in a format that other programs "
                           "convert:\n  " + path, said)
-            self.assertIn("quire-pack parquet makes a tar of its rows", said)
-        said = self.build(*split, "crawl/p.parquet", code=1)
-        self.assertIn("is Parquet, and has no lines; quire-pack parquet", said)
+            self.assertIn("the tar that quire-pack parquet makes of its rows", said)
+        said = self.build(*split, "--exclude", "*.csv", "crawl", code=1)
+        self.assertIn("is Parquet, and has no lines; give it as an input of its own", said)
         for arguments, message in (
                 ((*split, "--delimiter", "ab"), b'must be one character of ASCII, or tab'),
                 (("--split", "lines", "--delimiter", ";"), b"--delimiter separates the fields")):
@@ -301,6 +303,50 @@ class BuildInputsTest(unittest.TestCase):
             refused = self.run_quired("build", "-o", "y.quire", *arguments, "crawl")
             self.assertEqual(refused.returncode, 2, refused.stderr)
             self.assertIn(message, refused.stderr)
+
+    def pack_with(self, *lines):
+        """Lines of sh run instead of quire-pack; $call is the number of the call."""
+        program = self.directory / "pack"
+        program.write_text("\n".join((
+            "#!/bin/sh", f"cd {shlex.quote(str(self.directory))}", "echo >> calls",
+            "call=$(wc -l < calls)", *lines)) + "\n")
+        program.chmod(0o755)
+        (self.directory / "calls").write_text("")
+        self.enterContext(unittest.mock.patch.dict(os.environ, QUIRE_PACK=str(program)))
+
+    def test_reads_rows_of_parquet_by_a_program(self):
+        rows = "".join(json.dumps({"i": f"row {n}", "t": f"text {n} " * 200}) + "\n"
+                       for n in range(2000))
+        (self.directory / "rows").write_text(rows)
+        self.write("p.parquet", b"PAR1 and more")
+        split = ("--split", "lines", "--id-field", "i", "--text-field", "t",
+                 "--block-size", "4KiB", "crawl/p.parquet")
+        self.pack_with("cat rows")
+        self.build(*split)
+        calls = len((self.directory / "calls").read_text())
+        self.assertEqual(self.document_count(), 2000)
+        self.assertGreater(calls, 1)
+        out = self.directory / "x.quire"
+        files = {path.name: path.read_bytes() for path in out.iterdir()}
+        # A call that fails at its end, or that gives other rows.
+        faults = ((["cat rows; echo why >&2; exit 3"], "ended with exit code 3: why"),
+                  (["head -1 rows", "kill -9 $$"], "ended by signal 9"),
+                  (["sed s/text/tent/ rows"], "in the first pass"))
+        shutil.rmtree(out)
+        for call in range(1, calls + 1):
+            for lines, message in faults[:2] if call == 1 else faults:
+                self.pack_with(f"if [ $call != {call} ]; then cat rows; else", *lines, "fi")
+                self.assertIn(message, self.build(*split, code=1))
+                self.assertFalse(out.exists())
+        self.pack_with("cat rows")
+        self.build(*split)
+        self.assertTrue(files == {path.name: path.read_bytes() for path in out.iterdir()})
+        self.assertIn("--resume needs inputs that a later run can read again, got crawl/p.parquet",
+                      self.build(*split, "--resume", code=2))
+        os.environ["QUIRE_PACK"] = "/absent/quire-pack"
+        said = self.build(*split, code=1)
+        self.assertIn("crawl/p.parquet: /absent/quire-pack cannot be started: No such file", said)
+        self.assertIn("quire-archive[pack]", said)
 
     def test_excludes_and_renames(self):
         self.write(".git/config", b"1")

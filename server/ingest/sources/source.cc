@@ -18,6 +18,7 @@
 #include "server/ingest/sources/file_sources.h"
 #include "server/ingest/sources/input_limits.h"
 #include "server/ingest/sources/lines/line_source.h"
+#include "server/ingest/sources/packed_source.h"
 #include "server/ingest/sources/spool.h"
 #include "server/ingest/sources/streams/byte_stream.h"
 
@@ -71,6 +72,12 @@ absl::StatusOr<std::unique_ptr<Source>> OpenFile(const std::string& path,
                                                  const SourceOptions& options,
                                                  std::string& misnaming) {
   QUIRE_ASSIGN_OR_RETURN(const FilePtr file, InputFile::Open(path));
+  if (options.split.has_value() && HasFields(*options.split)) {
+    QUIRE_ASSIGN_OR_RETURN(const bool is_parquet, IsParquet(*file));
+    if (is_parquet) {
+      return MakePackedSource(file, options);
+    }
+  }
   absl::StatusOr<DetectedFile> detected =
       DetectContainer(file, options, FoundIn::kArgument);
   if (detected.status().code() == absl::StatusCode::kDataLoss) {
@@ -140,8 +147,8 @@ class RuledReader final : public SourceReader {
       if (is_parquet) {
         Note(EntryNote::kForeignFormat,
              absl::StrCat(name_, ": ", reader_->Place(),
-                          ": is named like Parquet, and is one document; "
-                          "quire-pack parquet makes a tar of its rows"));
+                          ": is named like Parquet, and is one document; ",
+                          kParquetAdvice));
       }
       return document;
     }

@@ -211,7 +211,7 @@ class Source {
   virtual const std::string& name() const = 0;
 
   // Detected kind: "directory", "tar", "zip", "warc", "arc", "wacz",
-  // "archive", "file".
+  // "archive", "parquet", "file".
   virtual const char* kind() const = 0;
 
   // Fields of its documents.
@@ -307,6 +307,8 @@ struct SourceOptions {
 //               one: all documents together are the (uncompressed) ARC.
 //   WACZ        the records of all WARCs in its archive/, in bytewise order of
 //               the names of these (wacz_source.h).
+//   Parquet     with fields of SourceOptions::split: its rows, as JSON Lines
+//               that a child process writes (packed_source.h).
 //   other       one document; its id is the last component of the path, its
 //               time as in a directory.
 // Tars, zips, WARCs and ARCs may be compressed as a whole: by gzip or zstd, in

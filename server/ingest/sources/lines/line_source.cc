@@ -21,6 +21,7 @@
 #include "server/ingest/sources/lines/csv_fields.h"
 #include "server/ingest/sources/lines/json_fields.h"
 #include "server/ingest/sources/lines/utf16_stream.h"
+#include "server/ingest/sources/packed_source.h"
 
 namespace quire {
 namespace {
@@ -29,9 +30,6 @@ constexpr size_t kLineBufferSizeBytes = 256 << 10;
 // Detection needs the dictionary of a zstd file.
 constexpr size_t kCompressedStartSizeBytes = size_t{17} << 20;
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
-constexpr absl::string_view kParquetMagic = "PAR1";
-constexpr absl::string_view kNoParquet =
-    "is Parquet, and has no lines; quire-pack parquet makes a tar of its rows";
 
 // Columns that a message names.
 constexpr size_t kNamedColumnCountMax = 10;
@@ -397,7 +395,9 @@ absl::Status LineReader::PrepareText() {
           "cut at the bytes of line feeds, inside of characters; convert "
           "it to UTF-8 before");
     } else if (is_parquet) {
-      NoteOfFile(EntryNote::kForeignFormat, kNoParquet);
+      NoteOfFile(
+          EntryNote::kForeignFormat,
+          absl::StrCat("is Parquet, and has no lines; ", kParquetAdvice));
     } else if (absl::StrContains(buffered(), '\0')) {
       NoteOfFile(
           EntryNote::kForeignFormat,
@@ -408,7 +408,8 @@ absl::Status LineReader::PrepareText() {
     return absl::OkStatus();
   }
   if (is_parquet) {
-    return FileError(kNoParquet);
+    return FileError(
+        absl::StrCat("is Parquet, and has no lines; ", kParquetAdvice));
   }
   if (encoding == WideEncoding::kUtf32) {
     return FileError(
