@@ -75,7 +75,7 @@ std::optional<FieldType> DocumentAttributeType(absl::string_view name);
 
 // Attributes of one document; its strings are borrowed.
 struct DocumentAttributeValues {
-  absl::string_view id;
+  absl::string_view id = {};
   uint64_t ordinal = 0;
   uint64_t size_bytes = 0;
   // Milliseconds since 1970-01-01 UTC.

@@ -73,7 +73,7 @@ class BuildFields {
     std::string name;
     // Set by an archive; kNull: by values.
     FieldType type = FieldType::kNull;
-    std::string archive;
+    std::string archive = {};
     // Types that occur, as bits; integers that a float cannot be.
     uint32_t types = 0;
     bool has_large_integers = false;
