@@ -313,7 +313,7 @@ absl::StatusOr<Ended> RunCommand(std::vector<std::string> command, int in) {
 }
 
 // Opens the FIFO for writing if a server reads it; else starts the server.
-// REQUIRES: `lock` is the locked directory.
+// REQUIRES: `lock` is the locked DIRECTORY/lock.
 absl::StatusOr<UniqueFd> JoinLocked(const std::string& directory, int lock,
                                     std::vector<std::string> command) {
   const std::string fifo = directory + "/clients";
@@ -340,7 +340,8 @@ absl::StatusOr<UniqueFd> JoinLocked(const std::string& directory, int lock,
   }
   unlink(fifo.c_str());
   unlink((directory + "/log").c_str());
-  // Fails if another file is in it: the next server finds it as it is.
+  unlink((directory + "/lock").c_str());
+  // Fails if another client has created another lock by now.
   rmdir(directory.c_str());
   return absl::Status(
       ended.exit_code == kExitUsage ? absl::StatusCode::kInvalidArgument
@@ -353,16 +354,18 @@ absl::StatusOr<UniqueFd> JoinLocked(const std::string& directory, int lock,
                        : absl::StripAsciiWhitespace(ended.message)));
 }
 
-// Returns an open directory, locked; none if it was removed meanwhile.
+// Returns the file DIRECTORY/lock, locked; none if it was removed meanwhile.
+// Nobody else can have created them: the directory above is this user's.
 absl::StatusOr<UniqueFd> LockDirectory(const std::string& directory) {
   if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
     return SystemError(directory, "create");
   }
+  const std::string path = directory + "/lock";
   UniqueFd lock(
-      open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+      open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!lock.is_open()) {
     return errno == ENOENT ? absl::StatusOr<UniqueFd>(UniqueFd())
-                           : SystemError(directory, "open");
+                           : SystemError(path, "create");
   }
   int error = 0;
   do {
@@ -374,13 +377,12 @@ absl::StatusOr<UniqueFd> LockDirectory(const std::string& directory) {
   struct stat named {};
 
   if (error != 0 || fstat(lock.get(), &locked) != 0) {
-    return SystemError(directory, "lock");
+    return SystemError(path, "lock");
   }
-  if (lstat(directory.c_str(), &named) != 0 || named.st_dev != locked.st_dev ||
+  if (lstat(path.c_str(), &named) != 0 || named.st_dev != locked.st_dev ||
       named.st_ino != locked.st_ino) {
     return UniqueFd();
   }
-  QUIRE_RETURN_IF_ERROR(CheckOwnDirectory(directory));
   return lock;
 }
 
@@ -393,7 +395,7 @@ absl::StatusOr<PrivateServer> PrivateServer::Join(const std::string& archive) {
   QUIRE_ASSIGN_OR_RETURN(const std::string directory,
                          DirectoryFor(location, command));
   UniqueFd lock;
-  // A directory vanishes only by the end of its server.
+  // The file vanishes only by the end of its server.
   while (!lock.is_open()) {
     QUIRE_ASSIGN_OR_RETURN(lock, LockDirectory(directory));
   }

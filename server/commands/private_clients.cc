@@ -26,6 +26,7 @@ namespace quire {
 namespace {
 
 constexpr char kClients[] = "clients";
+constexpr char kLock[] = "lock";
 constexpr char kLog[] = "log";
 
 absl::Status CheckOwnDirectory(int fd, const std::string& path) {
@@ -87,11 +88,11 @@ absl::StatusOr<std::unique_ptr<PrivateClients>> PrivateClients::Open(
     return absl::FailedPreconditionError(absl::StrCat(
         fifo, ": must be a FIFO that a client has open for writing"));
   }
-  made->log_ = UniqueFd(
-      openat(made->directory_.get(), kLog,
-             O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!made->log_.is_open()) {
-    return ErrnoStatus(errno, absl::StrCat(directory, "/", kLog), "create");
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
+  made->lock_ = UniqueFd(openat(made->directory_.get(), kLock, kFlags, 0600));
+  made->log_ = UniqueFd(openat(made->directory_.get(), kLog, kFlags, 0600));
+  if (!made->lock_.is_open() || !made->log_.is_open()) {
+    return ErrnoStatus(errno, directory, "create files in it");
   }
   return made;
 }
@@ -102,7 +103,8 @@ PrivateClients::~PrivateClients() {
   }
   unlinkat(directory_.get(), kClients, 0);
   unlinkat(directory_.get(), kLog, 0);
-  // Fails if another file is in it: the next server finds it as it is.
+  unlinkat(directory_.get(), kLock, 0);
+  // Fails if a client has created another lock by now.
   rmdir(path_.c_str());
 }
 
@@ -154,12 +156,12 @@ bool PrivateClients::AreGone() const {
 }
 
 PrivateClients::LastLook PrivateClients::Look() {
-  if (flock(directory_.get(), LOCK_EX | LOCK_NB) != 0) {
+  if (flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
     return LastLook::kLocked;
   }
   is_locked_ = AreGone();
   if (!is_locked_) {
-    flock(directory_.get(), LOCK_UN);
+    flock(lock_.get(), LOCK_UN);
   }
   return is_locked_ ? LastLook::kGone : LastLook::kJoined;
 }

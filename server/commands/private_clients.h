@@ -3,14 +3,15 @@
 // The processes that share a private server, `quired serve --private DIR`: it
 // starts in the background and ends with the last of them, however that ends.
 //
-// DIR has the mode 0700. Its flock orders starts, joins and the end. A client
-//   1. creates DIR, opens and locks it, and begins again if it was removed;
+// DIR has the mode 0700. The flock of DIR/lock orders starts, joins and the
+// end. A client
+//   1. creates DIR and DIR/lock, locks it, and begins again if it was removed;
 //   2. creates the FIFO DIR/clients, and opens it for writing without blocking;
 //   3. if that fails with ENXIO, as no server reads it: opens it for reading,
-//      then for writing, and runs quired with DIR as its standard input. quired
-//      keeps the lock by it, and exits with 0 once the server answers, else
-//      with the server's messages and exit code;
-//   4. unlocks DIR, keeps the FIFO open for writing, and calls
+//      then for writing, and runs quired with DIR/lock as its standard input.
+//      quired keeps the lock by it, and exits with 0 once the server answers,
+//      else with the server's messages and exit code;
+//   4. unlocks DIR/lock, keeps the FIFO open for writing, and calls
 //      unix:DIR/socket.
 // The server ends when the FIFO has no writer, and holds the lock from before
 // its last look until it has removed DIR: no client can join an ending server.
@@ -32,7 +33,7 @@ namespace quire {
 // Thread-compatible; AreGone() is thread-safe.
 class PrivateClients {
  public:
-  // Opens DIR, its FIFO, and DIR/log for messages after the start.
+  // Opens DIR, its FIFO, its lock, and DIR/log for messages after the start.
   // Errors: InvalidArgument     DIR is not a directory of this user alone.
   //         FailedPrecondition  no process has the FIFO open for writing.
   //         as ErrnoStatus()
@@ -75,6 +76,7 @@ class PrivateClients {
 
   const std::string path_;
   UniqueFd directory_;
+  UniqueFd lock_;
   UniqueFd clients_;
   UniqueFd log_;
   // Written to by NoteReady().

@@ -6,6 +6,7 @@ same for --archive (client/cli/private_server.h), and shares the servers of this
 """
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import importlib.util
@@ -38,7 +39,8 @@ _STORE_VARIABLES = "QUIRED_STORE_"
 
 
 def open(path: Union[str, "os.PathLike[str]"],  # pylint: disable=redefined-builtin
-         *, memory: Union[int, str, None] = None, cache: Union[str, "os.PathLike[str]", None] = None,
+         *, memory: Union[int, str, None] = None,
+         cache: Union[str, "os.PathLike[str]", None] = None,
          cache_size: Union[int, str] = _CACHE_SIZE,
          quired: Union[str, "os.PathLike[str]", None] = None, **options: Any) -> "OpenedArchive":
     """Opens an archive: a directory, or s3://BUCKET/PREFIX or https://HOST/PATH.
@@ -208,10 +210,8 @@ def _base_directory() -> str:
 
 def _make_own_directory(path: str) -> None:
     """Raises OSError if it cannot be made, PrivateServerFailed if it is not of this user alone."""
-    try:
+    with contextlib.suppress(FileExistsError):
         os.mkdir(path, 0o700)
-    except FileExistsError:
-        pass
     found = os.lstat(path)
     mode = stat.S_IMODE(found.st_mode)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or mode != 0o700:
@@ -248,16 +248,20 @@ def _join(directory: str, command: List[str]) -> _Share:
     """Joins the server of a directory, or starts it. Blocks until it answers. Raises
     PrivateServerFailed."""
     while True:
-        _make_own_directory(directory)
+        # Again: a cleaner of temporary files may have removed it. Nobody else can enter it.
+        _make_own_directory(os.path.dirname(directory))
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(directory, 0o700)
+        path = f"{directory}/lock"
         try:
-            lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         except FileNotFoundError:
-            # The last server has just removed it.
+            # The last server has just removed the directory.
             continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             try:
-                if _is_same(lock, directory):
+                if _is_same(lock, path):
                     return _join_locked(directory, command, lock)
             finally:
                 # Not by close(): a child that another thread forks has the file, too.
@@ -275,10 +279,8 @@ def _is_same(file: int, path: str) -> bool:
 
 def _join_locked(directory: str, command: List[str], lock: int) -> _Share:
     fifo = f"{directory}/clients"
-    try:
+    with contextlib.suppress(FileExistsError):
         os.mkfifo(fifo, 0o600)
-    except FileExistsError:
-        pass
     try:
         return _Share(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
     except OSError as error:
@@ -301,16 +303,12 @@ def _join_locked(directory: str, command: List[str], lock: int) -> _Share:
         share.close()
     finally:
         os.close(reader)
-    for name in ("clients", "log"):
-        try:
+    for name in ("clients", "log", "lock"):
+        with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{directory}/{name}")
-        except FileNotFoundError:
-            pass
-    try:
+    # Fails if another client has created another lock by now.
+    with contextlib.suppress(OSError):
         os.rmdir(directory)
-    except OSError:
-        # The next server finds it as it is.
-        pass
     message = started.stderr.decode("utf-8", "replace").strip()
     raise PrivateServerFailed(
         f"{command[0]} did not open {command[2].partition('=')[2]}, exit code "
