@@ -15,13 +15,12 @@ import subprocess
 import tempfile
 import unittest
 
-import grain
 import torch.utils.data
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 from package_harness import LiveServer, QUIRED, build, write_corpus
-from quire_archive.training import (DocumentMap, DocumentStream, Order, combine_states,
-                                    make_ray_datasource)
+from quire_archive import training
+from quire_archive.training import DocumentMap, DocumentStream, Order, combine_states
 
 COUNT = 503
 # Only a hang takes this long.
@@ -228,6 +227,8 @@ class OthersTest(unittest.TestCase):
             LiveServer(QUIRED, [archive, f"whole={archive}"], "--withdrawn", directory / "withdrawn"))
 
     def test_grain(self):
+        # Not at the top: workers that are spawned import this module.
+        import grain  # pylint: disable=import-outside-toplevel
         source = DocumentMap(self.server.address, "whole", kind="record",
                              transform=lambda record: record["number"])
         found = list(grain.MapDataset.source(source).shuffle(seed=1).batch(10))
@@ -245,7 +246,7 @@ class OthersTest(unittest.TestCase):
 
     def test_ray(self):
         # The tasks that Ray would give its processes: starting these takes a minute.
-        source = make_ray_datasource(self.server.address, "all")
+        source = training.make_ray_datasource(self.server.address, "all")
         self.assertEqual(len(source.get_read_tasks(4)), 4)
         # In another process, as this one must not make calls.
         with concurrent.futures.ProcessPoolExecutor(
