@@ -26,7 +26,7 @@
 namespace quire {
 namespace {
 
-constexpr size_t kErrorsSizeBytesMax = 1000;
+constexpr size_t kErrorsSizeBytesMax = 200;
 constexpr int kReadsMax = 16;
 // Without a descriptor that tells of the end, it is looked for this often.
 constexpr int kPollMs = 50;
