@@ -8,7 +8,7 @@ than documents; it is then read from each document.
 from __future__ import annotations
 
 import itertools
-from typing import Any, Callable, Iterable, List, Optional
+from typing import Any, Callable, Iterable, List, Mapping, Optional, Sequence
 
 from google.protobuf.message import DecodeError
 
@@ -20,6 +20,9 @@ from .records import WITHDRAWN_TYPE
 
 _WITHDRAWN = WITHDRAWN_TYPE.encode()
 _INT64_MAX = 2**63 - 1
+# Members of FieldValue, by names of types in ArchiveInfo.fields.
+_VALUES = {"string": "string_value", "integer": "integer_value", "float": "float_value",
+           "boolean": "boolean_value", "time": "time_us"}
 
 
 def _parse(kind: Any, entries: Iterable[bytes]) -> Any:
@@ -29,10 +32,24 @@ def _parse(kind: Any, entries: Iterable[bytes]) -> Any:
         raise ServerFault(f"the server listed a malformed document: {error}") from None
 
 
-class Page:
-    """Documents of a page; all columns have equal lengths."""
+def _field_column(entries: List[bytes], kind: str) -> List[Any]:
+    """The values of messages FieldValue of one type; None is null."""
+    found = getattr(_parse(messages.FieldColumn, entries), _VALUES[kind])
+    null_count = entries.count(b"")
+    if len(found) != len(entries) - null_count:
+        raise ServerFault(f"the server sent {len(found)} values of type {kind} for "
+                          f"{len(entries) - null_count} documents")
+    if not null_count:
+        return list(found)
+    values = iter(found)
+    return [next(values) if entry else None for entry in entries]
 
-    def __init__(self, documents: Any) -> None:
+
+class Page:
+    """Documents of a page; all columns have equal lengths. `fields`: types of the fields that
+    were asked for."""
+
+    def __init__(self, documents: Any, fields: Sequence[str] = ()) -> None:
         entries = list(documents)
         self.count = len(entries)
         self._entries: List[Any] = entries
@@ -52,6 +69,12 @@ class Page:
             columns.media_type, lambda found: found.media_type.encode() or None)
         self.record_types: Optional[List[Optional[bytes]]] = self._optional(
             columns.record_type, lambda found: found.record_type.encode() or None)
+        found = list(columns.fields)
+        if len(found) != self.count * len(fields):
+            raise ServerFault(f"the server sent {len(found)} fields of {self.count} documents, "
+                              f"not {len(fields)} of each: it does not know fields")
+        self.fields: List[List[Any]] = [
+            _field_column(found[number::len(fields)], kind) for number, kind in enumerate(fields)]
         if self.record_types is not None and _WITHDRAWN in self.record_types:
             self.keep([kind != _WITHDRAWN for kind in self.record_types])
         self._entries, self._parsed = [], None
@@ -75,6 +98,7 @@ class Page:
             values = getattr(self, name)
             if values is not None:
                 setattr(self, name, list(itertools.compress(values, kept)))
+        self.fields = [list(itertools.compress(values, kept)) for values in self.fields]
 
     def check(self) -> None:
         """Raises ServerFault if a position or number is above what columns hold."""
@@ -87,12 +111,15 @@ class ColumnLister(Lister):
 
     METHOD = "ListDocuments as columns"
 
-    def __init__(self, core: Core, archive: ArchiveName, prefix: Optional[bytes]) -> None:
-        super().__init__(core, archive, prefix, None, 0)
+    def __init__(self, core: Core, archive: ArchiveName, prefix: Optional[bytes],
+                 fields: Mapping[str, str], where: Optional[str]) -> None:
+        """`fields`: types by name, of those to return."""
+        super().__init__(core, archive, prefix, None, 0, fields=list(fields), where=where)
+        self._field_types = list(fields.values())
 
     def page_of(self, answer: Any) -> Page:
         """The documents of a page, checked; none that are withdrawn."""
-        page = Page(answer.documents)
+        page = Page(answer.documents, self._field_types)
         page.check()
         if self._prefix is None:
             self._check_order(page.ordinals)

@@ -28,6 +28,9 @@ def _load() -> Any:
 _pool = _load()
 
 
+_SINGLE = ("next_page_token", "is_filtered")
+
+
 def _declare_columns() -> None:
     """Declares other forms of messages, for _columns.py: entries as bytes, and the fields of
     many entries put end to end. The numbers are those of archive.proto."""
@@ -35,20 +38,29 @@ def _declare_columns() -> None:
     file = descriptor_pb2.FileDescriptorProto(
         name="quire_archive/columns.proto", package=_PACKAGE, syntax="proto2")
     for name, fields in (
-            ("DocumentPage", (("documents", field.TYPE_BYTES), ("next_page_token", None),
-                              ("common_prefixes", field.TYPE_BYTES))),
+            ("DocumentPage", (("documents", field.TYPE_BYTES),
+                              ("next_page_token", field.TYPE_STRING),
+                              ("common_prefixes", field.TYPE_BYTES),
+                              ("is_filtered", field.TYPE_BOOL))),
             ("DocumentColumns", (("ordinal", field.TYPE_UINT64), ("id", field.TYPE_BYTES),
                                  ("range", field.TYPE_BYTES),
                                  ("capture_time_ms", field.TYPE_INT64),
                                  ("media_type", field.TYPE_BYTES),
-                                 ("record_type", field.TYPE_BYTES))),
+                                 ("record_type", field.TYPE_BYTES),
+                                 ("fields", field.TYPE_BYTES))),
+            ("FieldColumn", (("string_value", field.TYPE_BYTES),
+                             ("integer_value", field.TYPE_SINT64),
+                             ("float_value", field.TYPE_DOUBLE),
+                             ("boolean_value", field.TYPE_BOOL),
+                             ("time_us", field.TYPE_SINT64))),
             ("RangeColumns", (("offset", field.TYPE_UINT64),
                               ("size_bytes", field.TYPE_UINT64)))):
         declared = file.message_type.add(name=name)
         for number, (name_of_field, kind) in enumerate(fields, 1):
             declared.field.add(
-                name=name_of_field, number=number, type=kind or field.TYPE_STRING,
-                label=field.LABEL_REPEATED if kind else field.LABEL_OPTIONAL)
+                name=name_of_field, number=number, type=kind,
+                label=field.LABEL_OPTIONAL if name_of_field in _SINGLE
+                else field.LABEL_REPEATED)
     _pool.AddSerializedFile(file.SerializeToString())
 
 
@@ -73,6 +85,7 @@ ByteRange = _message("ByteRange")
 BatchReadRequest = _message("BatchReadRequest")
 Document = _message("Document")
 DocumentColumns = _message("DocumentColumns")
+FieldColumn = _message("FieldColumn")
 RangeColumns = _message("RangeColumns")
 GetArchiveRequest = _message("GetArchiveRequest")
 GetDictionaryRequest = _message("GetDictionaryRequest")

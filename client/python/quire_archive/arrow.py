@@ -8,7 +8,8 @@ import collections
 import itertools
 import operator
 import warnings
-from typing import TYPE_CHECKING, Any, Collection, Deque, Iterator, List, Optional, Sequence, Tuple
+from typing import (TYPE_CHECKING, Any, Collection, Deque, Iterator, List, Mapping, NamedTuple,
+                    Optional, Sequence, Tuple)
 
 import pyarrow
 
@@ -27,31 +28,37 @@ TEXT = "text"
 COLUMNS = ("id", "ordinal", "size", "time", "type", "record_type")
 # Bound on the text of a batch with several documents.
 _BATCH_SIZE_BYTES = 4 << 20
+_FIELD_TYPES = {"string": pyarrow.large_string(), "integer": pyarrow.int64(),
+                "float": pyarrow.float64(), "boolean": pyarrow.bool_(),
+                "time": pyarrow.timestamp("us", tz="UTC")}
 _NUMBERS = {"ordinal": "ordinals", "size": "sizes"}
 _NAMES = {"type": "media_types", "record_type": "record_types"}
 
 
 def to_arrow(archive: "Archive", columns: Optional[Sequence[str]], text: bool,
-             prefix: Optional[bytes], binary: Collection[str],
+             where: Optional[str], prefix: Optional[bytes], binary: Collection[str],
              withdrawn: Optional[WithdrawnCount]) -> Any:
     """See Archive.to_arrow()."""
-    if isinstance(binary, str) or set(binary) - {"id", TEXT}:
-        raise ValueError(f'binary must be some of "id" and "text", got {binary!r}')
-    names = _checked_columns(columns, text)
     # pylint: disable=protected-access
     client = archive.client
     info = archive.info()
+    names = _checked_columns(columns, text, info.fields)
+    strings = {"id", TEXT, *(name for name, kind in info.fields.items() if kind == "string")}
+    if isinstance(binary, str) or set(binary) - strings:
+        raise ValueError(f"binary must be some of {', '.join(sorted(strings))}, got {binary!r}")
     schema = make_schema(names, info, binary)
-    maker = _Maker(schema, names)
     pinned = ArchiveName(info.name, info.uuid)
+    listing = _Listing(client._core, pinned, info, prefix, where,
+                       {name: info.fields[name] for name in names
+                        if name in info.fields and name != TEXT})
+    maker = _Maker(schema, names, list(listing.fields))
     counted = WithdrawnCount() if withdrawn is None else withdrawn
-    core = client._core
     if TEXT not in names:
-        batches = client._iterate(_list_batches(core, pinned, info, prefix, maker, counted))
-    elif prefix is None:
-        batches = client._iterate(_scan_batches(core, pinned, info, maker, counted))
+        batches = client._iterate(_list_batches(listing, maker, counted))
+    elif listing.is_whole:
+        batches = client._iterate(_scan_batches(listing, maker, counted))
     else:
-        batches = _read_batches(client, pinned, info, prefix, maker, counted)
+        batches = _read_batches(client, listing, maker, counted)
     if withdrawn is None:
         batches = _warned(batches, counted, info)
     return pyarrow.RecordBatchReader.from_batches(schema, batches)
@@ -65,11 +72,36 @@ def _warned(batches: Iterator[Any], withdrawn: WithdrawnCount, info: ArchiveInfo
                       "out; pass withdrawn=WithdrawnCount() to count them without a warning")
 
 
-def _checked_columns(columns: Optional[Sequence[str]], text: bool) -> List[str]:
+class _Listing(NamedTuple):
+    """The documents that are wanted."""
+
+    core: _core.Core
+    archive: ArchiveName
+    info: ArchiveInfo
+    prefix: Optional[bytes]
+    where: Optional[str]
+    # Types of fields that are wanted, by name.
+    fields: Mapping[str, str]
+
+    @property
+    def is_whole(self) -> bool:
+        """All documents, in the order of the archive."""
+        return self.prefix is None and self.where is None
+
+    def start(self) -> ColumnLister:
+        """Pages from the start."""
+        return ColumnLister(self.core, self.archive, self.prefix, self.fields, self.where)
+
+
+def _checked_columns(columns: Optional[Sequence[str]], text: bool,
+                     fields: Mapping[str, str]) -> List[str]:
+    known = (*COLUMNS, *fields, TEXT)
     if columns is None:
-        return [*COLUMNS, TEXT] if text else list(COLUMNS)
+        if TEXT in fields:
+            raise ValueError("the archive has a field called text, which no column can have; "
+                             "name the columns")
+        return [*known] if text else [*COLUMNS, *fields]
     names = [columns] if isinstance(columns, str) else list(columns)
-    known = (*COLUMNS, TEXT)
     for name in names:
         if name not in known:
             raise ValueError(f"there is no column {name!r}; there are {', '.join(known)}")
@@ -82,11 +114,17 @@ def _checked_columns(columns: Optional[Sequence[str]], text: bool) -> List[str]:
 def make_schema(names: Sequence[str], info: ArchiveInfo, binary: Collection[str]) -> Any:
     """The schema of columns. Its metadata name the archive, its contents, and the number of
     documents with those that are withdrawn."""
+    unknown = {name: kind for name, kind in info.fields.items() if kind not in _FIELD_TYPES}
+    if unknown:
+        raise ServerFault(f"the server has fields of types that this client does not know: "
+                          f"{unknown}")
     types = {"id": pyarrow.large_binary() if "id" in binary else pyarrow.large_string(),
              "ordinal": pyarrow.int64(), "size": pyarrow.int64(),
              "time": pyarrow.timestamp("ms", tz="UTC"),
              "type": pyarrow.string(), "record_type": pyarrow.string(),
              TEXT: pyarrow.large_binary() if TEXT in binary else pyarrow.large_string()}
+    for name, kind in info.fields.items():
+        types.setdefault(name, pyarrow.large_binary() if name in binary else _FIELD_TYPES[kind])
     required = {"id", "ordinal", "size", TEXT}
     return pyarrow.schema(
         [pyarrow.field(name, types[name], nullable=name not in required) for name in names],
@@ -104,9 +142,11 @@ def _binary(offsets: Sequence[int], data: bytes) -> Any:
 class _Maker:
     """Makes record batches of pages."""
 
-    def __init__(self, schema: Any, names: Sequence[str]) -> None:
+    def __init__(self, schema: Any, names: Sequence[str], fields: List[str]) -> None:
         self._schema = schema
         self._names = names
+        # In the order of Page.fields.
+        self._fields = fields
 
     def batch(self, page: Page, begin: int = 0, end: Optional[int] = None,
               text: Any = None) -> Any:
@@ -130,6 +170,9 @@ class _Maker:
             values = array.array("q", getattr(page, _NUMBERS[name])[begin:end])
             return pyarrow.Array.from_buffers(kind, end - begin,
                                               [None, pyarrow.py_buffer(values)])
+        if name in self._fields:
+            return self._field(page.fields[self._fields.index(name)][begin:end], kind, name,
+                               ordinals)
         found = page.times_ms if name == "time" else getattr(page, _NAMES[name])
         if found is None:
             return pyarrow.nulls(end - begin, kind)
@@ -137,6 +180,13 @@ class _Maker:
             return pyarrow.array(found[begin:end], kind)
         except pyarrow.ArrowInvalid as error:
             raise ServerFault(f"the server listed documents with a bad {name}: {error}") from None
+
+
+    @staticmethod
+    def _field(values: List[Any], kind: Any, name: str, ordinals: List[int]) -> Any:
+        if pyarrow.types.is_large_string(kind) or pyarrow.types.is_large_binary(kind):
+            return _as_string(pyarrow.array(values, pyarrow.large_binary()), kind, name, ordinals)
+        return pyarrow.array(values, kind)
 
 
 def _as_string(column: Any, kind: Any, name: str, ordinals: Sequence[int]) -> Any:
@@ -148,7 +198,7 @@ def _as_string(column: Any, kind: Any, name: str, ordinals: Sequence[int]) -> An
     except pyarrow.ArrowInvalid:
         for ordinal, value in zip(ordinals, column):
             try:
-                value.as_py().decode()
+                (value.as_py() or b"").decode()
             except UnicodeDecodeError as error:
                 raise ValueError(
                     f"the {name} of document {ordinal} is not UTF-8, as a string is: {error}; "
@@ -163,17 +213,16 @@ def _without(batch: Any, rows: Collection[int]) -> Any:
     return batch.filter(pyarrow.array([row not in rows for row in range(batch.num_rows)]))
 
 
-def _list_batches(core: _core.Core, archive: ArchiveName, info: ArchiveInfo,
-                  prefix: Optional[bytes], maker: _Maker,
-                  withdrawn: WithdrawnCount) -> Steps[None]:
+def _list_batches(listing: _Listing, maker: _Maker, withdrawn: WithdrawnCount) -> Steps[None]:
     """Emits the batches of a listing."""
-    lister = ColumnLister(core, archive, prefix)
+    lister = listing.start()
     while (answer := (yield from lister.next_page())) is not None:
         page = lister.page_of(answer)
         if page.count:
             yield Emit((maker.batch(page),))
-    if prefix is None:
-        yield from core.count_unlisted(archive, lister, info.document_count, withdrawn)
+    if listing.is_whole:
+        yield from listing.core.count_unlisted(listing.archive, lister,
+                                               listing.info.document_count, withdrawn)
 
 
 # --- Text of all documents, from a scan.
@@ -243,10 +292,10 @@ def _ends_of(page: Page, offset: int) -> List[int]:
     return ends
 
 
-def _scan_batches(core: _core.Core, archive: ArchiveName, info: ArchiveInfo, maker: _Maker,
-                  withdrawn: WithdrawnCount) -> Steps[None]:
+def _scan_batches(listing: _Listing, maker: _Maker, withdrawn: WithdrawnCount) -> Steps[None]:
     """Emits the batches of all documents, with their text."""
-    lister = ColumnLister(core, archive, None)
+    core, archive, info = listing.core, listing.archive, listing.info
+    lister = listing.start()
     text: Optional[_ScannedText] = None
     page_end = 0
     while (answer := (yield from lister.next_page())) is not None:
@@ -296,15 +345,14 @@ def _withdrawn_rows(core: _core.Core, archive: ArchiveName, ordinals: Sequence[i
 
 # --- Text of some documents, each read.
 
-def _read_batches(client: Any, archive: ArchiveName, info: ArchiveInfo, prefix: bytes,
-                  maker: _Maker, withdrawn: WithdrawnCount) -> Iterator[Any]:
+def _read_batches(client: Any, listing: _Listing, maker: _Maker,
+                  withdrawn: WithdrawnCount) -> Iterator[Any]:
     """The batches of listed documents, with their text."""
     # pylint: disable=protected-access
-    core = client._core
     pages: Deque[Page] = collections.deque()
 
     def list_pages() -> Steps[None]:
-        lister = ColumnLister(core, archive, prefix)
+        lister = listing.start()
         while (answer := (yield from lister.next_page())) is not None:
             yield Emit((lister.page_of(answer),))
 
@@ -314,7 +362,7 @@ def _read_batches(client: Any, archive: ArchiveName, info: ArchiveInfo, prefix: 
                 pages.append(page)
                 yield from page.ordinals
 
-    answers = client._iterate(_batch.get_many(core, archive, True), ordinals())
+    answers = client._iterate(_batch.get_many(listing.core, listing.archive, True), ordinals())
     for answer in answers:
         page = pages.popleft()
         yield from _batches_of_page(page, itertools.chain((answer,), answers), maker, withdrawn)

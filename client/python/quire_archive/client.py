@@ -493,24 +493,28 @@ class Archive:
         """Bytes of the documents put end to end, in pieces of any size; all by default."""
         return self._iterate(self._core.stream_span(self._target, offset, size))
 
-    def to_arrow(self, columns: Optional[Sequence[str]] = None, *, text: bool = True,
+    def to_arrow(self, columns: Optional[Sequence[str]] = None, *,
+                 filter: Optional[str] = None, text: bool = True,
                  prefix: Union[bytes, str, None] = None, binary: Collection[str] = ("text",),
                  withdrawn: Optional[WithdrawnCount] = None) -> Any:
         """The documents as a pyarrow.RecordBatchReader, which pandas, Polars, DuckDB, Daft
         and others read. Needs the package pyarrow.
 
         Columns: id, ordinal, size, time (of the capture), type (such as text/html),
-        record_type and text, the bytes. `columns` names those that are wanted; without
-        it `text` decides on the text. Without text only the list is read. `prefix`: only
-        documents whose id starts with it, by id; otherwise all, in the order of the
-        archive. `binary`: which of id and text are bytes instead of strings; a document
+        record_type, the fields of the archive (info().fields) and text, the bytes.
+        `columns` names those that are wanted; without it `text` decides on the text.
+        Without text only the list is read. `filter`: only documents that match it, as
+        `where` of documents(). `prefix`: only documents whose id starts with it, by id;
+        otherwise they come in the order of the archive.
+        `binary`: columns that are bytes instead of strings; a document
         whose string is not UTF-8 ends the reading with ValueError.
 
         Reads one state of the archive. Withdrawn documents are left out, and counted in
         `withdrawn`, which is complete at the end; without it a UserWarning has their number.
-        With a prefix only those are counted that are withdrawn after they were listed. The schema's metadata have quire.archive,
-        quire.uuid and quire.document_count, which includes withdrawn documents. Batches
-        have the documents of a page of the server's list or 4 MiB of text; one of a larger
+        With a filter or prefix only those are counted that are withdrawn after they were
+        listed. The schema's metadata have quire.archive, quire.uuid and
+        quire.document_count, which includes withdrawn documents. Batches have the
+        documents of a page of the server's list or 4 MiB of text; one of a larger
         document is larger. An error raises where the batch would be: no reader ends early.
         """
         try:
@@ -518,8 +522,8 @@ class Archive:
         except ImportError as error:
             raise ImportError(f"to_arrow() needs the module {error.name}; install "
                               "quire-archive[arrow]", name=error.name) from None
-        return arrow.to_arrow(self, columns, text, None if prefix is None else to_id(prefix),
-                              binary, withdrawn)
+        return arrow.to_arrow(self, columns, text, filter,
+                              None if prefix is None else to_id(prefix), binary, withdrawn)
 
     # --- Files.
 

@@ -195,6 +195,71 @@ class ArrowTest(unittest.TestCase):
         self.assertEqual(list(zip(found["id"], found["text"])), DOCUMENTS)
 
 
+class FieldsTest(unittest.TestCase):
+    """Fields and filters, of a server of the test."""
+
+    def setUp(self):
+        self.requests = []
+        self.server = self.enterContext(FakeServer(
+            ListDocuments=self.list_documents, BatchRead=self.read_batch))
+        self.server.description.update(document_count=4, size_bytes=8, fields=[
+            {"name": "lang", "type": 1}, {"name": "year", "type": 2}, {"name": "seen", "type": 5}])
+        self.archive = self.enterContext(quire.connect(self.server.address))["a"]
+
+    def list_documents(self, request, _context):
+        self.requests.append(request)
+        values = {"lang": {"string_value": b"de"}, "year": {"integer_value": 0},
+                  "seen": {"time_us": 1}}
+        return {"is_filtered": request.HasField("filter"), "documents": [
+            {"ordinal": number, "id": b"id-%d" % number,
+             "range": {"offset": 2 * number, "size_bytes": 2},
+             "fields": [values[name] if number else {} for name in request.fields]}
+            for number in range(4) if not request.HasField("filter") or number % 3 == 0]}
+
+    @staticmethod
+    def read_batch(requests, _context):
+        for request in requests:
+            for item in request.items:
+                number = item.document.ordinal
+                data = b"t%d" % number
+                yield {"results": [{
+                    "tag": item.tag, "data": data, "encoding": messages.IDENTITY,
+                    "range": {"offset": 2 * number, "size_bytes": 2},
+                    "checksum": xxhash.xxh3_64_intdigest(data),
+                    "document": {"ordinal": number, "id": b"id-%d" % number,
+                                 "range": {"offset": 2 * number, "size_bytes": 2}}}]}
+
+    def test_columns_of_fields(self):
+        reader = self.archive.to_arrow(text=False)
+        self.assertEqual(reader.schema.names, [*arrow.COLUMNS, "lang", "year", "seen"])
+        found = reader.read_all()
+        found.validate(full=True)
+        self.assertEqual(found["lang"].to_pylist(), [None, "de", "de", "de"])
+        self.assertEqual(found["year"].to_pylist(), [None, 0, 0, 0])
+        self.assertEqual(found["seen"].type, pyarrow.timestamp("us", "UTC"))
+        self.assertEqual(found["seen"].cast(pyarrow.int64()).to_pylist(), [None, 1, 1, 1])
+        self.assertEqual(list(self.requests[-1].fields), ["lang", "year", "seen"])
+        found = self.archive.to_arrow(["year", "id", "lang"], binary=("lang",)).read_all()
+        self.assertEqual(found.column_names, ["year", "id", "lang"])
+        self.assertEqual(found["lang"].to_pylist(), [None, b"de", b"de", b"de"])
+        self.assertEqual(list(self.requests[-1].fields), ["year", "lang"])
+
+    def test_a_filter(self):
+        found = self.archive.to_arrow(["ordinal", "text", "lang"],
+                                      filter='lang = "de"').read_all()
+        self.assertEqual(self.requests[-1].filter, 'lang = "de"')
+        self.assertEqual(found.to_pydict(), {"ordinal": [0, 3], "text": [b"t0", b"t3"],
+                                             "lang": [None, "de"]})
+        self.assertEqual(self.archive.to_arrow(["id"], filter="x").read_all().num_rows, 2)
+
+    def test_a_field_called_text(self):
+        self.server.description["fields"].append({"name": "text", "type": 1})
+        with self.assertRaisesRegex(ValueError, "field called text"):
+            self.archive.to_arrow()
+        self.assertEqual(self.archive.to_arrow(["lang", "text"], prefix="").schema.names,
+                         ["lang", "text"])
+
+
 class BrokenStreamTest(unittest.TestCase):
     """A server that fails in the middle: no program takes what came before for all."""
 

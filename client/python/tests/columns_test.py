@@ -57,6 +57,30 @@ class ColumnsTest(unittest.TestCase):
                 self.check(entries)
         self.assertIsNone(self.check([entry(0, id=b"a")]).times_ms)
 
+    def test_fields(self):
+        draw = random.Random(SEED + 42)
+        kinds = {"string": ("string_value", (b"", b"a", b"\xff")),
+                 "integer": ("integer_value", (0, -2**63, 2**63 - 1)),
+                 "float": ("float_value", (0.0, -1.5)), "boolean": ("boolean_value", (False, True)),
+                 "time": ("time_us", (0, -1, 10**15))}
+        for chance in (0, 0.5, 1):
+            expected, entries = [], []
+            for ordinal in range(20):
+                values = [None if draw.random() < chance else draw.choice(choices)
+                          for _, choices in kinds.values()]
+                expected.append(values)
+                entries.append(entry(ordinal, id=b"x", fields=[
+                    {} if value is None else {member: value}
+                    for (member, _), value in zip(kinds.values(), values)]))
+            page = _columns.Page(entries, list(kinds))
+            self.assertEqual(list(map(list, zip(*page.fields))), expected)
+            page.keep([ordinal % 2 == 0 for ordinal in range(20)])
+            self.assertEqual(list(map(list, zip(*page.fields))), expected[::2])
+        with self.assertRaisesRegex(quire.ServerFault, "does not know fields"):
+            _columns.Page(entries, ["string"])
+        with self.assertRaisesRegex(quire.ServerFault, "0 values of type integer for 1"):
+            _columns.Page([entry(0, fields=[{"boolean_value": True}])], ["integer"])
+
     def test_what_is_malformed(self):
         with self.assertRaisesRegex(quire.ServerFault, "malformed document"):
             _columns.Page([entry(0, id=b"a"), b"\x0a"])
