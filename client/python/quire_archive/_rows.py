@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
-from typing import Any, Callable, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import pyarrow
 import pyarrow.parquet
@@ -95,16 +95,17 @@ def _values(column: Any, kind: Any) -> List[Any]:
     return found
 
 
-def read_rows(path: str, names: Sequence[str]) -> Iterator[Row]:
-    """The rows of a file, in order, with the columns that names are of. Raises ValueError if a
-    column is not usable."""
+def read_rows(path: str, names: Optional[Sequence[str]]) -> Iterator[Row]:
+    """The rows of a file, in order, with the columns that names are of, or all. Raises
+    ValueError if a column is not usable."""
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
-            columns = find_columns(file.schema_arrow, names)
+            schema = file.schema_arrow
+            columns = find_columns(schema, schema.names if names is None else names)
             converters = []
             for name in columns:
                 try:
-                    converters.append(_converter(file.schema_arrow.field(name).type))
+                    converters.append(_converter(schema.field(name).type))
                 except ValueError as error:
                     raise ValueError(f"column {name} {error}") from None
             heads = [_dumps(name) + ":" for name in columns]

@@ -10,7 +10,7 @@
 The output of the first two is a tar; the time of its members is that of the file. A tar
 cannot hold an id that ends with a slash or begins with "./": `--format lines` writes JSON
 Lines with the members `id` and `text` instead, for text in UTF-8 only. Neither holds an
-empty id. `rows` writes JSON Lines, an object of the named columns for each row; `quired
+empty id. `rows` writes JSON Lines, an object of the named or all columns for each row; `quired
 build` runs it for inputs that are Parquet.
 """
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _check_column(path: str, schema: Any, option: str, field: str) -> None:
                          f"{' or integers' if option == '--id' else ''}, got {kind}")
 
 
-def write_rows(path: str, columns: List[str], output: IO[bytes]) -> "Packed":
+def write_rows(path: str, columns: Optional[List[str]], output: IO[bytes]) -> "Packed":
     """Writes the rows of a file as JSON Lines; names the first that are left out."""
     from . import _rows  # pylint: disable=import-outside-toplevel
     written = left_out = 0
@@ -236,8 +236,8 @@ def _parser() -> argparse.ArgumentParser:
                          help="Column of the documents: strings or bytes")
     rows = subcommands.add_parser(
         "rows", help="JSON Lines of the rows of Parquet files, as quired build reads them")
-    rows.add_argument("--column", metavar="NAME", action="append", required=True,
-                      help="Column to write, or a path in it; may be repeated")
+    rows.add_argument("--column", metavar="NAME", action="append",
+                      help="Column to write, or a path in it; may be repeated; default: all")
     rows.add_argument("files", metavar="FILE", nargs="+")
     export = subcommands.add_parser(
         "export-parquet", help="A Parquet file with a row for each document of an archive")

@@ -194,11 +194,21 @@ class PackedSource final : public Source {
   const uint64_t size_bytes_max_;
 };
 
-}  // namespace
-
-bool HasFields(const LineSplit& split) {
-  return !split.id_field.empty() || !split.text_field.empty();
+std::vector<std::string> ColumnsOf(const LineSplit& split) {
+  std::vector<std::string> columns;
+  for (const std::string& column :
+       {split.id_field, split.text_field, split.time_field}) {
+    if (!column.empty()) {
+      columns.push_back(column);
+    }
+  }
+  for (const LineSplit::Field& field : split.fields) {
+    columns.push_back(field.path);
+  }
+  return columns;
 }
+
+}  // namespace
 
 absl::StatusOr<bool> IsParquet(const InputFile& file) {
   std::array<uint8_t, kParquetMagic.size()> start = {};
@@ -212,9 +222,9 @@ std::unique_ptr<Source> MakePackedSource(std::shared_ptr<const InputFile> file,
       std::getenv("QUIRE_PACK");  // NOLINT(concurrency-mt-unsafe)
   std::vector<std::string> command = {
       program == nullptr || *program == '\0' ? "quire-pack" : program, "rows"};
-  for (const std::string& column :
-       {options.split->id_field, options.split->text_field}) {
-    if (!column.empty()) {
+  // Without a field of the text the whole rows are the text.
+  if (!options.split->text_field.empty()) {
+    for (const std::string& column : ColumnsOf(*options.split)) {
       command.push_back(absl::StrCat("--column=", column));
     }
   }

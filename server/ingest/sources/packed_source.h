@@ -25,17 +25,14 @@ inline constexpr absl::string_view kParquetAdvice =
     "--text-field, or pipe in the tar that quire-pack parquet makes of its "
     "rows";
 
-// True if fields of records are read.
-bool HasFields(const LineSplit& split);
-
 // True if the file begins as Parquet does. Errors: Unavailable.
 absl::StatusOr<bool> IsParquet(const InputFile& file);
 
 // Returns a source with one document, named like the file: a line for each row
 // of the Parquet file, a JSON object of the columns of `options.split`, which
-// must be set. Each pass runs
+// must be set; of all columns if its text is the whole line. Each pass runs
 //
-//   quire-pack rows --column NAME... -- PATH
+//   quire-pack rows [--column NAME]... -- PATH
 //
 // as a child; the environment variable QUIRE_PACK names another program. The
 // lines are neither kept nor written to a disk. The passes must give the same

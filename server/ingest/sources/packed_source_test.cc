@@ -21,6 +21,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
@@ -133,6 +134,28 @@ TEST_F(PackedSourceTest, NamesHowTheProgramFailed) {
   EXPECT_THAT(Fault().message(),
               AllOf(HasSubstr("/nonexistent/pack cannot be started"),
                     HasSubstr("install the Python package")));
+}
+
+TEST_F(PackedSourceTest, AsksForTheColumnsOfAllOptions) {
+  SetProgram(R"(for word; do case $word in --column=*) all="$all$word;";; esac
+done
+echo '{"i":"a","at":"2024-01-31","meta":{"n":1},"t":"'"$all"'"}')");
+  LineSplit split = {.id_field = "i", .text_field = "t"};
+  split.time_field = "at";
+  split.fields = {{.name = "n", .path = "meta.n"}};
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Source> source,
+                             OpenSource(path_, {.split = split}));
+  QUIRE_ASSERT_OK_AND_ASSIGN(auto documents, ReadPass(*source));
+  EXPECT_THAT(documents,
+              ElementsAre(Pair(
+                  "a", "--column=i;--column=t;--column=at;--column=meta.n;")));
+  EXPECT_EQ(source->fields().size(), 1u);
+  // The whole row is the text.
+  split.text_field.clear();
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Source> whole,
+                             OpenSource(path_, {.split = split}));
+  QUIRE_ASSERT_OK_AND_ASSIGN(documents, ReadPass(*whole));
+  EXPECT_THAT(documents, ElementsAre(Pair("a", EndsWith(R"("t":""})"))));
 }
 
 TEST_F(PackedSourceTest, BoundsTheRows) {

@@ -72,7 +72,7 @@ absl::StatusOr<std::unique_ptr<Source>> OpenFile(const std::string& path,
                                                  const SourceOptions& options,
                                                  std::string& misnaming) {
   QUIRE_ASSIGN_OR_RETURN(const FilePtr file, InputFile::Open(path));
-  if (options.split.has_value() && HasFields(*options.split)) {
+  if (options.split.has_value() && options.split->has_fields()) {
     QUIRE_ASSIGN_OR_RETURN(const bool is_parquet, IsParquet(*file));
     if (is_parquet) {
       return MakePackedSource(file, options);
