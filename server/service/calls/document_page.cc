@@ -177,7 +177,7 @@ absl::Status ListByOrdinal(const ServedContents& contents,
     const uint64_t candidate = excluded_until(ordinal);
     if (candidate > ordinal) {
       if (++excluded_count == kExcludedMax && candidate < end) {
-        page.EndAfter({.ordinal = candidate - 1});
+        page.EndAfter({.id = {}, .ordinal = candidate - 1});
         break;
       }
       ordinal = next_listed(candidate);
