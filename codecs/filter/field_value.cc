@@ -27,7 +27,7 @@ constexpr std::array<absl::string_view, 15> kReservedNames = {
     "false", "id", "ordinal", "size", "time", "type",   "record_type"};
 
 constexpr int64_t kMicrosecondsPerSecond = 1'000'000;
-constexpr int64_t kSecondsPerDay = 24 * 60 * 60;
+constexpr int64_t kSecondsPerDay = 86'400;
 
 // A date of the Gregorian calendar, of the years 1 to 9999.
 struct Date {
