@@ -265,20 +265,20 @@ bool Filter::CouldMatch(absl::Span<const FieldRange> ranges) const {
   return Bound(root_, ranges).may_be_true;
 }
 
-std::optional<bool> Filter::Evaluate(uint32_t index,
+std::optional<bool> Filter::Evaluate(uint32_t node,
                                      absl::Span<const FieldView> values) const {
-  const FilterNode& node = nodes_[index];
-  if (node.kind == Kind::kNot) {
-    const std::optional<bool> inner = Evaluate(node.children.front(), values);
+  const FilterNode& term = nodes_[node];
+  if (term.kind == Kind::kNot) {
+    const std::optional<bool> inner = Evaluate(term.children.front(), values);
     return inner.has_value() ? std::optional(!*inner) : std::nullopt;
   }
-  if (node.kind != Kind::kAnd && node.kind != Kind::kOr) {
-    return EvaluateCondition(node, values[node.name]);
+  if (term.kind != Kind::kAnd && term.kind != Kind::kOr) {
+    return EvaluateCondition(term, values[term.name]);
   }
   // The value that decides, however the other children are.
-  const bool deciding = node.kind == Kind::kOr;
+  const bool deciding = term.kind == Kind::kOr;
   std::optional<bool> result = !deciding;
-  for (const uint32_t child : node.children) {
+  for (const uint32_t child : term.children) {
     const std::optional<bool> inner = Evaluate(child, values);
     if (inner == deciding) {
       return deciding;
@@ -290,15 +290,15 @@ std::optional<bool> Filter::Evaluate(uint32_t index,
   return result;
 }
 
-Filter::Outcomes Filter::Bound(uint32_t index,
+Filter::Outcomes Filter::Bound(uint32_t node,
                                absl::Span<const FieldRange> ranges) const {
-  const FilterNode& node = nodes_[index];
-  if (!node.children.empty()) {
-    const bool is_or = node.kind == Kind::kOr;
+  const FilterNode& term = nodes_[node];
+  if (!term.children.empty()) {
+    const bool is_or = term.kind == Kind::kOr;
     Outcomes all = {.may_be_true = !is_or, .may_be_false = is_or};
-    for (const uint32_t child : node.children) {
+    for (const uint32_t child : term.children) {
       const Outcomes inner = Bound(child, ranges);
-      if (node.kind == Kind::kNot) {
+      if (term.kind == Kind::kNot) {
         return {.may_be_true = inner.may_be_false,
                 .may_be_false = inner.may_be_true};
       }
@@ -309,28 +309,28 @@ Filter::Outcomes Filter::Bound(uint32_t index,
     }
     return all;
   }
-  const FieldRange& range = ranges[node.name];
-  if (node.kind == Kind::kIsNull) {
+  const FieldRange& range = ranges[term.name];
+  if (term.kind == Kind::kIsNull) {
     return {.may_be_true = range.may_have_nulls,
             .may_be_false = range.may_have_values};
   }
   if (!range.may_have_values) {
     return {.may_be_true = false, .may_be_false = false};
   }
-  const FieldView value = ViewOf(node.values.front());
+  const FieldView value = ViewOf(term.values.front());
   const auto is_in_range = [&](const FieldValue& v) {
     return MayHave(range, ViewOf(v));
   };
   const auto is_all_of_range = [&](const FieldValue& v) {
     return IsOnly(range, ViewOf(v));
   };
-  switch (node.kind) {
+  switch (term.kind) {
     case Kind::kEqual:
     case Kind::kIn:
-      return {.may_be_true = std::any_of(node.values.begin(), node.values.end(),
+      return {.may_be_true = std::any_of(term.values.begin(), term.values.end(),
                                          is_in_range),
-              .may_be_false = std::none_of(node.values.begin(),
-                                           node.values.end(), is_all_of_range)};
+              .may_be_false = std::none_of(term.values.begin(),
+                                           term.values.end(), is_all_of_range)};
     case Kind::kNotEqual:
       return {.may_be_true = !IsOnly(range, value),
               .may_be_false = MayHave(range, value)};
