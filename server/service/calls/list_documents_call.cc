@@ -249,7 +249,7 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
       }
       status = is_complete.ok() ? Complete() : is_complete.status();
     }
-    End(std::move(status));
+    End(status);
   }
 
   // False: parts must be fetched.
