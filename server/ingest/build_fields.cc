@@ -256,6 +256,12 @@ absl::Status BuildFields::EndCount() {
             "field ", QuotedText(field.name), " has values of several types (",
             DescribeTypes(field), "), and all are stored as strings"));
       }
+    } else if (type == FieldType::kString &&
+               (field.types & ~BitOf(type)) != 0) {
+      notes_.push_back(
+          absl::StrCat("field ", QuotedText(field.name), " is a string in ",
+                       field.archive, " and has values of other types (",
+                       DescribeTypes(field), "), which are stored as strings"));
     }
     columns_.push_back({field.name, type});
   }

@@ -256,6 +256,16 @@ TEST_F(BuildFieldsTest, AppendsAndMerges) {
           .status());
   fields.emplace_back("lang=null score=3.0 n=null");
   EXPECT_EQ(FieldsOf("out"), fields);
+  // Nor is a number lost in a field of strings, and it is named.
+  directory_.Write("more.jsonl", "{\"lang\": 5}\n");
+  QUIRE_ASSERT_OK_AND_ASSIGN(const AppendSummary number,
+                             Append("out", "more.jsonl", {{"lang", "lang"}}));
+  EXPECT_THAT(number.build.field_notes,
+              ElementsAre(AllOf(
+                  HasSubstr("\"lang\" is a string in " + (directory_ / "out")),
+                  HasSubstr("other types (integer)"))));
+  fields.emplace_back("lang=\"5\" score=null n=null");
+  EXPECT_EQ(FieldsOf("out"), fields);
   // Records without fields.
   QUIRE_ASSERT_OK(Append("out", "more.jsonl", {}).status());
   fields.emplace_back("lang=null score=null n=null");
