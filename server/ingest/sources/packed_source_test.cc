@@ -11,8 +11,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
 
+#include "codecs/base/bytes.h"
+#include "codecs/base/status_macros.h"
 #include "server/ingest/testing/ingest_testing.h"
 #include "testing/base/status_matchers.h"
 
