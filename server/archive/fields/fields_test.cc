@@ -49,10 +49,10 @@ class Stored {
     if (!sections.ok()) {
       return sections.status();
     }
-    stored->data_ = std::move(sections->data);
+    stored->data = std::move(sections->data);
     stored->directory_ = std::move(sections->directory);
     auto fields = SegmentFields::ParseDirectory(AsBytes(stored->directory_),
-                                                count, stored->data_.size());
+                                                count, stored->data.size());
     if (!fields.ok()) {
       return fields.status();
     }
@@ -67,12 +67,12 @@ class Stored {
         fields_, std::move(columns), 0, cache_,
         [this](const ContainerPart& part)
             -> absl::StatusOr<std::optional<FieldBytes>> {
-          if (--parts_at_hand_ < 0) {
+          if (--parts_at_hand < 0) {
             return std::nullopt;
           }
           auto raw = std::make_shared<std::vector<uint8_t>>(part.size_bytes);
           const absl::Status status = DecodePart(
-              part, AsBytes(data_).subspan(part.offset, part.stored_size_bytes),
+              part, AsBytes(data).subspan(part.offset, part.stored_size_bytes),
               *raw);
           if (!status.ok()) {
             return status;
@@ -81,8 +81,8 @@ class Stored {
         });
   }
 
-  int parts_at_hand_ = std::numeric_limits<int>::max();
-  std::string data_;
+  int parts_at_hand = std::numeric_limits<int>::max();
+  std::string data;
 
  private:
   std::string directory_;
@@ -249,15 +249,15 @@ TEST(Fields, AsksForPartsThatAreNotAtHand) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto stored, Stored::Make(builder, 1));
   SegmentFieldReader reader = stored->Reader({0, 1, 2});
   std::vector<FieldView> values;
-  stored->parts_at_hand_ = 0;
+  stored->parts_at_hand = 0;
   QUIRE_ASSERT_OK_AND_ASSIGN(bool is_read, reader.Read(0, values));
   EXPECT_FALSE(is_read);
-  EXPECT_EQ(stored->parts_at_hand_, -1);
-  stored->parts_at_hand_ = 1;
+  EXPECT_EQ(stored->parts_at_hand, -1);
+  stored->parts_at_hand = 1;
   QUIRE_ASSERT_OK_AND_ASSIGN(is_read, reader.Read(0, values));
   EXPECT_FALSE(is_read);
-  EXPECT_EQ(stored->parts_at_hand_, -3);
-  stored->parts_at_hand_ = 3;
+  EXPECT_EQ(stored->parts_at_hand, -3);
+  stored->parts_at_hand = 3;
   QUIRE_ASSERT_OK_AND_ASSIGN(is_read, reader.Read(0, values));
   EXPECT_TRUE(is_read);
 }
@@ -266,12 +266,12 @@ TEST(Fields, DamageIsFound) {
   FieldsBuilder builder = BuilderOf(kColumns);
   QUIRE_ASSERT_OK(builder.Add(RowAt(1)));
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto stored, Stored::Make(builder, 1));
-  stored->data_.front() = static_cast<char>(stored->data_.front() ^ 1);
+  stored->data.front() = static_cast<char>(stored->data.front() ^ 1);
   SegmentFieldReader reader = stored->Reader({0});
   std::vector<FieldView> values;
   EXPECT_TRUE(absl::IsDataLoss(reader.Read(0, values).status()));
-  stored->data_.front() = static_cast<char>(stored->data_.front() ^ 1);
-  stored->data_.back() = static_cast<char>(stored->data_.back() ^ 1);
+  stored->data.front() = static_cast<char>(stored->data.front() ^ 1);
+  stored->data.back() = static_cast<char>(stored->data.back() ^ 1);
   SegmentFieldReader other = stored->Reader({0});
   FieldGroup group;
   EXPECT_TRUE(absl::IsDataLoss(other.ReadGroup(0, group).status()) ||
