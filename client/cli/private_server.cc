@@ -355,7 +355,7 @@ absl::StatusOr<UniqueFd> JoinLocked(const std::string& directory, int lock,
 }
 
 // Returns the file DIRECTORY/lock, locked; none if it was removed meanwhile.
-// Nobody else can have created them: the directory above is this user's.
+// Other users cannot have created them: the directory above is this user's.
 absl::StatusOr<UniqueFd> LockDirectory(const std::string& directory) {
   if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
     return SystemError(directory, "create");

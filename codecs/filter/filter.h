@@ -107,11 +107,11 @@ struct FilterNode {
   };
 
   Kind kind = Kind::kAnd;
-  // Of kAnd and kOr two or more, of kNot one: indexes of nodes.
+  // Indexes of nodes: two or more for kAnd and kOr, one for kNot.
   std::vector<uint32_t> children = {};
-  // Of conditions: index of the name.
+  // Index of the name, for conditions.
   uint32_t name = 0;
-  // Of comparisons and kPrefix one, of kIn one or more, in ascending order.
+  // One for comparisons and kPrefix; for kIn one or more, ascending.
   std::vector<FieldValue> values = {};
   // Where the name and the first value begin in the text, in bytes.
   size_t name_offset = 0;
@@ -152,7 +152,7 @@ class Filter {
  private:
   friend class FilterParser;
 
-  // What a filter, or a part of it, may be over a group of documents.
+  // Possible values of a node over a group of documents.
   struct Outcomes {
     bool may_be_true = true;
     bool may_be_false = true;

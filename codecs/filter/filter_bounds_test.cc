@@ -90,10 +90,10 @@ int Order(const FieldValue& a, const FieldValue& b) {
 struct Tree {
   std::string text;
   size_t column = 0;
-  // Of a condition: an operator, or "in", "prefix", "null".
+  // Operator of a condition, or "in", "prefix", "null".
   std::string op;
   std::vector<FieldValue> values;
-  // Of "and", "or" and "not".
+  // Operands of "and", "or" and "not".
   std::vector<Tree> children;
 };
 

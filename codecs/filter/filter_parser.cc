@@ -31,7 +31,7 @@ struct Token {
   size_t offset = 0;
   // As in the filter.
   absl::string_view text;
-  // Of kValue.
+  // Set for kValue.
   FieldValue value = {};
 
   bool Is(absl::string_view symbol) const {

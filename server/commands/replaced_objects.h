@@ -79,7 +79,7 @@ class ReplacedObjects {
 
   // Object of the MANIFEST that is being changed.
   const std::string own_manifest_;
-  // Of PREFIX, also for a part.
+  // Writes below PREFIX, also for a part.
   BucketWriter writer_;
 };
 

@@ -257,7 +257,7 @@ TEST_F(ServerFieldsTest, LongFieldsEndAPage) {
     EXPECT_EQ(documents[i].fields(0).string_value(),
               std::get<std::string>(documents_[i].fields[0]));
   }
-  // Of 1 MiB.
+  // The limit is 1 MiB.
   EXPECT_GE(page_count_, 3);
   v1::ListDocumentsResponse page;
   ASSERT_TRUE(Call(request, page).ok());

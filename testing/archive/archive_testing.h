@@ -30,7 +30,7 @@ struct TestDocument {
   std::optional<int64_t> capture_time_ms = std::nullopt;
   std::string record_type = {};
   std::string media_type = {};
-  // Of the fields that the writer was given.
+  // Values of the fields that the writer was given.
   std::vector<FieldValue> fields = {};
 };
 

@@ -10,7 +10,7 @@ A flight is an archive, by its name. A ticket is a name, or JSON with options of
     client.do_get(pyarrow.flight.Ticket(b"docs")).read_pandas()
     client.do_get(pyarrow.flight.Ticket(b'{"archive": "docs", "columns": ["id", "size"]}'))
 
-Flight has no authorisation here: whoever connects reads what this server may read.
+Flight has no authorisation here: every client reads all that this server may read.
 """
 from __future__ import annotations
 

@@ -88,7 +88,8 @@ def combine_states(states: Any) -> Dict[str, Any]:
     """
     found = list(states_in(states))
     if not found:
-        raise StateMismatch("there is no state of a DocumentStream in what was given")
+        raise StateMismatch("found no state of a DocumentStream; give state_dict() of a stream "
+                            "or loader")
     first = found[0]
     if first["ranks"] is None:
         if len(found) > 1:

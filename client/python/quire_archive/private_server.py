@@ -184,7 +184,7 @@ def _directory(place: Place) -> str:
 
 
 def _base_directory() -> str:
-    """The directory of this user's servers, which nobody else can enter. Raises
+    """The directory of this user's servers, which others cannot enter. Raises
     PrivateServerFailed."""
     # The directory of a server has 16 bytes.
     size_max = _SOCKET_PATH_MAX - len("/0123456789abcdef/socket")
@@ -248,7 +248,7 @@ def _join(directory: str, command: List[str]) -> _Share:
     """Joins the server of a directory, or starts it. Blocks until it answers. Raises
     PrivateServerFailed."""
     while True:
-        # Again: a cleaner of temporary files may have removed it. Nobody else can enter it.
+        # Again: a cleaner of temporary files may have removed it. Other users cannot enter it.
         _make_own_directory(os.path.dirname(directory))
         with contextlib.suppress(FileExistsError):
             os.mkdir(directory, 0o700)

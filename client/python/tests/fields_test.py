@@ -11,7 +11,7 @@ UTC = datetime.timezone.utc
 
 
 class FakeServerFieldsTest(unittest.TestCase):
-    """Against a server that sends what it is told."""
+    """Against a fake server with given answers."""
 
     def test_values_have_types_of_python(self):
         requests = []

@@ -75,7 +75,7 @@ absl::StatusOr<uint64_t> ReadChecksum(int fd, uint64_t offset,
                                       absl::string_view file,
                                       const BeforeRead& before_read);
 
-// When a file was last changed, in milliseconds since 1970; unset if that is
+// Time of the last change of a file, in milliseconds since 1970; unset if it is
 // not known.
 struct FileTime {
   std::optional<int64_t> ms;

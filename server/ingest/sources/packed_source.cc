@@ -26,7 +26,7 @@
 namespace quire {
 namespace {
 
-// Of the pipe, for few changes between the processes.
+// Size of the pipe; a large one needs fewer switches between the processes.
 constexpr int kPipeSizeBytes = 1 << 20;
 
 // Bytes of a complete pass.
@@ -37,7 +37,7 @@ struct PassDigest {
   friend bool operator==(const PassDigest&, const PassDigest&) = default;
 };
 
-// What all passes over a file share. Thread-safe.
+// State that all passes over a file share. Thread-safe.
 class PackedFile {
  public:
   PackedFile(std::string name, std::vector<std::string> command)

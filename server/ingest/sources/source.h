@@ -43,7 +43,7 @@ struct SourceField {
 struct SourceValue {
   enum class Form {
     kNull,
-    // Of JSON: a string, or another value as it is written.
+    // JSON: a string, or another value as it is written.
     kString,
     kNumber,
     kBoolean,

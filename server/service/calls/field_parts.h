@@ -88,7 +88,7 @@ class FieldParts {
   uint64_t held_bytes_ = 0;
   uint64_t missing_bytes_ = 0;
   uint64_t loaded_bytes_ = 0;
-  // Of Fetch().
+  // Callback of Fetch().
   Done done_;
   std::atomic<uint64_t> pending_count_ = 0;
   Mutex mutex_;

@@ -28,7 +28,7 @@ struct RecordField {
   State state = State::kMissing;
   // Any bytes if found.
   std::string value = {};
-  // Of a found value: of JSON, or text of a CSV.
+  // Form of a found value: JSON, or text of a CSV.
   enum class Form { kText, kString, kNumber, kBoolean, kNested };
   Form form = Form::kText;
   // Used by the parser: `name` is that of a member, not a path.
