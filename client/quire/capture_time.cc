@@ -10,6 +10,7 @@
 #include "absl/time/civil_time.h"
 #include "absl/time/time.h"
 
+#include "codecs/base/date_digits.h"
 #include "codecs/base/printable_text.h"
 
 namespace quire {
@@ -19,31 +20,6 @@ constexpr size_t kYearDigits = 4;
 constexpr size_t kFieldDigits = 2;
 // Fractions of a second are truncated to milliseconds.
 constexpr int kMillisecondDigits = 3;
-
-// Removes exactly `digit_count` digits from the front of `text`.
-std::optional<int64_t> TakeNumber(absl::string_view& text, size_t digit_count) {
-  if (text.size() < digit_count) {
-    return std::nullopt;
-  }
-  int64_t number = 0;
-  for (const char c : text.substr(0, digit_count)) {
-    if (!absl::ascii_isdigit(static_cast<unsigned char>(c))) {
-      return std::nullopt;
-    }
-    number = number * 10 + (c - '0');
-  }
-  text.remove_prefix(digit_count);
-  return number;
-}
-
-// Removes one of `marks` from the front of `text`.
-bool TakeMark(absl::string_view& text, absl::string_view marks) {
-  if (text.empty() || marks.find(text.front()) == absl::string_view::npos) {
-    return false;
-  }
-  text.remove_prefix(1);
-  return true;
-}
 
 // Year, month, day, hour, minute, second; the first `count` are given.
 struct Fields {

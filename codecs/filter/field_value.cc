@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "codecs/base/date_digits.h"
 #include "codecs/base/printable_text.h"
 
 namespace quire {
@@ -112,30 +113,6 @@ std::optional<std::weak_ordering> CompareFloats(double a, double b) {
 
 std::weak_ordering Reversed(std::weak_ordering order) {
   return 0 <=> order;
-}
-
-// Removes exactly `digit_count` digits from the front of `text`.
-std::optional<int> TakeNumber(absl::string_view& text, size_t digit_count) {
-  if (text.size() < digit_count) {
-    return std::nullopt;
-  }
-  int number = 0;
-  for (const char c : text.substr(0, digit_count)) {
-    if (!absl::ascii_isdigit(static_cast<unsigned char>(c))) {
-      return std::nullopt;
-    }
-    number = number * 10 + (c - '0');
-  }
-  text.remove_prefix(digit_count);
-  return number;
-}
-
-bool TakeMark(absl::string_view& text, absl::string_view marks) {
-  if (text.empty() || marks.find(text.front()) == absl::string_view::npos) {
-    return false;
-  }
-  text.remove_prefix(1);
-  return true;
 }
 
 // Removes "2024-01-31"; returns its first second.

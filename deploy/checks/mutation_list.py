@@ -146,7 +146,7 @@ STORAGE = [
              "         size_bytes > 0 && now > absl::InfinitePast();",
              "limits_test", "small answers overtake one that waits for bytes of others"),
     Mutation("server/service/limits/admission.cc",
-             "         fresh_.MayBegin(client, size_bytes, now);",
+             "         fresh_.MayBegin(ClientIdOf(client), size_bytes, now);",
              "         now > absl::InfinitePast();",
              "limits_test", "a client with many answers delays the calls of others"),
     Mutation("server/storage/fetch/decode_task.cc",

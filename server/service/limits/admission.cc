@@ -176,11 +176,11 @@ std::optional<absl::StatusOr<Admission::Ticket>> Admission::AdmitInTurn(
   {
     MutexLock lock(&mutex_);
     const absl::Time now = clock_();
-    fresh_.NoteCall(client, now);
+    fresh_.NoteCall(ClientIdOf(client), now);
     if (IsNext(client, now) && HasShare(client, size_bytes, now) &&
         TryClaim(client, size_bytes, total_max_bytes_, client_max_bytes_)) {
       return Ticket(this, std::string(client), size_bytes, Use::kSingleAnswer,
-                    fresh_.Begin(client, size_bytes, now));
+                    fresh_.Begin(ClientIdOf(client), size_bytes, now));
     }
     if (!HasRoomInLine(client, waiting_bytes)) {
       return Refuse(client, size_bytes, client_max_bytes_);
@@ -196,7 +196,7 @@ std::optional<absl::StatusOr<Admission::Ticket>> Admission::AdmitInTurn(
 bool Admission::HasShare(absl::string_view client, uint64_t size_bytes,
                          absl::Time now) {
   return HeldBy(client) <= client_max_bytes_ - size_bytes &&
-         fresh_.MayBegin(client, size_bytes, now);
+         fresh_.MayBegin(ClientIdOf(client), size_bytes, now);
 }
 
 bool Admission::IsNext(absl::string_view client, absl::Time now) {
@@ -280,7 +280,8 @@ void Admission::GiveTurns(Calls& calls) {
       continue;
     }
     passed_over_count = 0;
-    const FreshAnswers::Id fresh_id = fresh_.Begin(client, size_bytes, now);
+    const FreshAnswers::Id fresh_id =
+        fresh_.Begin(ClientIdOf(client), size_bytes, now);
     calls.emplace_back([this, client, size_bytes, fresh_id,
                         admitted = TakeOut(first)] {
       admitted(Ticket(this, client, size_bytes, Use::kSingleAnswer, fresh_id));

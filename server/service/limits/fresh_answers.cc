@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/limits/fresh_answers.h"
 
-#include <string>
-#include <utility>
-
 namespace quire {
 
-void FreshAnswers::NoteCall(absl::string_view client, absl::Time now) {
+void FreshAnswers::NoteCall(uint64_t client, absl::Time now) {
   if (last_.has_value() && last_->client == client) {
     last_->time = now;
     return;
   }
-  last_of_others_ = std::move(last_);
-  last_ = Call{.client = std::string(client), .time = now};
+  last_of_others_ = last_;
+  last_ = Call{.client = client, .time = now};
 }
 
-bool FreshAnswers::MayBegin(absl::string_view client, uint64_t size_bytes,
+bool FreshAnswers::MayBegin(uint64_t client, uint64_t size_bytes,
                             absl::Time now) {
   EndOld(now);
   const auto fresh = bytes_of_client_.find(client);
@@ -28,12 +25,12 @@ bool FreshAnswers::MayBegin(absl::string_view client, uint64_t size_bytes,
   return !other.has_value() || now - other->time > kAskingDuration;
 }
 
-FreshAnswers::Id FreshAnswers::Begin(absl::string_view client,
-                                     uint64_t size_bytes, absl::Time now) {
+FreshAnswers::Id FreshAnswers::Begin(uint64_t client, uint64_t size_bytes,
+                                     absl::Time now) {
   if (size_bytes > 0) {
     bytes_of_client_[client] += size_bytes;
   }
-  answers_.push_back({.client = std::string(client),
+  answers_.push_back({.client = client,
                       .size_bytes = size_bytes,
                       .until = now + kFreshDuration});
   return first_id_ + answers_.size() - 1;

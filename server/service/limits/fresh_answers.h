@@ -7,10 +7,8 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
-#include <string>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 namespace quire {
@@ -21,7 +19,7 @@ namespace quire {
 // another client asks, a client therefore may have kBytesMax of fresh answers;
 // the next one waits. An answer is fresh until it is sent, at most
 // kFreshDuration: an older one waits for its network and occupies no thread.
-// Times never decrease. Thread-compatible.
+// Clients are numbers (ClientIdOf()). Times never decrease. Thread-compatible.
 class FreshAnswers {
  public:
   static constexpr uint64_t kBytesMax = 2 << 20;
@@ -32,26 +30,26 @@ class FreshAnswers {
   using Id = uint64_t;
 
   // Notes a call of `client`.
-  void NoteCall(absl::string_view client, absl::Time now);
+  void NoteCall(uint64_t client, absl::Time now);
 
   // True if an answer of `client` need not wait for its fresh ones. A client
   // without fresh answers may always begin one, whatever its size.
-  bool MayBegin(absl::string_view client, uint64_t size_bytes, absl::Time now);
+  bool MayBegin(uint64_t client, uint64_t size_bytes, absl::Time now);
 
   // Adds an answer. Returns its number, never 0.
-  Id Begin(absl::string_view client, uint64_t size_bytes, absl::Time now);
+  Id Begin(uint64_t client, uint64_t size_bytes, absl::Time now);
 
   // Removes an answer, once; no effect if it is no longer fresh.
   void End(Id id);
 
  private:
   struct Call {
-    std::string client;
+    uint64_t client = 0;
     absl::Time time;
   };
 
   struct Answer {
-    std::string client;
+    uint64_t client = 0;
     uint64_t size_bytes = 0;
     absl::Time until;
     bool ended = false;
@@ -68,7 +66,7 @@ class FreshAnswers {
   std::deque<Answer> answers_;
   Id first_id_ = 1;
   // Only clients that have fresh bytes.
-  absl::flat_hash_map<std::string, uint64_t> bytes_of_client_;
+  absl::flat_hash_map<uint64_t, uint64_t> bytes_of_client_;
 };
 
 }  // namespace quire

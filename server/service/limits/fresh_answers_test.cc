@@ -5,9 +5,7 @@
 #include <iterator>
 #include <map>
 #include <random>
-#include <string>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 
@@ -15,6 +13,8 @@ namespace quire {
 namespace {
 
 constexpr uint64_t kMax = FreshAnswers::kBytesMax;
+constexpr uint64_t kGreedy = 1;
+constexpr uint64_t kPolite = 2;
 constexpr absl::Duration kStep = absl::Microseconds(1);
 
 absl::Time At(absl::Duration since) {
@@ -24,41 +24,41 @@ absl::Time At(absl::Duration since) {
 TEST(FreshAnswersTest, BoundsAClientOnlyWhileAnotherAsks) {
   FreshAnswers answers;
   const absl::Time now = At(absl::ZeroDuration());
-  answers.NoteCall("greedy", now);
-  answers.Begin("greedy", 5 * kMax, now);
-  EXPECT_TRUE(answers.MayBegin("greedy", 1, now));
-  answers.NoteCall("polite", now);
-  EXPECT_FALSE(answers.MayBegin("greedy", 1, now));
-  EXPECT_TRUE(answers.MayBegin("polite", 10 * kMax, now));
-  answers.NoteCall("greedy", now);
-  EXPECT_FALSE(answers.MayBegin("greedy", 1, now));
+  answers.NoteCall(kGreedy, now);
+  answers.Begin(kGreedy, 5 * kMax, now);
+  EXPECT_TRUE(answers.MayBegin(kGreedy, 1, now));
+  answers.NoteCall(kPolite, now);
+  EXPECT_FALSE(answers.MayBegin(kGreedy, 1, now));
+  EXPECT_TRUE(answers.MayBegin(kPolite, 10 * kMax, now));
+  answers.NoteCall(kGreedy, now);
+  EXPECT_FALSE(answers.MayBegin(kGreedy, 1, now));
 }
 
 TEST(FreshAnswersTest, AClientAsksUntilSomeTimeAfterItsLastCall) {
   FreshAnswers answers;
   absl::Time now = At(absl::ZeroDuration());
-  answers.NoteCall("polite", now);
-  answers.NoteCall("greedy", now);
+  answers.NoteCall(kPolite, now);
+  answers.NoteCall(kGreedy, now);
   now += FreshAnswers::kAskingDuration;
-  answers.Begin("greedy", kMax, now);
-  EXPECT_FALSE(answers.MayBegin("greedy", 1, now));
-  EXPECT_TRUE(answers.MayBegin("greedy", 1, now + kStep));
+  answers.Begin(kGreedy, kMax, now);
+  EXPECT_FALSE(answers.MayBegin(kGreedy, 1, now));
+  EXPECT_TRUE(answers.MayBegin(kGreedy, 1, now + kStep));
 }
 
 TEST(FreshAnswersTest, SentAndOldAnswersDoNotCount) {
   FreshAnswers answers;
   absl::Time now = At(absl::ZeroDuration());
-  answers.NoteCall("polite", now);
-  answers.NoteCall("greedy", now);
-  const FreshAnswers::Id sent = answers.Begin("greedy", kMax / 2, now);
-  const FreshAnswers::Id old = answers.Begin("greedy", kMax / 2, now);
-  EXPECT_FALSE(answers.MayBegin("greedy", 1, now));
+  answers.NoteCall(kPolite, now);
+  answers.NoteCall(kGreedy, now);
+  const FreshAnswers::Id sent = answers.Begin(kGreedy, kMax / 2, now);
+  const FreshAnswers::Id old = answers.Begin(kGreedy, kMax / 2, now);
+  EXPECT_FALSE(answers.MayBegin(kGreedy, 1, now));
   answers.End(sent);
-  EXPECT_TRUE(answers.MayBegin("greedy", kMax / 2, now));
-  EXPECT_FALSE(answers.MayBegin("greedy", kMax / 2 + 1, now));
+  EXPECT_TRUE(answers.MayBegin(kGreedy, kMax / 2, now));
+  EXPECT_FALSE(answers.MayBegin(kGreedy, kMax / 2 + 1, now));
   now += FreshAnswers::kFreshDuration - kStep;
-  EXPECT_FALSE(answers.MayBegin("greedy", kMax / 2 + 1, now));
-  EXPECT_TRUE(answers.MayBegin("greedy", kMax / 2 + 1, now + kStep));
+  EXPECT_FALSE(answers.MayBegin(kGreedy, kMax / 2 + 1, now));
+  EXPECT_TRUE(answers.MayBegin(kGreedy, kMax / 2 + 1, now + kStep));
   answers.End(old);
 }
 
@@ -68,17 +68,17 @@ TEST(FreshAnswersTest, AgreesWithAPlainAccount) {
   FreshAnswers answers;
 
   struct Known {
-    std::string client;
-    uint64_t size_bytes;
+    uint64_t client = 0;
+    uint64_t size_bytes = 0;
     absl::Time begun;
   };
 
   std::map<FreshAnswers::Id, Known> known;
-  std::map<std::string, absl::Time> asked;
+  std::map<uint64_t, absl::Time> asked;
   absl::Time now = At(absl::ZeroDuration());
   for (int step = 0; step < 20'000; ++step) {
     now += absl::Microseconds(random() % 3'000);
-    const std::string client = absl::StrCat("client", random() % 3);
+    const uint64_t client = random() % 3;
     const uint64_t size_bytes = random() % 4 == 0 ? 0 : random() % (kMax / 2);
     answers.NoteCall(client, now);
     asked[client] = now;

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
+#include "codecs/base/date_digits.h"
 #include "codecs/base/header_fields.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
@@ -107,22 +108,6 @@ void TakeIntoHeader(const HeaderField& field, WarcHeader& header,
     KeepFirst("Content-Type", MediaTypeOf(field.value), header.media_type,
               header);
   }
-}
-
-// Removes exactly `count` digits from the front.
-std::optional<int> TakeNumber(absl::string_view& text, size_t count) {
-  if (text.size() < count) {
-    return std::nullopt;
-  }
-  int value = 0;
-  for (const char c : text.substr(0, count)) {
-    if (c < '0' || c > '9') {
-      return std::nullopt;
-    }
-    value = value * 10 + (c - '0');
-  }
-  text.remove_prefix(count);
-  return value;
 }
 
 // Removes ".123" from the front, as milliseconds; nullopt if malformed.
