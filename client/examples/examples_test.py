@@ -36,6 +36,8 @@ GO_TOOLS = ["google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12",
             "google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2"]
 LARGE_SIZE = 9_000_000
 RUN_SECONDS_MAX = 120
+# Answers that an archive is being opened: more than the attempts without RetryInfo.
+OPENING_COUNT = 8
 SEED = 20261126
 
 
@@ -121,7 +123,7 @@ def make_faulty_server(stubs, address):
 
     class Faulty(stubs.rpc.ArchiveServicer):
         def GetArchive(self, request, context):
-            if count("GetArchive", context) == 1:
+            if count("GetArchive", context) <= OPENING_COUNT:
                 fail(context, grpc.StatusCode.UNAVAILABLE, "ARCHIVE_OPENING")
             return forward(real.GetArchive, request, context)
 
@@ -202,8 +204,13 @@ class ExamplesTest(unittest.TestCase):
             server.stop(None).wait()
         # None after ARCHIVE_OPENING, nor after RESOURCE_EXHAUSTED.
         self.assertEqual(attempts, {"Read": [None, "1", "2"], "ReadStream": [None, "1"],
-                                    "BatchRead": [None, None, "1"], "GetArchive": [None, None]})
+                                    "BatchRead": [None, None, "1"],
+                                    "GetArchive": [None] * (OPENING_COUNT + 1)})
         self.assertEqual(routes, {"pages"})
+        # A server that is down is reported after few attempts.
+        done = self.run_example(command, address, "pages", ["page-001"])
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("UNAVAILABLE", done.stderr.upper())
         # An error that ends the program is named.
         done = self.run_example(command, self.server.address, "other", ["page-001"])
         self.assertEqual(done.stdout, "read page-001 error ARCHIVE_NOT_FOUND\n")

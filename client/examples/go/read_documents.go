@@ -29,6 +29,7 @@ import (
 //go:generate protoc -I $QUIRE_PROTO --go_out=. --go-grpc_out=. --go_opt=module=quire.example/read_documents --go-grpc_opt=module=quire.example/read_documents --go_opt=Mquire/v1/archive.proto=quire.example/read_documents/quirev1 --go-grpc_opt=Mquire/v1/archive.proto=quire.example/read_documents/quirev1 --go_opt=Mquire/v1/wire_encoding.proto=quire.example/read_documents/quirev1 --go-grpc_opt=Mquire/v1/wire_encoding.proto=quire.example/read_documents/quirev1 quire/v1/archive.proto quire/v1/wire_encoding.proto
 
 const (
+	// For errors without RetryInfo: a server that is down is reported soon.
 	attemptsMax    = 6
 	firstDelay     = 100 * time.Millisecond
 	deadline       = time.Minute
@@ -74,7 +75,7 @@ func delayAfter(err error, failures int) (time.Duration, bool) {
 		}
 	}
 	// Without RetryInfo waiting does not help a request that is too large.
-	return firstDelay << failures, code == codes.Unavailable
+	return firstDelay << failures, code == codes.Unavailable && failures+1 < attemptsMax
 }
 
 // withRetries calls with a context that has the metadata quire-attempt from the second attempt
@@ -96,7 +97,7 @@ func withRetries(ctx context.Context, call func(ctx context.Context) error) erro
 			unavailable++
 		}
 		delay, mayRetry := delayAfter(err, failures)
-		if !mayRetry || failures+1 == attemptsMax {
+		if end, limited := ctx.Deadline(); !mayRetry || limited && time.Until(end) <= delay {
 			return err
 		}
 		time.Sleep(delay)

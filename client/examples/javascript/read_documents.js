@@ -11,6 +11,7 @@ import { fileURLToPath } from "node:url";
 import grpc from "@grpc/grpc-js";
 import protoLoader from "@grpc/proto-loader";
 
+// For errors without RetryInfo: a server that is down is reported soon.
 const ATTEMPTS_MAX = 6;
 const FIRST_DELAY_MS = 100;
 const DEADLINE_MS = 60_000;
@@ -60,7 +61,8 @@ function delayAfter(error, failures) {
     return Number(delay.seconds) * 1000 + delay.nanos / 1e6;
   }
   // Without RetryInfo waiting does not help a request that is too large.
-  return error.code === grpc.status.UNAVAILABLE ? FIRST_DELAY_MS * 2 ** failures : undefined;
+  return error.code === grpc.status.UNAVAILABLE && failures + 1 < ATTEMPTS_MAX
+    ? FIRST_DELAY_MS * 2 ** failures : undefined;
 }
 
 // Calls with metadata by which a proxy in front of several servers routes calls: the archive,
@@ -68,6 +70,7 @@ function delayAfter(error, failures) {
 async function withRetries(archive, call) {
   const metadata = new grpc.Metadata();
   metadata.set("quire-archive", archive);
+  const end = Date.now() + DEADLINE_MS;
   let unavailable = 0;
   for (let failures = 0; ; failures++) {
     try {
@@ -79,7 +82,7 @@ async function withRetries(archive, call) {
         metadata.set("quire-attempt", String(unavailable));
       }
       const delay = delayAfter(error, failures);
-      if (delay === undefined || failures + 1 === ATTEMPTS_MAX) {
+      if (delay === undefined || Date.now() + delay >= end) {
         throw error;
       }
       await sleep(delay);

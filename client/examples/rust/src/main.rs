@@ -6,7 +6,7 @@
 //! usage: read_documents SERVER ARCHIVE ID...
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 use tonic::transport::{Channel, Endpoint};
@@ -23,6 +23,7 @@ use quire::{
     batch_item, document_name, read_request,
 };
 
+// For errors without RetryInfo: a server that is down is reported soon.
 const ATTEMPTS_MAX: u32 = 6;
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -56,13 +57,15 @@ fn delay_after(status: &Status, failures: u32) -> Option<Duration> {
         return Some(delay);
     }
     // Without RetryInfo waiting does not help a request that is too large.
-    (status.code() == Code::Unavailable).then(|| FIRST_DELAY * 2u32.pow(failures))
+    let may_retry = status.code() == Code::Unavailable && failures + 1 < ATTEMPTS_MAX;
+    may_retry.then(|| FIRST_DELAY * 2u32.pow(failures))
 }
 
 /// Calls with the number of attempts before that ended with UNAVAILABLE.
 async fn with_retries<T>(
     mut call: impl AsyncFnMut(u32) -> Result<T, Status>,
 ) -> Result<T, Status> {
+    let end = Instant::now() + DEADLINE;
     let mut failures = 0;
     let mut unavailable = 0;
     loop {
@@ -75,7 +78,7 @@ async fn with_retries<T>(
             unavailable += 1;
         }
         match delay_after(&status, failures) {
-            Some(delay) if failures + 1 < ATTEMPTS_MAX => tokio::time::sleep(delay).await,
+            Some(delay) if Instant::now() + delay < end => tokio::time::sleep(delay).await,
             _ => return Err(status),
         }
         failures += 1;

@@ -47,6 +47,7 @@ import quire.v1.ReadStreamResponse;
  * <p>usage: ReadDocuments SERVER ARCHIVE ID...
  */
 public final class ReadDocuments {
+  // For errors without RetryInfo: a server that is down is reported soon.
   private static final int ATTEMPTS_MAX = 6;
   private static final long FIRST_DELAY_MS = 100;
   private static final long DEADLINE_SECONDS = 60;
@@ -124,12 +125,13 @@ public final class ReadDocuments {
       return Optional.of(delay.getSeconds() * 1000 + delay.getNanos() / 1_000_000);
     }
     // Without RetryInfo waiting does not help a request that is too large.
-    return code == Status.Code.UNAVAILABLE
+    return code == Status.Code.UNAVAILABLE && failures + 1 < ATTEMPTS_MAX
         ? Optional.of(FIRST_DELAY_MS << failures)
         : Optional.empty();
   }
 
   private <T> T withRetries(Function<Channel, T> call) throws InterruptedException {
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(DEADLINE_SECONDS);
     int unavailable = 0;
     for (int failures = 0; ; failures++) {
       try {
@@ -141,7 +143,8 @@ public final class ReadDocuments {
           unavailable++;
         }
         Optional<Long> delay = delayAfter(error, failures);
-        if (delay.isEmpty() || failures + 1 == ATTEMPTS_MAX) {
+        if (delay.isEmpty()
+            || end - System.nanoTime() <= TimeUnit.MILLISECONDS.toNanos(delay.get())) {
           throw error;
         }
         Thread.sleep(delay.get());
