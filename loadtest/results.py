@@ -147,7 +147,7 @@ SECTIONS = {
     "operating_faults": Section(
         "Faults", "Calls that failed with two servers behind HAProxy; before: at 93cd3726.",
         lambda setting: setting.script(
-            "hostile/operating_faults.py", ["--seconds", 20, "--before", STORED /
+            "hostile/operating_faults.py", ["--seconds", 60, "--before", STORED /
                                             "operating_faults_before.json"]),
         joins="archive_check", needs_corpora=False),
     "hostile_load": Section(

@@ -36,6 +36,8 @@ from markdown_table import markdown
 PROGRAMS = ("quired", "quire", "quire-http")
 DELAY_MS = 150
 COPIES = 160
+# Clients give up after 30 s, so no read of other text outlasts a longer outage.
+OUTAGE_SECONDS_MAX = 20
 IDLE_CONNECTIONS = 10_000
 # Descriptors of a server and of HAProxy for anything else.
 OTHER_DESCRIPTORS = 1_500
@@ -79,7 +81,7 @@ def store_killed(trial):
                   command=0, gateway=0)
         time.sleep(0.1 * trial.seconds)
         trial.kill_store()
-        time.sleep(0.6 * trial.seconds)
+        time.sleep(min(0.6 * trial.seconds, OUTAGE_SECONDS_MAX))
         trial.start_store()
         time.sleep(0.3 * trial.seconds)
     return load.tallies
