@@ -8,9 +8,11 @@ PyPI (tests/ecosystem_modules.txt), installed into BUILD/python-ecosystem; witho
 those of Debian and of deploy/bootstrap.sh (tests/checker_modules.txt). With --training only the
 datasets are tested, with torch, grain and Ray of PyPI (tests/training_modules.txt). With --replay only
 the replay of a crawl is tested, with programs of PyPI (tests/replay_modules.txt),
-replayweb.page of npm, and Debian's Chromium (deploy/bootstrap.sh replay).
+replayweb.page of npm, and Debian's Chromium (deploy/bootstrap.sh replay). With --epochs only two epochs
+of training in which processes are killed.
 
-usage: python_package_test.py QUIRED QUIRE QUIRE_HTTP DECODE_RECORDS [--ecosystem | --replay | --training]
+usage: python_package_test.py QUIRED QUIRE QUIRE_HTTP DECODE_RECORDS
+           [--ecosystem | --replay | --training | --epochs]
 """
 import os
 import pathlib
@@ -35,7 +37,10 @@ MODULES = ["columns_test", "faults_test", "fields_test", "retries_test", "readin
            "private_server_test", "training_test"]
 TEST_MODULES = {"": MODULES if NIGHTLY else DEFAULT_MODULES,
                 "ecosystem": [*MODULES, "arrow_test", "ecosystem_test", "pack_test"],
-                "replay": ["replay_test"], "training": ["training_test", "training_peers_test"]}
+                "replay": ["replay_test"], "training": ["training_test", "training_peers_test"],
+                "epochs": ["training_epochs_test"]}
+# Kinds with the modules of Debian.
+DEBIAN_KINDS = ("", "epochs")
 REPLAY_PAGE = "replaywebpage@2.5.3"
 
 
@@ -116,7 +121,7 @@ def check_types(directory, environment):
 def main():
     quired, quire, quire_http, decode_records, *options = sys.argv[1:]
     kind = options[0].removeprefix("--") if options else ""
-    modules = modules_of(kind) if kind else SOURCE / "build" / "python"
+    modules = SOURCE / "build" / "python" if kind in DEBIAN_KINDS else modules_of(kind)
     # The modules may be of another version than Debian's: they come after the wheel.
     environment = {**os.environ, "QUIRED": quired, "QUIRE": quire, "QUIRE_HTTP": quire_http,
                    "DECODE_RECORDS": decode_records, "PYTHONDONTWRITEBYTECODE": "1"}
