@@ -2,7 +2,9 @@
 """An iterable dataset: all documents in the shuffled order."""
 from __future__ import annotations
 
+import bisect
 import collections
+import itertools
 from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from . import _pinned_contents, _training_states
@@ -239,50 +241,60 @@ class DocumentStream(_Base):  # type: ignore[misc]
         return Share(self._start, self._contents.document_count, self._rank, self._ranks,
                      worker, workers, self._batch_size, self._remainder == "drop")
 
-    def _documents(self, share: Share) -> Iterator[Tuple[int, int, Optional[bytes]]]:
-        """(index in the share, ordinal, bytes) of those that were not consumed; without bytes
-        if the document is withdrawn. Those that were taken before are absent."""
+    def _read_ahead(self, share: Share) -> Iterator[
+            Tuple[Sequence[int], List[int], List[Optional[bytes]]]]:
+        """Windows of (indices in the share, ordinals, bytes) of those that were not consumed;
+        None for bytes if the document is withdrawn. Those that were taken before are absent."""
         order = Order(share.count, self._seed, self._epoch)
         taken = frozenset(self._taken)
-        # Runs ahead: which indices have a document to be read.
+        # Indices that have a document to be read; only if others have none.
         indices: Deque[int] = collections.deque()
 
         def ordinals() -> Iterator[int]:
-            for first in range(self._consumed, len(share), _ORDINALS_STEP):
+            for first in range(begin, len(share), _ORDINALS_STEP):
                 positions = share.ordered_positions(first, _ORDINALS_STEP)
                 if taken:
                     wanted = [(index, position) for index, position in enumerate(positions, first)
                               if position not in taken or share.position(index) != position]
                     indices.extend(index for index, _ in wanted)
                     positions = [position for _, position in wanted]
-                else:
-                    indices.extend(range(first, first + len(positions)))
                 yield from order.ordinals(positions)
 
+        begin = at = self._consumed
         ahead = LookAhead(self._archive, ordinals(), *self._limits)
         try:
-            for ordinal, data in ahead:
-                yield indices.popleft(), ordinal, data
+            for asked, found in ahead:
+                yield ([indices.popleft() for _ in asked] if taken
+                       else range(at, at + len(asked))), asked, found
+                at += len(asked)
         finally:
             ahead.close()
 
     def _batches(self, share: Share) -> Iterator[List[Any]]:
-        convert, transform = self._convert, self._transform
         batch: List[Any] = []
         withdrawn = 0
         end = self._batch_end(self._consumed, share)
-        for index, ordinal, data in self._documents(share):
-            while index >= end:
-                # The rest of the batch was taken before.
-                yield from self._hand_over(batch, end, withdrawn)
-                batch, withdrawn = [], 0
-                end = self._batch_end(end, share)
-            if data is None:
-                withdrawn += 1
-            else:
-                item = convert(ordinal, data)
-                batch.append(item if transform is None else transform(item))
+        for indices, ordinals, found in self._read_ahead(share):
+            first = 0
+            while first < len(found):
+                last = bisect.bisect_left(indices, end, first)
+                items = self._items(ordinals[first:last], found[first:last])
+                batch += items
+                withdrawn += last - first - len(items)
+                # Also if the rest of the batch was taken before.
+                if last < len(found) or indices[last - 1] == end - 1:
+                    yield from self._hand_over(batch, end, withdrawn)
+                    batch, withdrawn = [], 0
+                    end = self._batch_end(end, share)
+                first = last
         yield from self._hand_over(batch, len(share), withdrawn)
+
+    def _items(self, ordinals: List[int], found: List[Optional[bytes]]) -> List[Any]:
+        """The items of those that are not withdrawn."""
+        convert = self._convert
+        items = [convert(ordinal, data) for ordinal, data in zip(ordinals, found)
+                 if data is not None]
+        return items if self._transform is None else list(map(self._transform, items))
 
     def _batch_end(self, index: int, share: Share) -> int:
         return min(len(share), (index // self._batch_size + 1) * self._batch_size)
@@ -302,7 +314,8 @@ class DocumentStream(_Base):  # type: ignore[misc]
         buffer = TokenBuffer(self._consumed, self._token_offset)
         withdrawn_before = self.withdrawn_count
         size = self._batch_size * self._window_size
-        for index, ordinal, data in self._documents(share):
+        for index, ordinal, data in itertools.chain.from_iterable(
+                zip(*window) for window in self._read_ahead(share)):
             tokens = None if data is None else self._tokenizer(self._convert(ordinal, data))
             buffer.add(index, tokens, offsets.get(share.position(index), 0))
             while len(buffer) >= size:

@@ -17,8 +17,9 @@ _GROWTH = 4
 # Size that is assumed of a document before any was received.
 _FIRST_MEAN_SIZE = 8 << 10
 
-# An ordinal with the document's bytes; None if it is withdrawn.
-Read = Tuple[int, Optional[bytes]]
+# Ordinals in the order in which they were given, and the bytes of each document; None if it is
+# withdrawn.
+Window = Tuple[List[int], List[Optional[bytes]]]
 
 
 class LookAhead:
@@ -49,7 +50,7 @@ class LookAhead:
         self._is_closed = False
         self._thread: Optional[threading.Thread] = None
 
-    def __iter__(self) -> Iterator[Read]:
+    def __iter__(self) -> Iterator[Window]:
         if self._thread is None:
             self._thread = threading.Thread(target=self._read_all, daemon=True,
                                             name="quire-look-ahead")
@@ -58,7 +59,7 @@ class LookAhead:
             if isinstance(window, BaseException):
                 raise window
             self._slots.release()
-            yield from window
+            yield window
 
     def close(self) -> None:
         """Ends reading; does not wait for a call that waits for the server."""
@@ -69,38 +70,39 @@ class LookAhead:
         try:
             while self._slots.acquire() and not self._is_closed:  # pylint: disable=consider-using-with
                 window = self._read_window()
-                self._windows.put(window or None)
-                if not window:
+                self._windows.put(window)
+                if window is None:
                     return
                 self._window_max = min(self._documents_max, self._window_max * _GROWTH)
         except BaseException as error:  # pylint: disable=broad-exception-caught
             self._windows.put(error)
 
-    def _read_window(self) -> List[Read]:
-        """The next documents; none at the end."""
+    def _read_window(self) -> Optional[Window]:
+        """The next documents; None at the end."""
         mean = self._size_sum // self._size_count
         count = min(self._window_max, max(1, self._bytes_max // max(1, mean)))
         asked = list(itertools.islice(self._ordinals, count))
-        found: Dict[int, Optional[bytes]] = {}
-        if asked:
-            self._read(asked, mean, found)
-        return [(ordinal, found[ordinal]) for ordinal in asked]
+        if not asked:
+            return None
+        found = self._read(asked, mean)
+        return asked, list(map(found.__getitem__, asked))
 
-    def _read(self, asked: List[int], mean: int, found: Dict[int, Optional[bytes]]) -> None:
+    def _read(self, asked: List[int], mean: int) -> Dict[int, Optional[bytes]]:
         # pylint: disable=protected-access
         archive = self._archive
+        found: Dict[int, Optional[bytes]] = {}
         answers = archive.client._iterate(
             OrdinalBatch(archive._core, archive._target, mean).run(), asked)
-        for ordinal, data in answers:
+        for documents, errors in answers:
             if self._is_closed:
                 answers.close()  # type: ignore[attr-defined]
                 raise CallCancelled("the documents are not needed any more")
-            if isinstance(data, bytes):
-                self._size_sum += len(data)
-                self._size_count += 1
-                found[ordinal] = data
-            else:
-                found[ordinal] = self._after(ordinal, data)
+            found.update(documents)
+            self._size_sum += sum(map(len, documents.values()))
+            self._size_count += len(documents)
+            for ordinal, error in errors.items():
+                found[ordinal] = self._after(ordinal, error)
+        return found
 
     def _after(self, ordinal: int, error: QuireError) -> Optional[bytes]:
         """The bytes of a document whose item failed; None if it is withdrawn."""

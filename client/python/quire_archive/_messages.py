@@ -64,7 +64,37 @@ def _declare_columns() -> None:
     _pool.AddSerializedFile(file.SerializeToString())
 
 
+def _declare_results() -> None:
+    """Declares a form of BatchReadResponse whose results are one message. Parsers merge the values
+    of a field that is not repeated, and append those of one that is: each field of MergedResults
+    has those of all results, without an object for each. Absent values leave no gap."""
+    field = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(
+        name="quire_archive/results.proto", package=_PACKAGE, syntax="proto2",
+        dependency=["quire_archive/columns.proto"])
+    for name, fields in (
+            ("MergedDocuments", ((1, "ordinal", field.TYPE_UINT64), (3, "range", "RangeColumns"),
+                                 (6, "record_type", field.TYPE_BYTES))),
+            ("MergedResults", ((1, "tag", field.TYPE_UINT64), (2, "status", field.TYPE_BYTES),
+                               (3, "range", "RangeColumns"),
+                               (4, "document", "MergedDocuments"),
+                               (5, "encoding", field.TYPE_UINT64),
+                               (6, "checksum", field.TYPE_FIXED64),
+                               (7, "data", field.TYPE_BYTES))),
+            ("MergedResponse", ((1, "results", "MergedResults"),))):
+        declared = file.message_type.add(name=name)
+        for number, name_of_field, kind in fields:
+            if isinstance(kind, str):
+                declared.field.add(name=name_of_field, number=number, type=field.TYPE_MESSAGE,
+                                   type_name=f".{_PACKAGE}.{kind}", label=field.LABEL_OPTIONAL)
+            else:
+                declared.field.add(name=name_of_field, number=number, type=kind,
+                                   label=field.LABEL_REPEATED)
+    _pool.AddSerializedFile(file.SerializeToString())
+
+
 _declare_columns()
+_declare_results()
 
 
 def _message(name: str) -> Any:
@@ -83,6 +113,7 @@ def _enum(name: str) -> Dict[str, int]:
 BatchItem = _message("BatchItem")
 ByteRange = _message("ByteRange")
 BatchReadRequest = _message("BatchReadRequest")
+BatchReadResponse = _message("BatchReadResponse")
 Document = _message("Document")
 DocumentColumns = _message("DocumentColumns")
 FieldColumn = _message("FieldColumn")
@@ -91,6 +122,7 @@ GetArchiveRequest = _message("GetArchiveRequest")
 GetDictionaryRequest = _message("GetDictionaryRequest")
 ListArchivesRequest = _message("ListArchivesRequest")
 ListDocumentsRequest = _message("ListDocumentsRequest")
+MergedResponse = _message("MergedResponse")
 ReadRequest = _message("ReadRequest")
 ScanRequest = _message("ScanRequest")
 RpcErrorInfo = _message("RpcErrorInfo")
@@ -105,12 +137,14 @@ STORED = _ENCODINGS["WIRE_ENCODING_STORED"]
 
 
 class Method(NamedTuple):
-    """A call of the service; `kind` is the method of a channel that makes it."""
+    """A call of the service; `kind` is the method of a channel that makes it. With `is_raw` its
+    answers are bytes."""
 
     path: str
     kind: str
     request: Any
     response: Any
+    is_raw: bool = False
 
 
 def _method(name: str, kind: str) -> Method:
@@ -121,6 +155,7 @@ def _method(name: str, kind: str) -> Method:
 # A client serializes the requests of BatchRead itself: see item_field().
 METHODS = {
     "BatchRead": _method("BatchRead", "stream_stream"),
+    "BatchRead as bytes": _method("BatchRead", "stream_stream")._replace(is_raw=True),
     "GetArchive": _method("GetArchive", "unary_unary"),
     "GetDictionary": _method("GetDictionary", "unary_stream"),
     "ListArchives": _method("ListArchives", "unary_unary"),
@@ -138,6 +173,11 @@ METHODS = {
 def serializer(method: Method) -> Any:
     """Of the requests of a method, for a channel; None: they are bytes."""
     return None if method.kind == "stream_stream" else method.request.SerializeToString
+
+
+def deserializer(method: Method) -> Any:
+    """Of the answers of a method, for a channel; None: they are bytes."""
+    return None if method.is_raw else method.response.FromString
 
 
 # --- Items of a batch as bytes, several times as fast as through BatchReadRequest.

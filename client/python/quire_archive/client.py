@@ -124,7 +124,7 @@ class Client:
                 self._calls = {
                     name: getattr(self._channel, found.kind)(
                         found.path, request_serializer=_messages.serializer(found),
-                        response_deserializer=found.response.FromString)
+                        response_deserializer=_messages.deserializer(found))
                     for name, found in _messages.METHODS.items()}
             return self._calls[method]
 

@@ -30,11 +30,11 @@ from test_level import NIGHTLY  # pylint: disable=wrong-import-position
 
 DEFAULT_MODULES = ["reading_test", "payload_test", "web_test", "archive_metadata_test",
                    "columns_test", "fields_test", "index_ranges_test", "retries_test",
-                   "private_server_test", "training_test"]
+                   "private_server_test", "training_test", "merged_results_test"]
 MODULES = ["columns_test", "faults_test", "fields_test", "retries_test", "reading_test",
            "payload_test", "processes_test", "security_test", "filesystem_test", "web_test",
            "archive_metadata_test", "index_ranges_test", "pack_output_test",
-           "private_server_test", "training_test"]
+           "private_server_test", "training_test", "merged_results_test"]
 TEST_MODULES = {"": MODULES if NIGHTLY else DEFAULT_MODULES,
                 "ecosystem": [*MODULES, "arrow_test", "ecosystem_test", "pack_test"],
                 "replay": ["replay_test"], "training": ["training_test", "training_peers_test"],

@@ -74,6 +74,11 @@ class Worker:
     def kill(self):
         os.kill(self._process.pid, signal.SIGKILL)
 
+    def was_killed(self):
+        """False if the process failed. REQUIRES: it has ended."""
+        self._process.join()
+        return self._process.exitcode == -signal.SIGKILL
+
     def end(self):
         self._process.kill()
         self._process.join()
@@ -110,6 +115,7 @@ class TwoEpochsTest(unittest.TestCase):
 
     def replace(self, old, epoch):
         """Another worker, which begins where the state of a dead one ends."""
+        self.assertTrue(old.was_killed(), f"worker {old.place} failed")
         old.end()
         self.killed_count += 1
         self.workers[self.workers.index(old)] = Worker(self.address, epoch, old.place, old.state)
