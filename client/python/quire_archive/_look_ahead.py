@@ -13,7 +13,7 @@ from .errors import CallCancelled, DocumentNotFound, DocumentWithdrawn, QuireErr
 
 # Documents of the first window; each next one is larger by the factor, up to the limit.
 _FIRST_WINDOW = 256
-_GROWTH = 4
+_GROWTH = 16
 # Size that is assumed of a document before any was received.
 _FIRST_MEAN_SIZE = 8 << 10
 
@@ -91,8 +91,10 @@ class LookAhead:
         # pylint: disable=protected-access
         archive = self._archive
         found: Dict[int, Optional[bytes]] = {}
+        # In the order of the archive, and so of its storage: the server answers as many as it has
+        # memory for in one sweep, and begins with those that come first.
         answers = archive.client._iterate(
-            OrdinalBatch(archive._core, archive._target, mean).run(), asked)
+            OrdinalBatch(archive._core, archive._target, mean).run(), sorted(asked))
         for documents, errors in answers:
             if self._is_closed:
                 answers.close()  # type: ignore[attr-defined]
