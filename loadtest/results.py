@@ -11,7 +11,8 @@
 
 --only NAME,... runs some of them. --corpora has make_corpus.py's webdocs and versions,
 columns/, a directory of text columns, plain/, made by plain_collections.py, and may have
-modules/, Python modules of peers (archive_bench.py --modules). A full run
+modules/, Python modules of peers (archive_bench.py --modules), and training/, which
+training_peers.py --setup makes. A full run
 takes about 25 minutes on two cores, plain_build an hour and more, and needs an idle machine.
 wire_bench needs root, and archive_bench and device_bench need what `deploy/bootstrap.sh
 bench` installs. The earlier figures of a failed benchmark are kept.
@@ -91,6 +92,11 @@ def plain_collections(setting):
     return sorted(setting.corpora.glob("plain/*"))
 
 
+def training_options(setting):
+    python = setting.corpora / "training" / "bin" / "python"
+    return ["--brief", "--write", *(["--python", python] if python.exists() else [])]
+
+
 def wire_options(setting):
     columns = setting.corpora / "columns"
     return ["--corpus", f"webdocs={setting.corpora}/webdocs", "--lines",
@@ -118,6 +124,12 @@ SECTIONS = {
         "connections cost a round more at first.",
         lambda setting: setting.script("bench/remote_bench.py", []), joins="archive_check",
         needs_corpora=False),
+    "training_peers": Section(
+        "A global shuffle", "Out of a store 30 ms away with a cache of a tenth of the stored bytes, "
+        "and from disk; docs/training.md has all columns.",
+        lambda setting: setting.script("bench/training_peers.py", training_options(setting),
+                                       ["--brief", "--smoke"]),
+        joins="archive_check"),
     "plan_check": Section(
         "Forecasts", "Plans of the collections of the next table.",
         lambda setting: setting.script(
