@@ -325,9 +325,15 @@ class HostileRecordsTest(unittest.TestCase):
         # Of a record that the crawler has cut, the C++ decoder names the cut before damage that
         # it finds at the end.
         is_truncated = bool(there[_TRUNCATED])
-        outcomes = [(found[0], is_truncated or b"cut short" in found[1], *found[3:])
+        # Of a body that was coded several times, each decoder names the damage that it finds
+        # first; and if bytes are missing, an inner coding without a header is guessed.
+        codings = [name for name in b",".join(here[-2:]).split(b",") if name]
+        is_guessed = len(codings) > 1 and here[0] == b"DATA_LOSS"
+        outcomes = [(found[0], is_truncated or is_guessed or b"cut short" in found[1], *found[3:])
                     for found in (here, there)]
         self.assertEqual(*outcomes, where)
+        if is_guessed:
+            return
         if here[0] == b"OK" or b"cut short" in here[1]:
             self.assertEqual(here[2], there[2], where)
         else:
