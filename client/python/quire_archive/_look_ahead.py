@@ -13,7 +13,7 @@ from .errors import CallCancelled, DocumentNotFound, DocumentWithdrawn, QuireErr
 
 # Documents of the first window; each next one is larger by the factor, up to the limit.
 _FIRST_WINDOW = 256
-_GROWTH = 16
+_GROWTH = 64
 # Size that is assumed of a document before any was received.
 _FIRST_MEAN_SIZE = 8 << 10
 
