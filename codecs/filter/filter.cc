@@ -196,6 +196,25 @@ std::vector<std::string> Filter::field_names() const {
   return names;
 }
 
+size_t Filter::MemoryBytes() const {
+  const auto string_bytes = [](const std::string& text) {
+    return sizeof(text) + text.capacity();
+  };
+  size_t bytes = sizeof(*this) + text_.capacity();
+  for (const std::string& name : names_) {
+    bytes += string_bytes(name);
+  }
+  for (const FilterNode& node : nodes_) {
+    bytes += sizeof(node) + node.children.capacity() * sizeof(uint32_t) +
+             node.values.capacity() * sizeof(FieldValue);
+    for (const FieldValue& value : node.values) {
+      const auto* const text = std::get_if<std::string>(&value);
+      bytes += text == nullptr ? 0 : text->capacity();
+    }
+  }
+  return bytes;
+}
+
 absl::Status Filter::Check(absl::Span<const FieldColumn> columns) const {
   for (const FilterNode& node : nodes_) {
     if (!node.children.empty()) {

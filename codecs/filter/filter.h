@@ -134,6 +134,9 @@ class Filter {
   // The names that are not attributes.
   std::vector<std::string> field_names() const;
 
+  // Memory, in bytes.
+  size_t MemoryBytes() const;
+
   // Checks that each name is an attribute or one of `columns`, and that its
   // type can be compared with the values.
   // Errors: InvalidArgument  a value of another type; as Parse().

@@ -285,7 +285,8 @@ class Archive {
   // Look-ups with `end` see only documents with lower ordinals: those of an
   // ArchiveView if it is the view's document_count.
 
-  // Errors: OutOfRange  no such document.
+  // See DocumentCursor for many documents. Errors: OutOfRange  no such
+  // document.
   absl::StatusOr<Document> GetDocument(DocumentOrdinal ordinal) const;
 
   // Upper bound on the size of id and attributes of one document together: the
@@ -352,9 +353,21 @@ class Archive {
                             const DocumentSelection& selection,
                             uint64_t end = kAllDocuments) const;
   // Returns at most `count_max` of the record types of the documents of the id,
-  // each once.
-  std::vector<std::string> RecordTypesOf(absl::string_view id, size_t count_max,
-                                         uint64_t end = kAllDocuments) const;
+  // each once. `is_left_out` is as in DocumentSelection.
+  std::vector<std::string> RecordTypesOf(
+      absl::string_view id, size_t count_max, uint64_t end = kAllDocuments,
+      const OrdinalPredicate* is_left_out = nullptr) const;
+
+  // Number of a document among those with its id, from 0, and their number.
+  struct Occurrence {
+    uint64_t number = 0;
+    uint64_t count = 0;
+  };
+
+  // `id` is that of the document, whose ordinal is below `end`. Takes the time
+  // of a few look-ups. REQUIRES: the document exists.
+  Occurrence OccurrenceOf(DocumentOrdinal ordinal, absl::string_view id,
+                          uint64_t end = kAllDocuments) const;
   // Returns the document that holds a byte of the logical space. Empty
   // documents hold none. Errors: OutOfRange  past the end.
   absl::StatusOr<DocumentOrdinal> DocumentAt(LogicalOffset offset) const;
@@ -404,6 +417,7 @@ class Archive {
                       absl::FunctionRef<bool(const Document&)> visit) const;
 
  private:
+  friend class DocumentCursor;
   class ListingWalk;
   struct OpenedSegment;
   struct Segment;

@@ -53,12 +53,14 @@ TestSegment RandomCaptures(std::mt19937_64& random, int64_t time_count) {
 
 // The rule of archive.proto, as a combination of sort orders.
 std::optional<uint64_t> Expected(const TestSegment& all, absl::string_view id,
-                                 const Types& types, int64_t at_ms) {
+                                 const Types& types, int64_t at_ms,
+                                 const OrdinalPredicate& is_left_out) {
   // True if in time; distance in time; ordinal.
   std::optional<std::tuple<bool, int64_t, uint64_t>> best;
   for (uint64_t i = 0; i < all.size(); ++i) {
-    if (all[i].id != id || std::find(types.begin(), types.end(),
-                                     all[i].record_type) == types.end()) {
+    if (all[i].id != id || is_left_out(i) ||
+        std::find(types.begin(), types.end(), all[i].record_type) ==
+            types.end()) {
       continue;
     }
     const int64_t time = all[i].capture_time_ms.value_or(INT64_MIN);
@@ -89,9 +91,20 @@ void ExpectSame(const Archive& archive, const TestSegment& all,
     } else if (random() % 8 == 0) {
       selection.at_time_ms = INT64_MIN;
     }
+    // None, some, most of the documents, or those of some time.
+    const uint64_t divisor = random() % 4;
+    const OrdinalPredicate is_left_out = [&, divisor](uint64_t ordinal) {
+      return divisor == 1   ? ordinal % 3 == 0
+             : divisor == 2 ? ordinal % 50 != 0
+             : divisor == 3 ? all[ordinal].capture_time_ms > 0
+                            : false;
+    };
+    if (divisor > 0) {
+      selection.is_left_out = &is_left_out;
+    }
     const Archive::FoundDocument found = archive.FindCapture(id, selection);
     const std::optional<uint64_t> expected =
-        Expected(all, id, types, selection.at_time_ms);
+        Expected(all, id, types, selection.at_time_ms, is_left_out);
     ASSERT_EQ(found.ordinal.has_value(), expected.has_value()) << id;
     if (expected.has_value()) {
       ASSERT_EQ(found.ordinal->value, *expected)
@@ -102,17 +115,21 @@ void ExpectSame(const Archive& archive, const TestSegment& all,
                   all.begin(), all.end(),
                   [&](const TestDocument& d) { return d.id == id; })));
     std::vector<std::string> types_of;
-    for (const TestDocument& document : all) {
-      if (document.id == id &&
-          std::find(types_of.begin(), types_of.end(), document.record_type) ==
-              types_of.end()) {
-        types_of.push_back(document.record_type);
+    for (uint64_t k = 0; k < all.size(); ++k) {
+      const std::string& type = all[k].record_type;
+      if (all[k].id == id && !is_left_out(k) &&
+          std::find(types_of.begin(), types_of.end(), type) == types_of.end()) {
+        types_of.push_back(type);
       }
     }
-    EXPECT_THAT(archive.RecordTypesOf(id, 16),
+    EXPECT_THAT(archive.RecordTypesOf(id, 16, Archive::kAllDocuments,
+                                      selection.is_left_out),
                 ::testing::UnorderedElementsAreArray(types_of));
-    EXPECT_EQ(archive.RecordTypesOf(id, 2).size(),
-              std::min<size_t>(types_of.size(), 2));
+    EXPECT_EQ(
+        archive
+            .RecordTypesOf(id, 2, Archive::kAllDocuments, selection.is_left_out)
+            .size(),
+        std::min<size_t>(types_of.size(), 2));
   }
 }
 
@@ -136,6 +153,35 @@ TEST(ArchiveCaptureTest, FindsWhatTheModelFinds) {
     QUIRE_ASSERT_OK(WriteTestArchive(path, options, segments));
     QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path));
     ExpectSame(*archive, all, random, time_count);
+  }
+}
+
+TEST(ArchiveCaptureTest, CountsOccurrences) {
+  std::mt19937_64 random(1);
+  std::vector<TestSegment> segments;
+  for (int i = 0; i < 3; ++i) {
+    segments.push_back(RandomCaptures(random, 10));
+  }
+  const TemporaryDirectory directory;
+  ArchiveWriterOptions options;
+  options.codec = ParseCodecSpec("copy").value();
+  QUIRE_ASSERT_OK(WriteTestArchive(directory / "a", options, segments));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
+                             Archive::Open(directory / "a"));
+  const uint64_t end = archive->info().document_count * 2 / 3;
+  for (const uint64_t limit : {end, Archive::kAllDocuments}) {
+    for (const char* const id : {"few", "limit", "many", "one type"}) {
+      const uint64_t count =
+          archive->FindDocument(id, std::nullopt, limit).count;
+      for (uint64_t number = 0; number < count; ++number) {
+        const DocumentOrdinal ordinal =
+            *archive->FindDocument(id, number, limit).ordinal;
+        const Archive::Occurrence found =
+            archive->OccurrenceOf(ordinal, id, limit);
+        EXPECT_EQ(found.number, number);
+        EXPECT_EQ(found.count, count);
+      }
+    }
   }
 }
 

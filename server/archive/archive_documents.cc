@@ -15,6 +15,21 @@
 #include "server/archive/format/archive_format.h"
 
 namespace quire {
+namespace {
+
+// Returns a predicate over ordinals of the segment that begins with
+// `first_ordinal`; empty if there is none over those of the archive.
+OrdinalPredicate InSegment(const OrdinalPredicate* predicate,
+                           uint64_t first_ordinal) {
+  if (predicate == nullptr) {
+    return {};
+  }
+  return [predicate, first_ordinal](uint64_t ordinal) {
+    return (*predicate)(first_ordinal + ordinal);
+  };
+}
+
+}  // namespace
 
 Document Archive::Segment::Describe(uint64_t local_ordinal) const {
   const DocumentIndex& documents = reader().documents();
@@ -195,10 +210,14 @@ Archive::FoundDocument Archive::FindCapture(absl::string_view id,
   FoundDocument found;
   std::optional<Capture> best;
   Segment::VisitMayHave(segments_, id, [&](const Segment& segment) {
+    const OrdinalPredicate is_left_out =
+        InSegment(selection.is_left_out, segment.first_ordinal);
+    DocumentSelection local = selection;
+    local.is_left_out = is_left_out ? &is_left_out : nullptr;
     segment.VisitRanks(id, end, [&](IdIndex::Ranks ranks) {
       found.count += ranks.count();
       std::optional<Capture> capture =
-          segment.reader().documents().FindCapture(ranks, selection);
+          segment.reader().documents().FindCapture(ranks, local);
       if (capture.has_value()) {
         capture->ordinal += segment.first_ordinal;
         if (!best.has_value() || capture->IsBetterThan(*best, selection)) {
@@ -213,16 +232,44 @@ Archive::FoundDocument Archive::FindCapture(absl::string_view id,
   return found;
 }
 
-std::vector<std::string> Archive::RecordTypesOf(absl::string_view id,
-                                                size_t count_max,
-                                                uint64_t end) const {
+std::vector<std::string> Archive::RecordTypesOf(
+    absl::string_view id, size_t count_max, uint64_t end,
+    const OrdinalPredicate* is_left_out) const {
   std::vector<std::string> types;
   Segment::VisitMayHave(segments_, id, [&](const Segment& segment) {
+    const OrdinalPredicate local =
+        InSegment(is_left_out, segment.first_ordinal);
     segment.VisitRanks(id, end, [&](IdIndex::Ranks ranks) {
-      segment.reader().documents().AddRecordTypes(ranks, count_max, types);
+      segment.reader().documents().AddRecordTypes(
+          ranks, count_max, local ? &local : nullptr, types);
     });
   });
   return types;
+}
+
+Archive::Occurrence Archive::OccurrenceOf(DocumentOrdinal ordinal,
+                                          absl::string_view id,
+                                          uint64_t end) const {
+  Occurrence occurrence;
+  Segment::VisitMayHave(segments_, id, [&](const Segment& segment) {
+    const DocumentIndex& documents = segment.reader().documents();
+    const IdIndex::Ranks ranks = segment.Find(id, end);
+    occurrence.count += ranks.count();
+    // Among equal ids, ordinals ascend.
+    uint64_t low = ranks.begin;
+    uint64_t high = ranks.end;
+    while (low < high) {
+      const uint64_t middle = low + (high - low) / 2;
+      if (segment.first_ordinal + documents.OrdinalAtRank(middle) <
+          ordinal.value) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    occurrence.number += low - ranks.begin;
+  });
+  return occurrence;
 }
 
 absl::StatusOr<DocumentOrdinal> Archive::DocumentAt(

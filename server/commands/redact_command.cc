@@ -22,6 +22,7 @@
 #include "codecs/base/number_range.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/progress_meter.h"
+#include "codecs/filter/filter.h"
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/files/file_io.h"
 #include "server/commands/build_run.h"
@@ -41,9 +42,16 @@ skipped. All captures and records of an id are removed; of ID<TAB>@N only number
 If some documents of an id stay, their numbers change: where a repeated command would
 remove others, --uuid is required.
 
+--where removes the documents that match FILTER, over the fields of the archive and id,
+ordinal, size, time, type and record_type; with IDS also those that IDS names. It prints
+how many match: see them before with quire ls --where or --dry-run. Documents that were
+removed before match nothing. If none matches, FILTER names a field that ARCHIVE does not
+have, or fields that FILTER needs are damaged, nothing is changed. Quire's documentation
+has the language in filters.md.
+
 The text of the documents becomes zeros of the same length, also in the dictionary;
-their ids become empty and their attributes none, except for the record type, which is
-"withdrawn". Ordinals and offsets of all documents stay. Text that other documents have
+their ids become empty and their attributes and fields none, except for the record type,
+which is "withdrawn". Ordinals and offsets of all documents stay. Text that other documents have
 too stays in these. Clients that read an earlier state continue: the documents are
 withdrawn in it, too.
 
@@ -60,22 +68,25 @@ Archives in the same directory that have the same dictionary, as those of build 
 have, are named: it has text of the documents there, too. Others are not known.
 
 --prove reads the new archive and the old text again, and prints what it examined: that
-no window of 32 bytes that only the removed documents had is left. Shorter fragments can
-be, for example symbols of at most 8 bytes in the symbol table.
+no window of 32 bytes that only the removed documents had is left, in text, ids or fields.
+Shorter fragments can be, for example symbols of at most 8 bytes in the symbol table.
 
-The exit code is 1 if an id is not there, the archive is damaged, old files stay or the
-proof fails.
+The exit code is 1 if an id is not there, no document matches FILTER, the archive is
+damaged, old files stay or the proof fails.
 
 Examples:
   quired redact web.quire ids --dry-run
   quired redact web.quire ids --prove > redacted.txt
   echo http://example.org/private | quired redact web.quire -
-  quire ls web http://example.org/private/ -0 | quired redact web.quire - -0)";
+  quire ls web http://example.org/private/ -0 | quired redact web.quire - -0
+  quired redact rows.quire --where 'lang = "de" and time < 2020-01-01' --dry-run)";
 
 struct RedactCommandOptions {
   std::string archive;
+  // Empty: none.
   std::string ids;
   bool null_separated = false;
+  std::optional<std::string> where;
   std::string uuid;
   bool dry_run = false;
   bool prove = false;
@@ -124,6 +135,8 @@ absl::StatusOr<std::vector<std::string>> ReadIds(const std::string& path,
 
 const char* PhaseName(RedactPhase phase) {
   switch (phase) {
+    case RedactPhase::kSelect:
+      return "selecting";
     case RedactPhase::kCompare:
       return "comparing";
     case RedactPhase::kRewrite:
@@ -134,7 +147,31 @@ const char* PhaseName(RedactPhase phase) {
   return "";
 }
 
-void PrintReport(const std::string& path, const RedactReport& report) {
+// Prints by what the documents were selected, if a filter did.
+void PrintSelection(const RedactCommandOptions& options,
+                    const RedactReport& report) {
+  if (!options.where.has_value()) {
+    return;
+  }
+  std::cout << "\n  selected: "
+            << FormatCounted(report.matched_count, "document matches",
+                             "documents match")
+            << " --where";
+  if (!options.ids.empty()) {
+    std::cout << ", "
+              << FormatCounted(report.named_count, "is named", "are named")
+              << " by "
+              << (options.ids == "-" ? "standard input"
+                                     : PrintableMessage(options.ids));
+    const uint64_t both_count =
+        report.matched_count + report.named_count - report.document_count;
+    std::cout << ", " << FormatCounted(both_count, "is", "are") << " both";
+  }
+}
+
+void PrintReport(const RedactCommandOptions& options,
+                 const RedactReport& report) {
+  const std::string& path = options.archive;
   const bool is_planned = !report.after.has_value();
   std::cout << PrintableMessage(path) << ": "
             << (is_planned ? "would remove " : "removed ")
@@ -144,6 +181,7 @@ void PrintReport(const std::string& path, const RedactReport& report) {
     std::cout << "; " << FormatByteSize(report.shared_size_bytes)
               << " of it stays in other documents that have it too";
   }
+  PrintSelection(options, report);
   if (report.renumbered_id_count > 0) {
     std::cout << "\n  numbers: of "
               << FormatCounted(report.renumbered_id_count, "id", "ids")
@@ -181,17 +219,22 @@ bool PrintProof(const std::string& path, const RedactionProof& proof) {
             << (proof.failures.empty() ? "proved" : "NOT PROVED") << ":\n  "
             << FormatCounted(proof.document_count, "removed document has",
                              "removed documents have")
-            << " neither id nor attributes, and "
+            << " neither id nor attributes nor fields, and "
             << FormatByteSize(proof.size_bytes) << " of zeros\n  "
             << FormatCounted(proof.window_count, "window", "windows")
-            << " of 32 bytes that only their text, ids and compressed members "
-               "had\n  searched: "
+            << " of 32 bytes that only their text, ids, fields and compressed "
+               "members had\n  searched: "
             << FormatByteSize(proof.text_size_bytes) << " of text in "
             << FormatCounted(proof.block_count, "block", "blocks")
             << ", with members inflated\n  searched: "
             << FormatByteSize(proof.dictionary_size_bytes)
             << " of dictionary\n  searched: ids and media types of "
             << FormatCounted(proof.id_count, "document", "documents") << "\n";
+  if (proof.field_string_count > 0) {
+    std::cout << "  searched: "
+              << FormatCounted(proof.field_string_count, "string", "strings")
+              << " of fields\n";
+  }
   for (const std::string& failure : proof.failures) {
     std::cout << "  FOUND: " << PrintableMessage(failure) << "\n";
   }
@@ -250,13 +293,28 @@ int RunRedact(RedactCommandOptions options) {
                        "--prove examines the changed archive, and --dry-run "
                        "changes none; give one of them");
   }
-  const absl::StatusOr<std::vector<std::string>> ids =
-      ReadIds(options.ids, options.null_separated);
+  absl::StatusOr<std::vector<std::string>> ids = std::vector<std::string>();
+  if (!options.ids.empty()) {
+    ids = ReadIds(options.ids, options.null_separated);
+  } else if (!options.where.has_value()) {
+    return ReportUsage("redact", "IDS or --where is required");
+  } else if (options.null_separated) {
+    return ReportUsage("redact", "--null is about IDS, which are not given");
+  }
   if (absl::IsInvalidArgument(ids.status())) {
     return ReportUsage("redact", ids.status().message());
   }
   if (!ids.ok()) {
     return ReportFailure(ids.status());
+  }
+  std::optional<Filter> where;
+  if (options.where.has_value()) {
+    absl::StatusOr<Filter> parsed = Filter::Parse(*options.where);
+    if (!parsed.ok()) {
+      return ReportUsage("redact",
+                         absl::StrCat("--where: ", parsed.status().message()));
+    }
+    where = *std::move(parsed);
   }
   const InterruptFlag interrupt;
   std::optional<ProgressMeter> meter;
@@ -264,6 +322,7 @@ int RunRedact(RedactCommandOptions options) {
     meter.emplace(std::cerr, &absl::Now, ProgressMeterOptions{});
   }
   RedactOptions redact = {.archive_uuid = options.uuid,
+                          .where = std::move(where),
                           .dry_run = options.dry_run,
                           .prove = options.prove,
                           .threads = options.threads,
@@ -284,7 +343,7 @@ int RunRedact(RedactCommandOptions options) {
     return exit_code;
   }
   if (!options.quiet || options.dry_run) {
-    PrintReport(options.archive, *report);
+    PrintReport(options, *report);
   }
   WarnOfDictionaries(options.archive, *report);
   bool is_good = true;
@@ -314,8 +373,12 @@ void AddRedactCommand(CLI::App& app, int& exit_code) {
           "IDS", options->ids,
           "List of documents, a line ID or ID<TAB>@N each; -: standard "
           "input")
-      ->type_name("")
-      ->required();
+      ->type_name("");
+  subcommand
+      ->add_option("--where", options->where,
+                   "Remove the documents that match: 'lang = \"de\" and time < "
+                   "2020-01-01'")
+      ->type_name("FILTER");
   subcommand->add_flag("-0,--null", options->null_separated,
                        "Read lines that end in NUL, as those of quire ls -0");
   subcommand

@@ -156,6 +156,24 @@ class RedactCommandTest(unittest.TestCase):
         address = self.serve("t.quire")
         self.assertEqual(listed(), "e\n")
 
+    def test_counts_what_a_filter_selects(self):
+        (self.directory / "ids").write_text("d/01.txt\nd/07.txt\n")
+        where = ("--where", "ordinal < 2 and id prefix 'd/'")
+        planned = self.quired("redact", "x.quire", "ids", *where, "--dry-run")
+        self.assertEqual((planned.returncode, planned.stderr), (0, ""))
+        self.assertIn("x.quire: would remove 3 documents with ", planned.stdout)
+        self.assertIn("\n  selected: 2 documents match --where, 2 are named by ids, 1 is both\n",
+                      planned.stdout)
+        self.assertEqual(self.contents("x.quire"), self.before)
+        result = self.quired("redact", "x.quire", *where, "--prove")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn("x.quire: removed 2 documents with ", result.stdout)
+        self.assertIn("\n  selected: 2 documents match --where\n", result.stdout)
+        self.assertIn("\n  found: none\n", result.stdout)
+        again = self.quired("redact", "x.quire", *where)
+        self.assertEqual(again.returncode, 1)
+        self.assertIn("x.quire: no document matches --where ", again.stderr)
+
     def test_refuses_mistakes(self):
         (self.directory / "ids").write_text("d/07.txt\nd/7.txt\n")
         (self.directory / "empty").write_text("\n")
@@ -169,7 +187,13 @@ class RedactCommandTest(unittest.TestCase):
                 (("none.quire", "ids", "--dry-run"), 1, "none.quire"),
                 (("in", "ids"), 1, "in"),
                 (("x.quire", "ids", "--prove", "--dry-run"), 2, "give one of them"),
-                (("x.quire",), 2, "IDS is required")):
+                (("x.quire",), 2, "IDS or --where is required"),
+                (("x.quire", "--where", "size > 0", "-0"), 2, "--null is about IDS"),
+                (("x.quire", "--where", "size > 0 and"), 2, "--where: column 13: found "),
+                (("x.quire", "--where", 'size = "1"'), 1, "x.quire: --where: column 8: "),
+                (("x.quire", "--where", "lang = 1"), 1, 'no field "lang"'),
+                (("x.quire", "--where", "size > 999999"), 1,
+                 'x.quire: no document matches --where "size > 999999"; nothing was changed')):
             result = self.quired("redact", *arguments)
             self.assertEqual(result.returncode, code, (arguments, result.stderr))
             self.assertIn(message, result.stderr)

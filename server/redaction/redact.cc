@@ -44,6 +44,19 @@ void ZeroIn(std::span<const TextInterval> intervals, uint64_t begin,
   }
 }
 
+// Reports progress. Errors: Cancelled.
+absl::Status Report(const RedactOptions& options,
+                    const RedactProgress& progress) {
+  if (options.on_progress) {
+    options.on_progress(progress);
+  }
+  return progress.phase != RedactPhase::kProve && options.cancel != nullptr &&
+                 *options.cancel
+             ? absl::CancelledError(
+                   "the redaction was interrupted; nothing was changed")
+             : absl::OkStatus();
+}
+
 // One removal. Used once.
 class Redactor {
  public:
@@ -78,14 +91,7 @@ class Redactor {
   OnTextRead Reader(RedactPhase phase) {
     return [this, phase, done = uint64_t{0}](uint64_t size_bytes) mutable {
       done += size_bytes;
-      if (options_.on_progress) {
-        options_.on_progress({.phase = phase, .done_bytes = done});
-      }
-      return phase != RedactPhase::kProve && options_.cancel != nullptr &&
-                     *options_.cancel
-                 ? absl::CancelledError(
-                       "the redaction was interrupted; nothing was changed")
-                 : absl::OkStatus();
+      return Report(options_, {.phase = phase, .done_bytes = done});
     };
   }
 
@@ -153,6 +159,8 @@ std::vector<uint32_t> Redactor::Segments() const {
 absl::Status Redactor::Prepare() {
   report_.before = archive_.info();
   report_.document_count = removed_.ordinals().size();
+  report_.named_count = removed_.named_count();
+  report_.matched_count = removed_.matched_count();
   report_.renumbered_id_count = removed_.renumbered_id_count();
   report_.size_bytes = removed_.size_bytes();
   if (manifest_.dictionary.has_value()) {
@@ -405,8 +413,13 @@ absl::StatusOr<RemovedDocuments> FindRemoved(const Archive& archive,
         absl::StrCat(archive.path(), ": ", archive.info().unknown_part,
                      " that this program does not know: use a newer one"));
   }
-  QUIRE_ASSIGN_OR_RETURN(RemovedDocuments removed,
-                         RemovedDocuments::Find(archive, items));
+  QUIRE_ASSIGN_OR_RETURN(
+      RemovedDocuments removed,
+      RemovedDocuments::Find(
+          archive, items, options.where.has_value() ? &*options.where : nullptr,
+          [&options] {
+            return Report(options, {.phase = RedactPhase::kSelect});
+          }));
   if (!removed.reused_item().empty() && options.archive_uuid.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
         archive.path(), ": ", QuotedText(removed.reused_item()),
@@ -437,8 +450,8 @@ absl::StatusOr<RedactReport> DryRun(const std::string& path,
 absl::StatusOr<RedactReport> RedactArchive(const std::string& path,
                                            std::span<const std::string> items,
                                            const RedactOptions& options) {
-  if (items.empty()) {
-    return absl::InvalidArgumentError("no ids to remove");
+  if (items.empty() && !options.where.has_value()) {
+    return absl::InvalidArgumentError("no ids and no filter of what to remove");
   }
   if (options.dry_run) {
     return DryRun(path, items, options);

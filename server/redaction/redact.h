@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "codecs/filter/filter.h"
 #include "server/archive/format/archive_description.h"
 #include "server/redaction/dictionary_redaction.h"
 #include "server/redaction/redaction_proof.h"
@@ -23,6 +24,8 @@
 namespace quire {
 
 enum class RedactPhase {
+  // Looks for documents that match the filter.
+  kSelect,
   // Looks for text of the dictionary in the removed and the remaining text.
   kCompare,
   // Writes the changed segments; with a dry run, counts their blocks.
@@ -34,12 +37,15 @@ enum class RedactPhase {
 struct RedactProgress {
   RedactPhase phase = RedactPhase::kCompare;
   // Text read in this phase; kCompare and kProve may read all of it repeatedly.
+  // 0 in kSelect.
   uint64_t done_bytes = 0;
 };
 
 struct RedactOptions {
   // Affects behaviour: the archive must have this uuid; empty: any.
   std::string archive_uuid = {};
+  // Affects behaviour: also remove the documents that match this filter.
+  std::optional<Filter> where = {};
   // Affects behaviour: find out what would change, and change nothing.
   bool dry_run = false;
   // Affects behaviour: examine the new archive (redaction_proof.h).
@@ -63,6 +69,9 @@ struct RedactReport {
   // The removed documents, and the size of their text.
   uint64_t document_count = 0;
   uint64_t size_bytes = 0;
+  // Those among them that items name, and that match the filter.
+  uint64_t named_count = 0;
+  uint64_t matched_count = 0;
   // Ids of which other documents stay, so that their occurrences are counted
   // anew.
   uint64_t renumbered_id_count = 0;
@@ -85,12 +94,13 @@ struct RedactReport {
 };
 
 // Removes the documents that `items` name (codecs/base/document_item.h), all of
-// an id without an occurrence, from the archive at `path`, which is the old or
-// the new one at any moment (archive_change.h); then removes its old files.
+// an id without an occurrence, and those that match the filter, from the
+// archive at `path`, which is the old or the new one at any moment
+// (archive_change.h); then removes its old files.
 // Ordinals and offsets stay: the text of removed documents becomes zeros, their
 // ids become empty, their attributes none, and their record type "withdrawn".
-// Messages about unread inputs disappear too. Equal archives and items give
-// equal archives. The state before joins the redacted states.
+// Messages about unread inputs disappear too. Equal archives, items and filters
+// give equal archives. The state before joins the redacted states.
 //
 // Repeating a call never removes other documents: a call whose items would all
 // name documents in the new archive too, but others, requires `archive_uuid`.
@@ -101,9 +111,13 @@ struct RedactReport {
 // table stays. Memory: the opened archive, a copy of its dictionary,
 // `windows_per_pass` windows, the tables of one segment (SegmentRedaction,
 // DocumentIndexBuilder), and those of ParallelEncoder. Blocks.
-// Errors: InvalidArgument     no items.
-//         NotFound            a document is not there; names it.
-//         DataLoss            the archive is damaged.
+// Errors: InvalidArgument     neither items nor a filter; or a value of the
+//                             filter has another type than its field.
+//         NotFound            a document is not there, names it; no document
+//                             matches the filter; or it names a field that the
+//                             archive does not have.
+//         DataLoss            the archive is damaged, also where fields that
+//                             the filter needs are.
 //         FailedPrecondition  another writer is at work, the archive has parts
 //                             that this program does not know, has another
 //                             uuid or requires one, or it was replaced

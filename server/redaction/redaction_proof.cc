@@ -5,6 +5,7 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <numeric>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -12,7 +13,10 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/status_macros.h"
+#include "codecs/filter/field_value.h"
+#include "server/archive/field_reader.h"
 #include "server/archive/format/archive_format.h"
+#include "server/redaction/field_strings.h"
 #include "server/redaction/window_table.h"
 
 namespace quire {
@@ -60,6 +64,8 @@ class Prover {
   RedactionProof Take() && { return std::move(proof_); }
 
  private:
+  // Checks that the removed documents have no fields.
+  absl::Status CheckFields();
   // Adds ids and media types of all documents except the removed ones.
   absl::Status AddDescriptions(const Archive& archive, TextSink& sink);
   // Marks the windows that remaining documents had.
@@ -88,6 +94,7 @@ absl::Status Prover::CheckDocuments() {
       Fail(absl::StrCat("document ", ordinal, " still has a description"));
     }
   }
+  QUIRE_RETURN_IF_ERROR(CheckFields());
   ZeroCounter zeros;
   QUIRE_RETURN_IF_ERROR(AddLogicalText(after_, removed_.ranges(),
                                        PartialMembers::kNone, on_read_, zeros));
@@ -97,6 +104,25 @@ absl::Status Prover::CheckDocuments() {
   }
   proof_.document_count = removed_.ordinals().size();
   proof_.size_bytes = removed_.size_bytes();
+  return absl::OkStatus();
+}
+
+absl::Status Prover::CheckFields() {
+  std::vector<uint32_t> columns(after_.fields().size());
+  std::iota(columns.begin(), columns.end(), uint32_t{0});
+  DocumentFieldReader reader(after_, columns,
+                             DocumentFieldReader::Blocking(after_));
+  std::vector<FieldView> values;
+  for (const uint64_t ordinal : removed_.ordinals()) {
+    QUIRE_RETURN_IF_ERROR(
+        reader.Read(DocumentOrdinal{ordinal}, values).status());
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (TypeOf(values[i]) != FieldType::kNull) {
+        Fail(absl::StrCat("document ", ordinal, " still has a value of field ",
+                          after_.fields()[i].name));
+      }
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -123,6 +149,12 @@ absl::Status Prover::FindKept(const WindowTable& table,
   QUIRE_RETURN_IF_ERROR(AddLogicalText(before_, removed_.KeptRanges(before_),
                                        PartialMembers::kNone, on_read_,
                                        scanner));
+  QUIRE_RETURN_IF_ERROR(AddFieldStrings(
+      before_,
+      [this](uint64_t ordinal) {
+        return removed_.OrdinalsIn(ordinal, ordinal + 1).empty();
+      },
+      scanner));
   return AddDescriptions(before_, scanner);
 }
 
@@ -163,6 +195,13 @@ absl::Status Prover::Search(const WindowTable& table,
   report("the dictionary");
   QUIRE_RETURN_IF_ERROR(AddDescriptions(after_, scanner));
   report("the index of ids and types");
+  proof_.field_string_count = 0;
+  for (uint32_t i = 0; i < after_.info().segment_count; ++i) {
+    QUIRE_ASSIGN_OR_RETURN(const uint64_t count,
+                           AddStoredFieldStrings(after_, i, scanner));
+    proof_.field_string_count += count;
+    report(absl::StrCat(after_.SegmentPath(i), ": fields"));
+  }
   return absl::OkStatus();
 }
 

@@ -18,19 +18,21 @@
 namespace quire {
 
 struct RedactionProof {
-  // Windows (window_table.h) of the removed documents' text, ids and inflated
-  // members that no other document had in its text, id, media type or members.
+  // Windows (window_table.h) of the removed documents' text, ids, fields and
+  // inflated members that no other document had in its text, id, media type,
+  // fields or members.
   // Windows of zeros do not count; one may count once for each pass.
   uint64_t window_count = 0;
   // Searched for these windows: text of blocks that remaining documents use,
   // with members inflated and as it is; bytes of the dictionary that did not
-  // change; ids and media types.
+  // change; ids and media types; strings of fields and of their bounds.
   uint64_t block_count = 0;
   uint64_t text_size_bytes = 0;
   uint64_t dictionary_size_bytes = 0;
   uint64_t id_count = 0;
-  // Removed documents that were read: they have no id and attributes, and their
-  // text is zeros.
+  uint64_t field_string_count = 0;
+  // Removed documents that were read: they have no id, attributes and fields,
+  // and their text is zeros.
   uint64_t document_count = 0;
   uint64_t size_bytes = 0;
   // Sentences about what must not be; at most 20. Empty: all is as it should.

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -15,6 +17,9 @@
 #include "codecs/base/document_item.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
+#include "server/archive/field_reader.h"
+#include "server/archive/filtered_documents.h"
+#include "server/redaction/field_strings.h"
 
 namespace quire {
 namespace {
@@ -60,8 +65,8 @@ void AppendInterval(TextInterval interval,
 
 }  // namespace
 
-absl::StatusOr<RemovedDocuments> RemovedDocuments::Find(
-    const Archive& archive, std::span<const std::string> items) {
+absl::Status RemovedDocuments::AddNamed(const Archive& archive,
+                                        std::span<const std::string> items) {
   std::map<absl::string_view, IdSelection> ids;
   std::vector<std::string> missing;
   for (const std::string& text : items) {
@@ -92,41 +97,93 @@ absl::StatusOr<RemovedDocuments> RemovedDocuments::Find(
   if (!missing.empty()) {
     return NotFound(archive.path(), missing);
   }
-  RemovedDocuments removed;
   bool may_repeat = true;
   for (const auto& [id, selection] : ids) {
     const std::vector<DocumentOrdinal>& documents = selection.documents;
     for (size_t i = 0; i < documents.size(); ++i) {
       if (selection.is_whole || selection.occurrences.contains(i)) {
-        removed.ordinals_.push_back(documents[i].value);
+        ordinals_.push_back(documents[i].value);
       }
     }
+    named_count_ += selection.removed_count();
     const uint64_t kept_count = documents.size() - selection.removed_count();
-    removed.renumbered_id_count_ += kept_count > 0 ? 1 : 0;
     // Removed documents have the empty id, so that it never disappears.
     const bool is_found_again =
         id.empty() ||
         (!selection.is_whole && *selection.occurrences.rbegin() < kept_count);
     may_repeat = may_repeat && is_found_again;
     if (is_found_again && !selection.is_whole) {
-      removed.reused_item_ =
-          FormatDocumentItem(id, *selection.occurrences.begin());
+      reused_item_ = FormatDocumentItem(id, *selection.occurrences.begin());
     }
   }
   if (!may_repeat) {
-    removed.reused_item_.clear();
+    reused_item_.clear();
   }
-  std::ranges::sort(removed.ordinals_);
-  removed.ordinals_.erase(
-      std::unique(removed.ordinals_.begin(), removed.ordinals_.end()),
-      removed.ordinals_.end());
-  for (const uint64_t ordinal : removed.ordinals_) {
-    QUIRE_ASSIGN_OR_RETURN(const LogicalRange range,
-                           archive.GetDocumentRange({ordinal}));
-    removed.size_bytes_ += range.size_bytes;
+  return absl::OkStatus();
+}
+
+absl::Status RemovedDocuments::AddMatches(
+    const Archive& archive, const Filter& where,
+    const std::function<absl::Status()>& check) {
+  const absl::Status status = where.Check(archive.fields());
+  if (!status.ok()) {
+    return absl::Status(
+        status.code(), absl::StrCat(archive.path(), ": --where: ",
+                                    status.message(), "; nothing was changed"));
+  }
+  QUIRE_RETURN_IF_ERROR(VisitMatches(archive, where,
+                                     DocumentFieldReader::Blocking(archive),
+                                     check, [this](DocumentOrdinal ordinal) {
+                                       ordinals_.push_back(ordinal.value);
+                                       ++matched_count_;
+                                     }));
+  // A repeated command finds no match and fails.
+  reused_item_.clear();
+  return matched_count_ > 0
+             ? absl::OkStatus()
+             : absl::NotFoundError(absl::StrCat(
+                   archive.path(), ": no document matches --where ",
+                   QuotedText(where.text()), "; nothing was changed"));
+}
+
+absl::Status RemovedDocuments::Complete(const Archive& archive) {
+  std::ranges::sort(ordinals_);
+  ordinals_.erase(std::unique(ordinals_.begin(), ordinals_.end()),
+                  ordinals_.end());
+  // Number of documents that stay, by id, if several had it.
+  absl::flat_hash_map<std::string, uint64_t> kept_counts;
+  for (const uint64_t ordinal : ordinals_) {
+    QUIRE_ASSIGN_OR_RETURN(Document document, archive.GetDocument({ordinal}));
+    const LogicalRange& range = document.range;
+    size_bytes_ += range.size_bytes;
     AppendInterval({range.offset.value, range.offset.value + range.size_bytes},
-                   removed.ranges_);
+                   ranges_);
+    if (const auto known = kept_counts.find(document.id);
+        known != kept_counts.end()) {
+      --known->second;
+      continue;
+    }
+    const uint64_t count =
+        archive.FindDocument(document.id, std::nullopt).count;
+    if (count > 1) {
+      kept_counts.emplace(std::move(document.id), count - 1);
+    }
   }
+  renumbered_id_count_ = static_cast<uint64_t>(std::ranges::count_if(
+      kept_counts,
+      [](const auto& id_and_count) { return id_and_count.second > 0; }));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RemovedDocuments> RemovedDocuments::Find(
+    const Archive& archive, std::span<const std::string> items,
+    const Filter* where, const std::function<absl::Status()>& check) {
+  RemovedDocuments removed;
+  QUIRE_RETURN_IF_ERROR(removed.AddNamed(archive, items));
+  if (where != nullptr) {
+    QUIRE_RETURN_IF_ERROR(removed.AddMatches(archive, *where, check));
+  }
+  QUIRE_RETURN_IF_ERROR(removed.Complete(archive));
   return removed;
 }
 
@@ -185,7 +242,12 @@ absl::Status AddRemovedText(const Archive& archive,
       last = document.id;
     }
   }
-  return absl::OkStatus();
+  return AddFieldStrings(
+      archive,
+      [&removed](uint64_t ordinal) {
+        return !removed.OrdinalsIn(ordinal, ordinal + 1).empty();
+      },
+      sink);
 }
 
 }  // namespace quire

@@ -3,6 +3,7 @@
 #define QUIRE_SERVER_REDACTION_REMOVED_DOCUMENTS_H_
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "codecs/filter/filter.h"
 #include "server/archive/archive.h"
 #include "server/redaction/inflated_block.h"
 #include "server/redaction/segment_redaction.h"
@@ -18,15 +20,22 @@
 namespace quire {
 
 // Documents to remove from an archive, and their text. They have the same
-// ordinals and offsets in the archive without them. Memory: 24 bytes for each.
-// Immutable.
+// ordinals and offsets in the archive without them. Memory: 24 bytes for each,
+// and while they are found the ids that several documents have. Immutable.
 class RemovedDocuments {
  public:
-  // The documents that `items` name, of which there is at least one: those of
-  // an id, or one of them (codecs/base/document_item.h).
-  // Errors: NotFound  there is no such document; names up to ten.
+  // Those that `items` name, all of an id or one of them
+  // (codecs/base/document_item.h), and those that match `where`, which may be
+  // null. There is an item or a filter. Reads fields, after `check` as in
+  // VisitMatches() (filtered_documents.h).
+  // Errors: NotFound  there is no such document, names up to ten; or none
+  //                   matches the filter.
+  //         Others as VisitMatches(), with "--where: " for faults of the
+  //         filter.
   static absl::StatusOr<RemovedDocuments> Find(
-      const Archive& archive, std::span<const std::string> items);
+      const Archive& archive, std::span<const std::string> items,
+      const Filter* where = nullptr,
+      const std::function<absl::Status()>& check = {});
 
   // In order.
   const std::vector<uint64_t>& ordinals() const { return ordinals_; }
@@ -39,11 +48,18 @@ class RemovedDocuments {
 
   uint64_t size_bytes() const { return size_bytes_; }
 
+  // Number of those that items name, and of those that match the filter. A
+  // document can count in both.
+  uint64_t named_count() const { return named_count_; }
+
+  uint64_t matched_count() const { return matched_count_; }
+
   // Ids of which other documents stay.
   uint64_t renumbered_id_count() const { return renumbered_id_count_; }
 
   // An item that names another document after the removal; empty if there is
-  // none, or if Find() would fail then.
+  // none, or if Find() would fail then, as it does with a filter, which matches
+  // no removed document.
   const std::string& reused_item() const { return reused_item_; }
 
   // Those with ordinals from `begin` to `end` - 1.
@@ -57,15 +73,26 @@ class RemovedDocuments {
  private:
   RemovedDocuments() = default;
 
+  // Add documents, in any order. Errors: as Find().
+  absl::Status AddNamed(const Archive& archive,
+                        std::span<const std::string> items);
+  absl::Status AddMatches(const Archive& archive, const Filter& where,
+                          const std::function<absl::Status()>& check);
+  // Sets the rest from `ordinals_`, which have no order.
+  absl::Status Complete(const Archive& archive);
+
   std::vector<uint64_t> ordinals_;
   std::vector<TextInterval> ranges_;
   uint64_t size_bytes_ = 0;
+  uint64_t named_count_ = 0;
+  uint64_t matched_count_ = 0;
   uint64_t renumbered_id_count_ = 0;
   std::string reused_item_;
 };
 
-// Adds the text of the documents, with their members inflated, and their ids.
-// `archive` is the one before the removal. Errors: as AddLogicalText().
+// Adds the text of the documents, with their members inflated, their ids and
+// the strings of their fields. `archive` is the one before the removal. Errors:
+// as AddLogicalText(), also of fields.
 absl::Status AddRemovedText(const Archive& archive,
                             const RemovedDocuments& removed,
                             const OnTextRead& on_read, TextSink& sink);

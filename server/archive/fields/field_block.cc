@@ -230,6 +230,15 @@ FieldView FieldBlock::operator[](uint32_t index) const {
   return {};
 }
 
+void FieldBlock::VisitStrings(
+    absl::FunctionRef<void(ByteView string)> visit) const {
+  uint32_t begin = 0;
+  for (const uint32_t end : ends_) {
+    visit(text_.subspan(begin, end - begin));
+    begin = end;
+  }
+}
+
 uint64_t FieldBlock::MemoryBytes() const {
   return sizeof(FieldBlock) + ends_.capacity() * sizeof(uint32_t);
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
@@ -30,6 +31,10 @@ class FieldBlock {
 
   // REQUIRES: index < the count. A string is valid as long as the bytes.
   FieldView operator[](uint32_t index) const;
+
+  // Calls `visit` with each string that is stored, once; none for other types.
+  // Valid as long as the bytes.
+  void VisitStrings(absl::FunctionRef<void(ByteView string)> visit) const;
 
   // Without the bytes.
   uint64_t MemoryBytes() const;

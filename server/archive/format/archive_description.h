@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,6 +39,10 @@ struct Document {
   std::string media_type;
 };
 
+// Called with ordinals of what is searched: an archive, or the index of a
+// segment.
+using OrdinalPredicate = std::function<bool(uint64_t ordinal)>;
+
 // Selects one of several documents with the same id.
 struct DocumentSelection {
   // Accept only these record types; "" is the type of documents that are not
@@ -48,6 +53,9 @@ struct DocumentSelection {
   // capture time is older than all others; of several with the same time, the
   // last in the archive is taken.
   int64_t at_time_ms = INT64_MAX;
+  // Passes over documents for which it is true; null: none. Viewed during the
+  // call only. A look-up then takes time for each document that it passes over.
+  const OrdinalPredicate* is_left_out = nullptr;
 };
 
 // The blocks that codec auto stored in one codec.

@@ -12,6 +12,7 @@
 #ifndef QUIRE_SERVER_ARCHIVE_FORMAT_ARCHIVE_FORMAT_H_
 #define QUIRE_SERVER_ARCHIVE_FORMAT_ARCHIVE_FORMAT_H_
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -73,6 +74,15 @@ inline constexpr char kWithdrawnRecordType[] = "withdrawn";
 inline bool IsRedacted(const Document& document) {
   return document.record_type == kWithdrawnRecordType && document.id.empty() &&
          document.media_type.empty() && !document.capture_time_ms.has_value();
+}
+
+// True for printable ASCII. Crawled pages claim arbitrary types, and texts of
+// the API must be UTF-8: other media types and record types count as unset, as
+// empty ones do.
+inline bool IsPlainText(absl::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return c >= ' ' && c <= '~';
+  });
 }
 
 // Upper bound on the decompressed bytes per stored byte of a section or

@@ -17,6 +17,10 @@ bool Contains(absl::Span<const absl::string_view> types,
   return std::find(types.begin(), types.end(), type) != types.end();
 }
 
+bool IsLeftOut(const OrdinalPredicate* is_left_out, uint64_t ordinal) {
+  return is_left_out != nullptr && (*is_left_out)(ordinal);
+}
+
 Capture CaptureOf(const DocumentIndex& index, uint64_t ordinal) {
   return {.ordinal = ordinal,
           .time_ms =
@@ -70,6 +74,34 @@ class CaptureOrder::Sorted {
 
   absl::string_view TypeAt(uint64_t place) const {
     return index_.RecordType(ordinals_[begin_ + place]);
+  }
+
+  // True if there is a document of the type here.
+  bool HasType(uint64_t place, absl::string_view type) const {
+    return place < count_ && TypeAt(place) == type;
+  }
+
+  // Returns the last place below `end` that has the type and is not left out;
+  // unset if there is none.
+  std::optional<uint64_t> LastBelow(uint64_t end, absl::string_view type,
+                                    const OrdinalPredicate* is_left_out) const {
+    for (; end > 0 && HasType(end - 1, type); --end) {
+      if (!IsLeftOut(is_left_out, ordinals_[begin_ + end - 1])) {
+        return end - 1;
+      }
+    }
+    return std::nullopt;
+  }
+
+  // The same for the first place from `begin` on.
+  std::optional<uint64_t> FirstFrom(uint64_t begin, absl::string_view type,
+                                    const OrdinalPredicate* is_left_out) const {
+    for (; HasType(begin, type); ++begin) {
+      if (!IsLeftOut(is_left_out, ordinals_[begin_ + begin])) {
+        return begin;
+      }
+    }
+    return std::nullopt;
   }
 
   // Number of documents up to (type, time).
@@ -147,7 +179,8 @@ std::optional<Capture> CaptureOrder::Find(
   if (ranks.count() <= kScannedMax) {
     for (uint64_t rank = ranks.begin; rank < ranks.end; ++rank) {
       const uint64_t ordinal = index.OrdinalAtRank(rank);
-      if (Contains(selection.record_types, index.RecordType(ordinal))) {
+      if (Contains(selection.record_types, index.RecordType(ordinal)) &&
+          !IsLeftOut(selection.is_left_out, ordinal)) {
         consider(CaptureOf(index, ordinal));
       }
     }
@@ -155,12 +188,20 @@ std::optional<Capture> CaptureOrder::Find(
   }
   const Sorted sorted = SortedOf(index, ranks);
   for (const absl::string_view type : selection.record_types) {
-    uint64_t end = sorted.CountUpTo(type, selection.at_time_ms);
-    if (end > 0 && sorted.TypeAt(end - 1) == type) {
-      consider(sorted.At(end - 1));
-    } else if (end < sorted.count() && sorted.TypeAt(end) == type) {
-      end = sorted.CountUpTo(type, sorted.At(end).time_ms);
-      consider(sorted.At(end - 1));
+    const uint64_t end = sorted.CountUpTo(type, selection.at_time_ms);
+    std::optional<uint64_t> place =
+        sorted.LastBelow(end, type, selection.is_left_out);
+    if (!place.has_value()) {
+      // The oldest of the later ones; of equal times the last.
+      place = sorted.FirstFrom(end, type, selection.is_left_out);
+      if (place.has_value()) {
+        place =
+            sorted.LastBelow(sorted.CountUpTo(type, sorted.At(*place).time_ms),
+                             type, selection.is_left_out);
+      }
+    }
+    if (place.has_value()) {
+      consider(sorted.At(*place));
     }
   }
   return best;
@@ -168,6 +209,7 @@ std::optional<Capture> CaptureOrder::Find(
 
 void CaptureOrder::AddTypes(const DocumentIndex& index, IdIndex::Ranks ranks,
                             size_t count_max,
+                            const OrdinalPredicate* is_left_out,
                             std::vector<std::string>& types) const {
   const auto add = [&](absl::string_view type) {
     if (types.size() < count_max &&
@@ -177,15 +219,20 @@ void CaptureOrder::AddTypes(const DocumentIndex& index, IdIndex::Ranks ranks,
   };
   if (ranks.count() <= kScannedMax) {
     for (uint64_t rank = ranks.begin; rank < ranks.end; ++rank) {
-      add(index.RecordType(index.OrdinalAtRank(rank)));
+      const uint64_t ordinal = index.OrdinalAtRank(rank);
+      if (!IsLeftOut(is_left_out, ordinal)) {
+        add(index.RecordType(ordinal));
+      }
     }
     return;
   }
   const Sorted sorted = SortedOf(index, ranks);
   uint64_t place = 0;
-  for (size_t i = 0; i < count_max && place < sorted.count(); ++i) {
+  while (types.size() < count_max && place < sorted.count()) {
     const absl::string_view type = sorted.TypeAt(place);
-    add(type);
+    if (sorted.FirstFrom(place, type, is_left_out).has_value()) {
+      add(type);
+    }
     place = sorted.CountUpTo(type, INT64_MAX);
   }
 }

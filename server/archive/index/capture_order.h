@@ -51,9 +51,11 @@ class CaptureOrder {
                               const DocumentSelection& selection) const;
 
   // Adds the record types of the documents of one id to `types`, without
-  // duplicates and up to `count_max`.
+  // duplicates and up to `count_max`; without those that only documents have
+  // for which `is_left_out` is true, if it is not null.
   void AddTypes(const DocumentIndex& index, IdIndex::Ranks ranks,
-                size_t count_max, std::vector<std::string>& types) const;
+                size_t count_max, const OrdinalPredicate* is_left_out,
+                std::vector<std::string>& types) const;
 
   uint64_t MemoryBytes() const;
   // Upper bound on MemoryBytes() for `count` documents that may share their

@@ -89,6 +89,10 @@ class DocumentIndex {
   bool has_damaged_record_types() const { return has_damaged_record_types_; }
 
   // Valid during the life of the index; empty if the document has none.
+  absl::string_view MediaType(uint64_t ordinal) const {
+    return media_types_[ordinal];
+  }
+
   absl::string_view RecordType(uint64_t ordinal) const {
     return record_types_[ordinal];
   }
@@ -114,11 +118,11 @@ class DocumentIndex {
     return capture_order_.Find(*this, ranks, selection);
   }
 
-  // Adds the record types of the id with `ranks` to `types`, without duplicates
-  // and up to `count_max`.
+  // As CaptureOrder::AddTypes().
   void AddRecordTypes(IdIndex::Ranks ranks, size_t count_max,
+                      const OrdinalPredicate* is_left_out,
                       std::vector<std::string>& types) const {
-    capture_order_.AddTypes(*this, ranks, count_max, types);
+    capture_order_.AddTypes(*this, ranks, count_max, is_left_out, types);
   }
 
   // Returns the rank of the first document above (id, ordinal), in that order,

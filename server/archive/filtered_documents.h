@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Documents of an archive that a filter selects, for those that act on all of
+// them at once. Lists of a server evaluate filters page by page instead.
+#ifndef QUIRE_SERVER_ARCHIVE_FILTERED_DOCUMENTS_H_
+#define QUIRE_SERVER_ARCHIVE_FILTERED_DOCUMENTS_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+
+#include "codecs/base/positions.h"
+#include "codecs/filter/filter.h"
+#include "server/archive/archive.h"
+#include "server/archive/field_reader.h"
+
+namespace quire {
+
+// Calls `visit` with each document that matches the filter, in the order of the
+// archive. Documents that were removed for good match no filter. A media type
+// or record type that is not plain text is null, as in lists of a server.
+//
+// `load` must return each part, and may block
+// (DocumentFieldReader::Blocking()). Parts are read in the order of the
+// archive; none of a group of documents whose bounds exclude a match. `check`,
+// which may be empty, is called for each group, of at most 4096 documents,
+// before its parts are read; an error ends the walk. Memory: that of
+// DocumentFieldReader. Thread-safe if `load` is. Errors: NotFound         the
+// filter names a field that the archive does not
+//                          have (Filter::Check()).
+//         InvalidArgument  a value of the filter has another type than its
+//                          field.
+//         DataLoss         fields are damaged; names the document and the part.
+//         Those of `load` and `check`.
+absl::Status VisitMatches(const Archive& archive, const Filter& filter,
+                          DocumentFieldReader::Load load,
+                          const std::function<absl::Status()>& check,
+                          absl::FunctionRef<void(DocumentOrdinal)> visit);
+
+// Returns about the memory of VisitMatches() with this archive, in bytes: that
+// of the fields, up to the limits of DocumentFieldReader.
+uint64_t EstimateVisitMatchesBytes(const Archive& archive);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_ARCHIVE_FILTERED_DOCUMENTS_H_
