@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -121,15 +122,29 @@ absl::StatusOr<Answer> AnswerArchive(const HttpRequest& request,
   if (!state.has_value()) {
     return absl::NotFoundError("the archive has other contents than these");
   }
-  return ListAnswer(request, "application/json",
-                    JsonArchive(name, *state) + "\n");
+  std::string json = JsonArchive(name, *state);
+  if (archive.fields_size() > 0) {
+    json.pop_back();
+    const char* comma = ",\"fields\":[";
+    for (const v1::FieldDescription& field : archive.fields()) {
+      absl::StrAppend(&json, comma, "{\"name\":", JsonString(field.name()),
+                      ",\"type\":", JsonString(FieldTypeText(field.type())),
+                      "}");
+      comma = ",";
+    }
+    json += "]}";
+  }
+  return ListAnswer(request, "application/json", json + "\n");
 }
 
 absl::StatusOr<Answer> AnswerList(const HttpRequest& request,
                                   const KnownState& state, Client& client) {
+  const std::vector<std::string>& fields = request.target.fields;
   ListOptions options{.prefix = request.target.id,
                       .page_size = request.target.limit,
-                      .page_token = request.target.token};
+                      .page_token = request.target.token,
+                      .fields = fields,
+                      .filter = request.target.where};
   // Otherwise one call is of one state: the present one, or the token's.
   if (state.is_named) {
     options.archive_uuid = state.uuid;
@@ -143,7 +158,9 @@ absl::StatusOr<Answer> AnswerList(const HttpRequest& request,
   std::string lines;
   for (const ListEntry& entry : page.entries) {
     if (const auto* document = std::get_if<v1::Document>(&entry)) {
-      absl::StrAppend(&lines, "{", JsonDocument(*document), "}\n");
+      absl::StrAppend(
+          &lines, "{", JsonDocument(*document), fields.empty() ? "" : ",",
+          fields.empty() ? "" : JsonFields(fields, *document), "}\n");
     } else {
       absl::StrAppend(&lines, "{",
                       JsonBytes("prefix", std::get<CommonPrefix>(entry).text),

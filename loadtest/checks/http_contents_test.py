@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 import unittest
+import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 # pylint: disable=wrong-import-position
@@ -85,6 +86,58 @@ class RecordTypesTest(unittest.TestCase):
                     reply = connection.ask(f"/v1/{target}", method, **options)
                 self.assertIn(reply.status, (200, 206), target)
                 self.assertEqual(reply.headers["content-type"], expected, (target, method, options))
+
+
+class FieldsTest(unittest.TestCase):
+    def test_lists_with_fields_and_filters(self):
+        directory = pathlib.Path(self.enterContext(
+            tempfile.TemporaryDirectory(prefix="quire-http-fields-")))
+        rows = [{"id": f"r{n:02}", "lang": "de" if n % 3 else 'f"r', "score": n / 2 + 0.25,
+                 "t": "x" * n} for n in range(30)]
+        del rows[5]["lang"]
+        (directory / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        subprocess.run(
+            [PROGRAMS.quired, "build", "--quiet", "-o", directory / "rows.quire", "--split", "lines",
+             "--id-field", "id", "--text-field", "t", "--field", "lang", "--field", "score",
+             directory / "rows.jsonl"], check=True, capture_output=True)
+        subprocess.run([PROGRAMS.quired, "redact", directory / "rows.quire", "--where", "score > 14"],
+                       check=True, capture_output=True)
+        server = self.enterContext(LiveServer(PROGRAMS.quired, [f"rows={directory}/rows.quire"]))
+        gateway = self.enterContext(LiveGateway(PROGRAMS.quire_http, server.address))
+
+        def ask(query="", status=200, resource="/list"):
+            with gateway.connect() as connection:
+                reply = connection.ask(
+                    f"/v1/rows{resource}" + ("?" + urllib.parse.urlencode(query) if query else ""))
+            self.assertEqual(reply.status, status, reply)
+            return reply.body.decode() if status >= 400 else \
+                [json.loads(line) for line in reply.body.splitlines()]
+
+        self.assertEqual(ask(resource="")[0]["fields"],
+                         [{"name": "lang", "type": "string"}, {"name": "score", "type": "float"}])
+        listed = ask({"where": "lang = 'f\"r' and score < 8 or lang is null and size < 9",
+                      "fields": "score,lang"})
+        self.assertEqual([line["id"] for line in listed], ["r00", "r03", "r05", "r06", "r09", "r12",
+                                                           "r15"])
+        self.assertEqual(listed[1]["fields"], {"score": 1.75, "lang": 'f"r'})
+        self.assertEqual(listed[2]["fields"], {"score": 2.75, "lang": None})
+        self.assertEqual(len(ask({"fields": "lang"})), 28 + 1)
+        self.assertEqual(ask({"fields": "lang"})[-1], {"withdrawn_count": 2})
+        self.assertNotIn("fields", ask({"where": "size = 3"})[0])
+        # A page of few candidates has fewer documents, and leads on.
+        page = ask({"where": "size = 7", "limit": 5})
+        self.assertEqual([*page[0]], ["next_token"])
+        page = ask({"where": "size = 7", "limit": 5, "token": page[0]["next_token"]})
+        self.assertEqual(page[0]["id"], "r07")
+        for query, message in (
+                ({"where": "lang = de"}, "where: column 8: found \"de\", expected a value"),
+                ({"where": "language = 'de'"}, 'column 1: no field "language"; expected a field of '
+                 "the archive or an attribute: lang, score, id"),
+                ({"where": "score = 'x'"}, "column 9: found a value of the type string"),
+                ({"fields": "language"}, 'fields has "language", expected fields of the archive: '
+                 "lang, score"),
+                ({"fields": "a b"}, "fields: the name of a field must have")):
+            self.assertIn(message, ask(query, 400))
 
 
 class WithdrawnTest(unittest.TestCase):

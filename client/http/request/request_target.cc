@@ -16,6 +16,8 @@
 #include "codecs/base/archive_name.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
+#include "codecs/filter/field_value.h"
+#include "codecs/filter/filter.h"
 
 namespace quire {
 namespace {
@@ -24,6 +26,7 @@ namespace {
 constexpr size_t kRecordTypesMax = 16;
 constexpr size_t kRecordTypeSizeMax = 256;
 constexpr size_t kDelimiterSizeMax = 256;
+constexpr size_t kFieldsMax = 32;
 constexpr size_t kUuidSizeMax = 64;
 
 int HexDigit(char c) {
@@ -133,7 +136,7 @@ bool Accepts(const RequestTarget& target, absl::string_view name) {
              (name == "at" || name == "type" || name == "occurrence");
     case Resource::kList:
       return name == "prefix" || name == "delimiter" || name == "limit" ||
-             name == "token";
+             name == "token" || name == "fields" || name == "where";
     case Resource::kBrowse:
       return name == "prefix" || name == "token";
     case Resource::kArchives:
@@ -159,11 +162,46 @@ absl::Status TakeTypes(absl::string_view value, RequestTarget& target) {
   return absl::OkStatus();
 }
 
+absl::Status TakeFields(absl::string_view value, RequestTarget& target) {
+  std::vector<std::string>& fields = target.fields;
+  for (const absl::string_view name : absl::StrSplit(value, ',')) {
+    const absl::Status status = CheckFieldName(name);
+    if (!status.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("fields: ", status.message()));
+    }
+    if (std::find(fields.begin(), fields.end(), name) == fields.end()) {
+      fields.emplace_back(name);
+    }
+  }
+  return fields.size() <= kFieldsMax
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(
+                   absl::StrCat("fields must have at most ", kFieldsMax,
+                                " names, got ", fields.size()));
+}
+
+absl::Status TakeWhere(std::string value, RequestTarget& target) {
+  const absl::Status status = Filter::Parse(value).status();
+  if (!status.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("where: ", status.message()));
+  }
+  target.where = std::move(value);
+  return absl::OkStatus();
+}
+
 absl::Status TakeParameter(absl::string_view name, std::string value,
                            RequestTarget& target) {
   const absl::string_view text(value.data(), value.size());
   if (name == "type") {
     return TakeTypes(text, target);
+  }
+  if (name == "fields") {
+    return TakeFields(text, target);
+  }
+  if (name == "where") {
+    return TakeWhere(std::move(value), target);
   }
   if (name == "at") {
     QUIRE_ASSIGN_OR_RETURN(const CapturePeriod period,

@@ -50,6 +50,10 @@ struct RequestTarget {
   std::optional<uint32_t> limit;
   // Opaque; empty: from the start.
   std::string token;
+  // Names of fields to show, each once.
+  std::vector<std::string> fields;
+  // A filter of codecs/filter/filter.h, well-formed.
+  std::optional<std::string> where;
 };
 
 // Parses the target of a request line, as received. Names in queries are those

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/http/request/request_target.h"
 
+#include <optional>
+#include <string>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -106,6 +110,36 @@ TEST(RequestTarget, TakesParameters) {
   EXPECT_EQ(list.delimiter, "/");
   EXPECT_EQ(list.limit, 10);
   EXPECT_EQ(list.token, "x=");
+}
+
+TEST(RequestTarget, TakesFieldsAndFilters) {
+  const RequestTarget list = Parsed(
+      "/v1/web/list?fields=lang,score%2Clang&where=lang+%3D+%22de%22+and+"
+      "score>0.5");
+  EXPECT_THAT(list.fields, ElementsAre("lang", "score"));
+  EXPECT_EQ(list.where, "lang = \"de\" and score>0.5");
+  EXPECT_EQ(Parsed("/v1/web/list").where, std::nullopt);
+  std::string many = "/v1/web/list?fields=f0";
+  for (int i = 1; i < 32; ++i) {
+    absl::StrAppend(&many, ",f", i);
+  }
+  EXPECT_EQ(Parsed(many).fields.size(), 32u);
+  const std::pair<std::string, const char*> cases[] = {
+      {many + ",f32", "fields must have at most 32 names, got 33"},
+      {"/v1/web/list?fields=", "fields: "},
+      {"/v1/web/list?fields=a,,b", "fields: "},
+      {"/v1/web/list?fields=id", "\"id\""},
+      {"/v1/web/list?fields=a&fields=b", "fields must be given once"},
+      {"/v1/web/list?where=lang+%3D+de", "where: column 8: found "},
+      {"/v1/web/list?where=", "where: column 1: "},
+      {"/v1/web/doc/a?where=size+>+1", "no parameter \"where\""},
+      {"/browse/web/?fields=a", "no parameter \"fields\""}};
+  for (const auto& [target, message] : cases) {
+    EXPECT_THAT(
+        ParseRequestTarget(target).status(),
+        FailsWith(absl::StatusCode::kInvalidArgument, HasSubstr(message)))
+        << target;
+  }
 }
 
 TEST(RequestTarget, RefusesParameters) {
