@@ -4,6 +4,7 @@
 asked, and every byte compared."""
 import hashlib
 import hmac
+import json
 import os
 import pathlib
 import random
@@ -27,7 +28,7 @@ import botocore.utils
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "loadtest" / "harness"))
 from certificates import Authority  # noqa: E402
 from live_nginx import start_nginx
-from remote_case import CHUNK, PATIENCE_S, QUIRED, RemoteCase, Server, run
+from remote_case import CHUNK, PATIENCE_S, QUIRE, QUIRED, RemoteCase, Server, run
 from test_level import nightly
 
 METRICS = pathlib.Path(__file__).resolve().parents[1] / "service" / "metrics" / "METRICS.md"
@@ -213,6 +214,44 @@ class RemoteArchiveTest(RemoteCase):
         self.assertEqual(len(self.store.gets("segment")) % 4, 0)
         self.store.lies.clear()
         self.check_all(server)
+
+    def test_rules_with_filters_read_fields_from_the_store(self):
+        draw = random.Random(1)
+        names = ["".join(draw.choices("abcdefgh", k=200)) for _ in range(1000)]
+        rows = self.scratch / "rows.jsonl"
+        rows.write_text("".join(json.dumps({"id": f"row{n:04}", "name": name, "t": "text"}) + "\n"
+                                for n, name in enumerate(names)))
+        built = run(QUIRED, "build", "--quiet", "-o", self.bucket / "rows.quire", "--split", "lines",
+                    "--id-field", "id", "--text-field", "t", "--field", "name", rows)
+        self.assertEqual(built.returncode, 0, built.stderr)
+        rules = self.scratch / "withdrawn"
+        rules.write_text('rows where name prefix "a" block\n')
+        server = Server(self, "--withdrawn", rules,
+                        archive=f"rows={self.store.url}/bucket/rows.quire")
+
+        def expect_listed(first):
+            listed = run(QUIRE, "-s", server.address, "ls", "rows")
+            self.assertEqual(listed.stdout.decode().split(),
+                             [f"row{n:04}" for n, name in enumerate(names) if name[0] not in first])
+
+        expect_listed("a")
+        rules.write_text("")
+        server.stop()
+        # Nothing is served while the store withholds the fields.
+        server = Server(self, "--withdrawn", rules, cache="other",
+                        archive=f"rows={self.store.url}/bucket/rows.quire")
+        expect_listed("")
+        rules.write_text('rows where name prefix "b" block\n')
+        self.store.lies.set("status_503", path="segment")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for("archive rows: all of its documents are withheld until a reload can match")
+        self.assertIn("segment-00000000: the fields of document 0 cannot be read: ", server.said)
+        expect_listed("abcdefgh")
+        self.assertNotEqual(run(QUIRE, "-s", server.address, "get", "rows", "row0000").returncode, 0)
+        self.store.lies.clear()
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for("rules of withdrawal: taken up from", count=2)
+        expect_listed("b")
 
     @nightly
     def test_a_store_that_does_not_answer_is_no_damage(self):

@@ -10,6 +10,7 @@
 #include "codecs/base/byte_size.h"
 #include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
+#include "server/service/calls/field_parts.h"
 #include "server/service/catalog/drive_report.h"
 #include "server/service/catalog/parallel_opening.h"
 #include "server/service/copy_space.h"
@@ -42,33 +43,16 @@ void AddSummary(const std::vector<std::string>& names, absl::string_view what,
   }
 }
 
-// Returns rules for the documents of `before` that were removed from `after`.
-std::vector<WithdrawalRule> RemovedSince(const Archive& before,
-                                         const Archive& after) {
-  std::vector<WithdrawalRule> rules;
-  const std::optional<ArchiveView> view = after.FindState(before.info().uuid);
-  if (!view.has_value() || view->removals_hash == 0) {
-    return rules;
-  }
-  const uint64_t count =
-      std::min(view->document_count, before.info().document_count);
-  for (uint64_t i = 0; i < count; ++i) {
-    if (after.IsRedacted({i}) && !before.IsRedacted({i})) {
-      rules.push_back({.value = before.GetDocument({i}).value().id,
-                       .action = Withdrawal::kBlock});
-    }
-  }
-  return rules;
-}
-
-// Withdraws the documents that the rules match.
+// Withdraws the documents that the rules match, or all after an error.
 // Errors: as WithdrawnDocuments::Resolve().
-absl::Status WithdrawAll(const ServedArchive& archive,
-                         const std::vector<WithdrawalRule>& rules) {
-  QUIRE_ASSIGN_OR_RETURN(auto documents,
-                         WithdrawnDocuments::Resolve(*archive.archive, rules));
-  archive.withdrawal->Set(std::move(documents));
-  return absl::OkStatus();
+absl::Status WithdrawBy(const ServedArchive& archive,
+                        const std::vector<WithdrawalRule>& rules) {
+  absl::StatusOr<std::shared_ptr<const WithdrawnDocuments>> documents =
+      WithdrawnDocuments::Resolve(*archive.archive, rules);
+  archive.withdrawal->Set(documents.ok()
+                              ? *std::move(documents)
+                              : WithdrawnDocuments::All(*archive.archive));
+  return documents.status();
 }
 
 }  // namespace
@@ -92,6 +76,19 @@ ArchiveLoader::ArchiveLoader(const ServerOptions& options,
     catalog_.SetRules([this](absl::string_view name) {
       return withdrawals_->HasRulesFor(name);
     });
+    withdrawals_->SetServices(
+        {.fields_of =
+             [this](const std::shared_ptr<const ServedArchive>& archive) {
+               return BlockingFieldLoad(store_, archive);
+             },
+         .reserve =
+             [this](uint64_t bytes) -> absl::StatusOr<std::shared_ptr<void>> {
+           QUIRE_ASSIGN_OR_RETURN(ArchiveSpace::Reservation reservation,
+                                  space_.Reserve(bytes));
+           return std::make_shared<ArchiveSpace::Reservation>(
+               std::move(reservation));
+         },
+         .cancel = &stop_});
   }
   for (const auto& [argument, outline] : planned_) {
     catalog_.Add(argument,
@@ -307,29 +304,33 @@ void ArchiveLoader::WithdrawRemoved(const std::string& name,
         held.served->name != name) {
       continue;
     }
-    std::vector<WithdrawalRule> removed = RemovedSince(*held.archive, contents);
+    std::vector<WithdrawalRule> removed =
+        RulesForRemoved(*held.archive, contents);
     if (removed.empty()) {
       continue;
     }
     const absl::Status status =
         withdrawals_ != nullptr
-            ? withdrawals_->WithdrawRemoved(*held.served, std::move(removed))
-            : WithdrawAll(*held.served, removed);
+            ? withdrawals_->WithdrawRemoved(held.served, std::move(removed))
+            : WithdrawBy(*held.served, removed);
     if (!status.ok()) {
       options_.log(LogLevel::kError,
                    absl::StrCat("archive ", name,
-                                ": calls that read its earlier contents get "
-                                "documents that were removed until they end: ",
+                                ": calls that read its earlier contents get no "
+                                "more documents, as those that were removed "
+                                "cannot be found there: ",
                                 status.message()));
     }
   }
 }
 
-absl::Status ArchiveLoader::Publish(const ArchiveArgument& argument,
+absl::Status ArchiveLoader::Publish(const Catalog::Opening& opening,
                                     std::shared_ptr<ServedArchive> served) {
+  const ArchiveArgument& argument = opening.argument();
   const std::shared_ptr<const Archive> contents = served->archive;
   if (withdrawals_ != nullptr) {
-    QUIRE_RETURN_IF_ERROR(withdrawals_->Publish(std::move(served), catalog_));
+    QUIRE_RETURN_IF_ERROR(withdrawals_->Publish(std::move(served), catalog_,
+                                                &opening.is_cancelled()));
   } else {
     catalog_.Publish(std::move(served));
   }
@@ -629,7 +630,12 @@ absl::StatusOr<std::shared_ptr<const Archive>> ArchiveLoader::OpenAndPublish(
                      ": was replaced by a larger archive while it was opened: ",
                      status.message()));
   }
-  QUIRE_RETURN_IF_ERROR(Publish(opening.argument(), std::move(fresh)));
+  const std::shared_ptr<const WithdrawalInForce> withdrawal = fresh->withdrawal;
+  QUIRE_RETURN_IF_ERROR(Publish(opening, std::move(fresh)));
+  if (withdrawal->Get().has_documents()) {
+    // They take memory, too.
+    space_.Fit();
+  }
   return contents;
 }
 

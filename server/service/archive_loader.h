@@ -116,7 +116,7 @@ class ArchiveLoader {
       const Catalog::Opening& opening, OpeningHelpers* helpers);
   // Publishes an archive, without its withdrawn documents, and removes local
   // copies of files that it no longer has.
-  absl::Status Publish(const ArchiveArgument& argument,
+  absl::Status Publish(const Catalog::Opening& opening,
                        std::shared_ptr<ServedArchive> served);
   // Withdraws documents that were removed from the archive `name`, which is
   // served now with `contents`, from its earlier contents that calls still

@@ -182,19 +182,18 @@ ReloadNeed ArchiveSpace::HeldBytes() {
   for (const Archive* fresh : fresh_) {
     add(*fresh, need.fresh_bytes);
   }
+  // Rules that were added since the start, and the documents that they match.
+  const uint64_t withdrawals_bytes =
+      withdrawals_ == nullptr ? 0 : withdrawals_->HeldBytes(catalog_);
+  need.served_bytes +=
+      withdrawals_bytes - std::min(withdrawals_bytes, plan_.withdrawals_bytes);
   return need;
 }
 
 void ArchiveSpace::FitCache(const ReloadNeed& need) {
-  // Rules that were added since the start.
-  const uint64_t withdrawals_bytes =
-      withdrawals_ == nullptr ? 0 : withdrawals_->HeldBytes(catalog_);
-  store_.ResizeCache(
-      CacheBytesBeside(plan_,
-                       need.served_bytes + need.replaced_bytes +
-                           need.fresh_bytes + withdrawals_bytes -
-                           std::min(withdrawals_bytes, plan_.withdrawals_bytes),
-                       need.connections_bytes));
+  store_.ResizeCache(CacheBytesBeside(
+      plan_, need.served_bytes + need.replaced_bytes + need.fresh_bytes,
+      need.connections_bytes));
 }
 
 }  // namespace quire

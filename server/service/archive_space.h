@@ -106,8 +106,9 @@ class ArchiveSpace {
   Reservation MakeReservation(uint64_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Release(const Reservation& reservation) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the memory of served archives, of retired ones that calls keep, and
-  // of openings in progress. Parts that several have count once.
+  // Returns the memory of served archives, with documents that rules withdraw
+  // beyond the plan, of retired ones that calls keep, and of openings in
+  // progress. Parts that several have count once.
   ReloadNeed HeldBytes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FitCache(const ReloadNeed& need) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

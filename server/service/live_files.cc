@@ -32,10 +32,18 @@ bool LiveFiles::Reload(const Catalog& catalog,
     }
   }
   if (withdrawals != nullptr) {
-    const absl::StatusOr<std::string> outcome = withdrawals->Reload(catalog);
-    add("the file of withdrawn documents", outcome);
+    const absl::StatusOr<WithdrawalFile::Reloaded> outcome =
+        withdrawals->Reload(catalog);
+    add("the file of withdrawn documents",
+        outcome.ok() ? absl::StatusOr<std::string>(outcome->text)
+                     : outcome.status());
     if (!outcome.ok()) {
       lines.back().level = LogLevel::kError;
+    } else {
+      succeeded = succeeded && outcome->withheld.empty();
+      for (const std::string& archive : outcome->withheld) {
+        lines.push_back({LogLevel::kError, archive});
+      }
     }
   }
   if (store != nullptr) {

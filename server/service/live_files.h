@@ -28,7 +28,9 @@ struct LiveFiles {
 
   // Reads rules of access, withdrawn documents, credentials, and the
   // certificate, and reopens the access log. Adds a line about each that
-  // exists. One with an error stays unchanged. Returns false if there is one.
+  // exists. One with an error stays unchanged; archives that new rules of
+  // withdrawal cannot be matched with are withheld. Returns false if there is
+  // such an error.
   // Blocks on I/O.
   bool Reload(const Catalog& catalog, std::vector<LogLine>& lines) const;
 };

@@ -6,20 +6,21 @@
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <optional>
 #include <random>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/client_context.h"
 
-#include "codecs/base/bytes.h"
-#include "codecs/base/checksum.h"
 #include "server/service/testing/server_fixture.h"
 #include "testing/base/test_level.h"
 
@@ -34,8 +35,12 @@ using ::testing::Not;
 
 struct Rule {
   bool is_prefix = false;
-  std::string value;
+  // The text of the filter if there is one.
+  std::string value = {};
   bool is_block = false;
+  // The same as a filter, if it is one.
+  std::function<bool(const TestDocument& document, uint64_t ordinal)> where =
+      nullptr;
 };
 
 // Documents as clients should see them.
@@ -43,29 +48,79 @@ class Model {
  public:
   Model(std::vector<TestDocument> documents, std::vector<Rule> rules)
       : documents_(std::move(documents)), rules_(std::move(rules)) {
-    for (const TestDocument& document : documents_) {
+    for (uint64_t i = 0; i < documents_.size(); ++i) {
+      const TestDocument& document = documents_[i];
+      const Rule* rule = nullptr;
+      for (const Rule& candidate : rules_) {
+        if (rule == nullptr && Matches(candidate, document, i)) {
+          rule = &candidate;
+        }
+      }
+      deciding_.push_back(rule);
+      has_selected_ |= rule != nullptr && rule->where != nullptr;
       starts_.push_back(text_.size());
-      text_ += ActionOf(document.id).has_value()
-                   ? std::string(document.text.size(), '\0')
-                   : document.text;
-      has_withdrawn_ |= ActionOf(document.id).has_value();
-      zeros_.insert(zeros_.end(), document.text.size(),
-                    ActionOf(document.id).has_value());
+      text_ += rule != nullptr ? std::string(document.text.size(), '\0')
+                               : document.text;
+      has_withdrawn_ |= rule != nullptr;
+      zeros_.insert(zeros_.end(), document.text.size(), rule != nullptr);
     }
     while (!zeros_.empty() && !zeros_.back()) {
       zeros_.pop_back();
     }
   }
 
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
   // True: blocked; false: excluded.
-  std::optional<bool> ActionOf(const std::string& id) const {
+  std::optional<bool> ActionOf(uint64_t ordinal) const {
+    return deciding_[ordinal] == nullptr
+               ? std::nullopt
+               : std::optional(deciding_[ordinal]->is_block);
+  }
+
+  // The same for a missing document of an id.
+  std::optional<bool> ActionOfId(const std::string& id) const {
     for (const Rule& rule : rules_) {
-      if (rule.is_prefix ? absl::StartsWith(id, rule.value)
-                         : id == rule.value) {
+      if (rule.where == nullptr && Matches(rule, {.id = id, .text = ""}, 0)) {
         return rule.is_block;
       }
     }
     return std::nullopt;
+  }
+
+  // The newest document of the id up to the time; without time the newest. The
+  // oldest, if all are later. Those that are withdrawn only if
+  // `with_withdrawn`.
+  std::optional<uint64_t> FindNewest(const std::string& id,
+                                     std::optional<int64_t> at_ms,
+                                     bool with_withdrawn) const {
+    // True if in time; distance in time; ordinal.
+    std::optional<std::tuple<bool, int64_t, uint64_t>> best;
+    for (uint64_t i = 0; i < documents_.size(); ++i) {
+      if (documents_[i].id != id ||
+          (!with_withdrawn && deciding_[i] != nullptr)) {
+        continue;
+      }
+      const auto time = static_cast<int64_t>(documents_[i].text.size());
+      const bool in_time = time <= at_ms.value_or(INT64_MAX);
+      const std::tuple candidate(in_time, in_time ? time : -time, i);
+      best = std::max(best.value_or(candidate), candidate);
+    }
+    return best.has_value() ? std::optional(std::get<2>(*best)) : std::nullopt;
+  }
+
+  // Number of a document among those of its id, if it must be listed.
+  std::optional<uint64_t> OccurrenceOf(uint64_t ordinal) const {
+    uint64_t before = 0;
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < documents_.size(); ++i) {
+      if (documents_[i].id == documents_[ordinal].id) {
+        before += i < ordinal ? 1 : 0;
+        ++count;
+      }
+    }
+    return has_selected_ && count > 1 ? std::optional(before) : std::nullopt;
   }
 
   // The ordinal of an occurrence of an id.
@@ -91,8 +146,18 @@ class Model {
   const std::vector<bool>& zeros() const { return zeros_; }
 
  private:
-  std::vector<TestDocument> documents_;
-  std::vector<Rule> rules_;
+  static bool Matches(const Rule& rule, const TestDocument& document,
+                      uint64_t ordinal) {
+    return rule.where != nullptr ? rule.where(document, ordinal)
+           : rule.is_prefix      ? absl::StartsWith(document.id, rule.value)
+                                 : document.id == rule.value;
+  }
+
+  const std::vector<TestDocument> documents_;
+  const std::vector<Rule> rules_;
+  // The rule that decides about each document; null: none.
+  std::vector<const Rule*> deciding_;
+  bool has_selected_ = false;
   std::vector<uint64_t> starts_;
   std::string text_;
   bool has_withdrawn_ = false;
@@ -113,8 +178,11 @@ class ServerWithdrawalTest : public ServerTest {
     std::ofstream out(rules_path());
     out << "# rules\n";
     for (const Rule& rule : rules) {
-      out << "do?s " << (rule.is_prefix ? "prefix " : "id ") << rule.value
-          << (rule.is_block ? " block\n" : " exclude\n");
+      out << "do?s "
+          << (rule.where != nullptr ? "where "
+              : rule.is_prefix      ? "prefix "
+                                    : "id ")
+          << rule.value << (rule.is_block ? " block\n" : " exclude\n");
     }
     out << "other prefix "
         << "d exclude\n";
@@ -145,32 +213,42 @@ class ServerWithdrawalTest : public ServerTest {
     }
     std::optional<uint64_t> ordinal = Below(model.documents().size());
     v1::DocumentName& name = *request.mutable_document();
+    std::optional<bool> action;
     if (Below(2) == 0) {
       name.set_ordinal(*ordinal);
+      action = model.ActionOf(*ordinal);
     } else {
       std::string id = model.documents()[*ordinal].id;
       if (Below(5) == 0) {
         id += "/none";
       }
-      const uint64_t occurrence = Below(3);
       name.set_id(id);
-      name.set_occurrence(occurrence);
-      ordinal = model.Find(id, occurrence);
-      const bool is_there = model.Find(id, 0).has_value();
-      if (is_there && model.ActionOf(id) == true) {
-        return {.code = grpc::StatusCode::PERMISSION_DENIED};
+      if (Below(2) == 0) {
+        const uint64_t occurrence = Below(3);
+        name.set_occurrence(occurrence);
+        ordinal = model.Find(id, occurrence);
+      } else {
+        std::optional<int64_t> at_ms;
+        if (Below(2) == 0) {
+          at_ms = static_cast<int64_t>(Below(40'000));
+          name.set_at_time_ms(*at_ms);
+        }
+        ordinal = model.FindNewest(id, at_ms, /*with_withdrawn=*/false);
+        if (!ordinal.has_value()) {
+          ordinal = model.FindNewest(id, at_ms, /*with_withdrawn=*/true);
+        }
       }
+      action = ordinal.has_value()             ? model.ActionOf(*ordinal)
+               : model.Find(id, 0).has_value() ? model.ActionOfId(id)
+                                               : std::nullopt;
     }
-    if (!ordinal.has_value()) {
+    if (action == true) {
+      return {.code = grpc::StatusCode::PERMISSION_DENIED};
+    }
+    if (action == false || !ordinal.has_value()) {
       return {.code = grpc::StatusCode::NOT_FOUND};
     }
-    const TestDocument& document = model.documents()[*ordinal];
-    const std::optional<bool> action = model.ActionOf(document.id);
-    if (action.has_value()) {
-      return {.code = *action ? grpc::StatusCode::PERMISSION_DENIED
-                              : grpc::StatusCode::NOT_FOUND};
-    }
-    return {.text = document.text};
+    return {.text = model.documents()[*ordinal].text};
   }
 
   void ExpectCode(const grpc::Status& status, const Expected& expected) {
@@ -292,7 +370,7 @@ class ServerWithdrawalTest : public ServerTest {
     for (uint64_t i = by_ordinal ? request.first_ordinal() : 0;
          i < model.documents().size(); ++i) {
       const std::string& id = model.documents()[i].id;
-      if (model.ActionOf(id).has_value() ||
+      if (model.ActionOf(i).has_value() ||
           !absl::StartsWith(id, request.prefix())) {
         continue;
       }
@@ -315,6 +393,11 @@ class ServerWithdrawalTest : public ServerTest {
       ASSERT_TRUE(status.ok()) << status.error_message();
       for (const v1::Document& document : response.documents()) {
         found.insert(absl::StrCat(document.id(), " ", document.ordinal()));
+        ASSERT_LT(document.ordinal(), model.documents().size());
+        EXPECT_EQ(document.has_occurrence()
+                      ? std::optional(document.occurrence())
+                      : std::nullopt,
+                  model.OccurrenceOf(document.ordinal()));
       }
       for (const std::string& prefix : response.common_prefixes()) {
         EXPECT_TRUE(found_prefixes.insert(prefix).second);
@@ -368,9 +451,49 @@ class ServerWithdrawalTest : public ServerTest {
     TryTables(model);
   }
 
+  Rule RandomFilter(uint64_t document_count) {
+    Rule rule = {.is_block = Below(2) == 0};
+    const uint64_t a = Below(document_count);
+    const uint64_t b = Below(document_count);
+    const auto n = static_cast<int64_t>(Below(8));
+    switch (Below(4)) {
+      case 0:
+        rule.value = absl::StrCat("ordinal in (", a, ", ", b, ")");
+        rule.where = [a, b](const TestDocument&, uint64_t ordinal) {
+          return ordinal == a || ordinal == b;
+        };
+        break;
+      case 1:
+        rule.value = absl::StrCat("n = ", n);
+        rule.where = [n](const TestDocument& document, uint64_t) {
+          return document.fields[0] == FieldValue(n);
+        };
+        break;
+      case 2:
+        rule.value = "time >= 1970-01-01T00:00:10Z and not (n is null)";
+        rule.where = [](const TestDocument& document, uint64_t) {
+          return document.text.size() >= 10'000 &&
+                 document.fields[0] != FieldValue();
+        };
+        break;
+      default:
+        rule.value = absl::StrCat("size < ", 100 * n, " and n < 6");
+        rule.where = [n](const TestDocument& document, uint64_t) {
+          const auto* const number = std::get_if<int64_t>(&document.fields[0]);
+          return document.text.size() < 100 * static_cast<uint64_t>(n) &&
+                 number != nullptr && *number < 6;
+        };
+    }
+    return rule;
+  }
+
   std::vector<Rule> RandomRules(const std::vector<TestDocument>& documents) {
     std::vector<Rule> rules;
     for (uint64_t n = Below(5); n > 0; --n) {
+      if (Below(3) == 0) {
+        rules.push_back(RandomFilter(documents.size()));
+        continue;
+      }
       const std::string& id = documents[Below(documents.size())].id;
       const bool is_prefix = Below(2) == 0;
       rules.push_back(
@@ -394,12 +517,16 @@ class ServerWithdrawalTest : public ServerTest {
 TEST_F(ServerWithdrawalTest, EveryAnswerIsThatOfTheModel) {
   std::mt19937 seeds(TestSeed());
   const char* const codecs[] = {"zstd", "rlz", "fsst", "copy"};
-  for (int round = 0; round < 6; ++round) {
+  fields_ = {{"n", FieldType::kInteger}};
+  for (int round = 0; round < TestRounds(6, 40); ++round) {
     const uint64_t seed = (uint64_t{seeds()} << 32) | seeds();
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     Seed(seed);
     std::vector<TestDocument> documents = MakeDocuments(60, seed);
     for (TestDocument& document : documents) {
+      document.fields = {Below(5) == 0
+                             ? FieldValue()
+                             : FieldValue(static_cast<int64_t>(Below(10)))};
       if (Below(4) == 0) {
         document.id = documents[Below(documents.size())].id;
       }
@@ -479,229 +606,6 @@ TEST_F(ServerWithdrawalTest, MatchesNewArchivesAndCountsTheirDocuments) {
   Reload();
   EXPECT_THAT(HttpGet(server().metrics_address(), "/metrics"),
               HasSubstr("quire_last_reload_succeeded 0"));
-}
-
-class ServerWithdrawalDuringCallsTest : public ServerWithdrawalTest {
- protected:
-  void Start(const std::vector<TestDocument>& documents) {
-    WriteArchive(archive_path(), documents);
-    WriteRules({});
-    ServerOptions options;
-    options.withdrawn_path = rules_path();
-    StartServer(options);
-  }
-
-  void Withdraw(const Rule& rule) {
-    WriteRules({rule});
-    EXPECT_THAT(Reload(), Contains(HasSubstr(" by 2 rules")));
-  }
-
-  // Text without zeros that no buffer between server and client holds whole.
-  const std::string large_ = std::string(size_t{48} << 20, 'x');
-};
-
-TEST_F(ServerWithdrawalDuringCallsTest, AStreamOfADocumentEnds) {
-  Start({{.id = "other", .text = "text"}, {.id = "large", .text = large_}});
-  for (const bool by_id : {true, false}) {
-    const bool is_block = by_id;
-    v1::ReadRequest request;
-    request.set_archive("docs");
-    if (by_id) {
-      request.mutable_document()->set_id("large");
-    } else {
-      request.mutable_document()->set_ordinal(1);
-    }
-    grpc::ClientContext context;
-    const auto stream = stub().ReadStream(&context, request);
-    v1::ReadStreamResponse response;
-    ASSERT_TRUE(stream->Read(&response));
-    Withdraw({.value = "large", .is_block = is_block});
-    std::string text = response.data();
-    while (stream->Read(&response)) {
-      text += response.data();
-    }
-    ExpectCode(stream->Finish(),
-               {.code = is_block ? grpc::StatusCode::PERMISSION_DENIED
-                                 : grpc::StatusCode::NOT_FOUND});
-    EXPECT_LT(text.size(), large_.size());
-    EXPECT_EQ(text.find('\0'), std::string::npos);
-    WriteRules({});
-    Reload();
-  }
-}
-
-TEST_F(ServerWithdrawalDuringCallsTest, AStreamOfAnotherDocumentGoesOn) {
-  Start({{.id = "other", .text = "text"}, {.id = "large", .text = large_}});
-  v1::ReadRequest request;
-  request.set_archive("docs");
-  request.mutable_document()->set_id("large");
-  grpc::ClientContext context;
-  const auto stream = stub().ReadStream(&context, request);
-  v1::ReadStreamResponse response;
-  ASSERT_TRUE(stream->Read(&response));
-  Withdraw({.value = "other"});
-  std::string text = response.data();
-  while (stream->Read(&response)) {
-    text += response.data();
-  }
-  EXPECT_TRUE(stream->Finish().ok());
-  EXPECT_EQ(text == large_, true);
-}
-
-// Reads the first message of a scan in stored order, or all that follow a
-// token.
-class ServerWithdrawalScanTest : public ServerWithdrawalDuringCallsTest {
- protected:
-  grpc::Status Scan(std::string& token, std::string* text = nullptr) {
-    v1::ScanRequest request;
-    request.set_archive("docs");
-    request.set_stored_order(true);
-    const bool is_first = token.empty();
-    if (!is_first) {
-      request.set_resume_token(token);
-    }
-    grpc::ClientContext context;
-    const auto stream = stub().Scan(&context, request);
-    v1::ScanResponse response;
-    while (stream->Read(&response)) {
-      token = response.resume_token();
-      if (text != nullptr) {
-        *text += response.data();
-      }
-      if (is_first) {
-        context.TryCancel();
-        break;
-      }
-    }
-    return stream->Finish();
-  }
-};
-
-TEST_F(ServerWithdrawalScanTest, ResumesInTheOrderOfTheToken) {
-  const std::vector<TestDocument> documents = MakeDocuments(300, 1);
-  WriteArchive(archive_path(), documents, "zstd", "", /*is_reordered=*/true);
-  WriteRules({});
-  ServerOptions options;
-  options.withdrawn_path = rules_path();
-  StartServer(options);
-  std::string stored_token;
-  Scan(stored_token);
-  ASSERT_NE(stored_token, "");
-  Withdraw({.value = documents[3].id, .is_block = true});
-  std::string token = stored_token;
-  const grpc::Status status = Scan(token);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_EQ(ReasonIn(status), "DOCUMENT_WITHDRAWN");
-  EXPECT_THAT(status.error_message(), HasSubstr("scan again"));
-  // While documents are withdrawn, such a scan is in logical order.
-  std::string logical_token;
-  std::string text;
-  Scan(logical_token, &text);
-  ASSERT_NE(logical_token, "");
-  WriteRules({});
-  Reload();
-  EXPECT_TRUE(Scan(logical_token, &text).ok());
-  const Model model(documents, {{.value = documents[3].id}});
-  EXPECT_EQ(text.size(), model.text().size());
-  token = stored_token;
-  EXPECT_TRUE(Scan(token).ok());
-}
-
-TEST_F(ServerWithdrawalDuringCallsTest, ItemsOfABatchAreRefused) {
-  std::vector<TestDocument> documents;
-  for (int i = 0; i < 50; ++i) {
-    documents.push_back({.id = absl::StrCat(i % 2 == 0 ? "in" : "out", i),
-                         .text = std::string(64 << 10, 'x')});
-  }
-  Start(documents);
-  grpc::ClientContext context;
-  const auto stream = stub().BatchRead(&context);
-  constexpr uint64_t kCount = 800;
-  v1::BatchReadRequest request;
-  request.set_archive("docs");
-  for (uint64_t tag = 0; tag < kCount; ++tag) {
-    v1::BatchItem& item = *request.add_items();
-    item.set_tag(tag);
-    item.mutable_document()->set_id(documents[tag % documents.size()].id);
-  }
-  ASSERT_TRUE(stream->Write(request));
-  stream->WritesDone();
-  v1::BatchReadResponse response;
-  ASSERT_TRUE(stream->Read(&response));
-  Withdraw({.is_prefix = true, .value = "out", .is_block = true});
-  uint64_t count = 0;
-  uint64_t refused_count = 0;
-  do {
-    for (const v1::BatchResult& result : response.results()) {
-      ++count;
-      const std::string& id = documents[result.tag() % documents.size()].id;
-      if (result.status().code() != 0) {
-        ++refused_count;
-        EXPECT_EQ(result.status().reason(), v1::DOCUMENT_WITHDRAWN);
-        EXPECT_EQ(id[0], 'o');
-        EXPECT_EQ(result.data(), "");
-      } else {
-        EXPECT_EQ(result.data() == documents[0].text, true) << id;
-      }
-    }
-  } while (stream->Read(&response));
-  EXPECT_TRUE(stream->Finish().ok());
-  EXPECT_EQ(count, kCount);
-  EXPECT_GT(refused_count, 0u);
-}
-
-// Items planned before and after a withdrawal take the same blocks in two
-// forms.
-TEST_F(ServerWithdrawalDuringCallsTest, ABatchOfStoredBlocksGoesOn) {
-  std::vector<TestDocument> documents;
-  for (int i = 0; i < 50; ++i) {
-    std::string text(64 << 10, '\0');
-    std::ranges::generate(
-        text, [this] { return static_cast<char>('!' + Below(64)); });
-    documents.push_back({.id = absl::StrCat("in", i), .text = text});
-  }
-  documents.push_back({.id = "out", .text = "text"});
-  Start(documents);
-  grpc::ClientContext context;
-  const auto stream = stub().BatchRead(&context);
-  constexpr uint64_t kCount = 800;
-  constexpr uint64_t kLaterCount = 50;
-  v1::BatchReadRequest request;
-  request.set_archive("docs");
-  request.add_accepted_encodings(v1::WIRE_ENCODING_STORED);
-  const auto add_items = [&](uint64_t tag, uint64_t count) {
-    for (; count > 0; --count, ++tag) {
-      v1::BatchItem& item = *request.add_items();
-      item.set_tag(tag);
-      item.mutable_document()->set_ordinal(tag % 50);
-    }
-  };
-  add_items(0, kCount);
-  ASSERT_TRUE(stream->Write(request));
-  v1::BatchReadResponse response;
-  ASSERT_TRUE(stream->Read(&response));
-  Withdraw({.value = "out", .is_block = true});
-  request.Clear();
-  add_items(kCount, kLaterCount);
-  ASSERT_TRUE(stream->Write(request));
-  stream->WritesDone();
-  uint64_t count = 0;
-  uint64_t later_count = 0;
-  do {
-    for (const v1::BatchResult& result : response.results()) {
-      ++count;
-      EXPECT_EQ(result.status().code(), 0);
-      EXPECT_EQ(Checksum64(AsBytes(result.data())), result.checksum());
-      if (result.tag() >= kCount) {
-        ++later_count;
-        EXPECT_EQ(result.encoding(), v1::WIRE_ENCODING_IDENTITY);
-        EXPECT_TRUE(result.data() == documents[result.tag() % 50].text);
-      }
-    }
-  } while (stream->Read(&response));
-  EXPECT_TRUE(stream->Finish().ok());
-  EXPECT_EQ(count, kCount + kLaterCount);
-  EXPECT_EQ(later_count, kLaterCount);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "server/service/withdrawal_file.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <map>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "codecs/base/document_item.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
+#include "codecs/filter/filter.h"
 #include "server/archive/files/small_file.h"
 #include "server/archive/format/archive_format.h"
 #include "server/service/security/access_rules.h"
@@ -28,8 +30,9 @@ constexpr uint64_t kFileSizeBytesMax = uint64_t{16} << 20;
 uint64_t LineBytes(const WithdrawalLine& line) {
   return sizeof(line) + line.archive_glob.capacity() +
          line.rule.value.capacity() +
-         (line.rule_with_blanks.has_value()
-              ? line.rule_with_blanks->value.capacity()
+         (line.rule.filter == nullptr ? 0 : line.rule.filter->MemoryBytes()) +
+         (line.value_with_blanks.has_value()
+              ? line.value_with_blanks->capacity()
               : 0);
 }
 
@@ -73,55 +76,131 @@ bool Unescape(absl::string_view value, std::string& out) {
   return true;
 }
 
+// The part of a line between the word of its kind and its action.
+struct Selection {
+  // Without the blanks around it.
+  absl::string_view text;
+  // With those that do not separate it.
+  absl::string_view text_with_blanks;
+};
+
+// Parses an id or a prefix.
+absl::Status ParseIds(const Selection& selection, WithdrawalRule::Kind kind,
+                      WithdrawalLine& line) {
+  line.rule.kind = kind;
+  const auto parse = [&](absl::string_view text, std::string& value) {
+    DocumentItem item = {.id = text};
+    if (kind == WithdrawalRule::Kind::kId) {
+      // Before escapes are replaced: \x09@0 is part of an id.
+      item = ParseDocumentItem(text);
+    }
+    line.has_occurrence |= item.occurrence.has_value();
+    return Unescape(item.id, value);
+  };
+  if (!parse(selection.text, line.rule.value)) {
+    return Malformed("VALUE must have \\\\ or \\xNN after each backslash",
+                     selection.text);
+  }
+  if (line.rule.value.size() > kDocumentIdSizeBytesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("VALUE has ", line.rule.value.size(),
+                     " bytes, ids have at most ", kDocumentIdSizeBytesMax));
+  }
+  if (selection.text_with_blanks != selection.text) {
+    parse(selection.text_with_blanks, line.value_with_blanks.emplace());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParseId(const Selection& selection, WithdrawalLine& line) {
+  return ParseIds(selection, WithdrawalRule::Kind::kId, line);
+}
+
+absl::Status ParsePrefix(const Selection& selection, WithdrawalLine& line) {
+  return ParseIds(selection, WithdrawalRule::Kind::kPrefix, line);
+}
+
+absl::Status ParseWhere(const Selection& selection, WithdrawalLine& line) {
+  absl::StatusOr<Filter> filter = Filter::Parse(selection.text);
+  if (!filter.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("FILTER, ", filter.status().message()));
+  }
+  line.rule.kind = WithdrawalRule::Kind::kWhere;
+  line.rule.value = filter->text();
+  line.rule.filter = std::make_shared<const Filter>(*std::move(filter));
+  return absl::OkStatus();
+}
+
+// A kind of selection: sets the rest of a line whose action is set.
+struct SelectionKind {
+  absl::string_view word;
+  absl::Status (*parse)(const Selection& selection, WithdrawalLine& line);
+};
+
+constexpr std::array<SelectionKind, 3> kSelectionKinds = {{
+    {.word = "id", .parse = &ParseId},
+    {.word = "prefix", .parse = &ParsePrefix},
+    {.word = "where", .parse = &ParseWhere},
+}};
+
 absl::StatusOr<WithdrawalLine> ParseLine(absl::string_view line) {
   const absl::string_view whole = line;
   WithdrawalLine parsed;
   parsed.archive_glob = std::string(TakeWord(line));
-  const absl::string_view kind = TakeWord(line);
+  const absl::string_view word = TakeWord(line);
   const size_t last = line.find_last_of(" \t");
   if (last == absl::string_view::npos) {
-    return Malformed("a rule must be ARCHIVES id|prefix VALUE exclude|block",
-                     whole);
+    return Malformed(
+        "a rule must be ARCHIVES id|prefix VALUE exclude|block, or ARCHIVES "
+        "where FILTER exclude|block",
+        whole);
   }
   const absl::string_view action = line.substr(last + 1);
-  const absl::string_view value =
-      absl::StripTrailingAsciiWhitespace(line.substr(0, last));
-  if (kind != "id" && kind != "prefix") {
-    return Malformed("the second word must be id or prefix", kind);
+  const auto kind =
+      std::ranges::find(kSelectionKinds, word, &SelectionKind::word);
+  if (kind == kSelectionKinds.end()) {
+    return Malformed("the second word must be id, prefix or where", word);
   }
   if (action != "exclude" && action != "block") {
     return Malformed("the last word must be exclude or block", action);
   }
-  const Withdrawal what =
+  parsed.rule.action =
       action == "block" ? Withdrawal::kBlock : Withdrawal::kExclude;
-  const auto parse = [&](absl::string_view text, WithdrawalRule& rule) {
-    rule.is_prefix = kind == "prefix";
-    rule.action = what;
-    DocumentItem item = {.id = text};
-    if (!rule.is_prefix) {
-      // Before escapes are replaced: \x09@0 is part of an id.
-      item = ParseDocumentItem(text);
-    }
-    parsed.has_occurrence |= item.occurrence.has_value();
-    return Unescape(item.id, rule.value);
-  };
-  if (!parse(value, parsed.rule)) {
-    return Malformed("VALUE must have \\\\ or \\xNN after each backslash",
-                     value);
-  }
-  if (parsed.rule.value.size() > kDocumentIdSizeBytesMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("VALUE has ", parsed.rule.value.size(),
-                     " bytes, ids have at most ", kDocumentIdSizeBytesMax));
-  }
   // One blank on each side separates it.
-  const char* const begin = kind.data() + kind.size() + 1;
-  const absl::string_view with_blanks(
-      begin, static_cast<size_t>(line.data() + last - begin));
-  if (with_blanks != value) {
-    parse(with_blanks, parsed.rule_with_blanks.emplace());
-  }
+  const char* const begin = word.data() + word.size() + 1;
+  QUIRE_RETURN_IF_ERROR(kind->parse(
+      {.text = absl::StripTrailingAsciiWhitespace(line.substr(0, last)),
+       .text_with_blanks = absl::string_view(
+           begin, static_cast<size_t>(line.data() + last - begin))},
+      parsed));
   return parsed;
+}
+
+// Returns the rules of an archive, in order.
+std::vector<WithdrawalRule> RulesFor(const std::vector<WithdrawalLine>& lines,
+                                     absl::string_view archive_name) {
+  std::vector<WithdrawalRule> rules;
+  for (const WithdrawalLine& line : lines) {
+    if (MatchesGlob(line.archive_glob, archive_name)) {
+      rules.push_back(line.rule);
+      if (line.value_with_blanks.has_value()) {
+        rules.push_back(line.rule);
+        rules.back().value = *line.value_with_blanks;
+      }
+    }
+  }
+  return rules;
+}
+
+// True if they match the same documents of any archive.
+bool AreSameRules(const std::vector<WithdrawalRule>& a,
+                  const std::vector<WithdrawalRule>& b) {
+  return std::ranges::equal(
+      a, b, [](const WithdrawalRule& one, const WithdrawalRule& other) {
+        return one.kind == other.kind && one.value == other.value &&
+               one.action == other.action;
+      });
 }
 
 }  // namespace
@@ -142,6 +221,7 @@ absl::StatusOr<std::vector<WithdrawalLine>> ParseWithdrawals(
           absl::StrCat("line ", number, ": ", parsed.status().message()));
     }
     parsed->number = number;
+    parsed->rule.line_number = number;
     lines.push_back(*std::move(parsed));
   }
   return lines;
@@ -166,19 +246,36 @@ absl::StatusOr<std::unique_ptr<WithdrawalFile>> WithdrawalFile::Open(
       new WithdrawalFile(path, std::move(lines)));
 }
 
-absl::StatusOr<std::shared_ptr<const WithdrawnDocuments>> WithdrawalFile::Match(
-    const std::vector<WithdrawalLine>& lines, const ServedArchive& archive) {
-  std::vector<WithdrawalRule> rules;
-  for (const WithdrawalLine& line : lines) {
-    if (MatchesGlob(line.archive_glob, archive.name)) {
-      rules.push_back(line.rule);
-      if (line.rule_with_blanks.has_value()) {
-        rules.push_back(*line.rule_with_blanks);
+absl::StatusOr<WithdrawalFile::Matched> WithdrawalFile::Match(
+    const std::vector<WithdrawalLine>& lines,
+    const std::shared_ptr<const ServedArchive>& archive,
+    const std::atomic<bool>* cancel) const {
+  std::vector<WithdrawalRule> rules = RulesFor(lines, archive->name);
+  std::ranges::move(archive->withdrawal->removed(), std::back_inserter(rules));
+  Matched matched;
+  WithdrawalMatching matching;
+  if (services_.fields_of) {
+    matching.load_fields = services_.fields_of(archive);
+  }
+  matching.check = [this, cancel] {
+    for (const std::atomic<bool>* const flag : {services_.cancel, cancel}) {
+      if (flag != nullptr && *flag) {
+        return absl::CancelledError(
+            "the matching of rules of withdrawal was cancelled");
       }
     }
+    return absl::OkStatus();
+  };
+  matching.reserve = services_.reserve;
+  QUIRE_ASSIGN_OR_RETURN(
+      matched.documents,
+      WithdrawnDocuments::Resolve(*archive->archive, rules, matching));
+  if (matched.documents != nullptr && services_.reserve) {
+    QUIRE_ASSIGN_OR_RETURN(
+        matched.reservation,
+        services_.reserve(matched.documents->memory_bytes()));
   }
-  std::ranges::move(archive.withdrawal->removed(), std::back_inserter(rules));
-  return WithdrawnDocuments::Resolve(*archive.archive, rules);
+  return matched;
 }
 
 uint64_t WithdrawalFile::PlannedBytes(
@@ -191,8 +288,9 @@ uint64_t WithdrawalFile::PlannedBytes(
     size_bytes += LineBytes(line);
     uint64_t& bytes = copy_bytes[line.archive_glob];
     bytes += WithdrawnDocuments::RuleBytes(line.rule);
-    if (line.rule_with_blanks.has_value()) {
-      bytes += WithdrawnDocuments::RuleBytes(*line.rule_with_blanks);
+    if (line.value_with_blanks.has_value()) {
+      bytes += WithdrawnDocuments::RuleBytes(line.rule) +
+               line.value_with_blanks->size() - line.rule.value.size();
     }
   }
   for (const std::string& name : archive_names) {
@@ -226,45 +324,78 @@ uint64_t WithdrawalFile::HeldBytes(const Catalog& catalog) const {
 }
 
 absl::Status WithdrawalFile::Publish(std::shared_ptr<ServedArchive> archive,
-                                     Catalog& catalog) {
-  MutexLock lock(&mutex_);
-  QUIRE_ASSIGN_OR_RETURN(auto documents, Match(*lines(), *archive));
-  archive->withdrawal->Set(std::move(documents));
-  catalog.Publish(std::move(archive));
-  return absl::OkStatus();
+                                     Catalog& catalog,
+                                     const std::atomic<bool>* cancel) {
+  while (true) {
+    // Without the lock, as filters take long.
+    const Lines used = lines();
+    QUIRE_ASSIGN_OR_RETURN(Matched matched, Match(*used, archive, cancel));
+    MutexLock lock(&mutex_);
+    if (lines() == used) {
+      archive->withdrawal->Set(std::move(matched.documents));
+      catalog.Publish(std::move(archive));
+      return absl::OkStatus();
+    }
+  }
 }
 
 absl::Status WithdrawalFile::WithdrawRemoved(
-    const ServedArchive& archive, std::vector<WithdrawalRule> removed) {
+    const std::shared_ptr<const ServedArchive>& archive,
+    std::vector<WithdrawalRule> removed) {
   MutexLock lock(&mutex_);
-  archive.withdrawal->SetRemoved(std::move(removed));
-  QUIRE_ASSIGN_OR_RETURN(auto documents, Match(*lines(), archive));
-  archive.withdrawal->Set(std::move(documents));
-  return absl::OkStatus();
+  archive->withdrawal->SetRemoved(std::move(removed));
+  absl::StatusOr<Matched> matched = Match(*lines(), archive, nullptr);
+  archive->withdrawal->Set(matched.ok()
+                               ? std::move(matched->documents)
+                               : WithdrawnDocuments::All(*archive->archive));
+  return matched.status();
 }
 
-absl::StatusOr<std::string> WithdrawalFile::Reload(const Catalog& catalog) {
+bool WithdrawalFile::IsMatchedBy(const ServedArchive& archive,
+                                 const std::vector<WithdrawalLine>& former,
+                                 const std::vector<WithdrawalLine>& lines) {
+  const auto documents = archive.withdrawal->Get().documents;
+  return (documents == nullptr || !documents->is_substitute()) &&
+         AreSameRules(RulesFor(former, archive.name),
+                      RulesFor(lines, archive.name));
+}
+
+absl::StatusOr<WithdrawalFile::Reloaded> WithdrawalFile::Reload(
+    const Catalog& catalog) {
   MutexLock lock(&mutex_);
   QUIRE_ASSIGN_OR_RETURN(Lines fresh, Read(path_));
-  std::vector<std::pair<std::shared_ptr<const ServedArchive>,
-                        std::shared_ptr<const WithdrawnDocuments>>>
-      matched;
+  const Lines former = lines();
+  std::vector<std::pair<std::shared_ptr<const ServedArchive>, Matched>> all;
+  Reloaded reloaded = {
+      .text = absl::StrCat("rules of withdrawal: taken up from ", path_)};
   for (Catalog::Held& held : catalog.GetHeld()) {
-    if (held.served == nullptr) {
+    if (held.served == nullptr || IsMatchedBy(*held.served, *former, *fresh)) {
       continue;
     }
-    QUIRE_ASSIGN_OR_RETURN(auto documents, Match(*fresh, *held.served));
-    matched.emplace_back(std::move(held.served), std::move(documents));
+    absl::StatusOr<Matched> matched = Match(*fresh, held.served, nullptr);
+    if (absl::IsCancelled(matched.status())) {
+      return matched.status();
+    }
+    if (!matched.ok()) {
+      reloaded.withheld.push_back(absl::StrCat(
+          "archive ", held.served->name,
+          ": all of its documents are withheld until a reload can match the "
+          "rules of withdrawal: ",
+          matched.status().message()));
+      matched =
+          Matched{.documents = WithdrawnDocuments::All(*held.served->archive)};
+    }
+    all.emplace_back(std::move(held.served), *std::move(matched));
   }
   // The rules first: what is opened later is withheld before it is matched.
   {
     MutexLock lines_lock(&lines_mutex_);
     lines_.swap(fresh);
   }
-  for (auto& [archive, documents] : matched) {
-    archive->withdrawal->Set(std::move(documents));
+  for (auto& [archive, matched] : all) {
+    archive->withdrawal->Set(std::move(matched.documents));
   }
-  return absl::StrCat("rules of withdrawal: taken up from ", path_);
+  return reloaded;
 }
 
 std::vector<LogLine> WithdrawalFile::Describe(const Catalog& catalog) const {

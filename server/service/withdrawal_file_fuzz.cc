@@ -19,6 +19,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       QUIRE_CHECK(!line.archive_glob.empty(), "a rule names archives");
       QUIRE_CHECK(line.rule.value.size() <= quire::kDocumentIdSizeBytesMax,
                   "a value is as long as an id");
+      QUIRE_CHECK((line.rule.kind == quire::WithdrawalRule::Kind::kWhere) ==
+                      (line.rule.filter != nullptr),
+                  "a rule with a filter has one");
     }
   }
   return 0;

@@ -29,11 +29,11 @@ TEST(WithdrawalFileTest, ParsesRules) {
                        "docs id \\x20a\\\\X \\x4A4\\x20bad block"));
   ASSERT_THAT(lines, SizeIs(4));
   EXPECT_EQ(lines[0].archive_glob, "docs");
-  EXPECT_FALSE(lines[0].rule.is_prefix);
+  EXPECT_EQ(lines[0].rule.kind, WithdrawalRule::Kind::kId);
   EXPECT_EQ(lines[0].rule.value, "http://example.org/a%20b");
   EXPECT_EQ(lines[0].rule.action, Withdrawal::kExclude);
   EXPECT_EQ(lines[1].archive_glob, "web-*");
-  EXPECT_TRUE(lines[1].rule.is_prefix);
+  EXPECT_EQ(lines[1].rule.kind, WithdrawalRule::Kind::kPrefix);
   EXPECT_EQ(lines[1].rule.value, std::string("a b\\c\0", 6));
   EXPECT_EQ(lines[1].rule.action, Withdrawal::kBlock);
   EXPECT_EQ(lines[2].rule.value, "exclude");
@@ -71,13 +71,33 @@ TEST(WithdrawalFileTest, BlanksAroundAValueMayBePartOfIt) {
                                               "docs prefix a b exclude\n"));
   ASSERT_THAT(lines, SizeIs(3));
   EXPECT_EQ(lines[0].rule.value, "a");
-  EXPECT_EQ(lines[0].rule_with_blanks->value, " a\t");
-  EXPECT_EQ(lines[0].rule_with_blanks->action, Withdrawal::kBlock);
+  EXPECT_EQ(lines[0].value_with_blanks, " a\t");
   // The empty id, as quire ls prints it.
   EXPECT_EQ(lines[1].rule.value, "@0");
-  EXPECT_EQ(lines[1].rule_with_blanks->value, "");
+  EXPECT_EQ(lines[1].value_with_blanks, "");
   EXPECT_TRUE(lines[1].has_occurrence);
-  EXPECT_FALSE(lines[2].rule_with_blanks.has_value());
+  EXPECT_FALSE(lines[2].value_with_blanks.has_value());
+}
+
+TEST(WithdrawalFileTest, ParsesFilters) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const auto lines,
+      ParseWithdrawals("docs where lang = \"de\" and time < 2020-01-01 block\n"
+                       "web-* where   id prefix 'a exclude' \t exclude\r\n"
+                       "docs where x='\\x00\\\\' block"));
+  ASSERT_THAT(lines, SizeIs(3));
+  EXPECT_EQ(lines[0].rule.kind, WithdrawalRule::Kind::kWhere);
+  EXPECT_EQ(lines[0].rule.value, "lang = \"de\" and time < 2020-01-01");
+  EXPECT_THAT(lines[0].rule.filter->names(),
+              ::testing::ElementsAre("lang", "time"));
+  EXPECT_EQ(lines[0].rule.action, Withdrawal::kBlock);
+  EXPECT_EQ(lines[0].rule.line_number, 1u);
+  EXPECT_EQ(lines[1].rule.filter->text(), "id prefix 'a exclude'");
+  EXPECT_EQ(lines[1].rule.action, Withdrawal::kExclude);
+  EXPECT_FALSE(lines[1].value_with_blanks.has_value());
+  // Escapes are those of filters.
+  EXPECT_EQ(lines[2].rule.value, "x='\\x00\\\\'");
+  EXPECT_EQ(lines[2].rule.line_number, 3u);
 }
 
 TEST(WithdrawalFileTest, WarnsOfNumbersOfDocuments) {
@@ -97,10 +117,10 @@ TEST(WithdrawalFileTest, WarnsOfNumbersOfDocuments) {
 TEST(WithdrawalFileTest, NamesTheLineAndTheFault) {
   const std::pair<std::string, const char*> cases[] = {
       {"docs",
-       "a rule must be ARCHIVES id|prefix VALUE exclude|block, got "
-       "\"docs\""},
+       "a rule must be ARCHIVES id|prefix VALUE exclude|block, or ARCHIVES "
+       "where FILTER exclude|block, got \"docs\""},
       {"docs prefix exclude", "a rule must be"},
-      {"docs name a exclude", "must be id or prefix, got \"name\""},
+      {"docs name a exclude", "must be id, prefix or where, got \"name\""},
       {"docs id a remove", "must be exclude or block, got \"remove\""},
       {"docs id a\\q exclude", "after each backslash"},
       {"docs id a\\n exclude", "after each backslash"},
@@ -108,7 +128,16 @@ TEST(WithdrawalFileTest, NamesTheLineAndTheFault) {
       {"docs id a\\101 exclude", "after each backslash"},
       {"docs id a\\ exclude", "after each backslash"},
       {"docs id " + std::string(65536, 'x') + " block",
-       "VALUE has 65536 bytes, ids have at most 65535"}};
+       "VALUE has 65536 bytes, ids have at most 65535"},
+      {"docs where lang = \"de\"",
+       "the last word must be exclude or block, got \"\\\"de\\\"\""},
+      {"docs where exclude", "a rule must be"},
+      {"docs where lang == 'de' block",
+       "FILTER, column 7: found \"=\", expected "},
+      {"docs where lang = block", "FILTER, column 7: found the end"},
+      {"docs where " + std::string(20'000, ' ') +
+           "n = 1 or n = " + std::string(17'000, '1') + " block",
+       "FILTER, "}};
   for (const auto& [text, message] : cases) {
     EXPECT_THAT(
         ParseWithdrawals("# comment\n" + text),

@@ -3,6 +3,10 @@
 
 #include <span>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+#include "codecs/base/mutex.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/fields/field_part.h"
 #include "server/service/limits/client_name.h"
@@ -10,6 +14,10 @@
 
 namespace quire {
 namespace {
+
+// A store that refuses fetches is asked so often, about five seconds.
+constexpr int kBusyAttemptsMax = 100;
+constexpr absl::Duration kBusyDelay = absl::Milliseconds(50);
 
 // Decodes one part, which is not divided.
 class PartDecoder : public BlockDecoder {
@@ -37,6 +45,63 @@ class PartDecoder : public BlockDecoder {
   const ContainerPart part_;
 };
 
+BlockKey StoreKeyOf(const ServedArchive& archive,
+                    const ArchiveFieldPart& part) {
+  return {.source_id = archive.SourceId(part.segment_index),
+          .block = {part.segment_index, part.block_index}};
+}
+
+BlockFetch FetchOf(const std::shared_ptr<const ServedArchive>& archive,
+                   const ArchiveFieldPart& part) {
+  BlockFetch fetch;
+  fetch.key = StoreKeyOf(*archive, part);
+  fetch.extent = part.extent;
+  fetch.raw_size_bytes = part.part.size_bytes;
+  fetch.decoder = std::make_shared<PartDecoder>(archive, part.part);
+  fetch.placement = archive->placements[part.segment_index];
+  return fetch;
+}
+
+// Result of a fetch that a thread waits for.
+class AwaitedBlock {
+ public:
+  void Set(absl::StatusOr<BlockPtr> block) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    block_ = std::move(block);
+    is_set_.NotifyAll();
+  }
+
+  absl::StatusOr<BlockPtr> Wait() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    while (!block_.has_value()) {
+      is_set_.Wait(&mutex_);
+    }
+    return *std::move(block_);
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar is_set_;
+  std::optional<absl::StatusOr<BlockPtr>> block_ ABSL_GUARDED_BY(mutex_);
+};
+
+absl::StatusOr<BlockPtr> FetchAndWait(BlockStore& store,
+                                      const BlockFetch& fetch) {
+  for (int attempt = 1;; ++attempt) {
+    // Shared, as `done` may still run when the wait has ended.
+    const auto awaited = std::make_shared<AwaitedBlock>();
+    store.Fetch(fetch, [awaited](absl::StatusOr<BlockPtr> block) {
+      awaited->Set(std::move(block));
+    });
+    absl::StatusOr<BlockPtr> block = awaited->Wait();
+    if (!absl::IsResourceExhausted(block.status()) ||
+        attempt == kBusyAttemptsMax) {
+      return block;
+    }
+    absl::SleepFor(kBusyDelay);
+  }
+}
+
 }  // namespace
 
 FieldParts::FieldParts(BlockStore& store, Admission& admission,
@@ -46,11 +111,6 @@ FieldParts::FieldParts(BlockStore& store, Admission& admission,
       admission_(admission),
       client_(std::move(client)),
       archive_(std::move(archive)) {}
-
-BlockKey FieldParts::StoreKeyOf(const ArchiveFieldPart& part) const {
-  return {.source_id = archive_->SourceId(part.segment_index),
-          .block = {part.segment_index, part.block_index}};
-}
 
 absl::Status FieldParts::AdmitBytes(uint64_t size_bytes) {
   QUIRE_ASSIGN_OR_RETURN(
@@ -70,7 +130,7 @@ absl::StatusOr<std::optional<FieldBytes>> FieldParts::Load(
     const ArchiveFieldPart& part) {
   auto found = held_.find(KeyOf(part));
   if (found == held_.end()) {
-    BlockPtr block = store_.Lookup(StoreKeyOf(part));
+    BlockPtr block = store_.Lookup(StoreKeyOf(*archive_, part));
     if (block == nullptr) {
       if (missing_.emplace(KeyOf(part), part).second) {
         missing_bytes_ += part.part.size_bytes;
@@ -104,13 +164,8 @@ void FieldParts::Fetch(Done done) {
   done_ = std::move(done);
   std::vector<BlockStore::FetchItem> fetches;
   for (const auto& [key, part] : missing_) {
-    BlockFetch fetch;
-    fetch.key = StoreKeyOf(part);
-    fetch.extent = part.extent;
-    fetch.raw_size_bytes = part.part.size_bytes;
+    BlockFetch fetch = FetchOf(archive_, part);
     fetch.client_id = ClientIdOf(client_);
-    fetch.decoder = std::make_shared<PartDecoder>(archive_, part.part);
-    fetch.placement = archive_->placements[part.segment_index];
     fetches.push_back(
         {.fetch = std::move(fetch),
          .done = [this, part = part](absl::StatusOr<BlockPtr> block) {
@@ -154,6 +209,21 @@ void FieldParts::OneEnded() {
   // `done` may destroy this.
   const Done done = std::move(done_);
   done(std::move(error));
+}
+
+DocumentFieldReader::Load BlockingFieldLoad(
+    BlockStore& store, std::shared_ptr<const ServedArchive> archive) {
+  return [&store, archive = std::move(archive)](const ArchiveFieldPart& part)
+             -> absl::StatusOr<std::optional<FieldBytes>> {
+    BlockFetch fetch = FetchOf(archive, part);
+    fetch.fetch_class = FetchClass::kScan;
+    BlockPtr block = store.Lookup(fetch.key, fetch.fetch_class);
+    if (block == nullptr) {
+      QUIRE_ASSIGN_OR_RETURN(block, FetchAndWait(store, fetch));
+    }
+    const ByteView bytes = block->bytes();
+    return std::optional(FieldBytes{.owner = std::move(block), .bytes = bytes});
+  };
 }
 
 }  // namespace quire

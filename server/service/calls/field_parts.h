@@ -71,7 +71,6 @@ class FieldParts {
     return {part.segment_index, part.block_index};
   }
 
-  BlockKey StoreKeyOf(const ArchiveFieldPart& part) const;
   absl::Status AdmitBytes(uint64_t size_bytes);
   void Hold(const ArchiveFieldPart& part, BlockPtr block);
   void OnPart(const ArchiveFieldPart& part, absl::StatusOr<BlockPtr> block);
@@ -96,6 +95,13 @@ class FieldParts {
   std::vector<std::pair<ArchiveFieldPart, BlockPtr>> fetched_
       ABSL_GUARDED_BY(mutex_);
 };
+
+// Returns what reads parts through the store and waits for them, for threads
+// that may block, as a scan of low priority. A store that is busy is asked
+// again for a few seconds. `store` must outlive it. Thread-safe. Errors: those
+// of BlockStore::Fetch().
+DocumentFieldReader::Load BlockingFieldLoad(
+    BlockStore& store, std::shared_ptr<const ServedArchive> archive);
 
 }  // namespace quire
 

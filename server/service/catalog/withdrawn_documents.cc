@@ -11,6 +11,8 @@
 
 #include "codecs/base/checksum.h"
 #include "codecs/base/endian.h"
+#include "codecs/base/status_macros.h"
+#include "server/archive/filtered_documents.h"
 
 namespace quire {
 namespace {
@@ -19,6 +21,12 @@ namespace {
 bool IsAfter(absl::string_view id, const Archive::IdCursor& last) {
   return id > last.id &&
          !(last.is_common_prefix && absl::StartsWith(id, last.id));
+}
+
+absl::StatusOr<std::shared_ptr<void>> Reserve(
+    const WithdrawalMatching& matching, uint64_t bytes) {
+  return matching.reserve ? matching.reserve(bytes)
+                          : absl::StatusOr<std::shared_ptr<void>>(nullptr);
 }
 
 // Appends a range of zeros to those that `hash` stands for.
@@ -32,16 +40,41 @@ uint64_t ExtendHash(uint64_t hash, uint64_t begin, uint64_t end) {
 
 }  // namespace
 
+std::vector<WithdrawalRule> RulesForRemoved(const Archive& before,
+                                            const Archive& after) {
+  std::vector<WithdrawalRule> rules;
+  const std::optional<ArchiveView> view = after.FindState(before.info().uuid);
+  if (!view.has_value() || view->removals_hash == 0) {
+    return rules;
+  }
+  const uint64_t count =
+      std::min(view->document_count, before.info().document_count);
+  for (uint64_t i = 0; i < count; ++i) {
+    if (after.IsRedacted({i}) && !before.IsRedacted({i})) {
+      rules.push_back({.value = before.GetDocument({i}).value().id,
+                       .action = Withdrawal::kBlock});
+    }
+  }
+  return rules;
+}
+
 WithdrawnDocuments::WithdrawnDocuments(
     const std::vector<WithdrawalRule>& rules) {
   for (size_t i = 0; i < rules.size(); ++i) {
     const WithdrawalRule& rule = rules[i];
     rules_bytes_ += RuleBytes(rule);
     const Action action = {.index = i, .action = rule.action};
-    if (!rule.is_prefix) {
-      ids_.try_emplace(rule.value, action);
-    } else if (prefixes_.try_emplace(rule.value, action).second) {
-      prefix_sizes_.push_back(rule.value.size());
+    switch (rule.kind) {
+      case WithdrawalRule::Kind::kId:
+        ids_.try_emplace(rule.value, action);
+        break;
+      case WithdrawalRule::Kind::kPrefix:
+        if (prefixes_.try_emplace(rule.value, action).second) {
+          prefix_sizes_.push_back(rule.value.size());
+        }
+        break;
+      case WithdrawalRule::Kind::kWhere:
+        break;
     }
   }
   std::ranges::sort(prefix_sizes_);
@@ -49,77 +82,181 @@ WithdrawnDocuments::WithdrawnDocuments(
                       prefix_sizes_.end());
 }
 
+// Withdrawn documents by ordinal.
+class WithdrawnDocuments::Marks {
+ public:
+  explicit Marks(uint64_t document_count)
+      : is_withdrawn_(document_count), is_blocked_(document_count) {}
+
+  // Memory, in bytes.
+  static uint64_t Bytes(uint64_t document_count) {
+    return document_count / 4 + 2 * sizeof(std::vector<bool>);
+  }
+
+  // False if an earlier rule has marked it.
+  bool Mark(DocumentOrdinal ordinal, Withdrawal action) {
+    if (is_withdrawn_[ordinal.value]) {
+      return false;
+    }
+    is_withdrawn_[ordinal.value] = true;
+    is_blocked_[ordinal.value] = action == Withdrawal::kBlock;
+    return true;
+  }
+
+  // Calls `visit` with each run of documents with one action, in order.
+  template <typename Visit>
+  void VisitRuns(Visit visit) const {
+    const uint64_t count = is_withdrawn_.size();
+    for (uint64_t begin = 0; begin < count;) {
+      uint64_t end = begin + 1;
+      while (end < count && is_withdrawn_[end] == is_withdrawn_[begin] &&
+             is_blocked_[end] == is_blocked_[begin]) {
+        ++end;
+      }
+      if (is_withdrawn_[begin]) {
+        visit(begin, end,
+              is_blocked_[begin] ? Withdrawal::kBlock : Withdrawal::kExclude);
+      }
+      begin = end;
+    }
+  }
+
+ private:
+  std::vector<bool> is_withdrawn_;
+  std::vector<bool> is_blocked_;
+};
+
+absl::Status WithdrawnDocuments::MarkDocuments(
+    const Archive& archive, const std::vector<WithdrawalRule>& rules,
+    const WithdrawalMatching& matching, Marks& marks,
+    std::vector<absl::string_view>& matched) {
+  for (const WithdrawalRule& rule : rules) {
+    bool is_there = false;
+    switch (rule.kind) {
+      case WithdrawalRule::Kind::kId:
+        for (const DocumentOrdinal ordinal :
+             archive.FindDocuments(rule.value)
+                 .value_or(std::vector<DocumentOrdinal>())) {
+          marks.Mark(ordinal, rule.action);
+          is_there = true;
+        }
+        break;
+      case WithdrawalRule::Kind::kPrefix:
+        archive.VisitDocuments(rule.value, std::nullopt,
+                               [&](const Document& document) {
+                                 marks.Mark(document.ordinal, rule.action);
+                                 is_there = true;
+                                 return true;
+                               });
+        break;
+      case WithdrawalRule::Kind::kWhere: {
+        const absl::Status status = VisitMatches(
+            archive, *rule.filter,
+            matching.load_fields ? matching.load_fields
+                                 : DocumentFieldReader::Blocking(archive),
+            matching.check, [&](DocumentOrdinal ordinal) {
+              has_selected_ = marks.Mark(ordinal, rule.action) || has_selected_;
+            });
+        if (!status.ok()) {
+          return absl::Status(
+              status.code(),
+              absl::StrCat(archive.path(), ": line ", rule.line_number,
+                           " of the rules of withdrawal: ", status.message()));
+        }
+        break;
+      }
+    }
+    if (is_there) {
+      matched.push_back(rule.value);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WithdrawnDocuments::FindRuns(const Archive& archive,
+                                          const Marks& marks,
+                                          const WithdrawalMatching& matching) {
+  size_t run_count = 0;
+  marks.VisitRuns([&](uint64_t, uint64_t, Withdrawal) { ++run_count; });
+  if (run_count > kRunsMax) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        archive.path(), ": documents to be withdrawn lie in more than ",
+        kRunsMax,
+        " places; build the archive without them, or remove them by quired "
+        "redact"));
+  }
+  QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<void> reservation,
+                         Reserve(matching, run_count * sizeof(Run)));
+  runs_.reserve(run_count);
+  marks.VisitRuns([&](uint64_t begin, uint64_t end, Withdrawal action) {
+    const LogicalRange first = archive.GetDocumentRange({begin}).value();
+    const LogicalRange last = archive.GetDocumentRange({end - 1}).value();
+    document_count_ += end - begin;
+    runs_.push_back({.begin = begin,
+                     .end = end,
+                     .text_begin = first.offset.value,
+                     .text_end = last.offset.value + last.size_bytes,
+                     .action = action});
+  });
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::shared_ptr<const WithdrawnDocuments>>
 WithdrawnDocuments::Resolve(const Archive& archive,
-                            const std::vector<WithdrawalRule>& rules) {
+                            const std::vector<WithdrawalRule>& rules,
+                            const WithdrawalMatching& matching) {
   if (rules.empty()) {
     return nullptr;
   }
   if (!archive.index_damages().empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
         archive.path(),
-        ": documents to be withdrawn cannot be found by id, as an index is "
-        "damaged: ",
+        ": documents to be withdrawn cannot be found, as an index is damaged: ",
         archive.index_damages().front().message()));
   }
+  const bool has_filter = std::ranges::any_of(rules, [](const auto& rule) {
+    return rule.kind == WithdrawalRule::Kind::kWhere;
+  });
+  const uint64_t document_count = archive.info().document_count;
+  QUIRE_ASSIGN_OR_RETURN(
+      const std::shared_ptr<void> reservation,
+      Reserve(matching,
+              Marks::Bytes(document_count) +
+                  (has_filter ? EstimateVisitMatchesBytes(archive) : 0)));
   const std::shared_ptr<WithdrawnDocuments> found(
       new WithdrawnDocuments(rules));
-  std::vector<bool> is_withdrawn(archive.info().document_count);
+  Marks marks(document_count);
   std::vector<absl::string_view> matched;
-  for (const WithdrawalRule& rule : rules) {
-    if (rule.is_prefix) {
-      bool is_there = false;
-      archive.VisitDocuments(rule.value, std::nullopt,
-                             [&](const Document& document) {
-                               is_withdrawn[document.ordinal.value] = true;
-                               is_there = true;
-                               return true;
-                             });
-      if (is_there) {
-        matched.push_back(rule.value);
-      }
-      continue;
-    }
-    const auto ordinals = archive.FindDocuments(rule.value);
-    if (ordinals.ok()) {
-      matched.push_back(rule.value);
-      for (const DocumentOrdinal ordinal : *ordinals) {
-        is_withdrawn[ordinal.value] = true;
-      }
-    }
-  }
-  for (uint64_t i = 0; i < is_withdrawn.size(); ++i) {
-    if (!is_withdrawn[i]) {
-      continue;
-    }
-    const Document document = archive.GetDocument({i}).value();
-    const std::optional<Withdrawal> action = found->Match(document.id);
-    const uint64_t text_begin = document.range.offset.value;
-    const uint64_t text_end = text_begin + document.range.size_bytes;
-    ++found->document_count_;
-    if (!found->runs_.empty() && found->runs_.back().end == i &&
-        found->runs_.back().action == action) {
-      ++found->runs_.back().end;
-      found->runs_.back().text_end = text_end;
-      continue;
-    }
-    if (found->runs_.size() == kRunsMax) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          archive.path(), ": documents to be withdrawn lie in more than ",
-          kRunsMax, " places; build the archive without them instead"));
-    }
-    found->runs_.push_back({.begin = i,
-                            .end = i + 1,
-                            .text_begin = text_begin,
-                            .text_end = text_end,
-                            .action = action.value_or(Withdrawal::kBlock)});
-  }
+  QUIRE_RETURN_IF_ERROR(
+      found->MarkDocuments(archive, rules, matching, marks, matched));
+  QUIRE_RETURN_IF_ERROR(found->FindRuns(archive, marks, matching));
   if (found->runs_.empty()) {
     return nullptr;
   }
   found->FindIdRuns(archive, std::move(matched));
   found->HashZeros(archive.info());
   return found;
+}
+
+std::shared_ptr<const WithdrawnDocuments> WithdrawnDocuments::All(
+    const Archive& archive) {
+  const ArchiveInfo& info = archive.info();
+  if (info.document_count == 0) {
+    return nullptr;
+  }
+  const std::shared_ptr<WithdrawnDocuments> all(new WithdrawnDocuments(
+      {{.kind = WithdrawalRule::Kind::kPrefix, .action = Withdrawal::kBlock}}));
+  all->is_substitute_ = true;
+  all->document_count_ = info.document_count;
+  all->runs_.push_back({.begin = 0,
+                        .end = info.document_count,
+                        .text_begin = 0,
+                        .text_end = info.size_bytes,
+                        .action = Withdrawal::kBlock});
+  all->id_runs_.push_back({.begin = "", .last = all->LastOfRule("")});
+  all->id_runs_bytes_ = sizeof(IdRun);
+  all->HashZeros(info);
+  return all;
 }
 
 void WithdrawnDocuments::HashZeros(const ArchiveInfo& info) {
@@ -288,15 +425,21 @@ std::optional<Archive::IdCursor> WithdrawnDocuments::PassPrefix(
   do {
     bool is_listed = false;
     bool is_withdrawn = false;
+    uint64_t selected_count = 0;
     const Archive::ListingCost cost = view.archive->VisitListing(
         {.prefix = prefix, .after = after, .end = view.document_count},
         [&](const Document& document) {
-          is_withdrawn = Find(document.ordinal).has_value();
-          is_listed = !is_withdrawn;
-          if (is_withdrawn) {
-            passed = Pass(document.id);
+          is_listed = !Find(document.ordinal).has_value();
+          if (is_listed) {
+            return false;
           }
-          return false;
+          is_withdrawn = true;
+          if (Match(document.id).has_value()) {
+            passed = Pass(document.id);
+            return false;
+          }
+          passed = {.id = document.id, .ordinal = document.ordinal.value};
+          return work + ++selected_count < work_max;
         },
         [](absl::string_view) { return true; });
     work += cost.search_count + cost.id_count;

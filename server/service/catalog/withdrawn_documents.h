@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,11 +17,14 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 #include "codecs/base/mutex.h"
+#include "codecs/filter/filter.h"
 #include "server/archive/archive.h"
+#include "server/archive/field_reader.h"
 
 namespace quire {
 
@@ -32,11 +36,44 @@ enum class Withdrawal {
   kBlock,
 };
 
-// Withdraws the documents of one id, or of all ids with a prefix.
+// Withdraws some documents of an archive.
 struct WithdrawalRule {
-  bool is_prefix = false;
+  enum class Kind {
+    // All documents of the id `value`.
+    kId,
+    // All documents whose id starts with `value`.
+    kPrefix,
+    // The documents that `filter` matches. Others of their ids stay.
+    kWhere,
+  };
+
+  Kind kind = Kind::kId;
+  // Of kWhere the text of the filter.
   std::string value = {};
   Withdrawal action = Withdrawal::kExclude;
+  // Set for kWhere.
+  std::shared_ptr<const Filter> filter = nullptr;
+  // Line of the rules, for errors. 0: none.
+  uint64_t line_number = 0;
+};
+
+// Returns rules for the ids of the documents of `before` that were removed for
+// good from `after`.
+std::vector<WithdrawalRule> RulesForRemoved(const Archive& before,
+                                            const Archive& after);
+
+// Services for matching rules with the documents of an archive.
+struct WithdrawalMatching {
+  // Reads fields; must not return parts that are not at hand. Empty:
+  // DocumentFieldReader::Blocking().
+  DocumentFieldReader::Load load_fields = {};
+  // Called at least once for each 4096 documents that a filter examines. An
+  // error ends the matching. May be empty.
+  std::function<absl::Status()> check = {};
+  // Reserves memory before it is taken, in bytes, as long as the result lives.
+  // May be empty. Errors: FailedPrecondition  there is none.
+  std::function<absl::StatusOr<std::shared_ptr<void>>(uint64_t bytes)> reserve =
+      {};
 };
 
 // Part of an answer's text, in bytes from its start.
@@ -47,26 +84,46 @@ struct AnswerRange {
   bool operator==(const AnswerRange&) const = default;
 };
 
-// Rules and the documents that they match. Of several rules that match an id
-// the first decides. Holds the rules, 40 bytes for each run of documents with
-// neighbouring ordinals, and the first and the last id of each run of documents
-// that are neighbours in the order of ids. Immutable; thread-safe.
+// Rules and the documents that they match. Of several rules that match a
+// document the first decides. Rules for ids and prefixes withdraw ids: all of
+// their documents. Other rules select documents, so that an id can have
+// withdrawn documents and others. Holds the rules for ids, 40 bytes for each
+// run of documents with neighbouring ordinals, and the first and the last id of
+// each run of withdrawn ids that are neighbours in their order. Immutable;
+// thread-safe.
 class WithdrawnDocuments {
  public:
   static constexpr size_t kRunsMax = size_t{1} << 20;
   // A node of a map, with its allocation.
   static constexpr uint64_t kRuleOverheadBytes = 112;
 
-  // Null if no document matches. Searches the ids, reads the withdrawn ones in
-  // order, and fills a bitmap of all documents.
+  // Null if no document matches. Searches the ids, evaluates filters over all
+  // documents (VisitMatches()), and fills two bitmaps of all documents. Blocks
+  // on I/O if there is a filter.
+  // Memory is reserved while it runs.
   // Errors: FailedPrecondition  an index of ids is damaged: documents cannot be
   //                             found; or there are more than kRunsMax runs.
+  //         NotFound, InvalidArgument  a filter does not fit the fields of the
+  //                                    archive.
+  //         DataLoss            fields are damaged.
+  //         Those of `matching`. All name the line of the rule.
   static absl::StatusOr<std::shared_ptr<const WithdrawnDocuments>> Resolve(
-      const Archive& archive, const std::vector<WithdrawalRule>& rules);
+      const Archive& archive, const std::vector<WithdrawalRule>& rules,
+      const WithdrawalMatching& matching = {});
 
-  // Returns the action of the first rule that matches the id, which need not be
-  // in the archive.
+  // Blocks all documents of an archive: for one in which those to be withdrawn
+  // cannot be found. Null if it has none.
+  static std::shared_ptr<const WithdrawnDocuments> All(const Archive& archive);
+
+  // Returns the action of the first rule for ids or prefixes that matches the
+  // id, which need not be in the archive.
   std::optional<Withdrawal> Match(absl::string_view id) const;
+
+  // True for All().
+  bool is_substitute() const { return is_substitute_; }
+
+  // True if rules selected documents whose ids may have others that stay.
+  bool has_selected() const { return has_selected_; }
 
   // Returns the action for a document of the archive.
   std::optional<Withdrawal> Find(DocumentOrdinal ordinal) const;
@@ -79,10 +136,10 @@ class WithdrawnDocuments {
   // and not adjacent.
   std::vector<AnswerRange> ZerosIn(LogicalRange range) const;
 
-  // Returns the position in a listing by id after a withdrawn document, and
-  // after those that follow it as long as they are withdrawn. The next document
-  // of the present state is not withdrawn; one of an earlier state may be.
-  // REQUIRES: a document with this id is withdrawn.
+  // Returns the position in a listing by id after a withdrawn id, and after
+  // those that follow it as long as they are withdrawn. The next document of
+  // the present state does not have a withdrawn id; one of an earlier state
+  // may. REQUIRES: Match(id).
   Archive::IdCursor Pass(absl::string_view id) const;
 
   // Returns a hash of ZerosIn() of a state of the archive, the same on all
@@ -94,8 +151,9 @@ class WithdrawnDocuments {
   // `after`, which may be null, is not withdrawn. Otherwise the position after
   // all of them; or a position among them, if the work reached `work_max`. Adds
   // the entries and searches of Archive::ListingCost to `work`: a few in each
-  // segment, if the view is of the present state.
-  // REQUIRES: `view` is of the archive passed to Resolve().
+  // segment, if the view is of the present state, and one for each document
+  // that a rule selected. REQUIRES: `view` is of the archive passed to
+  // Resolve().
   std::optional<Archive::IdCursor> PassPrefix(const ArchiveView& view,
                                               absl::string_view prefix,
                                               const Archive::IdCursor* after,
@@ -107,7 +165,8 @@ class WithdrawnDocuments {
 
   size_t run_count() const { return runs_.size(); }
 
-  // Memory of a copy of a rule here, in bytes; and of all of this.
+  // Upper bound on the memory of a copy of a rule here, in bytes; and of all of
+  // this.
   static uint64_t RuleBytes(const WithdrawalRule& rule) {
     return kRuleOverheadBytes + rule.value.size();
   }
@@ -158,6 +217,17 @@ class WithdrawnDocuments {
                   std::vector<absl::string_view> matched);
   void HashZeros(const ArchiveInfo& info);
 
+  class Marks;
+  // Marks the documents that the rules match. Adds the values of rules for ids
+  // that match one to `matched`.
+  absl::Status MarkDocuments(const Archive& archive,
+                             const std::vector<WithdrawalRule>& rules,
+                             const WithdrawalMatching& matching, Marks& marks,
+                             std::vector<absl::string_view>& matched);
+  // Sets `runs_`. Errors: FailedPrecondition  too many, or no memory.
+  absl::Status FindRuns(const Archive& archive, const Marks& marks,
+                        const WithdrawalMatching& matching);
+
   absl::flat_hash_map<std::string, Action> ids_;
   std::map<std::string, Action, std::less<>> prefixes_;
   // Sizes of the prefixes, ascending, each once.
@@ -169,6 +239,8 @@ class WithdrawnDocuments {
   std::vector<StateZeros> state_zeros_;
   uint64_t document_count_ = 0;
   uint64_t rules_bytes_ = 0;
+  bool has_selected_ = false;
+  bool is_substitute_ = false;
 };
 
 // The withdrawn documents of an archive at one moment.

@@ -5,6 +5,7 @@
 #include "server/service/catalog/withdrawn_documents.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -30,10 +31,37 @@ ArchiveWriterOptions Options() {
   return options;
 }
 
+WithdrawalRule Where(const std::string& filter, Withdrawal action) {
+  return {
+      .kind = WithdrawalRule::Kind::kWhere,
+      .value = filter,
+      .action = action,
+      .filter = std::make_shared<const Filter>(Filter::Parse(filter).value())};
+}
+
+// REQUIRES: filters name size, then ordinal.
+bool IsMatch(const WithdrawalRule& rule, const TestDocument& document,
+             uint64_t ordinal) {
+  switch (rule.kind) {
+    case WithdrawalRule::Kind::kId:
+      return document.id == rule.value;
+    case WithdrawalRule::Kind::kPrefix:
+      return absl::StartsWith(document.id, rule.value);
+    case WithdrawalRule::Kind::kWhere: {
+      const std::vector<FieldView> values = {
+          static_cast<int64_t>(document.text.size()),
+          static_cast<int64_t>(ordinal)};
+      return rule.filter->Matches(values);
+    }
+  }
+  return false;
+}
+
 std::optional<Withdrawal> Expected(const std::vector<WithdrawalRule>& rules,
-                                   const std::string& id) {
+                                   const TestDocument& document,
+                                   uint64_t ordinal) {
   for (const WithdrawalRule& rule : rules) {
-    if (rule.is_prefix ? absl::StartsWith(id, rule.value) : id == rule.value) {
+    if (IsMatch(rule, document, ordinal)) {
       return rule.action;
     }
   }
@@ -44,23 +72,46 @@ std::vector<WithdrawalRule> RandomRules(
     const std::vector<TestDocument>& documents, std::mt19937_64& random) {
   std::vector<WithdrawalRule> rules;
   for (uint64_t n = random() % 6; n > 0; --n) {
+    const Withdrawal action =
+        random() % 2 == 0 ? Withdrawal::kExclude : Withdrawal::kBlock;
+    if (random() % 3 == 0) {
+      rules.push_back(
+          Where(absl::StrCat("size > ", 100 + random() % 150,
+                             " or ordinal in (", random() % documents.size(),
+                             ", ", random() % documents.size(), ")"),
+                action));
+      continue;
+    }
     const std::string& id = documents[random() % documents.size()].id;
     WithdrawalRule rule;
-    rule.is_prefix = random() % 2 == 0;
-    rule.value = rule.is_prefix ? id.substr(0, random() % (id.size() + 1)) : id;
+    const bool is_prefix = random() % 2 == 0;
+    rule.kind =
+        is_prefix ? WithdrawalRule::Kind::kPrefix : WithdrawalRule::Kind::kId;
+    rule.value = is_prefix ? id.substr(0, random() % (id.size() + 1)) : id;
     if (random() % 4 == 0) {
       rule.value += "x";
     }
-    rule.action = random() % 2 == 0 ? Withdrawal::kExclude : Withdrawal::kBlock;
+    rule.action = action;
     rules.push_back(rule);
   }
   return rules;
 }
 
-// Passing a document of the id leads to the next one that is not withdrawn.
+// The action of the first rule for ids.
+std::optional<Withdrawal> ExpectedOfId(const std::vector<WithdrawalRule>& rules,
+                                       const std::string& id) {
+  std::vector<WithdrawalRule> of_ids;
+  for (const WithdrawalRule& rule : rules) {
+    if (rule.kind != WithdrawalRule::Kind::kWhere) {
+      of_ids.push_back(rule);
+    }
+  }
+  return Expected(of_ids, {.id = id}, 0);
+}
+
+// Passing a withdrawn id leads to the next one that is not withdrawn.
 void ExpectPassed(const Archive& archive, const WithdrawnDocuments& found,
-                  const std::string& id,
-                  const std::vector<std::optional<Withdrawal>>& expected) {
+                  const std::string& id) {
   if (!found.Match(id).has_value()) {
     return;
   }
@@ -69,7 +120,7 @@ void ExpectPassed(const Archive& archive, const WithdrawnDocuments& found,
     archive.VisitListing(
         {.after = &after},
         [&](const Document& document) {
-          if (listed && expected[document.ordinal.value].has_value()) {
+          if (listed && found.Match(document.id).has_value()) {
             return true;
           }
           next = document.ordinal.value;
@@ -84,7 +135,7 @@ void ExpectPassed(const Archive& archive, const WithdrawnDocuments& found,
 
 TEST(WithdrawnDocumentsTest, FindsWhatASearchThroughAllDocumentsFinds) {
   std::mt19937 seeds(TestSeed());
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < 90; ++round) {
     const uint64_t seed = (uint64_t{seeds()} << 32) | seeds();
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     std::mt19937_64 random(seed);
@@ -102,8 +153,8 @@ TEST(WithdrawnDocumentsTest, FindsWhatASearchThroughAllDocumentsFinds) {
                                WithdrawnDocuments::Resolve(*archive, rules));
     std::vector<std::optional<Withdrawal>> expected;
     uint64_t count = 0;
-    for (const TestDocument& document : documents) {
-      expected.push_back(Expected(rules, document.id));
+    for (uint64_t i = 0; i < documents.size(); ++i) {
+      expected.push_back(Expected(rules, documents[i], i));
       count += expected.back().has_value() ? 1 : 0;
     }
     ASSERT_EQ(found == nullptr, count == 0);
@@ -113,7 +164,10 @@ TEST(WithdrawnDocumentsTest, FindsWhatASearchThroughAllDocumentsFinds) {
     EXPECT_EQ(found->document_count(), count);
     std::string text;
     for (uint64_t i = 0; i < documents.size(); ++i) {
-      EXPECT_EQ(found->Match(documents[i].id), expected[i]);
+      EXPECT_EQ(found->Match(documents[i].id),
+                ExpectedOfId(rules, documents[i].id));
+      EXPECT_TRUE(found->has_selected() || !expected[i].has_value() ||
+                  found->Match(documents[i].id) == expected[i]);
       EXPECT_EQ(found->Find({i}), expected[i]);
       uint64_t next = i;
       while (next < documents.size() && expected[next].has_value()) {
@@ -147,7 +201,7 @@ TEST(WithdrawnDocumentsTest, FindsWhatASearchThroughAllDocumentsFinds) {
       EXPECT_EQ(
           found->PassPrefix(*archive, prefix, nullptr, 1000, work).has_value(),
           !has_listed);
-      ExpectPassed(*archive, *found, id, expected);
+      ExpectPassed(*archive, *found, id);
     }
   }
 }
@@ -256,6 +310,127 @@ TEST(WithdrawnDocumentsTest, JoinsTheTextOfNeighbours) {
   EXPECT_THAT(found->ZerosIn({{0}, 6}), ElementsAre(AnswerRange{0, 5}));
   EXPECT_THAT(found->ZerosIn({{1}, 2}), ElementsAre(AnswerRange{0, 2}));
   EXPECT_EQ(found->run_count(), 2u);
+}
+
+// Of documents that a filter selected, a prefix is passed in steps.
+TEST(WithdrawnDocumentsTest, LimitsItsWorkOverSelectedDocuments) {
+  TestSegment documents;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    documents.push_back({.id = absl::StrCat("a/", 10000 + i)});
+  }
+  documents.push_back({.id = "a/x", .text = "text"});
+  const TemporaryDirectory directory;
+  QUIRE_ASSERT_OK(WriteTestArchive(directory / "a", Options(), {documents}));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
+                             Archive::Open(directory / "a"));
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const auto found, WithdrawnDocuments::Resolve(
+                            *archive, {Where("size = 0", Withdrawal::kBlock)}));
+  EXPECT_EQ(found->document_count(), 1000u);
+  EXPECT_EQ(found->run_count(), 1u);
+  std::optional<Archive::IdCursor> passed;
+  int calls = 0;
+  do {
+    uint64_t work = 0;
+    const std::optional<Archive::IdCursor> after = passed;
+    passed =
+        found->PassPrefix(*archive, "a/", after ? &*after : nullptr, 100, work);
+    EXPECT_GT(work, 0u);
+    EXPECT_LT(work, 300u);
+    ++calls;
+  } while (passed.has_value() && calls < 1000);
+  EXPECT_GT(calls, 5);
+  EXPECT_LT(calls, 100);
+}
+
+TEST(WithdrawnDocumentsTest, ReadsFieldsAndReservesMemory) {
+  const TemporaryDirectory directory;
+  ArchiveWriterOptions options = Options();
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const auto writer,
+      ArchiveWriter::Create(directory / "a", options, nullptr));
+  QUIRE_ASSERT_OK(writer->SetFields({{"n", FieldType::kInteger}}));
+  TestSegment segment;
+  for (int64_t i = 0; i < 100; ++i) {
+    segment.push_back({.id = absl::StrCat(i), .fields = {i}});
+  }
+  QUIRE_ASSERT_OK(WriteTestSegment(segment, 4096, nullptr, *writer));
+  QUIRE_ASSERT_OK(writer->Commit().status());
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
+                             Archive::Open(directory / "a"));
+  std::vector<WithdrawalRule> rules = {
+      Where("n in (3, 4, 90)", Withdrawal::kExclude)};
+  rules[0].line_number = 7;
+  uint64_t load_count = 0;
+  uint64_t reserved_bytes = 0;
+  WithdrawalMatching matching = {
+      .load_fields =
+          [&](const ArchiveFieldPart& part) {
+            ++load_count;
+            return DocumentFieldReader::Blocking(*archive)(part);
+          },
+      .reserve =
+          [&](uint64_t bytes) {
+            reserved_bytes += bytes;
+            return std::make_shared<int>(0);
+          }};
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const auto found, WithdrawnDocuments::Resolve(*archive, rules, matching));
+  EXPECT_EQ(found->document_count(), 3u);
+  EXPECT_EQ(found->run_count(), 2u);
+  EXPECT_EQ(found->Find({3}), Withdrawal::kExclude);
+  EXPECT_EQ(found->Match("3"), std::nullopt);
+  EXPECT_EQ(load_count, 2u);
+  EXPECT_GE(reserved_bytes, 2 * 40u);
+  const auto fails = [&](absl::Status status) {
+    return FailsWith(status.code(),
+                     HasSubstr(absl::StrCat(
+                         archive->path(), ": line 7 of the rules of withdrawal",
+                         ": ", status.message())));
+  };
+  matching.check = [] { return absl::CancelledError("stop"); };
+  EXPECT_THAT(WithdrawnDocuments::Resolve(*archive, rules, matching),
+              fails(absl::CancelledError("stop")));
+  matching.check = {};
+  matching.load_fields = [](const ArchiveFieldPart&) {
+    return absl::DataLossError("damaged");
+  };
+  EXPECT_THAT(WithdrawnDocuments::Resolve(*archive, rules, matching),
+              FailsWith(absl::StatusCode::kDataLoss, HasSubstr("damaged")));
+  matching.reserve = [](uint64_t) {
+    return absl::FailedPreconditionError("no memory");
+  };
+  EXPECT_THAT(
+      WithdrawnDocuments::Resolve(*archive, rules, matching),
+      FailsWith(absl::StatusCode::kFailedPrecondition, HasSubstr("no memory")));
+  rules[0] = Where("m = 3", Withdrawal::kExclude);
+  rules[0].line_number = 7;
+  EXPECT_THAT(WithdrawnDocuments::Resolve(*archive, rules),
+              fails(absl::NotFoundError("column 1: no field \"m\"")));
+}
+
+TEST(WithdrawnDocumentsTest, BlocksAll) {
+  std::mt19937_64 random(1);
+  const TemporaryDirectory directory;
+  const TestSegment documents = RandomTestSegment(50, 100, random);
+  QUIRE_ASSERT_OK(WriteTestArchive(directory / "a", Options(), {documents}));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
+                             Archive::Open(directory / "a"));
+  const auto all = WithdrawnDocuments::All(*archive);
+  ASSERT_NE(all, nullptr);
+  EXPECT_TRUE(all->is_substitute());
+  EXPECT_EQ(all->document_count(), 50u);
+  for (uint64_t i = 0; i < 50; ++i) {
+    EXPECT_EQ(all->Find({i}), Withdrawal::kBlock);
+    EXPECT_EQ(all->Match(documents[i].id), Withdrawal::kBlock);
+    ExpectPassed(*archive, *all, documents[i].id);
+  }
+  EXPECT_EQ(all->NextListed(0), 50u);
+  const uint64_t size = archive->info().size_bytes;
+  EXPECT_THAT(all->ZerosIn({{0}, size}), ElementsAre(AnswerRange{0, size}));
+  uint64_t work = 0;
+  EXPECT_TRUE(all->PassPrefix(*archive, "", nullptr, 100, work).has_value());
+  EXPECT_NE(all->ZerosHash(size), 0u);
 }
 
 // Without ids nothing can be withdrawn.

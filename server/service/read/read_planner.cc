@@ -18,6 +18,7 @@
 #include "codecs/base/endian.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/varint.h"
+#include "server/archive/format/archive_format.h"
 #include "server/service/base/service_error.h"
 
 namespace quire {
@@ -59,14 +60,6 @@ absl::Status PastEnd(uint64_t offset, uint64_t size_bytes, uint64_t end,
 bool LiesWithin(const v1::ByteRange& range, uint64_t size_bytes) {
   return range.offset() <= size_bytes &&
          range.size_bytes() <= size_bytes - range.offset();
-}
-
-// True for printable ASCII. Crawled pages claim arbitrary types, and protobuf
-// strings must be UTF-8. Empty text counts as unset.
-bool IsPlainText(absl::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return c >= ' ' && c <= '~';
-  });
 }
 
 // These write a field to `to` and return its end. A number without presence is
@@ -144,24 +137,40 @@ std::string ListTypes(absl::Span<const std::string> types) {
   return list;
 }
 
-absl::Status NoneOfTypes(const ArchiveView& view, absl::string_view id,
-                         uint64_t count) {
-  const std::vector<std::string> types =
-      view.archive->RecordTypesOf(id, kRecordTypesMax, view.document_count);
-  return ServiceError(
-      absl::StatusCode::kNotFound, v1::RECORD_TYPE_NOT_FOUND,
-      absl::StrCat("no document ", Quoted(id),
-                   " of the requested record types: there ",
-                   count == 1 ? "is 1" : absl::StrCat("are ", count),
-                   ", of type ", ListTypes(types)));
+absl::Status NoSuchId(absl::string_view id) {
+  return NotFound(absl::StrCat("no document ", Quoted(id)));
 }
 
-absl::StatusOr<DocumentOrdinal> FindCapture(const ArchiveView& view,
-                                            const v1::DocumentName& name) {
+// No document of the id that is not left out has a requested type.
+absl::Status NoneOfTypes(const ArchiveView& view, absl::string_view id,
+                         const OrdinalPredicate* is_left_out) {
+  const std::vector<std::string> types = view.archive->RecordTypesOf(
+      id, kRecordTypesMax, view.document_count, is_left_out);
+  if (types.empty()) {
+    return NoSuchId(id);
+  }
+  const uint64_t count =
+      is_left_out != nullptr
+          ? 0
+          : view.archive->FindDocument(id, std::nullopt, view.document_count)
+                .count;
+  return ServiceError(absl::StatusCode::kNotFound, v1::RECORD_TYPE_NOT_FOUND,
+                      absl::StrCat("no document ", Quoted(id),
+                                   " of the requested record types: there ",
+                                   count == 1   ? "is 1"
+                                   : count == 0 ? "are others"
+                                                : absl::StrCat("are ", count),
+                                   ", of type ", ListTypes(types)));
+}
+
+absl::StatusOr<DocumentOrdinal> FindCapture(
+    const ArchiveView& view, const v1::DocumentName& name,
+    const OrdinalPredicate* is_left_out) {
   const absl::string_view id(name.id());
   absl::InlinedVector<absl::string_view, kRecordTypesMax> types(
       name.record_types().begin(), name.record_types().end());
-  DocumentSelection selection{.record_types = types};
+  DocumentSelection selection{.record_types = types,
+                              .is_left_out = is_left_out};
   if (name.has_at_time_ms()) {
     selection.at_time_ms = name.at_time_ms();
   }
@@ -184,14 +193,16 @@ absl::StatusOr<DocumentOrdinal> FindCapture(const ArchiveView& view,
   if (found.ordinal.has_value()) {
     return *found.ordinal;
   }
-  return found.count == 0 ? NotFound(absl::StrCat("no document ", Quoted(id)))
-                          : NoneOfTypes(view, id, found.count);
+  return found.count == 0 ? NoSuchId(id) : NoneOfTypes(view, id, is_left_out);
 }
 
-absl::StatusOr<DocumentOrdinal> FindById(const ArchiveView& view,
-                                         const v1::DocumentName& name) {
+// Documents for which `is_left_out` is true, if it is not null, do not count as
+// captures, but as occurrences.
+absl::StatusOr<DocumentOrdinal> FindById(
+    const ArchiveView& view, const v1::DocumentName& name,
+    const OrdinalPredicate* is_left_out = nullptr) {
   if (!name.has_occurrence()) {
-    return FindCapture(view, name);
+    return FindCapture(view, name, is_left_out);
   }
   const absl::string_view id(name.id());
   const Archive::FoundDocument found =
@@ -199,9 +210,9 @@ absl::StatusOr<DocumentOrdinal> FindById(const ArchiveView& view,
   if (found.ordinal.has_value()) {
     return *found.ordinal;
   }
-  return NotFound(found.count == 0
-                      ? absl::StrCat("no document ", Quoted(id))
-                      : absl::StrCat("no occurrence ", name.occurrence(),
+  return found.count == 0
+             ? NoSuchId(id)
+             : NotFound(absl::StrCat("no occurrence ", name.occurrence(),
                                      " of document ", Quoted(id),
                                      ": there are ", found.count, ", from 0"));
 }
@@ -219,21 +230,41 @@ absl::Status Redacted() {
                       "gone");
 }
 
-// Checks a look-up of an id. An excluded document gives the same error as a
-// missing one.
-absl::Status CheckWithdrawal(const ArchiveView& view,
-                             const WithdrawnDocuments& withdrawn,
-                             absl::string_view id) {
-  const std::optional<Withdrawal> action = withdrawn.Match(id);
-  if (!action.has_value()) {
-    return absl::OkStatus();
-  }
+// Returns the error of a look-up of an id all of whose documents are withdrawn.
+// An excluded document gives the same error as a missing one.
+absl::Status WithdrawnId(const ArchiveView& view, Withdrawal action,
+                         absl::string_view id) {
   const bool is_there =
       view.archive->FindDocument(id, std::nullopt, view.document_count).count >
       0;
-  return *action == Withdrawal::kBlock && is_there
-             ? Withdrawn()
-             : NotFound(absl::StrCat("no document ", Quoted(id)));
+  return action == Withdrawal::kBlock && is_there ? Withdrawn() : NoSuchId(id);
+}
+
+// Finds a document by its id if some are withdrawn.
+absl::StatusOr<DocumentOrdinal> FindNotWithdrawn(
+    const ArchiveView& view, const WithdrawnDocuments& withdrawn,
+    const v1::DocumentName& name) {
+  const std::optional<Withdrawal> of_id = withdrawn.Match(name.id());
+  if (!withdrawn.has_selected()) {
+    return of_id.has_value() ? WithdrawnId(view, *of_id, name.id())
+                             : FindById(view, name);
+  }
+  const OrdinalPredicate is_withdrawn = [&withdrawn](uint64_t ordinal) {
+    return withdrawn.Find({ordinal}).has_value();
+  };
+  absl::StatusOr<DocumentOrdinal> found = FindById(view, name, &is_withdrawn);
+  if (found.ok() && !is_withdrawn(found->value)) {
+    return found;
+  }
+  // The one that would be found if none were withdrawn decides.
+  const absl::StatusOr<DocumentOrdinal> hidden =
+      found.ok() ? found : FindById(view, name);
+  const std::optional<Withdrawal> action =
+      hidden.ok() ? withdrawn.Find(*hidden) : of_id;
+  if (!action.has_value() || (*action == Withdrawal::kExclude && !found.ok())) {
+    return found;
+  }
+  return WithdrawnId(view, *action, name.id());
 }
 
 absl::Status CheckWithdrawal(const WithdrawnDocuments& withdrawn,
@@ -262,10 +293,8 @@ absl::StatusOr<DocumentOrdinal> FindOrdinal(const ServedContents& contents,
                          " bytes, over document_id_size_bytes_max, ",
                          id_size_bytes_max, "; name it by its ordinal"));
       }
-      if (withdrawn != nullptr) {
-        QUIRE_RETURN_IF_ERROR(CheckWithdrawal(view, *withdrawn, name.id()));
-      }
-      return FindById(view, name);
+      return withdrawn == nullptr ? FindById(view, name)
+                                  : FindNotWithdrawn(view, *withdrawn, name);
     case v1::DocumentName::kOrdinal:
       if (name.ordinal() >= view.document_count) {
         return NotFound(absl::StrCat("no document number ", name.ordinal(),

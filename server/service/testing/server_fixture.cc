@@ -168,6 +168,7 @@ void ServerTest::WriteArchive(const std::string& path,
     QUIRE_ASSERT_OK(writer->SetFields(fields_));
   }
   DocumentIndexBuilder index;
+  QUIRE_ASSERT_OK(index.AddFieldColumns(fields_));
   for (const TestDocument& document : documents) {
     const NewDocument added = {
         .id = document.id,
