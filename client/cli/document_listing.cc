@@ -204,9 +204,11 @@ absl::StatusOr<std::optional<ListedDocument>> DocumentListing::Advance() {
       next_.has_value() ? std::get_if<v1::Document>(&*next_) : nullptr;
   const bool is_followed =
       after != nullptr && after->id() == listed.document.id();
-  listed.occurrence = occurrence_;
-  listed.needs_occurrence =
-      is_followed || occurrence_ > 0 || !IsReadById(listed.document);
+  // The server numbers those of ids of which it does not list all.
+  const bool is_numbered = listed.document.has_occurrence();
+  listed.occurrence = is_numbered ? listed.document.occurrence() : occurrence_;
+  listed.needs_occurrence = is_numbered || is_followed || occurrence_ > 0 ||
+                            !IsReadById(listed.document);
   occurrence_ = is_followed ? occurrence_ + 1 : 0;
   ++listed_count_;
   if (listed.document.ordinal() < is_listed_.size()) {

@@ -127,6 +127,9 @@ std::string JsonDocument(const v1::Document& document) {
     absl::StrAppend(&json, ",",
                     JsonBytes("record_type", document.record_type()));
   }
+  if (document.has_occurrence()) {
+    absl::StrAppend(&json, ",\"occurrence\":", document.occurrence());
+  }
   return json;
 }
 
