@@ -5,6 +5,7 @@ This process makes no call of a client, so that it can fork workers.
 """
 import collections
 import concurrent.futures
+import contextlib
 import itertools
 import json
 import multiprocessing
@@ -169,7 +170,9 @@ class TwoEpochsTest(unittest.TestCase):
     def kill_server(self):
         port = int(self.address.rpartition(":")[2])
         self.server.process.kill()
-        self.server.process.wait()
+        with contextlib.suppress(RuntimeError):
+            # It names the exit code.
+            self.server.__exit__(None, None, None)
         self.server = self.start(port)
 
     def redact(self, numbers):
@@ -226,18 +229,17 @@ class OthersTest(unittest.TestCase):
         cls.server = cls.enterClassContext(
             LiveServer(QUIRED, [archive, f"whole={archive}"], "--withdrawn", directory / "withdrawn"))
 
+    def in_another_process(self, method, function, *arguments):
+        """As this one must not make calls."""
+        with concurrent.futures.ProcessPoolExecutor(
+                1, multiprocessing.get_context(method)) as pool:
+            return pool.submit(function, *arguments).result(PATIENCE_S)
+
     def test_grain(self):
-        # Not at the top: workers that are spawned import this module.
-        import grain  # pylint: disable=import-outside-toplevel
-        source = DocumentMap(self.server.address, "whole", kind="record",
-                             transform=lambda record: record["number"])
-        found = list(grain.MapDataset.source(source).shuffle(seed=1).batch(10))
-        self.assertEqual(sorted(number for batch in found for number in batch),
-                         list(range(COUNT)))
-        loader = grain.DataLoader(data_source=source, sampler=grain.samplers.SequentialSampler(
-            len(source)) if hasattr(grain, "samplers") else grain.IndexSampler(
-                len(source), shuffle=False, num_epochs=1, shard_options=grain.sharding.NoSharding()))
-        self.assertEqual(list(loader), list(range(COUNT)))
+        shuffled, loaded = self.in_another_process("spawn", _read_by_grain, self.server.address)
+        self.assertEqual(sorted(shuffled), list(range(COUNT)))
+        self.assertNotEqual(shuffled, loaded)
+        self.assertEqual(loaded, list(range(COUNT)))
 
     def check_rows(self, rows):
         self.assertEqual({row["ordinal"]: (row["id"], row["data"].decode()) for row in rows},
@@ -248,14 +250,23 @@ class OthersTest(unittest.TestCase):
         # The tasks that Ray would give its processes: starting these takes a minute.
         source = training.make_ray_datasource(self.server.address, "all")
         self.assertEqual(len(source.get_read_tasks(4)), 4)
-        # In another process, as this one must not make calls.
-        with concurrent.futures.ProcessPoolExecutor(
-                1, multiprocessing.get_context("fork")) as pool:
-            self.check_rows(pool.submit(_rows_of, source).result(PATIENCE_S))
+        self.check_rows(self.in_another_process("fork", _rows_of, source))
 
 
 def _rows_of(source):
     return [row for task in source.get_read_tasks(4) for table in task() for row in table.to_pylist()]
+
+
+def _read_by_grain(address):
+    """The documents of a shuffled MapDataset, and of a DataLoader."""
+    # Not at the top: workers that are spawned import this module.
+    import grain  # pylint: disable=import-outside-toplevel
+    source = DocumentMap(address, "whole", kind="record", transform=lambda record: record["number"])
+    shuffled = list(grain.MapDataset.source(source).shuffle(seed=1).batch(10))
+    loader = grain.DataLoader(data_source=source, sampler=grain.samplers.SequentialSampler(
+        len(source)) if hasattr(grain, "samplers") else grain.IndexSampler(
+            len(source), shuffle=False, num_epochs=1, shard_options=grain.sharding.NoSharding()))
+    return [int(number) for batch in shuffled for number in batch], list(map(int, loader))
 
 
 if __name__ == "__main__":
