@@ -43,35 +43,43 @@ DocumentFieldReader::DocumentFieldReader(const Archive& archive,
                                          Load load)
     : archive_(archive), columns_(std::move(columns)), load_(std::move(load)) {}
 
-DocumentFieldReader::Segment& DocumentFieldReader::SegmentOf(
+const DocumentFieldReader::Segment& DocumentFieldReader::SegmentOf(
     DocumentOrdinal ordinal) {
-  const Archive::DocumentsOfSegment found = archive_.SegmentAt(ordinal);
-  Segment& segment = segments_[found.segment_index];
-  if (segment.reader == nullptr) {
-    segment.documents = found;
-    const SegmentFields& fields = archive_.SegmentFieldsOf(found.segment_index);
-    segment.reader = std::make_unique<SegmentFieldReader>(
-        fields, ColumnsIn(fields, archive_, columns_), found.segment_index,
-        cache_, [this, index = found.segment_index](const ContainerPart& part) {
-          return load_({.segment_index = index,
-                        .block_index = kFirstPartIndex + part.offset,
-                        .extent = archive_.FieldPartExtent(index, part),
-                        .part = part});
-        });
+  if (last_ != nullptr && ordinal.value >= last_->documents.first_ordinal &&
+      ordinal.value - last_->documents.first_ordinal <
+          last_->documents.document_count) {
+    return *last_;
   }
-  return segment;
+  const Archive::DocumentsOfSegment found = archive_.SegmentAt(ordinal);
+  std::unique_ptr<const Segment>& segment = segments_[found.segment_index];
+  if (segment == nullptr) {
+    const SegmentFields& fields = archive_.SegmentFieldsOf(found.segment_index);
+    segment = std::make_unique<const Segment>(Segment{
+        .documents = found,
+        .reader = std::make_unique<SegmentFieldReader>(
+            fields, ColumnsIn(fields, archive_, columns_), found.segment_index,
+            cache_,
+            [this, index = found.segment_index](const ContainerPart& part) {
+              return load_({.segment_index = index,
+                            .block_index = kFirstPartIndex + part.offset,
+                            .extent = archive_.FieldPartExtent(index, part),
+                            .part = part});
+            })});
+  }
+  last_ = segment.get();
+  return *last_;
 }
 
 absl::StatusOr<bool> DocumentFieldReader::Read(DocumentOrdinal ordinal,
                                                std::vector<FieldView>& values) {
-  Segment& segment = SegmentOf(ordinal);
+  const Segment& segment = SegmentOf(ordinal);
   return segment.reader->Read(ordinal.value - segment.documents.first_ordinal,
                               values);
 }
 
 absl::StatusOr<bool> DocumentFieldReader::ReadGroup(DocumentOrdinal ordinal,
                                                     FieldGroup& group) {
-  Segment& segment = SegmentOf(ordinal);
+  const Segment& segment = SegmentOf(ordinal);
   const uint64_t first = segment.documents.first_ordinal;
   if (archive_.SegmentFieldsOf(segment.documents.segment_index)
           .columns()

@@ -79,13 +79,15 @@ class DocumentFieldReader {
     std::unique_ptr<SegmentFieldReader> reader;
   };
 
-  Segment& SegmentOf(DocumentOrdinal ordinal);
+  const Segment& SegmentOf(DocumentOrdinal ordinal);
 
   const Archive& archive_;
   const std::vector<uint32_t> columns_;
   const Load load_;
   FieldCache cache_;
-  absl::flat_hash_map<uint32_t, Segment> segments_;
+  absl::flat_hash_map<uint32_t, std::unique_ptr<const Segment>> segments_;
+  // That of the last document; null before the first.
+  const Segment* last_ = nullptr;
 };
 
 }  // namespace quire

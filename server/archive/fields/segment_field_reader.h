@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -61,6 +62,8 @@ class FieldCache {
   absl::flat_hash_map<Key, std::unique_ptr<const FieldPage>> pages_;
   absl::flat_hash_map<Key, std::unique_ptr<const Block>> blocks_;
   uint64_t size_bytes_ = 0;
+  // Number of times that all was forgotten.
+  uint64_t generation_ = 0;
 };
 
 // Thread-compatible.
@@ -88,12 +91,20 @@ class SegmentFieldReader {
   absl::StatusOr<const FieldPage*> PageOf(uint64_t ordinal);
   absl::StatusOr<const FieldBlock*> BlockOf(const FieldPage::Group& group,
                                             size_t column);
+  // Sets `group_` and `blocks_` to those of a document. False: a part is not at
+  // hand.
+  absl::StatusOr<bool> EnterGroup(uint64_t ordinal);
 
   const SegmentFields& fields_;
   const std::vector<size_t> columns_;
   const uint32_t key_;
   FieldCache& cache_;
   const Load load_;
+  // Group of the document that was read last, and its blocks for `columns_`;
+  // null for a column of nulls. Valid in this generation of the cache.
+  const FieldPage::Group* group_ = nullptr;
+  std::vector<const FieldBlock*> blocks_;
+  uint64_t generation_ = 0;
 };
 
 // Reads the values of all fields of a segment's documents, one after the other.
@@ -117,6 +128,16 @@ class SegmentFieldValues {
   std::vector<FieldView> found_;
   std::vector<FieldValue> values_;
 };
+
+// Reads all values of a segment's documents and compares them with the bounds
+// of their groups. `is_removed` is true for documents that a redaction removed.
+// `load` must not return parts that are not at hand.
+// Errors: DataLoss  a part or a bound is wrong, or a removed document has a
+//                   value; those of `load`.
+absl::Status CheckSegmentFields(
+    const SegmentFields& fields, uint64_t document_count,
+    SegmentFieldReader::Load load,
+    absl::FunctionRef<bool(uint64_t ordinal)> is_removed);
 
 }  // namespace quire
 
