@@ -178,18 +178,9 @@ absl::Status Archive::JoinFields() {
                        " has a container with parts");
     }
     for (const FieldColumn& column : segment.reader().fields().columns()) {
-      const auto found =
-          std::ranges::find(fields_, column.name, &FieldColumn::name);
-      if (found == fields_.end() && fields_.size() < kFieldCountMax) {
-        fields_.push_back(column);
-      } else if (problem.ok() &&
-                 (found == fields_.end() || found->type != column.type)) {
-        problem = Damaged(absl::StrCat(
-            path_, ": field ", QuotedText(column.name), " of segment ",
-            segment.opened->description.number,
-            found == fields_.end() ? " is one too many"
-                                   : " has another type than in other ones"));
-      }
+      problem.Update(InFile(
+          SegmentPath(static_cast<uint32_t>(&segment - segments_.data())),
+          JoinColumn(column, fields_)));
     }
   }
   for (const FieldColumn& column : fields_) {

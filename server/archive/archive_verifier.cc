@@ -5,15 +5,20 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/endian.h"
 #include "codecs/base/status_macros.h"
+#include "codecs/filter/filter.h"
 #include "codecs/payload/payload_codec.h"
+#include "server/archive/fields/field_directory.h"
+#include "server/archive/fields/segment_field_reader.h"
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/files/dictionary_file.h"
 #include "server/archive/files/symbol_table_file.h"
+#include "server/archive/format/archive_format.h"
 #include "server/archive/format/block_frame.h"
 #include "server/archive/format/layout_section.h"
 #include "server/archive/format/member_count.h"
@@ -90,6 +95,8 @@ class Verifier {
                     BlockRange range);
   // Checks the values of the documents' fields.
   void VerifyFields(const SegmentReader& segment);
+  // Compares the names and types of fields with those of segments before.
+  void JoinFields(const SegmentReader& segment);
   // Compares the counted members with the manifest.
   void VerifyMembers();
   std::vector<BlockResult> ReadBatch(const SegmentReader& segment,
@@ -146,6 +153,8 @@ class Verifier {
   // Counts over the decoded blocks.
   MemberCount members_;
   uint64_t member_block_count_ = 0;
+  // Fields of the segments so far.
+  std::vector<FieldColumn> fields_;
   // Start of the current segment.
   uint64_t segment_start_ = 0;
   uint64_t first_ordinal_ = 0;
@@ -283,6 +292,7 @@ void Verifier::VerifySegment(uint32_t segment_index, BlockRange range) {
     VerifyBlocks(segment_index, *segment, range);
     if (range.begin == 0) {
       VerifyFields(*segment);
+      JoinFields(*segment);
     }
   } else {
     SalvageSegment(segment_index, &*file, segment.status());
@@ -333,11 +343,22 @@ void Verifier::VerifyBlocks(uint32_t segment_index,
 
 void Verifier::VerifyFields(const SegmentReader& segment) {
   absl::Status status = segment.CheckContainer();
-  SegmentFieldValues values(segment.fields(), segment.FieldPartLoader());
-  for (uint64_t i = 0; i < segment.documents().count() && status.ok() &&
-                       !segment.fields().columns().empty();
-       ++i) {
-    status = values.Read(i).status();
+  if (status.ok()) {
+    const DocumentIndex& documents = segment.documents();
+    status = CheckSegmentFields(
+        segment.fields(), documents.count(), segment.FieldPartLoader(),
+        [&](uint64_t ordinal) {
+          if (documents.RecordType(ordinal) != kWithdrawnRecordType) {
+            return false;
+          }
+          Document document = documents.Describe(ordinal);
+          document.id = documents.Id(ordinal);
+          return IsRedacted(document);
+        });
+    // Parts that cannot be read name it.
+    if (!absl::StartsWith(status.message(), segment.file())) {
+      status = InFile(segment.file(), status);
+    }
   }
   if (!status.ok()) {
     ArchiveDamage damage;
@@ -346,6 +367,19 @@ void Verifier::VerifyFields(const SegmentReader& segment) {
         "all text of the segment can be read, but fields of some of its "
         "documents cannot";
     Report(damage);
+  }
+}
+
+void Verifier::JoinFields(const SegmentReader& segment) {
+  for (const FieldColumn& column : segment.fields().columns()) {
+    ArchiveDamage damage;
+    damage.status = InFile(segment.file(), JoinColumn(column, fields_));
+    damage.effect =
+        "all text can be read: quired serve --skip-broken serves it without "
+        "values of the field in this segment";
+    if (!damage.status.ok()) {
+      Report(damage);
+    }
   }
 }
 

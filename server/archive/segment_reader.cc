@@ -270,6 +270,11 @@ absl::Status SegmentReader::ReadFields(const std::atomic<bool>* cancel) {
   if (data == nullptr) {
     return Damaged("a container has a directory, but no data");
   }
+  if (data->method != CompressionMethod::kNone) {
+    return Damaged(absl::StrCat("container data are compressed by method ",
+                                static_cast<uint32_t>(data->method),
+                                ", expected none, 0"));
+  }
   QUIRE_ASSIGN_OR_RETURN(const std::string section,
                          ReadSection(*directory, cancel));
   auto fields = SegmentFields::ParseDirectory(

@@ -332,6 +332,28 @@ uint64_t FieldPage::MemoryBytes() const {
   return size_bytes;
 }
 
+absl::Status JoinColumn(const FieldColumn& column,
+                        std::vector<FieldColumn>& columns) {
+  const auto found =
+      std::ranges::find(columns, column.name, &FieldColumn::name);
+  if (found != columns.end()) {
+    return found->type == column.type
+               ? absl::OkStatus()
+               : Damaged(
+                     absl::StrCat("field ", QuotedText(column.name),
+                                  " has another type than in other segments: ",
+                                  FieldTypeName(column.type), ", and ",
+                                  FieldTypeName(found->type), " before"));
+  }
+  if (columns.size() == kFieldCountMax) {
+    return Damaged(absl::StrCat("field ", QuotedText(column.name),
+                                " is one too many: there are ", kFieldCountMax,
+                                " in other segments"));
+  }
+  columns.push_back(column);
+  return absl::OkStatus();
+}
+
 std::string EncodeContainerDirectory(ByteView fields_head) {
   std::string section;
   AppendVarint(1, section);

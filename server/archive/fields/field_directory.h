@@ -127,6 +127,13 @@ class FieldPage {
   std::vector<Group> groups_;
 };
 
+// Adds a column of a segment to `columns`, those of the segments before.
+// Errors: DataLoss  it has another type there, or is one too many; `columns`
+// stay
+//                   as they are.
+absl::Status JoinColumn(const FieldColumn& column,
+                        std::vector<FieldColumn>& columns);
+
 // Sub-sections of a container. Never renumbered.
 enum class ContainerPartId : uint64_t {
   kFields = 1,

@@ -65,7 +65,9 @@ def parse_values(block, kind, has_nulls, count):
             for value in block.inner_column(count)
         ]
     else:
-        sizes = block.inner_column(block.varint())
+        string_count = block.varint()
+        require(string_count <= 4096, f"{block.name}: number of strings")
+        sizes = block.inner_column(string_count)
         require(all(size <= 65535 for size in sizes), f"{block.name}: size of a string")
         strings = [block.take(size) for size in sizes]
         indexes = block.inner_column(count)
@@ -207,6 +209,7 @@ class Segment:
             require(size <= 1 << 40, f"{name}: size")
             stored = self.data[offset:position]
             require(checksum(stored) == stored_checksum, f"{name}: checksum")
+            require(kind != CONTAINER_DATA or method == 0, f"{name}: compression method")
             self.sections[kind] = decompress(method, stored, size, name)
         require(position == table_start, f"{self.name}: sections leave a gap")
         require(seen == expected["sections"], f"{self.name}: table differs from the manifest")
@@ -495,12 +498,24 @@ class Segment:
                 values = parse_values(block, kind, flags & 2, count) if block else [None] * count
                 for value in values:
                     if value is not None and value == value:
-                        require(least is None or least <= value, f"{page.name}: least")
-                        require(greatest is None or value <= greatest, f"{page.name}: greatest")
+                        require(least is None or not value < least, f"{page.name}: least")
+                        require(
+                            greatest is None or not value > greatest, f"{page.name}: greatest"
+                        )
                 for ordinal, value in enumerate(values, first):
+                    require(
+                        value is None or not self.is_removed(ordinal),
+                        f"{page.name}: a value of a removed document",
+                    )
                     self.field_values[ordinal].append(value)
             first += count
         require(first == end and page.position == len(page.data), f"{page.name}: size")
+
+    def is_removed(self, ordinal):
+        _, _, time, media_type, record_type, name = self.documents[ordinal]
+        return (
+            record_type == b"withdrawn" and not name and not media_type and time is None
+        )
 
     def block(self, index):
         name = f"{self.name}: block {index}"

@@ -491,6 +491,7 @@ int Main(const std::string& directory) {
   WriteGood(directory, "inflated-parted", "zstd", MemberSegments(), false, true,
             true);
   WriteFields(directory);
+  WriteGoodContainer(directory + "/good/container");
   WriteVarying(directory);
   WriteParts(directory);
   WriteHistory(directory);
