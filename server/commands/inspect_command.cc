@@ -180,11 +180,12 @@ void PrintText(const Archive& archive) {
   }
   PrintLine("documents", FormatCount(info.document_count));
   if (info.unread_input_count > 0) {
-    PrintLine("not in it",
-              absl::StrCat(FormatCounted(info.unread_input_count,
-                                         "input, file or record",
-                                         "inputs, files or records"),
-                           " that could not be read (build --keep-going)"));
+    PrintLine(
+        "not in it",
+        absl::StrCat(
+            FormatCounted(info.unread_input_count, "input, file or record",
+                          "inputs, files or records"),
+            " that could not be read (build --keep-going, salvage)"));
     for (const std::string& unread : info.unread_inputs) {
       PrintLine("", PrintableMessage(unread));
     }

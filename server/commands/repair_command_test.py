@@ -9,6 +9,7 @@ import os
 import random
 import shutil
 import signal
+import struct
 import subprocess
 import tarfile
 import tempfile
@@ -145,6 +146,35 @@ class RepairCommandTest(unittest.TestCase):
         self.assertEqual((self.directory / "again.tar").read_bytes(),
                          (self.directory / "saved.tar").read_bytes())
 
+    def test_salvages_fields(self):
+        rows = "".join(json.dumps({"id": f"r{i}", "lang": "de" if i % 2 else "fr", "n": i}) + "\n"
+                       for i in range(5000))
+        (self.directory / "rows.jsonl").write_text(rows)
+        built = self.quired("build", "-o", "rows.quire", "--split", "lines", "--id-field", "id",
+                            "--field", "lang", "--field", "n", "rows.jsonl")
+        self.assertEqual(built.returncode, 0, built.stderr)
+        whole = self.quired("salvage", "rows.quire", "-o", "whole.quire/")
+        self.assertEqual(whole.returncode, 0, whole.stdout)
+        self.assertIn(b"5,000 documents saved", whole.stdout)
+        segment = "segment-00000000"
+        contents = (self.directory / "rows.quire" / segment).read_bytes()
+        count, = struct.unpack_from("<I", contents, len(contents) - 24)
+        table = len(contents) - 72 - 40 * count
+        offset, = [offset for type_, _, offset, _, _, _ in
+                   struct.iter_unpack("<IIQQQQ", contents[table:table + 40 * count])
+                   if type_ == 0x8000000C]
+        # The first group of the first field.
+        self.flip("rows.quire", segment, offset)
+        damaged = self.quired("salvage", "--json", "rows.quire", "-o", "part.quire")
+        self.assertEqual(damaged.returncode, 1, damaged.stdout)
+        summary = json.loads(damaged.stdout.splitlines()[-1])["summary"]
+        self.assertEqual((summary["saved_count"], summary["lost_count"]), (5000, 0))
+        self.assertEqual(summary["lost_field_value_count"], 4096)
+        dropped = self.quired("salvage", "whole.quire", "-o", "rows.tar")
+        self.assertEqual(dropped.returncode, 1, dropped.stdout)
+        self.assertIn(b"(lang, n) are not saved; an output NAME.quire keeps them", dropped.stdout)
+        self.assertIn(b"; fields of 1 segment not saved", dropped.stdout)
+
     def test_salvage_counts_segments_that_are_left_out(self):
         (self.directory / "x.quire/MANIFEST").unlink()
         self.flip("x.quire", "segment-00000000", -40)
@@ -161,10 +191,10 @@ class RepairCommandTest(unittest.TestCase):
                 (1, b"in: is no archive", ["repair", "x.quire", "--from", "in"]),
                 (1, b"x.quire/: is the archive to repair itself",
                  ["repair", "x.quire", "--from", "x.quire/"]),
-                (2, b"--output must be a directory, or a FILE.tar, which is not compressed; got a.tar.gz",
+                (2, b"--output must be a NAME.quire, a directory, or a FILE.tar, which is not compressed; got a.tar.gz",
                  ["salvage", "x.quire", "-o", "a.tar.gz"]),
                 (2, b"--output", ["salvage", "x.quire"]),
-                (1, b"copy.quire: is there already", ["salvage", "x.quire", "-o", "copy.quire"]),
+                (1, b"copy.quire: an archive is there already", ["salvage", "x.quire", "-o", "copy.quire"]),
                 (1, b"none: cannot open", ["salvage", "none", "-o", "y"]),
                 (1, b"in: holds no segment", ["salvage", "in", "-o", "y"])]:
             with self.subTest(arguments):

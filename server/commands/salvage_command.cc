@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include <cstdint>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -8,10 +10,15 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "absl/types/span.h"
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/json_text.h"
 #include "codecs/base/printable_text.h"
+#include "codecs/filter/field_value.h"
+#include "codecs/filter/filter.h"
 #include "server/archive/repair/archive_salvage.h"
 #include "server/archive/repair/salvage_output.h"
 #include "server/commands/quired_commands.h"
@@ -26,25 +33,30 @@ namespace {
 constexpr char kSalvageFooter[] =
     R"(Saves each document that decodes completely, from an archive with damaged blocks,
 indexes, tables, or without MANIFEST. Prints damage, and lost documents with the
-bytes that cannot be decoded. Documents keep their ids as names, except ids that no
-file can have; a document whose id is lost is named %document-NUMBER. In a
-directory so is the second document of an id; a tar has all of them. Documents that
-quired redact removed are left out. If another copy of the archive exists, use quired
-repair instead.
+bytes that cannot be decoded. Documents that quired redact removed are left out. If
+another copy of the archive exists, use quired repair instead.
 
-After a kill or an error OUTPUT.partial/SALVAGED has what was saved until then; the next
-run replaces it.
+An output NAME.quire is a new archive, with ids, times, types and fields of the
+documents, in zstd blocks; quired build of it chooses a better encoding. Values of fields
+in damaged parts become null, and are counted. A tar or a directory has no types and
+fields. Documents keep their ids as names, except ids that no file can have; a
+document whose id is lost is named %document-NUMBER. In a directory so is the second
+document of an id; archives and tars have all of them.
+
+After a kill or an error OUTPUT.partial/SALVAGED has what was saved in a tar or directory
+until then; the next run replaces it.
 
 The exit code is 0 if no document is lost, and 1 otherwise; also 1 if a segment is
-left out, or if ids or text were saved that no checksum proves.
+left out, if fields or values of fields are not saved, or if ids or text were saved that
+no checksum proves.
 
 Of an archive at a URL, MANIFEST and the ends of all segments must be whole; copy
 one with more damage to this machine first. If its store does not answer, the
-command fails, and OUTPUT.partial stays.
+command fails, and leaves what it leaves after an error.
 
 Examples:
-  quired salvage damaged.quire -o saved.tar > lost.txt
-  quired build -o docs.quire saved.tar
+  quired salvage damaged.quire -o saved.quire > lost.txt
+  quired build -o docs.quire saved.quire
   quired salvage s3://crawls/2024/docs.quire -o saved.tar)";
 
 struct SalvageCommandOptions {
@@ -114,6 +126,7 @@ class SalvagePrinter {
                  {"left_out_segment_count", report.left_out_segment_count},
                  {"unproved_section_count", report.unproved_section_count},
                  {"unsaved_fields_count", report.unsaved_fields_count},
+                 {"lost_field_value_count", report.lost_field_value_count},
                  {"damage_count", report.damage_count},
                  {"has_manifest", report.has_manifest}});
       return;
@@ -138,6 +151,19 @@ class SalvagePrinter {
           &text, "; ",
           FormatCounted(report.left_out_segment_count, "segment", "segments"),
           " left out, with an unknown number of documents");
+    }
+    if (report.unsaved_fields_count > 0) {
+      absl::StrAppend(
+          &text, "; fields of ",
+          FormatCounted(report.unsaved_fields_count, "segment", "segments"),
+          " not saved");
+    }
+    if (report.lost_field_value_count > 0) {
+      absl::StrAppend(
+          &text, "; ",
+          FormatCounted(report.lost_field_value_count, "value of a field is",
+                        "values of fields are"),
+          " lost and saved as null");
     }
     if (report.unproved_section_count > 0) {
       absl::StrAppend(
@@ -185,6 +211,18 @@ class SalvagePrinter {
   const bool json_;
 };
 
+absl::StatusOr<std::unique_ptr<SalvageOutput>> MakeOutput(
+    const std::string& path) {
+  if (absl::EndsWith(path, ".tar")) {
+    return MakeSalvageTar(path);
+  }
+  absl::string_view name = path;
+  while (absl::ConsumeSuffix(&name, "/")) {
+  }
+  return absl::EndsWith(name, ".quire") ? MakeSalvageArchive(path)
+                                        : MakeSalvageDirectory(path);
+}
+
 // A directory of such a name would be a surprise.
 bool IsPackedName(absl::string_view name) {
   return absl::StrContains(name, ".tar.") || absl::EndsWith(name, ".tgz") ||
@@ -198,9 +236,16 @@ class CheckedOutput final : public SalvageOutput {
   CheckedOutput(SalvageOutput& output, const RemotePaths& paths)
       : output_(output), paths_(paths) {}
 
-  absl::StatusOr<std::string> Begin(const Document& document,
-                                    bool has_id) override {
-    return output_.Begin(document, has_id);
+  bool keeps_fields() const override { return output_.keeps_fields(); }
+
+  absl::Status BeginSegment(absl::Span<const FieldColumn> fields) override {
+    return output_.BeginSegment(fields);
+  }
+
+  absl::StatusOr<std::string> Begin(
+      const Document& document, bool has_id,
+      absl::Span<const FieldValue> fields) override {
+    return output_.Begin(document, has_id, fields);
   }
 
   absl::Status Write(ByteView bytes) override { return output_.Write(bytes); }
@@ -209,10 +254,10 @@ class CheckedOutput final : public SalvageOutput {
 
   absl::Status Drop() override { return output_.Drop(); }
 
-  absl::Status Finish() override {
+  absl::Status Finish(uint64_t lost_count) override {
     const absl::Status failure = paths_.failure();
     return failure.ok()
-               ? output_.Finish()
+               ? output_.Finish(lost_count)
                : absl::Status(
                      failure.code(),
                      absl::StrCat("the store did not answer, so documents only "
@@ -229,8 +274,8 @@ int RunSalvage(const SalvageCommandOptions& options) {
   if (IsPackedName(std::filesystem::path(options.output).filename().string())) {
     return ReportUsage(
         "salvage",
-        absl::StrCat("--output must be a directory, or a FILE.tar, which is "
-                     "not compressed; got ",
+        absl::StrCat("--output must be a NAME.quire, a directory, or a "
+                     "FILE.tar, which is not compressed; got ",
                      options.output));
   }
   RemotePaths paths(options.store);
@@ -240,9 +285,7 @@ int RunSalvage(const SalvageCommandOptions& options) {
                ? ReportUsage("salvage", path.status().message())
                : ReportFailure(path.status());
   }
-  auto output = absl::EndsWith(options.output, ".tar")
-                    ? MakeSalvageTar(options.output)
-                    : MakeSalvageDirectory(options.output);
+  auto output = MakeOutput(options.output);
   if (!output.ok()) {
     return ReportFailure(output.status());
   }
@@ -258,7 +301,8 @@ int RunSalvage(const SalvageCommandOptions& options) {
   }
   return report->lost_count == 0 && report->left_out_segment_count == 0 &&
                  report->unproved_section_count == 0 &&
-                 report->unsaved_fields_count == 0
+                 report->unsaved_fields_count == 0 &&
+                 report->lost_field_value_count == 0
              ? kExitGood
              : kExitFailed;
 }
@@ -273,8 +317,9 @@ void AddSalvageCommand(CLI::App& app, int& exit_code) {
   AddReadArchiveArgument(*subcommand, options->archive, options->store);
   subcommand
       ->add_option("-o,--output", options->output,
-                   "Directory to create, or a tar if the name ends in .tar")
-      ->type_name("DIR|FILE.tar")
+                   "Archive to create if the name ends in .quire, a tar if it "
+                   "ends in .tar, or a directory")
+      ->type_name("NAME.quire|FILE.tar|DIR")
       ->required();
   subcommand->add_flag("--json", options->json,
                        "Print one JSON object on each line");

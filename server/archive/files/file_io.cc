@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -184,6 +185,23 @@ absl::Status ReadExactly(int fd, uint64_t offset, MutableByteView out,
   return absl::OkStatus();
 }
 
+absl::StatusOr<UniqueFd> CreateUnnamedFile(const std::string& directory) {
+  UniqueFd fd(open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (fd.is_open()) {
+    return fd;
+  }
+  if (errno != EOPNOTSUPP && errno != EISDIR) {
+    return ErrnoStatus(errno, directory, "create a temporary file in");
+  }
+  // NFS and some others lack unnamed files: use a name briefly.
+  std::string path = absl::StrCat(directory, "/.quire-spool-XXXXXX");
+  UniqueFd named(mkostemp(path.data(), O_CLOEXEC));
+  if (!named.is_open() || unlink(path.c_str()) != 0) {
+    return ErrnoStatus(errno, directory, "create a temporary file in");
+  }
+  return named;
+}
+
 absl::StatusOr<FileWriter> FileWriter::Create(int directory_fd,
                                               const std::string& name,
                                               std::string file) {
@@ -209,6 +227,13 @@ absl::StatusOr<FileWriter> FileWriter::Continue(int directory_fd,
   FileWriter writer(std::move(fd), std::move(file));
   writer.size_bytes_ = size_bytes;
   return writer;
+}
+
+absl::StatusOr<FileWriter> FileWriter::CreateUnnamed(
+    const std::string& directory) {
+  QUIRE_ASSIGN_OR_RETURN(UniqueFd fd, CreateUnnamedFile(directory));
+  return FileWriter(std::move(fd),
+                    absl::StrCat(directory, ": a temporary file"));
 }
 
 FileWriter::FileWriter(UniqueFd fd, std::string file)

@@ -128,12 +128,16 @@ class FileWriter {
                                              const std::string& name,
                                              std::string file,
                                              uint64_t size_bytes);
+  // Writes to an unnamed file in `directory`, for text that is read again.
+  static absl::StatusOr<FileWriter> CreateUnnamed(const std::string& directory);
   // Errors: Unavailable. After an error every call returns it again.
   absl::Status Append(ByteView bytes);
   // Removes all bytes after the first `size_bytes`.
   // REQUIRES: size_bytes <= size_bytes(). Errors: as Append().
   absl::Status Truncate(uint64_t size_bytes);
 
+  // Writes the buffer to the file, which fd() then has whole.
+  absl::Status Flush();
   // Writes the buffer and waits until all data is on the device.
   absl::Status Finish();
 
@@ -144,7 +148,6 @@ class FileWriter {
  private:
   // Takes ownership of `fd`, open for writing at its end.
   FileWriter(UniqueFd fd, std::string file);
-  absl::Status Flush();
 
   UniqueFd fd_;
   std::string file_;
@@ -152,6 +155,10 @@ class FileWriter {
   uint64_t size_bytes_ = 0;
   absl::Status status_;
 };
+
+// Creates a file without a name in a directory, open for reading and writing.
+// Errors: as ErrnoStatus().
+absl::StatusOr<UniqueFd> CreateUnnamedFile(const std::string& directory);
 
 // Writes the contents of `from` to `name`, which must not exist, in the
 // directory `directory_fd`, and syncs it. `file` is its path for messages;

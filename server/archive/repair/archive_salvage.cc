@@ -2,207 +2,32 @@
 #include "server/archive/repair/archive_salvage.h"
 
 #include <algorithm>
-#include <filesystem>
+#include <cstddef>
 #include <memory>
-#include <optional>
-#include <system_error>
 #include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
 #include "codecs/base/byte_size.h"
+#include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/payload/payload_codec.h"
+#include "server/archive/fields/field_directory.h"
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/files/dictionary_file.h"
+#include "server/archive/files/file_io.h"
 #include "server/archive/files/symbol_table_file.h"
 #include "server/archive/format/archive_format.h"
+#include "server/archive/format/manifest.h"
 #include "server/archive/format/segment_format.h"
+#include "server/archive/repair/manifest_recovery.h"
+#include "server/archive/repair/salvaged_fields.h"
 #include "server/archive/segment_reader.h"
 #include "server/archive/segment_text.h"
 
 namespace quire {
 namespace {
-
-// Larger documents are decoded twice: to know whether they are whole, and to
-// write them.
-constexpr uint64_t kHeldSizeBytesMax = uint64_t{16} << 20;
-
-constexpr absl::string_view kSegmentPrefix = "segment-";
-constexpr absl::string_view kSymbolsPrefix = "symbols-";
-
-// Names of the files of an archive in a directory, sorted.
-absl::StatusOr<std::vector<std::string>> ListArchiveFiles(
-    const std::string& path) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (auto entry = std::filesystem::directory_iterator(path, error);
-       !error && entry != std::filesystem::directory_iterator();
-       entry.increment(error)) {
-    std::string name = entry->path().filename().string();
-    if (IsArchiveFileName(name)) {
-      names.push_back(std::move(name));
-    }
-  }
-  if (error) {
-    return ErrnoStatus(error.value(), path, "list");
-  }
-  std::ranges::sort(names);
-  return names;
-}
-
-// Makes a manifest from the segments themselves.
-class ManifestRecovery {
- public:
-  using OnDamage = std::function<void(const absl::Status&)>;
-
-  // `on_left_out` is called for each file of a segment that is not used.
-  ManifestRecovery(ArchiveDirectory& directory, OnDamage on_left_out)
-      : directory_(directory), on_left_out_(std::move(on_left_out)) {}
-
-  // Sets directory.manifest. Errors: as SalvageArchive().
-  absl::Status Run() {
-    QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                           ListArchiveFiles(directory_.path));
-    std::vector<Found> segments;
-    for (const std::string& name : names) {
-      if (IsSegmentFileName(name)) {
-        AddSegment(name, segments);
-      }
-    }
-    if (segments.empty()) {
-      return absl::NotFoundError(
-          absl::StrCat(directory_.path, ": holds no segment that can be read"));
-    }
-    const auto with_header = std::ranges::find_if(
-        segments, [](const Found& found) { return found.header.has_value(); });
-    if (with_header == segments.end()) {
-      return absl::DataLossError(
-          absl::StrCat(directory_.path,
-                       ": MANIFEST and the headers of all segments are "
-                       "damaged: the codec is unknown"));
-    }
-    QUIRE_RETURN_IF_ERROR(
-        InFile(directory_.path, SetCodec(*with_header->header)));
-    SetTables(*with_header->header, names);
-    for (const Found& found : segments) {
-      SegmentHeader header = *with_header->header;
-      header.number = found.number;
-      if (found.header.has_value() && *found.header != header) {
-        on_left_out_(absl::DataLossError(
-            absl::StrCat(found.file.path, ": belongs to another archive")));
-        continue;
-      }
-      auto described = SegmentReader::Describe(found.file, header);
-      if (!described.ok()) {
-        on_left_out_(absl::DataLossError(
-            absl::StrCat(described.status().message(),
-                         "; without MANIFEST its documents cannot be found")));
-        continue;
-      }
-      directory_.manifest.segments.push_back(*std::move(described));
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  struct Found {
-    uint32_t number = 0;
-    ReadableFile file;
-    // Unset if it is damaged.
-    std::optional<SegmentHeader> header;
-  };
-
-  void AddSegment(const std::string& name, std::vector<Found>& segments) {
-    Found found;
-    auto file = OpenReadableFile(directory_.fd.get(), name,
-                                 absl::StrCat(directory_.path, "/", name));
-    if (!file.ok() ||
-        !absl::SimpleAtoi(absl::string_view(name).substr(kSegmentPrefix.size()),
-                          &found.number) ||
-        found.number > kSegmentNumberMax) {
-      on_left_out_(file.ok()
-                       ? InFile(file->path, Damaged("no segment's number"))
-                       : file.status());
-      return;
-    }
-    found.file = *std::move(file);
-    std::vector<uint8_t> bytes(kSegmentHeaderSizeBytes);
-    if (ReadExactly(found.file.fd.get(), 0, bytes, found.file.path).ok()) {
-      const auto header = ParseSegmentHeader(bytes);
-      if (header.ok() && header->number == found.number) {
-        found.header = *header;
-      }
-    }
-    segments.push_back(std::move(found));
-  }
-
-  absl::Status SetCodec(const SegmentHeader& header) {
-    Manifest& manifest = directory_.manifest;
-    const CodecInfo* const info =
-        FindCodec(static_cast<CodecId>(header.codec_id));
-    if (info == nullptr) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("codec ", header.codec_id,
-                       " is not known to this program: use a newer one"));
-    }
-    if (!IsBlockSize(header.block_size_bytes) ||
-        (header.partition_size_bytes != 0 &&
-         !IsPartitionSize(header.partition_size_bytes))) {
-      return Damaged("block or partition size of a segment is impossible");
-    }
-    // Decoding does not depend on the level.
-    manifest.codec = DefaultCodecSpec(*info);
-    manifest.codec.partition_size_bytes = header.partition_size_bytes;
-    manifest.block_size_bytes = header.block_size_bytes;
-    manifest.block_size_bytes_max = kBlockSizeBytesMax;
-    manifest.slices_per_mib_max = kSlicesPerMibMax;
-    manifest.has_recipes = true;
-    return absl::OkStatus();
-  }
-
-  // Sets dictionary and symbol table. Errors are found when they are read.
-  void SetTables(const SegmentHeader& header,
-                 const std::vector<std::string>& names) {
-    Manifest& manifest = directory_.manifest;
-    if (header.dictionary_hash != 0) {
-      manifest.dictionary = {.hash = header.dictionary_hash};
-      const std::string name = DictionaryFileName(header.dictionary_hash);
-      const auto file = OpenReadableFile(
-          directory_.fd.get(), name, absl::StrCat(directory_.path, "/", name));
-      std::vector<uint8_t> bytes(kDictionaryHeaderSizeBytes);
-      if (file.ok() && ReadExactly(file->fd.get(), 0, bytes, file->path).ok()) {
-        if (const auto parsed = ParseDictionaryHeader(bytes); parsed.ok()) {
-          manifest.dictionary->size_bytes = parsed->size_bytes;
-        }
-        manifest.dictionary->file_size_bytes = file->size_bytes();
-      }
-    }
-    for (const std::string& name : names) {
-      uint64_t hash = 0;
-      const auto file = OpenReadableFile(
-          directory_.fd.get(), name, absl::StrCat(directory_.path, "/", name));
-      if (absl::StartsWith(name, kSymbolsPrefix) && file.ok() &&
-          absl::SimpleHexAtoi(
-              absl::string_view(name).substr(kSymbolsPrefix.size()), &hash) &&
-          file->size_bytes() >=
-              kSymbolTableOverheadBytes + kSymbolTableSizeBytesMin &&
-          file->size_bytes() <=
-              kSymbolTableOverheadBytes + kSymbolTableSizeBytesMax) {
-        manifest.symbol_table = {
-            .hash = hash,
-            .size_bytes = static_cast<uint32_t>(file->size_bytes() -
-                                                kSymbolTableOverheadBytes)};
-      }
-    }
-  }
-
-  ArchiveDirectory& directory_;
-  const OnDamage on_left_out_;
-};
 
 class Salvage {
  public:
@@ -220,7 +45,7 @@ class Salvage {
       segment_start_ += expected.size_bytes;
       first_ordinal_ += expected.document_count;
     }
-    return output_.Finish();
+    return output_.Finish(report_.lost_count);
   }
 
  private:
@@ -302,27 +127,75 @@ class Salvage {
       return absl::OkStatus();
     }
     report_.unproved_section_count += segment->unproved_section_count();
-    if (!segment->fields().columns().empty()) {
-      ++report_.unsaved_fields_count;
-      Damage(absl::DataLossError(absl::StrCat(
-          segment->file(), ": the fields of its documents (",
-          absl::StrJoin(segment->fields().columns(), ", ",
-                        [](std::string* out, const FieldColumn& field) {
-                          out->append(field.name);
-                        }),
-          ") are not saved; while the archive opens, quired build of it keeps "
-          "them")));
+    const std::vector<size_t> columns = ChooseFields(*segment, expected);
+    std::vector<FieldColumn> described;
+    for (const size_t column : columns) {
+      described.push_back(segment->fields().columns()[column]);
     }
+    QUIRE_RETURN_IF_ERROR(output_.BeginSegment(described));
+    SalvagedFields fields(
+        *segment, columns, first_ordinal_,
+        [this](const absl::Status& damage) { Damage(damage); });
     SegmentText text(*segment, codec_.get(),
                      directory_.manifest.block_size_bytes_max);
     for (uint64_t i = 0; i < segment->documents().count(); ++i) {
-      QUIRE_RETURN_IF_ERROR(SaveDocument(segment->documents(), i, text));
+      QUIRE_RETURN_IF_ERROR(
+          SaveDocument(segment->documents(), i, text, fields));
     }
     return absl::OkStatus();
   }
 
+  // Returns the columns of the segment that are saved, and names the others.
+  std::vector<size_t> ChooseFields(const SegmentReader& segment,
+                                   const ManifestSegment& expected) {
+    const std::vector<FieldColumn>& columns = segment.fields().columns();
+    std::vector<std::string> problems;
+    std::vector<size_t> chosen;
+    if (!columns.empty() && !output_.keeps_fields()) {
+      problems.push_back(absl::StrCat(
+          "the fields of its documents (",
+          absl::StrJoin(columns, ", ",
+                        [](std::string* out, const FieldColumn& field) {
+                          out->append(field.name);
+                        }),
+          ") are not saved; an output NAME.quire keeps them"));
+    } else {
+      for (size_t i = 0; i < columns.size(); ++i) {
+        const absl::Status joined = JoinColumn(columns[i], fields_);
+        if (joined.ok()) {
+          chosen.push_back(i);
+        } else {
+          problems.push_back(
+              absl::StrCat(joined.message(), "; its values are not saved"));
+        }
+      }
+    }
+    if (segment.fields().has_unknown_parts()) {
+      problems.push_back(
+          "its container has parts that this program does not know, which are "
+          "not saved: use a newer one");
+    } else if (columns.empty() && HasContainer(expected)) {
+      problems.push_back(
+          "the fields of its documents are not saved, since their description "
+          "is damaged");
+    }
+    report_.unsaved_fields_count += problems.empty() ? 0 : 1;
+    for (const std::string& problem : problems) {
+      Damage(absl::DataLossError(absl::StrCat(segment.file(), ": ", problem)));
+    }
+    return chosen;
+  }
+
+  static bool HasContainer(const ManifestSegment& expected) {
+    return std::ranges::any_of(
+        expected.sections, [](const ManifestSection& section) {
+          return section.type ==
+                 static_cast<uint32_t>(SectionType::kContainerDirectory);
+        });
+  }
+
   absl::Status SaveDocument(const DocumentIndex& documents, uint64_t ordinal,
-                            SegmentText& text) {
+                            SegmentText& text, SalvagedFields& fields) {
     LostDocument lost;
     lost.has_id = documents.ids().size() == documents.count();
     lost.document = documents.Describe(ordinal);
@@ -333,7 +206,7 @@ class Salvage {
     const LogicalRange local = lost.document.range;
     lost.document.ordinal.value = first_ordinal_ + ordinal;
     lost.document.range.offset.value += segment_start_;
-    const bool is_held = local.size_bytes <= kHeldSizeBytesMax;
+    const bool is_held = local.size_bytes <= kSalvageHeldSizeBytesMax;
     std::string held;
     uint64_t position = 0;
     QUIRE_RETURN_IF_ERROR(text.Visit(
@@ -351,8 +224,11 @@ class Salvage {
       Lose(lost);
       return absl::OkStatus();
     }
+    uint64_t lost_value_count = 0;
+    const absl::Span<const FieldValue> values =
+        fields.Read(ordinal, lost_value_count);
     QUIRE_ASSIGN_OR_RETURN(const std::string name,
-                           output_.Begin(lost.document, lost.has_id));
+                           output_.Begin(lost.document, lost.has_id, values));
     if (is_held) {
       QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(held)));
     } else {
@@ -377,6 +253,7 @@ class Salvage {
     }
     ++report_.saved_count;
     report_.saved_size_bytes += local.size_bytes;
+    report_.lost_field_value_count += lost_value_count;
     return output_.End();
   }
 
@@ -405,6 +282,8 @@ class Salvage {
   std::unique_ptr<const PayloadCodec> codec_;
   uint64_t segment_start_ = 0;
   uint64_t first_ordinal_ = 0;
+  // Columns of all segments so far that are saved.
+  std::vector<FieldColumn> fields_;
 };
 
 }  // namespace

@@ -11,33 +11,54 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/positions.h"
+#include "codecs/filter/field_value.h"
+#include "codecs/filter/filter.h"
 #include "server/archive/format/archive_description.h"
 
 namespace quire {
+
+// Documents up to this size are held, and written only if all of them decodes.
+// Larger ones are decoded twice: to know whether they are whole, and to write
+// them.
+inline constexpr uint64_t kSalvageHeldSizeBytesMax = uint64_t{16} << 20;
 
 // Destination of the documents. Thread-compatible.
 class SalvageOutput {
  public:
   virtual ~SalvageOutput() = default;
 
-  // Begins a document; returns its name in the output. The id is meaningless
-  // without `has_id`. Errors: Unavailable and others of the file system, for
-  // all functions.
-  virtual absl::StatusOr<std::string> Begin(const Document& document,
-                                            bool has_id) = 0;
+  // True if the output has the fields of documents.
+  virtual bool keeps_fields() const { return false; }
+
+  // Begins the documents of a segment, which have these fields; none if the
+  // output does not keep them. The columns of all segments together are at most
+  // kFieldCountMax, each of one type.
+  virtual absl::Status BeginSegment(
+      [[maybe_unused]] absl::Span<const FieldColumn> fields) {
+    return absl::OkStatus();
+  }
+
+  // Begins a document with a value for each of the segment's fields; returns
+  // its name in the output. The id is meaningless without `has_id`.
+  // Errors: Unavailable and others of the file system, for all functions.
+  virtual absl::StatusOr<std::string> Begin(
+      const Document& document, bool has_id,
+      absl::Span<const FieldValue> fields) = 0;
   // Appends to the document; Begin() had its size. Not called for each byte of
   // it if Drop() follows.
   virtual absl::Status Write(ByteView bytes) = 0;
   virtual absl::Status End() = 0;
-  // In place of End(): removes what was written of the document.
+  // In place of End(): removes what was written of the document, which has more
+  // than kSalvageHeldSizeBytesMax.
   virtual absl::Status Drop() = 0;
 
-  // Called once, after all documents. Makes the output durable and gives it its
-  // name.
-  virtual absl::Status Finish() = 0;
+  // Called once, after all documents, with the number of those that are lost.
+  // Makes the output durable and gives it its name.
+  virtual absl::Status Finish(uint64_t lost_count) = 0;
 };
 
 // A document of which some bytes cannot be decoded.
@@ -69,8 +90,12 @@ struct SalvageReport {
   // Sections that were used although no checksum proves them: ids, times, types
   // and text of saved documents of their segments can be wrong.
   uint64_t unproved_section_count = 0;
-  // Segments whose documents have fields, which are not saved.
+  // Segments some of whose fields are not saved: the output does not keep them,
+  // or their description is damaged, or they contradict other segments.
   uint64_t unsaved_fields_count = 0;
+  // Values of fields of saved documents that are in damaged parts, and saved as
+  // null. Documents that had no value are among them.
+  uint64_t lost_field_value_count = 0;
   uint64_t damage_count = 0;
 };
 
@@ -90,8 +115,9 @@ struct SalvageCallbacks {
 // these the manifest and the sections themselves, without offsets of blocks the
 // checksums of their frames. A document whose blocks cannot be read a second
 // time, when it is written, is lost too. Documents that a redaction removed are
-// neither saved nor lost. Fields of documents are not saved. Holds the
-// dictionary, one segment's indexes and 32 MiB. Blocks.
+// neither saved nor lost. Saved documents keep their fields if the output does;
+// values in damaged parts become null. Holds the dictionary, one segment's
+// indexes and 48 MiB. Blocks.
 //
 // Errors: NotFound   no such directory, or no file of an archive in it.
 //         DataLoss   no segment states the codec.

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -13,9 +14,11 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 
 #include "codecs/base/status_macros.h"
 #include "codecs/base/tar_format.h"
+#include "codecs/filter/field_value.h"
 #include "server/archive/files/file_io.h"
 #include "server/archive/files/partial_directory.h"
 
@@ -23,10 +26,6 @@ namespace quire {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string NameWithoutId(const Document& document) {
-  return absl::StrCat("%document-", document.ordinal.value);
-}
 
 class SalvageTar final : public SalvageOutput {
  public:
@@ -42,9 +41,10 @@ class SalvageTar final : public SalvageOutput {
     }
   }
 
-  absl::StatusOr<std::string> Begin(const Document& document,
-                                    bool has_id) override {
-    std::string name = has_id ? TarName(document.id) : NameWithoutId(document);
+  absl::StatusOr<std::string> Begin(
+      const Document& document, bool has_id,
+      absl::Span<const FieldValue> /*fields*/) override {
+    std::string name = has_id ? TarName(document.id) : SalvagedName(document);
     size_bytes_ = document.range.size_bytes;
     start_offset_ = writer_.size_bytes();
     QUIRE_RETURN_IF_ERROR(Append(
@@ -58,7 +58,7 @@ class SalvageTar final : public SalvageOutput {
 
   absl::Status Drop() override { return writer_.Truncate(start_offset_); }
 
-  absl::Status Finish() override {
+  absl::Status Finish(uint64_t /*lost_count*/) override {
     QUIRE_RETURN_IF_ERROR(Append(TarEnd()));
     QUIRE_RETURN_IF_ERROR(writer_.Finish());
     return partial_.PublishSalvaged();
@@ -91,16 +91,17 @@ class SalvageDirectory final : public SalvageOutput {
     }
   }
 
-  absl::StatusOr<std::string> Begin(const Document& document,
-                                    bool has_id) override {
+  absl::StatusOr<std::string> Begin(
+      const Document& document, bool has_id,
+      absl::Span<const FieldValue> /*fields*/) override {
     time_ms_ = document.capture_time_ms;
-    std::string name = has_id ? TarName(document.id) : NameWithoutId(document);
+    std::string name = has_id ? TarName(document.id) : SalvagedName(document);
     int error = Create(name);
     if (error != 0 && !IsAboutName(error)) {
       return ErrnoStatus(error, absl::StrCat(path_, "/", name), "create");
     }
     // Another document may have this name as its id.
-    for (std::string other = NameWithoutId(document); error != 0;
+    for (std::string other = SalvagedName(document); error != 0;
          other = absl::StrCat("%", other)) {
       name = other;
       error = Create(name);
@@ -151,7 +152,7 @@ class SalvageDirectory final : public SalvageOutput {
     return absl::OkStatus();
   }
 
-  absl::Status Finish() override {
+  absl::Status Finish(uint64_t /*lost_count*/) override {
     const UniqueFd directory(
         open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!directory.is_open() || syncfs(directory.get()) != 0) {
@@ -191,6 +192,10 @@ class SalvageDirectory final : public SalvageOutput {
 };
 
 }  // namespace
+
+std::string SalvagedName(const Document& document) {
+  return absl::StrCat("%document-", document.ordinal.value);
+}
 
 absl::StatusOr<std::unique_ptr<SalvageOutput>> MakeSalvageTar(
     const std::string& path) {

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/ingest/sources/spool.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <utility>
 #include <vector>
@@ -21,23 +19,6 @@
 
 namespace quire {
 namespace {
-
-absl::StatusOr<UniqueFd> CreateUnnamedFile(const std::string& directory) {
-  UniqueFd fd(open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (fd.is_open()) {
-    return fd;
-  }
-  if (errno != EOPNOTSUPP && errno != EISDIR) {
-    return ErrnoStatus(errno, directory, "create a temporary file in");
-  }
-  // NFS and some others lack unnamed files: use a name briefly.
-  std::string path = absl::StrCat(directory, "/.quire-spool-XXXXXX");
-  UniqueFd named(mkostemp(path.data(), O_CLOEXEC));
-  if (!named.is_open() || unlink(path.c_str()) != 0) {
-    return ErrnoStatus(errno, directory, "create a temporary file in");
-  }
-  return named;
-}
 
 // Waits until the non-blocking `fd` has input or ends.
 absl::Status WaitForInput(int fd, const std::string& name) {
