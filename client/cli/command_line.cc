@@ -434,9 +434,10 @@ Manual MakeManual() {
   manual.environment = {
       {"QUIRE_SERVER", "Default of --server."},
       {"QUIRED",
-       "Program for --archive. Default: quired in PATH. Credentials for stores "
-       "(AWS_*) and QUIRED_STORE_ENDPOINT, _REGION, _CA, _CHUNK and _REQUESTS "
-       "are those of quired serve."},
+       "Program for --archive. Default: quired in PATH, or else in the "
+       "directory of quire. Credentials for stores (AWS_*) and "
+       "QUIRED_STORE_ENDPOINT, _REGION, _CA, _CHUNK and _REQUESTS are those of "
+       "quired serve."},
       {"GRPC_VERBOSITY",
        "Log level of gRPC: NONE (the default), ERROR, INFO or DEBUG."},
       {"XDG_CACHE_HOME",

@@ -119,17 +119,29 @@ std::string ProgramAt(absl::string_view name) {
              : std::filesystem::canonical(*found, error).string();
 }
 
+// Returns the absolute path of quired in the directory of this executable,
+// links resolved; empty if there is none.
+std::string ProgramNextToThis() {
+  std::error_code error;
+  const std::filesystem::path here =
+      std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? "" : ProgramAt((here.parent_path() / "quired").string());
+}
+
 absl::StatusOr<std::string> FindProgram() {
   const absl::string_view given = Variable("QUIRED");
   std::string program = ProgramAt(given.empty() ? "quired" : given);
+  if (program.empty() && given.empty()) {
+    program = ProgramNextToThis();
+  }
   if (!program.empty()) {
     return program;
   }
   return absl::FailedPreconditionError(
       given.empty()
-          ? "the program quired, which opens archives, was not found; install "
-            "it into PATH, or with pip as the package quired, or name it by "
-            "the environment variable QUIRED"
+          ? "the program quired, which opens archives, was found neither in "
+            "PATH nor next to quire; install it into PATH, or with pip as the "
+            "package quired, or name it by the environment variable QUIRED"
           : absl::StrCat(given,
                          ": is not a program that can be run; correct the "
                          "environment variable QUIRED"));

@@ -57,8 +57,8 @@ def open(path: Union[str, "os.PathLike[str]"],  # pylint: disable=redefined-buil
         archive needs, and 512 MiB.
     cache, cache_size: directory for copies of an archive in a store, and its limit; by default
         below XDG_CACHE_HOME or ~/.cache, and 10 GiB. A directory is for one server.
-    quired: the program; by default that of the environment variable QUIRED, of PATH, or of
-        the package quired.
+    quired: the program; by default that of the environment variable QUIRED, of PATH, of the
+        directory of the program quire, or of the package quired.
     The other options are those of connect() that concern calls.
 
     For stores, the environment has credentials (AWS_*) and options of `quired serve`
@@ -119,24 +119,36 @@ def _find_program(given: Union[str, "os.PathLike[str]", None]) -> str:
     if program:
         found = shutil.which(program)
     else:
-        found = shutil.which("quired") or _packaged_program()
+        found = shutil.which("quired") or _program_next_to_quire() or _packaged_program()
     if found is None:
         if program:
             source = "quired" if given is not None else "the environment variable QUIRED"
             raise PrivateServerFailed(f"{program}: is not a program that can be run; correct "
                                       f"{source}")
         raise PrivateServerFailed(
-            "the program quired, which opens archives, was not found; install it into PATH, or "
-            "with pip as the package quired, or name it by the option quired or the environment "
-            "variable QUIRED")
+            "the program quired, which opens archives, was found neither in PATH nor next to "
+            "quire; install it into PATH, or with pip as the package quired, or name it by the "
+            "option quired or the environment variable QUIRED")
     return os.path.realpath(found)
+
+
+def _program_next_to_quire() -> Optional[str]:
+    """The program in the directory of quire, whose name in PATH may be a link."""
+    quire = shutil.which("quire")
+    if quire is None:
+        return None
+    return shutil.which("quired", path=os.path.dirname(os.path.realpath(quire)))
 
 
 def _packaged_program() -> Optional[str]:
     """The program of the package quired, for environments that are not in PATH."""
-    if importlib.util.find_spec("quired") is None:
+    package = importlib.util.find_spec("quired")
+    if package is None or package.origin is None:
         return None
-    return shutil.which("quired", path=sysconfig.get_path("scripts"))
+    # Of an environment, of `pip install --user`, and of `pip install --target`.
+    places = (sysconfig.get_path("scripts"), sysconfig.get_path("scripts", f"{os.name}_user"),
+              os.path.join(os.path.dirname(os.path.dirname(package.origin)), "bin"))
+    return next((found for place in places if (found := shutil.which("quired", path=place))), None)
 
 
 def _command(location: str, memory: Union[int, str, None],

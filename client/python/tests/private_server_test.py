@@ -83,8 +83,8 @@ class PrivateServerTest(unittest.TestCase):
         self.addCleanup(process.kill)
         return process
 
-    def quire(self, *arguments):
-        return subprocess.run([QUIRE, *map(str, arguments)], capture_output=True, text=True,
+    def quire(self, *arguments, program=QUIRE):
+        return subprocess.run([program, *map(str, arguments)], capture_output=True, text=True,
                               check=False, timeout=PATIENCE_S, stdin=subprocess.DEVNULL)
 
     def test_reads_and_leaves_nothing(self):
@@ -290,26 +290,69 @@ class PrivateServerTest(unittest.TestCase):
                              f"/tmp/quire-{os.geteuid()}")
 
     def test_the_program_is_sought(self):
-        empty = self.run / "empty"
-        empty.mkdir()
-        with environment(QUIRED=None, PATH=str(empty)):
-            for attempt in (lambda: quire.open(self.archive), None):
-                if attempt is None:
-                    message = self.quire("--archive", self.archive, "info").stderr
-                else:
-                    with self.assertRaises(quire.PrivateServerFailed) as caught:
-                        attempt()
-                    message = str(caught.exception)
-                for place in ("PATH", "pip as the package quired", "QUIRED"):
+        # A directory with quire, but without quired.
+        alone = self.run / "alone"
+        alone.mkdir()
+        shutil.copy2(QUIRE, alone / "quire")
+        with environment(QUIRED=None, PATH=str(alone)):
+            with self.assertRaises(quire.PrivateServerFailed) as caught:
+                quire.open(self.archive)
+            shown = self.quire("--archive", self.archive, "info", program=alone / "quire")
+            self.assertEqual(shown.returncode, 1)
+            for message in (str(caught.exception), shown.stderr):
+                for place in ("PATH", "next to quire", "pip as the package quired", "QUIRED"):
                     self.assertIn(place, message)
             with quire.open(self.archive, quired=QUIRED) as docs:
                 self.assertEqual(len(docs), 20)
+
+    def test_the_program_next_to_quire_is_found(self):
+        # In the directory that the links lead to.
+        linked, both = self.run / "linked", self.run / "both"
+        linked.mkdir()
+        both.mkdir()
+        shutil.copy2(QUIRE, both / "quire")
+        (both / "quired").symlink_to(self.quired)
+        (linked / "quire").symlink_to(both / "quire")
+        with environment(QUIRED=None, PATH=str(linked)):
+            with quire.open(self.archive) as docs:
+                self.assertEqual(docs["page3"], b"contents 3\n" * 500)
+                shown = self.quire("--archive", self.archive, "get", "page4",
+                                   program=linked / "quire")
+                self.assertEqual((shown.returncode, shown.stdout), (0, "contents 4\n" * 500),
+                                 shown.stderr)
+            self.assertEqual(self.start_count(), 1)
+        # PATH comes first.
+        other = self.run / "other"
+        other.mkdir()
+        (other / "quired").write_text("#!/bin/sh\necho the other >&2\nexit 1\n")
+        (other / "quired").chmod(0o755)
+        with environment(QUIRED=None, PATH=f"{linked}:{other}:{os.defpath}"):
+            with self.assertRaisesRegex(quire.PrivateServerFailed, "the other"):
+                quire.open(self.archive)
+            shown = self.quire("--archive", self.archive, "info", program=linked / "quire")
+            self.assertIn("the other", shown.stderr)
+
         with environment(QUIRED="/absent"), \
                 self.assertRaisesRegex(quire.PrivateServerFailed, "correct .* QUIRED"):
             quire.open(self.archive)
         for options in ({"ca_file": "x"}, {"token": "a.b"}, {"cache": "x"}, {"nonsense": 1}):
             with self.subTest(options=options), self.assertRaises(TypeError):
                 quire.open(self.archive, **options)
+
+    def test_the_program_of_a_package_in_a_target_directory(self):
+        # As after `pip install --target`.
+        target = self.run / "target"
+        for name in ("quired", "bin"):
+            (target / name).mkdir(parents=True)
+        (target / "quired" / "__init__.py").touch()
+        (target / "bin" / "quired").symlink_to(QUIRED)
+        program = "print(len(quire_archive.open(sys.argv[1])))\n"
+        found = subprocess.run(
+            [sys.executable, "-c", "import sys, quire_archive\n" + program, self.archive],
+            check=True, stdout=subprocess.PIPE, text=True, env={
+                **{name: value for name, value in os.environ.items() if name != "QUIRED"},
+                "PATH": str(target), "PYTHONPATH": os.pathsep.join([str(target), *sys.path])})
+        self.assertEqual(found.stdout, "20\n")
 
     def test_the_command_line(self):
         for arguments in (["--server", "x:1", "info"], ["info", "docs"], ["--ca", "x", "info"]):
