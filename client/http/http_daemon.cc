@@ -4,27 +4,23 @@
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <map>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
+#include "client/http/client_connections.h"
+#include "client/http/connection_acceptor.h"
 #include "client/http/exchange.h"
 #include "client/http/listen_socket.h"
 #include "client/http/request/answer_status.h"
@@ -32,7 +28,6 @@
 #include "client/http/worker_pool.h"
 #include "codecs/base/memory/free_memory.h"
 #include "codecs/base/monotonic_time.h"
-#include "codecs/base/mutex.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -40,11 +35,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Between two looks for connections whose header is late.
-constexpr std::chrono::milliseconds kSweepInterval(100);
-// After the system had no descriptor for a connection.
-constexpr std::chrono::milliseconds kAcceptPause(100);
-constexpr uint32_t kAdminConnectionsMax = 16;
 // Memory for the headers of answers, in libmicrohttpd next to the request: it
 // closes the connection without an answer if they do not fit.
 constexpr size_t kAnswerHeaderBytes = size_t{2} << 10;
@@ -60,20 +50,6 @@ constexpr const char* kFirstHeaders[][2] = {
 constexpr size_t kConnectionOverheadBytes = size_t{4} << 10;
 // For calls of requests whose connections were cut.
 constexpr absl::Duration kLastCallsTimeout = absl::Seconds(1);
-
-// A connection, from accept() to the end of libmicrohttpd's use.
-struct ClientConnection {
-  int fd = -1;
-  std::string address;
-  bool is_admin = false;
-  MemoryCharge charge;
-  // Target as received, and its position; used by the HTTP thread alone.
-  std::string target;
-  const char* raw_target = nullptr;
-  // Under the daemon's mutex.
-  bool has_request = false;
-  Clock::time_point header_deadline;
-};
 
 // Size of the request line and the headers.
 size_t HeadSizeBytes(MHD_Connection* connection) {
@@ -119,17 +95,24 @@ class HttpDaemonImpl final : public HttpDaemon {
         gateway_(gateway),
         budget_(budget),
         metrics_(metrics),
-        log_(log) {}
+        log_(log),
+        connections_(
+            {.connections_max = options_.connections_max,
+             .address_connections_max = options_.address_connections_max,
+             .size_bytes = options_.header_size_bytes + kAnswerHeaderBytes +
+                           kConnectionOverheadBytes,
+             .header_timeout = options_.header_timeout},
+            budget, metrics) {}
 
   ~HttpDaemonImpl() override;
 
   absl::Status Open();
   bool Drain(absl::Duration timeout) override;
 
-  std::string address() const override { return listening_[0].address(); }
+  std::string address() const override { return acceptor_.address(); }
 
   std::string admin_address() const override {
-    return listening_.size() > 1 ? listening_[1].address() : "";
+    return acceptor_.admin_address();
   }
 
  private:
@@ -155,15 +138,8 @@ class HttpDaemonImpl final : public HttpDaemon {
   }
 
   absl::Status StartHttp();
-  void RunAccept();
-  void AcceptAll(int fd, bool is_admin);
-  void Accept(int fd, const sockaddr_storage& address, socklen_t address_size,
-              bool is_admin);
-  std::optional<Refusal> Admit(ClientConnection& connection)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Forget(int fd) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Closes connections whose header is late, or all without a request.
-  void Sweep(bool closes_idle) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Gives the connection to libmicrohttpd, if it is within the limits.
+  void Accept(const AcceptedSocket& socket);
 
   // Reads the header of a request; sets its answer if that needs no call.
   void Begin(Exchange& exchange, MHD_Connection* connection, const char* method,
@@ -183,35 +159,20 @@ class HttpDaemonImpl final : public HttpDaemon {
   MemoryBudget* const budget_;
   GatewayMetrics* const metrics_;
   AccessLog* const log_;
-  std::vector<ListenSockets> listening_;
+  ClientConnections connections_;
+  ConnectionAcceptor acceptor_;
   std::unique_ptr<WorkerPool> pool_;
   std::unique_ptr<WorkerPool> heavy_pool_;
   MHD_Daemon* daemon_ = nullptr;
-  int wake_fd_ = -1;
-  std::thread accept_thread_;
   std::atomic<bool> is_draining_ = false;
-  std::atomic<bool> stops_ = false;
   // From the header of a request to the end of its answer.
   std::atomic<int> in_flight_ = 0;
   // Answers that Gateway::Start() makes.
   std::atomic<int> started_count_ = 0;
-  Mutex mutex_;
-  std::map<int, std::unique_ptr<ClientConnection>> connections_
-      ABSL_GUARDED_BY(mutex_);
-  // Connections that are not of the admin port, in total and by address.
-  uint32_t connection_count_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint32_t admin_connection_count_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<std::string, uint32_t> address_counts_ ABSL_GUARDED_BY(mutex_);
 };
 
 HttpDaemonImpl::~HttpDaemonImpl() {
-  stops_ = true;
-  if (wake_fd_ >= 0) {
-    eventfd_write(wake_fd_, 1);
-  }
-  if (accept_thread_.joinable()) {
-    accept_thread_.join();
-  }
+  acceptor_.Stop();
   while (started_count_ > 0) {
     absl::SleepFor(absl::Milliseconds(1));
   }
@@ -220,34 +181,15 @@ HttpDaemonImpl::~HttpDaemonImpl() {
   }
   heavy_pool_.reset();
   pool_.reset();
-  if (wake_fd_ >= 0) {
-    close(wake_fd_);
-  }
 }
 
 absl::Status HttpDaemonImpl::Open() {
-  QUIRE_ASSIGN_OR_RETURN(ListenSockets sockets,
-                         ListenSockets::Open(options_.listen_address));
-  if (!sockets.is_local() && !options_.accepts_remote) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        options_.listen_address,
-        " can be reached from other machines, and HTTP does not encrypt; "
-        "listen on 127.0.0.1 or a unix socket, or use --behind-tls if only a "
-        "proxy with TLS can connect"));
-  }
-  listening_.push_back(std::move(sockets));
-  if (!options_.admin_address.empty()) {
-    QUIRE_ASSIGN_OR_RETURN(ListenSockets admin,
-                           ListenSockets::Open(options_.admin_address));
-    listening_.push_back(std::move(admin));
-  }
+  QUIRE_RETURN_IF_ERROR(acceptor_.Open(options_.listen_address,
+                                       options_.admin_address,
+                                       options_.accepts_remote));
   QUIRE_ASSIGN_OR_RETURN(pool_, WorkerPool::Start(options_.threads));
   QUIRE_ASSIGN_OR_RETURN(heavy_pool_,
                          WorkerPool::Start(options_.heavy_threads));
-  wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (wake_fd_ < 0) {
-    return absl::ResourceExhaustedError("the system gives no descriptor");
-  }
   return StartHttp();
 }
 
@@ -274,18 +216,15 @@ absl::Status HttpDaemonImpl::StartHttp() {
         absl::StrCat("cannot start the HTTP thread: ",
                      std::generic_category().message(errno)));
   }
-  try {
-    accept_thread_ = std::thread(&HttpDaemonImpl::RunAccept, this);
-  } catch (const std::system_error& error) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the system gives no thread: ", error.what()));
-  }
-  return absl::OkStatus();
+  return acceptor_.Start(
+      {.on_accept = [this](const AcceptedSocket& socket) { Accept(socket); },
+       .on_sweep =
+           [this](bool is_draining) { connections_.Sweep(is_draining); }});
 }
 
 bool HttpDaemonImpl::Drain(absl::Duration timeout) {
   is_draining_ = true;
-  eventfd_write(wake_fd_, 1);
+  acceptor_.Drain();
   const auto wait_until_idle = [&](absl::Duration patience) {
     const absl::Time end = MonotonicNow() + patience;
     while (in_flight_ > 0 && MonotonicNow() < end) {
@@ -296,169 +235,20 @@ bool HttpDaemonImpl::Drain(absl::Duration timeout) {
   if (wait_until_idle(timeout)) {
     return true;
   }
-  {
-    MutexLock lock(&mutex_);
-    for (const auto& [fd, connection] : connections_) {
-      shutdown(fd, SHUT_RDWR);
-    }
-  }
+  connections_.CutAll();
   return wait_until_idle(kLastCallsTimeout);
 }
 
-void HttpDaemonImpl::RunAccept() {
-  Clock::time_point next_sweep = Clock::now() + kSweepInterval;
-  while (!stops_) {
-    // Before connections are closed: clients that connect again go elsewhere.
-    const bool closes_idle = is_draining_;
-    if (closes_idle) {
-      // Probes are answered until the end.
-      listening_[0].Close();
-    }
-    std::vector<pollfd> polled = {{wake_fd_, POLLIN, 0}};
-    std::vector<bool> is_admin = {false};
-    for (size_t i = 0; i < listening_.size(); ++i) {
-      for (const int fd : listening_[i].fds()) {
-        polled.push_back({fd, POLLIN, 0});
-        is_admin.push_back(i == 1);
-      }
-    }
-    poll(polled.data(), polled.size(),
-         static_cast<int>(kSweepInterval.count()));
-    eventfd_t count = 0;
-    eventfd_read(wake_fd_, &count);
-    for (size_t i = 1; i < polled.size(); ++i) {
-      if ((polled[i].revents & POLLIN) != 0) {
-        AcceptAll(polled[i].fd, is_admin[i]);
-      }
-    }
-    if (Clock::now() >= next_sweep || closes_idle) {
-      Sweep(closes_idle);
-      next_sweep = Clock::now() + kSweepInterval;
-    }
-  }
-}
-
-void HttpDaemonImpl::AcceptAll(int fd, bool is_admin) {
-  constexpr int kAcceptedMax = 64;
-  for (int i = 0; i < kAcceptedMax; ++i) {
-    sockaddr_storage address{};
-    socklen_t size = sizeof(address);
-    const int accepted = accept4(fd, reinterpret_cast<sockaddr*>(&address),
-                                 &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (accepted >= 0) {
-      Accept(accepted, address, size, is_admin);
-      continue;
-    }
-    // Without a descriptor the listening socket stays readable: wait, so as not
-    // to spin.
-    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
-        errno == ENOMEM) {
-      std::this_thread::sleep_for(kAcceptPause);
-    }
-    return;
-  }
-}
-
-std::optional<Refusal> HttpDaemonImpl::Admit(ClientConnection& connection) {
-  if (connection.is_admin) {
-    return admin_connection_count_ < kAdminConnectionsMax
-               ? std::nullopt
-               : std::optional<Refusal>(Refusal::kConnections);
-  }
-  if (connection_count_ >= options_.connections_max) {
-    return Refusal::kConnections;
-  }
-  const auto found = address_counts_.find(connection.address);
-  if (found != address_counts_.end() &&
-      found->second >= options_.address_connections_max) {
-    return Refusal::kAddressConnections;
-  }
-  if (!connection.charge.TryResize(options_.header_size_bytes +
-                                   kAnswerHeaderBytes +
-                                   kConnectionOverheadBytes)) {
-    return Refusal::kMemory;
-  }
-  return std::nullopt;
-}
-
-void HttpDaemonImpl::Accept(int fd, const sockaddr_storage& address,
-                            socklen_t address_size, bool is_admin) {
+void HttpDaemonImpl::Accept(const AcceptedSocket& socket) {
   const int on = 1;
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  auto connection = std::make_unique<ClientConnection>();
-  connection->fd = fd;
-  connection->address = ClientAddress(address);
-  connection->is_admin = is_admin;
-  connection->charge = MemoryCharge(budget_);
-  connection->header_deadline =
-      Clock::now() + absl::ToChronoNanoseconds(options_.header_timeout);
-  {
-    MutexLock lock(&mutex_);
-    if (const std::optional<Refusal> refusal = Admit(*connection)) {
-      metrics_->CountRefusal(*refusal);
-      const std::string text = absl::StrCat(
-          "HTTP/1.1 ",
-          *refusal == Refusal::kAddressConnections ? "429 Too Many Requests"
-                                                   : "503 Service Unavailable",
-          "\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: "
-          "close\r\n\r\n");
-      static_cast<void>(
-          send(fd, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
-      close(fd);
-      return;
-    }
-    if (is_admin) {
-      ++admin_connection_count_;
-    } else {
-      ++connection_count_;
-      ++address_counts_[connection->address];
-    }
-    metrics_->AddConnections(1);
-    connections_[fd] = std::move(connection);
-  }
-  if (MHD_add_connection(daemon_, fd,
-                         reinterpret_cast<const sockaddr*>(&address),
-                         address_size) != MHD_YES) {
+  setsockopt(socket.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  if (connections_.Add(socket.fd, ClientAddress(socket.address),
+                       socket.is_admin) &&
+      MHD_add_connection(daemon_, socket.fd,
+                         reinterpret_cast<const sockaddr*>(&socket.address),
+                         socket.address_size) != MHD_YES) {
     // It has closed the descriptor.
-    MutexLock lock(&mutex_);
-    Forget(fd);
-  }
-}
-
-void HttpDaemonImpl::Forget(int fd) {
-  const auto found = connections_.find(fd);
-  if (found == connections_.end()) {
-    return;
-  }
-  const ClientConnection& connection = *found->second;
-  if (connection.is_admin) {
-    --admin_connection_count_;
-  } else {
-    --connection_count_;
-    const auto count = address_counts_.find(connection.address);
-    if (--count->second == 0) {
-      address_counts_.erase(count);
-    }
-  }
-  metrics_->AddConnections(-1);
-  connections_.erase(found);
-}
-
-void HttpDaemonImpl::Sweep(bool closes_idle) {
-  const Clock::time_point now = Clock::now();
-  MutexLock lock(&mutex_);
-  for (auto& [fd, connection] : connections_) {
-    if (connection->has_request) {
-      continue;
-    }
-    if (closes_idle && !connection->is_admin) {
-      shutdown(fd, SHUT_RDWR);
-    } else if (now >= connection->header_deadline) {
-      metrics_->CountRefusal(Refusal::kHeaderTimeout);
-      shutdown(fd, SHUT_RDWR);
-      // Once.
-      connection->header_deadline = Clock::time_point::max();
-    }
+    connections_.Forget(socket.fd);
   }
 }
 
@@ -469,14 +259,13 @@ void HttpDaemonImpl::NoteConnection(void* self, MHD_Connection* connection,
   const int fd =
       MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)
           ->connect_fd;
-  MutexLock lock(&daemon.mutex_);
   if (change == MHD_CONNECTION_NOTIFY_CLOSED) {
     // Its descriptor is closed later.
-    daemon.Forget(fd);
+    daemon.connections_.Forget(fd);
     *connection_state = nullptr;
     return;
   }
-  *connection_state = daemon.connections_.at(fd).get();
+  *connection_state = daemon.connections_.Find(fd);
 }
 
 void* HttpDaemonImpl::NoteTarget(void* /*self*/, const char* target,
@@ -536,10 +325,7 @@ void HttpDaemonImpl::Begin(Exchange& exchange, MHD_Connection* connection,
   exchange.method = method;
   ++in_flight_;
   metrics_->AddRequestsInFlight(1);
-  {
-    MutexLock lock(&mutex_);
-    of.has_request = true;
-  }
+  connections_.BeginRequest(of);
   if (of.is_admin) {
     BeginAdmin(exchange, of);
     return;
@@ -703,12 +489,7 @@ void HttpDaemonImpl::NoteCompleted(void* self, MHD_Connection* connection,
          .duration = duration});
   }
   daemon.metrics_->AddRequestsInFlight(-1);
-  {
-    MutexLock lock(&daemon.mutex_);
-    of.has_request = false;
-    of.header_deadline = Clock::now() + absl::ToChronoNanoseconds(
-                                            daemon.options_.header_timeout);
-  }
+  daemon.connections_.EndRequest(of);
   FreeMemory(of.target);
   --daemon.in_flight_;
 }
