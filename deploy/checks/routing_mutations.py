@@ -11,7 +11,7 @@ ROUTING = [
              "client_test", "tables are requested from the default server"),
     Mutation("client/quire/internal/batch_stream.h", "{.archive = batch_.archive_, .attempt",
              "{.archive = \"\", .attempt", "client_test", "batches go to the default server"),
-    Mutation("client/python/quire_archive/_core.py", 'yield Open("Scan", self._archive.name,',
+    Mutation("client/python/quire_archive/_scan.py", 'yield Open("Scan", self._archive.name,',
              'yield Open("Scan", "",', "python_package_test", "scans go to the default server"),
     Mutation("server/archive/files/ordered_openings.cc",
              "if (failure_.ok() || index < failed_index_) {", "if (failure_.ok()) {",

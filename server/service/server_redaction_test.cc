@@ -14,7 +14,9 @@
 #include "absl/strings/str_cat.h"
 #include "grpcpp/client_context.h"
 
+#include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
+#include "codecs/base/endian.h"
 #include "server/archive/archive.h"
 #include "server/archive/files/archive_change.h"
 #include "server/archive/files/dictionary_file.h"
@@ -213,6 +215,15 @@ TEST_F(ServerRedactionTest, ARemovedDocumentIsWithdrawnWhereItIsAskedFor) {
   EXPECT_EQ(page.documents(0).ordinal(), kRemoved);
   EXPECT_EQ(page.documents(0).id(), "");
   EXPECT_EQ(page.documents(0).record_type(), "withdrawn");
+  // Columns do not have it.
+  request.mutable_columns()->set_ids(true);
+  grpc::ClientContext column_context;
+  ASSERT_TRUE(stub().ListDocuments(&column_context, request, &page).ok());
+  ASSERT_EQ(page.columns().document_count(), 1U);
+  EXPECT_EQ(page.columns().ids().text(), documents_[kRemoved + 1].id);
+  EXPECT_EQ(LoadLittleEndian<uint64_t>(
+                AsBytes(page.columns().ordinals().numbers()).data()),
+            kRemoved + 1);
 }
 
 // A document was removed if it has neither an id nor attributes.
@@ -266,6 +277,16 @@ TEST_F(ServerRedactionTest, WhatDamageHidesCountsAsRemoved) {
     ASSERT_TRUE(stub().ListDocuments(&context, request, &page).ok());
     EXPECT_EQ(page.documents(0).record_type(), "withdrawn");
     EXPECT_EQ(page.documents(1).record_type(), is_hidden ? "withdrawn" : "");
+    request.mutable_columns()->set_record_types(true);
+    request.set_page_size(1);
+    grpc::ClientContext column_context;
+    ASSERT_TRUE(stub().ListDocuments(&column_context, request, &page).ok());
+    const uint64_t first =
+        page.columns().document_count() == 0
+            ? documents_.size()
+            : LoadLittleEndian<uint64_t>(
+                  AsBytes(page.columns().ordinals().numbers()).data());
+    EXPECT_EQ(first > kRemoved + 1, is_hidden) << first;
   }
 }
 

@@ -8,7 +8,8 @@ from google.protobuf.message import DecodeError
 from xxhash import xxh3_64_intdigest
 
 from . import _messages as messages
-from ._core import Core, Decoding, check_answer
+from ._answers import Decoding, check_answer
+from ._core import Core
 from ._retries import Retries
 from ._steps import KEYS, ArchiveName, Close, Emit, Open, Pull, Receive, Send, Sleep, Steps
 from .errors import AnswerDamaged, DictionaryNotFound, QuireError, ServerFault, from_item

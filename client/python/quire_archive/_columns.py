@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of a listing as columns, without an object for each document.
+"""Pages of a listing as columns, made of the message for each document.
 
 The entries of a page, put end to end, are parsed as one message whose fields are
 repeated. A field that some documents do not have, or have as zero, gives fewer values
@@ -8,13 +8,11 @@ than documents; it is then read from each document.
 from __future__ import annotations
 
 import itertools
-from typing import Any, Callable, Iterable, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Iterable, List, Optional, Sequence
 
 from google.protobuf.message import DecodeError
 
 from . import _messages as messages
-from ._core import Core, Lister
-from ._steps import ArchiveName
 from .errors import ServerFault
 from .records import WITHDRAWN_TYPE
 
@@ -25,7 +23,7 @@ _VALUES = {"string": "string_value", "integer": "integer_value", "float": "float
            "boolean": "boolean_value", "time": "time_us"}
 
 
-def _parse(kind: Any, entries: Iterable[bytes]) -> Any:
+def parse(kind: Any, entries: Iterable[bytes]) -> Any:
     try:
         return kind.FromString(b"".join(entries))
     except DecodeError as error:
@@ -34,7 +32,7 @@ def _parse(kind: Any, entries: Iterable[bytes]) -> Any:
 
 def _field_column(entries: List[bytes], kind: str) -> List[Any]:
     """The values of messages FieldValue of one type; None is null."""
-    found = getattr(_parse(messages.FieldColumn, entries), _VALUES[kind])
+    found = getattr(parse(messages.FieldColumn, entries), _VALUES[kind])
     null_count = entries.count(b"")
     if len(found) != len(entries) - null_count:
         raise ServerFault(f"the server sent {len(found)} values of type {kind} for "
@@ -54,10 +52,10 @@ class Page:
         self.count = len(entries)
         self._entries: List[Any] = entries
         self._parsed: Optional[List[Any]] = None
-        columns = _parse(messages.DocumentColumns, entries)
+        columns = parse(messages.DocumentFields, entries)
         self.ordinals: List[int] = self._column(columns.ordinal, lambda found: found.ordinal)
         self.ids: List[bytes] = self._column(columns.id, lambda found: found.id)
-        ranges = _parse(messages.RangeColumns, columns.range)
+        ranges = parse(messages.RangeColumns, columns.range)
         self.offsets: List[int] = self._column(ranges.offset, lambda found: found.range.offset)
         self.sizes: List[int] = self._column(
             ranges.size_bytes, lambda found: found.range.size_bytes)
@@ -83,7 +81,7 @@ class Page:
         if len(values) == self.count:
             return list(values)
         if self._parsed is None:
-            self._parsed = [_parse(messages.Document, (entry,)) for entry in self._entries]
+            self._parsed = [parse(messages.Document, (entry,)) for entry in self._entries]
         return [take(document) for document in self._parsed]
 
     def _optional(self, values: Any, take: Callable[[Any], Any]) -> Optional[List[Any]]:
@@ -104,40 +102,3 @@ class Page:
         """Raises ServerFault if a position or number is above what columns hold."""
         if self.count and max(max(self.ordinals), max(self.offsets), max(self.sizes)) > _INT64_MAX:
             raise ServerFault("the server listed a document past 2^63 - 1")
-
-
-class ColumnLister(Lister):
-    """Pages of a listing, as columns."""
-
-    METHOD = "ListDocuments as columns"
-
-    def __init__(self, core: Core, archive: ArchiveName, prefix: Optional[bytes],
-                 fields: Mapping[str, str], where: Optional[str]) -> None:
-        """`fields`: types by name, of those to return."""
-        super().__init__(core, archive, prefix, None, 0, fields=list(fields), where=where)
-        self._field_types = list(fields.values())
-
-    def page_of(self, answer: Any) -> Page:
-        """The documents of a page, checked; none that are withdrawn."""
-        page = Page(answer.documents, self._field_types)
-        page.check()
-        if self._prefix is None:
-            self._check_order(page.ordinals)
-        elif self._prefix:
-            for name in page.ids:
-                if not name.startswith(self._prefix):
-                    raise ServerFault("the server listed a document without the prefix")
-        return page
-
-    def _check_order(self, ordinals: List[int]) -> None:
-        begin = self._next_ordinal
-        end = begin + len(ordinals)
-        if ordinals != list(range(begin, end)):
-            for ordinal in ordinals:
-                if ordinal != begin:
-                    self._note_unlisted(begin, ordinal)
-                begin = ordinal + 1
-            end = begin
-        self._next_ordinal = end
-
-

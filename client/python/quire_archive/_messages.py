@@ -28,7 +28,7 @@ def _load() -> Any:
 _pool = _load()
 
 
-_SINGLE = ("next_page_token", "is_filtered")
+_SINGLE = ("next_page_token", "is_filtered", "columns")
 
 
 def _declare_columns() -> None:
@@ -41,13 +41,14 @@ def _declare_columns() -> None:
             ("DocumentPage", (("documents", field.TYPE_BYTES),
                               ("next_page_token", field.TYPE_STRING),
                               ("common_prefixes", field.TYPE_BYTES),
-                              ("is_filtered", field.TYPE_BOOL))),
-            ("DocumentColumns", (("ordinal", field.TYPE_UINT64), ("id", field.TYPE_BYTES),
-                                 ("range", field.TYPE_BYTES),
-                                 ("capture_time_ms", field.TYPE_INT64),
-                                 ("media_type", field.TYPE_BYTES),
-                                 ("record_type", field.TYPE_BYTES),
-                                 ("fields", field.TYPE_BYTES))),
+                              ("is_filtered", field.TYPE_BOOL),
+                              ("columns", field.TYPE_BYTES))),
+            ("DocumentFields", (("ordinal", field.TYPE_UINT64), ("id", field.TYPE_BYTES),
+                                ("range", field.TYPE_BYTES),
+                                ("capture_time_ms", field.TYPE_INT64),
+                                ("media_type", field.TYPE_BYTES),
+                                ("record_type", field.TYPE_BYTES),
+                                ("fields", field.TYPE_BYTES))),
             ("FieldColumn", (("string_value", field.TYPE_BYTES),
                              ("integer_value", field.TYPE_SINT64),
                              ("float_value", field.TYPE_DOUBLE),
@@ -116,6 +117,7 @@ BatchReadRequest = _message("BatchReadRequest")
 BatchReadResponse = _message("BatchReadResponse")
 Document = _message("Document")
 DocumentColumns = _message("DocumentColumns")
+DocumentFields = _message("DocumentFields")
 FieldColumn = _message("FieldColumn")
 RangeColumns = _message("RangeColumns")
 GetArchiveRequest = _message("GetArchiveRequest")

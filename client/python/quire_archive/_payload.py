@@ -12,7 +12,8 @@ from typing import List, NamedTuple, Optional, Tuple
 
 from ._codings import (BLANK, CODINGS, UINT64_MAX, Coding, Fault, Output, ascii_lower,
                        decode_chunked)
-from ._core import Core, Lister
+from ._core import Core
+from ._listing import Lister
 from ._steps import ArchiveName, Steps
 from .errors import ArchiveReplaced, DocumentNotFound, PayloadDamaged, RevisitTargetNotFound
 from .records import (Answer, AnyKey, Document, Headers, Key, Payload, Span, Time, header,

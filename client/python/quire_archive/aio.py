@@ -10,7 +10,7 @@ from typing import (Any, AsyncIterable, AsyncIterator, Deque, Dict, Iterable, Li
 
 import grpc
 
-from . import _batch, _core, _messages, _options, _payload, _steps, _stored
+from . import _batch, _core, _listing, _messages, _options, _payload, _steps, _stored
 from ._steps import ArchiveName, Steps
 from .client import make_key
 from .errors import CallCancelled, DeadlinePassed, QuireError, from_rpc
@@ -428,7 +428,7 @@ class AsyncArchive:
                              _batch.several(keys))
 
     def documents(self, prefix: Union[bytes, str, None] = None, *, first_ordinal: int = 0,
-                  page_size: int = _core.PAGE_SIZE, fields: Sequence[str] = (),
+                  page_size: int = _listing.PAGE_SIZE, fields: Sequence[str] = (),
                   where: Optional[str] = None) -> AsyncIterator[Document]:
         """As Archive.documents()."""
         return self._iterate(self._core.documents(

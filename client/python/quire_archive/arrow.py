@@ -14,9 +14,9 @@ from typing import (TYPE_CHECKING, Any, Collection, Deque, Iterator, List, Mappi
 import pyarrow
 
 from . import _batch, _core
-from ._columns import ColumnLister, Page
-from ._core import ScanReader
+from ._scan import ScanReader
 from ._steps import ArchiveName, Emit, Steps
+from ._wire_columns import AnyPage, ColumnLister, WirePage
 from .errors import DocumentNotFound, DocumentWithdrawn, ServerFault
 from .records import ArchiveInfo, WithdrawnCount
 
@@ -48,7 +48,7 @@ def to_arrow(archive: "Archive", columns: Optional[Sequence[str]], text: bool,
         raise ValueError(f"binary must be some of {', '.join(sorted(strings))}, got {binary!r}")
     schema = make_schema(names, info, binary)
     pinned = ArchiveName(info.name, info.uuid)
-    listing = _Listing(client._core, pinned, info, prefix, where,
+    listing = _Listing(client._core, pinned, info, prefix, where, names,
                        {name: info.fields[name] for name in names
                         if name in info.fields and name != TEXT})
     maker = _Maker(schema, names, list(listing.fields))
@@ -80,7 +80,8 @@ class _Listing(NamedTuple):
     info: ArchiveInfo
     prefix: Optional[bytes]
     where: Optional[str]
-    # Types of fields that are wanted, by name.
+    # Columns that are wanted; and types of the fields among them, by name.
+    names: Sequence[str]
     fields: Mapping[str, str]
 
     @property
@@ -90,7 +91,8 @@ class _Listing(NamedTuple):
 
     def start(self) -> ColumnLister:
         """Pages from the start."""
-        return ColumnLister(self.core, self.archive, self.prefix, self.fields, self.where)
+        return ColumnLister(self.core, self.archive, self.prefix, self.names,
+                            TEXT in self.names and self.is_whole, self.fields, self.where)
 
 
 def _checked_columns(columns: Optional[Sequence[str]], text: bool,
@@ -148,20 +150,34 @@ class _Maker:
         # In the order of Page.fields.
         self._fields = fields
 
-    def batch(self, page: Page, begin: int = 0, end: Optional[int] = None,
+    def batch(self, page: AnyPage, begin: int = 0, end: Optional[int] = None,
               text: Any = None) -> Any:
         """Rows [begin, end) of a page; all by default. `text`: their column."""
         end = page.count if end is None else end
         ordinals = page.ordinals[begin:end]
+        make = self._wire_column if isinstance(page, WirePage) else self._column
         return pyarrow.RecordBatch.from_arrays(
-            [self._column(name, page, begin, end, ordinals, text) for name in self._names],
+            [_as_string(text, self._schema.field(name).type, name, ordinals) if name == TEXT
+             else make(name, page, begin, end, ordinals) for name in self._names],
             schema=self._schema)
 
-    def _column(self, name: str, page: Page, begin: int, end: int, ordinals: List[int],
-                text: Any) -> Any:
+    def _wire_column(self, name: str, page: Any, begin: int, end: int,
+                     ordinals: List[int]) -> Any:
         kind = self._schema.field(name).type
-        if name == TEXT:
-            return _as_string(text, kind, name, ordinals)
+        found = page.column(name)
+        if found is None:
+            return pyarrow.nulls(end - begin, kind)
+        found = found.slice(begin, end - begin)
+        if name not in _NAMES:
+            # Of times, the numbers.
+            return _as_string(found, kind, name, ordinals)
+        try:
+            return found.cast(pyarrow.large_string()).cast(kind)
+        except pyarrow.ArrowInvalid as error:
+            raise ServerFault(f"the server listed documents with a bad {name}: {error}") from None
+
+    def _column(self, name: str, page: Any, begin: int, end: int, ordinals: List[int]) -> Any:
+        kind = self._schema.field(name).type
         if name == "id":
             ids = page.ids[begin:end]
             offsets = list(itertools.accumulate(map(len, ids), initial=0))
@@ -266,7 +282,7 @@ class _ScannedText:
         return (bytes(parts[0]) if len(parts) == 1 else b"".join(parts)), ends
 
 
-def _spans(page: Page, begin: int, end: int) -> List[Tuple[int, int]]:
+def _spans(page: AnyPage, begin: int, end: int) -> List[Tuple[int, int]]:
     """The bytes of rows [begin, end), neighbours as one span."""
     spans: List[Tuple[int, int]] = []
     offsets, sizes = page.offsets[begin:end], page.sizes[begin:end]
@@ -281,7 +297,7 @@ def _spans(page: Page, begin: int, end: int) -> List[Tuple[int, int]]:
     return spans
 
 
-def _ends_of(page: Page, offset: int) -> List[int]:
+def _ends_of(page: AnyPage, offset: int) -> List[int]:
     """Where the documents of a page end. Raises ServerFault if one begins before the end of
     the one before it, the first before `offset`."""
     ends = list(map(operator.add, page.offsets, page.sizes))
@@ -349,7 +365,7 @@ def _read_batches(client: Any, listing: _Listing, maker: _Maker,
                   withdrawn: WithdrawnCount) -> Iterator[Any]:
     """The batches of listed documents, with their text."""
     # pylint: disable=protected-access
-    pages: Deque[Page] = collections.deque()
+    pages: Deque[AnyPage] = collections.deque()
 
     def list_pages() -> Steps[None]:
         lister = listing.start()
@@ -368,7 +384,7 @@ def _read_batches(client: Any, listing: _Listing, maker: _Maker,
         yield from _batches_of_page(page, itertools.chain((answer,), answers), maker, withdrawn)
 
 
-def _batches_of_page(page: Page, answers: Iterator[Any], maker: _Maker,
+def _batches_of_page(page: AnyPage, answers: Iterator[Any], maker: _Maker,
                      withdrawn: WithdrawnCount) -> Iterator[Any]:
     """The batches of a page; takes an answer for each of its rows."""
     begin = row = size = 0

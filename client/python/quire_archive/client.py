@@ -13,7 +13,7 @@ from typing import (Any, Collection, Dict, Iterable, Iterator, List, Optional, S
 
 import grpc
 
-from . import _batch, _core, _files, _messages, _options, _payload, _steps, _stored
+from . import _batch, _core, _files, _listing, _messages, _options, _payload, _steps, _stored
 from ._steps import ArchiveName, Steps
 from .errors import (CallCancelled, DeadlinePassed, DocumentNotFound, DocumentWithdrawn,
                      QuireError, from_rpc)
@@ -432,7 +432,7 @@ class Archive:
             _batch.get_many(self._core, self._target, ordered), _batch.several(keys))
 
     def documents(self, prefix: Union[bytes, str, None] = None, *, first_ordinal: int = 0,
-                  page_size: int = _core.PAGE_SIZE, fields: Sequence[str] = (),
+                  page_size: int = _listing.PAGE_SIZE, fields: Sequence[str] = (),
                   where: Optional[str] = None) -> Iterator[Document]:
         """Descriptions of documents.
 

@@ -32,11 +32,12 @@ DEFAULT_MODULES = ["reading_test", "payload_test", "web_test", "archive_metadata
                    "columns_test", "fields_test", "index_ranges_test", "retries_test",
                    "private_server_test", "training_test", "merged_results_test"]
 MODULES = ["columns_test", "faults_test", "fields_test", "retries_test", "reading_test",
-           "payload_test", "processes_test", "security_test", "filesystem_test", "web_test",
-           "archive_metadata_test", "index_ranges_test", "pack_output_test",
-           "private_server_test", "training_test", "merged_results_test"]
+           "scan_faults_test", "payload_test", "processes_test", "security_test",
+           "filesystem_test", "web_test", "archive_metadata_test", "index_ranges_test",
+           "pack_output_test", "private_server_test", "training_test", "merged_results_test"]
 TEST_MODULES = {"": MODULES if NIGHTLY else DEFAULT_MODULES,
-                "ecosystem": [*MODULES, "arrow_test", "ecosystem_test", "pack_test"],
+                "ecosystem": [*MODULES, "arrow_test", "ecosystem_test", "pack_test",
+                              "wire_columns_test"],
                 "replay": ["replay_test"], "training": ["training_test", "training_peers_test"],
                 "epochs": ["training_epochs_test"]}
 # Kinds with the modules of Debian.

@@ -21,14 +21,18 @@ namespace quire {
 // and media types may be long. The token adds to it.
 inline constexpr uint64_t kPageSizeBytesMax = uint64_t{1} << 20;
 
+// Documents, or groups of them, that one page passes over at most. Some ten
+// milliseconds.
+inline constexpr uint64_t kPassedMax = 20'000;
+
 // Returns the page size of a request to a List call, unset or at least 1.
 // Errors: InvalidArgument  MALFORMED_REQUEST: it is 0.
 absl::StatusOr<uint32_t> PageSizeOf(std::optional<uint32_t> requested,
                                     uint32_t page_size_max);
 
 // Errors: InvalidArgument  MALFORMED_REQUEST: prefix, delimiter and
-//                          first_ordinal exclude each other, or the delimiter
-//                          has a wrong size.
+//                          first_ordinal exclude each other, columns need
+//                          first_ordinal, or the delimiter has a wrong size.
 absl::Status CheckListedSelection(const v1::ListDocumentsRequest& request);
 
 // Returns the end of a group of documents from `ordinal` on that need not be
@@ -37,14 +41,23 @@ using ExcludedUntil = absl::FunctionRef<uint64_t(uint64_t ordinal)>;
 
 // Fills an empty response with the entries after the request's page token, in
 // the time of one page of results. A page ends early, and may be empty, after
-// 20,000 excluded documents in order of id, or groups of them in order of the
-// archive.
-// REQUIRES: contents.view is StateOfList() of the request.
-// Errors: InvalidArgument  MALFORMED_REQUEST: of the page token.
+// kPassedMax excluded documents in order of id, or groups of them in order of
+// the archive. REQUIRES: contents.view is StateOfList() of the request. Errors:
+// InvalidArgument  MALFORMED_REQUEST: of the page token.
 absl::Status FillDocumentPage(const ServedContents& contents,
                               const v1::ListDocumentsRequest& request,
                               uint32_t page_size, ExcludedUntil excluded_until,
                               v1::ListDocumentsResponse& response);
+
+// Calls `add` with the documents of a list in the order of the archive, after
+// the request's page token, until it returns false. Sets `last_ordinal` if the
+// page must end early, as above: the list continues after it.
+// Errors: InvalidArgument  MALFORMED_REQUEST: of the page token.
+absl::Status SelectByOrdinal(
+    const ServedContents& contents, const v1::ListDocumentsRequest& request,
+    ExcludedUntil excluded_until,
+    absl::FunctionRef<bool(DocumentOrdinal ordinal)> add,
+    std::optional<uint64_t>& last_ordinal);
 
 // Ends a page after its first `document_count` documents and the common
 // prefixes between them.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
@@ -18,6 +19,7 @@
 #include "server/service/base/service_error.h"
 #include "server/service/calls/document_page.h"
 #include "server/service/calls/field_parts.h"
+#include "server/service/calls/listed_page.h"
 #include "server/service/calls/methods.h"
 #include "server/service/calls/request_parser.h"
 #include "server/service/calls/resume_token.h"
@@ -39,47 +41,6 @@ constexpr uint64_t kLoadedBytesMax = uint64_t{64} << 20;
 // Fetches of bounds for one page. Groups whose bounds are unknown then are
 // read.
 constexpr int kSelectionsMax = 8;
-
-FieldView AttributeOf(const v1::Document& document, absl::string_view name) {
-  DocumentAttributeValues values = {
-      .id = document.id(),
-      .ordinal = document.ordinal(),
-      .size_bytes = document.range().size_bytes()};
-  if (document.has_capture_time_ms()) {
-    values.time_ms = document.capture_time_ms();
-  }
-  if (document.has_media_type()) {
-    values.type = document.media_type();
-  }
-  if (document.has_record_type()) {
-    values.record_type = document.record_type();
-  }
-  return quire::AttributeOf(values, name);
-}
-
-void FillField(const FieldView& value, v1::FieldValue& field) {
-  switch (TypeOf(value)) {
-    case FieldType::kNull:
-      break;
-    case FieldType::kString: {
-      const auto text = std::get<absl::string_view>(value);
-      field.set_string_value(text.data(), text.size());
-      break;
-    }
-    case FieldType::kInteger:
-      field.set_integer_value(std::get<int64_t>(value));
-      break;
-    case FieldType::kFloat:
-      field.set_float_value(std::get<double>(value));
-      break;
-    case FieldType::kBoolean:
-      field.set_boolean_value(std::get<bool>(value));
-      break;
-    case FieldType::kTime:
-      field.set_time_us(std::get<FieldTime>(value).us);
-      break;
-  }
-}
 
 absl::Status UnknownField(const v1::ListDocumentsRequest& request,
                           const std::string& name,
@@ -195,7 +156,7 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
   void Start(const grpc::ByteBuffer& buffer) {
     absl::Status status = Begin(buffer);
     if (!status.ok() || wanted_.is_empty()) {
-      End(status.ok() ? Answer() : std::move(status));
+      End(status.ok() ? Complete() : std::move(status));
       return;
     }
     core_.store.decode_pool().Add(
@@ -208,7 +169,7 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
   void OnDone() override { delete this; }
 
  private:
-  // After it without fields and filter the response is complete.
+  // After it without fields and filter all documents of the page are done.
   absl::Status Begin(const grpc::ByteBuffer& buffer) {
     QUIRE_RETURN_IF_ERROR(booking_.access().status());
     request_bytes_ = buffer.Length();
@@ -225,10 +186,15 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
                            StateOfList(contents_.view, request_));
     QUIRE_ASSIGN_OR_RETURN(
         wanted_, FieldsOf(request_, contents_.view.archive->fields()));
+    page_ = MakeListedPage(contents_, request_, page_size_);
     if (wanted_.is_empty()) {
-      return FillDocumentPage(
-          contents_, request_, page_size_,
-          [](uint64_t ordinal) { return ordinal; }, response_);
+      QUIRE_RETURN_IF_ERROR(
+          page_->Select([](uint64_t ordinal) { return ordinal; }));
+      while (page_->done_count() < page_->count() && !IsLong()) {
+        page_->Take({});
+      }
+      TruncateToDone();
+      return absl::OkStatus();
     }
     parts_.emplace(core_.store, core_.admission, booking_.Client(),
                    contents_.archive);
@@ -266,7 +232,6 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
         return false;
       }
       FreeParts();
-      matches_.reserve(static_cast<size_t>(response_.documents_size()));
     }
     return ReadFields();
   }
@@ -275,8 +240,6 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
     FreeParts();
     is_selected_ = false;
     selection_count_ = 0;
-    matches_.clear();
-    sent_bytes_ = 0;
   }
 
   void FreeParts() {
@@ -307,7 +270,6 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
 
   // Chooses the documents of the page. False: bounds must be fetched.
   absl::StatusOr<bool> Select() {
-    response_.Clear();
     absl::Status error;
     FieldGroup group;
     bool could_match = true;
@@ -326,8 +288,7 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
       }
       return could_match ? ordinal : group.end_ordinal;
     };
-    QUIRE_RETURN_IF_ERROR(FillDocumentPage(contents_, request_, page_size_,
-                                           excluded_until, response_));
+    QUIRE_RETURN_IF_ERROR(page_->Select(excluded_until));
     QUIRE_RETURN_IF_ERROR(error);
     return !parts_->has_missing() || ++selection_count_ == kSelectionsMax;
   }
@@ -359,21 +320,17 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
     return found;
   }
 
-  // Reads the fields of the documents that have none yet, in order. False:
-  // parts must be fetched.
+  // Reads the fields of the documents that are not done, in order. False: parts
+  // must be fetched.
   absl::StatusOr<bool> ReadFields() {
     std::vector<FieldView> values;
-    const auto count = static_cast<size_t>(response_.documents_size());
-    for (size_t next = matches_.size(); next < count; ++next) {
-      if (next == matches_.size() && parts_->held_bytes() > 2 * kHeldBytesMax) {
+    for (size_t next = page_->done_count(); next < page_->count(); ++next) {
+      const bool is_next = next == page_->done_count();
+      if (is_next && parts_->held_bytes() > 2 * kHeldBytesMax) {
         FreeIfRead();
       }
-      v1::Document& document =
-          *response_.mutable_documents(static_cast<int>(next));
-      QUIRE_ASSIGN_OR_RETURN(
-          const bool found,
-          ReadValues(DocumentOrdinal{document.ordinal()}, values));
-      const bool is_next = next == matches_.size();
+      QUIRE_ASSIGN_OR_RETURN(const bool found,
+                             ReadValues(page_->OrdinalAt(next), values));
       if (!found && is_next && parts_->held_bytes() > kHeldBytesMax &&
           FreeIfRead()) {
         --next;
@@ -387,17 +344,13 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
         }
         continue;
       }
-      TakeFields(values, document);
+      TakeFields(values);
       is_read_since_free_ = true;
-      const bool is_long = sent_bytes_ > kPageSizeBytesMax ||
-                           parts_->loaded_bytes() > kLoadedBytesMax;
-      if (is_long && next + 1 < count) {
-        TruncateDocumentPage(contents_, request_, static_cast<int>(next + 1),
-                             response_);
-        return true;
+      if (IsLong() || parts_->loaded_bytes() > kLoadedBytesMax) {
+        TruncateToDone();
       }
     }
-    return matches_.size() == count;
+    return page_->done_count() == page_->count();
   }
 
   absl::StatusOr<bool> ReadValues(DocumentOrdinal ordinal,
@@ -408,53 +361,45 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
     return Reader().Read(ordinal, values);
   }
 
-  void TakeFields(const std::vector<FieldView>& values,
-                  v1::Document& document) {
-    bool is_match = true;
+  bool IsLong() const { return page_->taken_bytes() > kPageSizeBytesMax; }
+
+  void TruncateToDone() {
+    if (page_->done_count() > 0) {
+      page_->Truncate();
+    }
+  }
+
+  void TakeFields(const std::vector<FieldView>& values) {
     if (wanted_.filter.has_value()) {
-      std::vector<FieldView> row;
+      row_.clear();
       for (size_t i = 0; i < wanted_.filter_columns.size(); ++i) {
         const std::optional<size_t>& column = wanted_.filter_columns[i];
-        row.push_back(column.has_value()
-                          ? values[*column]
-                          : AttributeOf(document, wanted_.filter->names()[i]));
+        row_.push_back(column.has_value()
+                           ? values[*column]
+                           : page_->Attribute(wanted_.filter->names()[i]));
       }
-      is_match = wanted_.filter->Matches(row);
+      if (!wanted_.filter->Matches(row_)) {
+        page_->LeaveOut();
+        return;
+      }
     }
-    matches_.push_back(is_match);
-    if (!is_match) {
-      return;
-    }
-    for (size_t i = 0; i < wanted_.sent_count; ++i) {
-      v1::FieldValue& field = *document.add_fields();
-      FillField(values[i], field);
-      sent_bytes_ += field.ByteSizeLong();
-    }
+    page_->Take(absl::MakeConstSpan(values).first(wanted_.sent_count));
   }
 
-  // Ends a response all of whose documents have their fields.
+  // Ends a page all of whose documents are done.
   absl::Status Complete() {
-    FreeParts();
-    int kept = 0;
-    auto& documents = *response_.mutable_documents();
-    for (int i = 0; i < documents.size(); ++i) {
-      if (matches_[static_cast<size_t>(i)]) {
-        documents.SwapElements(kept++, i);
-      }
+    if (parts_.has_value()) {
+      FreeParts();
     }
-    documents.DeleteSubrange(kept, documents.size() - kept);
-    response_.set_is_filtered(wanted_.filter.has_value());
-    return Answer();
-  }
-
-  absl::Status Answer() {
+    const v1::ListDocumentsResponse response =
+        page_->Finish(wanted_.filter.has_value());
+    page_.reset();
     QUIRE_ASSIGN_OR_RETURN(
-        ticket_,
-        core_.admission.Admit(booking_.Client(),
-                              response_.ByteSizeLong() + request_bytes_,
-                              Admission::Use::kSingleAnswer));
+        ticket_, core_.admission.Admit(booking_.Client(),
+                                       response.ByteSizeLong() + request_bytes_,
+                                       Admission::Use::kSingleAnswer));
     AnswerBytes bytes;
-    bytes.AppendFields(response_);
+    bytes.AppendFields(response);
     answer_ = bytes.Take();
     return absl::OkStatus();
   }
@@ -473,14 +418,12 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
   std::optional<FieldParts> parts_;
   // Uses `parts_`.
   std::optional<DocumentFieldReader> reader_;
-  v1::ListDocumentsResponse response_;
+  std::unique_ptr<ListedPage> page_;
   bool is_selected_ = false;
   int selection_count_ = 0;
-  // For each document whose fields were read: true if it matches.
-  std::vector<bool> matches_;
   bool is_read_since_free_ = false;
-  // Size of the fields in the response.
-  uint64_t sent_bytes_ = 0;
+  // Values for the filter; kept to reuse its memory.
+  std::vector<FieldView> row_;
   // Held until gRPC has released the answer.
   Admission::Ticket ticket_;
 };

@@ -58,6 +58,7 @@ absl::Status CheckStillThere(const ServedArchive& archive,
 uint64_t ZerosHash(const ServedContents& contents);
 
 v1::ByteRange ToProto(LogicalRange range);
+
 // Upper bound on a serialised v1::Document without its strings: tags, lengths,
 // and ordinal, offset, size and time of at most 10 bytes each.
 inline constexpr uint64_t kDocumentFramingSizeBytesMax = 64;
