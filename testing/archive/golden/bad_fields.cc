@@ -315,18 +315,19 @@ void WriteBadPages(const Writer& write) {
     fields.page_size = fields.group_size = kCount;
     fields.Apply(made);
   });
-  const auto flags = [&](const char* name, int flags, std::string bounds = "") {
+  const auto add_flags = [&](const char* name, int flags,
+                             std::string bounds = "") {
     write.Fields(name, [&](CraftedFields& fields) {
       fields.flags = static_cast<char>(flags);
       fields.bounds = std::move(bounds);
     });
   };
-  flags("groups-flags-none", 0);
-  flags("groups-flags-reserved", 16 | kValues);
-  flags("groups-flags-bound", kNulls | kLeast, Bytes64(7));
-  flags("groups-bound-cut", kValues | kLeast, "cut");
-  flags("groups-least", kValues | kLeast, Bytes64(8));
-  flags("groups-greatest", kValues | kGreatest, Bytes64(6));
+  add_flags("groups-flags-none", 0);
+  add_flags("groups-flags-reserved", 16 | kValues);
+  add_flags("groups-flags-bound", kNulls | kLeast, Bytes64(7));
+  add_flags("groups-bound-cut", kValues | kLeast, "cut");
+  add_flags("groups-least", kValues | kLeast, Bytes64(8));
+  add_flags("groups-greatest", kValues | kGreatest, Bytes64(6));
   write.Fields("groups-bound-long", [](CraftedFields& fields) {
     fields.UseType(FieldType::kString, StringValues(1, {1}, "x", {0}));
     fields.flags = kValues | kLeast;
