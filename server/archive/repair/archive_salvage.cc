@@ -129,6 +129,7 @@ class Salvage {
     report_.unproved_section_count += segment->unproved_section_count();
     const std::vector<size_t> columns = ChooseFields(*segment, expected);
     std::vector<FieldColumn> described;
+    described.reserve(columns.size());
     for (const size_t column : columns) {
       described.push_back(segment->fields().columns()[column]);
     }
