@@ -49,10 +49,11 @@ absl::Status WithdrawBy(const ServedArchive& archive,
                         const std::vector<WithdrawalRule>& rules) {
   absl::StatusOr<std::shared_ptr<const WithdrawnDocuments>> documents =
       WithdrawnDocuments::Resolve(*archive.archive, rules);
+  absl::Status status = documents.status();
   archive.withdrawal->Set(documents.ok()
                               ? *std::move(documents)
                               : WithdrawnDocuments::All(*archive.archive));
-  return documents.status();
+  return status;
 }
 
 }  // namespace
