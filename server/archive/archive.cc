@@ -206,23 +206,8 @@ absl::Status Archive::ReadBlock(BlockAddress block, MutableByteView raw,
                                     scratch);
 }
 
-const SegmentFields& Archive::SegmentFieldsOf(uint32_t segment_index) const {
-  return segments_[segment_index].reader().fields();
-}
-
-Extent Archive::FieldPartExtent(uint32_t segment_index,
-                                const ContainerPart& part) const {
-  return segments_[segment_index].reader().FieldPartExtent(part);
-}
-
-absl::StatusOr<FieldBytes> Archive::ReadFieldPart(
-    uint32_t segment_index, const ContainerPart& part) const {
-  return segments_[segment_index].reader().ReadFieldPart(part);
-}
-
-SegmentFieldReader::Load Archive::FieldPartLoader(
-    uint32_t segment_index) const {
-  return segments_[segment_index].reader().FieldPartLoader();
+const SegmentReader& Archive::ReaderOf(uint32_t segment_index) const {
+  return segments_[segment_index].reader();
 }
 
 absl::StatusOr<std::vector<TextChecksum>> Archive::ReadTextChecksums(

@@ -37,13 +37,10 @@ namespace quire {
 class Archive;
 class BlockSpans;
 class OpeningHelpers;
-class SegmentFields;
 class SegmentLayout;
 class SegmentReader;
 struct ArchiveDirectory;
 struct ArchiveFiles;
-struct ContainerPart;
-struct FieldBytes;
 struct FieldColumn;
 struct Manifest;
 struct ManifestSegment;
@@ -310,18 +307,9 @@ class Archive {
   // (field_reader.h) reads their values.
   const std::vector<FieldColumn>& fields() const { return fields_; }
 
-  // Fields of one segment, and the extent of a part of them.
+  // One opened segment, with its fields. Valid as long as the archive.
   // REQUIRES: segment_index < segment_count.
-  const SegmentFields& SegmentFieldsOf(uint32_t segment_index) const;
-  Extent FieldPartExtent(uint32_t segment_index,
-                         const ContainerPart& part) const;
-  // Reads and decodes a part with a blocking pread. Errors: DataLoss.
-  absl::StatusOr<FieldBytes> ReadFieldPart(uint32_t segment_index,
-                                           const ContainerPart& part) const;
-  // The same for readers of one segment (segment_field_reader.h), which the
-  // archive must outlive.
-  std::function<absl::StatusOr<std::optional<FieldBytes>>(const ContainerPart&)>
-  FieldPartLoader(uint32_t segment_index) const;
+  const SegmentReader& ReaderOf(uint32_t segment_index) const;
 
   // A segment, and its documents.
   struct DocumentsOfSegment {

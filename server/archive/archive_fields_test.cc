@@ -16,6 +16,7 @@
 #include "codecs/base/status_macros.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_join.h"
+#include "server/archive/archive_part.h"
 #include "server/archive/archive_verifier.h"
 #include "server/archive/archive_writer.h"
 #include "server/archive/field_reader.h"
@@ -23,6 +24,7 @@
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/format/segment_format.h"
 #include "server/archive/repair/archive_repair.h"
+#include "server/archive/segment_container.h"
 #include "testing/archive/archive_testing.h"
 #include "testing/base/status_matchers.h"
 
@@ -151,8 +153,7 @@ TEST_F(ArchiveFieldsTest, SegmentsHaveTheirOwnFields) {
     QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
     EXPECT_EQ(archive->info().segment_count, 2);
     EXPECT_EQ(ReadTestFields(*archive), expected);
-    DocumentFieldReader reader(*archive, {2},
-                               DocumentFieldReader::Blocking(*archive));
+    DocumentFieldReader reader(*archive, {2}, BlockingPartLoader(*archive));
     FieldGroup group;
     QUIRE_ASSERT_OK(reader.ReadGroup({3}, group).status());
     EXPECT_EQ(group.first_ordinal, 3);
@@ -226,8 +227,7 @@ TEST_F(ArchiveFieldsTest, DamagedValuesLeaveTheTextReadable) {
   Damage(path_, SectionType::kContainerData);
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
   EXPECT_EQ(ReadTestRange(*archive, {{0}, 3}).value(), "ABC");
-  DocumentFieldReader reader(*archive, {0},
-                             DocumentFieldReader::Blocking(*archive));
+  DocumentFieldReader reader(*archive, {0}, BlockingPartLoader(*archive));
   std::vector<FieldView> values;
   EXPECT_THAT(reader.Read({0}, values).status(),
               HasCode(absl::StatusCode::kDataLoss));
@@ -280,6 +280,14 @@ TEST_F(ArchiveFieldsTest, OpeningTakesNoMemoryForValues) {
   EXPECT_LT(outline.memory_bytes, 90'000);
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
   EXPECT_LT(archive->memory().total_bytes(), 20'000);
+}
+
+TEST_F(ArchiveFieldsTest, SkipsUnknownPartsOfContainers) {
+  const std::string section = std::string("\x01\x05\x02xy", 5);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const SegmentContainer container,
+                             SegmentContainer::Parse(AsBytes(section), 1, 0));
+  EXPECT_TRUE(container.has_unknown_parts);
+  EXPECT_THAT(container.fields.columns(), IsEmpty());
 }
 
 }  // namespace

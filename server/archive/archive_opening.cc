@@ -171,7 +171,7 @@ absl::Status Archive::Load(const ArchiveDirectory& directory,
 absl::Status Archive::JoinFields() {
   absl::Status problem;
   for (const Segment& segment : segments_) {
-    if (segment.reader().fields().has_unknown_parts() &&
+    if (segment.reader().container().has_unknown_parts &&
         info_.unknown_part.empty()) {
       info_.unknown_part =
           absl::StrCat("segment ", segment.opened->description.number,

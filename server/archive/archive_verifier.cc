@@ -346,7 +346,7 @@ void Verifier::VerifyFields(const SegmentReader& segment) {
   if (status.ok()) {
     const DocumentIndex& documents = segment.documents();
     status = CheckSegmentFields(
-        segment.fields(), documents.count(), segment.FieldPartLoader(),
+        segment.fields(), documents.count(), segment.part_loader(),
         [&](uint64_t ordinal) {
           if (documents.RecordType(ordinal) != kWithdrawnRecordType) {
             return false;

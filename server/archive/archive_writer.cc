@@ -244,6 +244,12 @@ absl::Status ArchiveWriter::AddDocument(const NewDocument& document) {
   return Keep(segment_->AddDocument(document));
 }
 
+absl::Status ArchiveWriter::CarryDocuments(const SegmentReader& from,
+                                           std::span<const uint64_t> removed) {
+  QUIRE_RETURN_IF_ERROR(StartSegment());
+  return Keep(segment_->CarryDocuments(from, removed));
+}
+
 absl::Status ArchiveWriter::SetFields(std::vector<FieldColumn> columns) {
   QUIRE_RETURN_IF_ERROR(status_);
   fields_ = std::move(columns);

@@ -186,6 +186,11 @@ class ArchiveWriter {
   // Errors: InvalidArgument  over a limit of the format.
   absl::Status AddDocument(const NewDocument& document);
 
+  // Adds all documents of a segment of the archive, as CarryDocuments() of
+  // carried_documents.h. Errors: those of it.
+  absl::Status CarryDocuments(const SegmentReader& from,
+                              std::span<const uint64_t> removed);
+
   // Sets the fields of the documents of the next segments, and of the current
   // one, to which only columns are added. NewDocument::fields are in this
   // order. REQUIRES: each segment's documents are added after this. Errors:

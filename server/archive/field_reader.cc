@@ -4,13 +4,10 @@
 #include <utility>
 
 #include "codecs/base/status_macros.h"
-#include "server/archive/format/archive_format.h"
+#include "server/archive/segment_reader.h"
 
 namespace quire {
 namespace {
-
-static_assert(kSegmentBlockCountMax < uint64_t{1} << 62);
-constexpr uint64_t kFirstPartIndex = uint64_t{1} << 62;
 
 std::vector<size_t> ColumnsIn(const SegmentFields& fields,
                               const Archive& archive,
@@ -30,17 +27,9 @@ std::vector<size_t> ColumnsIn(const SegmentFields& fields,
 
 }  // namespace
 
-DocumentFieldReader::Load DocumentFieldReader::Blocking(
-    const Archive& archive) {
-  return [&archive](const ArchiveFieldPart& part)
-             -> absl::StatusOr<std::optional<FieldBytes>> {
-    return archive.ReadFieldPart(part.segment_index, part.part);
-  };
-}
-
 DocumentFieldReader::DocumentFieldReader(const Archive& archive,
                                          std::vector<uint32_t> columns,
-                                         Load load)
+                                         ArchivePartLoader load)
     : archive_(archive), columns_(std::move(columns)), load_(std::move(load)) {}
 
 const DocumentFieldReader::Segment& DocumentFieldReader::SegmentOf(
@@ -53,18 +42,13 @@ const DocumentFieldReader::Segment& DocumentFieldReader::SegmentOf(
   const Archive::DocumentsOfSegment found = archive_.SegmentAt(ordinal);
   std::unique_ptr<const Segment>& segment = segments_[found.segment_index];
   if (segment == nullptr) {
-    const SegmentFields& fields = archive_.SegmentFieldsOf(found.segment_index);
+    const SegmentFields& fields =
+        archive_.ReaderOf(found.segment_index).fields();
     segment = std::make_unique<const Segment>(Segment{
         .documents = found,
         .reader = std::make_unique<SegmentFieldReader>(
             fields, ColumnsIn(fields, archive_, columns_), found.segment_index,
-            cache_,
-            [this, index = found.segment_index](const ContainerPart& part) {
-              return load_({.segment_index = index,
-                            .block_index = kFirstPartIndex + part.offset,
-                            .extent = archive_.FieldPartExtent(index, part),
-                            .part = part});
-            })});
+            cache_, SegmentPartLoader(archive_, found.segment_index, load_))});
   }
   last_ = segment.get();
   return *last_;
@@ -81,7 +65,8 @@ absl::StatusOr<bool> DocumentFieldReader::ReadGroup(DocumentOrdinal ordinal,
                                                     FieldGroup& group) {
   const Segment& segment = SegmentOf(ordinal);
   const uint64_t first = segment.documents.first_ordinal;
-  if (archive_.SegmentFieldsOf(segment.documents.segment_index)
+  if (archive_.ReaderOf(segment.documents.segment_index)
+          .fields()
           .columns()
           .empty()) {
     group.first_ordinal = first;

@@ -7,54 +7,29 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "codecs/base/bytes.h"
 #include "codecs/base/positions.h"
 #include "codecs/filter/field_value.h"
 #include "server/archive/archive.h"
-#include "server/archive/fields/field_part.h"
+#include "server/archive/archive_part.h"
 #include "server/archive/fields/segment_field_reader.h"
 
 namespace quire {
-
-// A part of an archive's file that holds values of fields, or the index of
-// them.
-struct ArchiveFieldPart {
-  uint32_t segment_index = 0;
-  // Distinct for each part of the segment, and above the indexes of all blocks:
-  // with Archive::OpenedSegmentId() it names the part in caches of blocks.
-  uint64_t block_index = 0;
-  // The stored bytes. Valid as long as the archive.
-  Extent extent;
-  // For DecodePart(), which gets the bytes of the extent.
-  ContainerPart part;
-};
 
 // Reads values of some fields, and the bounds of groups of documents.
 // Thread-compatible; any thread may use it if `load` allows that.
 class DocumentFieldReader {
  public:
-  // Returns the decoded bytes of the part; unset if they are not at hand, for
-  // callers that must not block: they collect the parts, fetch them, and call
-  // the reader again.
-  using Load = std::function<absl::StatusOr<std::optional<FieldBytes>>(
-      const ArchiveFieldPart&)>;
-
-  // Loads with a blocking pread: for offline use. `archive` must outlive it.
-  static Load Blocking(const Archive& archive);
-
   // `columns` are indexes in archive.fields(), in any order. The archive must
   // outlive the reader. The reader keeps up to 16 MiB of decoded parts.
   DocumentFieldReader(const Archive& archive, std::vector<uint32_t> columns,
-                      Load load);
+                      ArchivePartLoader load);
 
   // Sets `values` to those of the document, one for each of `columns`; null
   // where it has none. They are valid until the next call. Returns false if a
@@ -83,7 +58,7 @@ class DocumentFieldReader {
 
   const Archive& archive_;
   const std::vector<uint32_t> columns_;
-  const Load load_;
+  const ArchivePartLoader load_;
   FieldCache cache_;
   absl::flat_hash_map<uint32_t, std::unique_ptr<const Segment>> segments_;
   // That of the last document; null before the first.

@@ -15,6 +15,7 @@
 #include "server/archive/fields/field_directory.h"
 #include "server/archive/fields/segment_field_reader.h"
 #include "server/archive/format/archive_format.h"
+#include "server/archive/segment_reader.h"
 
 namespace quire {
 namespace {
@@ -23,7 +24,7 @@ namespace {
 class FilterWalk {
  public:
   FilterWalk(const Archive& archive, const Filter& filter,
-             DocumentFieldReader::Load load)
+             ArchivePartLoader load)
       : archive_(archive),
         filter_(filter),
         reader_(archive, ColumnsOf(archive, filter), std::move(load)) {
@@ -143,13 +144,13 @@ uint64_t EstimateVisitMatchesBytes(const Archive& archive) {
   constexpr uint64_t kBytesMax = 2 * FieldCache::kSizeBytesMax;
   uint64_t stored_bytes = 0;
   for (uint32_t i = 0; i < archive.info().segment_count; ++i) {
-    stored_bytes += archive.SegmentFieldsOf(i).data_size_bytes();
+    stored_bytes += archive.ReaderOf(i).fields().data_size_bytes();
   }
   return std::min(kBytesMax, kExpansion * std::min(stored_bytes, kBytesMax));
 }
 
 absl::Status VisitMatches(const Archive& archive, const Filter& filter,
-                          DocumentFieldReader::Load load,
+                          ArchivePartLoader load,
                           const std::function<absl::Status()>& check,
                           absl::FunctionRef<void(DocumentOrdinal)> visit) {
   QUIRE_RETURN_IF_ERROR(filter.Check(archive.fields()));

@@ -14,6 +14,7 @@
 #include "codecs/base/positions.h"
 #include "codecs/filter/filter.h"
 #include "server/archive/archive.h"
+#include "server/archive/archive_part.h"
 #include "server/archive/field_reader.h"
 
 namespace quire {
@@ -23,7 +24,7 @@ namespace quire {
 // or record type that is not plain text is null, as in lists of a server.
 //
 // `load` must return each part, and may block
-// (DocumentFieldReader::Blocking()). Parts are read in the order of the
+// (BlockingPartLoader()). Parts are read in the order of the
 // archive; none of a group of documents whose bounds exclude a match. `check`,
 // which may be empty, is called for each group, of at most 4096 documents,
 // before its parts are read; an error ends the walk. Memory: that of
@@ -35,7 +36,7 @@ namespace quire {
 //         DataLoss         fields are damaged; names the document and the part.
 //         Those of `load` and `check`.
 absl::Status VisitMatches(const Archive& archive, const Filter& filter,
-                          DocumentFieldReader::Load load,
+                          ArchivePartLoader load,
                           const std::function<absl::Status()>& check,
                           absl::FunctionRef<void(DocumentOrdinal)> visit);
 

@@ -19,6 +19,7 @@
 #include "codecs/base/status_macros.h"
 #include "codecs/filter/filter.h"
 #include "server/archive/archive.h"
+#include "server/archive/archive_part.h"
 #include "server/archive/archive_writer.h"
 #include "server/archive/field_reader.h"
 #include "testing/archive/archive_testing.h"
@@ -70,9 +71,9 @@ class FilteredDocumentsTest : public ::testing::Test {
     load_count_ = 0;
     QUIRE_RETURN_IF_ERROR(VisitMatches(
         *archive_, Filter::Parse(filter).value(),
-        [this](const ArchiveFieldPart& part) {
+        [this](const ArchivePart& part) {
           ++load_count_;
-          return DocumentFieldReader::Blocking(*archive_)(part);
+          return BlockingPartLoader(*archive_)(part);
         },
         check,
         [&](DocumentOrdinal ordinal) { found.push_back(ordinal.value); }));
@@ -128,12 +129,12 @@ TEST_F(FilteredDocumentsTest, StopsAtErrors) {
   EXPECT_THAT(
       VisitMatches(
           *archive_, Filter::Parse("n >= 0").value(),
-          [&](const ArchiveFieldPart& part)
-              -> absl::StatusOr<std::optional<FieldBytes>> {
+          [&](const ArchivePart& part)
+              -> absl::StatusOr<std::optional<PartBytes>> {
             if (part.segment_index == 2) {
               return absl::UnavailableError("no answer");
             }
-            return DocumentFieldReader::Blocking(*archive_)(part);
+            return BlockingPartLoader(*archive_)(part);
           },
           {}, [&](DocumentOrdinal ordinal) { found.push_back(ordinal.value); }),
       FailsWith(absl::StatusCode::kUnavailable,

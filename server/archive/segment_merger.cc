@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "codecs/base/status_macros.h"
-#include "server/archive/fields/segment_field_reader.h"
 #include "server/archive/format/block_frame.h"
 
 namespace quire {
@@ -70,45 +69,7 @@ absl::Status SegmentMerger::Add(const SegmentReader& segment) {
       QUIRE_RETURN_IF_ERROR(WritePending());
     }
   }
-  return AddDocuments(segment);
-}
-
-absl::Status SegmentMerger::AddDocuments(const SegmentReader& segment) {
-  const SegmentFields& fields = segment.fields();
-  if (fields.has_unknown_parts()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(segment.file(),
-                     ": has a container with parts that this program does not "
-                     "know and would leave out: use a newer one"));
-  }
-  // Index of each column of the segment in the new one.
-  std::vector<size_t> indexes;
-  for (const FieldColumn& column : fields.columns()) {
-    QUIRE_ASSIGN_OR_RETURN(indexes.emplace_back(),
-                           writer_.AddFieldColumn(column));
-  }
-  SegmentFieldValues reader(fields, segment.FieldPartLoader());
-  std::vector<FieldValue> values;
-  const DocumentIndex& documents = segment.documents();
-  for (uint64_t ordinal = 0; ordinal < documents.count(); ++ordinal) {
-    const Document document = documents.Describe(ordinal);
-    const std::string id = documents.Id(ordinal);
-    QUIRE_ASSIGN_OR_RETURN(const absl::Span<const FieldValue> found,
-                           reader.Read(ordinal));
-    values.clear();
-    for (size_t i = 0; i < found.size(); ++i) {
-      values.resize(std::max(values.size(), indexes[i] + 1));
-      values[indexes[i]] = found[i];
-    }
-    QUIRE_RETURN_IF_ERROR(
-        writer_.AddDocument({.id = id,
-                             .size_bytes = document.range.size_bytes,
-                             .capture_time_ms = document.capture_time_ms,
-                             .record_type = document.record_type,
-                             .media_type = document.media_type,
-                             .fields = values}));
-  }
-  return absl::OkStatus();
+  return writer_.CarryDocuments(segment, {});
 }
 
 absl::StatusOr<SegmentMerger::Block> SegmentMerger::Read(

@@ -71,7 +71,6 @@ class SegmentMerger {
     size_t size_bytes = 0;
   };
 
-  absl::Status AddDocuments(const SegmentReader& segment);
   absl::StatusOr<Block> Read(const SegmentReader& segment,
                              uint64_t block_index) const;
   // Replaces the pending block and `next` by one, if they fit.

@@ -97,11 +97,12 @@ absl::StatusOr<SegmentReader> SegmentReader::Open(
       InFile(segment.file_, segment.ReadLayout(expected, cancel)));
   QUIRE_RETURN_IF_ERROR(
       InFile(segment.file_, segment.CheckSlices(manifest.slices_per_mib_max)));
-  const absl::Status fields = InFile(segment.file_, segment.ReadFields(cancel));
-  if (absl::IsDataLoss(fields) && index_damages != nullptr) {
-    index_damages->push_back(fields);
+  const absl::Status container =
+      InFile(segment.file_, segment.ReadContainer(cancel));
+  if (absl::IsDataLoss(container) && index_damages != nullptr) {
+    index_damages->push_back(container);
   } else {
-    QUIRE_RETURN_IF_ERROR(fields);
+    QUIRE_RETURN_IF_ERROR(container);
   }
   return segment;
 }
@@ -260,7 +261,7 @@ absl::Status SegmentReader::ReadLayout(const ManifestSegment& expected,
   return absl::OkStatus();
 }
 
-absl::Status SegmentReader::ReadFields(const std::atomic<bool>* cancel) {
+absl::Status SegmentReader::ReadContainer(const std::atomic<bool>* cancel) {
   const SectionEntry* const directory =
       footer_.Find(SectionType::kContainerDirectory);
   if (directory == nullptr) {
@@ -277,31 +278,31 @@ absl::Status SegmentReader::ReadFields(const std::atomic<bool>* cancel) {
   }
   QUIRE_ASSIGN_OR_RETURN(const std::string section,
                          ReadSection(*directory, cancel));
-  auto fields = SegmentFields::ParseDirectory(
+  auto container = SegmentContainer::Parse(
       AsBytes(section), footer_.document_count, data->stored_size_bytes);
-  QUIRE_RETURN_IF_ERROR(InFile("container directory", fields.status()));
-  fields_ = *std::move(fields);
-  field_data_offset_ = data->offset;
+  QUIRE_RETURN_IF_ERROR(InFile("container directory", container.status()));
+  container_ = *std::move(container);
+  container_offset_ = data->offset;
   return absl::OkStatus();
 }
 
-Extent SegmentReader::FieldPartExtent(const ContainerPart& part) const {
+Extent SegmentReader::PartExtent(const ContainerPart& part) const {
   return {.fd = fd_,
-          .offset = {field_data_offset_ + part.offset},
+          .offset = {container_offset_ + part.offset},
           .size_bytes = part.stored_size_bytes,
           .direct_fd = direct_fd_,
           .direct_alignment_bytes = direct_alignment_bytes_};
 }
 
-absl::StatusOr<FieldBytes> SegmentReader::ReadFieldPart(
+absl::StatusOr<PartBytes> SegmentReader::ReadPart(
     const ContainerPart& part) const {
   std::vector<uint8_t> stored(part.stored_size_bytes);
-  const std::string name = absl::StrCat(file_, ": fields");
+  const std::string name = absl::StrCat(file_, ": container");
   QUIRE_RETURN_IF_ERROR(
-      ReadExactly(fd_, field_data_offset_ + part.offset, stored, name));
+      ReadExactly(fd_, container_offset_ + part.offset, stored, name));
   const auto raw = std::make_shared<std::vector<uint8_t>>(part.size_bytes);
   QUIRE_RETURN_IF_ERROR(InFile(name, DecodePart(part, stored, *raw)));
-  return FieldBytes{.owner = raw, .bytes = *raw};
+  return PartBytes{.owner = raw, .bytes = *raw};
 }
 
 absl::Status SegmentReader::CheckContainer() const {
@@ -452,7 +453,7 @@ void SegmentReader::AddMemory(ArchiveMemory& memory) const {
       footer_.sections.capacity() * sizeof(SectionEntry);
   memory.layout_bytes += layout_.MemoryBytes();
   documents_.AddMemory(memory);
-  memory.document_attributes_bytes += fields_.MemoryBytes();
+  memory.document_attributes_bytes += container_.MemoryBytes();
 }
 
 uint64_t SegmentReader::EstimateMemoryBytes(const ManifestSegment& segment) {
@@ -491,7 +492,7 @@ uint64_t SegmentReader::EstimateMemoryBytes(const ManifestSegment& segment) {
         size_bytes += StringColumn::EstimateBytes(section.size_bytes, count);
         break;
       case SectionType::kContainerDirectory:
-        size_bytes += SegmentFields::EstimateBytes(section.size_bytes);
+        size_bytes += SegmentContainer::EstimateBytes(section.size_bytes);
         break;
       default:
         break;

@@ -17,8 +17,7 @@
 #include "codecs/base/bytes.h"
 #include "codecs/base/positions.h"
 #include "codecs/payload/payload_codec.h"
-#include "server/archive/fields/field_directory.h"
-#include "server/archive/fields/segment_field_reader.h"
+#include "server/archive/container/container_part.h"
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/format/layout_section.h"
 #include "server/archive/format/manifest.h"
@@ -27,6 +26,7 @@
 #include "server/archive/index/document_index.h"
 #include "server/archive/index/elias_fano.h"
 #include "server/archive/index/segment_layout.h"
+#include "server/archive/segment_container.h"
 
 namespace quire {
 
@@ -85,23 +85,25 @@ class SegmentReader {
 
   const SegmentLayout& layout() const { return layout_; }
 
-  // Without columns if no document has a field.
-  const SegmentFields& fields() const { return fields_; }
+  const SegmentContainer& container() const { return container_; }
 
-  // Extent of a part of the fields. REQUIRES: `part` is one of fields().
-  Extent FieldPartExtent(const ContainerPart& part) const;
+  // Without columns if no document has a field.
+  const SegmentFields& fields() const { return container_.fields; }
+
+  // Extent of a part of the container. REQUIRES: a sub-section refers to it.
+  Extent PartExtent(const ContainerPart& part) const;
   // Reads and decodes it with a blocking pread. Errors: as Open().
-  absl::StatusOr<FieldBytes> ReadFieldPart(const ContainerPart& part) const;
+  absl::StatusOr<PartBytes> ReadPart(const ContainerPart& part) const;
 
   // Reads the data of the container, and compares their checksum with the one
   // in the table. Errors: as Open().
   absl::Status CheckContainer() const;
 
-  // Loads with ReadFieldPart(). This segment must outlive it.
-  SegmentFieldReader::Load FieldPartLoader() const {
+  // Loads with ReadPart(). This segment must outlive it.
+  PartLoader part_loader() const {
     return [this](const ContainerPart& part)
-               -> absl::StatusOr<std::optional<FieldBytes>> {
-      return ReadFieldPart(part);
+               -> absl::StatusOr<std::optional<PartBytes>> {
+      return ReadPart(part);
     };
   }
 
@@ -190,7 +192,7 @@ class SegmentReader {
   // Makes a layout of one run if the segment has no section for it.
   absl::Status ReadLayout(const ManifestSegment& expected,
                           const std::atomic<bool>* cancel);
-  absl::Status ReadFields(const std::atomic<bool>* cancel);
+  absl::Status ReadContainer(const std::atomic<bool>* cancel);
   // Checks the upper bound that the manifest states.
   absl::Status CheckSlices(uint32_t slices_per_mib_max) const;
   // Returns the section, checked and decompressed.
@@ -208,9 +210,9 @@ class SegmentReader {
   BlockSpans blocks_;
   DocumentIndex documents_;
   SegmentLayout layout_;
-  SegmentFields fields_;
+  SegmentContainer container_;
   // Offset of the container's data in the file.
-  uint64_t field_data_offset_ = 0;
+  uint64_t container_offset_ = 0;
   uint64_t unproved_section_count_ = 0;
 };
 

@@ -170,7 +170,7 @@ absl::StatusOr<SegmentReader> SegmentReader::OpenDamaged(
   }
   QUIRE_RETURN_IF_ERROR(
       InFile(segment.file_, segment.ReadLayout(expected, nullptr)));
-  if (const absl::Status fields = segment.ReadFields(nullptr); !fields.ok()) {
+  if (const absl::Status fields = segment.ReadContainer(nullptr); !fields.ok()) {
     damages.push_back(InFile(segment.file_, fields));
   }
   return segment;

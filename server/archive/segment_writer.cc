@@ -8,6 +8,7 @@
 
 #include "codecs/base/checksum.h"
 #include "codecs/base/status_macros.h"
+#include "server/archive/carried_documents.h"
 #include "server/archive/format/column.h"
 #include "server/archive/format/section_compression.h"
 #include "server/archive/index/id_runs.h"
@@ -98,6 +99,11 @@ absl::Status SegmentWriter::AddDocument(const NewDocument& document) {
   return documents_.Add(document);
 }
 
+absl::Status SegmentWriter::CarryDocuments(const SegmentReader& from,
+                                           std::span<const uint64_t> removed) {
+  return quire::CarryDocuments(from, removed, documents_);
+}
+
 absl::Status SegmentWriter::AppendSection(SectionType type, ByteView raw) {
   const auto compressed = CompressStrongly(raw, kSectionEffort);
   QUIRE_RETURN_IF_ERROR(InFile(file_, compressed.status()));
@@ -120,16 +126,20 @@ absl::Status SegmentWriter::AppendStored(SectionType type,
 }
 
 absl::Status SegmentWriter::AppendContainer() {
-  if (documents_.fields().columns().empty() || documents_.count() == 0) {
+  if (documents_.count() == 0) {
     return absl::OkStatus();
   }
-  const absl::StatusOr<FieldsBuilder::Sections> fields =
-      documents_.fields().Build();
-  QUIRE_RETURN_IF_ERROR(InFile(file_, fields.status()));
+  const absl::StatusOr<std::optional<ContainerBuilder::Sections>> container =
+      documents_.container().Build();
+  QUIRE_RETURN_IF_ERROR(InFile(file_, container.status()));
+  if (!container->has_value()) {
+    return absl::OkStatus();
+  }
+  const std::string& data = (*container)->data;
   QUIRE_RETURN_IF_ERROR(AppendSection(SectionType::kContainerDirectory,
-                                      AsBytes(fields->directory)));
+                                      AsBytes((*container)->directory)));
   return AppendStored(SectionType::kContainerData, CompressionMethod::kNone,
-                      fields->data.size(), AsBytes(fields->data));
+                      data.size(), AsBytes(data));
 }
 
 absl::Status SegmentWriter::SetLayout(LayoutSection layout,

@@ -27,6 +27,8 @@
 
 namespace quire {
 
+class SegmentReader;
+
 // Thread-compatible. ArchiveWriter documents the calls of the same name.
 class SegmentWriter {
  public:
@@ -61,10 +63,9 @@ class SegmentWriter {
   absl::Status AddDocument(const NewDocument& document);
   absl::Status SetLayout(LayoutSection layout, DocumentIndexBuilder documents);
 
-  // See FieldsBuilder.
-  absl::StatusOr<size_t> AddFieldColumn(const FieldColumn& column) {
-    return documents_.fields().AddColumn(column);
-  }
+  // See carried_documents.h.
+  absl::Status CarryDocuments(const SegmentReader& from,
+                              std::span<const uint64_t> removed);
 
   absl::Status AddFieldColumns(std::span<const FieldColumn> columns) {
     return documents_.AddFieldColumns(columns);

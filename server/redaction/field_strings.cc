@@ -12,10 +12,12 @@
 #include "codecs/base/status_macros.h"
 #include "codecs/filter/field_value.h"
 #include "codecs/filter/filter.h"
+#include "server/archive/archive_part.h"
 #include "server/archive/field_reader.h"
 #include "server/archive/fields/field_block.h"
 #include "server/archive/fields/field_directory.h"
 #include "server/archive/fields/segment_field_reader.h"
+#include "server/archive/segment_reader.h"
 
 namespace quire {
 namespace {
@@ -62,7 +64,7 @@ absl::Status AddFieldStrings(
   }
   std::vector<std::string> last(columns.size());
   DocumentFieldReader reader(archive, std::move(columns),
-                             DocumentFieldReader::Blocking(archive));
+                             BlockingPartLoader(archive));
   StringAdder adder(sink);
   std::vector<FieldView> values;
   for (uint64_t i = 0; i < archive.info().document_count; ++i) {
@@ -84,12 +86,12 @@ absl::Status AddFieldStrings(
 absl::StatusOr<uint64_t> AddStoredFieldStrings(const Archive& archive,
                                                uint32_t segment_index,
                                                TextSink& sink) {
-  const SegmentFields& fields = archive.SegmentFieldsOf(segment_index);
+  const SegmentFields& fields = archive.ReaderOf(segment_index).fields();
   StringAdder adder(sink);
   for (size_t i = 0; i < fields.pages().size(); ++i) {
     const SegmentFields::Page& page = fields.pages()[i];
-    QUIRE_ASSIGN_OR_RETURN(const FieldBytes bytes,
-                           archive.ReadFieldPart(segment_index, page.part));
+    QUIRE_ASSIGN_OR_RETURN(const PartBytes bytes,
+                           archive.ReaderOf(segment_index).ReadPart(page.part));
     QUIRE_ASSIGN_OR_RETURN(
         const FieldPage parsed,
         FieldPage::Parse(bytes.bytes, fields.columns(), fields.StartOf(i),
@@ -103,8 +105,8 @@ absl::StatusOr<uint64_t> AddStoredFieldStrings(const Archive& archive,
           continue;
         }
         QUIRE_ASSIGN_OR_RETURN(
-            const FieldBytes values,
-            archive.ReadFieldPart(segment_index, *block.part));
+            const PartBytes values,
+            archive.ReaderOf(segment_index).ReadPart(*block.part));
         QUIRE_ASSIGN_OR_RETURN(
             const FieldBlock strings,
             FieldBlock::Parse(values.bytes, fields.columns()[column].type,

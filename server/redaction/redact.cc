@@ -18,11 +18,13 @@
 #include "codecs/payload/recipe.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
-#include "server/archive/fields/segment_field_reader.h"
+#include "server/archive/carried_documents.h"
 #include "server/archive/files/archive_change.h"
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/format/layout_section.h"
 #include "server/archive/format/manifest.h"
+#include "server/archive/index/document_index_builder.h"
+#include "server/archive/segment_reader.h"
 #include "server/ingest/blocks/block_stage.h"
 #include "server/redaction/inflated_block.h"
 #include "server/redaction/removed_documents.h"
@@ -275,8 +277,6 @@ absl::Status Redactor::Write(ArchiveWriter& writer) {
   const OnTextRead on_read = Reader(RedactPhase::kRewrite);
   for (const uint32_t segment : Segments()) {
     const SegmentRedaction plan = removed_.PlanFor(archive_, segment);
-    QUIRE_RETURN_IF_ERROR(
-        writer.SetFields(archive_.SegmentFieldsOf(segment).columns()));
     QUIRE_RETURN_IF_ERROR(writer.ReplaceSegment(segment));
     QUIRE_RETURN_IF_ERROR(WriteBlocks(segment, plan, on_read, *stage, writer));
     QUIRE_RETURN_IF_ERROR(WriteDocuments(segment, plan, writer));
@@ -323,37 +323,23 @@ absl::Status Redactor::WriteDocuments(uint32_t segment_index,
                                       const SegmentRedaction& plan,
                                       ArchiveWriter& writer) {
   const uint64_t first = FirstOrdinal(segment_index);
-  const uint64_t end = first + manifest_.segments[segment_index].document_count;
-  const std::span<const uint64_t> removed = RemovedIn(segment_index);
-  DocumentIndexBuilder documents;
-  const SegmentFields& fields = archive_.SegmentFieldsOf(segment_index);
-  QUIRE_RETURN_IF_ERROR(documents.AddFieldColumns(fields.columns()));
-  SegmentFieldValues values(fields, archive_.FieldPartLoader(segment_index));
+  // In the segment.
+  std::vector<uint64_t> removed;
   std::vector<TextInterval> ranges;
-  auto next = removed.begin();
-  for (uint64_t ordinal = first; ordinal < end; ++ordinal) {
-    QUIRE_ASSIGN_OR_RETURN(const Document document,
-                           archive_.GetDocument({ordinal}));
-    NewDocument written = {.size_bytes = document.range.size_bytes,
-                           .record_type = kWithdrawnRecordType};
-    if (next != removed.end() && *next == ordinal) {
-      ++next;
-      const uint64_t begin =
-          document.range.offset.value - archive_.SegmentStart(segment_index);
-      ranges.push_back({begin, begin + document.range.size_bytes});
-    } else {
-      written.id = document.id;
-      written.capture_time_ms = document.capture_time_ms;
-      written.record_type = document.record_type;
-      written.media_type = document.media_type;
-      QUIRE_ASSIGN_OR_RETURN(written.fields, values.Read(ordinal - first));
-    }
-    QUIRE_RETURN_IF_ERROR(plan.runs.empty() ? writer.AddDocument(written)
-                                            : documents.Add(written));
+  for (const uint64_t ordinal : RemovedIn(segment_index)) {
+    removed.push_back(ordinal - first);
+    QUIRE_ASSIGN_OR_RETURN(const LogicalRange range,
+                           archive_.GetDocumentRange({ordinal}));
+    const uint64_t begin =
+        range.offset.value - archive_.SegmentStart(segment_index);
+    ranges.push_back({begin, begin + range.size_bytes});
   }
+  const SegmentReader& segment = archive_.ReaderOf(segment_index);
   if (plan.runs.empty()) {
-    return absl::OkStatus();
+    return writer.CarryDocuments(segment, removed);
   }
+  DocumentIndexBuilder documents;
+  QUIRE_RETURN_IF_ERROR(CarryDocuments(segment, removed, documents));
   QUIRE_ASSIGN_OR_RETURN(std::vector<TextChecksum> checksums,
                          ChecksumText(segment_index, ranges));
   return writer.SetLayout(

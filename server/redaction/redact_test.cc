@@ -22,6 +22,7 @@
 #include "gmock/gmock.h"
 
 #include "server/archive/archive.h"
+#include "server/archive/archive_part.h"
 #include "server/archive/archive_verifier.h"
 #include "server/archive/field_reader.h"
 #include "server/archive/files/archive_change.h"
@@ -513,8 +514,7 @@ TEST_F(RedactTest, RemovesValuesOfFields) {
     EXPECT_THAT(
         ReadTestFields(*archive),
         ::testing::ElementsAre("n=1 s=\"m\"", "n=null s=null", "n=2 s=\"k\""));
-    DocumentFieldReader reader(*archive, {0, 1},
-                               DocumentFieldReader::Blocking(*archive));
+    DocumentFieldReader reader(*archive, {0, 1}, BlockingPartLoader(*archive));
     FieldGroup group;
     QUIRE_ASSERT_OK(reader.ReadGroup({0}, group).status());
     EXPECT_EQ(group.ranges[0].greatest, FieldView(int64_t{2}));

@@ -14,6 +14,7 @@
 #include "codecs/base/bytes.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/filter/field_value.h"
+#include "server/archive/archive_part.h"
 #include "server/archive/field_reader.h"
 #include "server/archive/format/archive_format.h"
 #include "server/redaction/field_strings.h"
@@ -110,8 +111,7 @@ absl::Status Prover::CheckDocuments() {
 absl::Status Prover::CheckFields() {
   std::vector<uint32_t> columns(after_.fields().size());
   std::iota(columns.begin(), columns.end(), uint32_t{0});
-  DocumentFieldReader reader(after_, columns,
-                             DocumentFieldReader::Blocking(after_));
+  DocumentFieldReader reader(after_, columns, BlockingPartLoader(after_));
   std::vector<FieldView> values;
   for (const uint64_t ordinal : removed_.ordinals()) {
     QUIRE_RETURN_IF_ERROR(

@@ -17,6 +17,7 @@
 #include "codecs/base/document_item.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
+#include "server/archive/archive_part.h"
 #include "server/archive/field_reader.h"
 #include "server/archive/filtered_documents.h"
 #include "server/redaction/field_strings.h"
@@ -132,8 +133,8 @@ absl::Status RemovedDocuments::AddMatches(
                                     status.message(), "; nothing was changed"));
   }
   QUIRE_RETURN_IF_ERROR(VisitMatches(archive, where,
-                                     DocumentFieldReader::Blocking(archive),
-                                     check, [this](DocumentOrdinal ordinal) {
+                                     BlockingPartLoader(archive), check,
+                                     [this](DocumentOrdinal ordinal) {
                                        ordinals_.push_back(ordinal.value);
                                        ++matched_count_;
                                      }));

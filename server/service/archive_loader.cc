@@ -10,7 +10,7 @@
 #include "codecs/base/byte_size.h"
 #include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
-#include "server/service/calls/field_parts.h"
+#include "server/service/calls/container_parts.h"
 #include "server/service/catalog/drive_report.h"
 #include "server/service/catalog/parallel_opening.h"
 #include "server/service/copy_space.h"

@@ -21,6 +21,7 @@
 #include "codecs/base/bytes.h"
 #include "codecs/base/endian.h"
 #include "server/archive/archive.h"
+#include "server/archive/archive_part.h"
 #include "server/archive/field_reader.h"
 #include "server/service/testing/server_fixture.h"
 #include "testing/base/temporary_directory.h"
@@ -502,11 +503,11 @@ class ServerWithdrawnFieldsTest : public ServerFieldsTest {
       QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
                                  Archive::Open(archive_path()));
       path = archive->SegmentPath(0);
-      DocumentFieldReader reader(
-          *archive, {column}, [&](const ArchiveFieldPart& part) {
-            offset = part.extent.offset.value;
-            return DocumentFieldReader::Blocking(*archive)(part);
-          });
+      DocumentFieldReader reader(*archive, {column},
+                                 [&](const ArchivePart& part) {
+                                   offset = part.extent.offset.value;
+                                   return BlockingPartLoader(*archive)(part);
+                                 });
       std::vector<FieldView> values;
       QUIRE_ASSERT_OK(reader.Read({1}, values).status());
     }

@@ -40,6 +40,7 @@
 #include "absl/strings/string_view.h"
 
 #include "codecs/base/mutex.h"
+#include "server/archive/archive_part.h"
 #include "server/archive/field_reader.h"
 #include "server/service/base/log_line.h"
 #include "server/service/catalog/catalog.h"
@@ -67,7 +68,7 @@ absl::StatusOr<std::vector<WithdrawalLine>> ParseWithdrawals(
 // Services for rules with filters.
 struct WithdrawalServices {
   // Returns what reads the fields of an archive, and may block.
-  std::function<DocumentFieldReader::Load(
+  std::function<ArchivePartLoader(
       const std::shared_ptr<const ServedArchive>& archive)>
       fields_of = {};
   // Reserves memory, in bytes, as long as the result lives.

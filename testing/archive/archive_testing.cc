@@ -11,6 +11,7 @@
 #include "codecs/base/check.h"
 #include "codecs/base/checksum.h"
 #include "codecs/base/status_macros.h"
+#include "server/archive/archive_part.h"
 #include "server/archive/field_reader.h"
 
 namespace quire {
@@ -123,8 +124,7 @@ absl::StatusOr<std::string> ReadTestRange(const Archive& archive,
 std::vector<std::string> ReadTestFields(const Archive& archive) {
   std::vector<uint32_t> columns(archive.fields().size());
   std::iota(columns.begin(), columns.end(), uint32_t{0});
-  DocumentFieldReader reader(archive, columns,
-                             DocumentFieldReader::Blocking(archive));
+  DocumentFieldReader reader(archive, columns, BlockingPartLoader(archive));
   std::vector<FieldView> values;
   std::vector<std::string> texts;
   for (uint64_t i = 0; i < archive.info().document_count; ++i) {

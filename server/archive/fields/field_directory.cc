@@ -15,9 +15,6 @@
 namespace quire {
 namespace {
 
-// Sub-sections of a container.
-constexpr uint64_t kContainerPartCountMax = 16;
-
 // Flags of a block in a page.
 constexpr uint8_t kHasValues = 1;
 constexpr uint8_t kHasNulls = 2;
@@ -132,39 +129,6 @@ absl::StatusOr<FieldPage::Block> TakeBlock(ByteView& in, FieldType type,
     QUIRE_ASSIGN_OR_RETURN(block.greatest, TakeBound(in, type));
   }
   return block;
-}
-
-struct ContainerEntry {
-  uint64_t id = 0;
-  ByteView head;
-};
-
-absl::StatusOr<std::vector<ContainerEntry>> ParseContainer(ByteView section) {
-  QUIRE_ASSIGN_OR_RETURN(const uint64_t count, TakeVarint(section));
-  if (count == 0 || count > kContainerPartCountMax) {
-    return Damaged(absl::StrCat("a container has ", count,
-                                " parts, expected 1 to ",
-                                kContainerPartCountMax));
-  }
-  std::vector<ContainerEntry> entries;
-  uint64_t previous_id = 0;
-  for (uint64_t i = 0; i < count; ++i) {
-    ContainerEntry entry;
-    QUIRE_ASSIGN_OR_RETURN(entry.id, TakeVarint(section));
-    QUIRE_ASSIGN_OR_RETURN(const uint64_t size_bytes, TakeVarint(section));
-    QUIRE_ASSIGN_OR_RETURN(entry.head, TakeBytes(section, size_bytes));
-    if (entry.id <= previous_id) {
-      return Damaged(absl::StrCat(
-          "part ", entry.id, " of a container comes after part ", previous_id));
-    }
-    previous_id = entry.id;
-    entries.push_back(entry);
-  }
-  if (!section.empty()) {
-    return Damaged(
-        absl::StrCat(section.size(), " bytes follow the parts of a container"));
-  }
-  return entries;
 }
 
 }  // namespace
@@ -352,33 +316,6 @@ absl::Status JoinColumn(const FieldColumn& column,
   }
   columns.push_back(column);
   return absl::OkStatus();
-}
-
-std::string EncodeContainerDirectory(ByteView fields_head) {
-  std::string section;
-  AppendVarint(1, section);
-  AppendVarint(static_cast<uint64_t>(ContainerPartId::kFields), section);
-  AppendVarint(fields_head.size(), section);
-  section.append(AsText(fields_head).data(), fields_head.size());
-  return section;
-}
-
-absl::StatusOr<SegmentFields> SegmentFields::ParseDirectory(
-    ByteView section, uint64_t document_count, uint64_t data_size_bytes) {
-  QUIRE_ASSIGN_OR_RETURN(const std::vector<ContainerEntry> entries,
-                         ParseContainer(section));
-  SegmentFields fields;
-  bool has_unknown_parts = false;
-  for (const ContainerEntry& entry : entries) {
-    if (entry.id == static_cast<uint64_t>(ContainerPartId::kFields)) {
-      QUIRE_ASSIGN_OR_RETURN(
-          fields, Parse(entry.head, document_count, data_size_bytes));
-    } else {
-      has_unknown_parts = true;
-    }
-  }
-  fields.has_unknown_parts_ = has_unknown_parts;
-  return fields;
 }
 
 }  // namespace quire

@@ -18,7 +18,7 @@
 #include "codecs/base/bytes.h"
 #include "codecs/filter/field_value.h"
 #include "codecs/filter/filter.h"
-#include "server/archive/fields/field_part.h"
+#include "server/archive/container/container_part.h"
 
 namespace quire {
 
@@ -51,11 +51,6 @@ class SegmentFields {
   static absl::StatusOr<SegmentFields> Parse(ByteView head,
                                              uint64_t document_count,
                                              uint64_t data_size_bytes);
-  // Parses the section "container directory", untrusted. No columns if it has
-  // no fields. Errors: as Parse().
-  static absl::StatusOr<SegmentFields> ParseDirectory(ByteView section,
-                                                      uint64_t document_count,
-                                                      uint64_t data_size_bytes);
   std::string Encode() const;
 
   const std::vector<FieldColumn>& columns() const { return columns_; }
@@ -72,9 +67,6 @@ class SegmentFields {
     return page == 0 ? 0 : pages_[page - 1].end;
   }
 
-  // True if the container has sub-sections that this program does not know.
-  bool has_unknown_parts() const { return has_unknown_parts_; }
-
   uint64_t data_size_bytes() const { return data_size_bytes_; }
 
   uint64_t MemoryBytes() const;
@@ -85,7 +77,6 @@ class SegmentFields {
   std::vector<FieldColumn> columns_;
   std::vector<Page> pages_;
   uint64_t data_size_bytes_ = 0;
-  bool has_unknown_parts_ = false;
 };
 
 // A page of the index. Immutable.
@@ -133,14 +124,6 @@ class FieldPage {
 //                   as they are.
 absl::Status JoinColumn(const FieldColumn& column,
                         std::vector<FieldColumn>& columns);
-
-// Sub-sections of a container. Never renumbered.
-enum class ContainerPartId : uint64_t {
-  kFields = 1,
-};
-
-// Returns the section "container directory" with the head of the fields.
-std::string EncodeContainerDirectory(ByteView fields_head);
 
 }  // namespace quire
 

@@ -10,8 +10,8 @@
 #include "codecs/base/bytes.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
+#include "server/archive/container/container_part.h"
 #include "server/archive/fields/field_block.h"
-#include "server/archive/fields/field_part.h"
 
 namespace quire {
 namespace {
@@ -158,7 +158,8 @@ void FieldsBuilder::CoverEarlier() {
   }
 }
 
-absl::Status FieldsBuilder::Add(std::span<const FieldValue> values) {
+absl::Status FieldsBuilder::Add(std::span<const FieldValue> values,
+                                ContainerData& data) {
   ++document_count_;
   if (columns_.empty() && values.empty()) {
     return absl::OkStatus();
@@ -196,10 +197,10 @@ absl::Status FieldsBuilder::Add(std::span<const FieldValue> values) {
     pending.values.push_back(values[i]);
     pending.has_values = true;
   }
-  return is_full ? EndGroup() : absl::OkStatus();
+  return is_full ? EndGroup(data) : absl::OkStatus();
 }
 
-absl::Status FieldsBuilder::EndGroup() {
+absl::Status FieldsBuilder::EndGroup(ContainerData& data) {
   FieldPage::Group group = {.first = group_first_, .end = document_count_};
   for (size_t i = 0; i < columns_.size(); ++i) {
     Pending& pending = pending_[i];
@@ -208,7 +209,7 @@ absl::Status FieldsBuilder::EndGroup() {
     if (pending.has_values) {
       const std::string raw =
           EncodeFieldBlock(pending.values, columns_[i].type, pending.has_nulls);
-      QUIRE_ASSIGN_OR_RETURN(block.part, AppendPart(AsBytes(raw), data_));
+      QUIRE_ASSIGN_OR_RETURN(block.part, data.Append(AsBytes(raw)));
       SetBounds(pending.values, columns_[i].type, block);
     }
     group.blocks.push_back(std::move(block));
@@ -219,9 +220,9 @@ absl::Status FieldsBuilder::EndGroup() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<FieldsBuilder::Sections> FieldsBuilder::Build() {
+absl::StatusOr<std::string> FieldsBuilder::Build(ContainerData& data) {
   if (group_first_ < document_count_) {
-    QUIRE_RETURN_IF_ERROR(EndGroup());
+    QUIRE_RETURN_IF_ERROR(EndGroup(data));
   }
   const size_t groups_per_page =
       std::max<size_t>(1, kFieldPageBlockCount / columns_.size());
@@ -231,14 +232,10 @@ absl::StatusOr<FieldsBuilder::Sections> FieldsBuilder::Build() {
     const std::string raw =
         FieldPage::Encode({groups_.begin() + static_cast<ptrdiff_t>(first),
                            groups_.begin() + static_cast<ptrdiff_t>(end)});
-    QUIRE_ASSIGN_OR_RETURN(const ContainerPart part,
-                           AppendPart(AsBytes(raw), data_));
+    QUIRE_ASSIGN_OR_RETURN(const ContainerPart part, data.Append(AsBytes(raw)));
     pages.push_back({.end = groups_[end - 1].end, .part = part});
   }
-  const SegmentFields fields(columns_, std::move(pages));
-  return Sections{
-      .directory = EncodeContainerDirectory(AsBytes(fields.Encode())),
-      .data = std::move(data_)};
+  return SegmentFields(columns_, std::move(pages)).Encode();
 }
 
 }  // namespace quire

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Collects the fields of a segment's documents while it is written, and makes
-// the sections of its container.
+// Collects the fields of a segment's documents while it is written.
 #ifndef QUIRE_SERVER_ARCHIVE_FIELDS_FIELDS_BUILDER_H_
 #define QUIRE_SERVER_ARCHIVE_FIELDS_FIELDS_BUILDER_H_
 
@@ -16,6 +15,7 @@
 #include "absl/status/statusor.h"
 
 #include "codecs/filter/field_value.h"
+#include "server/archive/container/container_part.h"
 #include "server/archive/fields/field_directory.h"
 
 namespace quire {
@@ -37,20 +37,17 @@ class FieldsBuilder {
   absl::StatusOr<size_t> AddColumn(const FieldColumn& column);
 
   // Adds the next document, with a value for each of the first columns; it has
-  // none of the others. Errors: InvalidArgument  a value has another type than
-  // its column, or is too long; Internal.
-  absl::Status Add(std::span<const FieldValue> values);
+  // none of the others. Appends parts to `data`, that of all calls.
+  // Errors: InvalidArgument  a value has another type than its column, or is
+  //                          too long; Internal.
+  absl::Status Add(std::span<const FieldValue> values, ContainerData& data);
 
   const std::vector<FieldColumn>& columns() const { return columns_; }
 
-  struct Sections {
-    std::string directory;
-    std::string data;
-  };
-
-  // Returns the sections of the container. The builder is unusable afterwards.
+  // Appends the last parts and returns the head of the sub-section. The builder
+  // is unusable afterwards.
   // REQUIRES: there is a column and a document. Errors: Internal.
-  absl::StatusOr<Sections> Build();
+  absl::StatusOr<std::string> Build(ContainerData& data);
 
  private:
   // Values of a column in the current group.
@@ -63,7 +60,7 @@ class FieldsBuilder {
     uint64_t string_size_bytes = 0;
   };
 
-  absl::Status EndGroup();
+  absl::Status EndGroup(ContainerData& data);
   // Adds groups for documents before the first column.
   void CoverEarlier();
 
@@ -72,7 +69,6 @@ class FieldsBuilder {
   uint64_t document_count_ = 0;
   uint64_t group_first_ = 0;
   std::vector<FieldPage::Group> groups_;
-  std::string data_;
 };
 
 }  // namespace quire

@@ -10,6 +10,7 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/check.h"
+#include "server/archive/container/container_directory.h"
 #include "server/archive/fields/field_block.h"
 #include "server/archive/fields/field_directory.h"
 
@@ -19,20 +20,24 @@ namespace {
 constexpr uint64_t kDataSizeBytes = 1 << 20;
 
 void ParseDirectory(ByteView bytes, uint64_t document_count) {
-  const auto fields =
-      SegmentFields::ParseDirectory(bytes, document_count, kDataSizeBytes);
-  if (!fields.ok() || fields->columns().empty()) {
+  const auto entries = ParseContainerDirectory(bytes);
+  if (!entries.ok()) {
     return;
   }
-  for (uint64_t i = 0; i < document_count; ++i) {
-    const size_t page = fields->PageOf(i);
-    QUIRE_CHECK(fields->StartOf(page) <= i && i < fields->pages()[page].end);
-  }
-  QUIRE_CHECK(SegmentFields::EstimateBytes(bytes.size()) >=
-              2 * fields->MemoryBytes());
-  if (!fields->has_unknown_parts()) {
-    QUIRE_CHECK(EncodeContainerDirectory(AsBytes(fields->Encode())) ==
-                AsText(bytes));
+  QUIRE_CHECK(EncodeContainerDirectory(*entries) == AsText(bytes));
+  for (const ContainerEntry& entry : *entries) {
+    const auto fields =
+        SegmentFields::Parse(entry.head, document_count, kDataSizeBytes);
+    if (!fields.ok()) {
+      continue;
+    }
+    for (uint64_t i = 0; i < document_count; ++i) {
+      const size_t page = fields->PageOf(i);
+      QUIRE_CHECK(fields->StartOf(page) <= i && i < fields->pages()[page].end);
+    }
+    QUIRE_CHECK(SegmentFields::EstimateBytes(bytes.size()) >=
+                2 * fields->MemoryBytes());
+    QUIRE_CHECK(fields->Encode() == AsText(entry.head));
   }
 }
 

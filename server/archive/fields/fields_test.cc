@@ -7,14 +7,17 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/bytes.h"
+#include "server/archive/container/container_part.h"
 #include "server/archive/fields/field_block.h"
 #include "server/archive/fields/field_directory.h"
 #include "server/archive/fields/fields_builder.h"
@@ -39,20 +42,30 @@ Row RowAt(uint64_t i) {
           FieldValue(FieldTime{1'700'000'000'000'000 + n})};
 }
 
+// With the data of a container.
+class TestBuilder : public FieldsBuilder {
+ public:
+  absl::Status Add(std::span<const FieldValue> values) {
+    return FieldsBuilder::Add(values, data);
+  }
+
+  ContainerData data;
+};
+
 // The fields of a segment as a reader sees them.
 class Stored {
  public:
-  static absl::StatusOr<std::unique_ptr<Stored>> Make(FieldsBuilder& builder,
+  static absl::StatusOr<std::unique_ptr<Stored>> Make(TestBuilder& builder,
                                                       uint64_t count) {
     auto stored = std::make_unique<Stored>();
-    auto sections = builder.Build();
-    if (!sections.ok()) {
-      return sections.status();
+    auto head = builder.Build(builder.data);
+    if (!head.ok()) {
+      return head.status();
     }
-    stored->data = std::move(sections->data);
-    stored->directory_ = std::move(sections->directory);
-    auto fields = SegmentFields::ParseDirectory(AsBytes(stored->directory_),
-                                                count, stored->data.size());
+    stored->data = std::move(builder.data).Take();
+    stored->head_ = *std::move(head);
+    auto fields = SegmentFields::Parse(AsBytes(stored->head_), count,
+                                       stored->data.size());
     if (!fields.ok()) {
       return fields.status();
     }
@@ -66,7 +79,7 @@ class Stored {
     return SegmentFieldReader(
         fields_, std::move(columns), 0, cache_,
         [this](const ContainerPart& part)
-            -> absl::StatusOr<std::optional<FieldBytes>> {
+            -> absl::StatusOr<std::optional<PartBytes>> {
           if (--parts_at_hand < 0) {
             return std::nullopt;
           }
@@ -77,7 +90,7 @@ class Stored {
           if (!status.ok()) {
             return status;
           }
-          return FieldBytes{.owner = raw, .bytes = *raw};
+          return PartBytes{.owner = raw, .bytes = *raw};
         });
   }
 
@@ -85,13 +98,13 @@ class Stored {
   std::string data;
 
  private:
-  std::string directory_;
+  std::string head_;
   SegmentFields fields_;
   FieldCache cache_;
 };
 
-FieldsBuilder BuilderOf(const std::vector<FieldColumn>& columns) {
-  FieldsBuilder builder;
+TestBuilder BuilderOf(const std::vector<FieldColumn>& columns) {
+  TestBuilder builder;
   for (const FieldColumn& column : columns) {
     QUIRE_EXPECT_OK(builder.AddColumn(column).status());
   }
@@ -100,7 +113,7 @@ FieldsBuilder BuilderOf(const std::vector<FieldColumn>& columns) {
 
 TEST(Fields, KeepsValuesOfManyGroups) {
   constexpr uint64_t kCount = 3 * kFieldGroupSizeMax + 17;
-  FieldsBuilder builder = BuilderOf(kColumns);
+  TestBuilder builder = BuilderOf(kColumns);
   for (uint64_t i = 0; i < kCount; ++i) {
     QUIRE_ASSERT_OK(builder.Add(RowAt(i)));
   }
@@ -139,7 +152,7 @@ TEST(Fields, ExtremeValuesAndNulls) {
        FieldValue(std::numeric_limits<double>::infinity())},
       {FieldValue(std::string(kFieldValueSizeBytesMax, '\xFF')), FieldValue(),
        FieldValue(std::nan(""))}};
-  FieldsBuilder builder = BuilderOf({kColumns.begin(), kColumns.begin() + 3});
+  TestBuilder builder = BuilderOf({kColumns.begin(), kColumns.begin() + 3});
   for (const Row& row : rows) {
     QUIRE_ASSERT_OK(builder.Add(row));
   }
@@ -174,7 +187,7 @@ TEST(Fields, ExtremeValuesAndNulls) {
 }
 
 TEST(Fields, BoundsOfLongStringsAreShort) {
-  FieldsBuilder builder = BuilderOf({kColumns[0]});
+  TestBuilder builder = BuilderOf({kColumns[0]});
   const std::string least = std::string(100, 'b');
   QUIRE_ASSERT_OK(builder.Add(Row{FieldValue(least)}));
   QUIRE_ASSERT_OK(builder.Add(Row{FieldValue(std::string(100, 'y'))}));
@@ -189,7 +202,7 @@ TEST(Fields, BoundsOfLongStringsAreShort) {
 }
 
 TEST(Fields, LongStringsEndGroups) {
-  FieldsBuilder builder = BuilderOf({kColumns[0]});
+  TestBuilder builder = BuilderOf({kColumns[0]});
   constexpr uint64_t kCount = 40;
   for (uint64_t i = 0; i < kCount; ++i) {
     QUIRE_ASSERT_OK(builder.Add(
@@ -208,7 +221,7 @@ TEST(Fields, LongStringsEndGroups) {
 // A column can begin after any number of documents.
 TEST(Fields, LateColumns) {
   for (const uint64_t before : {0U, 1U, 4095U, 4096U, 10000U}) {
-    FieldsBuilder builder;
+    TestBuilder builder;
     for (uint64_t i = 0; i < before; ++i) {
       QUIRE_ASSERT_OK(builder.Add({}));
     }
@@ -229,14 +242,14 @@ TEST(Fields, LateColumns) {
 }
 
 TEST(Fields, RefusesOtherTypes) {
-  FieldsBuilder builder = BuilderOf(kColumns);
+  TestBuilder builder = BuilderOf(kColumns);
   EXPECT_THAT(
       builder.AddColumn({"lang", FieldType::kTime}).status().message(),
       testing::AllOf(testing::HasSubstr("lang"), testing::HasSubstr("string"),
                      testing::HasSubstr("time")));
   EXPECT_EQ(*builder.AddColumn(kColumns[2]), 2);
   EXPECT_FALSE(builder.Add(Row{FieldValue(int64_t{1})}).ok());
-  FieldsBuilder other = BuilderOf({kColumns[0]});
+  TestBuilder other = BuilderOf({kColumns[0]});
   EXPECT_FALSE(
       other.Add(Row{FieldValue(std::string(kFieldValueSizeBytesMax + 1, 'x'))})
           .ok());
@@ -244,7 +257,7 @@ TEST(Fields, RefusesOtherTypes) {
 
 // A reader that must not block asks for the index, then for all blocks at once.
 TEST(Fields, AsksForPartsThatAreNotAtHand) {
-  FieldsBuilder builder = BuilderOf(kColumns);
+  TestBuilder builder = BuilderOf(kColumns);
   QUIRE_ASSERT_OK(builder.Add(RowAt(1)));
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto stored, Stored::Make(builder, 1));
   SegmentFieldReader reader = stored->Reader({0, 1, 2});
@@ -263,7 +276,7 @@ TEST(Fields, AsksForPartsThatAreNotAtHand) {
 }
 
 TEST(Fields, DamageIsFound) {
-  FieldsBuilder builder = BuilderOf(kColumns);
+  TestBuilder builder = BuilderOf(kColumns);
   QUIRE_ASSERT_OK(builder.Add(RowAt(1)));
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto stored, Stored::Make(builder, 1));
   stored->data.front() = static_cast<char>(stored->data.front() ^ 1);
@@ -276,15 +289,6 @@ TEST(Fields, DamageIsFound) {
   FieldGroup group;
   EXPECT_TRUE(absl::IsDataLoss(other.ReadGroup(0, group).status()) ||
               other.ReadGroup(0, group).ok());
-}
-
-TEST(Fields, SkipsUnknownPartsOfContainers) {
-  const std::string section = std::string("\x01\x05\x02xy", 5);
-  QUIRE_ASSERT_OK_AND_ASSIGN(
-      const SegmentFields fields,
-      SegmentFields::ParseDirectory(AsBytes(section), 1, 0));
-  EXPECT_TRUE(fields.has_unknown_parts());
-  EXPECT_TRUE(fields.columns().empty());
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ void FieldCache::Trim() {
 SegmentFieldReader::SegmentFieldReader(const SegmentFields& fields,
                                        std::vector<size_t> columns,
                                        uint32_t key, FieldCache& cache,
-                                       Load load)
+                                       PartLoader load)
     : fields_(fields),
       columns_(std::move(columns)),
       key_(key),
@@ -39,7 +39,7 @@ absl::StatusOr<const FieldPage*> SegmentFieldReader::PageOf(uint64_t ordinal) {
   std::unique_ptr<const FieldPage>& cached =
       cache_.pages_[{key_, page.part.offset}];
   if (cached == nullptr) {
-    QUIRE_ASSIGN_OR_RETURN(const std::optional<FieldBytes> bytes,
+    QUIRE_ASSIGN_OR_RETURN(const std::optional<PartBytes> bytes,
                            load_(page.part));
     if (!bytes.has_value()) {
       return nullptr;
@@ -60,7 +60,7 @@ absl::StatusOr<const FieldBlock*> SegmentFieldReader::BlockOf(
   std::unique_ptr<const FieldCache::Block>& cached =
       cache_.blocks_[{key_, block.part->offset}];
   if (cached == nullptr) {
-    QUIRE_ASSIGN_OR_RETURN(std::optional<FieldBytes> bytes, load_(*block.part));
+    QUIRE_ASSIGN_OR_RETURN(std::optional<PartBytes> bytes, load_(*block.part));
     if (!bytes.has_value()) {
       return nullptr;
     }
@@ -153,7 +153,7 @@ std::vector<size_t> AllColumns(const SegmentFields& fields) {
 }  // namespace
 
 SegmentFieldValues::SegmentFieldValues(const SegmentFields& fields,
-                                       SegmentFieldReader::Load load)
+                                       PartLoader load)
     : reader_(fields, AllColumns(fields), 0, cache_, std::move(load)) {}
 
 absl::StatusOr<absl::Span<const FieldValue>> SegmentFieldValues::Read(
@@ -203,8 +203,7 @@ std::vector<CheckedRange> RangesOf(const SegmentFields& fields,
 }  // namespace
 
 absl::Status CheckSegmentFields(
-    const SegmentFields& fields, uint64_t document_count,
-    SegmentFieldReader::Load load,
+    const SegmentFields& fields, uint64_t document_count, PartLoader load,
     absl::FunctionRef<bool(uint64_t ordinal)> is_removed) {
   if (fields.columns().empty()) {
     return absl::OkStatus();

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -20,17 +19,11 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/filter/field_value.h"
+#include "server/archive/container/container_part.h"
 #include "server/archive/fields/field_block.h"
 #include "server/archive/fields/field_directory.h"
-#include "server/archive/fields/field_part.h"
 
 namespace quire {
-
-// Decoded bytes of a part, valid as long as `owner`.
-struct FieldBytes {
-  std::shared_ptr<const void> owner;
-  ByteView bytes;
-};
 
 // Consecutive documents, and bounds on their values.
 struct FieldGroup {
@@ -55,7 +48,7 @@ class FieldCache {
   using Key = std::pair<uint32_t, uint64_t>;
 
   struct Block {
-    FieldBytes bytes;
+    PartBytes bytes;
     FieldBlock block;
   };
 
@@ -69,17 +62,13 @@ class FieldCache {
 // Thread-compatible.
 class SegmentFieldReader {
  public:
-  // As DocumentFieldReader::Load.
-  using Load = std::function<absl::StatusOr<std::optional<FieldBytes>>(
-      const ContainerPart&)>;
-
   static constexpr size_t kNoColumn = SIZE_MAX;
 
   // `columns` are indexes in fields.columns(), or kNoColumn for a column of
   // nulls. `key` distinguishes segments with one cache. `fields` and `cache`
   // must outlive the reader.
   SegmentFieldReader(const SegmentFields& fields, std::vector<size_t> columns,
-                     uint32_t key, FieldCache& cache, Load load);
+                     uint32_t key, FieldCache& cache, PartLoader load);
 
   // As those of DocumentFieldReader, with ordinals in the segment.
   // REQUIRES: ordinal < the segment's number of documents.
@@ -99,7 +88,7 @@ class SegmentFieldReader {
   const std::vector<size_t> columns_;
   const uint32_t key_;
   FieldCache& cache_;
-  const Load load_;
+  const PartLoader load_;
   // Group of the document that was read last, and its blocks for `columns_`;
   // null for a column of nulls. Valid in this generation of the cache.
   const FieldPage::Group* group_ = nullptr;
@@ -113,8 +102,7 @@ class SegmentFieldValues {
  public:
   // `load` must not return parts that are not at hand. `fields` must outlive
   // this.
-  SegmentFieldValues(const SegmentFields& fields,
-                     SegmentFieldReader::Load load);
+  SegmentFieldValues(const SegmentFields& fields, PartLoader load);
   SegmentFieldValues(const SegmentFieldValues&) = delete;
   SegmentFieldValues& operator=(const SegmentFieldValues&) = delete;
 
@@ -135,8 +123,7 @@ class SegmentFieldValues {
 // Errors: DataLoss  a part or a bound is wrong, or a removed document has a
 //                   value; those of `load`.
 absl::Status CheckSegmentFields(
-    const SegmentFields& fields, uint64_t document_count,
-    SegmentFieldReader::Load load,
+    const SegmentFields& fields, uint64_t document_count, PartLoader load,
     absl::FunctionRef<bool(uint64_t ordinal)> is_removed);
 
 }  // namespace quire

@@ -105,7 +105,7 @@ absl::Status DocumentIndexBuilder::Add(const NewDocument& document) {
     capture_times_.resize(ordinal, kNoCaptureTime);
     capture_times_.push_back(*document.capture_time_ms);
   }
-  QUIRE_RETURN_IF_ERROR(fields_.Add(document.fields));
+  QUIRE_RETURN_IF_ERROR(container_.AddDocument(document));
   media_types_.Set(ordinal, document.media_type);
   record_types_.Set(ordinal, document.record_type);
   AddId(document.id);
@@ -117,7 +117,7 @@ absl::Status DocumentIndexBuilder::Add(const NewDocument& document) {
 absl::Status DocumentIndexBuilder::AddFieldColumns(
     std::span<const FieldColumn> columns) {
   for (const FieldColumn& column : columns) {
-    QUIRE_RETURN_IF_ERROR(fields_.AddColumn(column).status());
+    QUIRE_RETURN_IF_ERROR(container_.fields().AddColumn(column).status());
   }
   return absl::OkStatus();
 }

@@ -17,9 +17,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-#include "server/archive/fields/fields_builder.h"
+#include "codecs/filter/field_value.h"
 #include "server/archive/format/archive_description.h"
 #include "server/archive/format/segment_format.h"
+#include "server/archive/index/container_builder.h"
 #include "server/archive/index/decimal_range.h"
 #include "server/archive/index/id_runs.h"
 
@@ -54,9 +55,10 @@ class DocumentIndexBuilder {
   // Errors: InvalidArgument  over a limit of the format; Internal.
   absl::Status Add(const NewDocument& document);
 
-  // The fields of the documents: their columns come first, and at the end their
-  // sections, if there are documents and columns.
-  FieldsBuilder& fields() { return fields_; }
+  // Fields of the documents, and others of what is in the container. The
+  // columns of fields come first; its sections at the end, if there are
+  // documents.
+  ContainerBuilder& container() { return container_; }
 
   // Adds columns. Errors: those of FieldsBuilder::AddColumn().
   absl::Status AddFieldColumns(std::span<const FieldColumn> columns);
@@ -66,10 +68,11 @@ class DocumentIndexBuilder {
   // Total size of all documents added.
   uint64_t size_bytes() const { return size_bytes_; }
 
-  // Emits each section except those of id runs and fields, uncompressed, in
+  // Emits each section except those of id runs and container, uncompressed, in
   // order of type; stops at the first error. Omits sections without
   // information. Sets `id_size_bytes` to the total length of the ids in their
-  // section. The builder is unusable afterwards, except for the two next.
+  // section. The builder is unusable afterwards, except for the container and
+  // the two next.
   using Emit = std::function<absl::Status(SectionType, std::string)>;
   absl::Status Build(const Emit& emit, uint64_t& id_size_bytes);
 
@@ -127,7 +130,7 @@ class DocumentIndexBuilder {
   std::vector<int64_t> capture_times_;
   StringColumnBuilder media_types_;
   StringColumnBuilder record_types_;
-  FieldsBuilder fields_;
+  ContainerBuilder container_;
 };
 
 }  // namespace quire

@@ -171,7 +171,7 @@ class Salvage {
         }
       }
     }
-    if (segment.fields().has_unknown_parts()) {
+    if (segment.container().has_unknown_parts) {
       problems.push_back(
           "its container has parts that this program does not know, which are "
           "not saved: use a newer one");

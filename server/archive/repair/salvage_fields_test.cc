@@ -22,6 +22,7 @@
 #include "server/archive/fields/segment_field_reader.h"
 #include "server/archive/repair/archive_salvage.h"
 #include "server/archive/repair/salvage_output.h"
+#include "server/archive/segment_reader.h"
 #include "testing/archive/archive_testing.h"
 #include "testing/archive/damaged_archive.h"
 #include "testing/base/status_matchers.h"
@@ -45,7 +46,8 @@ constexpr uint64_t kGroupedDocuments = kFieldGroupSizeMax + 10;
 // Flips a bit of the first byte of a part of the only segment's fields.
 void DamagePart(const Archive& archive, const ContainerPart& part,
                 TestFiles& files) {
-  files.at(kFirstSegment)[archive.FieldPartExtent(0, part).offset.value] ^= 1;
+  files.at(kFirstSegment)[archive.ReaderOf(0).PartExtent(part).offset.value] ^=
+      1;
 }
 
 class SalvageFieldsTest : public ::testing::Test {
@@ -157,10 +159,10 @@ TEST_F(SalvageFieldsTest, ADamagedPartLosesTheValuesOfItsGroup) {
   WriteGroups();
   {
     QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
-    const SegmentFields& fields = archive->SegmentFieldsOf(0);
+    const SegmentFields& fields = archive->ReaderOf(0).fields();
     QUIRE_ASSERT_OK_AND_ASSIGN(
-        const FieldBytes page,
-        archive->ReadFieldPart(0, fields.pages()[0].part));
+        const PartBytes page,
+        archive->ReaderOf(0).ReadPart(fields.pages()[0].part));
     QUIRE_ASSERT_OK_AND_ASSIGN(
         const FieldPage parsed,
         FieldPage::Parse(page.bytes, fields.columns(), 0, fields.pages()[0].end,
@@ -189,7 +191,7 @@ TEST_F(SalvageFieldsTest, ADamagedPageLosesAllValuesOfItsDocuments) {
   WriteGroups();
   {
     QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
-    DamagePart(*archive, archive->SegmentFieldsOf(0).pages()[0].part, files_);
+    DamagePart(*archive, archive->ReaderOf(0).fields().pages()[0].part, files_);
   }
   const auto archive = Run();
   ASSERT_NE(archive, nullptr);

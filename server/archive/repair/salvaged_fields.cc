@@ -21,7 +21,7 @@ SalvagedFields::SalvagedFields(const SegmentReader& segment,
     columns_.push_back({.description = &segment.fields().columns()[column],
                         .reader = std::make_unique<SegmentFieldReader>(
                             segment.fields(), std::vector<size_t>{column},
-                            /*key=*/0, cache_, segment.FieldPartLoader())});
+                            /*key=*/0, cache_, segment.part_loader())});
   }
 }
 

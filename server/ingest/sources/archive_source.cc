@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_macros.h"
+#include "server/archive/archive_part.h"
 #include "server/archive/field_reader.h"
 #include "server/archive/files/file_io.h"
 #include "server/archive/format/archive_format.h"
@@ -33,7 +34,7 @@ class ArchiveReader final : public SourceReader {
         threads_(threads),
         next_ordinal_(first_ordinal),
         fields_(*archive_, AllColumns(*archive_),
-                DocumentFieldReader::Blocking(*archive_)) {}
+                BlockingPartLoader(*archive_)) {}
 
   absl::StatusOr<std::optional<SourceDocument>> Next() override {
     if (next_ordinal_ == archive_->info().document_count) {

@@ -17,8 +17,8 @@
 #include "codecs/filter/filter.h"
 #include "server/archive/field_reader.h"
 #include "server/service/base/service_error.h"
+#include "server/service/calls/container_parts.h"
 #include "server/service/calls/document_page.h"
-#include "server/service/calls/field_parts.h"
 #include "server/service/calls/listed_page.h"
 #include "server/service/calls/methods.h"
 #include "server/service/calls/request_parser.h"
@@ -263,7 +263,7 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
     if (!reader_.has_value()) {
       reader_.emplace(
           *contents_.view.archive, wanted_.columns,
-          [this](const ArchiveFieldPart& part) { return parts_->Load(part); });
+          [this](const ArchivePart& part) { return parts_->Load(part); });
     }
     return *reader_;
   }
@@ -415,7 +415,7 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
   uint32_t page_size_ = 0;
   ServedContents contents_;
   WantedFields wanted_;
-  std::optional<FieldParts> parts_;
+  std::optional<ContainerParts> parts_;
   // Uses `parts_`.
   std::optional<DocumentFieldReader> reader_;
   std::unique_ptr<ListedPage> page_;

@@ -153,7 +153,7 @@ absl::Status WithdrawnDocuments::MarkDocuments(
         const absl::Status status = VisitMatches(
             archive, *rule.filter,
             matching.load_fields ? matching.load_fields
-                                 : DocumentFieldReader::Blocking(archive),
+                                 : BlockingPartLoader(archive),
             matching.check, [&](DocumentOrdinal ordinal) {
               has_selected_ = marks.Mark(ordinal, rule.action) || has_selected_;
             });

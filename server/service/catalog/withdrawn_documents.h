@@ -24,6 +24,7 @@
 #include "codecs/base/mutex.h"
 #include "codecs/filter/filter.h"
 #include "server/archive/archive.h"
+#include "server/archive/archive_part.h"
 #include "server/archive/field_reader.h"
 
 namespace quire {
@@ -65,8 +66,8 @@ std::vector<WithdrawalRule> RulesForRemoved(const Archive& before,
 // Services for matching rules with the documents of an archive.
 struct WithdrawalMatching {
   // Reads fields; must not return parts that are not at hand. Empty:
-  // DocumentFieldReader::Blocking().
-  DocumentFieldReader::Load load_fields = {};
+  // BlockingPartLoader().
+  ArchivePartLoader load_fields = {};
   // Called at least once for each 4096 documents that a filter examines. An
   // error ends the matching. May be empty.
   std::function<absl::Status()> check = {};

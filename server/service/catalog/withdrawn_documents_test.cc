@@ -365,9 +365,9 @@ TEST(WithdrawnDocumentsTest, ReadsFieldsAndReservesMemory) {
   uint64_t reserved_bytes = 0;
   WithdrawalMatching matching = {
       .load_fields =
-          [&](const ArchiveFieldPart& part) {
+          [&](const ArchivePart& part) {
             ++load_count;
-            return DocumentFieldReader::Blocking(*archive)(part);
+            return BlockingPartLoader(*archive)(part);
           },
       .reserve =
           [&](uint64_t bytes) {
@@ -392,7 +392,7 @@ TEST(WithdrawnDocumentsTest, ReadsFieldsAndReservesMemory) {
   EXPECT_THAT(WithdrawnDocuments::Resolve(*archive, rules, matching),
               fails(absl::CancelledError("stop")));
   matching.check = {};
-  matching.load_fields = [](const ArchiveFieldPart&) {
+  matching.load_fields = [](const ArchivePart&) {
     return absl::DataLossError("damaged");
   };
   EXPECT_THAT(WithdrawnDocuments::Resolve(*archive, rules, matching),

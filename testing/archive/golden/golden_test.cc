@@ -20,6 +20,7 @@
 
 #include "codecs/base/checksum.h"
 #include "server/archive/archive.h"
+#include "server/archive/archive_part.h"
 #include "server/archive/archive_verifier.h"
 #include "server/archive/field_reader.h"
 #include "testing/archive/archive_testing.h"
@@ -62,8 +63,7 @@ std::string Escaped(const std::string& bytes) {
 std::string FieldsOf(const Archive& archive, DocumentOrdinal ordinal) {
   std::vector<uint32_t> columns(archive.fields().size());
   std::iota(columns.begin(), columns.end(), uint32_t{0});
-  DocumentFieldReader reader(archive, columns,
-                             DocumentFieldReader::Blocking(archive));
+  DocumentFieldReader reader(archive, columns, BlockingPartLoader(archive));
   std::vector<FieldView> values;
   const absl::StatusOr<bool> is_read = reader.Read(ordinal, values);
   if (!is_read.ok()) {

@@ -2,12 +2,16 @@
 //
 // Parts of a segment's container (FORMAT.md, "Container"): pieces that are
 // read, checked and decompressed alone, when they are needed.
-#ifndef QUIRE_SERVER_ARCHIVE_FIELDS_FIELD_PART_H_
-#define QUIRE_SERVER_ARCHIVE_FIELDS_FIELD_PART_H_
+#ifndef QUIRE_SERVER_ARCHIVE_CONTAINER_CONTAINER_PART_H_
+#define QUIRE_SERVER_ARCHIVE_CONTAINER_CONTAINER_PART_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -32,10 +36,33 @@ struct ContainerPart {
   uint64_t checksum = 0;
 };
 
-// Appends `raw` to the data of a container, compressed if that is smaller, and
-// returns the reference. Deterministic. REQUIRES: 1 to
-// kContainerPartSizeBytesMax bytes. Errors: Internal  libzstd failed.
-absl::StatusOr<ContainerPart> AppendPart(ByteView raw, std::string& data);
+// The data of a container while it is written. Thread-compatible.
+class ContainerData {
+ public:
+  // Appends `raw`, compressed if that is smaller, and returns the reference.
+  // Deterministic. REQUIRES: 1 to kContainerPartSizeBytesMax bytes.
+  // Errors: Internal  libzstd failed.
+  absl::StatusOr<ContainerPart> Append(ByteView raw);
+
+  const std::string& bytes() const { return bytes_; }
+
+  std::string Take() && { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+// Decoded bytes of a part, valid as long as `owner`.
+struct PartBytes {
+  std::shared_ptr<const void> owner;
+  ByteView bytes;
+};
+
+// Returns the decoded bytes of a part of one segment; unset if they are not at
+// hand, for callers that must not block: they collect the parts, fetch them,
+// and call again.
+using PartLoader = std::function<absl::StatusOr<std::optional<PartBytes>>(
+    const ContainerPart&)>;
 
 void AppendPartReference(const ContainerPart& part, std::string& out);
 
@@ -51,4 +78,4 @@ absl::Status DecodePart(const ContainerPart& part, ByteView stored,
 
 }  // namespace quire
 
-#endif  // QUIRE_SERVER_ARCHIVE_FIELDS_FIELD_PART_H_
+#endif  // QUIRE_SERVER_ARCHIVE_CONTAINER_CONTAINER_PART_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/service/calls/field_parts.h"
+#include "server/service/calls/container_parts.h"
 
 #include <span>
 
@@ -8,7 +8,7 @@
 
 #include "codecs/base/mutex.h"
 #include "codecs/base/status_macros.h"
-#include "server/archive/fields/field_part.h"
+#include "server/archive/container/container_part.h"
 #include "server/service/limits/client_name.h"
 #include "server/service/read/answer.h"
 
@@ -45,14 +45,13 @@ class PartDecoder : public BlockDecoder {
   const ContainerPart part_;
 };
 
-BlockKey StoreKeyOf(const ServedArchive& archive,
-                    const ArchiveFieldPart& part) {
+BlockKey StoreKeyOf(const ServedArchive& archive, const ArchivePart& part) {
   return {.source_id = archive.SourceId(part.segment_index),
           .block = {part.segment_index, part.block_index}};
 }
 
 BlockFetch FetchOf(const std::shared_ptr<const ServedArchive>& archive,
-                   const ArchiveFieldPart& part) {
+                   const ArchivePart& part) {
   BlockFetch fetch;
   fetch.key = StoreKeyOf(*archive, part);
   fetch.extent = part.extent;
@@ -104,15 +103,15 @@ absl::StatusOr<BlockPtr> FetchAndWait(BlockStore& store,
 
 }  // namespace
 
-FieldParts::FieldParts(BlockStore& store, Admission& admission,
-                       std::string client,
-                       std::shared_ptr<const ServedArchive> archive)
+ContainerParts::ContainerParts(BlockStore& store, Admission& admission,
+                               std::string client,
+                               std::shared_ptr<const ServedArchive> archive)
     : store_(store),
       admission_(admission),
       client_(std::move(client)),
       archive_(std::move(archive)) {}
 
-absl::Status FieldParts::AdmitBytes(uint64_t size_bytes) {
+absl::Status ContainerParts::AdmitBytes(uint64_t size_bytes) {
   QUIRE_ASSIGN_OR_RETURN(
       Admission::Ticket ticket,
       admission_.Admit(client_, size_bytes, Admission::Use::kSingleAnswer));
@@ -120,14 +119,14 @@ absl::Status FieldParts::AdmitBytes(uint64_t size_bytes) {
   return absl::OkStatus();
 }
 
-void FieldParts::Hold(const ArchiveFieldPart& part, BlockPtr block) {
+void ContainerParts::Hold(const ArchivePart& part, BlockPtr block) {
   held_bytes_ += part.part.size_bytes;
   loaded_bytes_ += part.part.size_bytes;
   held_.emplace(KeyOf(part), std::move(block));
 }
 
-absl::StatusOr<std::optional<FieldBytes>> FieldParts::Load(
-    const ArchiveFieldPart& part) {
+absl::StatusOr<std::optional<PartBytes>> ContainerParts::Load(
+    const ArchivePart& part) {
   auto found = held_.find(KeyOf(part));
   if (found == held_.end()) {
     BlockPtr block = store_.Lookup(StoreKeyOf(*archive_, part));
@@ -135,28 +134,28 @@ absl::StatusOr<std::optional<FieldBytes>> FieldParts::Load(
       if (missing_.emplace(KeyOf(part), part).second) {
         missing_bytes_ += part.part.size_bytes;
       }
-      return std::optional<FieldBytes>();
+      return std::optional<PartBytes>();
     }
     QUIRE_RETURN_IF_ERROR(AdmitBytes(part.part.size_bytes));
     Hold(part, std::move(block));
     found = held_.find(KeyOf(part));
   }
   return std::optional(
-      FieldBytes{.owner = found->second, .bytes = found->second->bytes()});
+      PartBytes{.owner = found->second, .bytes = found->second->bytes()});
 }
 
-void FieldParts::ForgetMissing() {
+void ContainerParts::ForgetMissing() {
   missing_.clear();
   missing_bytes_ = 0;
 }
 
-void FieldParts::Free() {
+void ContainerParts::Free() {
   held_.clear();
   tickets_.clear();
   held_bytes_ = 0;
 }
 
-void FieldParts::Fetch(Done done) {
+void ContainerParts::Fetch(Done done) {
   if (absl::Status admitted = AdmitBytes(missing_bytes_); !admitted.ok()) {
     done(std::move(admitted));
     return;
@@ -179,8 +178,8 @@ void FieldParts::Fetch(Done done) {
   OneEnded();
 }
 
-void FieldParts::OnPart(const ArchiveFieldPart& part,
-                        absl::StatusOr<BlockPtr> block) {
+void ContainerParts::OnPart(const ArchivePart& part,
+                            absl::StatusOr<BlockPtr> block) {
   {
     MutexLock lock(&mutex_);
     if (block.ok()) {
@@ -193,7 +192,7 @@ void FieldParts::OnPart(const ArchiveFieldPart& part,
   OneEnded();
 }
 
-void FieldParts::OneEnded() {
+void ContainerParts::OneEnded() {
   if (pending_count_.fetch_sub(1, std::memory_order_acq_rel) > 1) {
     return;
   }
@@ -211,10 +210,10 @@ void FieldParts::OneEnded() {
   done(std::move(error));
 }
 
-DocumentFieldReader::Load BlockingFieldLoad(
+ArchivePartLoader BlockingFieldLoad(
     BlockStore& store, std::shared_ptr<const ServedArchive> archive) {
-  return [&store, archive = std::move(archive)](const ArchiveFieldPart& part)
-             -> absl::StatusOr<std::optional<FieldBytes>> {
+  return [&store, archive = std::move(archive)](const ArchivePart& part)
+             -> absl::StatusOr<std::optional<PartBytes>> {
     BlockFetch fetch = FetchOf(archive, part);
     fetch.fetch_class = FetchClass::kScan;
     BlockPtr block = store.Lookup(fetch.key, fetch.fetch_class);
@@ -222,7 +221,7 @@ DocumentFieldReader::Load BlockingFieldLoad(
       QUIRE_ASSIGN_OR_RETURN(block, FetchAndWait(store, fetch));
     }
     const ByteView bytes = block->bytes();
-    return std::optional(FieldBytes{.owner = std::move(block), .bytes = bytes});
+    return std::optional(PartBytes{.owner = std::move(block), .bytes = bytes});
   };
 }
 

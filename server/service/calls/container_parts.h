@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Parts of fields that a call reads through the block store.
-#ifndef QUIRE_SERVER_SERVICE_CALLS_FIELD_PARTS_H_
-#define QUIRE_SERVER_SERVICE_CALLS_FIELD_PARTS_H_
+// Parts of containers that a call reads through the block store.
+#ifndef QUIRE_SERVER_SERVICE_CALLS_CONTAINER_PARTS_H_
+#define QUIRE_SERVER_SERVICE_CALLS_CONTAINER_PARTS_H_
 
 #include <atomic>
 #include <cstdint>
@@ -19,25 +19,26 @@
 #include "absl/status/statusor.h"
 
 #include "codecs/base/mutex.h"
-#include "server/archive/field_reader.h"
+#include "server/archive/archive_part.h"
+#include "server/archive/container/container_part.h"
 #include "server/service/catalog/served_archive.h"
 #include "server/service/limits/admission.h"
 #include "server/storage/block_store.h"
 
 namespace quire {
 
-// Holds the decoded parts that a DocumentFieldReader asked for, with their
+// Holds the decoded parts that a reader asked for, with their
 // memory admitted, and collects those that must be fetched. Thread-compatible.
-class FieldParts {
+class ContainerParts {
  public:
   // `store` and `admission` must outlive it.
-  FieldParts(BlockStore& store, Admission& admission, std::string client,
-             std::shared_ptr<const ServedArchive> archive);
+  ContainerParts(BlockStore& store, Admission& admission, std::string client,
+                 std::shared_ptr<const ServedArchive> archive);
 
-  // For DocumentFieldReader: returns a part that is held or cached; notes
+  // For ArchivePartLoader: returns a part that is held or cached; notes
   // others. Never blocks on I/O.
   // Errors: ResourceExhausted  SERVER_BUSY, LIMIT_EXCEEDED.
-  absl::StatusOr<std::optional<FieldBytes>> Load(const ArchiveFieldPart& part);
+  absl::StatusOr<std::optional<PartBytes>> Load(const ArchivePart& part);
 
   // Decoded sizes of the parts that are held, that were noted, and that were
   // held in total.
@@ -67,13 +68,13 @@ class FieldParts {
   // Segment, and index of the part in it.
   using Key = std::pair<uint32_t, uint64_t>;
 
-  static Key KeyOf(const ArchiveFieldPart& part) {
+  static Key KeyOf(const ArchivePart& part) {
     return {part.segment_index, part.block_index};
   }
 
   absl::Status AdmitBytes(uint64_t size_bytes);
-  void Hold(const ArchiveFieldPart& part, BlockPtr block);
-  void OnPart(const ArchiveFieldPart& part, absl::StatusOr<BlockPtr> block);
+  void Hold(const ArchivePart& part, BlockPtr block);
+  void OnPart(const ArchivePart& part, absl::StatusOr<BlockPtr> block);
   // Ends one of the fetches, or the start of all.
   void OneEnded();
 
@@ -83,7 +84,7 @@ class FieldParts {
   const std::shared_ptr<const ServedArchive> archive_;
   std::map<Key, BlockPtr> held_;
   std::vector<Admission::Ticket> tickets_;
-  std::map<Key, ArchiveFieldPart> missing_;
+  std::map<Key, ArchivePart> missing_;
   uint64_t held_bytes_ = 0;
   uint64_t missing_bytes_ = 0;
   uint64_t loaded_bytes_ = 0;
@@ -92,7 +93,7 @@ class FieldParts {
   std::atomic<uint64_t> pending_count_ = 0;
   Mutex mutex_;
   absl::Status first_error_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::pair<ArchiveFieldPart, BlockPtr>> fetched_
+  std::vector<std::pair<ArchivePart, BlockPtr>> fetched_
       ABSL_GUARDED_BY(mutex_);
 };
 
@@ -100,9 +101,9 @@ class FieldParts {
 // that may block, as a scan of low priority. A store that is busy is asked
 // again for a few seconds. `store` must outlive it. Thread-safe. Errors: those
 // of BlockStore::Fetch().
-DocumentFieldReader::Load BlockingFieldLoad(
+ArchivePartLoader BlockingFieldLoad(
     BlockStore& store, std::shared_ptr<const ServedArchive> archive);
 
 }  // namespace quire
 
-#endif  // QUIRE_SERVER_SERVICE_CALLS_FIELD_PARTS_H_
+#endif  // QUIRE_SERVER_SERVICE_CALLS_CONTAINER_PARTS_H_

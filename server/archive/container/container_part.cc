@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/archive/fields/field_part.h"
+#include "server/archive/container/container_part.h"
 
 #include <zstd.h>
 
@@ -22,16 +22,16 @@ constexpr CompressionEffort kPartEffort = {
 
 }  // namespace
 
-absl::StatusOr<ContainerPart> AppendPart(ByteView raw, std::string& data) {
+absl::StatusOr<ContainerPart> ContainerData::Append(ByteView raw) {
   QUIRE_ASSIGN_OR_RETURN(const CompressedBytes compressed,
                          CompressStrongly(raw, kPartEffort));
   ContainerPart part = {
-      .offset = data.size(),
+      .offset = bytes_.size(),
       .stored_size_bytes = static_cast<uint32_t>(compressed.bytes.size()),
       .size_bytes = static_cast<uint32_t>(raw.size()),
       .method = compressed.method,
       .checksum = Checksum64(AsBytes(compressed.bytes))};
-  data.append(compressed.bytes);
+  bytes_.append(compressed.bytes);
   return part;
 }
 
@@ -86,7 +86,7 @@ absl::Status DecodePart(const ContainerPart& part, ByteView stored,
   }
   const uint64_t found = Checksum64(stored);
   if (found != part.checksum) {
-    return ChecksumMismatch("checksum of a part of the fields", found,
+    return ChecksumMismatch("checksum of a part of the container", found,
                             part.checksum);
   }
   if (part.method == CompressionMethod::kNone) {
@@ -101,8 +101,9 @@ absl::Status DecodePart(const ContainerPart& part, ByteView stored,
                                                   stored.data(), stored.size());
   return size_bytes == raw.size()
              ? absl::OkStatus()
-             : Damaged(absl::StrCat("a part of the fields is not a frame of ",
-                                    raw.size(), " bytes"));
+             : Damaged(
+                   absl::StrCat("a part of the container is not a frame of ",
+                                raw.size(), " bytes"));
 }
 
 }  // namespace quire

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/archive/carried_documents.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+
+#include "codecs/base/document_item.h"
+#include "codecs/base/status_macros.h"
+#include "codecs/filter/field_value.h"
+#include "server/archive/fields/segment_field_reader.h"
+#include "server/archive/format/archive_description.h"
+
+namespace quire {
+namespace {
+
+// The fields of a segment's documents, in the columns of a new one.
+class CarriedFields {
+ public:
+  CarriedFields(const SegmentReader& segment, FieldsBuilder& to)
+      : segment_(segment),
+        to_(to),
+        reader_(segment.fields(), segment.part_loader()) {}
+
+  absl::Status AddColumns() {
+    for (const FieldColumn& column : segment_.fields().columns()) {
+      QUIRE_ASSIGN_OR_RETURN(indexes_.emplace_back(), to_.AddColumn(column));
+    }
+    return absl::OkStatus();
+  }
+
+  // Valid until the next call.
+  absl::StatusOr<absl::Span<const FieldValue>> Read(uint64_t ordinal) {
+    QUIRE_ASSIGN_OR_RETURN(const absl::Span<const FieldValue> found,
+                           reader_.Read(ordinal));
+    values_.clear();
+    for (size_t i = 0; i < found.size(); ++i) {
+      values_.resize(std::max(values_.size(), indexes_[i] + 1));
+      values_[indexes_[i]] = found[i];
+    }
+    return values_;
+  }
+
+ private:
+  const SegmentReader& segment_;
+  FieldsBuilder& to_;
+  SegmentFieldValues reader_;
+  // Index of each column of the segment in the new one.
+  std::vector<size_t> indexes_;
+  std::vector<FieldValue> values_;
+};
+
+}  // namespace
+
+absl::Status CarryDocuments(const SegmentReader& segment,
+                            std::span<const uint64_t> removed,
+                            DocumentIndexBuilder& to) {
+  if (segment.container().has_unknown_parts) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(segment.file(),
+                     ": has a container with parts that this program does not "
+                     "know and would leave out: use a newer one"));
+  }
+  CarriedFields fields(segment, to.container().fields());
+  QUIRE_RETURN_IF_ERROR(fields.AddColumns());
+  const DocumentIndex& documents = segment.documents();
+  auto next = removed.begin();
+  for (uint64_t ordinal = 0; ordinal < documents.count(); ++ordinal) {
+    const Document document = documents.Describe(ordinal);
+    if (next != removed.end() && *next == ordinal) {
+      ++next;
+      QUIRE_RETURN_IF_ERROR(to.Add({.size_bytes = document.range.size_bytes,
+                                    .record_type = kWithdrawnRecordType}));
+      continue;
+    }
+    const std::string id = documents.Id(ordinal);
+    NewDocument added = {.id = id,
+                         .size_bytes = document.range.size_bytes,
+                         .capture_time_ms = document.capture_time_ms,
+                         .record_type = document.record_type,
+                         .media_type = document.media_type};
+    QUIRE_ASSIGN_OR_RETURN(added.fields, fields.Read(ordinal));
+    QUIRE_RETURN_IF_ERROR(to.Add(added));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace quire
