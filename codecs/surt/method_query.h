@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a request other than GET adds to the query of its URL in an index of
+// captures, so that its answers are found by what was sent: "CDX entries for
+// non-GET requests" of the IIPC, as cdxj-indexer -p and pywb write it.
+#ifndef QUIRE_CODECS_SURT_METHOD_QUERY_H_
+#define QUIRE_CODECS_SURT_METHOD_QUERY_H_
+
+#include <cstddef>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace quire {
+
+// Of the body, no more becomes part of the query.
+inline constexpr size_t kMethodQuerySizeBytesMax = 4096;
+// Larger bodies of JSON and multipart forms are taken as if they had no type.
+inline constexpr size_t kMethodBodySizeBytesMax = size_t{1} << 20;
+
+// True for the methods whose answers are indexed so: POST and PUT, in any case.
+bool HasMethodQuery(absl::string_view method);
+
+// Returns `url` with "__wb_method=METHOD" and the body's arguments added to its
+// query: those of a form (application/x-www-form-urlencoded, multipart/),
+// the values in JSON (application/json, text/plain) by the names of their
+// members, and of any other body "__wb_post_data=" with its base64. At most
+// kMethodQuerySizeBytesMax of the body's. AMF is not parsed. Thread-safe.
+// `body` may end early, after kMethodBodySizeBytesMax.
+std::string UrlWithMethod(absl::string_view url, absl::string_view method,
+                          absl::string_view content_type,
+                          absl::string_view body);
+
+}  // namespace quire
+
+#endif  // QUIRE_CODECS_SURT_METHOD_QUERY_H_
