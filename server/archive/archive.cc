@@ -178,6 +178,10 @@ const BlockSpans& Archive::SegmentBlocks(uint32_t segment_index) const {
   return segments_[segment_index].reader().blocks();
 }
 
+uint64_t Archive::FirstOrdinal(uint32_t segment_index) const {
+  return segments_[segment_index].first_ordinal;
+}
+
 uint64_t Archive::SegmentStart(uint32_t segment_index) const {
   return segments_[segment_index].start;
 }

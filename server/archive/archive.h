@@ -244,6 +244,8 @@ class Archive {
   uint64_t SegmentBlockCount(uint32_t segment_index) const;
   const BlockSpans& SegmentBlocks(uint32_t segment_index) const;
   uint64_t SegmentStart(uint32_t segment_index) const;
+  // Ordinal of its first document, likewise.
+  uint64_t FirstOrdinal(uint32_t segment_index) const;
   const SegmentLayout& SegmentLayoutOf(uint32_t segment_index) const;
 
   // Checks the frame read from BlockExtent(block) and decodes parts of its

@@ -284,8 +284,9 @@ TEST_F(ArchiveFieldsTest, OpeningTakesNoMemoryForValues) {
 
 TEST_F(ArchiveFieldsTest, SkipsUnknownPartsOfContainers) {
   const std::string section = std::string("\x01\x05\x02xy", 5);
-  QUIRE_ASSERT_OK_AND_ASSIGN(const SegmentContainer container,
-                             SegmentContainer::Parse(AsBytes(section), 1, 0));
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const SegmentContainer container,
+      SegmentContainer::Parse(AsBytes(section), 1, 0, 0));
   EXPECT_TRUE(container.has_unknown_parts);
   EXPECT_THAT(container.fields.columns(), IsEmpty());
 }

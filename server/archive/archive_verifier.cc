@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,7 @@
 #include "codecs/base/status_macros.h"
 #include "codecs/filter/filter.h"
 #include "codecs/payload/payload_codec.h"
+#include "server/archive/captures/capture_cursor.h"
 #include "server/archive/fields/field_directory.h"
 #include "server/archive/fields/segment_field_reader.h"
 #include "server/archive/files/archive_directory.h"
@@ -52,6 +54,27 @@ absl::StatusOr<uint64_t> ChecksumOf(SegmentText& text, uint64_t offset,
         return part.status();
       }));
   return checksum.Get();
+}
+
+// Compares the index of captures with the documents.
+absl::Status CheckCaptures(const SegmentReader& segment) {
+  const DocumentIndex& documents = segment.documents();
+  std::vector<bool> has_capture(documents.count());
+  return VisitCaptures(
+      segment.container().captures, segment.part_loader(),
+      [&](const SegmentCapture& capture) {
+        const Document document = documents.Describe(capture.ordinal);
+        const bool is_whole =
+            !has_capture[capture.ordinal] &&
+            document.capture_time_ms == capture.time_ms &&
+            (!capture.id_skip_bytes.has_value() ||
+             *capture.id_skip_bytes <= documents.Id(capture.ordinal).size());
+        has_capture[capture.ordinal] = true;
+        return is_whole ? absl::OkStatus()
+                        : Damaged(absl::StrCat(
+                              "the index of captures does not fit document ",
+                              capture.ordinal, " of the segment"));
+      });
 }
 
 class Verifier {
@@ -94,7 +117,7 @@ class Verifier {
   void VerifyBlocks(uint32_t segment_index, const SegmentReader& segment,
                     BlockRange range);
   // Checks the values of the documents' fields.
-  void VerifyFields(const SegmentReader& segment);
+  void VerifyContainer(const SegmentReader& segment);
   // Compares the names and types of fields with those of segments before.
   void JoinFields(const SegmentReader& segment);
   // Compares the counted members with the manifest.
@@ -291,7 +314,7 @@ void Verifier::VerifySegment(uint32_t segment_index, BlockRange range) {
     }
     VerifyBlocks(segment_index, *segment, range);
     if (range.begin == 0) {
-      VerifyFields(*segment);
+      VerifyContainer(*segment);
       JoinFields(*segment);
     }
   } else {
@@ -341,7 +364,7 @@ void Verifier::VerifyBlocks(uint32_t segment_index,
   }
 }
 
-void Verifier::VerifyFields(const SegmentReader& segment) {
+void Verifier::VerifyContainer(const SegmentReader& segment) {
   absl::Status status = segment.CheckContainer();
   if (status.ok()) {
     const DocumentIndex& documents = segment.documents();
@@ -360,12 +383,15 @@ void Verifier::VerifyFields(const SegmentReader& segment) {
       status = InFile(segment.file(), status);
     }
   }
+  if (status.ok()) {
+    status = InFile(segment.file(), CheckCaptures(segment));
+  }
   if (!status.ok()) {
     ArchiveDamage damage;
     damage.status = status;
     damage.effect =
-        "all text of the segment can be read, but fields of some of its "
-        "documents cannot";
+        "all text of the segment can be read, but fields or captures of some "
+        "of its documents cannot";
     Report(damage);
   }
 }

@@ -13,8 +13,11 @@
 #include "codecs/base/document_item.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/filter/field_value.h"
+#include "server/archive/captures/capture_cursor.h"
+#include "server/archive/captures/captures_builder.h"
 #include "server/archive/fields/segment_field_reader.h"
 #include "server/archive/format/archive_description.h"
+#include "server/archive/format/archive_format.h"
 
 namespace quire {
 namespace {
@@ -55,6 +58,23 @@ class CarriedFields {
   std::vector<FieldValue> values_;
 };
 
+// Adds the captures whose documents stay. Those of the segment begin at
+// `first_ordinal` in the new one.
+absl::Status CarryCaptures(const SegmentReader& segment, uint64_t first_ordinal,
+                           std::span<const uint64_t> removed,
+                           CapturesBuilder& to) {
+  return VisitCaptures(segment.container().captures, segment.part_loader(),
+                       [&](const SegmentCapture& capture) {
+                         if (std::binary_search(removed.begin(), removed.end(),
+                                                capture.ordinal)) {
+                           return absl::OkStatus();
+                         }
+                         SegmentCapture added = capture;
+                         added.ordinal += first_ordinal;
+                         return to.Add(added);
+                       });
+}
+
 }  // namespace
 
 absl::Status CarryDocuments(const SegmentReader& segment,
@@ -68,6 +88,7 @@ absl::Status CarryDocuments(const SegmentReader& segment,
   }
   CarriedFields fields(segment, to.container().fields());
   QUIRE_RETURN_IF_ERROR(fields.AddColumns());
+  const uint64_t first_ordinal = to.count();
   const DocumentIndex& documents = segment.documents();
   auto next = removed.begin();
   for (uint64_t ordinal = 0; ordinal < documents.count(); ++ordinal) {
@@ -87,7 +108,8 @@ absl::Status CarryDocuments(const SegmentReader& segment,
     QUIRE_ASSIGN_OR_RETURN(added.fields, fields.Read(ordinal));
     QUIRE_RETURN_IF_ERROR(to.Add(added));
   }
-  return absl::OkStatus();
+  return InFile(segment.file(), CarryCaptures(segment, first_ordinal, removed,
+                                              to.container().captures()));
 }
 
 }  // namespace quire

@@ -21,6 +21,13 @@ absl::StatusOr<SegmentContainer> SegmentContainer::Parse(
             SegmentFields::Parse(entry.head, document_count, data_size_bytes));
         break;
       }
+      case SubsectionId::kCaptures: {
+        QUIRE_ASSIGN_OR_RETURN(
+            container.captures,
+            SegmentCaptures::Parse(entry.head, document_count,
+                                   data_size_bytes));
+        break;
+      }
       default:
         container.has_unknown_parts = true;
     }

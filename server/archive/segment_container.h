@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 
 #include "codecs/base/bytes.h"
+#include "server/archive/captures/segment_captures.h"
 #include "server/archive/fields/field_directory.h"
 
 namespace quire {
@@ -16,6 +17,7 @@ namespace quire {
 // Without contents for sub-sections that the container does not have.
 struct SegmentContainer {
   SegmentFields fields;
+  SegmentCaptures captures;
   // There are sub-sections that this program does not know.
   bool has_unknown_parts = false;
 

@@ -27,6 +27,7 @@ BuildPasses::BuildPasses(std::span<const std::unique_ptr<Source>> sources,
              .describes_sources = options.resume.describes_inputs,
              .on_first_read =
                  [this](SourceReader& reader, const SourceDocument& document) {
+                   captures_.Count(document);
                    return fields_.Count(walk_.source_index(), reader, document);
                  }}),
       buffer_(kPieceSizeBytes) {}
@@ -39,7 +40,8 @@ absl::StatusOr<NewDocument> BuildPasses::ToNewDocument(
                      .capture_time_ms = document.capture_time_ms,
                      .record_type = document.record_type,
                      .media_type = document.media_type,
-                     .fields = field_values_};
+                     .fields = field_values_,
+                     .capture = captures_.Convert(document)};
 }
 
 absl::Status BuildPasses::StartPhase(BuildPhase phase,

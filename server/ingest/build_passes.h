@@ -16,6 +16,7 @@
 
 #include "codecs/base/bytes.h"
 #include "server/archive/format/archive_description.h"
+#include "server/ingest/build_captures.h"
 #include "server/ingest/build_fields.h"
 #include "server/ingest/build_options.h"
 #include "server/ingest/document_walk.h"
@@ -84,6 +85,7 @@ class BuildPasses {
 
   const BuildOptions& options_;
   BuildFields fields_;
+  BuildCaptures captures_;
   DocumentWalk walk_;
   BuildProgress progress_;
   uint64_t reported_bytes_ = 0;

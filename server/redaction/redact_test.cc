@@ -525,6 +525,44 @@ TEST_F(RedactTest, RemovesValuesOfFields) {
   }
 }
 
+TEST_F(RedactTest, RemovesCaptures) {
+  const auto record = [](const std::string& url) {
+    return MakeWarcRecord(
+        {"WARC-Type: response", absl::StrCat("WARC-Target-URI: ", url),
+         "WARC-Date: 2023-11-14T22:13:20Z"},
+        "HTTP/1.1 200 OK\r\n\r\ntext of a page");
+  };
+  for (const ReorderMode reorder :
+       {ReorderMode::kOff, ReorderMode::kDuplicates}) {
+    SCOPED_TRACE(ReorderModeName(reorder));
+    directory_.Write("in.warc", absl::StrCat(record("http://a.com/"),
+                                             record("http://zsecret.com/"),
+                                             record("http://zz.com/")));
+    SourceOptions source_options;
+    source_options.spool_directory = directory_.path();
+    std::vector<std::unique_ptr<Source>> sources;
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        sources.emplace_back(),
+        OpenSource(directory_ / "in.warc", source_options));
+    BuildOptions options = SmallBuildOptions("copy");
+    options.reorder = reorder;
+    fs::remove_all(path_);
+    QUIRE_ASSERT_OK(BuildArchive(path_, sources, options).status());
+    QUIRE_ASSERT_OK(
+        RedactArchive(path_, std::vector<std::string>{"http://zsecret.com/"},
+                      {.prove = true})
+            .status());
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
+    EXPECT_THAT(
+        ReadTestCaptures(*archive),
+        ::testing::ElementsAre("com,a)/ 1700000000000 0 200  http://a.com/",
+                               "com,zz)/ 1700000000000 2 200  http://zz.com/"));
+    for (const auto& [name, bytes] : FilesOf(path_)) {
+      EXPECT_THAT(bytes, ::testing::Not(HasSubstr("zsecret"))) << name;
+    }
+  }
+}
+
 TEST_F(RedactTest, CountsTheTextOfEveryThread) {
   BuildOptions options;
   options.archive.codec = ParseCodecSpec("copy").value();

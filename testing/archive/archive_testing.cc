@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,7 @@
 #include "codecs/base/checksum.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/archive_part.h"
+#include "server/archive/capture_scan.h"
 #include "server/archive/field_reader.h"
 
 namespace quire {
@@ -23,7 +25,14 @@ NewDocument Describe(const TestDocument& document) {
           .capture_time_ms = document.capture_time_ms,
           .record_type = document.record_type,
           .media_type = document.media_type,
-          .fields = document.fields};
+          .fields = document.fields,
+          .capture = document.capture.has_value()
+                         ? std::optional(
+                               NewCapture{.key = document.capture->key,
+                                          .url = document.capture->url,
+                                          .status = document.capture->status,
+                                          .digest = document.capture->digest})
+                         : std::nullopt};
 }
 
 // Ends the segment.
@@ -138,6 +147,29 @@ std::vector<std::string> ReadTestFields(const Archive& archive) {
     }
   }
   return texts;
+}
+
+std::vector<std::string> ReadTestCaptures(const Archive& archive) {
+  CaptureScan scan(archive, archive.info().document_count,
+                   {.range = {.begin = "", .end = "\xFF"}}, std::nullopt,
+                   BlockingPartLoader(archive));
+  std::vector<std::string> captures;
+  while (true) {
+    FoundCapture found;
+    const absl::StatusOr<CaptureScan::Step> step = scan.Next(found);
+    if (!step.ok()) {
+      captures.push_back(step.status().ToString());
+    }
+    if (!step.ok() || *step == CaptureScan::Step::kEnd) {
+      return captures;
+    }
+    const std::string id = archive.GetDocument(found.place.ordinal)->id;
+    captures.push_back(absl::StrCat(
+        found.place.key, " ", found.place.time_ms, " ",
+        found.place.ordinal.value, " ", found.status, " ", found.digest, " ",
+        found.id_skip_bytes.has_value() ? id.substr(*found.id_skip_bytes)
+                                        : found.url));
+  }
 }
 
 TestSegment RandomTestSegment(size_t document_count, size_t text_size_max,

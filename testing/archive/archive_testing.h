@@ -24,6 +24,14 @@
 
 namespace quire {
 
+// What NewCapture has, kept.
+struct TestCapture {
+  std::string key;
+  std::string url;
+  uint32_t status = 0;
+  std::string digest = {};
+};
+
 struct TestDocument {
   std::string id = {};
   std::string text = {};
@@ -32,6 +40,7 @@ struct TestDocument {
   std::string media_type = {};
   // Values of the fields that the writer was given.
   std::vector<FieldValue> fields = {};
+  std::optional<TestCapture> capture = std::nullopt;
 };
 
 using TestSegment = std::vector<TestDocument>;
@@ -74,6 +83,10 @@ absl::StatusOr<std::string> ReadTestRange(const Archive& archive,
 
 // Returns the fields of each document: "lang=\"de\" count=null".
 std::vector<std::string> ReadTestFields(const Archive& archive);
+
+// Returns the captures of all documents, in the order of their index: "KEY
+// TIME_MS ORDINAL STATUS DIGEST URL".
+std::vector<std::string> ReadTestCaptures(const Archive& archive);
 
 // Returns `document_count` documents, reproducible from the generator: some
 // empty, some with the id of another, ids of any bytes, texts that compress.

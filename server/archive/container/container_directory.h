@@ -19,6 +19,7 @@ namespace quire {
 // Sub-sections of a container. Never renumbered.
 enum class SubsectionId : uint64_t {
   kFields = 1,
+  kCaptures = 2,
 };
 
 // A sub-section as the directory has it. Borrows its head.

@@ -210,6 +210,19 @@ struct ArchiveMemory {
   }
 };
 
+// What an index of captures says of a document that is one, besides its time.
+// Views are used during the call only.
+struct NewCapture {
+  // SURT (codecs/surt/surt_key.h): 1 to kCaptureKeySizeBytesMax bytes.
+  absl::string_view key = {};
+  // As the record states it; at most kDocumentIdSizeBytesMax bytes.
+  absl::string_view url = {};
+  // Of HTTP, at most 999; 0 without one.
+  uint32_t status = 0;
+  // As the record states it, such as "sha1:..."; empty without one.
+  absl::string_view digest = {};
+};
+
 // A document to add. Views are used during the call only.
 struct NewDocument {
   absl::string_view id = {};
@@ -219,6 +232,8 @@ struct NewDocument {
   absl::string_view media_type = {};
   // Values of the first fields of its segment; it has none of the others.
   absl::Span<const FieldValue> fields = {};
+  // Set for a capture, which has a time.
+  std::optional<NewCapture> capture = std::nullopt;
 };
 
 }  // namespace quire

@@ -64,6 +64,9 @@ inline constexpr uint32_t kSymbolTableSizeBytesMin = 17;
 inline constexpr uint32_t kSymbolTableSizeBytesMax = 2057;
 inline constexpr size_t kDocumentIdSizeBytesMax = 65535;
 inline constexpr size_t kAttributeSizeBytesMax = 65535;
+// Of the index of captures: that of SurtKey(), and of HTTP.
+inline constexpr size_t kCaptureKeySizeBytesMax = 65535;
+inline constexpr uint32_t kHttpStatusMax = 999;
 // Limit on capture times, in milliseconds before or after 1970.
 inline constexpr int64_t kCaptureTimeMsMax = int64_t{1} << 53;
 // Record type of a document that was removed (FORMAT.md, "Compatibility").

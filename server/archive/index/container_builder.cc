@@ -5,11 +5,36 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+
 #include "codecs/base/bytes.h"
 #include "codecs/base/status_macros.h"
+#include "server/archive/captures/capture_leaf.h"
 #include "server/archive/container/container_directory.h"
 
 namespace quire {
+
+absl::Status ContainerBuilder::AddDocument(uint64_t ordinal,
+                                           const NewDocument& document) {
+  QUIRE_RETURN_IF_ERROR(fields_.Add(document.fields, data_));
+  if (!document.capture.has_value()) {
+    return absl::OkStatus();
+  }
+  const NewCapture& capture = *document.capture;
+  SegmentCapture added = {.key = capture.key,
+                          .time_ms = document.capture_time_ms.value_or(0),
+                          .ordinal = ordinal,
+                          .status = capture.status,
+                          .digest = std::string(capture.digest)};
+  if (absl::EndsWith(document.id, capture.url)) {
+    added.id_skip_bytes =
+        static_cast<uint32_t>(document.id.size() - capture.url.size());
+  } else {
+    added.id_skip_bytes = std::nullopt;
+    added.url = capture.url;
+  }
+  return captures_.Add(added);
+}
 
 absl::StatusOr<std::optional<ContainerBuilder::Sections>>
 ContainerBuilder::Build() {
@@ -18,6 +43,10 @@ ContainerBuilder::Build() {
   if (!fields_.columns().empty()) {
     QUIRE_ASSIGN_OR_RETURN(std::string head, fields_.Build(data_));
     heads.emplace_back(SubsectionId::kFields, std::move(head));
+  }
+  if (!captures_.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(std::string head, captures_.Build(data_));
+    heads.emplace_back(SubsectionId::kCaptures, std::move(head));
   }
   if (heads.empty()) {
     return std::optional<Sections>();

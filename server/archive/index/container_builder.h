@@ -4,6 +4,7 @@
 #ifndef QUIRE_SERVER_ARCHIVE_INDEX_CONTAINER_BUILDER_H_
 #define QUIRE_SERVER_ARCHIVE_INDEX_CONTAINER_BUILDER_H_
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include "absl/status/statusor.h"
 
 #include "codecs/filter/field_value.h"
+#include "server/archive/captures/captures_builder.h"
 #include "server/archive/container/container_part.h"
 #include "server/archive/fields/fields_builder.h"
 #include "server/archive/format/archive_description.h"
@@ -24,11 +26,11 @@ class ContainerBuilder {
  public:
   FieldsBuilder& fields() { return fields_; }
 
-  // Adds what the next document has for the sub-sections. Errors: as
-  // FieldsBuilder::Add().
-  absl::Status AddDocument(const NewDocument& document) {
-    return fields_.Add(document.fields, data_);
-  }
+  CapturesBuilder& captures() { return captures_; }
+
+  // Adds what the next document, of this ordinal in the segment, has for the
+  // sub-sections. Errors: as FieldsBuilder::Add() and CapturesBuilder::Add().
+  absl::Status AddDocument(uint64_t ordinal, const NewDocument& document);
 
   struct Sections {
     std::string directory;
@@ -43,6 +45,7 @@ class ContainerBuilder {
  private:
   ContainerData data_;
   FieldsBuilder fields_;
+  CapturesBuilder captures_;
 };
 
 }  // namespace quire

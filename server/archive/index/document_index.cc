@@ -109,6 +109,18 @@ absl::string_view StringColumn::operator[](uint64_t index) const {
   return {text, size};
 }
 
+bool StringColumn::Has(absl::string_view text) const {
+  const char* next = strings_.data();
+  while (next != strings_.data() + strings_.size()) {
+    const uint64_t size = TakeCheckedSize(next);
+    if (absl::string_view(next, size) == text) {
+      return true;
+    }
+    next += size;
+  }
+  return false;
+}
+
 uint64_t StringColumn::MemoryBytes() const {
   return strings_.capacity() + begins_.MemoryBytes() + values_.MemoryBytes();
 }

@@ -38,6 +38,9 @@ class StringColumn {
   // Valid as long as the column. REQUIRES: index < count.
   absl::string_view operator[](uint64_t index) const;
 
+  // True if the section has this string, which is not empty.
+  bool Has(absl::string_view text) const;
+
   // Size of the longest string.
   uint64_t SizeBytesMax() const { return size_bytes_max_; }
 
@@ -85,6 +88,11 @@ class DocumentIndex {
 
   // True if it was opened without its ids, or without its record types.
   bool has_damaged_ids() const { return has_damaged_ids_; }
+
+  // True if a document has, or had when the segment was written, this type.
+  bool HasRecordType(absl::string_view type) const {
+    return record_types_.Has(type);
+  }
 
   bool has_damaged_record_types() const { return has_damaged_record_types_; }
 

@@ -105,7 +105,7 @@ absl::Status DocumentIndexBuilder::Add(const NewDocument& document) {
     capture_times_.resize(ordinal, kNoCaptureTime);
     capture_times_.push_back(*document.capture_time_ms);
   }
-  QUIRE_RETURN_IF_ERROR(container_.AddDocument(document));
+  QUIRE_RETURN_IF_ERROR(container_.AddDocument(ordinal, document));
   media_types_.Set(ordinal, document.media_type);
   record_types_.Set(ordinal, document.record_type);
   AddId(document.id);

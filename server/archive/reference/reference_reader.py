@@ -334,6 +334,11 @@ class Archive:
                 of_document = dict(zip(names, values))
                 yield [of_document.get(name) for name in self.fields]
 
+    def captures(self):
+        """Of each document: key, URL, status and digest of its capture, or None."""
+        for segment in self.segments:
+            yield from segment.captures
+
     def documents(self):
         """Of each: its segment, its offset there, its offset in the archive, ..."""
         base = 0
@@ -363,6 +368,13 @@ def show_value(value, kind):
     return f"{value}us" if kind == TIME else f"{value:g}" if kind == FLOAT else str(value)
 
 
+def show_capture(capture):
+    if capture is None:
+        return []
+    key, url, status, digest = capture
+    return [f'capture="{escape(key)}" "{escape(url)}" {status} "{escape(digest)}"']
+
+
 def main(arguments):
     if len(arguments) < 2 or len(arguments) != (3 if arguments[0] == "get" else 2):
         print(__doc__, file=sys.stderr)
@@ -372,8 +384,8 @@ def main(arguments):
         archive = Archive(arguments[1])
         documents = list(archive.documents())
         if arguments[0] == "list":
-            for ordinal, (document, values) in enumerate(
-                zip(documents, archive.field_values())
+            for ordinal, (document, values, capture) in enumerate(
+                zip(documents, archive.field_values(), archive.captures())
             ):
                 segment, start, offset, size, time, media, record, name = document
                 print(
@@ -389,6 +401,7 @@ def main(arguments):
                         f"{name.decode()}={show_value(value, kind)}"
                         for (name, kind), value in zip(archive.fields.items(), values)
                     ),
+                    *show_capture(capture),
                 )
         elif arguments[0] == "get":
             segment, start, _, size, *_ = documents[int(arguments[2])]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """FORMAT.md, sections 5 and 6: segments."""
 
+import base64
 import bisect
 import itertools
 import operator
@@ -75,6 +76,43 @@ def parse_values(block, kind, has_nulls, count):
         values = [strings[index] for index in indexes]
     require(block.position == len(block.data), f"{block.name}: size")
     return [value if there else None for value, there in zip(values, presence)]
+
+
+def parse_keys(part, count):
+    """Section 6.13: sorted keys of captures."""
+    shared = [part.varint() for _ in range(count)]
+    own = [part.varint() for _ in range(count)]
+    keys = [b""]
+    for prefix, size in zip(shared, own):
+        require(prefix <= len(keys[-1]), f"{part.name}: shares too much")
+        keys.append(keys[-1][:prefix] + part.take(size))
+        require(keys[-2] <= keys[-1], f"{part.name}: keys out of order")
+        require(len(keys[-1]) <= 65535, f"{part.name}: key too long")
+    require(count == 1 or sum(map(len, keys)) <= 1 << 20, f"{part.name}: size of keys")
+    return keys[1:]
+
+
+def parse_leaf(leaf, keys):
+    count = len(keys)
+    require(all(keys), f"{leaf.name}: an empty key")
+    first, unit = unzigzag(leaf.varint()), leaf.varint()
+    require(unit >= 1, f"{leaf.name}: unit of times")
+    times = [first + value * unit for value in leaf.inner_column(count)]
+    require(all(abs(time) <= 1 << 53 for time in times), f"{leaf.name}: time")
+    base = leaf.varint()
+    ordinals = [base + value for value in leaf.inner_column(count)]
+    statuses, skips = leaf.inner_column(count), leaf.inner_column(count)
+    kinds = leaf.inner_column(count)
+    require(max(statuses) <= 999 and max(skips) <= 65536, f"{leaf.name}: status or URL")
+    require(max(kinds) <= 2, f"{leaf.name}: kind of a digest")
+    hashes = iter([leaf.take(20) for kind in kinds if kind == 1])
+    texts = iter([leaf.take(size) for size in leaf.inner_column(kinds.count(2))])
+    urls = iter([leaf.take(size) for size in leaf.inner_column(skips.count(65536))])
+    require(leaf.position == len(leaf.data), f"{leaf.name}: size")
+    for place, status, skip, kind in zip(zip(keys, times, ordinals), statuses, skips, kinds):
+        digest = b"" if kind == 0 else next(texts) if kind == 2 else \
+            b"sha1:" + base64.b32encode(next(hashes))
+        yield place, (skip, next(urls) if skip == 65536 else None, status, digest)
 
 
 class Segment:
@@ -430,6 +468,8 @@ class Segment:
     def parse_fields(self):
         """Sections 6.11 and 6.12: (name, type) of the fields, and the values of each document."""
         self.fields, self.field_values = [], [[] for _ in range(self.document_count)]
+        # Of each document: key, URL, status and digest, or None.
+        self.captures = [None] * self.document_count
         if CONTAINER_DIRECTORY not in self.sections:
             return
         require(CONTAINER_DATA in self.sections, f"{self.name}: a directory without data")
@@ -442,6 +482,8 @@ class Segment:
             previous, head = kind, Bytes(directory.take(size), directory.name)
             if kind == 1:
                 self.parse_field_head(head)
+            elif kind == 2:
+                self.parse_captures(head)
         require(directory.position == len(directory.data), f"{directory.name}: size")
 
     def parse_field_head(self, head):
@@ -464,6 +506,55 @@ class Segment:
             first == self.document_count and head.position == len(head.data),
             f"{head.name}: documents of the pages",
         )
+
+    def parse_captures(self, head):
+        """Section 6.13."""
+        count, levels = head.varint(), head.varint()
+        require(levels <= 32, f"{head.name}: levels")
+        found = list(self.captures_below(self.part(head), levels))
+        require(
+            1 <= count == len(found) and head.position == len(head.data),
+            f"{head.name}: number of captures",
+        )
+        places = [place for place, _ in found]
+        require(places == sorted(set(places)), f"{head.name}: order of captures")
+        for (key, time, ordinal), (skip, url, status, digest) in found:
+            require(ordinal < self.document_count, f"{head.name}: ordinal of a capture")
+            _, _, document_time, *_, name = self.documents[ordinal]
+            require(
+                self.captures[ordinal] is None and time == document_time,
+                f"{head.name}: capture of document {ordinal}",
+            )
+            if url is None:
+                require(skip <= len(name), f"{head.name}: URL of a capture")
+                url = name[skip:]
+            self.captures[ordinal] = (key, url, status, digest)
+
+    def captures_below(self, part, levels):
+        """Of each capture below a part: (key, time, ordinal), and the rest of it."""
+        count = part.varint()
+        require(1 <= count <= 4096, f"{part.name}: number of children or captures")
+        keys = parse_keys(part, count)
+        if levels == 0:
+            yield from parse_leaf(part, keys)
+            return
+        times = [unzigzag(part.varint()) for _ in range(count)]
+        ordinals = [part.varint() for _ in range(count)]
+        last = None
+        for key, time, ordinal in zip(keys, times, ordinals):
+            stated = part.varint()
+            captures = list(self.captures_below(self.part(part), levels - 1))
+            first_key, first_time, first_ordinal = captures[0][0]
+            require(
+                len(captures) == stated
+                and (time, ordinal) == (first_time, first_ordinal)
+                and key <= first_key
+                and (last is None or last < key or key == first_key),
+                f"{part.name}: a child of a node",
+            )
+            last = captures[-1][0][0]
+            yield from captures
+        require(part.position == len(part.data), f"{part.name}: size")
 
     def part(self, fields):
         """The part that the reference at the front of `fields` names."""

@@ -133,6 +133,14 @@ class Salvage {
     for (const size_t column : columns) {
       described.push_back(segment->fields().columns()[column]);
     }
+    if (const uint64_t count = segment->container().captures.capture_count;
+        count > 0) {
+      Damage(absl::DataLossError(absl::StrCat(
+          segment->file(), ": the index of ",
+          FormatCounted(count, "capture", "captures"),
+          " is not saved; quired build of the saved records makes it again, "
+          "and while the archive opens, quired build of it keeps it")));
+    }
     QUIRE_RETURN_IF_ERROR(output_.BeginSegment(described));
     SalvagedFields fields(
         *segment, columns, first_ordinal_,

@@ -12,6 +12,7 @@
 
 #include "codecs/base/status_macros.h"
 #include "server/archive/archive_part.h"
+#include "server/archive/document_captures.h"
 #include "server/archive/field_reader.h"
 #include "server/archive/files/file_io.h"
 #include "server/archive/format/archive_format.h"
@@ -34,7 +35,8 @@ class ArchiveReader final : public SourceReader {
         threads_(threads),
         next_ordinal_(first_ordinal),
         fields_(*archive_, AllColumns(*archive_),
-                BlockingPartLoader(*archive_)) {}
+                BlockingPartLoader(*archive_)),
+        captures_(*archive_) {}
 
   absl::StatusOr<std::optional<SourceDocument>> Next() override {
     if (next_ordinal_ == archive_->info().document_count) {
@@ -52,12 +54,21 @@ class ArchiveReader final : public SourceReader {
       values[i] = {.form = SourceValue::Form::kTyped,
                    .value = ValueOf(field_values_[i])};
     }
-    return SourceDocument{.id = std::move(document.id),
-                          .size_bytes = document.range.size_bytes,
-                          .capture_time_ms = document.capture_time_ms,
-                          .record_type = std::move(document.record_type),
-                          .media_type = std::move(document.media_type),
-                          .fields = std::move(values)};
+    SourceDocument found{.id = std::move(document.id),
+                         .size_bytes = document.range.size_bytes,
+                         .capture_time_ms = document.capture_time_ms,
+                         .record_type = std::move(document.record_type),
+                         .media_type = std::move(document.media_type),
+                         .fields = std::move(values)};
+    QUIRE_ASSIGN_OR_RETURN(const std::optional<NewCapture> capture,
+                           captures_.Find(document.ordinal, found.id));
+    if (capture.has_value()) {
+      found.record = CrawlRecord{.url = std::string(capture->url),
+                                 .status = capture->status,
+                                 .digest = std::string(capture->digest),
+                                 .key = std::string(capture->key)};
+    }
+    return found;
   }
 
   std::string Place() const override {
@@ -121,6 +132,7 @@ class ArchiveReader final : public SourceReader {
   std::unique_ptr<ArchiveText> text_;
   uint64_t text_offset_ = 0;
   DocumentFieldReader fields_;
+  DocumentCaptures captures_;
   // Those of the current document.
   std::vector<FieldView> field_values_;
 };

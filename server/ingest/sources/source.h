@@ -59,6 +59,23 @@ struct SourceValue {
   FieldValue value = {};
 };
 
+// What a record of a crawl says for an index of captures.
+struct CrawlRecord {
+  // As the record states it, whatever the id of its document becomes.
+  std::string url = {};
+  // Empty if absent.
+  std::string record_id = {};
+  std::string concurrent_to = {};
+  // Of a response: status of HTTP, 0 without one, and digest, unchanged.
+  uint32_t status = 0;
+  std::string digest = {};
+  // Of a request whose answer is indexed by what was sent: UrlWithMethod() of
+  // codecs/surt/method_query.h.
+  std::string method_url = {};
+  // Its key, if the source has it: an archive.
+  std::string key = {};
+};
+
 // A document, before its bytes are read.
 struct SourceDocument {
   // Any bytes.
@@ -78,6 +95,8 @@ struct SourceDocument {
   bool has_given_id = false;
   // One for each of Source::fields(), or none.
   std::vector<SourceValue> fields = {};
+  // Set for a record of a crawl with a URL.
+  std::optional<CrawlRecord> record = std::nullopt;
 };
 
 // Notes about single entries of an input.

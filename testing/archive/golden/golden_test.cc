@@ -22,6 +22,7 @@
 #include "server/archive/archive.h"
 #include "server/archive/archive_part.h"
 #include "server/archive/archive_verifier.h"
+#include "server/archive/document_captures.h"
 #include "server/archive/field_reader.h"
 #include "testing/archive/archive_testing.h"
 #include "testing/base/status_matchers.h"
@@ -82,7 +83,23 @@ std::string FieldsOf(const Archive& archive, DocumentOrdinal ordinal) {
   return fields;
 }
 
+// " capture="KEY" "URL" STATUS "DIGEST"" of a document that is one.
+std::string CaptureOf(DocumentCaptures& captures, const Document& document) {
+  const auto capture = captures.Find(document.ordinal, document.id);
+  if (!capture.ok()) {
+    return capture.status().ToString();
+  }
+  return !capture->has_value()
+             ? ""
+             : absl::StrCat(" capture=\"",
+                            Escaped(std::string((*capture)->key)), "\" \"",
+                            Escaped(std::string((*capture)->url)), "\" ",
+                            (*capture)->status, " \"",
+                            Escaped(std::string((*capture)->digest)), "\"");
+}
+
 std::string Listing(const Archive& archive) {
+  DocumentCaptures captures(archive);
   std::string listing =
       absl::StrCat(absl::StrReplaceAll(archive.info().uuid, {{"-", ""}}), "\n");
   for (uint64_t i = 0; i < archive.info().document_count; ++i) {
@@ -97,16 +114,16 @@ std::string Listing(const Archive& archive) {
     const auto or_dash = [](const std::string& value) {
       return value.empty() ? "-" : Escaped(value);
     };
-    absl::StrAppend(&listing, i, " ", document->range.offset.value, " ",
-                    document->range.size_bytes, " ",
-                    document->capture_time_ms.has_value()
-                        ? absl::StrCat(*document->capture_time_ms)
-                        : "-",
-                    " ", or_dash(document->media_type), " ",
-                    or_dash(document->record_type), " \"",
-                    Escaped(document->id), "\" ",
-                    absl::Hex(Checksum64(AsBytes(*text)), absl::kZeroPad16),
-                    FieldsOf(archive, {i}), "\n");
+    absl::StrAppend(
+        &listing, i, " ", document->range.offset.value, " ",
+        document->range.size_bytes, " ",
+        document->capture_time_ms.has_value()
+            ? absl::StrCat(*document->capture_time_ms)
+            : "-",
+        " ", or_dash(document->media_type), " ", or_dash(document->record_type),
+        " \"", Escaped(document->id), "\" ",
+        absl::Hex(Checksum64(AsBytes(*text)), absl::kZeroPad16),
+        FieldsOf(archive, {i}), CaptureOf(captures, *document), "\n");
   }
   return listing;
 }

@@ -303,6 +303,51 @@ void WriteFields(const std::string& directory) {
   QUIRE_CHECK(status.ok(), status.ToString());
 }
 
+// An index of captures: a leaf alone, and one of two levels in a second
+// segment.
+void WriteCaptures(const std::string& directory) {
+  const ArchiveWriterOptions options = {.codec = ParseCodecSpec("copy").value(),
+                                        .block_size_bytes = 4096,
+                                        .writer = "make_golden"};
+  const TestSegment first = {
+      {.id = "http://example.com/a?b=2&a=1",
+       .text = "one",
+       .capture_time_ms = 1'700'000'000'000,
+       .record_type = "response",
+       .media_type = "text/html",
+       .capture =
+           TestCapture{.key = "com,example)/a?a=1&b=2",
+                       .url = "http://example.com/a?b=2&a=1",
+                       .status = 200,
+                       .digest = "sha1:B2LTWWPUOYAH7UIPQ7ZUPQ4VMBSVC36A"}},
+      {.id = "not a capture"},
+      {.id = "crawl.warc.gz/http://example.com/",
+       .text = "two",
+       .capture_time_ms = -1,
+       .record_type = "revisit",
+       .capture = TestCapture{.key = "com,example)/",
+                              .url = "http://example.com/",
+                              .digest = "md5:x"}},
+      {.id = "renamed",
+       .capture_time_ms = 0,
+       .record_type = "resource",
+       .capture = TestCapture{.key = "com,example)/",
+                              .url = "http://example.com/\xFF"}}};
+  TestSegment second;
+  for (int64_t i = 0; i < 600; ++i) {
+    const std::string url = absl::StrCat("http://example.org/", i % 50);
+    second.push_back(
+        {.id = url,
+         .capture_time_ms = i / 100 * 1000,
+         .capture = TestCapture{.key = absl::StrCat("org,example)/", i % 50),
+                                .url = url,
+                                .status = 200}});
+  }
+  const auto written =
+      WriteTestArchive(directory + "/good/captures", options, {first, second});
+  QUIRE_CHECK(written.ok(), written.status().ToString());
+}
+
 // Members in blocks that are cut around them, by hand; a segment with a layout;
 // and one whose blocks do not vary.
 void WriteVarying(const std::string& directory) {
@@ -492,6 +537,7 @@ int Main(const std::string& directory) {
             true);
   WriteFields(directory);
   WriteGoodContainer(directory + "/good/container");
+  WriteCaptures(directory);
   WriteVarying(directory);
   WriteParts(directory);
   WriteHistory(directory);

@@ -22,6 +22,8 @@
 namespace quire {
 namespace {
 
+constexpr size_t kDigestSizeBytesMax = 256;
+
 // For messages: untrusted and of any length.
 std::string Quoted(absl::string_view text) {
   return QuotedText(text, 60);
@@ -89,6 +91,19 @@ void TakeDate(const std::string& text, WarcHeader& header) {
   }
 }
 
+void TakeDigest(const std::string& text, WarcHeader& header) {
+  if (!header.payload_digest.empty()) {
+    return;
+  }
+  if (text.size() > kDigestSizeBytesMax) {
+    header.oddities.push_back(absl::StrCat(
+        "its WARC-Payload-Digest must have at most ", kDigestSizeBytesMax,
+        " bytes, got ", text.size(), "; it is not indexed"));
+    return;
+  }
+  header.payload_digest = text;
+}
+
 void TakeIntoHeader(const HeaderField& field, WarcHeader& header,
                     std::vector<std::string>& lengths) {
   if (absl::EqualsIgnoreCase(field.name, "Content-Length")) {
@@ -102,6 +117,13 @@ void TakeIntoHeader(const HeaderField& field, WarcHeader& header,
   } else if (absl::EqualsIgnoreCase(field.name, "WARC-Record-ID")) {
     KeepFirst("WARC-Record-ID", WithoutAngles(field.value), header.record_id,
               header);
+  } else if (absl::EqualsIgnoreCase(field.name, "WARC-Concurrent-To")) {
+    // A record may have several.
+    if (header.concurrent_to.empty()) {
+      header.concurrent_to = WithoutAngles(field.value);
+    }
+  } else if (absl::EqualsIgnoreCase(field.name, "WARC-Payload-Digest")) {
+    TakeDigest(field.value, header);
   } else if (absl::EqualsIgnoreCase(field.name, "WARC-Date")) {
     TakeDate(field.value, header);
   } else if (absl::EqualsIgnoreCase(field.name, "Content-Type")) {
@@ -268,6 +290,21 @@ std::optional<int64_t> ParseWarcDate(absl::string_view text) {
 std::string MediaTypeOf(absl::string_view content_type) {
   return absl::AsciiStrToLower(absl::StripAsciiWhitespace(
       content_type.substr(0, content_type.find(';'))));
+}
+
+uint32_t HttpStatus(ByteView bytes) {
+  absl::string_view line = AsText(bytes.subspan(BlankLinesSize(AsText(bytes))));
+  line = line.substr(0, line.find('\n'));
+  // HTTP/1.1 200 OK
+  if (!absl::ConsumePrefix(&line, "HTTP/")) {
+    return 0;
+  }
+  line.remove_prefix(std::min(line.find_first_of(" \t"), line.size()));
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  const std::optional<int> status = TakeNumber(line, 3);
+  const bool is_longer =
+      !line.empty() && absl::ascii_isdigit(static_cast<unsigned char>(line[0]));
+  return status.has_value() && !is_longer ? static_cast<uint32_t>(*status) : 0;
 }
 
 std::optional<std::string> HttpMediaType(ByteView bytes) {

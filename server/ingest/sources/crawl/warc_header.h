@@ -27,6 +27,10 @@ struct WarcHeader {
   // WARC-Target-URI and WARC-Record-ID without the <> of 1.0; empty if absent.
   std::string target_uri;
   std::string record_id;
+  // The first WARC-Concurrent-To, likewise.
+  std::string concurrent_to;
+  // WARC-Payload-Digest, unchanged: "sha1:BASE32"; empty if absent.
+  std::string payload_digest;
   // WARC-Date; unset if absent or not a date.
   std::optional<int64_t> date_ms;
   // Content-Type, without parameters, in lower case; empty if absent.
@@ -73,6 +77,10 @@ std::optional<int64_t> ParseWarcDate(absl::string_view text);
 // The media type of a Content-Type value: "text/html" of
 // "Text/HTML; charset=utf-8".
 std::string MediaTypeOf(absl::string_view content_type);
+
+// Status of an HTTP response, which empty lines may precede; 0 if `bytes`, its
+// start, is not one, or has none of three digits.
+uint32_t HttpStatus(ByteView bytes);
 
 // Media type of the Content-Type field of an HTTP response, which empty lines
 // may precede; empty if it has none. `bytes` is the start of the response; the

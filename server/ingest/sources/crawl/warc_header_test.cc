@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -25,6 +26,8 @@ TEST(WarcHeaderTest, ReadsAllFields) {
       "warc-target-uri:<http://example.org/a?b=c>\r\n"
       "WARC-DATE: 2020-02-29T12:34:56Z\r\n"
       "WARC-Record-ID: <urn:uuid:1234>\r\n"
+      "WARC-Concurrent-To: <urn:uuid:5678>\r\n"
+      "WARC-Payload-Digest: sha1:ABC\r\n"
       "Content-Type: Application/HTTP; msgtype=response\r\n"
       "X-Folded: one\r\n"
       " two: three\r\n"
@@ -36,6 +39,8 @@ TEST(WarcHeaderTest, ReadsAllFields) {
   EXPECT_EQ(header.record_type, "response");
   EXPECT_EQ(header.target_uri, "http://example.org/a?b=c");
   EXPECT_EQ(header.record_id, "urn:uuid:1234");
+  EXPECT_EQ(header.concurrent_to, "urn:uuid:5678");
+  EXPECT_EQ(header.payload_digest, "sha1:ABC");
   EXPECT_EQ(header.date_ms, 1582979696000);
   EXPECT_EQ(header.media_type, "application/http");
   EXPECT_EQ(header.content_length, 17);
@@ -151,6 +156,20 @@ TEST(WarcHeaderTest, NotesWhatItIgnores) {
                                 HasSubstr("without a time"))));
 }
 
+TEST(WarcHeaderTest, TakesNoLongDigest) {
+  const auto parse = [](size_t size) {
+    return ParseWarcHeader(AsBytes(absl::StrCat(
+        "WARC/1.0\r\nWARC-Payload-Digest: ", std::string(size, 'a'),
+        "\r\nContent-Length: 5\r\n\r\n")));
+  };
+  QUIRE_ASSERT_OK_AND_ASSIGN(WarcHeader header, parse(256));
+  EXPECT_EQ(header.payload_digest.size(), 256U);
+  QUIRE_ASSERT_OK_AND_ASSIGN(header, parse(257));
+  EXPECT_EQ(header.payload_digest, "");
+  EXPECT_THAT(header.oddities,
+              ElementsAre(HasSubstr("at most 256 bytes, got 257")));
+}
+
 TEST(WarcDateTest, ReadsAllFormsOfTheStandard) {
   const std::vector<std::pair<std::string, int64_t>> cases = {
       {"1970-01-01T00:00:00Z", 0},
@@ -232,6 +251,20 @@ TEST(HttpMediaTypeTest, PassesOverEmptyLines) {
                 "\r\n\nHTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n")),
             "text/html");
   EXPECT_EQ(HttpMediaType(AsBytes("\r\n\r\n")), std::nullopt);
+}
+
+TEST(HttpStatusTest, TakesThreeDigits) {
+  const auto status = [](absl::string_view text) {
+    return HttpStatus(AsBytes(text));
+  };
+  EXPECT_EQ(status("HTTP/1.1 404 Not Found\r\n"), 404U);
+  EXPECT_EQ(status("\r\nHTTP/1.0 \t200\n"), 200U);
+  EXPECT_EQ(status("HTTP/2 204"), 204U);
+  for (const char* const none :
+       {"", "HTTP/1.1", "HTTP/1.1 ", "HTTP/1.1 20", "HTTP/1.1 2000 OK",
+        "HTTP/1.1 OK", "HTTP/1.1\n200", "GET / HTTP/1.1", "ICY 200 OK"}) {
+    EXPECT_EQ(status(none), 0U) << none;
+  }
 }
 
 TEST(HttpMediaTypeTest, DoesNotTakeHalfALine) {

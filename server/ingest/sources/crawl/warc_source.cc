@@ -13,6 +13,7 @@
 #include "codecs/base/header_fields.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
+#include "codecs/surt/method_query.h"
 #include "server/ingest/sources/crawl/arc_header.h"
 #include "server/ingest/sources/crawl/warc_header.h"
 
@@ -346,6 +347,54 @@ std::optional<std::string> WarcReader::PeekHttpMediaType(
   }
 }
 
+CrawlRecord WarcReader::DescribeRecord(const WarcHeader& header) {
+  CrawlRecord record = {.url = header.target_uri,
+                        .record_id = header.record_id,
+                        .concurrent_to = header.concurrent_to,
+                        .digest = header.payload_digest};
+  if (header.record_type == "response" || header.record_type == "revisit") {
+    // It is buffered: its media type was looked for.
+    const ByteView block =
+        buffered().subspan(std::min(header_size_, buffered().size()));
+    record.status = HttpStatus(block.first(static_cast<size_t>(
+        std::min<uint64_t>(block.size(), block_end_ - header_size_))));
+  } else if (header.record_type == "request") {
+    record.method_url = PeekMethodUrl(header);
+  }
+  return record;
+}
+
+std::string WarcReader::PeekMethodUrl(const WarcHeader& header) {
+  const uint64_t block_size = block_end_ - header_size_;
+  const auto peek = [&](uint64_t size_max) {
+    const auto size = static_cast<size_t>(std::min(block_size, size_max));
+    Fill(header_size_ + size);
+    const ByteView block =
+        buffered().subspan(std::min(header_size_, buffered().size()));
+    return block.first(std::min(block.size(), size));
+  };
+  constexpr size_t kMethodSizeMax = 8;
+  const absl::string_view start = AsText(peek(kMethodSizeMax));
+  const std::string method(start.substr(0, start.find(' ')));
+  if (!HasMethodQuery(method)) {
+    return "";
+  }
+  const ByteView block =
+      peek(kWarcHeaderSizeBytesMax + kMethodBodySizeBytesMax);
+  const size_t head_size = FindHeaderEnd(block).value_or(block.size());
+  absl::string_view head = AsText(block.first(head_size));
+  TakeHeaderLine(head);
+  std::string content_type;
+  while (const std::optional<HeaderField> field = TakeHeaderField(head)) {
+    if (absl::EqualsIgnoreCase(field->name, "Content-Type")) {
+      content_type = field->value;
+    }
+  }
+  const absl::string_view body = AsText(block.subspan(head_size));
+  return UrlWithMethod(header.target_uri, method, content_type,
+                       body.substr(0, kMethodBodySizeBytesMax));
+}
+
 absl::StatusOr<WarcHeader> WarcReader::ReadHeader() {
   QUIRE_ASSIGN_OR_RETURN(const size_t size, FindHeader());
   const bool is_arc = format_ == RecordFormat::kArc;
@@ -422,6 +471,9 @@ absl::StatusOr<std::optional<SourceDocument>> WarcReader::NextRecord() {
     NoteIrregular(absl::StrJoin(header.oddities, "; "));
   }
   SourceDocument document;
+  if (!header.target_uri.empty()) {
+    document.record = DescribeRecord(header);
+  }
   document.id = !header.target_uri.empty() ? std::move(header.target_uri)
                 : !header.record_id.empty()
                     ? std::move(header.record_id)

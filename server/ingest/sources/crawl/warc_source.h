@@ -132,6 +132,11 @@ class WarcReader final : public SourceReader {
   // one.
   std::optional<std::string> PeekHttpMediaType(uint64_t content_length);
 
+  // Returns UrlWithMethod() for a request that has a body; else nothing.
+  std::string PeekMethodUrl(const WarcHeader& header);
+  // Returns what an index of captures wants of the record.
+  CrawlRecord DescribeRecord(const WarcHeader& header);
+
   // Finds the end of a record whose header has this fault in its length.
   absl::Status FindUnstatedEnd(absl::string_view fault);
   // If the whole record can be buffered, finds its end before it is read.
