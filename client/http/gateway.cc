@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "client/http/capture_answer.h"
 #include "client/http/listing_answer.h"
 #include "client/http/page_answer.h"
 #include "client/http/part_answer.h"
@@ -93,6 +94,7 @@ bool Gateway::IsHeavy(const HttpRequest& request) {
   switch (request.target.resource) {
     case Resource::kPage:
     case Resource::kList:
+    case Resource::kCaptures:
     case Resource::kBrowse:
     case Resource::kBrowseArchives:
     case Resource::kArchives:
@@ -213,6 +215,9 @@ Answer Gateway::Run(const HttpRequest& request, MemoryCharge& charge) {
       break;
     case Resource::kFile:
       answer = AnswerFile(request, charge);
+      break;
+    case Resource::kCaptures:
+      answer = AnswerCaptures(request, reads_->client(), charge);
       break;
     default:
       answer = WithState(request.target, run);

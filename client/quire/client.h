@@ -63,12 +63,14 @@
 namespace quire {
 
 class BatchReader;
+class CaptureIndexLister;
 class Connection;
 class RetryGovernor;
 class WireCall;
 class DocumentLister;
 struct BatchAnswer;
 struct BatchOptions;
+struct CaptureListOptions;
 
 struct ClientOptions {
   // --- Affects behaviour.
@@ -367,6 +369,11 @@ class Client {
   // Lists documents. Does not block: the lister requests pages as needed.
   DocumentLister ListDocuments(absl::string_view archive,
                                const ListOptions& options = {});
+
+  // Lists captures of a crawl by URL; see capture_index_lister.h. Does not
+  // block.
+  CaptureIndexLister ListCaptures(absl::string_view archive,
+                                  const CaptureListOptions& options);
 
   // Reads a dictionary's text, by the hash of an ArchiveDescription; resumes
   // after Unavailable. `sink` receives it in order. Behind a proxy the server

@@ -154,4 +154,10 @@ std::optional<absl::Duration> RetryDelayOf(const absl::Status& status) {
   return details.has_value() ? details->retry_delay : std::nullopt;
 }
 
+bool IsNotIndexed(const absl::Status& status) {
+  return absl::IsFailedPrecondition(status) &&
+         ErrorReasonOf(status) ==
+             v1::ErrorReason_Name(v1::CAPTURES_NOT_INDEXED);
+}
+
 }  // namespace quire

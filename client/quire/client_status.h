@@ -68,6 +68,9 @@ std::optional<DamagedText> DamagedTextOf(const absl::Status& status);
 // nothing if waiting does not help. Thread-safe.
 std::optional<absl::Duration> RetryDelayOf(const absl::Status& status);
 
+// True if the archive has no index of captures.
+bool IsNotIndexed(const absl::Status& status);
+
 }  // namespace quire
 
 #endif  // QUIRE_CLIENT_QUIRE_CLIENT_STATUS_H_

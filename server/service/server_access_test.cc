@@ -59,6 +59,7 @@ const std::map<std::string, MethodRule> kRules = {
     {"BatchRead", MethodRule::kReads},
     {"Scan", MethodRule::kReads},
     {"ListDocuments", MethodRule::kReads},
+    {"ListCaptures", MethodRule::kReads},
     {"GetDictionary", MethodRule::kReadsByHash},
     {"GetSymbolTable", MethodRule::kReadsByHash}};
 
@@ -94,8 +95,11 @@ class ServerAccessTest : public ServerTest {
  protected:
   void Start(const std::string& rules, ServerOptions options = {}) {
     WriteRules(rules);
-    const auto documents = MakeDocuments(40, 1);
-    const auto others = MakeDocuments(40, 2);
+    auto documents = MakeDocuments(40, 1);
+    auto others = MakeDocuments(40, 2);
+    // So that there is an index of captures.
+    documents[0].url = "http://example.com/";
+    others[0].url = "http://example.com/";
     WriteArchive(archive_path(), documents, "rlz", TrainTable(documents));
     WriteArchive(directory() + "/private.quire", others, "rlz",
                  TrainTable(others));
@@ -222,6 +226,9 @@ class ServerAccessTest : public ServerTest {
                            : method.name() == "GetDictionary"
                                ? described.dictionary_hash()
                                : described.symbol_table_hash());
+    }
+    if (const auto* field = method.input_type()->FindFieldByName("url")) {
+      reflection.SetString(request.get(), field, "example.com");
     }
     if (const auto* field = method.input_type()->FindFieldByName("range")) {
       auto* range = static_cast<v1::ByteRange*>(

@@ -25,6 +25,9 @@ int HttpStatusOf(const absl::Status& status) {
   if (IsWithdrawn(status)) {
     return 451;
   }
+  if (IsNotIndexed(status)) {
+    return 404;
+  }
   const std::string reason = ErrorReasonOf(status);
   switch (status.code()) {
     case absl::StatusCode::kNotFound:

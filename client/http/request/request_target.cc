@@ -28,6 +28,8 @@ constexpr size_t kRecordTypeSizeMax = 256;
 constexpr size_t kDelimiterSizeMax = 256;
 constexpr size_t kFieldsMax = 32;
 constexpr size_t kUuidSizeMax = 64;
+// Archives of one query.
+constexpr size_t kCdxArchivesMax = 64;
 
 int HexDigit(char c) {
   if (c >= '0' && c <= '9') {
@@ -41,7 +43,7 @@ absl::Status NoSuchPath() {
   return absl::NotFoundError(
       "no resource has this path; there are /browse/ for people, /v1/, /v1/A, "
       "/v1/A/doc/ID, /v1/A/ordinal/N, /v1/A/page/ID, /v1/A/space, /v1/A/list, "
-      "/browse/A/PREFIX and /files/NAME, where A is an archive");
+      "/v1/A/cdx, /browse/A/PREFIX and /files/NAME, where A is an archive");
 }
 
 bool IsNumber(absl::string_view text) {
@@ -56,22 +58,48 @@ absl::Status Malformed(absl::string_view name, absl::string_view expected,
       absl::StrCat(name, " must be ", expected, ", got ", QuotedText(found)));
 }
 
-absl::Status ParseArchive(absl::string_view segment, RequestTarget& target) {
-  QUIRE_ASSIGN_OR_RETURN(const std::string decoded, PercentDecode(segment));
-  const absl::string_view text(decoded.data(), decoded.size());
+absl::StatusOr<NamedArchive> ParseNamedArchive(absl::string_view text) {
+  NamedArchive archive;
   const size_t at = std::min(text.find('@'), text.size());
   if (at < text.size()) {
     const absl::string_view uuid = text.substr(at + 1);
     if (!IsArchiveUuid(uuid)) {
       return absl::NotFoundError("no archive has this uuid");
     }
-    target.uuid = std::string(uuid);
+    archive.uuid = std::string(uuid);
   }
   const absl::string_view name = text.substr(0, at);
   if (!IsArchiveName(name)) {
     return absl::NotFoundError("no archive has this name");
   }
-  target.archive = std::string(name);
+  archive.name = std::string(name);
+  return archive;
+}
+
+absl::Status ParseArchives(absl::string_view segment, bool takes_several,
+                           RequestTarget& target) {
+  QUIRE_ASSIGN_OR_RETURN(const std::string decoded, PercentDecode(segment));
+  std::vector<absl::string_view> names = {decoded};
+  if (takes_several) {
+    names = absl::StrSplit(decoded, ',');
+  }
+  if (names.size() > kCdxArchivesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a query is of at most ", kCdxArchivesMax, " archives"));
+  }
+  std::vector<NamedArchive> archives;
+  for (const absl::string_view name : names) {
+    QUIRE_ASSIGN_OR_RETURN(archives.emplace_back(), ParseNamedArchive(name));
+  }
+  target.archive = archives.front().name;
+  // Answers of named states can be kept for long, if all are named.
+  const bool are_named = std::all_of(
+      archives.begin(), archives.end(),
+      [](const NamedArchive& archive) { return !archive.uuid.empty(); });
+  target.uuid = are_named ? archives.front().uuid : "";
+  if (takes_several) {
+    target.archives = std::move(archives);
+  }
   return absl::OkStatus();
 }
 
@@ -103,12 +131,19 @@ absl::Status ParsePath(absl::string_view path, RequestTarget& target) {
     return absl::OkStatus();
   }
   const size_t slash = path.find('/');
-  QUIRE_RETURN_IF_ERROR(ParseArchive(path.substr(0, slash), target));
+  const bool is_cdx = !is_browse && slash != absl::string_view::npos &&
+                      path.substr(slash + 1) == "cdx";
+  QUIRE_RETURN_IF_ERROR(
+      ParseArchives(path.substr(0, slash), /*takes_several=*/is_cdx, target));
   if (slash == absl::string_view::npos) {
     target.resource = is_browse ? Resource::kBrowse : Resource::kArchive;
     return absl::OkStatus();
   }
   path.remove_prefix(slash + 1);
+  if (is_cdx) {
+    target.resource = Resource::kCaptures;
+    return absl::OkStatus();
+  }
   if (is_browse) {
     target.resource = Resource::kBrowse;
   } else if (path == "space" || path == "list") {
@@ -137,6 +172,8 @@ bool Accepts(const RequestTarget& target, absl::string_view name) {
     case Resource::kList:
       return name == "prefix" || name == "delimiter" || name == "limit" ||
              name == "token" || name == "fields" || name == "where";
+    case Resource::kCaptures:
+      return CdxQueryParser::Accepts(name);
     case Resource::kBrowse:
       return name == "prefix" || name == "token";
     case Resource::kArchives:
@@ -244,6 +281,8 @@ absl::StatusOr<std::string> DecodeParameter(absl::string_view text) {
 
 absl::Status ParseQuery(absl::string_view query, RequestTarget& target) {
   std::set<std::string> seen;
+  CdxQueryParser cdx;
+  const bool is_cdx = target.resource == Resource::kCaptures;
   for (const absl::string_view pair :
        absl::StrSplit(query, '&', absl::SkipEmpty())) {
     const size_t equals = std::min(pair.find('='), pair.size());
@@ -257,14 +296,20 @@ absl::Status ParseQuery(absl::string_view query, RequestTarget& target) {
           absl::StrCat("this resource has no parameter ", QuotedText(name_view),
                        has_id ? "; write a ? of the id as %3F, & as %26" : ""));
     }
-    if (!seen.insert(name).second && name != "type") {
+    if (!seen.insert(name).second && name != "type" &&
+        !(is_cdx && CdxQueryParser::IsRepeatable(name))) {
       return absl::InvalidArgumentError(
           absl::StrCat(name, " must be given once"));
     }
     QUIRE_ASSIGN_OR_RETURN(
         std::string value,
         DecodeParameter(pair.substr(std::min(equals + 1, pair.size()))));
-    QUIRE_RETURN_IF_ERROR(TakeParameter(name_view, std::move(value), target));
+    QUIRE_RETURN_IF_ERROR(
+        is_cdx ? cdx.Take(name, value)
+               : TakeParameter(name_view, std::move(value), target));
+  }
+  if (is_cdx) {
+    QUIRE_ASSIGN_OR_RETURN(target.cdx, std::move(cdx).Finish());
   }
   if (target.occurrence.has_value() &&
       (target.at_time_ms.has_value() || !target.record_types.empty())) {

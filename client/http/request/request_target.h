@@ -13,6 +13,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
+#include "client/http/request/cdx_query.h"
+
 namespace quire {
 
 enum class Resource {
@@ -22,9 +24,16 @@ enum class Resource {
   kPage,            // /v1/A/page/ID
   kSpace,           // /v1/A/space
   kList,            // /v1/A/list
+  kCaptures,        // /v1/A/cdx and /v1/A,B/cdx
   kBrowseArchives,  // /browse/
   kBrowse,          // /browse/A/PREFIX
   kFile,            // /files/NAME
+};
+
+// An archive in a target, as RequestTarget has the first.
+struct NamedArchive {
+  std::string name;
+  std::string uuid;
 };
 
 struct RequestTarget {
@@ -54,6 +63,10 @@ struct RequestTarget {
   std::vector<std::string> fields;
   // A filter of codecs/filter/filter.h, well-formed.
   std::optional<std::string> where;
+
+  // Of kCaptures: all archives, `archive` first, and the query.
+  std::vector<NamedArchive> archives;
+  CdxQuery cdx;
 };
 
 // Parses the target of a request line, as received. Names in queries are those

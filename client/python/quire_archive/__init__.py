@@ -19,12 +19,12 @@ from .aio import AsyncArchive, AsyncClient, connect_async
 from .client import Archive, Client, connect
 from .errors import *  # noqa: F403  pylint: disable=wildcard-import,unused-wildcard-import
 from .private_server import OpenedArchive, open  # pylint: disable=redefined-builtin
-from .records import (Answer, AnyKey, ArchiveInfo, Document, Key, Payload, Prefix, Span, Time,
-                      WithdrawnCount, parse_period)
+from .records import (Answer, AnyKey, ArchiveInfo, Capture, Document, Key, Payload, Prefix, Span,
+                      Time, WithdrawnCount, parse_period)
 
 __version__ = "0.1.0"
-__all__ = ["Answer", "AnyKey", "Archive", "ArchiveInfo", "AsyncArchive", "AsyncClient", "Client",
-           "Document", "Key", "OpenedArchive", "Payload", "Prefix", "Span", "Time", "WithdrawnCount",
-           "connect", "connect_async", "parse_period"]
+__all__ = ["Answer", "AnyKey", "Archive", "ArchiveInfo", "AsyncArchive", "AsyncClient", "Capture",
+           "Client", "Document", "Key", "OpenedArchive", "Payload", "Prefix", "Span", "Time",
+           "WithdrawnCount", "connect", "connect_async", "parse_period"]
 # Without open: `from quire_archive import *` would hide the builtin.
 __all__ += errors.__all__

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+import warnings
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
 from xxhash import xxh3_64_intdigest
@@ -17,14 +18,14 @@ from xxhash import xxh3_64_intdigest
 from . import _messages as messages
 from . import _options, _stored
 from ._answers import Decoding, check_answer, expected_span, make_readable
-from ._listing import PAGE_SIZE, Lister
+from ._listing import PAGE_SIZE, CapturePages, Lister
 from ._retries import Retries
 from ._scan import Pieces, ScanReader
 from ._steps import ArchiveName, Call, Close, Emit, Open, Receive, Sleep, Steps
 from .errors import (AnswerDamaged, ArchiveStateUnknown, DictionaryNotFound,
                      DocumentNotFound, DocumentWithdrawn, LimitExceeded, QuireError, ServerFault)
 from .records import (Answer, AnyKey, ArchiveInfo, Document, Key, Prefix, Target, WithdrawnCount,
-                      fill, make_info, resolve)
+                      fill, make_capture, make_info, resolve)
 
 
 class Core:
@@ -243,6 +244,21 @@ class Core:
                 found += [Prefix(name) for name in page.common_prefixes]
                 found.sort(key=lambda entry: entry.id)
             yield Emit(found)
+
+    def captures(self, archive: ArchiveName, request: Any) -> Steps[None]:
+        """Emits captures of a ListCapturesRequest, which _listing.py makes."""
+        pages = CapturePages(self, archive, request)
+        has_warned = False
+        while True:
+            page = yield from pages.next_page()
+            if page is None:
+                return
+            if page.unindexed_document_count and not has_warned:
+                has_warned = True
+                warnings.warn(f"{archive.name}: captures are missing: an earlier version wrote "
+                              f"{page.unindexed_document_count} documents without an index",
+                              stacklevel=2)
+            yield Emit([make_capture(capture) for capture in page.captures])
 
     # --- Scans.
 

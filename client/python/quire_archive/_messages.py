@@ -123,6 +123,7 @@ RangeColumns = _message("RangeColumns")
 GetArchiveRequest = _message("GetArchiveRequest")
 GetDictionaryRequest = _message("GetDictionaryRequest")
 ListArchivesRequest = _message("ListArchivesRequest")
+ListCapturesRequest = _message("ListCapturesRequest")
 ListDocumentsRequest = _message("ListDocumentsRequest")
 MergedResponse = _message("MergedResponse")
 ReadRequest = _message("ReadRequest")
@@ -133,6 +134,9 @@ RpcStatus = _message("RpcStatus")
 
 ERROR_REASONS = _enum("ErrorReason")
 REASON_NAMES = {number: name for name, number in ERROR_REASONS.items()}
+# By their names in Python.
+CAPTURE_MATCHES = {name.rpartition("_")[2].lower(): number
+                   for name, number in _enum("CaptureMatch").items() if number}
 _ENCODINGS = _enum("WireEncoding")
 IDENTITY = _ENCODINGS["WIRE_ENCODING_IDENTITY"]
 STORED = _ENCODINGS["WIRE_ENCODING_STORED"]
@@ -161,6 +165,7 @@ METHODS = {
     "GetArchive": _method("GetArchive", "unary_unary"),
     "GetDictionary": _method("GetDictionary", "unary_stream"),
     "ListArchives": _method("ListArchives", "unary_unary"),
+    "ListCaptures": _method("ListCaptures", "unary_unary"),
     "ListDocuments": _method("ListDocuments", "unary_unary"),
     "ListDocuments as columns": _method("ListDocuments", "unary_unary")._replace(
         response=_message("DocumentPage")),

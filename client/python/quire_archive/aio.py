@@ -14,8 +14,8 @@ from . import _batch, _core, _listing, _messages, _options, _payload, _steps, _s
 from ._steps import ArchiveName, Steps
 from .client import make_key
 from .errors import CallCancelled, DeadlinePassed, QuireError, from_rpc
-from .records import (Answer, AnyKey, ArchiveInfo, Document, Payload, Prefix, Span, Time,
-                      WithdrawnCount, to_id)
+from .records import (Answer, AnyKey, ArchiveInfo, Capture, Document, Payload, Prefix, Span,
+                      Time, WithdrawnCount, to_id)
 
 T = TypeVar("T")
 Keys = Union[Iterable[AnyKey], AsyncIterable[AnyKey]]
@@ -434,6 +434,15 @@ class AsyncArchive:
         return self._iterate(self._core.documents(
             self._target, None if prefix is None else to_id(prefix), first_ordinal, page_size,
             fields, where))
+
+    def captures(self, url: Union[bytes, str, None] = None, *,
+                 key: Union[bytes, str, None] = None, match: str = "exact",
+                 since: Optional[Time] = None, until: Optional[Time] = None,
+                 closest: Optional[Time] = None, newest_first: bool = False,
+                 where: Optional[str] = None) -> AsyncIterator[Capture]:
+        """As Archive.captures()."""
+        return self._iterate(self._core.captures(self._target, _listing.make_capture_request(
+            url, key, match, since, until, closest, newest_first, where)))
 
     def __aiter__(self) -> AsyncIterator[Document]:
         return self.documents()

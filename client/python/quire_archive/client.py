@@ -17,8 +17,8 @@ from . import _batch, _core, _files, _listing, _messages, _options, _payload, _s
 from ._steps import ArchiveName, Steps
 from .errors import (CallCancelled, DeadlinePassed, DocumentNotFound, DocumentWithdrawn,
                      QuireError, from_rpc)
-from .records import (Answer, AnyKey, ArchiveInfo, Document, Key, Payload, Prefix, Span, Time,
-                      WithdrawnCount, to_id)
+from .records import (Answer, AnyKey, ArchiveInfo, Capture, Document, Key, Payload, Prefix, Span,
+                      Time, WithdrawnCount, to_id)
 
 T = TypeVar("T")
 
@@ -447,6 +447,26 @@ class Archive:
         return self._iterate(self._core.documents(
             self._target, None if prefix is None else to_id(prefix), first_ordinal, page_size,
             fields, where))
+
+    def captures(self, url: Union[bytes, str, None] = None, *,
+                 key: Union[bytes, str, None] = None, match: str = "exact",
+                 since: Optional[Time] = None, until: Optional[Time] = None,
+                 closest: Optional[Time] = None, newest_first: bool = False,
+                 where: Optional[str] = None) -> Iterator[Capture]:
+        """Captures of a crawl by URL, from the index that archives of WARC, ARC and WACZ have.
+
+        `url` in any form: http, https, www., letter case, order of arguments and ids of
+        sessions make no difference; or `key`, its SURT. `match`: "exact", "prefix" of the
+        key, "host", or "domain", with all hosts below. They come by key and time, those of
+        one key also with the closest to a time or the newest first. `where` is a filter
+        over columns of documents() and key, url, digest and status (docs/filters.md).
+
+        Withdrawn documents are left out. Raises CapturesNotIndexed for an archive without
+        an index; a UserWarning has the number of documents that an earlier version wrote,
+        whose captures are missing.
+        """
+        return self._iterate(self._core.captures(self._target, _listing.make_capture_request(
+            url, key, match, since, until, closest, newest_first, where)))
 
     def __iter__(self) -> Iterator[Document]:
         return self.documents()

@@ -14,9 +14,10 @@ from . import _messages
 
 __all__ = [
     "QuireError", "NotFoundError", "ArchiveNotFound", "DocumentNotFound", "RecordTypeNotFound",
-    "RevisitTargetNotFound", "DictionaryNotFound", "SymbolTableNotFound", "RangePastEnd",
-    "MalformedRequest", "FieldNotFound", "ArchiveStateUnknown", "LimitExceeded", "ServerBusy",
-    "QuotaExceeded",
+    "RevisitTargetNotFound", "DepositedFileNotFound", "DictionaryNotFound",
+    "SymbolTableNotFound", "RangePastEnd",
+    "MalformedRequest", "FieldNotFound", "ArchiveStateUnknown", "CapturesNotIndexed",
+    "LimitExceeded", "ServerBusy", "QuotaExceeded",
     "UnavailableError", "ServerUnreachable", "DeviceFailed", "Draining", "ArchiveReplaced",
     "ArchiveOpening", "ArchiveBroken", "DataLossError", "BlockDamaged", "AnswerDamaged", "PayloadDamaged",
     "DeadlinePassed", "CallCancelled", "CredentialsRejected", "ReadNotPermitted",
@@ -65,6 +66,10 @@ class RevisitTargetNotFound(DocumentNotFound):
     """The record that a revisit refers to is not in the archive."""
 
 
+class DepositedFileNotFound(NotFoundError):
+    """No deposited file of the archive has this path."""
+
+
 class DictionaryNotFound(NotFoundError):
     """No archive of the server uses this dictionary any more."""
 
@@ -91,6 +96,12 @@ class FieldNotFound(MalformedRequest):
 
 class ArchiveStateUnknown(QuireError):
     """The archive no longer has the contents that this handle is pinned to."""
+
+    _code = "FAILED_PRECONDITION"
+
+
+class CapturesNotIndexed(QuireError):
+    """The archive has no index of captures."""
 
     _code = "FAILED_PRECONDITION"
 
@@ -246,6 +257,8 @@ CLASSES: Dict[str, Type[QuireError]] = {
     "DOCUMENT_WITHDRAWN": DocumentWithdrawn,
     "ARCHIVE_BROKEN": ArchiveBroken,
     "FIELD_NOT_FOUND": FieldNotFound,
+    "CAPTURES_NOT_INDEXED": CapturesNotIndexed,
+    "FILE_NOT_FOUND": DepositedFileNotFound,
 }
 # Errors without a reason: those of gRPC, and of servers that are not Quire's.
 _CLASSES_BY_CODE: Dict[str, Type[QuireError]] = {

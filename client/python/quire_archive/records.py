@@ -124,6 +124,31 @@ def make_document(message: Any, _new: Any = object.__new__) -> Document:
     return document
 
 
+class Capture(NamedTuple):
+    """A record of a crawl, as the index of captures has it."""
+
+    # Of its URL, such as "com,example)/a".
+    key: str
+    # As the record states it; bytes that are not UTF-8 become surrogates.
+    url: str
+    document: Document
+    # Of HTTP; None if it has none.
+    status: Optional[int]
+    # Of the payload as the record states it, such as "sha1:..."; None if it does not.
+    digest: Optional[str]
+
+
+def make_capture(message: Any) -> Capture:
+    """Copies a message Capture."""
+    return Capture(_to_text(message.key), _to_text(message.url), make_document(message.document),
+                   message.status if message.HasField("status") else None,
+                   _to_text(message.digest) if message.HasField("digest") else None)
+
+
+def _to_text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
 def field_value(message: Any) -> FieldValue:
     """The value of a message FieldValue."""
     kind = message.WhichOneof("value")
@@ -324,6 +349,11 @@ def to_milliseconds(time: Time) -> int:
     if abs(time) > _INT64_MAX:
         raise ValueError(f"a time must fit in 64 bits, got {time}")
     return time
+
+
+def to_first_millisecond(time: Time) -> int:
+    """The first millisecond of `time`, since 1970."""
+    return parse_period(time)[0] if isinstance(time, str) else to_milliseconds(time)
 
 
 class Target(NamedTuple):

@@ -24,25 +24,30 @@ import threading
 import time
 import unittest
 import urllib.error
+import urllib.parse
 import urllib.request
 
 from PIL import Image
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
+from surt import surt
 from warcio.archiveiterator import ArchiveIterator
 
 import quire_archive as quire
 from quire_archive import web
 from package_harness import LiveServer, QUIRED, SEED, build
+from random_urls import random_url
 from replay_crawl import (BACKGROUND, BOX, OTHER_PAGES, PAGE, PICTURE, SITE, STYLE, make_picture,
                           write_crawl)
 # pylint: disable=wrong-import-order
+from gateway_case import warc_record
 from live_gateway import LiveGateway
 
 QUIRE_HTTP = os.environ["QUIRE_HTTP"]
 REPLAY_PAGE = pathlib.Path(os.environ["REPLAY_PAGE"])
 PATIENCE_SECONDS = 90
+URL_COUNT = 2000
 
 
 def cdxj_indexer(warc):
@@ -51,6 +56,12 @@ def cdxj_indexer(warc):
         [sys.executable, "-c", "from cdxj_indexer.main import main; main()", "-s",
          "--records", "response,revisit,resource,conversion", warc],
         check=True, capture_output=True, text=True).stdout
+
+
+def parsed(line):
+    """Key and time of a line of an index, and its object."""
+    head, _, fields = line.partition(" {")
+    return head, json.loads("{" + fields)
 
 
 def free_port():
@@ -106,7 +117,13 @@ class ReplayTest(unittest.TestCase):
         kept.mkdir()
         cls.warc = kept / "crawl.warc.gz"
         write_crawl(cls.warc)
+        draw = random.Random(SEED)
+        cls.urls = sorted({random_url(draw).strip() for _ in range(URL_COUNT)})
+        (cls.directory / "urls.warc").write_bytes(b"".join(
+            warc_record("resource", url, "2021-06-15T12:30:45Z", b"text", "text/plain")
+            for url in cls.urls))
         cls.server = cls.enterClassContext(LiveServer(QUIRED, [
+            build(cls.directory / "urls.quire", cls.directory / "urls.warc"),
             build(cls.directory / "web.quire", cls.warc),
             # The file as it is, stored inflated.
             build(cls.directory / "kept.quire", "--inflate", "auto", kept)]))
@@ -155,7 +172,12 @@ class ReplayTest(unittest.TestCase):
                     "archive_paths": self.path_of("web")},
             # An index that was there before the archive.
             "kept": {"index_paths": f"{self.directory}/kept.cdxj",
-                     "archive_paths": self.path_of("kept") + "doc/"}}
+                     "archive_paths": self.path_of("kept") + "doc/"},
+            # The index in the archive.
+            "served": {"index": {"type": "cdx", "replay_url": "", "api_url":
+                                 f"{self.gateway.url}/v1/web/cdx?url={{url}}"
+                                 "&closest={closest}&sort=closest"},
+                       "archive_paths": f"{self.gateway.url}/v1/"}}
         (self.directory / "config.yaml").write_text(json.dumps(
             {"framed_replay": False, "collections": collections}))
         with open(self.directory / "pywb.log", "wb") as log, subprocess.Popen(
@@ -271,6 +293,37 @@ class ReplayTest(unittest.TestCase):
         expected = re.sub(r'(?<="length": ")\d+', lambda match: str(int(match[0]) + 4),
                           cdxj_indexer(warc))
         self.assertEqual((self.directory / "web.cdxj").read_text(), expected)
+
+    # --- The index in the archive.
+
+    def asked(self, archive, **parameters):
+        """Lines of an answer of captures."""
+        query = urllib.parse.urlencode(parameters)
+        with urllib.request.urlopen(f"{self.gateway.url}/v1/{archive}/cdx?{query}") as answer:
+            return answer.read().decode().splitlines()
+
+    def test_index_of_the_archive_is_that_of_quire_web(self):
+        expected = (self.directory / "web.cdxj").read_text().splitlines()
+        self.assertGreater(len(expected), OTHER_PAGES)
+        found = [line.replace(f"web@{self.uuids['web']}/space", "space")
+                 for line in self.asked("web", url=SITE, matchType="domain")]
+        self.assertEqual(list(map(parsed, found)), list(map(parsed, expected)))
+
+    def test_keys_of_the_archive_are_those_of_surt(self):
+        compared = 0
+        for url in self.urls:
+            try:
+                key = surt(url)
+            except Exception:  # pylint: disable=broad-except
+                continue
+            # Quire escapes bytes, takes http:/host for http://host, and ends ".." at the root.
+            if (not re.fullmatch("[!-~]+", key) or re.match("https?:/[^/]", url, re.I)
+                    or ".." in key):
+                continue
+            found = [parsed(line)[1]["url"] for line in self.asked("urls", urlkey=key)]
+            self.assertIn(url, found, f"seed {SEED}: {key}")
+            compared += 1
+        self.assertGreater(compared, len(self.urls) // 2)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """quire-web: keys, indexes and WACZ of a crawl, read by warcio, zipfile, unzip and quired."""
+import asyncio
 import contextlib
 import gzip
 import hashlib
@@ -24,51 +25,11 @@ from quire_archive import captures, wacz, web
 from package_harness import LiveServer, QUIRE, QUIRED, SEED, build
 # pylint: disable=wrong-import-order
 from crawl_test import Crawl
+from random_urls import random_url
 
 SITE = "http://www.example.org/"
 PAGES = 1500
 URL_COUNT = 20_000
-
-
-def plain_url(draw):
-    """A URL as most are, or nearly."""
-    pick = draw.choice
-    host = ".".join(pick(("www", "www1", "example", "a-b", "x" * 63, "1and1", "uk"))
-                    for _ in range(draw.randint(0, 3)))
-    host += ("." if host else "") + pick(("com", "org", "co.uk", "localhost", "www", "x1"))
-    path = "".join("/" + pick(("a", "Page.HTML", "~u", "a,b", "v=1", "x;y", "x.aspx", "", ".", "a..b"))
-                   for _ in range(draw.randint(0, 4)))
-    query = "&".join(pick(("a", "B", "sid", "")) + pick(("", "=", "=2", "=A/b", "=1=0"))
-                     for _ in range(draw.randint(0, 4)))
-    return pick(("http://", "https://")) + host + path + pick(("", "/")) + (
-        pick(("", "?")) + query)
-
-
-def random_url(draw):
-    """A URL of parts that canonicalisation treats in many ways."""
-    pick = draw.choice
-    if draw.random() < 0.5:
-        return plain_url(draw)
-    scheme = pick(("http://", "http://", "https://", "HTTP://", "ftp://", "http:/", "dns:", "urn:"))
-    user = pick(("",) * 12 + ("user@", "user:word@"))
-    host = ".".join(draw.choices(
-        ("www", "www2", "com", "org", "example", "EXAMPLE", "a-b", "-a", "b-", "x_y", "1", "127",
-         "co", "uk", "xn--bcher-kva", "b\u00fccher", "a" * 63, "a" * 64), k=pick((1, 2, 2, 3, 3, 4))))
-    if host.replace(".", "").isdigit():
-        # Not to be looked up.
-        host += ".org"
-    port = pick(("",) * 9 + (":80", ":443", ":8080", ":"))
-    pieces = ("a", "B", "page.html", "..", ".", "", ".x", "%41", "%2F", "%zz", "a b", "\u00e4", "~u",
-              "(s)", "(A(012345678901234567890123))", "x.aspx", "jsessionid=1", "a;jsessionid="
-              + "0" * 32, "*", "!", "'", '"', "<>", "|", "^", "a,b", "c:d", "e@f", "$", "+", "&", "=")
-    path = "".join("/" + pick(pieces) for _ in range(pick((0, 1, 1, 2, 2, 3, 4))))
-    names = ("a", "b", "B", "sid", "PHPSESSID", "jsessionid", "cfid", "cftoken", "ASPSESSIONIDABCDEFGH",
-             "x%20", "\u00fc", "", "z?")
-    query = "&".join(
-        pick(names) + pick(("", "=", "=1", "=A", "==", "=" + "0" * 32, "=a/b", "=a+b", "=%26", "=a|b"))
-        for _ in range(pick((0, 0, 1, 2, 3))))
-    return (scheme + user + host + port + path + pick(("", "", "?")) + ("?" + query if query else "")
-            + pick(("",) * 8 + ("#part", "#", " ", "\t")))
 
 
 class KeysTest(unittest.TestCase):
@@ -252,6 +213,58 @@ class WebTest(unittest.TestCase):
             found.append((time, fields))
         self.assertEqual(sorted(found, key=str), self.expected())
         self.assertGreater(len(found), PAGES)
+
+    def test_the_index_of_the_archive(self):
+        out = self.directory / "compared.cdxj"
+        self.assertEqual(web.main(["cdxj", "web", "-o", str(out), "--server",
+                                   self.server.address]), 0)
+        expected = []
+        for line in out.read_text().splitlines():
+            key, time, fields = line.split(" ", 2)
+            fields = json.loads(fields)
+            expected.append((key, time, fields["url"], fields.get("status"), fields.get("digest"),
+                             fields["offset"]))
+        found = []
+        for key in {key.partition(")")[0] + ")" if ")" in key else key for key, *_ in expected}:
+            for each in self.archive.captures(key=key, match="prefix"):
+                document = each.document
+                self.assertEqual(self.archive.document(document.ordinal), document)
+                found.append((each.key, captures.timestamp(document.capture_time_ms), each.url,
+                              each.status and str(each.status), each.digest,
+                              str(document.offset)))
+        self.assertEqual(sorted(found, key=str), sorted(expected, key=str))
+
+    def test_captures_of_a_url(self):
+        def times(url, **options):
+            return [each.document.capture_time_ms for each in self.archive.captures(url, **options)]
+
+        url, listed = max(
+            ((url, times(url)) for url in {each.name for each in self.archive.documents(
+                SITE + "dir-1/")}), key=lambda each: (len(each[1]), each[0]))
+        self.assertGreater(len(listed), 0)
+        self.assertEqual(times(url.replace("http://www.", "HTTPS://").upper()), listed)
+        self.assertEqual(times(url, newest_first=True), listed[::-1])
+        self.assertEqual(times(url, closest=listed[-1] + 5)[0], listed[-1])
+        self.assertEqual(times(url, since=listed[0], until=listed[0]), listed[:1])
+        self.assertEqual(times(url, until="1990"), [])
+        self.assertEqual({each.status for each in self.archive.captures(
+            "example.org", match="domain", where="status = 404")}, {404})
+
+        async def collect():
+            async with quire.connect_async(self.server.address) as client:
+                return [each async for each in client["web"].captures(url)]
+        self.assertEqual(asyncio.run(collect()), list(self.archive.captures(url)))
+
+    def test_captures_that_cannot_be_listed(self):
+        with self.assertRaises(quire.CapturesNotIndexed):
+            list(self.client["files"].captures("example.org"))
+        for options in ({}, {"url": "a", "key": "b"}, {"url": "a", "match": "range"},
+                        {"url": "a", "closest": "soon"}):
+            with self.assertRaises(ValueError):
+                list(self.archive.captures(**options))
+        for options in ({"closest": "2021", "match": "host"}, {"where": "lang = 'de'"}):
+            with self.assertRaises(quire.MalformedRequest):
+                list(self.archive.captures("example.org", **options))
 
     def run_program(self, *arguments, **options):
         return subprocess.run([sys.executable, "-m", "quire_archive.web", *arguments], check=False,

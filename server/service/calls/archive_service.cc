@@ -23,9 +23,10 @@ using ReadMethods = v1::Archive::WithRawCallbackMethod_Read<
 using AllMethods = v1::Archive::WithRawCallbackMethod_ListArchives<
     v1::Archive::WithRawCallbackMethod_GetArchive<
         v1::Archive::WithRawCallbackMethod_ListDocuments<
-            v1::Archive::WithRawCallbackMethod_GetDictionary<
-                v1::Archive::WithRawCallbackMethod_GetSymbolTable<
-                    ReadMethods>>>>>;
+            v1::Archive::WithRawCallbackMethod_ListCaptures<
+                v1::Archive::WithRawCallbackMethod_GetDictionary<
+                    v1::Archive::WithRawCallbackMethod_GetSymbolTable<
+                        ReadMethods>>>>>>;
 
 // A call that is answered at once from memory.
 class ImmediateCall : public grpc::ServerUnaryReactor {
@@ -70,6 +71,12 @@ class ArchiveService : public AllMethods {
                                           const grpc::ByteBuffer* request,
                                           grpc::ByteBuffer* response) override {
     return StartListDocumentsCall(core_, *context, *request, *response);
+  }
+
+  grpc::ServerUnaryReactor* ListCaptures(grpc::CallbackServerContext* context,
+                                         const grpc::ByteBuffer* request,
+                                         grpc::ByteBuffer* response) override {
+    return StartListCapturesCall(core_, *context, *request, *response);
   }
 
   grpc::ServerUnaryReactor* GetSymbolTable(

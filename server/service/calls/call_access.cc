@@ -12,6 +12,7 @@
 #include "codecs/base/archive_name.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/filter/filter.h"
+#include "server/archive/capture_scan.h"
 #include "server/service/base/service_error.h"
 
 namespace quire {
@@ -145,6 +146,12 @@ absl::StatusOr<v1::ArchiveDescription> CallAccess::DescribeFully(
       v1::FieldDescription& field = *description.add_fields();
       field.set_name(column.name);
       field.set_type(static_cast<v1::FieldType>(column.type));
+    }
+    const ArchiveInfo& info = served->archive->info();
+    const CaptureIndexing indexing =
+        IndexingOf(*served->archive, info.document_count);
+    if (indexing.capture_count > 0) {
+      description.set_capture_count(indexing.capture_count);
     }
   }
   return description;

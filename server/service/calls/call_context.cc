@@ -26,6 +26,7 @@ bool IsStream(Method method) {
     case Method::kGetArchive:
     case Method::kRead:
     case Method::kListDocuments:
+    case Method::kListCaptures:
     case Method::kGetSymbolTable:
       return false;
   }

@@ -27,6 +27,12 @@
 
 namespace quire {
 
+// Decoded parts that a call holds; one entry of its answer may need more.
+inline constexpr uint64_t kHeldPartsBytesMax = uint64_t{8} << 20;
+// Work of one page of an answer, in decoded parts. The page ends after the
+// entry with which it is exceeded.
+inline constexpr uint64_t kLoadedPartsBytesMax = uint64_t{64} << 20;
+
 // Holds the decoded parts that a reader asked for, with their
 // memory admitted, and collects those that must be fetched. Thread-compatible.
 class ContainerParts {

@@ -33,11 +33,6 @@ namespace {
 constexpr int kRequestedFieldsMax = 32;
 // Known fields that an error names.
 constexpr size_t kNamedFieldsMax = 20;
-// Decoded parts that a call holds; one document may need more.
-constexpr uint64_t kHeldBytesMax = uint64_t{8} << 20;
-// Work of one page, in decoded parts. The page ends after the document with
-// which it is exceeded.
-constexpr uint64_t kLoadedBytesMax = uint64_t{64} << 20;
 // Fetches of bounds for one page. Groups whose bounds are unknown then are
 // read.
 constexpr int kSelectionsMax = 8;
@@ -304,7 +299,7 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
                     [](const auto& column) { return column.has_value(); });
     // Bounds beyond this limit are unknown.
     if (!has_fields ||
-        parts_->held_bytes() + parts_->missing_bytes() > kHeldBytesMax) {
+        parts_->held_bytes() + parts_->missing_bytes() > kHeldPartsBytesMax) {
       return false;
     }
     QUIRE_ASSIGN_OR_RETURN(const bool found,
@@ -326,12 +321,12 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
     std::vector<FieldView> values;
     for (size_t next = page_->done_count(); next < page_->count(); ++next) {
       const bool is_next = next == page_->done_count();
-      if (is_next && parts_->held_bytes() > 2 * kHeldBytesMax) {
+      if (is_next && parts_->held_bytes() > 2 * kHeldPartsBytesMax) {
         FreeIfRead();
       }
       QUIRE_ASSIGN_OR_RETURN(const bool found,
                              ReadValues(page_->OrdinalAt(next), values));
-      if (!found && is_next && parts_->held_bytes() > kHeldBytesMax &&
+      if (!found && is_next && parts_->held_bytes() > kHeldPartsBytesMax &&
           FreeIfRead()) {
         --next;
         continue;
@@ -339,14 +334,14 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
       if (!found || !is_next) {
         // Parts of later documents are fetched together with these.
         if (parts_->held_bytes() + parts_->missing_bytes() >
-            2 * kHeldBytesMax) {
+            2 * kHeldPartsBytesMax) {
           return false;
         }
         continue;
       }
       TakeFields(values);
       is_read_since_free_ = true;
-      if (IsLong() || parts_->loaded_bytes() > kLoadedBytesMax) {
+      if (IsLong() || parts_->loaded_bytes() > kLoadedPartsBytesMax) {
         TruncateToDone();
       }
     }

@@ -60,6 +60,14 @@ grpc::ServerUnaryReactor* StartListDocumentsCall(
     ServiceCore& core, grpc::CallbackServerContext& context,
     const grpc::ByteBuffer& request, grpc::ByteBuffer& response);
 
+// --- list_captures_call.cc: captures of a crawl by URL.
+
+// The ListCaptures method. A thread of the decode pool walks over the index of
+// captures, whose parts it reads through the block store, like blocks.
+grpc::ServerUnaryReactor* StartListCapturesCall(
+    ServiceCore& core, grpc::CallbackServerContext& context,
+    const grpc::ByteBuffer& request, grpc::ByteBuffer& response);
+
 // --- list_calls.cc: lists, descriptions and tables, answered from memory.
 
 // Each fills its response or returns the error to be sent; see the proto. Each

@@ -2,6 +2,7 @@
 #include "server/service/calls/resume_token.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "codecs/base/endian.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/varint.h"
+#include "server/archive/format/archive_format.h"
 #include "server/service/base/service_error.h"
 #include "server/service/catalog/catalog.h"
 #include "server/service/read/read_planner.h"
@@ -65,6 +67,16 @@ std::string BoundToList(const v1::ListDocumentsRequest& request) {
   return absl::StrCat("list/", request.has_first_ordinal(), "/",
                       request.prefix().size(), "/", request.prefix(), "/",
                       request.delimiter(), filter);
+}
+
+std::string BoundToCaptures(const v1::ListCapturesRequest& request) {
+  // In the order of fields; their values have any length.
+  v1::ListCapturesRequest bound = request;
+  bound.clear_archive();
+  bound.clear_archive_uuid();
+  bound.clear_page_size();
+  bound.clear_page_token();
+  return absl::StrCat("captures/", bound.SerializeAsString());
 }
 
 // The body of a token that names the state that it is of.
@@ -299,6 +311,46 @@ absl::StatusOr<Archive::IdCursor> ParsePageToken(
   last.ordinal = TakeVarint(rest).value_or(0);
   last.id = std::string(AsText(rest));
   return last;
+}
+
+absl::StatusOr<ArchiveView> StateOfCaptures(
+    const ArchiveView& asked, const v1::ListCapturesRequest& request) {
+  if (!request.has_page_token()) {
+    return asked;
+  }
+  return StateOfToken(asked, request, BoundToCaptures(request),
+                      request.page_token(), "page_token");
+}
+
+std::string MakeCapturesPageToken(const ArchiveView& view,
+                                  const v1::ListCapturesRequest& request,
+                                  const CapturePlace& last) {
+  std::string body;
+  AppendVarint(last.ordinal.value, body);
+  AppendVarint(ZigZag(last.time_ms), body);
+  body += last.key;
+  return Seal(BoundToCaptures(request), WithState(view, body));
+}
+
+absl::StatusOr<CapturePlace> ParseCapturesPageToken(
+    const v1::ListCapturesRequest& request) {
+  const absl::StatusOr<StateToken> token =
+      UnsealState(BoundToCaptures(request), request.page_token(), "page_token");
+  if (!token.ok()) {
+    return token.status();
+  }
+  ByteView rest = AsBytes(token->body);
+  const absl::StatusOr<uint64_t> ordinal = TakeVarint(rest);
+  const absl::StatusOr<uint64_t> time = TakeVarint(rest);
+  if (!ordinal.ok() || !time.ok() ||
+      *ordinal >= std::numeric_limits<uint64_t>::max() ||
+      UnZigZag(*time) < -kCaptureTimeMsMax ||
+      UnZigZag(*time) > kCaptureTimeMsMax) {
+    return NoTokenOf("page_token", kOfRequest);
+  }
+  return CapturePlace{.key = std::string(AsText(rest)),
+                      .time_ms = UnZigZag(*time),
+                      .ordinal = {*ordinal}};
 }
 
 }  // namespace quire

@@ -15,6 +15,7 @@
 #include "proto/quire/v1/archive.pb.h"
 
 #include "server/archive/archive.h"
+#include "server/archive/capture_scan.h"
 #include "server/archive/stored_order.h"
 
 namespace quire {
@@ -83,6 +84,16 @@ std::string MakePageToken(const ArchiveView& view,
 // Errors: InvalidArgument  MALFORMED_REQUEST.
 absl::StatusOr<Archive::IdCursor> ParsePageToken(
     const v1::ListDocumentsRequest& request);
+
+// The same for a ListCaptures: after the capture at `last`. Bound to the
+// request likewise.
+absl::StatusOr<ArchiveView> StateOfCaptures(
+    const ArchiveView& asked, const v1::ListCapturesRequest& request);
+std::string MakeCapturesPageToken(const ArchiveView& view,
+                                  const v1::ListCapturesRequest& request,
+                                  const CapturePlace& last);
+absl::StatusOr<CapturePlace> ParseCapturesPageToken(
+    const v1::ListCapturesRequest& request);
 
 }  // namespace quire
 

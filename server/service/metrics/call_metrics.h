@@ -34,11 +34,12 @@ enum class Method {
   kBatchRead,
   kScan,
   kListDocuments,
+  kListCaptures,
   kGetDictionary,
   kGetSymbolTable,
 };
 
-inline constexpr size_t kMethodCount = 9;
+inline constexpr size_t kMethodCount = 10;
 
 const char* MethodName(Method method);
 

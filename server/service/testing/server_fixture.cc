@@ -20,6 +20,7 @@
 #include "codecs/base/checksum.h"
 #include "codecs/fsst/table/symbol_table.h"
 #include "codecs/fsst/training/symbol_trainer.h"
+#include "codecs/surt/surt_key.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
 #include "server/archive/format/archive_format.h"
@@ -170,14 +171,20 @@ void ServerTest::WriteArchive(const std::string& path,
   DocumentIndexBuilder index;
   QUIRE_ASSERT_OK(index.AddFieldColumns(fields_));
   for (const TestDocument& document : documents) {
-    const NewDocument added = {
-        .id = document.id,
-        .size_bytes = document.text.size(),
-        .capture_time_ms = document.capture_time_ms.value_or(
-            static_cast<int64_t>(document.text.size())),
-        .record_type = document.record_type,
-        .media_type = "text/html",
-        .fields = document.fields};
+    NewDocument added = {.id = document.id,
+                         .size_bytes = document.text.size(),
+                         .capture_time_ms = document.capture_time_ms.value_or(
+                             static_cast<int64_t>(document.text.size())),
+                         .record_type = document.record_type,
+                         .media_type = "text/html",
+                         .fields = document.fields};
+    const std::string key = SurtKey(document.url);
+    if (!document.url.empty()) {
+      added.capture = NewCapture{.key = key,
+                                 .url = document.url,
+                                 .status = document.status,
+                                 .digest = "sha1:of the text"};
+    }
     QUIRE_ASSERT_OK(is_reordered ? index.Add(added)
                                  : writer->AddDocument(added));
   }

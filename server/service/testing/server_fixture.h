@@ -31,6 +31,9 @@ struct TestDocument {
   std::optional<int64_t> capture_time_ms = {};
   // Values of ServerTest::fields_.
   std::vector<FieldValue> fields = {};
+  // Of a capture with this status.
+  std::string url = {};
+  uint32_t status = 0;
 };
 
 // Returns `count` documents of 0 to about 40,000 bytes with ids
