@@ -57,6 +57,10 @@ struct CliSettings {
   std::optional<std::string> delimiter;
   bool long_listing = false;
   bool null_separated = false;
+  // Lists deposited files, not documents.
+  bool lists_files = false;
+  // Paths of deposited files to print.
+  std::vector<std::string> files;
   bool by_ordinal = false;
   std::optional<uint64_t> occurrence;
   // `get` has only the record types and statuses of these.

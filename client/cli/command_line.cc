@@ -61,31 +61,51 @@ void AddLsArguments(CLI::App& ls, CliSettings& settings) {
               "up to 1 KiB per crawl record");
   ls.add_flag("-0,--null", settings.null_separated,
               "End lines with NUL bytes, not newlines");
-  for (CLI::Option* filter : AddFilterOptions(ls, settings.filter)) {
+  std::vector<CLI::Option*> filters = AddFilterOptions(ls, settings.filter);
+  filters.push_back(AddWhereOption(ls, settings.filter));
+  for (CLI::Option* filter : filters) {
     filter->excludes(delimiter);
   }
-  AddWhereOption(ls, settings.filter)->excludes(delimiter);
-  ls.add_option("--fields", settings.filter.fields,
-                "Print these fields after each id, after tabs (not for batch)")
-      ->type_name("NAME,...")
-      ->allow_extra_args(false)
-      ->excludes(delimiter);
+  CLI::Option* fields =
+      ls.add_option(
+            "--fields", settings.filter.fields,
+            "Print these fields after each id, after tabs (not for batch)")
+          ->type_name("NAME,...")
+          ->allow_extra_args(false)
+          ->excludes(delimiter);
+  CLI::Option* files =
+      ls.add_flag("--files", settings.lists_files,
+                  "List deposited files whose paths start with PREFIX; with "
+                  "-l their sizes and SHA-256")
+          ->excludes(delimiter)
+          ->excludes(fields);
+  for (CLI::Option* filter : filters) {
+    filter->excludes(files);
+  }
 }
 
 void AddGetArguments(CLI::App& get, CliSettings& settings) {
   AddArchiveToRead(get, settings);
-  get.add_option("ID", settings.ids,
-                 "Ids of documents; put -- before an id that begins with a "
-                 "dash")
-      ->type_name("")
-      ->required();
+  CLI::Option* ids =
+      get.add_option("ID", settings.ids,
+                     "Ids of documents; put -- before an id that begins with a "
+                     "dash")
+          ->type_name("");
+  CLI::Option* files =
+      get.add_option("--file", settings.files,
+                     "Deposited files, such as WARCs, byte for byte, instead "
+                     "of documents; ls --files lists them")
+          ->type_name("PATH")
+          ->expected(1)
+          ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+          ->excludes(ids);
   CLI::Option* by_ordinal =
       get.add_flag("--ordinal", settings.by_ordinal,
                    "Take IDs as document numbers, from 0, in archive order");
   CLI::Option* part =
       get.add_option("--range", settings.part,
-                     "Bytes of each document, such as 0:1KiB; of a crawl "
-                     "record with its headers")
+                     "Bytes of each document or file, such as 0:1KiB; of a "
+                     "crawl record with its headers")
           ->type_name("OFFSET:LENGTH");
   CLI::Option* record =
       get.add_flag("--record", settings.whole_records,
@@ -93,32 +113,39 @@ void AddGetArguments(CLI::App& get, CliSettings& settings) {
   get.add_flag("--payload", settings.payload,
                "Print pages without headers, decoded (the default)")
       ->excludes(record)
-      ->excludes(part);
+      ->excludes(part)
+      ->excludes(files);
+  by_ordinal->excludes(files);
+  record->excludes(files);
   CLI::Option* record_type =
       get.add_option("--record-type", settings.filter.record_types,
                      "WARC record types (default: response, else resource, "
                      "else other documents)")
           ->type_name("TYPE,...")
           ->allow_extra_args(false)
-          ->excludes(by_ordinal);
+          ->excludes(by_ordinal)
+          ->excludes(files);
   CLI::Option* status =
       get.add_option("--status", settings.filter.statuses,
                      "HTTP statuses: 200, 200,301 or 4xx (default: pages, else "
                      "redirects and answers to HEAD)")
           ->type_name("CODE,...")
           ->allow_extra_args(false)
-          ->excludes(by_ordinal);
+          ->excludes(by_ordinal)
+          ->excludes(files);
   CLI::Option* at =
       get.add_option("--at", settings.at,
                      "Latest capture time (UTC), else the oldest capture: "
                      "2022, 2022-06 or 2022-06-15T14:30+02:00")
           ->type_name("TIME")
-          ->excludes(by_ordinal);
+          ->excludes(by_ordinal)
+          ->excludes(files);
   get.add_option("--occurrence", settings.occurrence,
                  "Number of the document among those of its id, from 0, in "
                  "archive order")
       ->type_name("N")
       ->excludes(by_ordinal)
+      ->excludes(files)
       ->excludes(record_type)
       ->excludes(status)
       ->excludes(at)

@@ -17,10 +17,12 @@
 #include "absl/types/span.h"
 
 #include "client/cli/batch_items.h"
+#include "client/cli/byte_span_text.h"
 #include "client/cli/capture_choice.h"
 #include "client/cli/damaged_scan.h"
 #include "client/cli/document_filter.h"
 #include "client/cli/document_listing.h"
+#include "client/cli/file_subcommands.h"
 #include "client/cli/shown_text.h"
 #include "client/quire/archive_state.h"
 #include "client/quire/capture_time.h"
@@ -81,35 +83,6 @@ std::string Percent(uint64_t part, uint64_t whole) {
              ? "-"
              : absl::StrFormat("%.1f %%", 100.0 * static_cast<double>(part) /
                                               static_cast<double>(whole));
-}
-
-// As ParseByteSize(), naming what the size is of.
-absl::StatusOr<uint64_t> ParseNamedSize(const char* name,
-                                        const std::string& text) {
-  absl::StatusOr<uint64_t> size_bytes = ParseByteSize(text);
-  if (!size_bytes.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, ": ", size_bytes.status().message()));
-  }
-  return size_bytes;
-}
-
-// OFFSET:LENGTH of --range.
-absl::StatusOr<ByteSpan> ParsePart(absl::string_view text) {
-  const size_t colon = text.find(':');
-  if (colon == absl::string_view::npos) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--range must be OFFSET:LENGTH, such as 0:1KiB, got ",
-                     QuotedText(text)));
-  }
-  ByteSpan span;
-  QUIRE_ASSIGN_OR_RETURN(
-      span.offset,
-      ParseNamedSize("OFFSET of --range", std::string(text.substr(0, colon))));
-  QUIRE_ASSIGN_OR_RETURN(
-      span.size_bytes,
-      ParseNamedSize("LENGTH of --range", std::string(text.substr(colon + 1))));
-  return span;
 }
 
 constexpr char kLongHeader[] = "%12s  %-24s  %-10s  %6s  %10s  %s";
@@ -279,6 +252,9 @@ absl::Status RunInfo(CliRun& run) {
 
 absl::Status RunLs(CliRun& run) {
   const CliSettings& settings = run.settings();
+  if (settings.lists_files) {
+    return ListFiles(run);
+  }
   QUIRE_ASSIGN_OR_RETURN(const DocumentFilter filter,
                          DocumentFilter::Make(settings.filter));
   if (filter.has_where()) {
@@ -377,6 +353,13 @@ absl::Status PrintDocument(CliRun& run, const DocumentFilter& filter,
 
 absl::Status RunGet(CliRun& run) {
   const CliSettings& settings = run.settings();
+  if (!settings.files.empty()) {
+    return GetFiles(run);
+  }
+  if (settings.ids.empty()) {
+    return absl::InvalidArgumentError(
+        "get needs an ID, or a deposited file by --file");
+  }
   // The part of each id's target that options set.
   DocumentKey selected;
   if (settings.part.has_value()) {

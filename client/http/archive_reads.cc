@@ -2,6 +2,8 @@
 #include "client/http/archive_reads.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -26,6 +28,11 @@ struct Source {
     return client->Read(archive, target, {.archive_uuid = uuid});
   }
 };
+
+// `uuid` may be empty.
+ReadOptions OptionsOf(const std::string& uuid) {
+  return {.archive_uuid = uuid.empty() ? std::nullopt : std::optional(uuid)};
+}
 
 // Part of a document.
 class DocumentPart final : public ByteStore {
@@ -79,6 +86,41 @@ class LogicalSpace final : public ByteStore {
   const Source source_;
   const uint64_t size_bytes_;
   const uint64_t zeros_hash_;
+};
+
+// A deposited file, whose digest must stay.
+class DepositedBytes final : public ByteStore {
+ public:
+  DepositedBytes(Source source, v1::DepositedFile file)
+      : source_(std::move(source)), file_(std::move(file)) {}
+
+  uint64_t size_bytes() const override { return file_.size_bytes(); }
+
+  absl::StatusOr<std::string> Read(uint64_t offset,
+                                   size_t size_bytes) override {
+    const ScopedCallHeaders scope(source_.headers);
+    std::string bytes;
+    QUIRE_RETURN_IF_ERROR(source_.client->ReadFile(
+        source_.archive, file_.path(),
+        ByteSpan{offset,
+                 std::min<uint64_t>(file_.size_bytes() - offset, size_bytes)},
+        [this](const v1::DepositedFile& file) {
+          return file.sha256() == file_.sha256()
+                     ? absl::OkStatus()
+                     : absl::AbortedError(
+                           "the file was replaced meanwhile; try again");
+        },
+        [&bytes](uint64_t, ByteView piece) {
+          bytes.append(AsText(piece).data(), piece.size());
+          return absl::OkStatus();
+        },
+        OptionsOf(source_.uuid)));
+    return bytes;
+  }
+
+ private:
+  const Source source_;
+  const v1::DepositedFile file_;
 };
 
 }  // namespace
@@ -153,6 +195,20 @@ std::shared_ptr<ByteStore> ArchiveReads::DocumentBytes(
       Source{client_.get(), request.target.archive, state.uuid,
              request.headers},
       ordinal, part);
+}
+
+absl::StatusOr<v1::DepositedFile> ArchiveReads::DescribeDeposit(
+    const RequestTarget& target) {
+  return client_->DescribeFile(target.archive, target.id,
+                               OptionsOf(target.uuid));
+}
+
+std::shared_ptr<ByteStore> ArchiveReads::DepositBytes(
+    const HttpRequest& request, v1::DepositedFile file) {
+  return std::make_shared<DepositedBytes>(
+      Source{client_.get(), request.target.archive, request.target.uuid,
+             request.headers},
+      std::move(file));
 }
 
 std::shared_ptr<ByteStore> ArchiveReads::SpaceBytes(const HttpRequest& request,

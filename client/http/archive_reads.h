@@ -72,6 +72,16 @@ class ArchiveReads {
                                            uint64_t ordinal,
                                            const ByteSpan& part);
 
+  // Describes the deposited file that `target` names. Errors: as
+  // Client::DescribeFile().
+  absl::StatusOr<v1::DepositedFile> DescribeDeposit(
+      const RequestTarget& target);
+
+  // The bytes of that file, read with the request's headers. This must outlive
+  // it.
+  std::shared_ptr<ByteStore> DepositBytes(const HttpRequest& request,
+                                          v1::DepositedFile file);
+
   // The same for the logical space, while its zeros have the hash `zeros_hash`.
   std::shared_ptr<ByteStore> SpaceBytes(const HttpRequest& request,
                                         const std::string& archive,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -102,6 +103,7 @@ bool Gateway::IsHeavy(const HttpRequest& request) {
     case Resource::kArchive:
     case Resource::kDocument:
     case Resource::kSpace:
+    case Resource::kDeposit:
     case Resource::kFile:
       return false;
   }
@@ -218,6 +220,9 @@ Answer Gateway::Run(const HttpRequest& request, MemoryCharge& charge) {
       break;
     case Resource::kCaptures:
       answer = AnswerCaptures(request, reads_->client(), charge);
+      break;
+    case Resource::kDeposit:
+      answer = AnswerDeposit(request, charge);
       break;
     default:
       answer = WithState(request.target, run);
@@ -431,6 +436,23 @@ absl::StatusOr<Answer> Gateway::AnswerFile(const HttpRequest& request,
        .content_type = FileMediaType(name),
        .refuses_several_ranges = absl::EndsWith(name, ".wacz")},
       *budget_, charge);
+}
+
+absl::StatusOr<Answer> Gateway::AnswerDeposit(const HttpRequest& request,
+                                              MemoryCharge& charge) {
+  QUIRE_ASSIGN_OR_RETURN(v1::DepositedFile file,
+                         reads_->DescribeDeposit(request.target));
+  const uint64_t size_bytes = file.size_bytes();
+  // Equal files have equal tags, whatever archive has them.
+  std::string etag =
+      absl::StrCat("\"s", absl::BytesToHexString(file.sha256()), "\"");
+  return AnswerPart(request,
+                    {.bytes = reads_->DepositBytes(request, std::move(file)),
+                     .size_bytes = size_bytes,
+                     .etag = std::move(etag),
+                     .content_type = FileMediaType(request.target.id),
+                     .refuses_several_ranges = true},
+                    *budget_, charge);
 }
 
 absl::StatusOr<Answer> Gateway::AnswerPieces(const HttpRequest& request,

@@ -108,6 +108,9 @@ class Gateway {
                                      MemoryCharge& charge);
   absl::StatusOr<Answer> AnswerFile(const HttpRequest& request,
                                     MemoryCharge& charge);
+  // A deposited file of an archive.
+  absl::StatusOr<Answer> AnswerDeposit(const HttpRequest& request,
+                                       MemoryCharge& charge);
   // A file that consists of pieces; `description` is its list of pieces.
   absl::StatusOr<Answer> AnswerPieces(const HttpRequest& request,
                                       const std::string& description,

@@ -283,6 +283,9 @@ using ByteSink = absl::FunctionRef<absl::Status(uint64_t offset, ByteView)>;
 using ScanSink = absl::FunctionRef<absl::Status(const ScanPiece&)>;
 // Receives a document's description, before its first byte.
 using DocumentSink = absl::FunctionRef<absl::Status(const v1::Document&)>;
+// The same for a deposited file.
+using DepositedFileSink =
+    absl::FunctionRef<absl::Status(const v1::DepositedFile&)>;
 
 // A connection to one server, or to several behind one gRPC target or proxy.
 // Calls for an archive carry its name in the metadata `quire-archive`, by which
@@ -374,6 +377,25 @@ class Client {
   // block.
   CaptureIndexLister ListCaptures(absl::string_view archive,
                                   const CaptureListOptions& options);
+
+  // Lists deposited files whose path starts with `prefix`, by path: calls
+  // `on_file` for each. Errors: NotFound, and as above.
+  absl::Status ListFiles(absl::string_view archive, absl::string_view prefix,
+                         DepositedFileSink on_file,
+                         const ReadOptions& options = {});
+
+  // Reads a deposited file, or a part of it, in pieces. `on_file` is called
+  // first. After Unavailable it resumes, if the file is still the same.
+  // Errors: NotFound, OutOfRange, PermissionDenied (IsWithdrawn()), Aborted
+  //   (the file was replaced meanwhile), DataLoss, and as above.
+  absl::Status ReadFile(absl::string_view archive, absl::string_view path,
+                        std::optional<ByteSpan> part, DepositedFileSink on_file,
+                        ByteSink sink, const ReadOptions& options = {});
+
+  // Describes a deposited file. Errors: as ReadFile().
+  absl::StatusOr<v1::DepositedFile> DescribeFile(
+      absl::string_view archive, absl::string_view path,
+      const ReadOptions& options = {});
 
   // Reads a dictionary's text, by the hash of an ArchiveDescription; resumes
   // after Unavailable. `sink` receives it in order. Behind a proxy the server

@@ -13,6 +13,7 @@
 #include "codecs/base/checksum.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/archive_parts.h"
+#include "server/archive/deposited_files.h"
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/files/dictionary_file.h"
 #include "server/archive/files/file_io.h"
@@ -21,7 +22,9 @@
 
 namespace quire {
 
-Archive::Archive(std::string path) : path_(std::move(path)) {}
+Archive::Archive(std::string path)
+    : path_(std::move(path)),
+      deposited_files_(std::make_unique<DepositedFiles>()) {}
 
 Archive::~Archive() = default;
 

@@ -36,6 +36,7 @@ namespace quire {
 
 class Archive;
 class BlockSpans;
+class DepositedFiles;
 class OpeningHelpers;
 class SegmentLayout;
 class SegmentReader;
@@ -313,6 +314,9 @@ class Archive {
   // REQUIRES: segment_index < segment_count.
   const SegmentReader& ReaderOf(uint32_t segment_index) const;
 
+  // Deposited files, of which deposit_reader.h reads the bytes.
+  const DepositedFiles& deposited_files() const { return *deposited_files_; }
+
   // A segment, and its documents.
   struct DocumentsOfSegment {
     uint32_t segment_index = 0;
@@ -437,6 +441,7 @@ class Archive {
   std::shared_ptr<const OpenedSegment> FindOpened(
       const Manifest& manifest, const ManifestSegment& segment,
       const FileIdentity& file) const;
+  void JoinDeposits();
   // Sets `fields_`. Errors: DataLoss  a field has two types.
   absl::Status JoinFields();
   const SegmentReader& SegmentOf(BlockAddress block) const;
@@ -457,6 +462,7 @@ class Archive {
   std::shared_ptr<const Codec> codec_;
   std::vector<Segment> segments_;
   std::vector<FieldColumn> fields_;
+  std::unique_ptr<DepositedFiles> deposited_files_;
   // Indices in `segments_`, by SegmentNumber().
   absl::flat_hash_map<uint32_t, uint32_t> index_of_number_;
   uint64_t description_size_bytes_max_ = 0;

@@ -14,6 +14,7 @@
 #include "codecs/base/status_macros.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_parts.h"
+#include "server/archive/deposited_files.h"
 #include "server/archive/files/dictionary_file.h"
 #include "server/archive/files/ordered_openings.h"
 #include "server/archive/format/section_compression.h"
@@ -160,12 +161,22 @@ absl::Status Archive::Load(const ArchiveDirectory& directory,
         std::max(description_size_bytes_max_,
                  segment.reader().documents().DescriptionSizeBytesMax());
   }
+  JoinDeposits();
   const absl::Status fields = JoinFields();
   if (!fields.ok() && options.without_damaged_indexes) {
     index_damages_.push_back(fields);
     return absl::OkStatus();
   }
   return fields;
+}
+
+void Archive::JoinDeposits() {
+  for (uint32_t i = 0; i < segments_.size(); ++i) {
+    deposited_files_->Add(i, segments_[i].start,
+                          segments_[i].reader().deposits());
+  }
+  deposited_files_->Finish();
+  memory_.document_attributes_bytes += deposited_files_->MemoryBytes();
 }
 
 absl::Status Archive::JoinFields() {

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/byte_size.h"
@@ -14,9 +13,11 @@
 #include "codecs/base/status_macros.h"
 #include "codecs/filter/filter.h"
 #include "codecs/payload/payload_codec.h"
-#include "server/archive/captures/capture_cursor.h"
+#include "server/archive/archive.h"
+#include "server/archive/container_check.h"
+#include "server/archive/deposit_reader.h"
+#include "server/archive/deposited_files.h"
 #include "server/archive/fields/field_directory.h"
-#include "server/archive/fields/segment_field_reader.h"
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/files/dictionary_file.h"
 #include "server/archive/files/symbol_table_file.h"
@@ -54,27 +55,6 @@ absl::StatusOr<uint64_t> ChecksumOf(SegmentText& text, uint64_t offset,
         return part.status();
       }));
   return checksum.Get();
-}
-
-// Compares the index of captures with the documents.
-absl::Status CheckCaptures(const SegmentReader& segment) {
-  const DocumentIndex& documents = segment.documents();
-  std::vector<bool> has_capture(documents.count());
-  return VisitCaptures(
-      segment.container().captures, segment.part_loader(),
-      [&](const SegmentCapture& capture) {
-        const Document document = documents.Describe(capture.ordinal);
-        const bool is_whole =
-            !has_capture[capture.ordinal] &&
-            document.capture_time_ms == capture.time_ms &&
-            (!capture.id_skip_bytes.has_value() ||
-             *capture.id_skip_bytes <= documents.Id(capture.ordinal).size());
-        has_capture[capture.ordinal] = true;
-        return is_whole ? absl::OkStatus()
-                        : Damaged(absl::StrCat(
-                              "the index of captures does not fit document ",
-                              capture.ordinal, " of the segment"));
-      });
 }
 
 class Verifier {
@@ -116,12 +96,14 @@ class Verifier {
   void VerifySegment(uint32_t segment_index, BlockRange range);
   void VerifyBlocks(uint32_t segment_index, const SegmentReader& segment,
                     BlockRange range);
-  // Checks the values of the documents' fields.
+  // Checks the fields and the index of captures of the documents.
   void VerifyContainer(const SegmentReader& segment);
   // Compares the names and types of fields with those of segments before.
   void JoinFields(const SegmentReader& segment);
   // Compares the counted members with the manifest.
   void VerifyMembers();
+  // Checks the digests of the deposited files.
+  void VerifyDeposits();
   std::vector<BlockResult> ReadBatch(const SegmentReader& segment,
                                      uint64_t first_block_index,
                                      uint64_t block_count) const;
@@ -178,6 +160,8 @@ class Verifier {
   uint64_t member_block_count_ = 0;
   // Fields of the segments so far.
   std::vector<FieldColumn> fields_;
+  // A segment of this part has a part of a deposited file.
+  bool has_deposits_ = false;
   // Start of the current segment.
   uint64_t segment_start_ = 0;
   uint64_t first_ordinal_ = 0;
@@ -206,6 +190,9 @@ VerifyReport Verifier::Run() {
     first_ordinal_ += manifest.segments[i].document_count;
   }
   VerifyMembers();
+  if (has_deposits_) {
+    VerifyDeposits();
+  }
   AddProgress(0);
   return report_;
 }
@@ -314,6 +301,7 @@ void Verifier::VerifySegment(uint32_t segment_index, BlockRange range) {
     }
     VerifyBlocks(segment_index, *segment, range);
     if (range.begin == 0) {
+      has_deposits_ |= !segment->deposits().portions().empty();
       VerifyContainer(*segment);
       JoinFields(*segment);
     }
@@ -365,27 +353,7 @@ void Verifier::VerifyBlocks(uint32_t segment_index,
 }
 
 void Verifier::VerifyContainer(const SegmentReader& segment) {
-  absl::Status status = segment.CheckContainer();
-  if (status.ok()) {
-    const DocumentIndex& documents = segment.documents();
-    status = CheckSegmentFields(
-        segment.fields(), documents.count(), segment.part_loader(),
-        [&](uint64_t ordinal) {
-          if (documents.RecordType(ordinal) != kWithdrawnRecordType) {
-            return false;
-          }
-          Document document = documents.Describe(ordinal);
-          document.id = documents.Id(ordinal);
-          return IsRedacted(document);
-        });
-    // Parts that cannot be read name it.
-    if (!absl::StartsWith(status.message(), segment.file())) {
-      status = InFile(segment.file(), status);
-    }
-  }
-  if (status.ok()) {
-    status = InFile(segment.file(), CheckCaptures(segment));
-  }
+  const absl::Status status = CheckContainerOf(segment);
   if (!status.ok()) {
     ArchiveDamage damage;
     damage.status = status;
@@ -420,6 +388,40 @@ void Verifier::VerifyMembers() {
       absl::StrCat(directory_.path, "/", kManifestFileName),
       Damaged("the members' counts and sizes are not those of the blocks"));
   Report(damage);
+}
+
+void Verifier::VerifyDeposits() {
+  // Damage was reported before.
+  const absl::StatusOr<std::shared_ptr<const Archive>> archive =
+      Archive::OpenAs(directory_.path, directory_.manifest);
+  if (!archive.ok()) {
+    return;
+  }
+  uint64_t first_block = 0;
+  std::vector<bool> is_in_part;
+  for (const ManifestSegment& segment : directory_.manifest.segments) {
+    const std::optional<BlockRange> range = InPart(segment, first_block);
+    is_in_part.push_back(range.has_value() && range->begin == 0);
+    first_block += segment.block_count;
+  }
+  for (const DepositedFile& file : (*archive)->deposited_files().files()) {
+    if (file.state != DepositState::kKept ||
+        !is_in_part[file.portions.front().segment_index]) {
+      continue;
+    }
+    const absl::Status status =
+        DepositReader(**archive, file).CheckDigest([](uint64_t) {
+          return absl::OkStatus();
+        });
+    if (!status.ok()) {
+      ArchiveDamage damage;
+      damage.status = status;
+      damage.effect =
+          "the documents of the file can be read where their blocks are good, "
+          "but not the file";
+      Report(damage);
+    }
+  }
 }
 
 std::vector<Verifier::BlockResult> Verifier::ReadBatch(

@@ -245,9 +245,9 @@ absl::Status ArchiveWriter::AddDocument(const NewDocument& document) {
 }
 
 absl::Status ArchiveWriter::CarryDocuments(const SegmentReader& from,
-                                           std::span<const uint64_t> removed) {
+                                           const LeftOut& left_out) {
   QUIRE_RETURN_IF_ERROR(StartSegment());
-  return Keep(segment_->CarryDocuments(from, removed));
+  return Keep(segment_->CarryDocuments(from, left_out));
 }
 
 absl::Status ArchiveWriter::SetFields(std::vector<FieldColumn> columns) {

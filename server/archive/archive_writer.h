@@ -41,6 +41,8 @@
 
 namespace quire {
 
+struct LeftOut;
+
 // "quired VERSION".
 std::string DefaultWriter();
 
@@ -189,7 +191,7 @@ class ArchiveWriter {
   // Adds all documents of a segment of the archive, as CarryDocuments() of
   // carried_documents.h. Errors: those of it.
   absl::Status CarryDocuments(const SegmentReader& from,
-                              std::span<const uint64_t> removed);
+                              const LeftOut& left_out);
 
   // Sets the fields of the documents of the next segments, and of the current
   // one, to which only columns are added. NewDocument::fields are in this

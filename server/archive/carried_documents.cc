@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -11,10 +12,13 @@
 #include "absl/types/span.h"
 
 #include "codecs/base/document_item.h"
+#include "codecs/base/positions.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/filter/field_value.h"
 #include "server/archive/captures/capture_cursor.h"
 #include "server/archive/captures/captures_builder.h"
+#include "server/archive/container/container_part.h"
+#include "server/archive/deposits/deposit_directory.h"
 #include "server/archive/fields/segment_field_reader.h"
 #include "server/archive/format/archive_description.h"
 #include "server/archive/format/archive_format.h"
@@ -75,11 +79,52 @@ absl::Status CarryCaptures(const SegmentReader& segment, uint64_t first_ordinal,
                        });
 }
 
+// True if one of the documents has a byte of the text from `begin` to `end`.
+bool HasText(const DocumentIndex& documents, std::span<const uint64_t> ordinals,
+             uint64_t begin, uint64_t end) {
+  const auto first =
+      std::ranges::upper_bound(ordinals, begin, {}, [&](uint64_t ordinal) {
+        const LogicalRange range = documents.Range(ordinal);
+        return range.offset.value + range.size_bytes;
+      });
+  return first != ordinals.end() && documents.Range(*first).offset.value < end;
+}
+
+// Copies the deposited files, whose documents are added next.
+absl::Status CarryDeposits(const SegmentReader& segment,
+                           const LeftOut& left_out, ContainerBuilder& to) {
+  const auto copy = [&](ContainerPart& part) -> absl::Status {
+    QUIRE_ASSIGN_OR_RETURN(const std::vector<uint8_t> stored,
+                           segment.ReadStoredPart(part));
+    part = to.data().AppendStored(part, stored);
+    return absl::OkStatus();
+  };
+  const std::vector<DepositPortion>& portions = segment.deposits().portions();
+  for (size_t i = 0; i < portions.size(); ++i) {
+    DepositPortion portion = portions[i];
+    if (std::ranges::binary_search(left_out.deposits, i) ||
+        HasText(segment.documents(), left_out.documents, portion.text_offset,
+                portion.text_offset + portion.text_size_bytes)) {
+      portion.state = DepositState::kWithdrawn;
+      portion.file_size_bytes = 0;
+      portion.digest = {};
+      portion.pages.clear();
+    }
+    for (DepositPageEntry& page : portion.pages) {
+      QUIRE_RETURN_IF_ERROR(copy(page.part));
+      for (ContainerPart& literal : page.literals) {
+        QUIRE_RETURN_IF_ERROR(copy(literal));
+      }
+    }
+    to.deposits().AddStored(std::move(portion));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CarryDocuments(const SegmentReader& segment,
-                            std::span<const uint64_t> removed,
-                            DocumentIndexBuilder& to) {
+                            const LeftOut& left_out, DocumentIndexBuilder& to) {
   if (segment.container().has_unknown_parts) {
     return absl::FailedPreconditionError(
         absl::StrCat(segment.file(),
@@ -89,7 +134,9 @@ absl::Status CarryDocuments(const SegmentReader& segment,
   CarriedFields fields(segment, to.container().fields());
   QUIRE_RETURN_IF_ERROR(fields.AddColumns());
   const uint64_t first_ordinal = to.count();
+  QUIRE_RETURN_IF_ERROR(CarryDeposits(segment, left_out, to.container()));
   const DocumentIndex& documents = segment.documents();
+  const std::span<const uint64_t> removed = left_out.documents;
   auto next = removed.begin();
   for (uint64_t ordinal = 0; ordinal < documents.count(); ++ordinal) {
     const Document document = documents.Describe(ordinal);

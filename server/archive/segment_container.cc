@@ -9,7 +9,8 @@
 namespace quire {
 
 absl::StatusOr<SegmentContainer> SegmentContainer::Parse(
-    ByteView directory, uint64_t document_count, uint64_t data_size_bytes) {
+    ByteView directory, uint64_t document_count, uint64_t text_size_bytes,
+    uint64_t data_size_bytes) {
   QUIRE_ASSIGN_OR_RETURN(const std::vector<ContainerEntry> entries,
                          ParseContainerDirectory(directory));
   SegmentContainer container;
@@ -25,6 +26,13 @@ absl::StatusOr<SegmentContainer> SegmentContainer::Parse(
         QUIRE_ASSIGN_OR_RETURN(
             container.captures,
             SegmentCaptures::Parse(entry.head, document_count,
+                                   data_size_bytes));
+        break;
+      }
+      case SubsectionId::kDeposits: {
+        QUIRE_ASSIGN_OR_RETURN(
+            container.deposits,
+            SegmentDeposits::Parse(entry.head, text_size_bytes,
                                    data_size_bytes));
         break;
       }

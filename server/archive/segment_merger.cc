@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "codecs/base/status_macros.h"
+#include "server/archive/carried_documents.h"
 #include "server/archive/format/block_frame.h"
 
 namespace quire {

@@ -278,8 +278,9 @@ absl::Status SegmentReader::ReadContainer(const std::atomic<bool>* cancel) {
   }
   QUIRE_ASSIGN_OR_RETURN(const std::string section,
                          ReadSection(*directory, cancel));
-  auto container = SegmentContainer::Parse(
-      AsBytes(section), footer_.document_count, data->stored_size_bytes);
+  auto container =
+      SegmentContainer::Parse(AsBytes(section), footer_.document_count,
+                              footer_.size_bytes, data->stored_size_bytes);
   QUIRE_RETURN_IF_ERROR(InFile("container directory", container.status()));
   container_ = *std::move(container);
   container_offset_ = data->offset;
@@ -292,6 +293,16 @@ Extent SegmentReader::PartExtent(const ContainerPart& part) const {
           .size_bytes = part.stored_size_bytes,
           .direct_fd = direct_fd_,
           .direct_alignment_bytes = direct_alignment_bytes_};
+}
+
+absl::StatusOr<std::vector<uint8_t>> SegmentReader::ReadStoredPart(
+    const ContainerPart& part) const {
+  std::vector<uint8_t> stored(part.stored_size_bytes);
+  const std::string name = absl::StrCat(file_, ": container");
+  QUIRE_RETURN_IF_ERROR(
+      ReadExactly(fd_, container_offset_ + part.offset, stored, name));
+  QUIRE_RETURN_IF_ERROR(InFile(name, CheckStoredPart(part, stored)));
+  return stored;
 }
 
 absl::StatusOr<PartBytes> SegmentReader::ReadPart(

@@ -90,10 +90,16 @@ class SegmentReader {
   // Without columns if no document has a field.
   const SegmentFields& fields() const { return container_.fields; }
 
+  // Without portions if it has no part of a deposited file.
+  const SegmentDeposits& deposits() const { return container_.deposits; }
+
   // Extent of a part of the container. REQUIRES: a sub-section refers to it.
   Extent PartExtent(const ContainerPart& part) const;
   // Reads and decodes it with a blocking pread. Errors: as Open().
   absl::StatusOr<PartBytes> ReadPart(const ContainerPart& part) const;
+  // Reads and checks its stored bytes, to copy them. Errors: as Open().
+  absl::StatusOr<std::vector<uint8_t>> ReadStoredPart(
+      const ContainerPart& part) const;
 
   // Reads the data of the container, and compares their checksum with the one
   // in the table. Errors: as Open().

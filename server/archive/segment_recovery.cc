@@ -170,8 +170,9 @@ absl::StatusOr<SegmentReader> SegmentReader::OpenDamaged(
   }
   QUIRE_RETURN_IF_ERROR(
       InFile(segment.file_, segment.ReadLayout(expected, nullptr)));
-  if (const absl::Status fields = segment.ReadContainer(nullptr); !fields.ok()) {
-    damages.push_back(InFile(segment.file_, fields));
+  if (const absl::Status container = segment.ReadContainer(nullptr);
+      !container.ok()) {
+    damages.push_back(InFile(segment.file_, container));
   }
   return segment;
 }

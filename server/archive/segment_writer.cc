@@ -100,8 +100,8 @@ absl::Status SegmentWriter::AddDocument(const NewDocument& document) {
 }
 
 absl::Status SegmentWriter::CarryDocuments(const SegmentReader& from,
-                                           std::span<const uint64_t> removed) {
-  return quire::CarryDocuments(from, removed, documents_);
+                                           const LeftOut& left_out) {
+  return quire::CarryDocuments(from, left_out, documents_);
 }
 
 absl::Status SegmentWriter::AppendSection(SectionType type, ByteView raw) {

@@ -28,6 +28,7 @@
 namespace quire {
 
 class SegmentReader;
+struct LeftOut;
 
 // Thread-compatible. ArchiveWriter documents the calls of the same name.
 class SegmentWriter {
@@ -65,7 +66,7 @@ class SegmentWriter {
 
   // See carried_documents.h.
   absl::Status CarryDocuments(const SegmentReader& from,
-                              std::span<const uint64_t> removed);
+                              const LeftOut& left_out);
 
   absl::Status AddFieldColumns(std::span<const FieldColumn> columns) {
     return documents_.AddFieldColumns(columns);

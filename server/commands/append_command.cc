@@ -227,6 +227,7 @@ int RunAppend(AppendCommandOptions options) {
     return ReportFailure(sources.status());
   }
   BuildRun run(*build, !options.quiet && !options.input.verbose);
+  build->deposits = options.input.deposits();
   build->input_size_bytes_max = options.input.input_size_bytes_max;
   build->failures = report.failures();
   build->on_note = report.listener();
@@ -252,6 +253,7 @@ int RunAppend(AppendCommandOptions options) {
   PrintWarnings(summary->build, **archive);
   if (!options.quiet) {
     PrintAppended(options.archive, *summary, **archive, stopwatch.Seconds());
+    PrintDeposits(summary->build.deposits);
     report.PrintHints(summary->build.skipped);
   }
   if (before.upload != nullptr) {
@@ -262,7 +264,8 @@ int RunAppend(AppendCommandOptions options) {
     }
   }
   const bool is_whole =
-      report.failures() == nullptr || report.failures()->count() == 0;
+      (report.failures() == nullptr || report.failures()->count() == 0) &&
+      summary->build.deposits.lost_count == 0;
   return is_whole ? kExitGood : kExitFailed;
 }
 

@@ -182,6 +182,10 @@ absl::Status SetResume(const BuildCommandOptions& options,
     absl::StrAppend(&build.resume.parameters, "field ", QuotedText(field),
                     "\n");
   }
+  if (build.deposits != DepositMode::kAuto) {
+    absl::StrAppend(&build.resume.parameters, "deposited files ",
+                    build.deposits == DepositMode::kOff ? "off" : "all", "\n");
+  }
   build.resume.describes_inputs = true;
   build.resume.restart = options.restart;
   build.resume.on_dropped = [output = options.output] {
@@ -353,7 +357,8 @@ int BuildAndPrint(const BuildCommandOptions& options, BuildOutput& output,
     report.PrintHints(summary->skipped);
   }
   const bool is_whole =
-      report.failures() == nullptr || report.failures()->count() == 0;
+      (report.failures() == nullptr || report.failures()->count() == 0) &&
+      summary->deposits.lost_count == 0;
   return is_whole ? kExitGood : kExitFailed;
 }
 
@@ -388,6 +393,7 @@ int RunBuild(BuildCommandOptions options) {
   if (!output.ok()) {
     return ReportOption(options.subcommand, output);
   }
+  build->deposits = options.input.deposits();
   build->seek_cost_bytes = SeekCostBytes(output_directory);
   const absl::Status resume = SetResume(options, *build);
   if (!resume.ok()) {

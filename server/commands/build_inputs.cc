@@ -145,6 +145,13 @@ void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options) {
       .add_option("--prefix", options.id_rules.prefix,
                   "Text to put before all ids, after --strip-prefix")
       ->type_name("TEXT");
+  CLI::Option* const records_only = subcommand.add_flag(
+      "--records-only", options.records_only,
+      "Do not keep the files of WARCs and ARCs, only their records");
+  subcommand
+      .add_flag("--deposited-files", options.deposited_files,
+                "Keep the files of all WARCs and ARCs, also those stored twice")
+      ->excludes(records_only);
   subcommand.add_flag(
       "--keep-going", options.keep_going,
       "Skip unreadable inputs and records instead of stopping; exit code 1");

@@ -16,6 +16,7 @@
 
 #include "server/commands/remote_paths.h"
 #include "server/commands/store_options.h"
+#include "server/ingest/build_options.h"
 #include "server/ingest/input_failures.h"
 #include "server/ingest/sources/source.h"
 
@@ -37,8 +38,18 @@ struct BuildInputOptions {
   // NAME or NAME=PATH.
   std::vector<std::string> fields;
   std::string delimiter;
+  // WARCs and ARCs are kept as documents alone, or as files too whatever that
+  // takes.
+  bool records_only = false;
+  bool deposited_files = false;
   bool keep_going = false;
   bool verbose = false;
+
+  DepositMode deposits() const {
+    return records_only      ? DepositMode::kOff
+           : deposited_files ? DepositMode::kAll
+                             : DepositMode::kAuto;
+  }
 };
 
 // `options` must outlive `subcommand`.

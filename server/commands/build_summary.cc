@@ -15,10 +15,26 @@
 #include "codecs/base/printable_text.h"
 #include "codecs/block_codec.h"
 #include "codecs/payload/recipe.h"
+#include "server/archive/deposits/deposit_page.h"
 #include "server/commands/subcommand_support.h"
 #include "server/ingest/sources/archive_source.h"
 
 namespace quire {
+namespace {
+
+// Prints the files that are not kept.
+void PrintRefusals(const DepositSummary& deposits) {
+  for (const std::string& refusal : deposits.refusals) {
+    std::cerr << "  " << PrintableMessage(refusal) << "\n";
+  }
+  if (deposits.refused_count > deposits.refusals.size()) {
+    std::cerr << "  and "
+              << FormatCount(deposits.refused_count - deposits.refusals.size())
+              << " more\n";
+  }
+}
+
+}  // namespace
 
 Progress ToProgress(const BuildProgress& progress) {
   Progress state;
@@ -66,6 +82,39 @@ Progress ToProgress(const BuildProgress& progress) {
   return state;
 }
 
+void PrintDeposits(const DepositSummary& deposits) {
+  if (deposits.file_count > 0) {
+    std::cerr << "  "
+              << FormatCounted(deposits.file_count,
+                               "deposited file is kept byte for byte",
+                               "deposited files are kept byte for byte")
+              << ", " << FormatByteSize(deposits.size_bytes);
+    const DepositSource::Counts& members = deposits.members;
+    if (deposits.literal_size_bytes > 0) {
+      std::cerr << ", of which " << FormatByteSize(deposits.literal_size_bytes)
+                << " is stored a second time ("
+                << FormatPercent(deposits.literal_size_bytes,
+                                 deposits.size_bytes)
+                << "): of "
+                << FormatCounted(members.reproduced_count +
+                                     members.foreign_count +
+                                     members.large_count,
+                                 "member", "members")
+                << ", " << FormatCount(members.foreign_count)
+                << " of an unknown encoder, and "
+                << FormatCount(members.large_count) << " with over "
+                << FormatByteSize(kDepositMemberTextSizeMax) << " of text";
+    }
+    std::cerr << "\n";
+  }
+  if (deposits.refused_count > 0 && deposits.lost_count == 0) {
+    std::cerr << "  "
+              << FormatCounted(deposits.refused_count, "file is", "files are")
+              << " not kept byte for byte, only documents of it:\n";
+    PrintRefusals(deposits);
+  }
+}
+
 void PrintWarnings(const BuildSummary& summary, const Archive& archive) {
   if (summary.mismatched_block_count > 0) {
     std::cerr << "warning: "
@@ -81,6 +130,13 @@ void PrintWarnings(const BuildSummary& summary, const Archive& archive) {
     for (const std::string& text : *texts) {
       std::cerr << "warning: " << PrintableMessage(text) << "\n";
     }
+  }
+  if (summary.deposits.lost_count > 0) {
+    std::cerr << "warning: "
+              << FormatCounted(summary.deposits.lost_count, "file is",
+                               "files are")
+              << " not kept byte for byte, only documents of it:\n";
+    PrintRefusals(summary.deposits);
   }
   const DroppedAttributes& dropped = summary.dropped_attributes;
   if (dropped.count > 0) {
@@ -235,6 +291,7 @@ void PrintSummary(const std::string& output, const BuildOptions& options,
   PrintFields(summary);
   PrintOversizedMembers(options, summary);
   PrintDropped(summary);
+  PrintDeposits(summary.deposits);
   const uint64_t repeated_count = CountRepeatedIds(archive);
   if (repeated_count > 0) {
     std::cerr << "  "

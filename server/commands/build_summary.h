@@ -9,6 +9,7 @@
 #include "codecs/base/progress_meter.h"
 #include "server/archive/archive.h"
 #include "server/ingest/build_pipeline.h"
+#include "server/ingest/deposit_tracker.h"
 
 namespace quire {
 
@@ -19,6 +20,9 @@ Progress ToProgress(const BuildProgress& progress);
 // Prints results that may be unintended: omitted attributes, no documents. No
 // effect without any. Used with --quiet, too.
 void PrintWarnings(const BuildSummary& summary, const Archive& archive);
+
+// Prints the deposited files that were added. No effect without any.
+void PrintDeposits(const DepositSummary& deposits);
 
 // Prints how to resume the build of `output`, if it left OUT.partial for that.
 void PrintResumeHint(const std::string& output);

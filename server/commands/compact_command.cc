@@ -114,15 +114,17 @@ int RunCompact(CompactCommandOptions options) {
     return ReportFailure(archive.status());
   }
   PrintWarnings(summary->build, **archive);
+  const int exit_code =
+      summary->build.deposits.lost_count == 0 ? kExitGood : kExitFailed;
   if (options.quiet) {
-    return kExitGood;
+    return exit_code;
   }
   if (summary->replaced_segment_count == 0) {
     PrintNothing(options.archive, *summary, options.all);
   } else {
     PrintCompacted(options.archive, *summary, stopwatch.Seconds());
   }
-  return kExitGood;
+  return exit_code;
 }
 
 }  // namespace

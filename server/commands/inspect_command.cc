@@ -17,6 +17,7 @@
 #include "codecs/deflate/deflate_recipe.h"
 #include "codecs/filter/filter.h"
 #include "server/archive/archive.h"
+#include "server/archive/deposited_files.h"
 #include "server/commands/quired_commands.h"
 #include "server/commands/remote_paths.h"
 #include "server/commands/subcommand_support.h"
@@ -155,6 +156,51 @@ void PrintFoundMembers(const FoundMembers& found) {
   }
 }
 
+// Sums over deposited files.
+struct DepositSums {
+  uint64_t count = 0;
+  uint64_t size_bytes = 0;
+  uint64_t literal_size_bytes = 0;
+  uint64_t withdrawn_count = 0;
+  uint64_t incomplete_count = 0;
+
+  bool any() const { return count + withdrawn_count + incomplete_count > 0; }
+};
+
+DepositSums DepositSumsOf(const Archive& archive) {
+  DepositSums sums;
+  const DepositedFiles& deposits = archive.deposited_files();
+  sums.incomplete_count = deposits.incomplete_count();
+  for (const DepositedFile& file : deposits.files()) {
+    const bool is_kept = file.state == DepositState::kKept;
+    sums.count += is_kept ? 1 : 0;
+    sums.withdrawn_count += is_kept ? 0 : 1;
+    sums.size_bytes += file.size_bytes;
+    sums.literal_size_bytes += file.literal_size_bytes;
+  }
+  return sums;
+}
+
+void PrintDeposits(const DepositSums& sums) {
+  if (!sums.any()) {
+    return;
+  }
+  std::string text = absl::StrCat(
+      FormatCount(sums.count), ", ", FormatByteSize(sums.size_bytes),
+      ", of which ", FormatByteSize(sums.literal_size_bytes), " (",
+      FormatPercent(sums.literal_size_bytes, sums.size_bytes),
+      ") is stored a second time");
+  if (sums.withdrawn_count > 0) {
+    absl::StrAppend(&text, "; ", FormatCount(sums.withdrawn_count),
+                    " withdrawn");
+  }
+  if (sums.incomplete_count > 0) {
+    absl::StrAppend(&text, "; ", FormatCount(sums.incomplete_count),
+                    " incomplete, which cannot be read");
+  }
+  PrintLine("files", text);
+}
+
 void PrintText(const Archive& archive) {
   const ArchiveInfo& info = archive.info();
   PrintLine("archive", PrintableMessage(RemotePaths::WithUrls(archive.path())));
@@ -242,6 +288,7 @@ void PrintText(const Archive& archive) {
     PrintLine(&field == &archive.fields().front() ? "fields" : "",
               absl::StrCat(field.name, " ", FieldTypeName(field.type)));
   }
+  PrintDeposits(DepositSumsOf(archive));
   PrintLine("memory", FormatByteSize(archive.memory().total_bytes()));
   for (const MemoryPart& part : PartsOf(archive)) {
     std::string value = FormatByteSize(part.size_bytes);
@@ -321,6 +368,13 @@ void PrintJson(const Archive& archive) {
   }
   for (const FieldColumn& field : archive.fields()) {
     json["fields"][field.name] = std::string(FieldTypeName(field.type));
+  }
+  if (const DepositSums sums = DepositSumsOf(archive); sums.any()) {
+    json["deposited_files"] = {{"count", sums.count},
+                               {"size_bytes", sums.size_bytes},
+                               {"literal_size_bytes", sums.literal_size_bytes},
+                               {"withdrawn_count", sums.withdrawn_count},
+                               {"incomplete_count", sums.incomplete_count}};
   }
   Json& memory = json["memory"];
   memory["total_bytes"] = archive.memory().total_bytes();

@@ -141,7 +141,7 @@ int RunRecompress(RecompressCommandOptions options) {
     PrintSummary(options.output, *build, *summary, **archive,
                  stopwatch.Seconds());
   }
-  return kExitGood;
+  return summary->deposits.lost_count == 0 ? kExitGood : kExitFailed;
 }
 
 }  // namespace

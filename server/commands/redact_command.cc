@@ -182,6 +182,12 @@ void PrintReport(const RedactCommandOptions& options,
               << " of it stays in other documents that have it too";
   }
   PrintSelection(options, report);
+  if (report.withdrawn_file_count > 0) {
+    std::cout << "\n  deposited files: "
+              << FormatCounted(report.withdrawn_file_count, "has", "have")
+              << (is_planned ? " text of them, and could not be read any more"
+                             : " text of them, and cannot be read any more");
+  }
   if (report.renumbered_id_count > 0) {
     std::cout << "\n  numbers: of "
               << FormatCounted(report.renumbered_id_count, "id", "ids")

@@ -127,6 +127,7 @@ class SalvagePrinter {
                  {"unproved_section_count", report.unproved_section_count},
                  {"unsaved_fields_count", report.unsaved_fields_count},
                  {"lost_field_value_count", report.lost_field_value_count},
+                 {"unsaved_file_count", report.unsaved_file_count},
                  {"damage_count", report.damage_count},
                  {"has_manifest", report.has_manifest}});
       return;
@@ -302,7 +303,8 @@ int RunSalvage(const SalvageCommandOptions& options) {
   return report->lost_count == 0 && report->left_out_segment_count == 0 &&
                  report->unproved_section_count == 0 &&
                  report->unsaved_fields_count == 0 &&
-                 report->lost_field_value_count == 0
+                 report->lost_field_value_count == 0 &&
+                 report->unsaved_file_count == 0
              ? kExitGood
              : kExitFailed;
 }

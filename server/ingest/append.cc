@@ -123,6 +123,7 @@ absl::StatusOr<CompactSummary> CompactArchive(const std::string& path,
     summary.replaced_file_size_bytes += segment.file_size_bytes;
   }
   options.input_size_bytes_max = archive->info().size_bytes;
+  options.deposits = DepositMode::kAuto;
   QUIRE_ASSIGN_OR_RETURN(
       std::unique_ptr<ArchiveWriter> writer,
       ArchiveWriter::Replace(std::move(change), options.archive.writer, first,

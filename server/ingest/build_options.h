@@ -92,6 +92,16 @@ struct ResumeOptions {
   std::vector<std::string> unread_inputs;
 };
 
+// Files that are kept byte for byte next to the documents read from them.
+enum class DepositMode {
+  kOff,
+  // WARCs and ARCs of which almost nothing must be stored a second time, and
+  // those of archives.
+  kAuto,
+  // All WARCs and ARCs.
+  kAll,
+};
+
 struct BuildOptions {
   // Affects the archive.
   ArchiveWriterOptions archive;
@@ -124,6 +134,7 @@ struct BuildOptions {
   // Trains a symbol table for answers in FSST, on a sample from a pass that
   // reads the inputs anyway. Must be true for codecs that use the table.
   bool symbol_table = true;
+  DepositMode deposits = DepositMode::kOff;
   // A segment ends with the document that reaches this size, in bytes of text.
   // At least 1.
   uint64_t segment_size_bytes = uint64_t{64} << 30;

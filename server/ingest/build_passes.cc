@@ -19,6 +19,7 @@ BuildPasses::BuildPasses(std::span<const std::unique_ptr<Source>> sources,
                          const BuildOptions& options)
     : options_(options),
       fields_(sources),
+      deposits_(options),
       walk_(sources,
             {.size_bytes_max = options.input_size_bytes_max,
              .failures = options.failures,
@@ -29,6 +30,10 @@ BuildPasses::BuildPasses(std::span<const std::unique_ptr<Source>> sources,
                  [this](SourceReader& reader, const SourceDocument& document) {
                    captures_.Count(document);
                    return fields_.Count(walk_.source_index(), reader, document);
+                 },
+             .on_counted =
+                 [this](const SourceDocument& document, uint64_t size_bytes) {
+                   deposits_.Count(walk_.source_index(), document, size_bytes);
                  }}),
       buffer_(kPieceSizeBytes) {}
 
@@ -41,7 +46,8 @@ absl::StatusOr<NewDocument> BuildPasses::ToNewDocument(
                      .record_type = document.record_type,
                      .media_type = document.media_type,
                      .fields = field_values_,
-                     .capture = captures_.Convert(document)};
+                     .capture = captures_.Convert(document),
+                     .deposit = deposits_.draft()};
 }
 
 absl::Status BuildPasses::StartPhase(BuildPhase phase,

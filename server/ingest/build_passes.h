@@ -19,6 +19,7 @@
 #include "server/ingest/build_captures.h"
 #include "server/ingest/build_fields.h"
 #include "server/ingest/build_options.h"
+#include "server/ingest/deposit_tracker.h"
 #include "server/ingest/document_walk.h"
 #include "server/ingest/sources/source.h"
 #include "server/ingest/sources/streams/byte_stream.h"
@@ -39,6 +40,20 @@ class BuildPasses {
   DocumentWalk& walk() { return walk_; }
 
   BuildFields& fields() { return fields_; }
+
+  DepositTracker& deposits() { return deposits_; }
+
+  // Starts a pass that adds the documents to an archive: StartDocument() comes
+  // before the text of each, and EndDocument() after it.
+  void StartDeposits() { deposits_.StartPass(); }
+
+  // Errors: those of DepositTracker::Begin().
+  absl::Status StartDocument(const SourceDocument& document) {
+    return deposits_.Begin(walk_.source_index(), document);
+  }
+
+  // Ends the document, which has `size_bytes` of text.
+  void EndDocument(uint64_t size_bytes) { deposits_.End(size_bytes); }
 
   // Returns the walk's current document for the archive, without its size. The
   // result is valid until the next call. Errors: those of
@@ -86,6 +101,7 @@ class BuildPasses {
   const BuildOptions& options_;
   BuildFields fields_;
   BuildCaptures captures_;
+  DepositTracker deposits_;
   DocumentWalk walk_;
   BuildProgress progress_;
   uint64_t reported_bytes_ = 0;

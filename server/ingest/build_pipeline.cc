@@ -240,6 +240,7 @@ class ArchiveBuild {
 
   absl::Status EncodeDocuments(BlockStage& stage) {
     uint64_t segment_bytes = 0;
+    passes_.StartDeposits();
     const absl::Status status = walk().ForEachDocument(
         [&](SourceReader& reader,
             const SourceDocument& document) -> absl::Status {
@@ -254,6 +255,7 @@ class ArchiveBuild {
           return absl::OkStatus();
         });
     QUIRE_RETURN_IF_ERROR(status);
+    passes_.deposits().EndPass();
     return stage.EndSegment();
   }
 
@@ -261,6 +263,7 @@ class ArchiveBuild {
   absl::StatusOr<uint64_t> EncodeDocument(SourceReader& reader,
                                           const SourceDocument& document,
                                           BlockStage& stage) {
+    QUIRE_RETURN_IF_ERROR(passes_.StartDocument(document));
     QUIRE_ASSIGN_OR_RETURN(NewDocument added,
                            passes_.ToNewDocument(reader, document));
     while (true) {
@@ -275,6 +278,7 @@ class ArchiveBuild {
       added.size_bytes += got;
       QUIRE_RETURN_IF_ERROR(stage.Advance(got));
     }
+    passes_.EndDocument(added.size_bytes);
     QUIRE_RETURN_IF_ERROR(writer_.AddDocument(added));
     return added.size_bytes;
   }
@@ -285,9 +289,11 @@ class ArchiveBuild {
     if (is_kept && !sampler_.has_value()) {
       QUIRE_ASSIGN_OR_RETURN(const uint64_t skipped,
                              reader.Skip(buffer.size()));
+      passes_.deposits().SkipText();
       return static_cast<size_t>(skipped);
     }
     QUIRE_ASSIGN_OR_RETURN(const size_t got, reader.Read(buffer));
+    passes_.deposits().AddText(ByteView(buffer).first(got));
     if (sampler_.has_value()) {
       sampler_->Add(ByteView(buffer).first(got));
     }
@@ -299,6 +305,7 @@ class ArchiveBuild {
     NoteUnreadInputs();
     summary_.fields = passes_.fields().columns();
     summary_.field_notes = passes_.fields().notes();
+    summary_.deposits = passes_.deposits().summary();
     summary_.skipped = walk().skipped();
     summary_.dropped_attributes = walk().dropped();
     QUIRE_ASSIGN_OR_RETURN(summary_.info, writer_.Commit());

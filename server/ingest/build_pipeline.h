@@ -16,6 +16,7 @@
 #include "server/archive/archive_writer.h"
 #include "server/ingest/build_choice.h"
 #include "server/ingest/build_options.h"
+#include "server/ingest/deposit_tracker.h"
 #include "server/ingest/sources/input_limits.h"
 #include "server/ingest/sources/source.h"
 
@@ -45,6 +46,7 @@ struct BuildSummary {
   // Blocks stored unencoded because their encoding did not decode to their
   // text: a bug of the codec.
   uint64_t mismatched_block_count = 0;
+  DepositSummary deposits;
   // Compressed members that stay compressed because they are too large
   // (BuildOptions::inflate_member_size_bytes_max). Counted if the codec
   // inflates.

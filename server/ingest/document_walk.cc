@@ -128,6 +128,9 @@ absl::Status DocumentWalk::CountDocument(
       checksum.Add(ByteView(scratch_).first(passed));
     }
   }
+  if (options_.on_counted) {
+    options_.on_counted(document, counted_bytes_ - before_bytes);
+  }
   if (options_.describes_sources) {
     digests_.back().Add(document, counted_bytes_ - before_bytes,
                         checksum.Get());

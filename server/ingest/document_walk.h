@@ -48,6 +48,10 @@ class DocumentWalk {
     // the pass.
     std::function<absl::Status(SourceReader&, const SourceDocument&)>
         on_first_read = {};
+    // Called for each document of the first pass with the size of its text; may
+    // be empty.
+    std::function<void(const SourceDocument&, uint64_t size_bytes)> on_counted =
+        {};
   };
 
   using Visit =

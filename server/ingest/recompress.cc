@@ -21,6 +21,7 @@ absl::StatusOr<BuildSummary> RecompressArchive(
         "one"));
   }
   options.input_size_bytes_max = info.size_bytes;
+  options.deposits = DepositMode::kAuto;
   options.resume.parameters =
       absl::StrCat("archive ", info.uuid, "\n", EncodingParameters(options));
   options.resume.unread_input_count = info.unread_input_count;

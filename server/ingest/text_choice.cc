@@ -241,12 +241,18 @@ absl::Status TextChoice::Reorder(ReorderMode mode, uint64_t held_bytes) {
   QUIRE_RETURN_IF_ERROR(
       passes_.StartPhase(BuildPhase::kReorder, text_size_bytes_));
   uint64_t segment_begin = 0;
+  passes_.StartDeposits();
   const absl::Status status = passes_.walk().ForEachDocument(
       [&](SourceReader& reader,
           const SourceDocument& document) -> absl::Status {
+        QUIRE_RETURN_IF_ERROR(passes_.StartDocument(document));
+        uint64_t size_bytes = 0;
         QUIRE_RETURN_IF_ERROR(passes_.FeedDocument(reader, [&](ByteView piece) {
+          size_bytes += piece.size();
+          passes_.deposits().AddText(piece);
           return NoteSpace(reorderer.Add(piece));
         }));
+        passes_.EndDocument(size_bytes);
         QUIRE_ASSIGN_OR_RETURN(const NewDocument added,
                                passes_.ToNewDocument(reader, document));
         QUIRE_RETURN_IF_ERROR(NoteSpace(reorderer.EndDocument(added)));
@@ -258,6 +264,7 @@ absl::Status TextChoice::Reorder(ReorderMode mode, uint64_t held_bytes) {
         return NoteSpace(reorderer.EndSegment());
       });
   QUIRE_RETURN_IF_ERROR(status);
+  passes_.deposits().EndPass();
   absl::StatusOr<ReorderedText> text = reorderer.Finish();
   QUIRE_RETURN_IF_ERROR(NoteSpace(text.status()));
   prepared_.stored = *std::move(text);

@@ -19,6 +19,7 @@
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
 #include "server/archive/carried_documents.h"
+#include "server/archive/deposited_files.h"
 #include "server/archive/files/archive_change.h"
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/format/layout_section.h"
@@ -100,6 +101,10 @@ class Redactor {
  private:
   bool IsDictionaryNew() const { return new_context_ != nullptr; }
 
+  // Finds the deposited files that have removed text.
+  void FindDeposits();
+  // Indexes of their portions in a segment.
+  std::vector<size_t> DepositsIn(uint32_t segment_index) const;
   // Segments that are written anew.
   std::vector<uint32_t> Segments() const;
   // The ordinal of the first document of a segment.
@@ -130,6 +135,8 @@ class Redactor {
   const RemovedDocuments removed_;
   const RedactOptions& options_;
   std::shared_ptr<const CodecContext> new_context_;
+  // Segments and indexes of the portions of deposited files that are left out.
+  std::vector<std::pair<uint32_t, size_t>> deposits_;
   InflatedBlock block_;
   RedactReport report_;
 };
@@ -148,10 +155,40 @@ uint64_t Redactor::FirstOrdinal(uint32_t segment_index) const {
   return ordinal;
 }
 
+void Redactor::FindDeposits() {
+  for (const DepositedFile& file : archive_.deposited_files().files()) {
+    if (file.state != DepositState::kKept) {
+      continue;
+    }
+    const uint64_t begin = file.text.offset.value;
+    const auto first = std::ranges::upper_bound(removed_.ranges(), begin, {},
+                                                &TextInterval::end);
+    if (first == removed_.ranges().end() ||
+        first->begin >= begin + file.text.size_bytes) {
+      continue;
+    }
+    ++report_.withdrawn_file_count;
+    for (const DepositedFile::Portion& portion : file.portions) {
+      deposits_.emplace_back(portion.segment_index, portion.index);
+    }
+  }
+  std::ranges::sort(deposits_);
+}
+
+std::vector<size_t> Redactor::DepositsIn(uint32_t segment_index) const {
+  std::vector<size_t> indexes;
+  for (const auto& [segment, index] : deposits_) {
+    if (segment == segment_index) {
+      indexes.push_back(index);
+    }
+  }
+  return indexes;
+}
+
 std::vector<uint32_t> Redactor::Segments() const {
   std::vector<uint32_t> segments;
   for (uint32_t i = 0; i < manifest_.segments.size(); ++i) {
-    if (IsDictionaryNew() || !RemovedIn(i).empty()) {
+    if (IsDictionaryNew() || !RemovedIn(i).empty() || !DepositsIn(i).empty()) {
       segments.push_back(i);
     }
   }
@@ -165,6 +202,7 @@ absl::Status Redactor::Prepare() {
   report_.matched_count = removed_.matched_count();
   report_.renumbered_id_count = removed_.renumbered_id_count();
   report_.size_bytes = removed_.size_bytes();
+  FindDeposits();
   if (manifest_.dictionary.has_value()) {
     QUIRE_RETURN_IF_ERROR(RedactTheDictionary());
   }
@@ -335,11 +373,13 @@ absl::Status Redactor::WriteDocuments(uint32_t segment_index,
     ranges.push_back({begin, begin + range.size_bytes});
   }
   const SegmentReader& segment = archive_.ReaderOf(segment_index);
+  const std::vector<size_t> deposits = DepositsIn(segment_index);
+  const LeftOut left_out = {.documents = removed, .deposits = deposits};
   if (plan.runs.empty()) {
-    return writer.CarryDocuments(segment, removed);
+    return writer.CarryDocuments(segment, left_out);
   }
   DocumentIndexBuilder documents;
-  QUIRE_RETURN_IF_ERROR(CarryDocuments(segment, removed, documents));
+  QUIRE_RETURN_IF_ERROR(CarryDocuments(segment, left_out, documents));
   QUIRE_ASSIGN_OR_RETURN(std::vector<TextChecksum> checksums,
                          ChecksumText(segment_index, ranges));
   return writer.SetLayout(

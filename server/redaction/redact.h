@@ -75,6 +75,9 @@ struct RedactReport {
   // Ids of which other documents stay, so that their occurrences are counted
   // anew.
   uint64_t renumbered_id_count = 0;
+  // Deposited files that had text of removed documents, and cannot be read any
+  // more.
+  uint64_t withdrawn_file_count = 0;
   // The part of it that other documents share, and which therefore stays.
   uint64_t shared_size_bytes = 0;
   // New segments, and the size of the text of their blocks.

@@ -60,6 +60,8 @@ const std::map<std::string, MethodRule> kRules = {
     {"Scan", MethodRule::kReads},
     {"ListDocuments", MethodRule::kReads},
     {"ListCaptures", MethodRule::kReads},
+    {"ListFiles", MethodRule::kReads},
+    {"ReadFile", MethodRule::kReads},
     {"GetDictionary", MethodRule::kReadsByHash},
     {"GetSymbolTable", MethodRule::kReadsByHash}};
 

@@ -32,7 +32,8 @@ NewDocument Describe(const TestDocument& document) {
                                           .url = document.capture->url,
                                           .status = document.capture->status,
                                           .digest = document.capture->digest})
-                         : std::nullopt};
+                         : std::nullopt,
+          .deposit = document.deposit};
 }
 
 // Ends the segment.

@@ -41,6 +41,7 @@ struct TestDocument {
   // Values of the fields that the writer was given.
   std::vector<FieldValue> fields = {};
   std::optional<TestCapture> capture = std::nullopt;
+  std::shared_ptr<DepositDraft> deposit = nullptr;
 };
 
 using TestSegment = std::vector<TestDocument>;

@@ -68,6 +68,8 @@ bool IsServedName(absl::string_view name) {
 const char* FileMediaType(absl::string_view name) {
   static constexpr std::pair<absl::string_view, const char*> kTypes[] = {
       {".wacz", "application/wacz"},
+      {".warc", "application/warc"},
+      {".gz", "application/gzip"},
       {".json", "application/json"},
       {".cdxj", "text/plain; charset=utf-8"},
       {".txt", "text/plain; charset=utf-8"}};

@@ -156,6 +156,8 @@ absl::Status ParsePath(absl::string_view path, RequestTarget& target) {
     target.resource = Resource::kDocument;
   } else if (absl::ConsumePrefix(&path, "page/")) {
     target.resource = Resource::kPage;
+  } else if (absl::ConsumePrefix(&path, "file/")) {
+    target.resource = Resource::kDeposit;
   } else {
     return NoSuchPath();
   }
@@ -180,6 +182,7 @@ bool Accepts(const RequestTarget& target, absl::string_view name) {
     case Resource::kArchive:
     case Resource::kSpace:
     case Resource::kBrowseArchives:
+    case Resource::kDeposit:
     case Resource::kFile:
       return false;
   }

@@ -25,6 +25,7 @@ enum class Resource {
   kSpace,           // /v1/A/space
   kList,            // /v1/A/list
   kCaptures,        // /v1/A/cdx and /v1/A,B/cdx
+  kDeposit,         // /v1/A/file/PATH
   kBrowseArchives,  // /browse/
   kBrowse,          // /browse/A/PREFIX
   kFile,            // /files/NAME
@@ -42,8 +43,8 @@ struct RequestTarget {
   std::string archive;
   // From "A@UUID": only these contents. Empty: the current ones.
   std::string uuid;
-  // Decoded id of a document or page, prefix of a list, or name of a file; any
-  // bytes.
+  // Decoded id of a document or page, prefix of a list, name of a file, or path
+  // of a deposited file; any bytes.
   std::string id;
   // Set instead of `id` by /ordinal/N.
   std::optional<uint64_t> ordinal;

@@ -32,6 +32,8 @@ TEST(RequestTarget, NamesResources) {
   EXPECT_EQ(Parsed("/v1/web").resource, Resource::kArchive);
   EXPECT_EQ(Parsed("/v1/web/doc/a").resource, Resource::kDocument);
   EXPECT_EQ(Parsed("/v1/web/page/a").resource, Resource::kPage);
+  EXPECT_EQ(Parsed("/v1/web/file/a").resource, Resource::kDeposit);
+  EXPECT_EQ(Parsed("/v1/web/file/a%2Fb/c.warc").id, "a/b/c.warc");
   EXPECT_EQ(Parsed("/v1/web/space").resource, Resource::kSpace);
   EXPECT_EQ(Parsed("/v1/web/list").resource, Resource::kList);
   EXPECT_EQ(Parsed("/browse/").resource, Resource::kBrowseArchives);
@@ -143,6 +145,8 @@ TEST(RequestTarget, TakesFieldsAndFilters) {
 }
 
 TEST(RequestTarget, RefusesParameters) {
+  EXPECT_EQ(CodeOf("/v1/web/file/a?at=2021"),
+            absl::StatusCode::kInvalidArgument);
   for (const char* target :
        {"/v1/?a", "/v1/web?limit=1", "/v1/web/space?at=2021",
         "/v1/web/doc/a?prefix=b", "/v1/web/ordinal/1?at=2021",

@@ -204,6 +204,8 @@ class ArchiveInfo:
     # Names and types of fields: "string", "integer", "float", "boolean" or "time". Only from
     # info().
     fields: Mapping[str, str] = dataclasses.field(default_factory=dict, compare=False)
+    # Captures in the index that captures() reads; None: there is none. Only from info().
+    capture_count: Optional[int] = dataclasses.field(default=None, compare=False)
 
 
 def make_info(message: Any) -> ArchiveInfo:
@@ -216,7 +218,8 @@ def make_info(message: Any) -> ArchiveInfo:
         # ARCHIVE_STATE_OPENING and ARCHIVE_STATE_CLOSED.
         is_open=message.state not in (2, 3),
         fields={field.name: _FIELD_TYPES.get(field.type, str(field.type))
-                for field in message.fields})
+                for field in message.fields},
+        capture_count=message.capture_count if message.HasField("capture_count") else None)
 
 
 class Answer:

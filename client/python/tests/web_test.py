@@ -233,6 +233,7 @@ class WebTest(unittest.TestCase):
                               each.status and str(each.status), each.digest,
                               str(document.offset)))
         self.assertEqual(sorted(found, key=str), sorted(expected, key=str))
+        self.assertEqual(self.archive.info().capture_count, len(expected))
 
     def test_captures_of_a_url(self):
         def times(url, **options):

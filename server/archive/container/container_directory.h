@@ -20,6 +20,7 @@ namespace quire {
 enum class SubsectionId : uint64_t {
   kFields = 1,
   kCaptures = 2,
+  kDeposits = 3,
 };
 
 // A sub-section as the directory has it. Borrows its head.

@@ -35,6 +35,22 @@ absl::StatusOr<ContainerPart> ContainerData::Append(ByteView raw) {
   return part;
 }
 
+ContainerPart ContainerData::AppendStored(ContainerPart part, ByteView stored) {
+  part.offset = bytes_.size();
+  bytes_.append(AsText(stored).data(), stored.size());
+  return part;
+}
+
+absl::StatusOr<ByteView> TakeContainerBytes(ByteView& in, uint64_t size_bytes) {
+  if (size_bytes > in.size()) {
+    return Damaged(
+        absl::StrCat("there are ", in.size(), " bytes, expected ", size_bytes));
+  }
+  const ByteView bytes = in.first(size_bytes);
+  in = in.subspan(size_bytes);
+  return bytes;
+}
+
 void AppendPartReference(const ContainerPart& part, std::string& out) {
   AppendVarint(part.offset, out);
   AppendVarint(part.stored_size_bytes, out);
@@ -78,17 +94,21 @@ absl::StatusOr<ContainerPart> TakePartReference(ByteView& in,
   return part;
 }
 
-absl::Status DecodePart(const ContainerPart& part, ByteView stored,
-                        MutableByteView raw) {
+absl::Status CheckStoredPart(const ContainerPart& part, ByteView stored) {
   if (stored.size() != part.stored_size_bytes) {
     return Damaged(absl::StrCat("a part has ", stored.size(),
                                 " bytes, expected ", part.stored_size_bytes));
   }
   const uint64_t found = Checksum64(stored);
-  if (found != part.checksum) {
-    return ChecksumMismatch("checksum of a part of the container", found,
-                            part.checksum);
-  }
+  return found == part.checksum
+             ? absl::OkStatus()
+             : ChecksumMismatch("checksum of a part of the container", found,
+                                part.checksum);
+}
+
+absl::Status DecodePart(const ContainerPart& part, ByteView stored,
+                        MutableByteView raw) {
+  QUIRE_RETURN_IF_ERROR(CheckStoredPart(part, stored));
   if (part.method == CompressionMethod::kNone) {
     std::ranges::copy(stored, raw.begin());
     return absl::OkStatus();

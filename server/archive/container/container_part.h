@@ -44,6 +44,10 @@ class ContainerData {
   // Errors: Internal  libzstd failed.
   absl::StatusOr<ContainerPart> Append(ByteView raw);
 
+  // Appends a part as another container stores it. REQUIRES: `stored` has
+  // part.stored_size_bytes.
+  ContainerPart AppendStored(ContainerPart part, ByteView stored);
+
   const std::string& bytes() const { return bytes_; }
 
   std::string Take() && { return std::move(bytes_); }
@@ -64,12 +68,19 @@ struct PartBytes {
 using PartLoader = std::function<absl::StatusOr<std::optional<PartBytes>>(
     const ContainerPart&)>;
 
+// Takes bytes off the front of `in`, which is untrusted. Errors: DataLoss.
+absl::StatusOr<ByteView> TakeContainerBytes(ByteView& in, uint64_t size_bytes);
+
 void AppendPartReference(const ContainerPart& part, std::string& out);
 
 // Takes a reference off the front of `in`. `data_size_bytes` is the size of the
 // container's data. Errors: DataLoss.
 absl::StatusOr<ContainerPart> TakePartReference(ByteView& in,
                                                 uint64_t data_size_bytes);
+
+// Compares the stored bytes of a part with its size and checksum.
+// Errors: DataLoss.
+absl::Status CheckStoredPart(const ContainerPart& part, ByteView stored);
 
 // Checks and decompresses a part. Thread-safe.
 // REQUIRES: `raw` has part.size_bytes. Errors: DataLoss.

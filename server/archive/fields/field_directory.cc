@@ -26,16 +26,6 @@ constexpr uint8_t kHasGreatest = 8;
 constexpr uint64_t kMemoryPerByte = 24;
 constexpr uint64_t kMemoryMin = 512;
 
-absl::StatusOr<ByteView> TakeBytes(ByteView& in, uint64_t size_bytes) {
-  if (size_bytes > in.size()) {
-    return Damaged(
-        absl::StrCat("there are ", in.size(), " bytes, expected ", size_bytes));
-  }
-  const ByteView bytes = in.first(size_bytes);
-  in = in.subspan(size_bytes);
-  return bytes;
-}
-
 template <typename T>
 void AppendInteger(T value, std::string& out) {
   uint8_t bytes[sizeof(T)];
@@ -60,23 +50,25 @@ void AppendBound(const FieldValue& bound, std::string& out) {
 
 absl::StatusOr<FieldValue> TakeBound(ByteView& in, FieldType type) {
   if (type == FieldType::kString) {
-    QUIRE_ASSIGN_OR_RETURN(const ByteView size, TakeBytes(in, 1));
+    QUIRE_ASSIGN_OR_RETURN(const ByteView size, TakeContainerBytes(in, 1));
     if (size[0] > kFieldBoundSizeBytesMax) {
       return Damaged(absl::StrCat("a bound has ", size[0],
                                   " bytes, expected at most ",
                                   kFieldBoundSizeBytesMax));
     }
-    QUIRE_ASSIGN_OR_RETURN(const ByteView text, TakeBytes(in, size[0]));
+    QUIRE_ASSIGN_OR_RETURN(const ByteView text,
+                           TakeContainerBytes(in, size[0]));
     return FieldValue(std::string(AsText(text)));
   }
   if (type == FieldType::kBoolean) {
-    QUIRE_ASSIGN_OR_RETURN(const ByteView bit, TakeBytes(in, 1));
+    QUIRE_ASSIGN_OR_RETURN(const ByteView bit, TakeContainerBytes(in, 1));
     if (bit[0] > 1) {
       return Damaged(absl::StrCat("a boolean is ", bit[0]));
     }
     return FieldValue(bit[0] == 1);
   }
-  QUIRE_ASSIGN_OR_RETURN(const ByteView bytes, TakeBytes(in, sizeof(uint64_t)));
+  QUIRE_ASSIGN_OR_RETURN(const ByteView bytes,
+                         TakeContainerBytes(in, sizeof(uint64_t)));
   const auto number = LoadLittleEndian<uint64_t>(bytes.data());
   switch (type) {
     case FieldType::kFloat:
@@ -95,8 +87,9 @@ absl::StatusOr<FieldColumn> TakeColumn(ByteView& in) {
                                 " bytes, expected 1 to ",
                                 kFieldNameSizeBytesMax));
   }
-  QUIRE_ASSIGN_OR_RETURN(const ByteView name, TakeBytes(in, size_bytes));
-  QUIRE_ASSIGN_OR_RETURN(const ByteView type, TakeBytes(in, 1));
+  QUIRE_ASSIGN_OR_RETURN(const ByteView name,
+                         TakeContainerBytes(in, size_bytes));
+  QUIRE_ASSIGN_OR_RETURN(const ByteView type, TakeContainerBytes(in, 1));
   if (type[0] < static_cast<uint8_t>(FieldType::kString) ||
       type[0] > static_cast<uint8_t>(FieldType::kTime)) {
     return absl::FailedPreconditionError(
@@ -110,7 +103,7 @@ absl::StatusOr<FieldColumn> TakeColumn(ByteView& in) {
 
 absl::StatusOr<FieldPage::Block> TakeBlock(ByteView& in, FieldType type,
                                            uint64_t data_size_bytes) {
-  QUIRE_ASSIGN_OR_RETURN(const ByteView flag_byte, TakeBytes(in, 1));
+  QUIRE_ASSIGN_OR_RETURN(const ByteView flag_byte, TakeContainerBytes(in, 1));
   const uint8_t flags = flag_byte[0];
   if (flags > (kHasValues | kHasNulls | kHasLeast | kHasGreatest) ||
       (flags & (kHasValues | kHasNulls)) == 0 ||

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +25,8 @@
 #include "codecs/payload/inflated_count.h"
 
 namespace quire {
+
+class DepositDraft;
 
 // A document as the index describes it.
 struct Document {
@@ -234,6 +237,9 @@ struct NewDocument {
   absl::Span<const FieldValue> fields = {};
   // Set for a capture, which has a time.
   std::optional<NewCapture> capture = std::nullopt;
+  // The deposited file of which it is the next part (deposit_draft.h); null if
+  // it is part of none.
+  std::shared_ptr<DepositDraft> deposit = nullptr;
 };
 
 }  // namespace quire

@@ -16,6 +16,8 @@ namespace quire {
 
 absl::Status ContainerBuilder::AddDocument(uint64_t ordinal,
                                            const NewDocument& document) {
+  QUIRE_RETURN_IF_ERROR(
+      deposits_.AddText(document.deposit, document.size_bytes, data_));
   QUIRE_RETURN_IF_ERROR(fields_.Add(document.fields, data_));
   if (!document.capture.has_value()) {
     return absl::OkStatus();
@@ -47,6 +49,10 @@ ContainerBuilder::Build() {
   if (!captures_.empty()) {
     QUIRE_ASSIGN_OR_RETURN(std::string head, captures_.Build(data_));
     heads.emplace_back(SubsectionId::kCaptures, std::move(head));
+  }
+  if (!deposits_.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(std::string head, deposits_.Build(data_));
+    heads.emplace_back(SubsectionId::kDeposits, std::move(head));
   }
   if (heads.empty()) {
     return std::optional<Sections>();

@@ -12,9 +12,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "codecs/base/status_macros.h"
 #include "codecs/filter/field_value.h"
 #include "server/archive/captures/captures_builder.h"
 #include "server/archive/container/container_part.h"
+#include "server/archive/deposits/deposits_builder.h"
 #include "server/archive/fields/fields_builder.h"
 #include "server/archive/format/archive_description.h"
 
@@ -28,8 +30,14 @@ class ContainerBuilder {
 
   CapturesBuilder& captures() { return captures_; }
 
+  DepositsBuilder& deposits() { return deposits_; }
+
+  // For parts that are copied from another container.
+  ContainerData& data() { return data_; }
+
   // Adds what the next document, of this ordinal in the segment, has for the
-  // sub-sections. Errors: as FieldsBuilder::Add() and CapturesBuilder::Add().
+  // sub-sections. Errors: as FieldsBuilder::Add(), CapturesBuilder::Add() and
+  // DepositsBuilder::AddText().
   absl::Status AddDocument(uint64_t ordinal, const NewDocument& document);
 
   struct Sections {
@@ -38,7 +46,8 @@ class ContainerBuilder {
   };
 
   // Returns the sections of the container; unset if it has no sub-section. The
-  // builder is unusable afterwards. Errors: Internal.
+  // builder is unusable afterwards. Errors: Internal; those of reading
+  // deposited files.
   // REQUIRES: there is a document.
   absl::StatusOr<std::optional<Sections>> Build();
 
@@ -46,6 +55,7 @@ class ContainerBuilder {
   ContainerData data_;
   FieldsBuilder fields_;
   CapturesBuilder captures_;
+  DepositsBuilder deposits_;
 };
 
 }  // namespace quire

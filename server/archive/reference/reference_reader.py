@@ -4,12 +4,14 @@
 
 usage: reference_reader.py list ARCHIVE            ordinal, offset, size, time,
                                                    media type, record type, id,
-                                                   XXH3 of the document
+                                                   XXH3 of the document; then
+                                                   deposited files
        reference_reader.py get ARCHIVE ORDINAL     the document on stdout
+       reference_reader.py file ARCHIVE PATH       the deposited file on stdout
        reference_reader.py text ARCHIVE            all documents on stdout
        reference_reader.py check ARCHIVE           reads all; prints the uuid
 
-reference_codecs.py and reference_segment.py next to it are its other parts. Needs
+reference_codecs.py, reference_deposits.py and reference_segment.py next to it are its other parts. Needs
 python3-xxhash, python3-zstandard, python3-lz4. It is plain, not fast.
 """
 
@@ -31,6 +33,7 @@ from reference_codecs import (
     require,
     symbols_of,
 )
+from reference_deposits import WITHDRAWN, join_files, read_file
 from reference_segment import BOOLEAN, FLOAT, STRING, TIME, Segment
 
 
@@ -376,7 +379,9 @@ def show_capture(capture):
 
 
 def main(arguments):
-    if len(arguments) < 2 or len(arguments) != (3 if arguments[0] == "get" else 2):
+    if len(arguments) < 2 or len(arguments) != (
+        3 if arguments[0] in ("get", "file") else 2
+    ):
         print(__doc__, file=sys.stderr)
         return 2
     out = sys.stdout.buffer
@@ -403,6 +408,19 @@ def main(arguments):
                     ),
                     *show_capture(capture),
                 )
+            for path, portions in join_files(archive.segments):
+                is_withdrawn = any(portion.state == WITHDRAWN for portion in portions)
+                print(
+                    "file",
+                    f'"{escape(path)}"',
+                    "withdrawn" if is_withdrawn else len(read_file(portions)),
+                    "-" if is_withdrawn else portions[-1].digest.hex(),
+                )
+        elif arguments[0] == "file":
+            path = os.fsencode(arguments[2])
+            found = [ps for name, ps in join_files(archive.segments) if name == path]
+            require(found, f"no file {path}")
+            out.write(read_file(found[-1]))
         elif arguments[0] == "get":
             segment, start, _, size, *_ = documents[int(arguments[2])]
             out.write(segment.range(start, size))
@@ -413,6 +431,9 @@ def main(arguments):
             for segment in archive.segments:
                 segment.check_chain()
                 segment.check_texts()
+            for _, portions in join_files(archive.segments):
+                if all(portion.state != WITHDRAWN for portion in portions):
+                    read_file(portions)
             require(archive.manifest["uuid"] == derive_uuid(archive.manifest), "MANIFEST: uuid")
             if archive.manifest["codec"] == CODEC_AUTO:
                 require(

@@ -21,6 +21,7 @@ from reference_codecs import (
     require,
     unzigzag,
 )
+from reference_deposits import parse_deposits
 
 
 ID_RUNS = 11
@@ -466,10 +467,12 @@ class Segment:
             start += size
 
     def parse_fields(self):
-        """Sections 6.11 and 6.12: (name, type) of the fields, and the values of each document."""
+        """Sections 6.11 to 6.14: (name, type) of the fields, the values of each document, and
+        the portions of deposited files."""
         self.fields, self.field_values = [], [[] for _ in range(self.document_count)]
         # Of each document: key, URL, status and digest, or None.
         self.captures = [None] * self.document_count
+        self.deposits = []
         if CONTAINER_DIRECTORY not in self.sections:
             return
         require(CONTAINER_DATA in self.sections, f"{self.name}: a directory without data")
@@ -484,6 +487,8 @@ class Segment:
                 self.parse_field_head(head)
             elif kind == 2:
                 self.parse_captures(head)
+            elif kind == 3:
+                self.deposits = parse_deposits(self, head)
         require(directory.position == len(directory.data), f"{directory.name}: size")
 
     def parse_field_head(self, head):
@@ -650,6 +655,12 @@ class Segment:
             if begin < end:
                 text += self.stored_range(place + begin - run_start, end - begin)
         return text
+
+    def document_end(self, offset):
+        """The end of the document that has the byte."""
+        return next(
+            start + size for start, size, *_ in self.documents if start <= offset < start + size
+        )
 
     def stored_range(self, start, size):
         first = bisect.bisect_right(self.starts, start) - 1

@@ -13,6 +13,7 @@
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/payload/payload_codec.h"
+#include "server/archive/deposits/deposit_directory.h"
 #include "server/archive/fields/field_directory.h"
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/files/dictionary_file.h"
@@ -145,6 +146,15 @@ class Salvage {
     SalvagedFields fields(
         *segment, columns, first_ordinal_,
         [this](const absl::Status& damage) { Damage(damage); });
+    for (const DepositPortion& portion : segment->deposits().portions()) {
+      if (portion.state == DepositState::kKept) {
+        ++report_.unsaved_file_count;
+        Damage(absl::DataLossError(absl::StrCat(
+            segment->file(), ": deposited file ", QuotedText(portion.path),
+            " is not saved, only its documents; while the archive opens, "
+            "quire get --file reads it")));
+      }
+    }
     SegmentText text(*segment, codec_.get(),
                      directory_.manifest.block_size_bytes_max);
     for (uint64_t i = 0; i < segment->documents().count(); ++i) {

@@ -96,6 +96,8 @@ struct SalvageReport {
   // Values of fields of saved documents that are in damaged parts, and saved as
   // null. Documents that had no value are among them.
   uint64_t lost_field_value_count = 0;
+  // Deposited files that are not saved, and parts of such files.
+  uint64_t unsaved_file_count = 0;
   uint64_t damage_count = 0;
 };
 

@@ -16,6 +16,7 @@
 #include "server/archive/field_reader.h"
 #include "server/archive/files/file_io.h"
 #include "server/archive/format/archive_format.h"
+#include "server/ingest/sources/archive_deposit.h"
 #include "server/ingest/sources/archive_text.h"
 
 namespace quire {
@@ -27,6 +28,13 @@ std::vector<uint32_t> AllColumns(const Archive& archive) {
   return columns;
 }
 
+// Start of the document in the logical space, which may be the end of all.
+uint64_t StartOf(const Archive& archive, uint64_t ordinal) {
+  const absl::StatusOr<LogicalRange> range =
+      archive.GetDocumentRange({ordinal});
+  return range.ok() ? range->offset.value : archive.info().size_bytes;
+}
+
 class ArchiveReader final : public SourceReader {
  public:
   ArchiveReader(std::shared_ptr<const Archive> archive, uint32_t threads,
@@ -36,7 +44,8 @@ class ArchiveReader final : public SourceReader {
         next_ordinal_(first_ordinal),
         fields_(*archive_, AllColumns(*archive_),
                 BlockingPartLoader(*archive_)),
-        captures_(*archive_) {}
+        captures_(*archive_),
+        deposits_(archive_, StartOf(*archive_, first_ordinal)) {}
 
   absl::StatusOr<std::optional<SourceDocument>> Next() override {
     if (next_ordinal_ == archive_->info().document_count) {
@@ -54,12 +63,12 @@ class ArchiveReader final : public SourceReader {
       values[i] = {.form = SourceValue::Form::kTyped,
                    .value = ValueOf(field_values_[i])};
     }
-    SourceDocument found{.id = std::move(document.id),
-                         .size_bytes = document.range.size_bytes,
-                         .capture_time_ms = document.capture_time_ms,
-                         .record_type = std::move(document.record_type),
-                         .media_type = std::move(document.media_type),
-                         .fields = std::move(values)};
+    SourceDocument found = {.id = std::move(document.id),
+                            .size_bytes = document.range.size_bytes,
+                            .capture_time_ms = document.capture_time_ms,
+                            .record_type = std::move(document.record_type),
+                            .media_type = std::move(document.media_type),
+                            .fields = std::move(values)};
     QUIRE_ASSIGN_OR_RETURN(const std::optional<NewCapture> capture,
                            captures_.Find(document.ordinal, found.id));
     if (capture.has_value()) {
@@ -67,6 +76,11 @@ class ArchiveReader final : public SourceReader {
                                  .status = capture->status,
                                  .digest = std::string(capture->digest),
                                  .key = std::string(capture->key)};
+    }
+    ArchiveDeposits::Found deposit = deposits_.At(offset_);
+    if (deposit.file != nullptr) {
+      found.deposit = std::move(deposit.source);
+      found.deposit_path = std::string(deposit.file->path);
     }
     return found;
   }
@@ -135,6 +149,7 @@ class ArchiveReader final : public SourceReader {
   DocumentCaptures captures_;
   // Those of the current document.
   std::vector<FieldView> field_values_;
+  ArchiveDeposits deposits_;
 };
 
 }  // namespace

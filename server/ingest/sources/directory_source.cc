@@ -148,6 +148,9 @@ class DirectoryReader final : public SourceReader {
         QUIRE_ASSIGN_OR_RETURN(std::optional<SourceDocument> document,
                                container_->Next());
         if (document.has_value()) {
+          if (document->deposit != nullptr) {
+            document->deposit_path = current_;
+          }
           return document;
         }
         CloseContainer();

@@ -27,6 +27,7 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/filter/field_value.h"
+#include "server/ingest/sources/deposit_source.h"
 #include "server/ingest/sources/id_rules.h"
 #include "server/ingest/sources/streams/member_stream.h"
 
@@ -97,6 +98,11 @@ struct SourceDocument {
   std::vector<SourceValue> fields = {};
   // Set for a record of a crawl with a URL.
   std::optional<CrawlRecord> record = std::nullopt;
+  // The file whose text continues with this document, and its path in the
+  // input: the same object for all documents of a file. Null for documents that
+  // are files themselves, or that no file can be made of.
+  std::shared_ptr<const DepositSource> deposit = nullptr;
+  std::string deposit_path = {};
 };
 
 // Notes about single entries of an input.

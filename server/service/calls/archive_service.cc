@@ -19,7 +19,10 @@ namespace {
 using ReadMethods = v1::Archive::WithRawCallbackMethod_Read<
     v1::Archive::WithRawCallbackMethod_ReadStream<
         v1::Archive::WithRawCallbackMethod_BatchRead<
-            v1::Archive::WithRawCallbackMethod_Scan<v1::Archive::Service>>>>;
+            v1::Archive::WithRawCallbackMethod_Scan<
+                v1::Archive::WithRawCallbackMethod_ReadFile<
+                    v1::Archive::WithRawCallbackMethod_ListFiles<
+                        v1::Archive::Service>>>>>>;
 using AllMethods = v1::Archive::WithRawCallbackMethod_ListArchives<
     v1::Archive::WithRawCallbackMethod_GetArchive<
         v1::Archive::WithRawCallbackMethod_ListDocuments<
@@ -77,6 +80,19 @@ class ArchiveService : public AllMethods {
                                          const grpc::ByteBuffer* request,
                                          grpc::ByteBuffer* response) override {
     return StartListCapturesCall(core_, *context, *request, *response);
+  }
+
+  grpc::ServerUnaryReactor* ListFiles(grpc::CallbackServerContext* context,
+                                      const grpc::ByteBuffer* request,
+                                      grpc::ByteBuffer* response) override {
+    return Answer(Method::kListFiles, quire::ListFiles, *context, *request,
+                  *response);
+  }
+
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* ReadFile(
+      grpc::CallbackServerContext* context,
+      const grpc::ByteBuffer* request) override {
+    return StartReadFileCall(core_, *context, *request);
   }
 
   grpc::ServerUnaryReactor* GetSymbolTable(

@@ -20,6 +20,7 @@ bool IsStream(Method method) {
     case Method::kReadStream:
     case Method::kBatchRead:
     case Method::kScan:
+    case Method::kReadFile:
     case Method::kGetDictionary:
       return true;
     case Method::kListArchives:
@@ -27,6 +28,7 @@ bool IsStream(Method method) {
     case Method::kRead:
     case Method::kListDocuments:
     case Method::kListCaptures:
+    case Method::kListFiles:
     case Method::kGetSymbolTable:
       return false;
   }
@@ -101,6 +103,12 @@ void CallBooking::NoteRequest(const v1::ReadRequest& request) {
   if (core_.call_log != nullptr && core_.call_log->wants_documents() &&
       request.document().has_id()) {
     document_ = request.document().id().substr(0, kDocumentSizeBytesMax);
+  }
+}
+
+void CallBooking::NoteFile(absl::string_view path) {
+  if (core_.call_log != nullptr && core_.call_log->wants_documents()) {
+    document_ = std::string(path.substr(0, kDocumentSizeBytesMax));
   }
 }
 

@@ -84,6 +84,9 @@ class CallBooking {
   // Records the request for the log.
   void NoteRequest(const v1::ReadRequest& request);
 
+  // The same for the path of a deposited file.
+  void NoteFile(absl::string_view path);
+
   // Returns the value for BlockFetch::times; null if nothing is logged.
   const std::shared_ptr<FetchTimes>& fetch_times() const {
     return fetch_times_;

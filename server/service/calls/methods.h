@@ -68,6 +68,19 @@ grpc::ServerUnaryReactor* StartListCapturesCall(
     ServiceCore& core, grpc::CallbackServerContext& context,
     const grpc::ByteBuffer& request, grpc::ByteBuffer& response);
 
+// --- file_calls.cc: deposited files.
+
+// The ReadFile method. Reproduces one piece of the file after the other, each
+// on a thread of the decode pool, from text that it reads through the block
+// store. Memory: one message, its text, and one member of the file.
+grpc::ServerWriteReactor<grpc::ByteBuffer>* StartReadFileCall(
+    ServiceCore& core, grpc::CallbackServerContext& context,
+    const grpc::ByteBuffer& request);
+// As the functions of list_calls.cc.
+absl::Status ListFiles(const ServiceCore& core, CallAccess& access,
+                       const v1::ListFilesRequest& request,
+                       v1::ListFilesResponse& response);
+
 // --- list_calls.cc: lists, descriptions and tables, answered from memory.
 
 // Each fills its response or returns the error to be sent; see the proto. Each

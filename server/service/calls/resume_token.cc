@@ -286,6 +286,26 @@ absl::StatusOr<std::string> ParseArchivesPageToken(absl::string_view token) {
   return Unseal(kBoundToArchives, token, "page_token", "a list of archives");
 }
 
+std::string MakeFilesPageToken(const v1::ListFilesRequest& request,
+                               const FilePosition& last) {
+  std::string body;
+  AppendVarint(last.text_end, body);
+  return Seal(absl::StrCat("files/", request.prefix()),
+              absl::StrCat(body, last.path));
+}
+
+absl::StatusOr<FilePosition> ParseFilesPageToken(
+    const v1::ListFilesRequest& request) {
+  QUIRE_ASSIGN_OR_RETURN(const std::string body,
+                         Unseal(absl::StrCat("files/", request.prefix()),
+                                request.page_token(), "page_token"));
+  ByteView rest = AsBytes(body);
+  FilePosition last;
+  QUIRE_ASSIGN_OR_RETURN(last.text_end, TakeVarint(rest));
+  last.path = std::string(AsText(rest));
+  return last;
+}
+
 std::string MakePageToken(const ArchiveView& view,
                           const v1::ListDocumentsRequest& request,
                           const Archive::IdCursor& last) {

@@ -75,6 +75,20 @@ std::string MakeArchivesPageToken(absl::string_view last_name);
 // Errors: InvalidArgument  MALFORMED_REQUEST.
 absl::StatusOr<std::string> ParseArchivesPageToken(absl::string_view token);
 
+// Position of a ListFiles: after the files of `path` whose text ends at or
+// before `text_end` of the logical space.
+struct FilePosition {
+  std::string path;
+  uint64_t text_end = 0;
+};
+
+// Bound to the prefix of the request.
+std::string MakeFilesPageToken(const v1::ListFilesRequest& request,
+                               const FilePosition& last);
+// Parses request.page_token(). Errors: InvalidArgument  MALFORMED_REQUEST.
+absl::StatusOr<FilePosition> ParseFilesPageToken(
+    const v1::ListFilesRequest& request);
+
 // Position of a ListDocuments: after the entry `last`. Bound to the request,
 // except for its page_size and archive_uuid.
 std::string MakePageToken(const ArchiveView& view,

@@ -28,9 +28,9 @@ std::string CodeName(int code) {
 
 const char* MethodName(Method method) {
   static constexpr std::array<const char*, kMethodCount> kNames = {
-      "ListArchives",  "GetArchive",    "Read",          "ReadStream",
-      "BatchRead",     "Scan",          "ListDocuments", "ListCaptures",
-      "GetDictionary", "GetSymbolTable"};
+      "ListArchives", "GetArchive", "Read",          "ReadStream",
+      "BatchRead",    "Scan",       "ListDocuments", "ListCaptures",
+      "ListFiles",    "ReadFile",   "GetDictionary", "GetSymbolTable"};
   return kNames[static_cast<size_t>(method)];
 }
 

@@ -35,11 +35,13 @@ enum class Method {
   kScan,
   kListDocuments,
   kListCaptures,
+  kListFiles,
+  kReadFile,
   kGetDictionary,
   kGetSymbolTable,
 };
 
-inline constexpr size_t kMethodCount = 10;
+inline constexpr size_t kMethodCount = 12;
 
 const char* MethodName(Method method);
 

@@ -22,6 +22,7 @@
 #include "server/archive/archive.h"
 #include "server/archive/archive_part.h"
 #include "server/archive/archive_verifier.h"
+#include "server/archive/deposited_files.h"
 #include "server/archive/document_captures.h"
 #include "server/archive/field_reader.h"
 #include "testing/archive/archive_testing.h"
@@ -124,6 +125,13 @@ std::string Listing(const Archive& archive) {
         " \"", Escaped(document->id), "\" ",
         absl::Hex(Checksum64(AsBytes(*text)), absl::kZeroPad16),
         FieldsOf(archive, {i}), CaptureOf(captures, *document), "\n");
+  }
+  for (const DepositedFile& file : archive.deposited_files().files()) {
+    const bool is_kept = file.state == DepositState::kKept;
+    absl::StrAppend(&listing, "file \"", Escaped(std::string(file.path)), "\" ",
+                    is_kept ? absl::StrCat(file.size_bytes) : "withdrawn", " ",
+                    is_kept ? absl::BytesToHexString(AsText(file.digest)) : "-",
+                    "\n");
   }
   return listing;
 }

@@ -10,6 +10,7 @@
 //
 // Golden files of a released version of the format never change: later programs
 // must still read or refuse them.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -21,12 +22,16 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/check.h"
+#include "codecs/base/endian.h"
 #include "codecs/block_codec.h"
 #include "codecs/deflate/deflate_encoder.h"
 #include "codecs/deflate/deflate_recipe.h"
 #include "codecs/fsst/table/symbol_table.h"
 #include "server/archive/archive_writer.h"
+#include "server/archive/deposits/deposit_draft.h"
+#include "server/archive/deposits/deposit_page.h"
 #include "server/archive/files/archive_change.h"
+#include "server/archive/files/sha256.h"
 #include "server/archive/format/archive_format.h"
 #include "server/archive/segment_writer.h"
 #include "testing/archive/adversarial_archive.h"
@@ -348,6 +353,102 @@ void WriteCaptures(const std::string& directory) {
   QUIRE_CHECK(written.ok(), written.status().ToString());
 }
 
+std::shared_ptr<DepositDraft> Draft(DepositDraft::File file,
+                                    const std::string& bytes) {
+  file.size_bytes = bytes.size();
+  Sha256Summer sum;
+  sum.Add(AsBytes(bytes));
+  file.digest = sum.Finish();
+  file.read = [bytes](uint64_t offset, MutableByteView out) {
+    std::copy_n(bytes.begin() + static_cast<ptrdiff_t>(offset), out.size(),
+                out.begin());
+    return absl::OkStatus();
+  };
+  return std::make_shared<DepositDraft>(std::move(file));
+}
+
+// Three members with different headers, of which the first has more than one
+// document and the last is stored; and bytes after the last.
+std::shared_ptr<DepositDraft> DraftMembers(
+    const std::vector<std::string>& texts) {
+  DepositDraft::File file = {.path = "crawl/members.warc.gz"};
+  std::string bytes;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    std::string header("\x1F\x8B\x08\0\1\2\3\4\0\3", 10);
+    if (i == 1) {
+      header.assign("\x1F\x8B\x08\4\0\0\0\5\0\3\x0C\0sl\x08\0", 16);
+      header.append(8, '\0');
+    }
+    DeflateRecipe recipe = {
+        .parameters = {.encoder = i == 1 ? DeflateEncoderId::kGzip
+                                         : DeflateEncoderId::kZlib,
+                       .level = 9},
+        .container = DeflateContainer::kGzip};
+    const std::string stream =
+        Compressed(recipe.parameters, recipe.container, texts[i]).substr(10);
+    DepositItem item = {.size_bytes = header.size() + stream.size(),
+                        .text_size_bytes = texts[i].size()};
+    if (i == 1) {
+      StoreLittleEndian(static_cast<uint32_t>(item.text_size_bytes),
+                        AsMutableBytes(header).subspan(16).data());
+      StoreLittleEndian(static_cast<uint32_t>(item.size_bytes),
+                        AsMutableBytes(header).subspan(20).data());
+    }
+    bytes += header + stream;
+    if (i < 2) {
+      item.kind = DepositItem::Kind::kMember;
+      item.recipe_kind = DeflateRecipeKind(recipe);
+      item.header = static_cast<uint32_t>(i);
+      file.headers.push_back(TakeApartHeader(AsBytes(header), item));
+    }
+    file.items.push_back(item);
+  }
+  file.items.push_back({.size_bytes = 3});
+  return Draft(std::move(file), bytes + std::string(3, '\0'));
+}
+
+// Deposited files: of members, of text that a second segment continues, one
+// that was withdrawn, and one that was abandoned.
+void WriteDeposits(const std::string& directory) {
+  const ArchiveWriterOptions options = {.codec = ParseCodecSpec("copy").value(),
+                                        .block_size_bytes = 4096,
+                                        .writer = "make_golden"};
+  const auto writer =
+      ArchiveWriter::Create(directory + "/good/deposits", options, nullptr);
+  QUIRE_CHECK(writer.ok(), "no writer");
+  const auto members = DraftMembers({Verse(700), Verse(500), "not reproduced"});
+  const auto text_file = [](const std::string& path, const std::string& text,
+                            DepositState state = DepositState::kKept) {
+    return Draft({.path = path,
+                  .state = state,
+                  .items = {{.kind = DepositItem::Kind::kText,
+                             .size_bytes = text.size(),
+                             .text_size_bytes = text.size()}}},
+                 text);
+  };
+  const auto plain = text_file("plain.warc", Verse(900));
+  const auto withdrawn =
+      text_file("withdrawn.warc", "gone", DepositState::kWithdrawn);
+  const auto abandoned =
+      text_file("abandoned.warc", "gone", DepositState::kAbandoned);
+  const std::string verse = Verse(900);
+  absl::Status status = WriteTestSegment(
+      {{.id = "none", .text = "of no file"},
+       {.id = "1a", .text = verse.substr(0, 300), .deposit = members},
+       {.id = "1b", .text = verse.substr(300, 400), .deposit = members},
+       {.id = "2", .text = Verse(500), .deposit = members},
+       {.id = "3", .text = "not reproduced", .deposit = members},
+       {.id = "4", .text = verse.substr(0, 400), .deposit = plain}},
+      options.block_size_bytes, nullptr, **writer);
+  status.Update(WriteTestSegment(
+      {{.id = "5", .text = verse.substr(400), .deposit = plain},
+       {.id = "6", .text = "gone", .deposit = withdrawn},
+       {.id = "7", .text = "gone", .deposit = abandoned}},
+      options.block_size_bytes, nullptr, **writer));
+  status.Update((*writer)->Commit().status());
+  QUIRE_CHECK(status.ok(), status.ToString());
+}
+
 // Members in blocks that are cut around them, by hand; a segment with a layout;
 // and one whose blocks do not vary.
 void WriteVarying(const std::string& directory) {
@@ -538,6 +639,7 @@ int Main(const std::string& directory) {
   WriteFields(directory);
   WriteGoodContainer(directory + "/good/container");
   WriteCaptures(directory);
+  WriteDeposits(directory);
   WriteVarying(directory);
   WriteParts(directory);
   WriteHistory(directory);

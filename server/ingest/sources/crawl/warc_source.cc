@@ -13,8 +13,9 @@
 #include "codecs/base/header_fields.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
-#include "codecs/surt/method_query.h"
 #include "server/ingest/sources/crawl/arc_header.h"
+#include "server/ingest/sources/crawl/crawl_record.h"
+#include "server/ingest/sources/crawl/file_deposit.h"
 #include "server/ingest/sources/crawl/warc_header.h"
 
 namespace quire {
@@ -69,7 +70,7 @@ class WarcSource final : public Source {
   absl::StatusOr<std::unique_ptr<SourceReader>> Open() const override {
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> stream, open_());
     return std::make_unique<WarcReader>(std::move(stream), name(), format_,
-                                        damage_);
+                                        damage_, MakeFileDeposit(file_));
   }
 
  private:
@@ -90,11 +91,13 @@ ByteStream::IsPartStart RecordStart(RecordFormat format) {
 }
 
 WarcReader::WarcReader(std::unique_ptr<ByteStream> stream, std::string name,
-                       RecordFormat format, WarcDamage damage)
+                       RecordFormat format, WarcDamage damage,
+                       std::shared_ptr<const DepositSource> deposit)
     : stream_(std::move(stream)),
       name_(std::move(name)),
       format_(format),
       damage_(damage),
+      deposit_(std::move(deposit)),
       buffer_(kBufferSizeBytes) {}
 
 absl::Status WarcReader::Malformed(absl::string_view what) const {
@@ -347,52 +350,18 @@ std::optional<std::string> WarcReader::PeekHttpMediaType(
   }
 }
 
-CrawlRecord WarcReader::DescribeRecord(const WarcHeader& header) {
-  CrawlRecord record = {.url = header.target_uri,
-                        .record_id = header.record_id,
-                        .concurrent_to = header.concurrent_to,
-                        .digest = header.payload_digest};
-  if (header.record_type == "response" || header.record_type == "revisit") {
-    // It is buffered: its media type was looked for.
-    const ByteView block =
-        buffered().subspan(std::min(header_size_, buffered().size()));
-    record.status = HttpStatus(block.first(static_cast<size_t>(
-        std::min<uint64_t>(block.size(), block_end_ - header_size_))));
-  } else if (header.record_type == "request") {
-    record.method_url = PeekMethodUrl(header);
-  }
-  return record;
+ByteView WarcReader::PeekBlock(size_t size_bytes) {
+  size_bytes = static_cast<size_t>(
+      std::min<uint64_t>(size_bytes, block_end_ - header_size_));
+  Fill(header_size_ + size_bytes);
+  const ByteView block =
+      buffered().subspan(std::min(header_size_, buffered().size()));
+  return block.first(std::min(block.size(), size_bytes));
 }
 
-std::string WarcReader::PeekMethodUrl(const WarcHeader& header) {
-  const uint64_t block_size = block_end_ - header_size_;
-  const auto peek = [&](uint64_t size_max) {
-    const auto size = static_cast<size_t>(std::min(block_size, size_max));
-    Fill(header_size_ + size);
-    const ByteView block =
-        buffered().subspan(std::min(header_size_, buffered().size()));
-    return block.first(std::min(block.size(), size));
-  };
-  constexpr size_t kMethodSizeMax = 8;
-  const absl::string_view start = AsText(peek(kMethodSizeMax));
-  const std::string method(start.substr(0, start.find(' ')));
-  if (!HasMethodQuery(method)) {
-    return "";
-  }
-  const ByteView block =
-      peek(kWarcHeaderSizeBytesMax + kMethodBodySizeBytesMax);
-  const size_t head_size = FindHeaderEnd(block).value_or(block.size());
-  absl::string_view head = AsText(block.first(head_size));
-  TakeHeaderLine(head);
-  std::string content_type;
-  while (const std::optional<HeaderField> field = TakeHeaderField(head)) {
-    if (absl::EqualsIgnoreCase(field->name, "Content-Type")) {
-      content_type = field->value;
-    }
-  }
-  const absl::string_view body = AsText(block.subspan(head_size));
-  return UrlWithMethod(header.target_uri, method, content_type,
-                       body.substr(0, kMethodBodySizeBytesMax));
+CrawlRecord WarcReader::DescribeRecord(const WarcHeader& header) {
+  const ByteView start = PeekBlock(CrawlRecordSize(header, {}));
+  return MakeCrawlRecord(header, PeekBlock(CrawlRecordSize(header, start)));
 }
 
 absl::StatusOr<WarcHeader> WarcReader::ReadHeader() {
@@ -482,6 +451,10 @@ absl::StatusOr<std::optional<SourceDocument>> WarcReader::NextRecord() {
   document.capture_time_ms = header.date_ms;
   document.record_type = std::move(header.record_type);
   document.media_type = std::move(header.media_type);
+  document.deposit = deposit_;
+  if (deposit_ != nullptr) {
+    document.deposit_path = name_.substr(name_.rfind('/') + 1);
+  }
   return document;
 }
 

@@ -81,10 +81,12 @@ enum class WarcDamage { kStop, kSkip };
 // Thread-compatible.
 class WarcReader final : public SourceReader {
  public:
-  // `name` is for messages.
+  // `name` is for messages. `deposit` is the file that all text of the stream
+  // is of; null if it is not a file of its own.
   WarcReader(std::unique_ptr<ByteStream> stream, std::string name,
              RecordFormat format = RecordFormat::kWarc,
-             WarcDamage damage = WarcDamage::kStop);
+             WarcDamage damage = WarcDamage::kStop,
+             std::shared_ptr<const DepositSource> deposit = nullptr);
 
   absl::StatusOr<std::optional<SourceDocument>> Next() override;
   std::string Place() const override;
@@ -131,9 +133,8 @@ class WarcReader final : public SourceReader {
   // Returns the Content-Type of the HTTP response after the header, if it is
   // one.
   std::optional<std::string> PeekHttpMediaType(uint64_t content_length);
-
-  // Returns UrlWithMethod() for a request that has a body; else nothing.
-  std::string PeekMethodUrl(const WarcHeader& header);
+  // Returns the first bytes of the block, so many unless it or the stream ends.
+  ByteView PeekBlock(size_t size_bytes);
   // Returns what an index of captures wants of the record.
   CrawlRecord DescribeRecord(const WarcHeader& header);
 
@@ -183,6 +184,7 @@ class WarcReader final : public SourceReader {
   const std::string name_;
   const RecordFormat format_;
   const WarcDamage damage_;
+  const std::shared_ptr<const DepositSource> deposit_;
   std::vector<uint8_t> buffer_;
   // The unread part of buffer_: the text from record_position_ on.
   size_t begin_ = 0;

@@ -12,6 +12,7 @@
 
 #include "codecs/base/check.h"
 #include "server/ingest/sources/compressed_text.h"
+#include "server/ingest/sources/streams/gzip_member_reader.h"
 
 namespace {
 
@@ -51,6 +52,37 @@ std::pair<std::string, std::string> DecodePieces(quire::ByteView file,
   }
 }
 
+// Divides a gzip file into members, of which together there are all bytes and
+// all text.
+void CheckMembers(quire::ByteView file, const std::string& text) {
+  size_t size_bytes = 0;
+  std::string found;
+  std::string kept;
+  const auto on_bytes = [&](quire::ByteView bytes) {
+    size_bytes += bytes.size();
+  };
+  const auto on_text = [&](quire::ByteView piece) {
+    found.append(piece.begin(), piece.end());
+  };
+  quire::GzipMemberReader reader(
+      std::make_unique<quire::MemoryStream>(file, 700), kTextSizeBytesMax,
+      on_bytes, on_text);
+  uint64_t sum = 0;
+  while (true) {
+    const auto member = reader.Next();
+    QUIRE_CHECK(member.ok(), member.status().ToString());
+    if (!member->has_value()) {
+      break;
+    }
+    sum += (*member)->size_bytes;
+    kept.append((*member)->text.begin(), (*member)->text.end());
+    QUIRE_CHECK(!(*member)->is_member ||
+                (*member)->bytes.size() == (*member)->size_bytes);
+  }
+  QUIRE_CHECK(sum == file.size() && size_bytes == file.size());
+  QUIRE_CHECK(found == text && kept == text);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -65,5 +97,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   QUIRE_CHECK(large.first.compare(0, common, small.first, 0, common) == 0);
   QUIRE_CHECK(large.second.empty() == small.second.empty());
   QUIRE_CHECK(!large.second.empty() || large.first == small.first);
+  if (large.second.empty() && file.size() > 2 && file[0] == 0x1F &&
+      file[1] == 0x8B) {
+    CheckMembers(file, large.first);
+  }
   return 0;
 }
