@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codecs/surt/method_query.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -312,6 +313,12 @@ std::string BodyQuery(absl::string_view content_type, absl::string_view body) {
 }
 
 }  // namespace
+
+bool HasMethodKey(absl::string_view method) {
+  return !method.empty() && method.size() <= kMethodSizeBytesMax &&
+         std::ranges::all_of(method, absl::ascii_isalpha) &&
+         !absl::EqualsIgnoreCase(method, "GET");
+}
 
 bool HasMethodQuery(absl::string_view method) {
   return absl::EqualsIgnoreCase(method, "POST") ||

@@ -13,12 +13,19 @@
 
 namespace quire {
 
+inline constexpr size_t kMethodSizeBytesMax = 32;
 // Of the body, no more becomes part of the query.
 inline constexpr size_t kMethodQuerySizeBytesMax = 4096;
 // Larger bodies of JSON and multipart forms are taken as if they had no type.
 inline constexpr size_t kMethodBodySizeBytesMax = size_t{1} << 20;
 
-// True for the methods whose answers are indexed so: POST and PUT, in any case.
+// True for methods whose answers have other keys than those of GET: all others,
+// of at most
+// kMethodSizeBytesMax letters. So the empty answer to HEAD is not taken for the
+// page; cdxj-indexer -p does this for POST and PUT only.
+bool HasMethodKey(absl::string_view method);
+
+// True for the methods that send a body: POST and PUT, in any case.
 bool HasMethodQuery(absl::string_view method);
 
 // Returns `url` with "__wb_method=METHOD" and the body's arguments added to its

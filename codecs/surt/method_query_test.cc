@@ -107,5 +107,17 @@ TEST(MethodQuery, BecomesAKey) {
   EXPECT_FALSE(HasMethodQuery("GET"));
 }
 
+TEST(MethodQuery, KeepsAnswersToHeadApart) {
+  EXPECT_TRUE(HasMethodKey("HEAD"));
+  EXPECT_TRUE(HasMethodKey("post"));
+  for (const char* const method : {"GET", "get", "", "G=T", "HTTP/1.1"}) {
+    EXPECT_FALSE(HasMethodKey(method)) << method;
+  }
+  EXPECT_TRUE(HasMethodKey(std::string(kMethodSizeBytesMax, 'A')));
+  EXPECT_FALSE(HasMethodKey(std::string(kMethodSizeBytesMax + 1, 'A')));
+  EXPECT_EQ(SurtKey(UrlWithMethod("http://a.org/b", "HEAD", "", "")),
+            "org,a)/b?__wb_method=head");
+}
+
 }  // namespace
 }  // namespace quire

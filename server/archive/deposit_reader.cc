@@ -275,6 +275,9 @@ absl::Status DepositReader::Read(uint64_t offset, MutableByteView out) {
         const std::optional<DepositPlan> plan,
         planner_.Plan(offset, {.size_bytes_max = out.size(),
                                .text_size_bytes_max = kPieceSizeBytes}));
+    if (!plan.has_value()) {
+      return absl::InternalError("a blocking loader has all parts at hand");
+    }
     for (const DepositStep& step : plan->steps) {
       text_.resize(maker_.Holds(step) ? 0 : step.text.size_bytes);
       QUIRE_RETURN_IF_ERROR(ReadText(step.text.offset, text_));

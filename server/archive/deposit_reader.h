@@ -28,18 +28,18 @@ namespace quire {
 
 // Consecutive bytes of a deposited file that one item makes.
 struct DepositStep {
-  DepositItem item;
+  DepositItem item = {};
   // Start of the item in the file.
   uint64_t item_offset = 0;
   // The item's page; null for literals.
-  std::shared_ptr<const DepositPage> page;
+  std::shared_ptr<const DepositPage> page = {};
   // The wanted bytes: the size, and those of a member before them.
   uint64_t size_bytes = 0;
   uint64_t skipped_bytes = 0;
   // Text that is needed: all of a member. Empty for literals.
-  LogicalRange text;
+  LogicalRange text = {};
   // The bytes of a literal.
-  PartBytes literal;
+  PartBytes literal = {};
 };
 
 // Steps for consecutive bytes of a file.

@@ -137,7 +137,12 @@ TEST_F(BuildCapturesTest, PostsAreKeyedByWhatWasSent) {
                           {"WARC-Record-ID: <urn:uuid:7>"}),
                    Record("request", url, post + "q=other",
                           {"WARC-Record-ID: <urn:uuid:8>",
-                           "WARC-Concurrent-To: <urn:uuid:5>"})));
+                           "WARC-Concurrent-To: <urn:uuid:5>"}),
+                   Record("request", url, "HEAD /search HTTP/1.1\r\n\r\n",
+                          {"WARC-Record-ID: <urn:uuid:9>"}),
+                   Record("response", url, Page("200 OK", ""),
+                          {"WARC-Record-ID: <urn:uuid:10>",
+                           "WARC-Concurrent-To: <urn:uuid:9>"})));
   for (const ReorderMode reorder :
        {ReorderMode::kOff, ReorderMode::kDuplicates}) {
     BuildOptions options = SmallBuildOptions("lz4");
@@ -149,6 +154,9 @@ TEST_F(BuildCapturesTest, PostsAreKeyedByWhatWasSent) {
         ElementsAre(
             absl::StrCat("com,example)/search 1700000000000 4 200  ", url),
             absl::StrCat("com,example)/search 1700000000000 6 200  ", url),
+            absl::StrCat("com,example)/search?__wb_method=head "
+                         "1700000000000 9 200  ",
+                         url),
             absl::StrCat("com,example)/search?__wb_method=post&q=one "
                          "1700000000000 1 200  ",
                          url),

@@ -70,7 +70,7 @@ struct CrawlRecord {
   // Of a response: status of HTTP, 0 without one, and digest, unchanged.
   uint32_t status = 0;
   std::string digest = {};
-  // Of a request whose answer is indexed by what was sent: UrlWithMethod() of
+  // Of a request for which HasMethodKey(): UrlWithMethod(), both of
   // codecs/surt/method_query.h.
   std::string method_url = {};
   // Its key, if the source has it: an archive.

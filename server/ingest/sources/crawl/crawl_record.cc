@@ -63,7 +63,7 @@ CrawlRecord MakeCrawlRecord(const WarcHeader& header, ByteView block) {
                         .digest = header.payload_digest};
   if (HasStatus(header)) {
     record.status = HttpStatus(block);
-  } else if (HasBody(header, block)) {
+  } else if (header.record_type == "request" && HasMethodKey(MethodOf(block))) {
     record.method_url = MethodUrl(header, block);
   }
   return record;
