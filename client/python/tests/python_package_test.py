@@ -38,7 +38,7 @@ MODULES = ["columns_test", "faults_test", "fields_test", "retries_test", "readin
 TEST_MODULES = {"": MODULES if NIGHTLY else DEFAULT_MODULES,
                 "ecosystem": [*MODULES, "arrow_test", "ecosystem_test", "pack_test",
                               "wire_columns_test"],
-                "replay": ["replay_test"], "training": ["training_test", "training_peers_test"],
+                "replay": ["replay_test", "deposits_test"], "training": ["training_test", "training_peers_test"],
                 "epochs": ["training_epochs_test"]}
 # Kinds with the modules of Debian.
 DEBIAN_KINDS = ("", "epochs")

@@ -12,6 +12,7 @@
 #include "codecs/base/status_macros.h"
 #include "codecs/base/varint.h"
 #include "codecs/deflate/deflate_recipe.h"
+#include "server/archive/container/container_part.h"
 #include "server/archive/format/archive_format.h"
 #include "server/archive/format/column.h"
 

@@ -48,7 +48,8 @@ DepositItem Examine(const GzipMember& member, DeflateParameterFinder& finder,
     return item;
   }
   const size_t trailer = DeflateTrailerSize(DeflateContainer::kGzip);
-  DeflateRecipe recipe = {.container = DeflateContainer::kGzip,
+  DeflateRecipe recipe = {.parameters = {},
+                          .container = DeflateContainer::kGzip,
                           .text_size = member.text_size_bytes,
                           .member_size = bytes.size() - member.header_size};
   const ByteView stream =
