@@ -296,10 +296,13 @@ std::string MakeFilesPageToken(const v1::ListFilesRequest& request,
 
 absl::StatusOr<FilePosition> ParseFilesPageToken(
     const v1::ListFilesRequest& request) {
-  QUIRE_ASSIGN_OR_RETURN(const std::string body,
-                         Unseal(absl::StrCat("files/", request.prefix()),
-                                request.page_token(), "page_token"));
-  ByteView rest = AsBytes(body);
+  const absl::StatusOr<std::string> body =
+      Unseal(absl::StrCat("files/", request.prefix()), request.page_token(),
+             "page_token");
+  if (!body.ok()) {
+    return body.status();
+  }
+  ByteView rest = AsBytes(*body);
   FilePosition last;
   QUIRE_ASSIGN_OR_RETURN(last.text_end, TakeVarint(rest));
   last.path = std::string(AsText(rest));
