@@ -71,17 +71,16 @@ absl::Status GetFile(CliRun& run, const std::string& path,
 absl::Status ListFiles(CliRun& run) {
   const CliSettings& settings = run.settings();
   uint64_t count = 0;
+  const auto print = [&](const v1::DepositedFile& file) -> absl::Status {
+    if (count++ == 0 && settings.long_listing && !settings.json) {
+      QUIRE_RETURN_IF_ERROR(run.output().Write(absl::StrCat(
+          absl::StrFormat(kLongLine, "SIZE", "SHA-256", "PATH"),
+          settings.null_separated ? absl::string_view("\0", 1) : "\n")));
+    }
+    return PrintFile(run, file);
+  };
   QUIRE_RETURN_IF_ERROR(run.client().ListFiles(
-      settings.archive, settings.prefix,
-      [&](const v1::DepositedFile& file) -> absl::Status {
-        if (count++ == 0 && settings.long_listing && !settings.json) {
-          QUIRE_RETURN_IF_ERROR(run.output().Write(absl::StrCat(
-              absl::StrFormat(kLongLine, "SIZE", "SHA-256", "PATH"),
-              settings.null_separated ? absl::string_view("\0", 1) : "\n")));
-        }
-        return PrintFile(run, file);
-      },
-      run.read_options()));
+      settings.archive, settings.prefix, print, run.read_options()));
   if (count > 0) {
     return absl::OkStatus();
   }

@@ -95,13 +95,19 @@ std::string HeaderOf(const std::string& id) {
 
 class ServerAccessTest : public ServerTest {
  protected:
+  // So that there are an index of captures and a deposited file.
+  static void MakeCapture(TestDocument& document) {
+    document.url = "http://example.com/";
+    document.text += "not less than the range of a request";
+    document.deposit_path = "crawl.warc";
+  }
+
   void Start(const std::string& rules, ServerOptions options = {}) {
     WriteRules(rules);
     auto documents = MakeDocuments(40, 1);
     auto others = MakeDocuments(40, 2);
-    // So that there is an index of captures.
-    documents[0].url = "http://example.com/";
-    others[0].url = "http://example.com/";
+    MakeCapture(documents[0]);
+    MakeCapture(others[0]);
     WriteArchive(archive_path(), documents, "rlz", TrainTable(documents));
     WriteArchive(directory() + "/private.quire", others, "rlz",
                  TrainTable(others));
@@ -231,6 +237,9 @@ class ServerAccessTest : public ServerTest {
     }
     if (const auto* field = method.input_type()->FindFieldByName("url")) {
       reflection.SetString(request.get(), field, "example.com");
+    }
+    if (const auto* field = method.input_type()->FindFieldByName("path")) {
+      reflection.SetString(request.get(), field, "crawl.warc");
     }
     if (const auto* field = method.input_type()->FindFieldByName("range")) {
       auto* range = static_cast<v1::ByteRange*>(

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
 #include <random>
 #include <utility>
 
@@ -23,11 +24,29 @@
 #include "codecs/surt/surt_key.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
+#include "server/archive/deposits/deposit_draft.h"
+#include "server/archive/files/sha256.h"
 #include "server/archive/format/archive_format.h"
 #include "server/service/limits/memory_plan.h"
 #include "testing/codecs/test_codec.h"
 
 namespace quire {
+namespace {
+
+// A deposited file that is the document's text.
+std::shared_ptr<DepositDraft> DraftOf(const TestDocument& document) {
+  Sha256Summer sum;
+  sum.Add(AsBytes(document.text));
+  return std::make_shared<DepositDraft>(
+      DepositDraft::File{.path = document.deposit_path,
+                         .size_bytes = document.text.size(),
+                         .digest = sum.Finish(),
+                         .items = {{.kind = DepositItem::Kind::kText,
+                                    .size_bytes = document.text.size(),
+                                    .text_size_bytes = document.text.size()}}});
+}
+
+}  // namespace
 
 std::vector<TestDocument> MakeDocuments(size_t count, uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -184,6 +203,9 @@ void ServerTest::WriteArchive(const std::string& path,
                                  .url = document.url,
                                  .status = document.status,
                                  .digest = "sha1:of the text"};
+    }
+    if (!document.deposit_path.empty()) {
+      added.deposit = DraftOf(document);
     }
     QUIRE_ASSERT_OK(is_reordered ? index.Add(added)
                                  : writer->AddDocument(added));

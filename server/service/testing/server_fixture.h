@@ -34,6 +34,8 @@ struct TestDocument {
   // Of a capture with this status.
   std::string url = {};
   uint32_t status = 0;
+  // If set, the text is a deposited file.
+  std::string deposit_path = {};
 };
 
 // Returns `count` documents of 0 to about 40,000 bytes with ids
