@@ -19,6 +19,17 @@ namespace quire {
 
 enum class ExportForm { kNone, kTar, kWarc, kDirectory };
 
+// Those of `captures`, unparsed.
+struct CaptureSettings {
+  std::string url;
+  // `url` is a key.
+  bool by_key = false;
+  std::string match = "exact";
+  std::optional<std::string> closest;
+  bool newest_first = false;
+  std::optional<uint64_t> limit;
+};
+
 // Values of the command line, unparsed.
 struct CliSettings {
   // Options of all subcommands.
@@ -63,8 +74,10 @@ struct CliSettings {
   std::vector<std::string> files;
   bool by_ordinal = false;
   std::optional<uint64_t> occurrence;
-  // `get` has only the record types and statuses of these.
+  // `get` has only the record types and statuses of these, `captures` only the
+  // times and `where`.
   FilterSettings filter;
+  CaptureSettings captures;
   std::optional<std::string> at;
   // Prints WARC records whole instead of their payloads.
   bool whole_records = false;

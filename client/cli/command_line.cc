@@ -159,6 +159,41 @@ void AddGetArguments(CLI::App& get, CliSettings& settings) {
       });
 }
 
+void AddCapturesArguments(CLI::App& captures, CliSettings& settings) {
+  AddArchiveToRead(captures, settings);
+  captures
+      .add_option("URL", settings.captures.url,
+                  "URL; http or https, www., letter case and order of "
+                  "arguments make no difference")
+      ->type_name("")
+      ->required();
+  captures.add_flag("--key", settings.captures.by_key,
+                    "Take URL as a key (SURT), such as com,example)/page");
+  CLI::Option* match =
+      captures
+          .add_option("--match", settings.captures.match,
+                      "exact, prefix, host, or domain with all hosts below")
+          ->type_name("KIND")
+          ->check(CLI::IsMember({"exact", "prefix", "host", "domain"}))
+          ->capture_default_str();
+  CLI::Option* closest =
+      captures
+          .add_option("--closest", settings.captures.closest,
+                      "Captures closest to this time (UTC) first")
+          ->type_name("TIME")
+          ->excludes(match);
+  captures
+      .add_flag("--newest-first", settings.captures.newest_first,
+                "Newest captures first")
+      ->excludes(match)
+      ->excludes(closest);
+  AddTimeOptions(captures, settings.filter);
+  AddWhereOption(captures, settings.filter);
+  captures.add_option("--limit", settings.captures.limit, "So many captures")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+}
+
 void AddRangeArguments(CLI::App& range, CliSettings& settings) {
   AddArchiveToRead(range, settings);
   range
@@ -282,6 +317,9 @@ constexpr Subcommand kSubcommands[] = {
      AddLsArguments, RunLs},
     {"get", "Print documents; of a crawl, pages as a browser shows them",
      AddGetArguments, RunGet},
+    {"captures",
+     "List captures of a URL of a crawl by time, from the archive's index",
+     AddCapturesArguments, RunCaptures},
     {"range", "Print a byte range of the concatenated documents",
      AddRangeArguments, RunRange},
     {"scan", "Print all documents, concatenated", AddScanArguments, RunScan},

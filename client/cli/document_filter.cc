@@ -64,26 +64,9 @@ absl::StatusOr<CapturePeriod> ParseTime(const char* option,
 
 }  // namespace
 
-std::vector<CLI::Option*> AddFilterOptions(CLI::App& subcommand,
-                                           FilterSettings& settings) {
+std::vector<CLI::Option*> AddTimeOptions(CLI::App& subcommand,
+                                         FilterSettings& settings) {
   return {subcommand
-              .add_option("--record-type", settings.record_types,
-                          "WARC record types, such as response,revisit; '' for "
-                          "documents without one")
-              ->type_name("TYPE,...")
-              ->allow_extra_args(false),
-          subcommand
-              .add_option("--status", settings.statuses,
-                          "HTTP statuses: 200, 200,301 or 4xx; reads up to 1 "
-                          "KiB per record")
-              ->type_name("CODE,...")
-              ->allow_extra_args(false),
-          subcommand
-              .add_option("--media-type", settings.media_types,
-                          "Media types: text/html or image/*")
-              ->type_name("TYPE,...")
-              ->allow_extra_args(false),
-          subcommand
               .add_option("--from", settings.from,
                           "Earliest capture time (UTC): 2022, 2022-06 or "
                           "2022-06-15T14:30+02:00")
@@ -93,6 +76,32 @@ std::vector<CLI::Option*> AddFilterOptions(CLI::App& subcommand,
                           "Latest capture time (UTC); 2022 includes all of "
                           "that year")
               ->type_name("TIME")};
+}
+
+std::vector<CLI::Option*> AddFilterOptions(CLI::App& subcommand,
+                                           FilterSettings& settings) {
+  std::vector<CLI::Option*> options = {
+      subcommand
+          .add_option("--record-type", settings.record_types,
+                      "WARC record types, such as response,revisit; '' for "
+                      "documents without one")
+          ->type_name("TYPE,...")
+          ->allow_extra_args(false),
+      subcommand
+          .add_option("--status", settings.statuses,
+                      "HTTP statuses: 200, 200,301 or 4xx; reads up to 1 "
+                      "KiB per record")
+          ->type_name("CODE,...")
+          ->allow_extra_args(false),
+      subcommand
+          .add_option("--media-type", settings.media_types,
+                      "Media types: text/html or image/*")
+          ->type_name("TYPE,...")
+          ->allow_extra_args(false)};
+  for (CLI::Option* time : AddTimeOptions(subcommand, settings)) {
+    options.push_back(time);
+  }
+  return options;
 }
 
 CLI::Option* AddWhereOption(CLI::App& subcommand, FilterSettings& settings) {

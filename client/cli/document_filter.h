@@ -37,7 +37,12 @@ struct FilterSettings {
   std::vector<std::string> fields = {};
 };
 
-// Adds the options to a subcommand. `settings` must outlive it. Returns them.
+// Adds --from and --to to a subcommand. `settings` must outlive it. Returns
+// them.
+std::vector<CLI::Option*> AddTimeOptions(CLI::App& subcommand,
+                                         FilterSettings& settings);
+
+// Adds all options, as above.
 std::vector<CLI::Option*> AddFilterOptions(CLI::App& subcommand,
                                            FilterSettings& settings);
 

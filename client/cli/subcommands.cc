@@ -62,6 +62,9 @@ std::string JsonArchive(const v1::ArchiveDescription& archive) {
                       }),
         "]");
   }
+  if (archive.has_capture_count()) {
+    absl::StrAppend(&json, ",\"capture_count\":", archive.capture_count());
+  }
   if (archive.history_size() > 0) {
     absl::StrAppend(
         &json, ",\"history\":[",
@@ -237,6 +240,10 @@ absl::Status RunInfo(CliRun& run) {
                                         FieldTypeText(field.type()), ")");
                       }),
         "\n");
+  }
+  if (archive.has_capture_count()) {
+    absl::StrAppend(
+        &text, "captures:    ", FormatCount(archive.capture_count()), "\n");
   }
   if (archive.history_size() > 0) {
     const v1::EarlierState& last = *archive.history().rbegin();

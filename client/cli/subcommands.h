@@ -16,6 +16,7 @@ absl::Status RunArchives(CliRun& run);
 absl::Status RunInfo(CliRun& run);
 absl::Status RunLs(CliRun& run);
 absl::Status RunGet(CliRun& run);
+absl::Status RunCaptures(CliRun& run);
 absl::Status RunRange(CliRun& run);
 absl::Status RunScan(CliRun& run);
 absl::Status RunBatch(CliRun& run);

@@ -133,6 +133,35 @@ class CrawlTest(unittest.TestCase):
         self.assertEqual(run.returncode, code, run.stderr)
         return run.stdout, run.stderr.decode()
 
+    def test_captures_of_a_url(self):
+        def listed(*arguments):
+            lines = self.quire("captures", "web", *arguments)[0].decode().splitlines()
+            self.assertEqual(lines[0].split(), ["TIME", "STATUS", "TYPE", "NUMBER", "URL"])
+            return [line.split() for line in lines[1:]]
+
+        found = listed("HTTPS://www.Example.org")
+        self.assertEqual([(time[:10], status, kind) for time, status, kind, *_ in found], [
+            ("2021-01-01", "200", "response"), ("2022-05-31", "200", "response"),
+            ("2022-06-10", "200", "response"), ("2022-07-01", "200", "revisit")])
+        self.assertEqual({url for *_, url in found}, {PAGE})
+        # Numbers are those that get takes.
+        self.assertEqual(self.get("--ordinal", found[1][3]), b"<p>second</p>")
+        self.assertEqual([line[0][:7] for line in listed(PAGE, "--closest", "2022-06-05")],
+                         ["2022-05", "2022-06", "2022-07", "2021-01"])
+        self.assertEqual(listed(PAGE, "--newest-first", "--limit", "2"), found[:1:-1])
+        self.assertEqual(listed(PAGE, "--from", "2022", "--to", "2022-06"), found[1:3])
+        self.assertEqual(len(listed("example.org", "--match", "host", "--where",
+                                    "url prefix 'http://example.org/often'")), OFTEN_COUNT + 1)
+        self.assertEqual(listed("org,example)/", "--key"), found)
+        line = json.loads(self.quire("captures", "web", PAGE, "--limit", "1", "--json")[0])
+        self.assertEqual((line["key"], line["url"], line["http_status"], line["digest"]),
+                         ("org,example)/", PAGE, 200, digest_of(b"<p>first</p>")))
+        self.assertIn("no capture of http://none/", self.quire(
+            "captures", "web", "http://none/", code=1)[1])
+        for arguments in (("--closest", "soon"), ("--match", "some"), ("--limit", "0"),
+                          ("--closest", "2022", "--newest-first")):
+            self.quire("captures", "web", PAGE, *arguments, code=2)
+
     def get(self, *arguments):
         out, messages = self.quire("get", "web", *arguments)
         self.assertEqual(messages, "")
