@@ -108,8 +108,7 @@ absl::Status CaptureIndexLister::FetchPage() {
     is_last_page_ = true;
     return absl::OkStatus();
   }
-  if (page_.captures().empty() &&
-      page_.next_page_token() == request_.page_token()) {
+  if (page_.next_page_token() == request_.page_token()) {
     return absl::InternalError("the server's list of captures does not end");
   }
   request_.set_page_token(page_.next_page_token());

@@ -247,4 +247,23 @@ grpc::Status FakeServer::Service::ListDocuments(
   return grpc::Status::OK;
 }
 
+grpc::Status FakeServer::Service::ListCaptures(
+    grpc::ServerContext* context, const v1::ListCapturesRequest* request,
+    v1::ListCapturesResponse* response) {
+  const grpc::Status entered = Enter("ListCaptures", *context);
+  if (!entered.ok()) {
+    return entered;
+  }
+  decltype(faults_.list_captures) answer;
+  {
+    MutexLock lock(&mutex_);
+    answer = faults_.list_captures;
+  }
+  if (const Held* const held = Find(request->archive()); held != nullptr) {
+    response->set_archive_uuid(held->description.uuid());
+  }
+  return answer ? answer(*request, *response)
+                : grpc::Status(grpc::UNIMPLEMENTED, "no such call");
+}
+
 }  // namespace quire

@@ -102,6 +102,11 @@ struct FakeFaults {
   std::function<void(v1::ScanResponse& message)> edit_scan;
   // Done to each page of documents.
   std::function<void(v1::ListDocumentsResponse& page)> edit_list;
+  // Answers ListCaptures, with the page's uuid set; null: the server does not
+  // know that call.
+  std::function<grpc::Status(const v1::ListCapturesRequest& request,
+                             v1::ListCapturesResponse& page)>
+      list_captures;
   // Lists and describes as a server that does not know fields and filters.
   bool knows_no_fields = false;
 };

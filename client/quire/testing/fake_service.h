@@ -80,6 +80,9 @@ class FakeServer::Service final : public v1::Archive::Service {
   grpc::Status ListDocuments(grpc::ServerContext* context,
                              const v1::ListDocumentsRequest* request,
                              v1::ListDocumentsResponse* response) override;
+  grpc::Status ListCaptures(grpc::ServerContext* context,
+                            const v1::ListCapturesRequest* request,
+                            v1::ListCapturesResponse* response) override;
   grpc::Status GetDictionary(
       grpc::ServerContext* context, const v1::GetDictionaryRequest* request,
       grpc::ServerWriter<v1::GetDictionaryResponse>* writer) override;
