@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chooses a capture of an id by its HTTP status, and the media types of
-// revisits.
+// Chooses a capture of an id by its HTTP status, or of a URL by the index of
+// captures; and the media types of revisits.
 #ifndef QUIRE_CLIENT_CLI_CAPTURE_CHOICE_H_
 #define QUIRE_CLIENT_CLI_CAPTURE_CHOICE_H_
 
 #include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -14,6 +15,8 @@
 
 #include "client/cli/cli_run.h"
 #include "client/cli/document_filter.h"
+#include "client/quire/capture_index_lister.h"
+#include "client/quire/capture_time.h"
 #include "client/quire/read_target.h"
 
 namespace quire {
@@ -25,6 +28,30 @@ namespace quire {
 //         Others as reads.
 absl::StatusOr<DocumentKey> ChooseCapture(CliRun& run, const DocumentKey& key,
                                           const DocumentFilter& filter);
+
+// Captures of a URL, by the index of captures.
+struct CaptureSelection {
+  // In any spelling; with `is_key` its key.
+  std::string url;
+  bool is_key = false;
+  // Unset: the newest is preferred.
+  std::optional<CapturePeriod> closest = {};
+  // A redirect or an answer to HEAD is chosen only if there is no other.
+  bool prefers_pages = true;
+};
+
+// Returns the capture that passes `filter` and is closest to the start of the
+// period, by its ordinal; without record types in `filter` a response, revisit
+// or resource. Pins the contents of the archive; notes a capture outside the
+// period. Blocks.
+// Errors: NotFound  the index has none that passes. Others as
+//         CaptureIndexLister::Next() and as reads.
+absl::StatusOr<DocumentKey> FindIndexedCapture(
+    CliRun& run, const CaptureSelection& selection, DocumentFilter filter);
+
+// Returns a note on the captures that the index lacks; empty if it has all.
+// REQUIRES: a call of the lister succeeded.
+std::string DescribeUnindexed(const CaptureIndexLister& lister);
 
 // Returns the record that a revisit refers to; nothing if the archive does not
 // hold it. Blocks.

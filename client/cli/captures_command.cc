@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -11,11 +10,11 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 
+#include "client/cli/capture_choice.h"
+#include "client/cli/document_filter.h"
 #include "client/cli/shown_text.h"
 #include "client/cli/subcommands.h"
 #include "client/quire/capture_index_lister.h"
-#include "client/quire/capture_time.h"
-#include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 
@@ -25,16 +24,6 @@ namespace {
 constexpr char kCapturesHeader[] = "%-24s  %6s  %-10s  %10s  %s\n";
 // Captures of one answer of the server.
 constexpr uint64_t kCapturesPageSizeMax = 1000;
-
-absl::StatusOr<CapturePeriod> PeriodOf(const char* option,
-                                       const std::string& text) {
-  absl::StatusOr<CapturePeriod> period = ParseCapturePeriod(text);
-  if (!period.ok()) {
-    return absl::Status(period.status().code(),
-                        absl::StrCat(option, ": ", period.status().message()));
-  }
-  return period;
-}
 
 v1::CaptureMatch MatchOf(absl::string_view name) {
   return name == "prefix"   ? v1::CAPTURE_MATCH_PREFIX
@@ -53,17 +42,17 @@ absl::StatusOr<CaptureListOptions> ListOptionsOf(const CliSettings& settings) {
   (captures.by_key ? options.key : options.url) = captures.url;
   if (settings.filter.from.has_value()) {
     QUIRE_ASSIGN_OR_RETURN(const CapturePeriod from,
-                           PeriodOf("--from", *settings.filter.from));
+                           ParseNamedTime("--from", *settings.filter.from));
     options.from_ms = from.first_ms;
   }
   if (settings.filter.to.has_value()) {
     QUIRE_ASSIGN_OR_RETURN(const CapturePeriod to,
-                           PeriodOf("--to", *settings.filter.to));
+                           ParseNamedTime("--to", *settings.filter.to));
     options.until_ms = to.last_ms;
   }
   if (captures.closest.has_value()) {
     QUIRE_ASSIGN_OR_RETURN(const CapturePeriod closest,
-                           PeriodOf("--closest", *captures.closest));
+                           ParseNamedTime("--closest", *captures.closest));
     options.closest_ms = closest.first_ms;
   }
   options.page_size = static_cast<uint32_t>(std::min(
@@ -96,9 +85,10 @@ std::string CaptureLine(const v1::Capture& capture, const CliRun& run,
 
 absl::Status RunCaptures(CliRun& run) {
   const CliSettings& settings = run.settings();
-  QUIRE_ASSIGN_OR_RETURN(CaptureListOptions options, ListOptionsOf(settings));
+  QUIRE_ASSIGN_OR_RETURN(const CaptureListOptions options,
+                         ListOptionsOf(settings));
   CaptureIndexLister lister =
-      run.client().ListCaptures(settings.archive, std::move(options));
+      run.client().ListCaptures(settings.archive, options);
   uint64_t count = 0;
   while (count < settings.captures.limit.value_or(UINT64_MAX)) {
     QUIRE_ASSIGN_OR_RETURN(const std::optional<v1::Capture> capture,
@@ -114,18 +104,19 @@ absl::Status RunCaptures(CliRun& run) {
     QUIRE_RETURN_IF_ERROR(run.output().Write(
         CaptureLine(*capture, run, run.output().is_terminal())));
   }
-  if (count == 0) {
-    return absl::NotFoundError(
-        absl::StrCat("no capture of ", PrintableText(settings.captures.url)));
-  }
-  if (lister.unindexed_document_count() > 0) {
+  if (const std::string unindexed = DescribeUnindexed(lister);
+      !unindexed.empty()) {
     QUIRE_RETURN_IF_ERROR(run.output().Flush());
-    run.Complain("", absl::DataLossError(absl::StrCat(
-                         "captures are missing: an earlier version wrote ",
-                         FormatCounted(lister.unindexed_document_count(),
-                                       "document", "documents"),
-                         " without an index; quired build -o NEW of the WARC "
-                         "files makes one")));
+    run.KeepOutputDespiteComplaints();
+    run.Complain("", absl::DataLossError(unindexed));
+  }
+  if (count == 0) {
+    const FilterSettings& filter = settings.filter;
+    const bool is_filtered = filter.from.has_value() || filter.to.has_value() ||
+                             filter.where.has_value();
+    return absl::NotFoundError(absl::StrCat(
+        "the index has no capture of ", QuotedText(settings.captures.url),
+        is_filtered ? " that passes --from, --to and --where" : ""));
   }
   return absl::OkStatus();
 }

@@ -140,6 +140,21 @@ void AddGetArguments(CLI::App& get, CliSettings& settings) {
           ->type_name("TIME")
           ->excludes(by_ordinal)
           ->excludes(files);
+  CLI::Option* closest =
+      get.add_option("--closest", settings.captures.closest,
+                     "Take IDs as URLs in any spelling, and print the capture "
+                     "closest to this time (UTC), from the archive's index")
+          ->type_name("TIME")
+          ->excludes(by_ordinal)
+          ->excludes(files)
+          ->excludes(at);
+  CLI::Option* by_key =
+      get.add_flag("--key", settings.captures.by_key,
+                   "Take IDs as keys (SURT) of the archive's index, such as "
+                   "com,example)/page: the newest capture, or with --closest")
+          ->excludes(by_ordinal)
+          ->excludes(files)
+          ->excludes(at);
   get.add_option("--occurrence", settings.occurrence,
                  "Number of the document among those of its id, from 0, in "
                  "archive order")
@@ -149,6 +164,8 @@ void AddGetArguments(CLI::App& get, CliSettings& settings) {
       ->excludes(record_type)
       ->excludes(status)
       ->excludes(at)
+      ->excludes(closest)
+      ->excludes(by_key)
       // CLI11 lets -1 wrap around.
       ->check([](const std::string& text) {
         uint64_t number = 0;
@@ -189,7 +206,8 @@ void AddCapturesArguments(CLI::App& captures, CliSettings& settings) {
       ->excludes(closest);
   AddTimeOptions(captures, settings.filter);
   AddWhereOption(captures, settings.filter);
-  captures.add_option("--limit", settings.captures.limit, "So many captures")
+  captures
+      .add_option("--limit", settings.captures.limit, "Most captures to list")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
 }
@@ -523,6 +541,10 @@ Manual MakeManual() {
        "Its newest WARC record up to June 2022:"},
       {"quire get web https://example.org/film.mp4 --range 1MiB:64KiB | xxd",
        "Bytes of a document:"},
+      {"quire captures web example.org --match domain --from 2022",
+       "Captures of a domain:"},
+      {"quire get web www.example.org --closest 2022-06",
+       "The page closest to a time, however its URL is spelled:"},
       {"quire range web 1GiB 64KiB | xxd | head", "Bytes of the archive:"},
       {"quire batch web ids.txt --output-dir pages",
        "Many documents, each to a file:"},
@@ -588,13 +610,14 @@ void ParseCommandLine(CLI::App& app, CliSettings& settings, int argc,
   for (std::string* text :
        {&settings.server, &settings.timeout, &settings.output,
         &settings.archive, &settings.prefix, &settings.offset,
-        &settings.output_dir, &settings.items_file}) {
+        &settings.output_dir, &settings.items_file, &settings.captures.url}) {
     Unprotect(*text);
   }
   for (std::optional<std::string>* text :
        {&settings.archive_path, &settings.cache_directory,
         &settings.archive_uuid, &settings.since_uuid, &settings.delimiter,
-        &settings.filter.from, &settings.filter.to, &settings.filter.where}) {
+        &settings.filter.from, &settings.filter.to, &settings.filter.where,
+        &settings.captures.closest}) {
     if (text->has_value()) {
       Unprotect(**text);
     }

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
-#include "client/quire/capture_time.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 
@@ -50,16 +49,6 @@ absl::Status MarkStatuses(absl::string_view pattern,
     }
   }
   return absl::OkStatus();
-}
-
-absl::StatusOr<CapturePeriod> ParseTime(const char* option,
-                                        const std::string& text) {
-  absl::StatusOr<CapturePeriod> period = ParseCapturePeriod(text);
-  if (!period.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(option, ": ", period.status().message()));
-  }
-  return period;
 }
 
 }  // namespace
@@ -110,6 +99,16 @@ CLI::Option* AddWhereOption(CLI::App& subcommand, FilterSettings& settings) {
                   "Fields and attributes: 'lang = \"de\" and time >= "
                   "2024-01-01'")
       ->type_name("FILTER");
+}
+
+absl::StatusOr<CapturePeriod> ParseNamedTime(const char* option,
+                                             const std::string& text) {
+  absl::StatusOr<CapturePeriod> period = ParseCapturePeriod(text);
+  if (!period.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, ": ", period.status().message()));
+  }
+  return period;
 }
 
 absl::StatusOr<std::vector<std::string>> ParseRecordTypes(
@@ -179,12 +178,12 @@ absl::Status DocumentFilter::AddMediaTypes(const std::string& list) {
 absl::Status DocumentFilter::SetTimes(const FilterSettings& settings) {
   if (settings.from.has_value()) {
     QUIRE_ASSIGN_OR_RETURN(const CapturePeriod period,
-                           ParseTime("--from", *settings.from));
+                           ParseNamedTime("--from", *settings.from));
     from_ms_ = period.first_ms;
   }
   if (settings.to.has_value()) {
     QUIRE_ASSIGN_OR_RETURN(const CapturePeriod period,
-                           ParseTime("--to", *settings.to));
+                           ParseNamedTime("--to", *settings.to));
     to_ms_ = period.last_ms;
   }
   if (from_ms_.has_value() && to_ms_.has_value() && *from_ms_ > *to_ms_) {

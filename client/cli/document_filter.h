@@ -18,6 +18,7 @@
 
 #include "proto/quire/v1/archive.pb.h"
 
+#include "client/quire/capture_time.h"
 #include "client/quire/document_fields.h"
 #include "client/quire/read_target.h"
 #include "codecs/filter/filter.h"
@@ -48,6 +49,10 @@ std::vector<CLI::Option*> AddFilterOptions(CLI::App& subcommand,
 
 // Adds --where to a subcommand that lists documents. As above.
 CLI::Option* AddWhereOption(CLI::App& subcommand, FilterSettings& settings);
+
+// As ParseCapturePeriod(); errors begin with the name of the option.
+absl::StatusOr<CapturePeriod> ParseNamedTime(const char* option,
+                                             const std::string& text);
 
 // Splits each value at commas and converts it to lower case.
 // Errors: InvalidArgument  an empty element in a list of several.

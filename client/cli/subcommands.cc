@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -348,7 +349,19 @@ absl::Status PrintDocument(CliRun& run, const DocumentFilter& filter,
                            const DocumentKey& target) {
   const CliSettings& settings = run.settings();
   DocumentKey chosen = target;
-  if (filter.needs_status()) {
+  if (settings.captures.by_key || settings.captures.closest.has_value()) {
+    CaptureSelection selection = {
+        .url = std::get<std::string>(target.name),
+        .is_key = settings.captures.by_key,
+        .prefers_pages = !settings.whole_records && !settings.part.has_value()};
+    if (settings.captures.closest.has_value()) {
+      QUIRE_ASSIGN_OR_RETURN(
+          selection.closest,
+          ParseNamedTime("--closest", *settings.captures.closest));
+    }
+    QUIRE_ASSIGN_OR_RETURN(chosen, FindIndexedCapture(run, selection, filter));
+    chosen.part = target.part;
+  } else if (filter.needs_status()) {
     QUIRE_ASSIGN_OR_RETURN(chosen, ChooseCapture(run, target, filter));
     chosen.part = target.part;
   }
@@ -378,12 +391,9 @@ absl::Status RunGet(CliRun& run) {
   QUIRE_ASSIGN_OR_RETURN(const DocumentFilter filter,
                          DocumentFilter::Make(settings.filter));
   if (settings.at.has_value()) {
-    const absl::StatusOr<CapturePeriod> at = ParseCapturePeriod(*settings.at);
-    if (!at.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--at: ", at.status().message()));
-    }
-    selected.at_time_ms = at->last_ms;
+    QUIRE_ASSIGN_OR_RETURN(const CapturePeriod at,
+                           ParseNamedTime("--at", *settings.at));
+    selected.at_time_ms = at.last_ms;
   }
   std::vector<DocumentKey> targets;
   for (const std::string& id : settings.ids) {

@@ -156,11 +156,46 @@ class CrawlTest(unittest.TestCase):
         line = json.loads(self.quire("captures", "web", PAGE, "--limit", "1", "--json")[0])
         self.assertEqual((line["key"], line["url"], line["http_status"], line["digest"]),
                          ("org,example)/", PAGE, 200, digest_of(b"<p>first</p>")))
-        self.assertIn("no capture of http://none/", self.quire(
+        self.assertIn('no capture of "http://none/"', self.quire(
             "captures", "web", "http://none/", code=1)[1])
         for arguments in (("--closest", "soon"), ("--match", "some"), ("--limit", "0"),
                           ("--closest", "2022", "--newest-first")):
             self.quire("captures", "web", PAGE, *arguments, code=2)
+
+    def test_get_by_the_index(self):
+        out, messages = self.quire("get", "web", "www.example.org", "--closest", "2022-06-05")
+        self.assertEqual(out, b"<p>second</p>")
+        self.assertIn("this is the closest capture, of 2022-05-31T23:59:59.000Z", messages)
+        self.assertEqual(self.get("HTTPS://Example.org:443/#top", "--closest", "2022-06-10T08"),
+                         b"<p>third</p>")
+        self.assertEqual(self.get("example.org", "--closest", "20220610080000", "--record"),
+                         self.third)
+        # The newest is a revisit.
+        self.assertEqual(self.get("org,example)/", "--key"), b"<p>first</p>")
+        self.assertEqual(self.get("org,example)/", "--key", "--record-type", "response"),
+                         b"<p>third</p>")
+        self.assertIn("has none of this URL", self.quire(
+            "get", "web", "http://none/", "--closest", "2022", code=1)[1])
+        for arguments in (("--closest", "soon"), ("--closest", "2022", "--at", "2022"),
+                          ("--key", "--occurrence", "1"), ("--key", "--ordinal")):
+            self.quire("get", "web", PAGE, *arguments, code=2)
+
+    def test_inspect_counts_captures(self):
+        def inspect(*options):
+            return subprocess.run([QUIRED, "inspect", *options, f"{self.directory}/web.quire"],
+                                  check=True, capture_output=True, text=True).stdout
+        found = json.loads(inspect("--json"))["captures"]
+        indexed = ("response", "revisit", "resource", "conversion")
+        self.assertEqual(found["count"], sum(
+            b"WARC-Type: " + kind.encode() in record for record in self.records
+            for kind in indexed))
+        self.assertEqual(found["unindexed_document_count"], 0)
+        self.assertLess(0, found["stored_size_bytes"])
+        self.assertLess(found["stored_size_bytes"], 100 * found["count"])
+        self.assertLess(8 * found["memory_bytes"], 4 * found["count"])
+        self.assertRegex(inspect(), rf"captures +{found['count']}, .* bytes per capture; in memory")
+        self.assertEqual(json.loads(self.quire("info", "web", "--json")[0])["capture_count"],
+                         found["count"])
 
     def get(self, *arguments):
         out, messages = self.quire("get", "web", *arguments)

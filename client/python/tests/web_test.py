@@ -251,6 +251,10 @@ class WebTest(unittest.TestCase):
         self.assertEqual({each.status for each in self.archive.captures(
             "example.org", match="domain", where="status = 404")}, {404})
 
+        found = next(self.archive.captures(key="org,example)/", closest="2021-01",
+                                           where='status = 200 and record_type = "response"'))
+        self.assertEqual(self.archive.payload(found.document.ordinal).data, b"<p>first</p>")
+
         async def collect():
             async with quire.connect_async(self.server.address) as client:
                 return [each async for each in client["web"].captures(url)]
