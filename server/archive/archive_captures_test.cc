@@ -155,6 +155,7 @@ TEST_F(ArchiveCapturesTest, AreFoundOverSegments) {
   EXPECT_THAT(DamagesOf(path_), IsEmpty());
   EXPECT_EQ(IndexingOf(*archive, 7).capture_count, 5);
   EXPECT_EQ(IndexingOf(*archive, 7).unindexed_document_count, 0);
+  EXPECT_GT(StoredCapturesSizeBytes(*archive).value(), 0);
   EXPECT_LE(archive->memory().total_bytes(), archive->memory_bytes_max());
 }
 

@@ -21,6 +21,7 @@ CaptureIndexing IndexingOf(const Archive& archive, uint64_t document_count) {
     const SegmentReader& segment = archive.ReaderOf(i);
     const uint64_t capture_count = segment.container().captures.capture_count;
     indexing.capture_count += capture_count;
+    indexing.memory_bytes += capture_count == 0 ? 0 : sizeof(SegmentCaptures);
     const DocumentIndex& documents = segment.documents();
     if (capture_count == 0 && (documents.HasRecordType("response") ||
                                documents.HasRecordType("revisit") ||
@@ -30,6 +31,20 @@ CaptureIndexing IndexingOf(const Archive& archive, uint64_t document_count) {
     }
   }
   return indexing;
+}
+
+absl::StatusOr<uint64_t> StoredCapturesSizeBytes(const Archive& archive) {
+  uint64_t size_bytes = 0;
+  for (uint32_t i = 0; i < archive.info().segment_count; ++i) {
+    const SegmentReader& segment = archive.ReaderOf(i);
+    const absl::StatusOr<uint64_t> of_segment = StoredCapturesSizeBytes(
+        segment.container().captures, segment.part_loader());
+    if (!of_segment.ok()) {
+      return InFile(segment.file(), of_segment.status());
+    }
+    size_bytes += *of_segment;
+  }
+  return size_bytes;
 }
 
 // The captures of one segment, in one direction.

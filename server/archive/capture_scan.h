@@ -49,10 +49,16 @@ struct CaptureIndexing {
   // Documents of segments that have records of the types of captures, and no
   // index: an earlier version wrote them.
   uint64_t unindexed_document_count = 0;
+  // Memory of the heads, which opened segments hold.
+  uint64_t memory_bytes = 0;
 };
 
 // Of the segments with any of the first `document_count` documents.
 CaptureIndexing IndexingOf(const Archive& archive, uint64_t document_count);
+
+// Returns the stored size of the index of captures of all segments. Blocks.
+// Errors: DataLoss  names the file; I/O errors.
+absl::StatusOr<uint64_t> StoredCapturesSizeBytes(const Archive& archive);
 
 // Where a scan is.
 struct CapturePlace {

@@ -17,6 +17,7 @@
 #include "codecs/deflate/deflate_recipe.h"
 #include "codecs/filter/filter.h"
 #include "server/archive/archive.h"
+#include "server/archive/capture_scan.h"
 #include "server/archive/deposited_files.h"
 #include "server/commands/quired_commands.h"
 #include "server/commands/remote_paths.h"
@@ -30,7 +31,8 @@ namespace {
 constexpr char kInspectFooter[] =
     R"(Opens the archive like quired serve: manifest, dictionary, symbol table and
 indexes are read and checked, blocks are not (quired verify does that). "memory"
-is the memory for serving it, without the block cache.
+is the memory for serving it, without the block cache; "captures" is the index of
+captures of a crawl, of which only the inner nodes are read.
 
 Examples:
   quired inspect docs.quire
@@ -201,7 +203,53 @@ void PrintDeposits(const DepositSums& sums) {
   PrintLine("files", text);
 }
 
-void PrintText(const Archive& archive) {
+// Captures and the size of their index, which may be damaged.
+struct CaptureSums {
+  CaptureIndexing indexing;
+  absl::StatusOr<uint64_t> stored_size_bytes = 0;
+
+  explicit CaptureSums(const Archive& archive)
+      : indexing(IndexingOf(archive, archive.info().document_count)),
+        stored_size_bytes(StoredCapturesSizeBytes(archive)) {}
+
+  bool any() const {
+    return indexing.capture_count + indexing.unindexed_document_count > 0;
+  }
+
+  double PerCapture(uint64_t amount) const {
+    return indexing.capture_count == 0
+               ? 0
+               : static_cast<double>(amount) /
+                     static_cast<double>(indexing.capture_count);
+  }
+};
+
+void PrintCaptures(const CaptureSums& captures) {
+  if (!captures.any()) {
+    return;
+  }
+  const CaptureIndexing& indexing = captures.indexing;
+  std::string text = FormatCount(indexing.capture_count);
+  if (captures.stored_size_bytes.ok()) {
+    absl::StrAppendFormat(&text, ", %s on disk, %.1f bytes per capture",
+                          FormatByteSize(*captures.stored_size_bytes),
+                          captures.PerCapture(*captures.stored_size_bytes));
+  } else {
+    absl::StrAppend(&text, ", in a damaged index");
+  }
+  absl::StrAppendFormat(&text, "; in memory %s, %.2f bits per capture",
+                        FormatByteSize(indexing.memory_bytes),
+                        8 * captures.PerCapture(indexing.memory_bytes));
+  if (indexing.unindexed_document_count > 0) {
+    absl::StrAppend(&text, "; an earlier version wrote ",
+                    FormatCounted(indexing.unindexed_document_count, "document",
+                                  "documents"),
+                    " without an index");
+  }
+  PrintLine("captures", text);
+}
+
+void PrintText(const Archive& archive, const CaptureSums& captures) {
   const ArchiveInfo& info = archive.info();
   PrintLine("archive", PrintableMessage(RemotePaths::WithUrls(archive.path())));
   PrintLine("uuid", info.uuid);
@@ -288,6 +336,7 @@ void PrintText(const Archive& archive) {
     PrintLine(&field == &archive.fields().front() ? "fields" : "",
               absl::StrCat(field.name, " ", FieldTypeName(field.type)));
   }
+  PrintCaptures(captures);
   PrintDeposits(DepositSumsOf(archive));
   PrintLine("memory", FormatByteSize(archive.memory().total_bytes()));
   for (const MemoryPart& part : PartsOf(archive)) {
@@ -300,7 +349,7 @@ void PrintText(const Archive& archive) {
   }
 }
 
-void PrintJson(const Archive& archive) {
+void PrintJson(const Archive& archive, const CaptureSums& captures) {
   const ArchiveInfo& info = archive.info();
   Json json;
   json["archive"] = RemotePaths::WithUrls(archive.path());
@@ -369,6 +418,15 @@ void PrintJson(const Archive& archive) {
   for (const FieldColumn& field : archive.fields()) {
     json["fields"][field.name] = std::string(FieldTypeName(field.type));
   }
+  if (captures.any()) {
+    json["captures"] = {{"count", captures.indexing.capture_count},
+                        {"unindexed_document_count",
+                         captures.indexing.unindexed_document_count},
+                        {"memory_bytes", captures.indexing.memory_bytes}};
+    if (captures.stored_size_bytes.ok()) {
+      json["captures"]["stored_size_bytes"] = *captures.stored_size_bytes;
+    }
+  }
   if (const DepositSums sums = DepositSumsOf(archive); sums.any()) {
     json["deposited_files"] = {{"count", sums.count},
                                {"size_bytes", sums.size_bytes},
@@ -401,8 +459,12 @@ int RunInspect(const InspectCommandOptions& options) {
   if (!archive.ok()) {
     return ReportFailure(archive.status());
   }
-  options.json ? PrintJson(**archive) : PrintText(**archive);
-  return kExitGood;
+  const CaptureSums captures(**archive);
+  options.json ? PrintJson(**archive, captures)
+               : PrintText(**archive, captures);
+  return captures.stored_size_bytes.ok()
+             ? kExitGood
+             : ReportFailure(captures.stored_size_bytes.status());
 }
 
 }  // namespace

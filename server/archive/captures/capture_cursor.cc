@@ -3,7 +3,10 @@
 
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_macros.h"
@@ -189,6 +192,41 @@ absl::Status VisitCaptures(
              : Damaged(absl::StrCat(
                    "an index has ", count, cursor.at_end() ? "" : " or more",
                    " captures, expected ", captures.capture_count));
+}
+
+absl::StatusOr<uint64_t> StoredCapturesSizeBytes(
+    const SegmentCaptures& captures, const PartLoader& load) {
+  if (captures.capture_count == 0) {
+    return 0;
+  }
+  uint64_t size_bytes = 0;
+  std::vector<ContainerPart> level = {captures.root};
+  for (uint32_t depth = 0;; ++depth) {
+    for (const ContainerPart& part : level) {
+      size_bytes += part.stored_size_bytes;
+    }
+    if (depth == captures.level_count) {
+      return size_bytes;
+    }
+    std::vector<ContainerPart> below;
+    for (const ContainerPart& part : level) {
+      QUIRE_ASSIGN_OR_RETURN(const std::optional<PartBytes> bytes, load(part));
+      if (!bytes.has_value()) {
+        return absl::InternalError("a node of captures is not at hand");
+      }
+      QUIRE_ASSIGN_OR_RETURN(
+          const CaptureNode node,
+          CaptureNode::Parse(bytes->bytes, captures.data_size_bytes));
+      for (uint32_t i = 0; i < node.count(); ++i) {
+        below.push_back(node[i].part);
+      }
+      if (below.size() > captures.capture_count) {
+        return Damaged(absl::StrCat("an index of ", captures.capture_count,
+                                    " captures has more parts than captures"));
+      }
+    }
+    level = std::move(below);
+  }
 }
 
 }  // namespace quire

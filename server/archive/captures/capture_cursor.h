@@ -120,6 +120,12 @@ absl::Status VisitCaptures(
     const SegmentCaptures& captures, const PartLoader& load,
     absl::FunctionRef<absl::Status(const SegmentCapture&)> visit);
 
+// Returns the stored size of all parts of the index of a segment; reads the
+// nodes, and no leaf unless that is the root. As VisitCaptures().
+// Errors: DataLoss; those of `load`.
+absl::StatusOr<uint64_t> StoredCapturesSizeBytes(
+    const SegmentCaptures& captures, const PartLoader& load);
+
 }  // namespace quire
 
 #endif  // QUIRE_SERVER_ARCHIVE_CAPTURES_CAPTURE_CURSOR_H_

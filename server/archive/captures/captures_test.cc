@@ -77,6 +77,10 @@ class Index {
     return all;
   }
 
+  absl::StatusOr<uint64_t> StoredSizeBytes() const {
+    return StoredCapturesSizeBytes(head_, load_);
+  }
+
   static std::string Describe(const SegmentCapture& capture) {
     return absl::StrCat(capture.key, " ", capture.time_ms, " ", capture.ordinal,
                         " ", capture.status, " ", capture.digest, " ",
@@ -157,6 +161,20 @@ TEST(Captures, AreSortedAndKept) {
     QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<std::string> all, index.All());
     EXPECT_EQ(all, samples.Sorted());
   }
+}
+
+TEST(Captures, SizesAreSummedWithoutLeaves) {
+  const Samples few(3);
+  const Index leaf(few.captures);
+  EXPECT_EQ(leaf.StoredSizeBytes().value(), leaf.bytes.size());
+  const Samples samples(3000);
+  Index index(samples.captures);
+  EXPECT_EQ(index.StoredSizeBytes().value(), index.bytes.size());
+  EXPECT_EQ(index.load_count, 1);
+  std::string& bytes = index.bytes;
+  bytes[index.head().root.offset] =
+      static_cast<char>(bytes[index.head().root.offset] ^ 1);
+  EXPECT_TRUE(absl::IsDataLoss(index.StoredSizeBytes().status()));
 }
 
 TEST(Captures, CursorsFindAndWalkBothWays) {
