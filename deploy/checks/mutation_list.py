@@ -7,6 +7,7 @@ may need its entry changed; an entry is removed with its code.
 """
 from archive_mutations import ARCHIVE, REDACTION, UPKEEP
 from codec_mutations import CODECS
+from crawl_mutations import CRAWLS
 from growth_mutations import COMPACTION, PARTS
 from listed_mutations import LISTED
 from mutation import Mutation
@@ -592,4 +593,4 @@ GROWTH = [
 ]
 
 MUTATIONS = [*SURVIVORS, *CODECS, *ARCHIVE, *STORAGE, *SERVICE, *INGEST, *CLIENT, *STREAMS,
-             *BUILDS, *GROWTH, *UPKEEP, *COMPACTION, *PARTS, *REDACTION, *ROUTING, *LISTED]
+             *BUILDS, *GROWTH, *UPKEEP, *COMPACTION, *PARTS, *REDACTION, *ROUTING, *LISTED, *CRAWLS]
