@@ -115,6 +115,10 @@ SECTIONS = {
         "HTTP and Python", "The gateway, the server and the clients share the cores.",
         lambda setting: setting.script("bench/reach_bench.py", []), joins="archive_check",
         needs_corpora=False),
+    "capture_bench": Section(
+        "Captures by URL", "A generated crawl; look-ups one after the other.",
+        lambda setting: setting.script("bench/capture_bench.py", []), joins="archive_check",
+        needs_corpora=False),
     "growth_bench": Section(
         "Archives that grow", "The last rows are of a generated site.",
         lambda setting: setting.script("bench/growth_bench.py", []), seconds_max=7200,

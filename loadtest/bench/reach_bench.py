@@ -55,20 +55,24 @@ def measure_http(arguments):
          "--json", "-", *options], check=True, stdout=subprocess.PIPE).stdout)
 
 
-def measure_python(arguments, quired, directory):
-    """Rates of the package, built and installed as users do."""
+def install_package(directory):
+    """Builds and installs the package as users do; returns the environment of programs with it."""
     subprocess.run([ROOT / "client/python/build_wheel.sh", directory], check=True,
                    stdout=subprocess.DEVNULL)
     (wheel,) = pathlib.Path(directory).glob("quire_archive-*.whl")
     subprocess.run(["/usr/bin/python3", "-m", "pip", "install", "--quiet", "--no-deps",
                     "--no-index", "--disable-pip-version-check", "--root-user-action=ignore",
                     "--target", f"{directory}/site", wheel], check=True)
+    return {**os.environ, "PYTHONPATH": f"{directory}/site:{ROOT / 'build' / 'python'}"}
+
+
+def measure_python(arguments, quired, directory):
+    """Rates of the package."""
     options = ["--documents", "500"] if arguments.smoke else []
     return json.loads(subprocess.run(
         ["/usr/bin/python3", ROOT / "client/python/bench/python_bench.py", "--json", "-",
          *options, quired], check=True, stdout=subprocess.PIPE,
-        env={**os.environ,
-             "PYTHONPATH": f"{directory}/site:{ROOT / 'build' / 'python'}"}).stdout)
+        env=install_package(directory)).stdout)
 
 
 def measure_records(arguments, quired, quire_http, directory):
