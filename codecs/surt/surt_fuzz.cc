@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Arbitrary bytes as a URL, and as the body of a request: a key is short,
-// printable, and in the ranges that its URL matches.
+// printable, and in the ranges that its URL matches. And as the name of a host.
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
 #include "codecs/base/check.h"
@@ -32,6 +34,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const char c : key) {
     QUIRE_CHECK(c > ' ' && c < 0x7F);
   }
+  const std::string host = quire::SurtHostOfId(url);
+  QUIRE_CHECK(host.size() <= 3 * url.size() + 16);
+  QUIRE_CHECK(quire::IsInSurtDomain(host, host));
+  const std::optional<std::string> name = quire::ParseSurtHost(text);
+  QUIRE_CHECK(!name.has_value() ||
+              quire::SurtHostOfId(absl::StrCat("http://", text)) == *name);
   for (const quire::SurtMatch match :
        {quire::SurtMatch::kExact, quire::SurtMatch::kPrefix,
         quire::SurtMatch::kHost, quire::SurtMatch::kDomain}) {

@@ -230,24 +230,36 @@ UrlParts SplitUrl(absl::string_view url) {
   return parts;
 }
 
-// "host" or "host:port" in the order of keys.
-std::string SurtAuthority(const UrlParts& parts) {
-  absl::string_view host = parts.authority;
-  if (const size_t at = host.rfind('@'); at != host.npos) {
-    host.remove_prefix(at + 1);
+struct AuthorityParts {
+  absl::string_view host;
+  // Digits; empty if it has none.
+  absl::string_view port;
+};
+
+// Splits what follows the user.
+AuthorityParts SplitAuthority(absl::string_view authority) {
+  AuthorityParts parts = {.host = authority, .port = {}};
+  if (const size_t at = authority.rfind('@'); at != authority.npos) {
+    parts.host.remove_prefix(at + 1);
   }
-  std::string port;
+  const absl::string_view host = parts.host;
   const size_t colon = host.rfind(':');
   if (colon != host.npos && host.find(']', colon) == host.npos &&
       RunSize(host.substr(colon + 1), IsDigit) == host.size() - colon - 1) {
-    port = std::string(host.substr(colon + 1));
-    host = host.substr(0, colon);
+    parts.port = host.substr(colon + 1);
+    parts.host = host.substr(0, colon);
   }
-  const bool is_default = port.empty() ||
-                          (parts.scheme == "http" && port == "80") ||
-                          (parts.scheme == "https" && port == "443");
-  return absl::StrCat(SurtHost(host), is_default ? "" : ":",
-                      is_default ? "" : port);
+  return parts;
+}
+
+// "host" or "host:port" in the order of keys.
+std::string SurtAuthority(const UrlParts& url) {
+  const AuthorityParts parts = SplitAuthority(url.authority);
+  const bool is_default = parts.port.empty() ||
+                          (url.scheme == "http" && parts.port == "80") ||
+                          (url.scheme == "https" && parts.port == "443");
+  return absl::StrCat(SurtHost(parts.host), is_default ? "" : ":",
+                      is_default ? "" : parts.port);
 }
 
 // Without white space around it, tabs and line ends.
@@ -312,6 +324,57 @@ std::string WholeKey(absl::string_view url) {
 }
 
 }  // namespace
+
+std::string SurtHostOfId(absl::string_view id) {
+  const std::string trimmed = Trimmed(id);
+  const absl::string_view text(trimmed);
+  const size_t mark = text.find("://");
+  const bool has_mark = mark != text.npos && mark > 0 &&
+                        IsAlphanumeric(text[mark - 1]) &&
+                        mark < text.find_first_of("?#");
+  absl::string_view authority;
+  if (has_mark) {
+    const size_t begin = text.substr(0, mark).find_last_of(":/") + 1;
+    const std::string scheme =
+        absl::AsciiStrToLower(text.substr(begin, mark - begin));
+    if (scheme == "file" || scheme == "filedesc") {
+      return "";
+    }
+    authority = text.substr(mark + 1);
+  } else {
+    const std::string scheme =
+        absl::AsciiStrToLower(text.substr(0, SchemeSize(text)));
+    if (scheme != "http" && scheme != "https" && scheme != "ftp" &&
+        scheme != "dns" && scheme != "whois") {
+      return "";
+    }
+    authority = text.substr(scheme.size() + 1);
+    if (BeginsWithPort(authority)) {
+      return "";
+    }
+  }
+  while (absl::ConsumePrefix(&authority, "/")) {
+  }
+  authority = authority.substr(0, authority.find_first_of("/?#"));
+  return SurtHost(SplitAuthority(authority).host);
+}
+
+std::optional<std::string> ParseSurtHost(absl::string_view name) {
+  const bool is_address = absl::StartsWith(name, "[");
+  const absl::string_view inner =
+      is_address ? name.substr(1, name.size() - 2) : name;
+  const bool is_malformed =
+      (is_address && (name.size() < 3 || name.back() != ']')) ||
+      inner.find_first_of("/?#@[]*,\\ \t\r\n\v\f\"'") != name.npos ||
+      (!is_address && inner.find(':') != name.npos);
+  std::string host = is_malformed ? "" : SurtHost(name);
+  return host.empty() ? std::nullopt : std::optional(std::move(host));
+}
+
+bool IsInSurtDomain(absl::string_view host, absl::string_view domain) {
+  return absl::StartsWith(host, domain) &&
+         (host.size() == domain.size() || host[domain.size()] == ',');
+}
 
 std::string SurtKey(absl::string_view url) {
   std::string key = WholeKey(url);

@@ -79,6 +79,25 @@ SurtRange SurtRangeOfUrl(absl::string_view url, SurtMatch match);
 // host.
 SurtRange SurtRangeOfKey(absl::string_view key, SurtMatch match);
 
+// Returns the host of the URL that `id` is or holds, in the order of keys and
+// without its port: "com,example" of https://www.Example.com:8080/, of
+// urn:pageinfo:http://example.com/, screenshot:https://example.com/,
+// crawl/ftp://example.com/ and dns:example.com. The first "://" decides, if it
+// comes before any "?" or "#"; without one, http:, https:, ftp:, dns: and
+// whois: at the start. Empty for other ids, such as paths, and for those of
+// file: and filedesc:. It is the host of SurtKey(id) for each id with "://" at
+// the end of its scheme.
+std::string SurtHostOfId(absl::string_view id);
+
+// Returns the host of `name`, which is that of a host or domain alone, such as
+// news.test, an IPv4 address or an IPv6 address in brackets. Nothing if it has
+// a scheme, port, user, path, wildcard or white space, or is empty.
+std::optional<std::string> ParseSurtHost(absl::string_view name);
+
+// True for `domain` itself, and for the hosts below it: "com,example,shop" is
+// in "com,example". Both are in the order of keys.
+bool IsInSurtDomain(absl::string_view host, absl::string_view domain);
+
 }  // namespace quire
 
 #endif  // QUIRE_CODECS_SURT_SURT_KEY_H_

@@ -4,9 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <optional>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 
 #include "codecs/surt/surt_host.h"
 
@@ -187,6 +193,100 @@ TEST(SurtKey, RangesHoldTheKeysOfTheirMatch) {
       SurtRangeOfKey("com,example)/", SurtMatch::kHost).Contains(exact.begin));
   EXPECT_EQ(ParseSurtMatch("domain"), SurtMatch::kDomain);
   EXPECT_EQ(ParseSurtMatch("range"), std::nullopt);
+}
+
+// Forms that crawlers write: browsertrix-crawler (urn:pageinfo:, urn:view:,
+// urn:fullPage:, urn:thumbnail:, urn:text:), brozzler (screenshot:, thumbnail:,
+// youtube-dl:), Heritrix (dns:, whois:), wget and pywb (metadata:).
+TEST(SurtHostOfId, FindsTheUrlInIds) {
+  const Examples examples = {
+      {"http://news.test/", "test,news"},
+      {"https://www.News.test:8443/a?u=http://b.test/", "test,news"},
+      {"https://user:secret@shop.news.test", "test,news,shop"},
+      {"http://news.test./", "test,news"},
+      {"ftp://www2.news.test/a", "test,news"},
+      {" http://news.test ", "test,news"},
+      {"http:news.test/a", "test,news"},
+      {"https:/news.test", "test,news"},
+      {"http://n%65ws.test/", "test,news"},
+      {"http://b\xc3\xbc"
+       "cher.test/",
+       "test,xn--bcher-kva"},
+      {"http://192.0.2.1:80/", "1,2,0,192"},
+      {"http://[2001:db8::1]:8080/", "2001:db8::1"},
+      {"urn:pageinfo:https://news.test/a", "test,news"},
+      {"urn:view:https://www.news.test/", "test,news"},
+      {"urn:fullPage:http://news.test:8080/", "test,news"},
+      {"urn:thumbnail:https://news.test/?a", "test,news"},
+      {"urn:text:https://news.test/#b", "test,news"},
+      {"screenshot:https://news.test/", "test,news"},
+      {"thumbnail:http://news.test/a", "test,news"},
+      {"youtube-dl:00001:https://news.test/v", "test,news"},
+      {"metadata://news.test/warc/log", "test,news"},
+      {"dns:www.news.test", "test,news"},
+      {"whois:news.test", "test,news"},
+      {"crawl-7/https://news.test/a", "test,news"},
+      {"wss://news.test/socket", "test,news"},
+      {"https://archive.test/web/2020/https://news.test/", "test,archive"},
+      {"", ""},
+      {"news.test/index.html", ""},
+      {"news.test:80/", ""},
+      {"http:80/a", ""},
+      {"urn:uuid:0b7f-1", ""},
+      {"urn:pageinfo:about:blank", ""},
+      {"mailto:a@news.test", ""},
+      {"a?u=https://news.test/", ""},
+      {"://news.test/", ""},
+      {"file:///news.test/a", ""},
+      {"filedesc://news.arc.gz", ""}};
+  for (const auto& [id, host] : examples) {
+    EXPECT_EQ(SurtHostOfId(id), host) << id;
+  }
+}
+
+TEST(SurtHostOfId, IsTheHostOfTheKey) {
+  std::mt19937_64 random(3);
+  const std::vector<std::string> pieces = {
+      "http", "https",     "://", ":",  "/",   "www.", "news",    ".",
+      "test", "a.b",       "@",   "80", "[::", "]",    "%2e",     "?",
+      "#",    "urn:view:", " ",   "\t", "WWW", "x",    "\xc3\xa4"};
+  size_t host_count = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    std::string id = i % 2 == 0 ? "http://" : "";
+    for (size_t count = random() % 8; count > 0; --count) {
+      id += pieces[random() % pieces.size()];
+    }
+    const std::string host = SurtHostOfId(id);
+    if (i % 2 == 0) {
+      const std::string key = SurtKey(id);
+      std::string authority = key.substr(0, key.rfind(")/"));
+      authority = authority.substr(0, authority.find(")/"));
+      ASSERT_TRUE(absl::StartsWith(authority, host)) << id << " " << key;
+      const std::string port = authority.substr(host.size());
+      ASSERT_TRUE(port.empty() || port[0] == ':') << id << " " << key;
+      host_count += host.empty() ? 0 : 1;
+    }
+    ASSERT_EQ(SurtHostOfId(absl::StrCat("urn:view:http://a.test/", id)),
+              "test,a");
+  }
+  EXPECT_GT(host_count, 5'000U);
+}
+
+TEST(SurtHost, NamesStandAlone) {
+  EXPECT_EQ(ParseSurtHost("www.News.test"), "test,news");
+  EXPECT_EQ(ParseSurtHost("192.0.2.1"), "1,2,0,192");
+  EXPECT_EQ(ParseSurtHost("[2001:DB8::1]"), "2001:db8::1");
+  for (const char* name :
+       {"", ".", "http://news.test", "news.test/", "news.test:80",
+        "*.news.test", "a@news.test", "news test", "test,news", "[::1", "[]",
+        "2001:db8::1", "news.test?a", "news.test#a", "a\\b"}) {
+    EXPECT_EQ(ParseSurtHost(name), std::nullopt) << name;
+  }
+  EXPECT_TRUE(IsInSurtDomain("test,news", "test,news"));
+  EXPECT_TRUE(IsInSurtDomain("test,news,shop", "test,news"));
+  EXPECT_FALSE(IsInSurtDomain("test,newspaper", "test,news"));
+  EXPECT_FALSE(IsInSurtDomain("test", "test,news"));
+  EXPECT_FALSE(IsInSurtDomain("", "test,news"));
 }
 
 TEST(SurtKey, IsBounded) {
