@@ -12,6 +12,7 @@
 #include "codecs/base/check.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
+#include "codecs/surt/surt_key.h"
 
 namespace quire {
 namespace {
@@ -27,6 +28,22 @@ bool IsNumber(FieldType type) {
 
 bool AreComparable(FieldType a, FieldType b) {
   return a == b || (IsNumber(a) && IsNumber(b));
+}
+
+// A hint for names that mean something in other filters.
+absl::string_view HintFor(absl::string_view name) {
+  if (absl::EqualsIgnoreCase(name, "host") ||
+      absl::EqualsIgnoreCase(name, "domain")) {
+    return "; the host of a document has no operator: domain \"news.test\"";
+  }
+  for (const FieldColumn& attribute : CaptureAttributes()) {
+    if (attribute.name == name) {
+      return "; digest and status are those of captures: rules that withdraw "
+             "documents, quired redact and lists of captures know them if the "
+             "archive has an index of captures";
+    }
+  }
+  return "";
 }
 
 // True if `order` is what the comparison of `kind` asks for.
@@ -139,6 +156,26 @@ absl::Span<const FieldColumn> DocumentAttributes() {
   return *attributes;
 }
 
+absl::Span<const FieldColumn> CaptureAttributes() {
+  static const auto* const attributes = new std::array<FieldColumn, 2>{
+      {{"digest", FieldType::kString}, {"status", FieldType::kInteger}}};
+  return *attributes;
+}
+
+std::vector<FieldColumn> WithCaptureAttributes(
+    absl::Span<const FieldColumn> fields) {
+  std::vector<FieldColumn> columns(fields.begin(), fields.end());
+  for (const FieldColumn& attribute : CaptureAttributes()) {
+    if (std::none_of(fields.begin(), fields.end(),
+                     [&](const FieldColumn& field) {
+                       return field.name == attribute.name;
+                     })) {
+      columns.push_back(attribute);
+    }
+  }
+  return columns;
+}
+
 std::optional<FieldType> DocumentAttributeType(absl::string_view name) {
   for (const FieldColumn& attribute : DocumentAttributes()) {
     if (attribute.name == name) {
@@ -241,7 +278,8 @@ absl::Status Filter::Check(absl::Span<const FieldColumn> columns) const {
               absl::StrCat("no field ", QuotedText(name),
                            "; expected a field of the archive or an "
                            "attribute: ",
-                           known, "id, ordinal, size, time, type, record_type"))
+                           known, "id, ordinal, size, time, type, record_type",
+                           HintFor(name)))
               .message());
     }
     QUIRE_RETURN_IF_ERROR(CheckValues(node, *type));
@@ -276,7 +314,8 @@ absl::Status Filter::CheckValues(const FilterNode& node, FieldType type) const {
 
 bool Filter::Matches(absl::Span<const FieldView> values) const {
   QUIRE_CHECK(values.size() == names_.size(), "one value for each name");
-  return Evaluate(root_, values).value_or(false);
+  Row row = {.values = values};
+  return Evaluate(root_, row).value_or(false);
 }
 
 bool Filter::CouldMatch(absl::Span<const FieldRange> ranges) const {
@@ -284,21 +323,35 @@ bool Filter::CouldMatch(absl::Span<const FieldRange> ranges) const {
   return Bound(root_, ranges).may_be_true;
 }
 
-std::optional<bool> Filter::Evaluate(uint32_t node,
-                                     absl::Span<const FieldView> values) const {
+std::optional<bool> Filter::EvaluateHost(const FilterNode& node, Row& row) {
+  const auto* const id = std::get_if<absl::string_view>(&row.values[node.name]);
+  if (id == nullptr) {
+    return std::nullopt;
+  }
+  if (!row.host.has_value()) {
+    row.host = SurtHostOfId(*id);
+  }
+  const auto& searched = std::get<std::string>(node.values.front());
+  return node.kind == Kind::kHost ? *row.host == searched
+                                  : IsInSurtDomain(*row.host, searched);
+}
+
+std::optional<bool> Filter::Evaluate(uint32_t node, Row& row) const {
   const FilterNode& term = nodes_[node];
   if (term.kind == Kind::kNot) {
-    const std::optional<bool> inner = Evaluate(term.children.front(), values);
+    const std::optional<bool> inner = Evaluate(term.children.front(), row);
     return inner.has_value() ? std::optional(!*inner) : std::nullopt;
   }
   if (term.kind != Kind::kAnd && term.kind != Kind::kOr) {
-    return EvaluateCondition(term, values[term.name]);
+    return term.kind == Kind::kHost || term.kind == Kind::kDomain
+               ? EvaluateHost(term, row)
+               : EvaluateCondition(term, row.values[term.name]);
   }
   // The value that decides, however the other children are.
   const bool deciding = term.kind == Kind::kOr;
   std::optional<bool> result = !deciding;
   for (const uint32_t child : term.children) {
-    const std::optional<bool> inner = Evaluate(child, values);
+    const std::optional<bool> inner = Evaluate(child, row);
     if (inner == deciding) {
       return deciding;
     }

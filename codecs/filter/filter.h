@@ -4,10 +4,12 @@
 // ListDocuments and of rules that withdraw documents.
 //
 //   lang = "de" and time >= 2024-01-01 and not (url prefix "https://a/")
+//   domain "news.test" and time >= 2019-01-01 and time < 2022-01-01
 //
 //   filter     = term { "or" term }
 //   term       = factor { "and" factor }
 //   factor     = "not" factor | "(" filter ")" | NAME condition
+//              | ( "host" | "domain" ) STRING
 //   condition  = ( "=" | "!=" | "<" | "<=" | ">" | ">=" ) value
 //              | [ "not" ] "in" "(" value { "," value } ")"
 //              | [ "not" ] "prefix" STRING
@@ -27,6 +29,16 @@
 //   time         time     capture time
 //   type         string   media type
 //   record_type  string   of WARC, in lower case
+//
+// `domain "news.test"` is true for documents whose id is or holds a URL of the
+// host news.test or of a host below it, and `host "news.test"` for those of the
+// host alone: with any scheme, port and user, with and without "www.", and in
+// forms such as urn:pageinfo:URL and screenshot:URL. SurtHostOfId() of
+// codecs/surt/surt_key.h has the rules. STRING is a name or address alone. Both
+// are false for ids without a host. Before other conditions host and domain are
+// names of fields: domain = "news.test".
+//
+// Callers that know captures add their attributes (CaptureAttributes()).
 //
 // Nulls follow SQL. A comparison, `in` or `prefix` with a field that is null or
 // not a number (NaN) is unknown; so is `not` of it. `and` is false if one side
@@ -73,6 +85,15 @@ absl::Span<const FieldColumn> DocumentAttributes();
 // Type of the attribute of this name; nothing for other names.
 std::optional<FieldType> DocumentAttributeType(absl::string_view name);
 
+// Attributes that only captures in the index of captures of a crawl have, for
+// Check() where they are known: `digest`, a string as the record states it, and
+// `status`, an integer, that of HTTP. Fields of the same names hide them.
+absl::Span<const FieldColumn> CaptureAttributes();
+
+// Returns `fields` and the attributes of captures that they do not hide.
+std::vector<FieldColumn> WithCaptureAttributes(
+    absl::Span<const FieldColumn> fields);
+
 // Attributes of one document; its strings are borrowed.
 struct DocumentAttributeValues {
   absl::string_view id = {};
@@ -104,6 +125,9 @@ struct FilterNode {
     kIn,
     kPrefix,
     kIsNull,
+    // The name is "id", and the value a host in the order of SURT.
+    kHost,
+    kDomain,
   };
 
   Kind kind = Kind::kAnd;
@@ -111,7 +135,8 @@ struct FilterNode {
   std::vector<uint32_t> children = {};
   // Index of the name, for conditions.
   uint32_t name = 0;
-  // One for comparisons and kPrefix; for kIn one or more, ascending.
+  // One for comparisons, kPrefix, kHost and kDomain; for kIn one or more,
+  // ascending.
   std::vector<FieldValue> values = {};
   // Where the name and the first value begin in the text, in bytes.
   size_t name_offset = 0;
@@ -163,9 +188,15 @@ class Filter {
 
   Filter() = default;
 
+  // Values of a document, and the host of its id once it is needed.
+  struct Row {
+    absl::Span<const FieldView> values;
+    std::optional<std::string> host = {};
+  };
+
   // Nothing: unknown.
-  std::optional<bool> Evaluate(uint32_t node,
-                               absl::Span<const FieldView> values) const;
+  std::optional<bool> Evaluate(uint32_t node, Row& row) const;
+  static std::optional<bool> EvaluateHost(const FilterNode& node, Row& row);
   Outcomes Bound(uint32_t node, absl::Span<const FieldRange> ranges) const;
   absl::Status CheckValues(const FilterNode& node, FieldType type) const;
 

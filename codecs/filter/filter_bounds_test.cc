@@ -28,9 +28,12 @@ size_t Below(Random& random, size_t end) {
   return random() % end;
 }
 
-// Columns s, i, f, b and t, of one type each.
-constexpr size_t kColumns = 5;
-constexpr const char* kNames[kColumns] = {"s", "i", "f", "b", "t"};
+// Columns s, i, f, b and t, of one type each, and the id.
+constexpr size_t kColumns = 6;
+constexpr const char* kNames[kColumns] = {"s", "i", "f", "b", "t", "id"};
+constexpr size_t kId = 5;
+constexpr const char* kDomains[] = {"test", "news.test", "shop.news.test",
+                                    "b.test"};
 
 // Few values, so that many are equal; the first is null.
 const std::vector<FieldValue>& Pool(size_t column) {
@@ -43,7 +46,12 @@ const std::vector<FieldValue>& Pool(size_t column) {
       {FieldValue(), -1.5, 0.0, 1.0, 1.5, 9007199254740992.0, std::nan("")},
       {FieldValue(), false, true},
       {FieldValue(), FieldTime{-86400000000}, FieldTime{0}, FieldTime{1500000},
-       FieldTime{86400000000}}};
+       FieldTime{86400000000}},
+      {std::string("http://news.test/"), std::string("ftp://www.b.test:21/"),
+       std::string("urn:view:https://shop.news.test/?a"),
+       std::string("screenshot:http://a.shop.news.test"),
+       std::string("https://oldnews.test/"), std::string("news.test"),
+       std::string("docs/a")}};
   return (*pools)[column];
 }
 
@@ -97,6 +105,22 @@ struct Tree {
   std::vector<Tree> children;
 };
 
+// True if the text after "://" begins with the domain, perhaps after other
+// names of hosts.
+bool IsOfDomain(const std::string& id, const std::string& domain,
+                bool with_hosts_below) {
+  const size_t mark = id.find("://");
+  if (mark == std::string::npos) {
+    return false;
+  }
+  std::string host = id.substr(mark + 3);
+  host = host.substr(0, host.find_first_of(":/"));
+  host = host.rfind("www.", 0) == 0 ? host.substr(4) : host;
+  const std::string end = "." + domain;
+  return host == domain || (with_hosts_below && host.size() > end.size() &&
+                            host.substr(host.size() - end.size()) == end);
+}
+
 Truth Evaluate(const Tree& tree, const std::vector<FieldValue>& row) {
   if (tree.op == "not") {
     return static_cast<Truth>(2 - Evaluate(tree.children[0], row));
@@ -111,6 +135,11 @@ Truth Evaluate(const Tree& tree, const std::vector<FieldValue>& row) {
   }
   const FieldValue& value = row[tree.column];
   const auto truth = [](bool is_true) { return is_true ? kTrue : kFalse; };
+  if (tree.op == "host" || tree.op == "domain") {
+    return truth(IsOfDomain(std::get<std::string>(value),
+                            std::get<std::string>(tree.values[0]),
+                            tree.op == "domain"));
+  }
   if (tree.op == "null") {
     return truth(value.index() == 0);
   }
@@ -140,11 +169,19 @@ size_t LiteralColumn(Random& random, size_t column) {
 }
 
 Tree RandomCondition(Random& random) {
-  static constexpr const char* kOperators[] = {"=",  "!=", "<",      "<=",  ">",
-                                               ">=", "in", "prefix", "null"};
+  static constexpr const char* kOperators[] = {
+      "=",  "!=",     "<",    "<=",   ">",     ">=",
+      "in", "prefix", "null", "host", "domain"};
   Tree tree;
   tree.column = Below(random, kColumns);
   tree.op = kOperators[Below(random, std::size(kOperators))];
+  if (tree.op == "host" || tree.op == "domain") {
+    const std::string domain = kDomains[Below(random, std::size(kDomains))];
+    tree.column = kId;
+    tree.values = {domain};
+    tree.text = absl::StrCat(tree.op, " '", domain, "'");
+    return tree;
+  }
   if (tree.op == "prefix") {
     tree.column = 0;
   }

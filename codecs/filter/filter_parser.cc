@@ -17,6 +17,7 @@
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/filter/filter.h"
+#include "codecs/surt/surt_key.h"
 
 namespace quire {
 namespace {
@@ -325,10 +326,16 @@ class FilterParser {
     if (!IsName()) {
       return Unexpected("the name of a field, \"not\" or \"(\"");
     }
-    FilterNode node;
-    node.name = NameIndex(token_.text);
-    node.name_offset = token_.offset;
+    const Token name = token_;
     QUIRE_RETURN_IF_ERROR(Advance());
+    const bool is_domain = name.IsWord("domain");
+    if ((is_domain || name.IsWord("host")) &&
+        std::holds_alternative<std::string>(token_.value)) {
+      return Host(is_domain ? Kind::kDomain : Kind::kHost, name);
+    }
+    FilterNode node;
+    node.name = NameIndex(name.text);
+    node.name_offset = name.offset;
     if (token_.IsWord("is")) {
       return IsNull(std::move(node));
     }
@@ -355,6 +362,31 @@ class FilterParser {
     QUIRE_ASSIGN_OR_RETURN(const uint32_t condition, Add(std::move(node)));
     return is_not ? Add({.kind = Kind::kNot, .children = {condition}})
                   : Index(condition);
+  }
+
+  // The host after the word `name`.
+  Index Host(Kind kind, const Token& name) {
+    const std::string value = std::get<std::string>(token_.value);
+    std::optional<std::string> host = ParseSurtHost(value);
+    if (!host.has_value()) {
+      return Unexpected(
+          "the name of a host alone, such as \"news.test\" or \"192.0.2.1\", "
+          "without scheme, port, path and *");
+    }
+    // The domain of a host would be larger than what it names.
+    const size_t dot = value.find('.');
+    if (kind == Kind::kDomain && dot != std::string::npos &&
+        ParseSurtHost(absl::string_view(value).substr(dot + 1)) == host) {
+      return Unexpected(
+          "a domain without www., which is ignored in hosts; the domain has "
+          "all hosts below it");
+    }
+    FilterNode node = {.kind = kind};
+    node.name = NameIndex("id");
+    node.name_offset = name.offset;
+    QUIRE_RETURN_IF_ERROR(Value(node));
+    node.values.front() = *std::move(host);
+    return Add(std::move(node));
   }
 
   Index IsNull(FilterNode node) {

@@ -193,6 +193,51 @@ TEST(FilterTest, ErrorsNameColumnFoundAndExpected) {
   }
 }
 
+TEST(FilterTest, HostsAndDomainsAreThoseOfTheId) {
+  const auto matches = [](const std::string& text, const std::string& id) {
+    return Matches(text, {{"id", id}, {"domain", std::string("x")}});
+  };
+  for (const char* id :
+       {"https://www.news.test:8443/a", "urn:pageinfo:http://news.test/",
+        "screenshot:https://NEWS.test/", "dns:news.test"}) {
+    EXPECT_TRUE(matches("host \"news.test\"", id)) << id;
+    EXPECT_TRUE(matches("HOST 'www.news.test'", id)) << id;
+    EXPECT_TRUE(matches("Domain \"news.test\"", id)) << id;
+    EXPECT_TRUE(matches("domain 'test' and not host 'test'", id)) << id;
+    EXPECT_FALSE(matches("not domain 'news.test'", id)) << id;
+  }
+  EXPECT_TRUE(matches("domain 'news.test'", "http://shop.news.test/"));
+  EXPECT_FALSE(matches("host 'news.test'", "http://shop.news.test/"));
+  EXPECT_FALSE(matches("domain 'news.test'", "http://fakenews.test/"));
+  EXPECT_FALSE(
+      matches("domain 'news.test'", "http://a.test/?http://news.test"));
+  // Not unknown: other documents are not of the domain.
+  EXPECT_TRUE(matches("not domain 'news.test'", "news.test/index.html"));
+  // Fields of these names keep their meaning.
+  EXPECT_TRUE(matches("domain = 'x' and domain 'a.test'", "http://a.test/"));
+  EXPECT_TRUE(matches("domain in ('x') and host is null", "a"));
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"domain 'http://news.test'",
+       "column 8: found \"'http://news.test'\", expected the name of a host"},
+      {"host ''", "column 6: found \"''\", expected the name of a host"},
+      {"domain '*.news.test'", "column 8: found"},
+      {"domain 'www.news.test'",
+       "column 8: found \"'www.news.test'\", "
+       "expected a domain without www."},
+      {"domain not 'news.test'", "column 12: found"},
+      {"domain 'a.test' 'b.test'", "column 17: found"}};
+  for (const auto& [text, message] : cases) {
+    EXPECT_THAT(
+        Filter::Parse(text),
+        FailsWith(absl::StatusCode::kInvalidArgument, StartsWith(message)))
+        << text;
+  }
+  QUIRE_ASSERT_OK_AND_ASSIGN(const Filter filter,
+                             Filter::Parse("domain 'a.test' or id = 'b'"));
+  EXPECT_THAT(filter.names(), ElementsAre("id"));
+  QUIRE_EXPECT_OK(filter.Check({}));
+}
+
 TEST(FilterTest, SizesAreLimited) {
   const auto nested = [](size_t depth) {
     return std::string(depth, '(') + "a=1" + std::string(depth, ')');
@@ -253,6 +298,12 @@ TEST(FilterTest, ChecksNamesAndTypes) {
                 "column 15: no field \"Lang\"; expected a field of the archive "
                 "or an attribute: lang, price, score, is_new, seen, id, "
                 "ordinal, size, time, type, record_type"));
+  EXPECT_THAT(Check("domain = 'news.test'"),
+              FailsWith(absl::StatusCode::kNotFound,
+                        HasSubstr("has no operator: domain \"news.test\"")));
+  EXPECT_THAT(Check("status = 404"),
+              FailsWith(absl::StatusCode::kNotFound,
+                        HasSubstr("if the archive has an index of captures")));
   EXPECT_THAT(Check("lang = 1"),
               FailsWith(absl::StatusCode::kInvalidArgument,
                         "column 8: found a value of the type integer, expected "
@@ -272,6 +323,15 @@ TEST(FilterTest, ChecksNamesAndTypes) {
     EXPECT_THAT(Check(text), HasCode(absl::StatusCode::kInvalidArgument))
         << text;
   }
+}
+
+TEST(FilterTest, FieldsHideAttributesOfCaptures) {
+  EXPECT_THAT(WithCaptureAttributes({{"status", FieldType::kString}}),
+              ElementsAre(FieldColumn{"status", FieldType::kString},
+                          FieldColumn{"digest", FieldType::kString}));
+  EXPECT_THAT(WithCaptureAttributes({}),
+              ElementsAre(FieldColumn{"digest", FieldType::kString},
+                          FieldColumn{"status", FieldType::kInteger}));
 }
 
 TEST(FilterTest, AttributesHaveValues) {
