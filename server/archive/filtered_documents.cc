@@ -12,6 +12,8 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_macros.h"
+#include "server/archive/capture_scan.h"
+#include "server/archive/capture_values.h"
 #include "server/archive/fields/field_directory.h"
 #include "server/archive/fields/segment_field_reader.h"
 #include "server/archive/format/archive_format.h"
@@ -20,21 +22,40 @@
 namespace quire {
 namespace {
 
+// REQUIRES: the name is that of no attribute of documents.
+bool HasField(const Archive& archive, absl::string_view name) {
+  return std::ranges::find(archive.fields(), name, &FieldColumn::name) !=
+         archive.fields().end();
+}
+
+// True if the filter names an attribute of captures that no field hides.
+bool NamesCaptures(const Archive& archive, const Filter& filter) {
+  return std::ranges::any_of(
+      CaptureAttributes(), [&](const FieldColumn& attribute) {
+        return std::ranges::find(filter.names(), attribute.name) !=
+                   filter.names().end() &&
+               !HasField(archive, attribute.name);
+      });
+}
+
 // Evaluates a filter that fits the archive.
 class FilterWalk {
  public:
   FilterWalk(const Archive& archive, const Filter& filter,
-             ArchivePartLoader load)
+             const ArchivePartLoader& load,
+             const std::function<absl::Status()>& check)
       : archive_(archive),
         filter_(filter),
-        reader_(archive, ColumnsOf(archive, filter), std::move(load)) {
+        reader_(archive, ColumnsOf(archive, filter), load),
+        captures_(archive, load, check),
+        needs_captures_(NamesCaptures(archive, filter)) {
     size_t column = 0;
     for (const std::string& name : filter.names()) {
-      const bool is_attribute = DocumentAttributeType(name).has_value();
-      columns_.push_back(is_attribute ? std::nullopt : std::optional(column++));
+      const bool is_field = HasField(archive, name);
+      columns_.push_back(is_field ? std::optional(column++) : std::nullopt);
       needs_description_ =
-          needs_description_ ||
-          (is_attribute && name != "ordinal" && name != "size");
+          needs_description_ || (DocumentAttributeType(name).has_value() &&
+                                 name != "ordinal" && name != "size");
     }
     column_count_ = column;
   }
@@ -58,6 +79,8 @@ class FilterWalk {
     return group_.end_ordinal;
   }
 
+  bool needs_captures() const { return needs_captures_; }
+
   absl::StatusOr<bool> Matches(DocumentOrdinal ordinal) {
     if (archive_.IsRedacted(ordinal)) {
       return false;
@@ -66,11 +89,13 @@ class FilterWalk {
       QUIRE_RETURN_IF_ERROR(reader_.Read(ordinal, fields_).status());
     }
     QUIRE_RETURN_IF_ERROR(Describe(ordinal));
+    if (needs_captures_) {
+      QUIRE_RETURN_IF_ERROR(captures_.Find(ordinal, status_, digest_));
+    }
     row_.clear();
     for (size_t i = 0; i < columns_.size(); ++i) {
-      row_.push_back(columns_[i].has_value()
-                         ? fields_[*columns_[i]]
-                         : AttributeOf(attributes_, filter_.names()[i]));
+      row_.push_back(columns_[i].has_value() ? fields_[*columns_[i]]
+                                             : Attribute(filter_.names()[i]));
     }
     return filter_.Matches(row_);
   }
@@ -79,13 +104,28 @@ class FilterWalk {
   static std::vector<uint32_t> ColumnsOf(const Archive& archive,
                                          const Filter& filter) {
     std::vector<uint32_t> columns;
-    for (const std::string& name : filter.field_names()) {
-      const auto found =
-          std::ranges::find(archive.fields(), name, &FieldColumn::name);
-      columns.push_back(
-          static_cast<uint32_t>(found - archive.fields().begin()));
+    for (const std::string& name : filter.names()) {
+      if (HasField(archive, name)) {
+        const auto found =
+            std::ranges::find(archive.fields(), name, &FieldColumn::name);
+        columns.push_back(
+            static_cast<uint32_t>(found - archive.fields().begin()));
+      }
     }
     return columns;
+  }
+
+  // Value of an attribute of documents or captures.
+  FieldView Attribute(const std::string& name) const {
+    if (name == "status") {
+      return status_ == 0 ? FieldView()
+                          : FieldView(static_cast<int64_t>(status_));
+    }
+    if (name == "digest") {
+      return digest_.empty() ? FieldView()
+                             : FieldView(absl::string_view(digest_));
+    }
+    return AttributeOf(attributes_, name);
   }
 
   // Sets the attributes that the filter names.
@@ -113,6 +153,11 @@ class FilterWalk {
   const Archive& archive_;
   const Filter& filter_;
   DocumentFieldReader reader_;
+  CaptureValues captures_;
+  const bool needs_captures_;
+  // Of the document, if they are needed.
+  uint32_t status_ = 0;
+  std::string digest_;
   // For each name of the filter: its index in `fields_`; unset: an attribute.
   std::vector<std::optional<size_t>> columns_;
   size_t column_count_ = 0;
@@ -126,19 +171,38 @@ class FilterWalk {
   std::vector<FieldView> row_;
 };
 
-absl::Status Unreadable(const Archive& archive, uint64_t ordinal,
-                        const absl::Status& status) {
+absl::Status Unreadable(const Archive& archive, bool needs_captures,
+                        uint64_t ordinal, const absl::Status& status) {
   return absl::Status(
       status.code(),
       absl::StrCat(
           archive.SegmentPath(archive.SegmentAt({ordinal}).segment_index),
-          ": the fields of document ", ordinal,
-          " cannot be read: ", status.message()));
+          needs_captures ? ": the fields or captures" : ": the fields",
+          " of document ", ordinal, " cannot be read: ", status.message()));
 }
 
 }  // namespace
 
-uint64_t EstimateVisitMatchesBytes(const Archive& archive) {
+absl::Status CheckFilter(const Archive& archive, const Filter& filter) {
+  const bool names_captures = NamesCaptures(archive, filter);
+  const CaptureIndexing indexing =
+      names_captures ? IndexingOf(archive, archive.info().document_count)
+                     : CaptureIndexing();
+  if (indexing.capture_count == 0) {
+    return filter.Check(archive.fields());
+  }
+  if (indexing.unindexed_document_count > 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "digest and status are not known of ",
+        indexing.unindexed_document_count,
+        " documents: the segments that have them were written without an index "
+        "of captures; build the archive again"));
+  }
+  return filter.Check(WithCaptureAttributes(archive.fields()));
+}
+
+uint64_t EstimateVisitMatchesBytes(const Archive& archive,
+                                   const Filter& filter) {
   // Parts are compressed, at most by about this factor.
   constexpr uint64_t kExpansion = 64;
   constexpr uint64_t kBytesMax = 2 * FieldCache::kSizeBytesMax;
@@ -146,15 +210,17 @@ uint64_t EstimateVisitMatchesBytes(const Archive& archive) {
   for (uint32_t i = 0; i < archive.info().segment_count; ++i) {
     stored_bytes += archive.ReaderOf(i).fields().data_size_bytes();
   }
-  return std::min(kBytesMax, kExpansion * std::min(stored_bytes, kBytesMax));
+  return std::min(kBytesMax, kExpansion * std::min(stored_bytes, kBytesMax)) +
+         (NamesCaptures(archive, filter) ? CaptureValues::EstimateBytes(archive)
+                                         : 0);
 }
 
 absl::Status VisitMatches(const Archive& archive, const Filter& filter,
-                          ArchivePartLoader load,
+                          const ArchivePartLoader& load,
                           const std::function<absl::Status()>& check,
                           absl::FunctionRef<void(DocumentOrdinal)> visit) {
-  QUIRE_RETURN_IF_ERROR(filter.Check(archive.fields()));
-  FilterWalk walk(archive, filter, std::move(load));
+  QUIRE_RETURN_IF_ERROR(CheckFilter(archive, filter));
+  FilterWalk walk(archive, filter, load, check);
   const uint64_t count = archive.info().document_count;
   for (uint64_t ordinal = 0; ordinal < count;) {
     if (check) {
@@ -163,13 +229,14 @@ absl::Status VisitMatches(const Archive& archive, const Filter& filter,
     bool could_match = true;
     const absl::StatusOr<uint64_t> end = walk.FindGroup(ordinal, could_match);
     if (!end.ok()) {
-      return Unreadable(archive, ordinal, end.status());
+      return Unreadable(archive, walk.needs_captures(), ordinal, end.status());
     }
     for (; could_match && ordinal < *end; ++ordinal) {
       const absl::StatusOr<bool> is_match =
           walk.Matches(DocumentOrdinal{ordinal});
       if (!is_match.ok()) {
-        return Unreadable(archive, ordinal, is_match.status());
+        return Unreadable(archive, walk.needs_captures(), ordinal,
+                          is_match.status());
       }
       if (*is_match) {
         visit(DocumentOrdinal{ordinal});

@@ -19,6 +19,14 @@
 
 namespace quire {
 
+// Checks that the filter fits the fields of the archive and, if it names
+// attributes of captures, that all captures of the archive are known.
+// Errors: NotFound            no such field; or the archive has no index of
+//                             captures.
+//         InvalidArgument     as Filter::Check().
+//         FailedPrecondition  some segments have captures and no index of them.
+absl::Status CheckFilter(const Archive& archive, const Filter& filter);
+
 // Calls `visit` with each document that matches the filter, in the order of the
 // archive. Documents that were removed for good match no filter. A media type
 // or record type that is not plain text is null, as in lists of a server.
@@ -27,22 +35,23 @@ namespace quire {
 // (BlockingPartLoader()). Parts are read in the order of the
 // archive; none of a group of documents whose bounds exclude a match. `check`,
 // which may be empty, is called for each group, of at most 4096 documents,
-// before its parts are read; an error ends the walk. Memory: that of
-// DocumentFieldReader. Thread-safe if `load` is. Errors: NotFound         the
-// filter names a field that the archive does not
-//                          have (Filter::Check()).
-//         InvalidArgument  a value of the filter has another type than its
-//                          field.
-//         DataLoss         fields are damaged; names the document and the part.
-//         Those of `load` and `check`.
+// before its parts are read, and while an index of captures is read; an error
+// ends the walk. The filter may name the attributes of captures (filter.h),
+// which are null for other documents. Memory: that of DocumentFieldReader, and
+// CaptureValues. Thread-safe if `load` is.
+// Errors: DataLoss  fields or an index of captures are damaged; names the
+//                   document and the part.
+//         Those of CheckFilter(), `load` and `check`.
 absl::Status VisitMatches(const Archive& archive, const Filter& filter,
-                          ArchivePartLoader load,
+                          const ArchivePartLoader& load,
                           const std::function<absl::Status()>& check,
                           absl::FunctionRef<void(DocumentOrdinal)> visit);
 
-// Returns about the memory of VisitMatches() with this archive, in bytes: that
-// of the fields, up to the limits of DocumentFieldReader.
-uint64_t EstimateVisitMatchesBytes(const Archive& archive);
+// Returns about the memory of VisitMatches() with this archive and filter, in
+// bytes: that of the fields, up to the limits of DocumentFieldReader, and of
+// the captures if the filter names their attributes.
+uint64_t EstimateVisitMatchesBytes(const Archive& archive,
+                                   const Filter& filter);
 
 }  // namespace quire
 
