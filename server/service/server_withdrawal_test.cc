@@ -41,6 +41,8 @@ struct Rule {
   // The same as a filter, if it is one.
   std::function<bool(const TestDocument& document, uint64_t ordinal)> where =
       nullptr;
+  // The filter is a short form.
+  bool is_short = false;
 };
 
 // Documents as clients should see them.
@@ -179,9 +181,10 @@ class ServerWithdrawalTest : public ServerTest {
     out << "# rules\n";
     for (const Rule& rule : rules) {
       out << "do?s "
-          << (rule.where != nullptr ? "where "
-              : rule.is_prefix      ? "prefix "
-                                    : "id ")
+          << (rule.is_short           ? ""
+              : rule.where != nullptr ? "where "
+              : rule.is_prefix        ? "prefix "
+                                      : "id ")
           << rule.value << (rule.is_block ? " block\n" : " exclude\n");
     }
     out << "other prefix "
@@ -456,7 +459,15 @@ class ServerWithdrawalTest : public ServerTest {
     const uint64_t a = Below(document_count);
     const uint64_t b = Below(document_count);
     const auto n = static_cast<int64_t>(Below(8));
-    switch (Below(4)) {
+    switch (Below(5)) {
+      case 4:
+        rule.is_short = true;
+        rule.value = "domain news.test";
+        rule.where = [](const TestDocument& document, uint64_t) {
+          return absl::StrContains(document.id, "/news.test/") ||
+                 absl::StrContains(document.id, ".news.test:80/");
+        };
+        break;
       case 0:
         rule.value = absl::StrCat("ordinal in (", a, ", ", b, ")");
         rule.where = [a, b](const TestDocument&, uint64_t ordinal) {
@@ -527,6 +538,12 @@ TEST_F(ServerWithdrawalTest, EveryAnswerIsThatOfTheModel) {
       document.fields = {Below(5) == 0
                              ? FieldValue()
                              : FieldValue(static_cast<int64_t>(Below(10)))};
+      if (Below(4) == 0) {
+        const char* const urls[] = {"http://news.test/", "urn:a:http://x.test/",
+                                    "urn:b:http://www.news.test:80/",
+                                    "http://fakenews.test/"};
+        document.id = absl::StrCat(urls[Below(4)], Below(9));
+      }
       if (Below(4) == 0) {
         document.id = documents[Below(documents.size())].id;
       }
@@ -606,6 +623,40 @@ TEST_F(ServerWithdrawalTest, MatchesNewArchivesAndCountsTheirDocuments) {
   Reload();
   EXPECT_THAT(HttpGet(server().metrics_address(), "/metrics"),
               HasSubstr("quire_last_reload_succeeded 0"));
+}
+
+// A revisit of another URL stays, and is named.
+TEST_F(ServerWithdrawalTest, NamesRevisitsThatStay) {
+  std::vector<TestDocument> documents = MakeDocuments(3, 1);
+  const char* const urls[] = {"https://news.test/a", "http://b.test/a",
+                              "urn:text:http://www.news.test/"};
+  const char* const types[] = {"response", "revisit", "resource"};
+  for (size_t i = 0; i < documents.size(); ++i) {
+    documents[i].id = urls[i];
+    documents[i].record_type = types[i];
+    documents[i].url = urls[i];
+    documents[i].status = 200;
+  }
+  WriteArchive(archive_path(), documents);
+  ServerOptions options;
+  options.withdrawn_path = rules_path();
+  std::ofstream(rules_path()) << "";
+  StartServer(options);
+  std::ofstream(rules_path()) << "docs domain news.test 1970 block\n";
+  EXPECT_THAT(
+      Reload(),
+      IsSupersetOf(std::vector<std::string>{
+          "withdrawn documents: 2 documents by 1 rule",
+          "archive docs: 1 revisit stays that has the digest of a document "
+          "that goes, 1 of them without another document that has the "
+          "payload: \"http://b.test/a\""}));
+  std::ofstream(rules_path())
+      << "docs where digest = 'sha1:of the text' and status = 200 block\n";
+  EXPECT_THAT(Reload(),
+              AllOf(Contains("withdrawn documents: 3 documents by 1 rule"),
+                    Not(Contains(HasSubstr("revisit stays")))));
+  std::ofstream(rules_path()) << "docs domain news.test 1971.. block\n";
+  EXPECT_THAT(Reload(), Contains("withdrawn documents: 0 documents by 1 rule"));
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/filter/filter.h"
+#include "codecs/filter/short_rule.h"
 #include "server/archive/files/small_file.h"
 #include "server/archive/format/archive_format.h"
 #include "server/service/security/access_rules.h"
@@ -78,6 +79,7 @@ bool Unescape(absl::string_view value, std::string& out) {
 
 // The part of a line between the word of its kind and its action.
 struct Selection {
+  absl::string_view word;
   // Without the blanks around it.
   absl::string_view text;
   // With those that do not separate it.
@@ -120,8 +122,8 @@ absl::Status ParsePrefix(const Selection& selection, WithdrawalLine& line) {
   return ParseIds(selection, WithdrawalRule::Kind::kPrefix, line);
 }
 
-absl::Status ParseWhere(const Selection& selection, WithdrawalLine& line) {
-  absl::StatusOr<Filter> filter = Filter::Parse(selection.text);
+absl::Status SetFilter(absl::string_view text, WithdrawalLine& line) {
+  absl::StatusOr<Filter> filter = Filter::Parse(text);
   if (!filter.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("FILTER, ", filter.status().message()));
@@ -132,12 +134,24 @@ absl::Status ParseWhere(const Selection& selection, WithdrawalLine& line) {
   return absl::OkStatus();
 }
 
+absl::Status ParseWhere(const Selection& selection, WithdrawalLine& line) {
+  return SetFilter(selection.text, line);
+}
+
+absl::Status ParseShort(const Selection& selection, WithdrawalLine& line) {
+  QUIRE_ASSIGN_OR_RETURN(
+      const std::string filter,
+      FilterOfShortRule(absl::StrCat(selection.word, " ", selection.text)));
+  return SetFilter(filter, line);
+}
+
 // A kind of selection: sets the rest of a line whose action is set.
 struct SelectionKind {
   absl::string_view word;
   absl::Status (*parse)(const Selection& selection, WithdrawalLine& line);
 };
 
+// The words of short forms are others.
 constexpr std::array<SelectionKind, 3> kSelectionKinds = {{
     {.word = "id", .parse = &ParseId},
     {.word = "prefix", .parse = &ParsePrefix},
@@ -152,16 +166,21 @@ absl::StatusOr<WithdrawalLine> ParseLine(absl::string_view line) {
   const size_t last = line.find_last_of(" \t");
   if (last == absl::string_view::npos) {
     return Malformed(
-        "a rule must be ARCHIVES id|prefix VALUE exclude|block, or ARCHIVES "
-        "where FILTER exclude|block",
+        "a rule must be ARCHIVES id|prefix VALUE exclude|block, ARCHIVES "
+        "where FILTER exclude|block, or a short form such as ARCHIVES domain "
+        "news.test 2019..2021 exclude|block",
         whole);
   }
   const absl::string_view action = line.substr(last + 1);
   const auto kind =
       std::ranges::find(kSelectionKinds, word, &SelectionKind::word);
-  if (kind == kSelectionKinds.end()) {
-    return Malformed("the second word must be id, prefix or where", word);
+  if (kind == kSelectionKinds.end() && !IsShortRuleWord(word)) {
+    return Malformed(
+        "the second word must be id, prefix, where, domain, host, digest, "
+        "status or time",
+        word);
   }
+  const auto parse = kind == kSelectionKinds.end() ? &ParseShort : kind->parse;
   if (action != "exclude" && action != "block") {
     return Malformed("the last word must be exclude or block", action);
   }
@@ -169,11 +188,12 @@ absl::StatusOr<WithdrawalLine> ParseLine(absl::string_view line) {
       action == "block" ? Withdrawal::kBlock : Withdrawal::kExclude;
   // One blank on each side separates it.
   const char* const begin = word.data() + word.size() + 1;
-  QUIRE_RETURN_IF_ERROR(kind->parse(
-      {.text = absl::StripTrailingAsciiWhitespace(line.substr(0, last)),
-       .text_with_blanks = absl::string_view(
-           begin, static_cast<size_t>(line.data() + last - begin))},
-      parsed));
+  QUIRE_RETURN_IF_ERROR(
+      parse({.word = word,
+             .text = absl::StripTrailingAsciiWhitespace(line.substr(0, last)),
+             .text_with_blanks = absl::string_view(
+                 begin, static_cast<size_t>(line.data() + last - begin))},
+            parsed));
   return parsed;
 }
 
@@ -398,6 +418,33 @@ absl::StatusOr<WithdrawalFile::Reloaded> WithdrawalFile::Reload(
   return reloaded;
 }
 
+void WithdrawalFile::AddReferences(const Catalog::ByName& archives,
+                                   std::vector<LogLine>& said) {
+  size_t warning_count = 0;
+  uint64_t more_count = 0;
+  for (const auto& [name, archive] : archives) {
+    const auto documents = archive->withdrawal->Get().documents;
+    const std::vector<std::string> sentences =
+        documents == nullptr ? std::vector<std::string>()
+                             : DescribeReferences(documents->references());
+    for (const std::string& sentence : sentences) {
+      if (++warning_count > kWarningsMax) {
+        ++more_count;
+        continue;
+      }
+      said.push_back(
+          {LogLevel::kWarning, absl::StrCat("archive ", name, ": ", sentence)});
+    }
+  }
+  if (more_count > 0) {
+    said.push_back(
+        {LogLevel::kWarning,
+         absl::StrCat(FormatCounted(more_count, "more warning of records",
+                                    "more warnings of records"),
+                      " that stay and refer to withdrawn documents")});
+  }
+}
+
 std::vector<LogLine> WithdrawalFile::Describe(const Catalog& catalog) const {
   const Catalog::ByName archives = catalog.Get();
   // They may have some.
@@ -433,8 +480,11 @@ std::vector<LogLine> WithdrawalFile::Describe(const Catalog& catalog) const {
              FormatCounted(static_cast<uint64_t>(more), "more line does too",
                            "more lines do too"))});
   }
+  const size_t said_count = said.size();
+  AddReferences(archives, said);
+  const size_t reference_count = said.size() - said_count;
   for (const WithdrawalLine& line : *all) {
-    if (said.size() > kWarningsMax) {
+    if (said.size() > reference_count + kWarningsMax) {
       break;
     }
     bool matches_name = false;

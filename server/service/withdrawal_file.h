@@ -5,7 +5,7 @@
 // One rule per line; empty lines and lines that begin with # are skipped:
 //
 //   rule      = ARCHIVES selection action
-//   selection = "id" VALUE | "prefix" VALUE | "where" FILTER
+//   selection = "id" VALUE | "prefix" VALUE | "where" FILTER | SHORT
 //   action    = "exclude" | "block"
 //
 // ARCHIVES is a glob over names of archives, with * and ?. The word that
@@ -20,6 +20,10 @@
 // FILTER is one of codecs/filter/filter.h. It selects single documents: others
 // of their ids stay. An archive that it does not fit, or whose fields cannot be
 // read, is not served, or has all documents withheld if it is open already.
+//
+// SHORT is a short form of a filter (codecs/filter/short_rule.h), such as
+// "domain news.test 2019..2021" or "digest sha1:...". It begins with its kind:
+// host, domain, status, digest or time.
 #ifndef QUIRE_SERVER_SERVICE_WITHDRAWAL_FILE_H_
 #define QUIRE_SERVER_SERVICE_WITHDRAWAL_FILE_H_
 
@@ -143,10 +147,12 @@ class WithdrawalFile {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Returns what the rules in force withdraw of open archives, a warning if
-  // lines name one document of an id and withdraw all, and a warning for each
-  // line without effect that a typing error may explain: no archive has a name
-  // that it matches, or those are all open and have no withdrawn document. At
-  // most kWarningsMax warnings.
+  // lines name one document of an id and withdraw all, warnings of records that
+  // stay and refer to withdrawn ones, and a warning for each line without
+  // effect that a typing error may explain: no archive has a name that it
+  // matches, or those are all open and have no withdrawn document. At most
+  // kWarningsMax warnings of records, with the number of others, and as many
+  // of lines.
   std::vector<LogLine> Describe(const Catalog& catalog) const
       ABSL_LOCKS_EXCLUDED(lines_mutex_);
 
@@ -176,6 +182,10 @@ class WithdrawalFile {
       const std::vector<WithdrawalLine>& lines,
       const std::shared_ptr<const ServedArchive>& archive,
       const std::atomic<bool>* cancel) const;
+
+  // Adds warnings of records that stay and refer to withdrawn ones.
+  static void AddReferences(const Catalog::ByName& archives,
+                            std::vector<LogLine>& said);
 
   Lines lines() const ABSL_LOCKS_EXCLUDED(lines_mutex_) {
     MutexLock lock(&lines_mutex_);

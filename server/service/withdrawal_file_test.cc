@@ -100,6 +100,22 @@ TEST(WithdrawalFileTest, ParsesFilters) {
   EXPECT_EQ(lines[2].rule.line_number, 3u);
 }
 
+TEST(WithdrawalFileTest, ParsesShortForms) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const auto lines,
+      ParseWithdrawals("web-*  domain  news.test 2019..2021 \t block\n"
+                       "web status 404 host b.test exclude\r\n"));
+  ASSERT_THAT(lines, SizeIs(2));
+  EXPECT_EQ(lines[0].rule.kind, WithdrawalRule::Kind::kWhere);
+  EXPECT_EQ(lines[0].rule.value,
+            "domain \"news.test\" and time >= 2019-01-01T00:00:00Z and "
+            "time < 2022-01-01T00:00:00Z");
+  EXPECT_EQ(lines[0].rule.action, Withdrawal::kBlock);
+  EXPECT_FALSE(lines[0].value_with_blanks.has_value());
+  EXPECT_EQ(lines[1].rule.filter->text(), "status = 404 and host \"b.test\"");
+  EXPECT_EQ(lines[1].rule.action, Withdrawal::kExclude);
+}
+
 TEST(WithdrawalFileTest, WarnsOfNumbersOfDocuments) {
   const std::string path = ::testing::TempDir() + "/withdrawal_file_test.n";
   std::ofstream(path) << "docs id a block\ndocs id b\t@0 block\n"
@@ -117,10 +133,16 @@ TEST(WithdrawalFileTest, WarnsOfNumbersOfDocuments) {
 TEST(WithdrawalFileTest, NamesTheLineAndTheFault) {
   const std::pair<std::string, const char*> cases[] = {
       {"docs",
-       "a rule must be ARCHIVES id|prefix VALUE exclude|block, or ARCHIVES "
-       "where FILTER exclude|block, got \"docs\""},
+       "a rule must be ARCHIVES id|prefix VALUE exclude|block, ARCHIVES "
+       "where FILTER exclude|block, or a short form such as ARCHIVES domain "
+       "news.test 2019..2021 exclude|block, got \"docs\""},
       {"docs prefix exclude", "a rule must be"},
-      {"docs name a exclude", "must be id, prefix or where, got \"name\""},
+      {"docs name a exclude",
+       "must be id, prefix, where, domain, host, digest, status or time, got "
+       "\"name\""},
+      {"docs domain *.news.test block", "found \"*.news.test\", expected"},
+      {"docs domain news.test 2019..x block", "found \"x\", expected a time"},
+      {"docs host block", "a rule must be"},
       {"docs id a remove", "must be exclude or block, got \"remove\""},
       {"docs id a\\q exclude", "after each backslash"},
       {"docs id a\\n exclude", "after each backslash"},

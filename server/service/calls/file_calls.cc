@@ -39,7 +39,7 @@ constexpr size_t kListSizeBytesMax = 1 << 20;
 bool IsWithdrawn(const DepositedFile& file, const ServedContents& contents) {
   return file.state != DepositState::kKept ||
          (contents.withdrawal.has_documents() &&
-          !contents.withdrawal.documents->ZerosIn(file.text).empty());
+          contents.withdrawal.documents->HasDocumentIn(file.text));
 }
 
 absl::Status Withdrawn() {

@@ -38,10 +38,8 @@ absl::Status MalformedCaptures(absl::string_view message) {
 // Columns that a filter can name, besides attributes of documents.
 const std::vector<FieldColumn>& CaptureColumns() {
   static const auto* const kColumns =
-      new std::vector<FieldColumn>{{"key", FieldType::kString},
-                                   {"url", FieldType::kString},
-                                   {"digest", FieldType::kString},
-                                   {"status", FieldType::kInteger}};
+      new std::vector<FieldColumn>(WithCaptureAttributes(
+          {{"key", FieldType::kString}, {"url", FieldType::kString}}));
   return *kColumns;
 }
 

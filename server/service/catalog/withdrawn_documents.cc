@@ -196,9 +196,38 @@ absl::Status WithdrawnDocuments::FindRuns(const Archive& archive,
                      .end = end,
                      .text_begin = first.offset.value,
                      .text_end = last.offset.value + last.size_bytes,
-                     .action = action});
+                     .action = action,
+                     .begins_empty = first.size_bytes == 0,
+                     .ends_empty = last.size_bytes == 0});
   });
   return absl::OkStatus();
+}
+
+absl::StatusOr<KeptReferences> WithdrawnDocuments::FindReferences(
+    const Archive& archive, const WithdrawalMatching& matching) const {
+  QUIRE_ASSIGN_OR_RETURN(
+      const std::shared_ptr<void> reservation,
+      Reserve(matching, EstimateReferencesBytes(archive, document_count_)));
+  return FindKeptReferences(
+      archive, {.is_removed =
+                    [this](DocumentOrdinal ordinal) {
+                      return Find(ordinal).has_value();
+                    },
+                .with_unlocated = true,
+                .load = matching.load_fields ? matching.load_fields
+                                             : BlockingPartLoader(archive),
+                .check = matching.check});
+}
+
+uint64_t WithdrawnDocuments::ReferencesBytes() const {
+  uint64_t size_bytes = references_.failure.capacity();
+  for (const auto* const names :
+       {&references_.revisits, &references_.unlocated}) {
+    for (const std::string& name : *names) {
+      size_bytes += sizeof(name) + name.capacity();
+    }
+  }
+  return size_bytes;
 }
 
 absl::StatusOr<std::shared_ptr<const WithdrawnDocuments>>
@@ -214,15 +243,19 @@ WithdrawnDocuments::Resolve(const Archive& archive,
         ": documents to be withdrawn cannot be found, as an index is damaged: ",
         archive.index_damages().front().message()));
   }
-  const bool has_filter = std::ranges::any_of(rules, [](const auto& rule) {
-    return rule.kind == WithdrawalRule::Kind::kWhere;
-  });
+  uint64_t filter_bytes = 0;
+  bool has_filter = false;
+  for (const WithdrawalRule& rule : rules) {
+    if (rule.kind == WithdrawalRule::Kind::kWhere) {
+      has_filter = true;
+      filter_bytes = std::max(filter_bytes,
+                              EstimateVisitMatchesBytes(archive, *rule.filter));
+    }
+  }
   const uint64_t document_count = archive.info().document_count;
   QUIRE_ASSIGN_OR_RETURN(
       const std::shared_ptr<void> reservation,
-      Reserve(matching,
-              Marks::Bytes(document_count) +
-                  (has_filter ? EstimateVisitMatchesBytes(archive) : 0)));
+      Reserve(matching, Marks::Bytes(document_count) + filter_bytes));
   const std::shared_ptr<WithdrawnDocuments> found(
       new WithdrawnDocuments(rules));
   Marks marks(document_count);
@@ -235,6 +268,18 @@ WithdrawnDocuments::Resolve(const Archive& archive,
   }
   found->FindIdRuns(archive, std::move(matched));
   found->HashZeros(archive.info());
+  if (has_filter) {
+    absl::StatusOr<KeptReferences> references =
+        found->FindReferences(archive, matching);
+    if (absl::IsCancelled(references.status())) {
+      return references.status();
+    }
+    found->references_ =
+        references.ok()
+            ? *std::move(references)
+            : KeptReferences{.failure =
+                                 std::string(references.status().message())};
+  }
   return found;
 }
 
@@ -353,6 +398,19 @@ std::vector<AnswerRange> WithdrawnDocuments::ZerosIn(LogicalRange range) const {
     }
   }
   return zeros;
+}
+
+bool WithdrawnDocuments::HasDocumentIn(LogicalRange range) const {
+  const uint64_t begin = range.offset.value;
+  const uint64_t end = begin + range.size_bytes;
+  for (auto run = std::ranges::lower_bound(runs_, begin, {}, &Run::text_end);
+       begin < end && run != runs_.end() && run->text_begin <= end; ++run) {
+    if ((run->text_end > begin || run->ends_empty) &&
+        (run->text_begin < end || run->begins_empty)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 std::optional<absl::string_view> WithdrawnDocuments::CoveringPrefix(

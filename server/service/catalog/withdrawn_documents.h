@@ -26,6 +26,7 @@
 #include "server/archive/archive.h"
 #include "server/archive/archive_part.h"
 #include "server/archive/field_reader.h"
+#include "server/archive/kept_references.h"
 
 namespace quire {
 
@@ -99,8 +100,9 @@ class WithdrawnDocuments {
   static constexpr uint64_t kRuleOverheadBytes = 112;
 
   // Null if no document matches. Searches the ids, evaluates filters over all
-  // documents (VisitMatches()), and fills two bitmaps of all documents. Blocks
-  // on I/O if there is a filter.
+  // documents (VisitMatches()), and fills two bitmaps of all documents. With a
+  // filter it looks for records that refer to withdrawn ones, too
+  // (FindKeptReferences()), and blocks on I/O.
   // Memory is reserved while it runs.
   // Errors: FailedPrecondition  an index of ids is damaged: documents cannot be
   //                             found; or there are more than kRunsMax runs.
@@ -137,6 +139,10 @@ class WithdrawnDocuments {
   // and not adjacent.
   std::vector<AnswerRange> ZerosIn(LogicalRange range) const;
 
+  // True if a withdrawn document is in the range. One without text is in all
+  // ranges that it touches. False for an empty range.
+  bool HasDocumentIn(LogicalRange range) const;
+
   // Returns the position in a listing by id after a withdrawn id, and after
   // those that follow it as long as they are withdrawn. The next document of
   // the present state does not have a withdrawn id; one of an earlier state
@@ -161,6 +167,10 @@ class WithdrawnDocuments {
                                               uint64_t work_max,
                                               uint64_t& work) const;
 
+  // Records that stay and may refer to withdrawn documents, if a rule has a
+  // filter.
+  const KeptReferences& references() const { return references_; }
+
   // Number of withdrawn documents.
   uint64_t document_count() const { return document_count_; }
 
@@ -174,7 +184,7 @@ class WithdrawnDocuments {
 
   uint64_t memory_bytes() const {
     return rules_bytes_ + runs_.capacity() * sizeof(Run) + id_runs_bytes_ +
-           state_zeros_.capacity() * sizeof(StateZeros);
+           state_zeros_.capacity() * sizeof(StateZeros) + ReferencesBytes();
   }
 
  private:
@@ -185,6 +195,9 @@ class WithdrawnDocuments {
     uint64_t text_begin = 0;
     uint64_t text_end = 0;
     Withdrawal action = Withdrawal::kExclude;
+    // The first, and the last, has no text.
+    bool begins_empty = false;
+    bool ends_empty = false;
   };
 
   // The action of the first rule for a value, and the rule's index.
@@ -205,6 +218,8 @@ class WithdrawnDocuments {
     uint64_t state_size_bytes = 0;
     uint64_t hash = 0;
   };
+
+  uint64_t ReferencesBytes() const;
 
   explicit WithdrawnDocuments(const std::vector<WithdrawalRule>& rules);
 
@@ -228,6 +243,9 @@ class WithdrawnDocuments {
   // Sets `runs_`. Errors: FailedPrecondition  too many, or no memory.
   absl::Status FindRuns(const Archive& archive, const Marks& marks,
                         const WithdrawalMatching& matching);
+  // Errors: as FindKeptReferences(); FailedPrecondition  no memory.
+  absl::StatusOr<KeptReferences> FindReferences(
+      const Archive& archive, const WithdrawalMatching& matching) const;
 
   absl::flat_hash_map<std::string, Action> ids_;
   std::map<std::string, Action, std::less<>> prefixes_;
@@ -240,6 +258,7 @@ class WithdrawnDocuments {
   std::vector<StateZeros> state_zeros_;
   uint64_t document_count_ = 0;
   uint64_t rules_bytes_ = 0;
+  KeptReferences references_;
   bool has_selected_ = false;
   bool is_substitute_ = false;
 };

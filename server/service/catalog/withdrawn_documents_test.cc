@@ -23,6 +23,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 ArchiveWriterOptions Options() {
   ArchiveWriterOptions options;
@@ -190,6 +191,17 @@ TEST(WithdrawnDocumentsTest, FindsWhatASearchThroughAllDocumentsFinds) {
         zeroed.replace(zero.offset, zero.size_bytes, zero.size_bytes, '0');
       }
       EXPECT_EQ(zeroed, text.substr(offset, size));
+      bool has_document = false;
+      uint64_t start = 0;
+      for (uint64_t k = 0; k < documents.size(); ++k) {
+        const uint64_t end = start + documents[k].text.size();
+        const bool is_in = start == end
+                               ? start >= offset && start <= offset + size
+                               : start < offset + size && end > offset;
+        has_document |= size > 0 && expected[k].has_value() && is_in;
+        start = end;
+      }
+      EXPECT_EQ(found->HasDocumentIn({{offset}, size}), has_document);
       const std::string& id = documents[random() % documents.size()].id;
       const std::string prefix = id.substr(0, random() % (id.size() + 1));
       bool has_listed = false;
@@ -310,6 +322,15 @@ TEST(WithdrawnDocumentsTest, JoinsTheTextOfNeighbours) {
   EXPECT_THAT(found->ZerosIn({{0}, 6}), ElementsAre(AnswerRange{0, 5}));
   EXPECT_THAT(found->ZerosIn({{1}, 2}), ElementsAre(AnswerRange{0, 2}));
   EXPECT_EQ(found->run_count(), 2u);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto empty, WithdrawnDocuments::Resolve(
+                                                   *archive, {{.value = "b"}}));
+  EXPECT_THAT(empty->ZerosIn({{0}, 6}), IsEmpty());
+  // Documents "a" and "c" have 2 and 3 bytes.
+  EXPECT_TRUE(empty->HasDocumentIn({{0}, 6}));
+  EXPECT_TRUE(empty->HasDocumentIn({{0}, 2}));
+  EXPECT_TRUE(empty->HasDocumentIn({{2}, 3}));
+  EXPECT_FALSE(empty->HasDocumentIn({{3}, 3}));
+  EXPECT_FALSE(empty->HasDocumentIn({{2}, 0}));
 }
 
 // Of documents that a filter selected, a prefix is passed in steps.
