@@ -23,6 +23,7 @@
 #include "codecs/base/printable_text.h"
 #include "codecs/base/progress_meter.h"
 #include "codecs/filter/filter.h"
+#include "codecs/filter/short_rule.h"
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/files/file_io.h"
 #include "server/commands/build_run.h"
@@ -43,8 +44,13 @@ If some documents of an id stay, their numbers change: where a repeated command 
 remove others, --uuid is required.
 
 --where removes the documents that match FILTER, over the fields of the archive and id,
-ordinal, size, time, type and record_type; with IDS also those that IDS names. It prints
-how many match: see them before with quire ls --where or --dry-run. Documents that were
+ordinal, size, time, type and record_type, of hosts and domains, and of the digest and
+status of captures; with IDS also those that IDS names. --rule RULE is a short form:
+  domain news.test 2019..2021       the domain and its hosts, in these years
+  host news.test status 404         one host, with and without www., any port
+  digest sha1:OB3QTUZLBNUR7BXZQ4OPLCKEKUZZNKRJ
+It prints how many match; --dry-run --list prints which, as lines of IDS, and so does
+quire ls --rule, which does not know digest and status. Documents that were
 removed before match nothing. If none matches, FILTER names a field that ARCHIVE does not
 have, or fields that FILTER needs are damaged, nothing is changed. Quire's documentation
 has the language in filters.md.
@@ -64,6 +70,9 @@ that have the files open. After a kill repeat the command: it removes what is le
 reports that the ids are gone. Equal archives and ids give equal archives, so replicas
 can run the same command. Send SIGHUP to a server that has ARCHIVE open.
 
+Revisits that stay although the response with their payload goes are named in a warning,
+and so are metadata and conversion records without a URL, as they may refer to it.
+
 Archives in the same directory that have the same dictionary, as those of build --like
 have, are named: it has text of the documents there, too. Others are not known.
 
@@ -79,6 +88,7 @@ Examples:
   quired redact web.quire ids --prove > redacted.txt
   echo http://example.org/private | quired redact web.quire -
   quire ls web http://example.org/private/ -0 | quired redact web.quire - -0
+  quired redact web.quire --rule 'domain news.test 2019..2021' --dry-run --list
   quired redact rows.quire --where 'lang = "de" and time < 2020-01-01' --dry-run)";
 
 struct RedactCommandOptions {
@@ -89,6 +99,7 @@ struct RedactCommandOptions {
   std::optional<std::string> where;
   std::string uuid;
   bool dry_run = false;
+  bool list = false;
   bool prove = false;
   uint32_t threads = UsableCores();
   bool quiet = false;
@@ -277,6 +288,14 @@ std::vector<std::string> ArchivesWithDictionary(const std::string& path,
   return found;
 }
 
+// Names records that stay and may refer to removed documents.
+void WarnOfReferences(const std::string& path, const RedactReport& report) {
+  for (const std::string& sentence : DescribeReferences(report.references)) {
+    std::cerr << "warning: " << PrintableMessage(path) << ": " << sentence
+              << "\n";
+  }
+}
+
 // Names archives whose dictionary has text of the removed documents.
 void WarnOfDictionaries(const std::string& path, const RedactReport& report) {
   if (report.dictionary_zeroed_bytes == 0) {
@@ -299,13 +318,18 @@ int RunRedact(RedactCommandOptions options) {
                        "--prove examines the changed archive, and --dry-run "
                        "changes none; give one of them");
   }
+  if (options.list && !options.dry_run) {
+    return ReportUsage("redact",
+                       "--list prints what would be removed; add --dry-run");
+  }
   absl::StatusOr<std::vector<std::string>> ids = std::vector<std::string>();
   if (!options.ids.empty()) {
     ids = ReadIds(options.ids, options.null_separated);
   } else if (!options.where.has_value()) {
     return ReportUsage("redact", "IDS or --where is required");
-  } else if (options.null_separated) {
-    return ReportUsage("redact", "--null is about IDS, which are not given");
+  } else if (options.null_separated && !options.list) {
+    return ReportUsage(
+        "redact", "--null is about IDS and --list, neither of which is given");
   }
   if (absl::IsInvalidArgument(ids.status())) {
     return ReportUsage("redact", ids.status().message());
@@ -330,6 +354,7 @@ int RunRedact(RedactCommandOptions options) {
   RedactOptions redact = {.archive_uuid = options.uuid,
                           .where = std::move(where),
                           .dry_run = options.dry_run,
+                          .with_items = options.list,
                           .prove = options.prove,
                           .threads = options.threads,
                           .cancel = InterruptFlag::flag()};
@@ -348,9 +373,14 @@ int RunRedact(RedactCommandOptions options) {
     interrupt.EndProcessIfSet();
     return exit_code;
   }
-  if (!options.quiet || options.dry_run) {
+  if (options.list) {
+    for (const std::string& item : report->items) {
+      std::cout << item << (options.null_separated ? '\0' : '\n');
+    }
+  } else if (!options.quiet || options.dry_run) {
     PrintReport(options, *report);
   }
+  WarnOfReferences(options.archive, *report);
   WarnOfDictionaries(options.archive, *report);
   bool is_good = true;
   if (report->proof.has_value()) {
@@ -380,11 +410,27 @@ void AddRedactCommand(CLI::App& app, int& exit_code) {
           "List of documents, a line ID or ID<TAB>@N each; -: standard "
           "input")
       ->type_name("");
+  CLI::Option* const where =
+      subcommand
+          ->add_option("--where", options->where,
+                       "Remove the documents that match: 'lang = \"de\" and "
+                       "time < 2020-01-01'")
+          ->type_name("FILTER");
   subcommand
-      ->add_option("--where", options->where,
-                   "Remove the documents that match: 'lang = \"de\" and time < "
-                   "2020-01-01'")
-      ->type_name("FILTER");
+      ->add_option("--rule", options->where,
+                   "Short form of --where: 'domain news.test 2019..2021'")
+      ->type_name("RULE")
+      ->excludes(where)
+      ->transform(CLI::Validator(
+          [](std::string& text) {
+            absl::StatusOr<std::string> filter = FilterOfShortRule(text);
+            if (!filter.ok()) {
+              return std::string(filter.status().message());
+            }
+            text = *std::move(filter);
+            return std::string();
+          },
+          ""));
   subcommand->add_flag("-0,--null", options->null_separated,
                        "Read lines that end in NUL, as those of quire ls -0");
   subcommand
@@ -393,6 +439,8 @@ void AddRedactCommand(CLI::App& app, int& exit_code) {
       ->type_name("UUID");
   subcommand->add_flag("--dry-run", options->dry_run,
                        "Print what would change; change nothing");
+  subcommand->add_flag("--list", options->list,
+                       "Print only the documents, as IDS; requires --dry-run");
   subcommand->add_flag("--prove", options->prove,
                        "Examine the new archive, and print the checks");
   subcommand

@@ -17,6 +17,7 @@
 #include "codecs/payload/payload_codec.h"
 #include "codecs/payload/recipe.h"
 #include "server/archive/archive.h"
+#include "server/archive/archive_part.h"
 #include "server/archive/archive_writer.h"
 #include "server/archive/carried_documents.h"
 #include "server/archive/deposited_files.h"
@@ -157,14 +158,8 @@ uint64_t Redactor::FirstOrdinal(uint32_t segment_index) const {
 
 void Redactor::FindDeposits() {
   for (const DepositedFile& file : archive_.deposited_files().files()) {
-    if (file.state != DepositState::kKept) {
-      continue;
-    }
-    const uint64_t begin = file.text.offset.value;
-    const auto first = std::ranges::upper_bound(removed_.ranges(), begin, {},
-                                                &TextInterval::end);
-    if (first == removed_.ranges().end() ||
-        first->begin >= begin + file.text.size_bytes) {
+    if (file.state != DepositState::kKept ||
+        !removed_.HasDocumentIn(file.text)) {
       continue;
     }
     ++report_.withdrawn_file_count;
@@ -202,7 +197,25 @@ absl::Status Redactor::Prepare() {
   report_.matched_count = removed_.matched_count();
   report_.renumbered_id_count = removed_.renumbered_id_count();
   report_.size_bytes = removed_.size_bytes();
+  if (options_.with_items) {
+    QUIRE_ASSIGN_OR_RETURN(report_.items, removed_.Items(archive_));
+  }
   FindDeposits();
+  QUIRE_ASSIGN_OR_RETURN(
+      report_.references,
+      FindKeptReferences(
+          archive_,
+          {.is_removed =
+               [this](DocumentOrdinal ordinal) {
+                 return !removed_.OrdinalsIn(ordinal.value, ordinal.value + 1)
+                             .empty();
+               },
+           .with_unlocated = options_.where.has_value(),
+           .load = BlockingPartLoader(archive_),
+           .check =
+               [this] {
+                 return Report(options_, {.phase = RedactPhase::kSelect});
+               }}));
   if (manifest_.dictionary.has_value()) {
     QUIRE_RETURN_IF_ERROR(RedactTheDictionary());
   }

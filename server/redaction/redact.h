@@ -12,12 +12,14 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include "codecs/filter/filter.h"
 #include "server/archive/format/archive_description.h"
+#include "server/archive/kept_references.h"
 #include "server/redaction/dictionary_redaction.h"
 #include "server/redaction/redaction_proof.h"
 
@@ -48,6 +50,8 @@ struct RedactOptions {
   std::optional<Filter> where = {};
   // Affects behaviour: find out what would change, and change nothing.
   bool dry_run = false;
+  // Affects behaviour: return the documents in RedactReport::items.
+  bool with_items = false;
   // Affects behaviour: examine the new archive (redaction_proof.h).
   bool prove = false;
   // Affects performance: threads that read and encode, at least 1.
@@ -72,6 +76,9 @@ struct RedactReport {
   // Those among them that items name, and that match the filter.
   uint64_t named_count = 0;
   uint64_t matched_count = 0;
+  // The documents in the order of the archive, as `items` name them, if they
+  // were asked for: with a number if their id has several.
+  std::vector<std::string> items = {};
   // Ids of which other documents stay, so that their occurrences are counted
   // anew.
   uint64_t renumbered_id_count = 0;
@@ -89,6 +96,9 @@ struct RedactReport {
   uint64_t reencoded_block_count = 0;
   // Bytes of the dictionary that became zeros.
   uint64_t dictionary_zeroed_bytes = 0;
+  // Records that stay and may refer to removed ones; unlocated records only
+  // with a filter.
+  KeptReferences references;
   // An error if the files that the new archive does not have could not be
   // removed: they still contain the text.
   absl::Status old_files;

@@ -39,6 +39,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -324,6 +325,62 @@ TEST_F(RedactWhereTest, ErrorsNameTheFaultAndChangeNothing) {
                             {.where = Parse("n >= 0")}),
               FailsWith(absl::StatusCode::kNotFound, HasSubstr("\"none\"")));
   EXPECT_EQ(ReadTestFiles(path_), files);
+}
+
+// A domain with what belongs to its pages; a revisit of another URL is named.
+TEST_F(RedactWhereTest, RemovesDomains) {
+  const char* const ids[] = {"https://www.news.test:8443/a",
+                             "http://b.test/",
+                             "urn:pageinfo:https://news.test/a",
+                             "http://b.test/",
+                             "http://c.test/?http://news.test/",
+                             "urn:uuid:7",
+                             "http://b.test/"};
+  const char* const types[] = {"response", "revisit",  "resource", "response",
+                               "response", "metadata", "response"};
+  TestSegment segment;
+  for (size_t i = 0; i < std::size(ids); ++i) {
+    rows_.push_back({.document = {.id = ids[i],
+                                  .text = absl::StrCat("text of ", i),
+                                  .record_type = types[i]}});
+    TestDocument& document = rows_.back().document;
+    if (document.record_type != "metadata") {
+      document.capture_time_ms = 0;
+      document.capture = TestCapture{.key = absl::StrCat("key", i),
+                                     .url = ids[i],
+                                     .status = i == 3 ? 404u : 200u,
+                                     .digest = i < 2 ? "sha256:1" : "sha256:2"};
+    }
+    segment.push_back(document);
+  }
+  ArchiveWriterOptions options;
+  options.codec = ParseCodecSpec("copy").value();
+  options.block_size_bytes = 4096;
+  QUIRE_ASSERT_OK(WriteTestArchive(path_, options, {segment}));
+  RedactOptions redact = {
+      .where = Parse("domain \"news.test\" or status = 404"),
+      .dry_run = true,
+      .with_items = true,
+      .prove = true};
+  QUIRE_ASSERT_OK_AND_ASSIGN(const RedactReport planned,
+                             RedactArchive(path_, {}, redact));
+  EXPECT_THAT(planned.items, ElementsAre(ids[0], ids[2], "http://b.test/\t@1"));
+  EXPECT_EQ(planned.references.revisit_count, 1u);
+  EXPECT_THAT(planned.references.revisits, ElementsAre("http://b.test/"));
+  EXPECT_THAT(planned.references.unlocated, ElementsAre("urn:uuid:7"));
+  redact.dry_run = false;
+  QUIRE_ASSERT_OK_AND_ASSIGN(const RedactReport report,
+                             RedactArchive(path_, {}, redact));
+  EXPECT_EQ(report.document_count, 3u);
+  EXPECT_EQ(report.references.revisit_count, 1u);
+  EXPECT_THAT(report.proof->failures, IsEmpty());
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
+  for (uint64_t i = 0; i < std::size(ids); ++i) {
+    EXPECT_EQ(archive->IsRedacted({i}), i == 0 || i == 2 || i == 3) << i;
+  }
+  // Items name the same documents; removed captures match no status.
+  EXPECT_THAT(RedactArchive(path_, {}, redact),
+              HasCode(absl::StatusCode::kNotFound));
 }
 
 // A document whose fields cannot be compared must not stay unnoticed.

@@ -126,7 +126,7 @@ absl::Status RemovedDocuments::AddNamed(const Archive& archive,
 absl::Status RemovedDocuments::AddMatches(
     const Archive& archive, const Filter& where,
     const std::function<absl::Status()>& check) {
-  const absl::Status status = where.Check(archive.fields());
+  const absl::Status status = CheckFilter(archive, where);
   if (!status.ok()) {
     return absl::Status(
         status.code(), absl::StrCat(archive.path(), ": --where: ",
@@ -157,6 +157,9 @@ absl::Status RemovedDocuments::Complete(const Archive& archive) {
     QUIRE_ASSIGN_OR_RETURN(Document document, archive.GetDocument({ordinal}));
     const LogicalRange& range = document.range;
     size_bytes_ += range.size_bytes;
+    if (range.size_bytes == 0) {
+      empty_offsets_.push_back(range.offset.value);
+    }
     AppendInterval({range.offset.value, range.offset.value + range.size_bytes},
                    ranges_);
     if (const auto known = kept_counts.find(document.id);
@@ -188,6 +191,16 @@ absl::StatusOr<RemovedDocuments> RemovedDocuments::Find(
   return removed;
 }
 
+bool RemovedDocuments::HasDocumentIn(LogicalRange range) const {
+  const uint64_t begin = range.offset.value;
+  const uint64_t end = begin + range.size_bytes;
+  const auto interval =
+      std::ranges::upper_bound(ranges_, begin, {}, &TextInterval::end);
+  const auto empty = std::ranges::lower_bound(empty_offsets_, begin);
+  return begin < end && ((interval != ranges_.end() && interval->begin < end) ||
+                         (empty != empty_offsets_.end() && *empty <= end));
+}
+
 std::vector<TextInterval> RemovedDocuments::KeptRanges(
     const Archive& archive) const {
   std::vector<TextInterval> kept;
@@ -198,6 +211,30 @@ std::vector<TextInterval> RemovedDocuments::KeptRanges(
   }
   AppendInterval({at, archive.info().size_bytes}, kept);
   return kept;
+}
+
+absl::StatusOr<std::vector<std::string>> RemovedDocuments::Items(
+    const Archive& archive) const {
+  std::vector<std::string> items;
+  // Documents of ids that have several.
+  absl::flat_hash_map<std::string, std::vector<DocumentOrdinal>> of_ids;
+  for (const uint64_t ordinal : ordinals_) {
+    QUIRE_ASSIGN_OR_RETURN(const Document document,
+                           archive.GetDocument({ordinal}));
+    if (archive.FindDocument(document.id, std::nullopt).count <= 1) {
+      items.push_back(FormatDocumentItem(document.id, std::nullopt));
+      continue;
+    }
+    std::vector<DocumentOrdinal>& all = of_ids[document.id];
+    if (all.empty()) {
+      QUIRE_ASSIGN_OR_RETURN(all, archive.FindDocuments(document.id));
+    }
+    const auto found =
+        std::ranges::lower_bound(all, ordinal, {}, &DocumentOrdinal::value);
+    items.push_back(FormatDocumentItem(
+        document.id, static_cast<uint64_t>(found - all.begin())));
+  }
+  return items;
 }
 
 std::span<const uint64_t> RemovedDocuments::OrdinalsIn(uint64_t begin,

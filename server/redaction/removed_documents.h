@@ -43,6 +43,10 @@ class RemovedDocuments {
   // Their text in the logical space: in order, not empty, not adjacent.
   const std::vector<TextInterval>& ranges() const { return ranges_; }
 
+  // True if one of them is in the range. One without text is in all ranges that
+  // it touches.
+  bool HasDocumentIn(LogicalRange range) const;
+
   // The other parts of the logical space, likewise.
   std::vector<TextInterval> KeptRanges(const Archive& archive) const;
 
@@ -61,6 +65,10 @@ class RemovedDocuments {
   // none, or if Find() would fail then, as it does with a filter, which matches
   // no removed document.
   const std::string& reused_item() const { return reused_item_; }
+
+  // Returns items that name them, in order, with a number if their id has
+  // several documents. Memory: the items, and numbers for each such id.
+  absl::StatusOr<std::vector<std::string>> Items(const Archive& archive) const;
 
   // Those with ordinals from `begin` to `end` - 1.
   std::span<const uint64_t> OrdinalsIn(uint64_t begin, uint64_t end) const;
@@ -83,6 +91,8 @@ class RemovedDocuments {
 
   std::vector<uint64_t> ordinals_;
   std::vector<TextInterval> ranges_;
+  // Of those without text, ascending.
+  std::vector<uint64_t> empty_offsets_;
   uint64_t size_bytes_ = 0;
   uint64_t named_count_ = 0;
   uint64_t matched_count_ = 0;
