@@ -62,7 +62,9 @@ void AddLsArguments(CLI::App& ls, CliSettings& settings) {
   ls.add_flag("-0,--null", settings.null_separated,
               "End lines with NUL bytes, not newlines");
   std::vector<CLI::Option*> filters = AddFilterOptions(ls, settings.filter);
-  filters.push_back(AddWhereOption(ls, settings.filter));
+  for (CLI::Option* filter : AddWhereOptions(ls, settings.filter)) {
+    filters.push_back(filter);
+  }
   for (CLI::Option* filter : filters) {
     filter->excludes(delimiter);
   }
@@ -205,7 +207,7 @@ void AddCapturesArguments(CLI::App& captures, CliSettings& settings) {
       ->excludes(match)
       ->excludes(closest);
   AddTimeOptions(captures, settings.filter);
-  AddWhereOption(captures, settings.filter);
+  AddWhereOptions(captures, settings.filter);
   captures
       .add_option("--limit", settings.captures.limit, "Most captures to list")
       ->type_name("N")
@@ -316,7 +318,7 @@ void AddExportArguments(CLI::App& subcommand, CliSettings& settings) {
                       "Skip damaged documents; above 8 MiB, write zeros for "
                       "the damage. Exit code 1 if any");
   AddFilterOptions(subcommand, settings.filter);
-  AddWhereOption(subcommand, settings.filter);
+  AddWhereOptions(subcommand, settings.filter);
 }
 
 struct Subcommand {

@@ -12,6 +12,7 @@
 
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
+#include "codecs/filter/short_rule.h"
 
 namespace quire {
 namespace {
@@ -93,12 +94,31 @@ std::vector<CLI::Option*> AddFilterOptions(CLI::App& subcommand,
   return options;
 }
 
-CLI::Option* AddWhereOption(CLI::App& subcommand, FilterSettings& settings) {
-  return subcommand
-      .add_option("--where", settings.where,
-                  "Fields and attributes: 'lang = \"de\" and time >= "
-                  "2024-01-01'")
-      ->type_name("FILTER");
+std::vector<CLI::Option*> AddWhereOptions(CLI::App& subcommand,
+                                          FilterSettings& settings) {
+  CLI::Option* const where =
+      subcommand
+          .add_option("--where", settings.where,
+                      "Fields, attributes and hosts: 'lang = \"de\" and time "
+                      ">= 2024-01-01', 'domain \"news.test\"'")
+          ->type_name("FILTER");
+  CLI::Option* const rule =
+      subcommand
+          .add_option("--rule", settings.where,
+                      "Short form of --where: 'domain news.test 2019..2021'")
+          ->type_name("RULE")
+          ->excludes(where)
+          ->transform(CLI::Validator(
+              [](std::string& text) {
+                absl::StatusOr<std::string> filter = FilterOfShortRule(text);
+                if (!filter.ok()) {
+                  return std::string(filter.status().message());
+                }
+                text = *std::move(filter);
+                return std::string();
+              },
+              ""));
+  return {where, rule};
 }
 
 absl::StatusOr<CapturePeriod> ParseNamedTime(const char* option,

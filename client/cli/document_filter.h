@@ -2,7 +2,7 @@
 //
 // Selects documents by record type, HTTP status, media type and capture time:
 // the options --record-type, --status, --media-type, --from and --to. Also by
-// fields: --where.
+// fields, hosts and domains: --where and --rule.
 #ifndef QUIRE_CLIENT_CLI_DOCUMENT_FILTER_H_
 #define QUIRE_CLIENT_CLI_DOCUMENT_FILTER_H_
 
@@ -47,8 +47,10 @@ std::vector<CLI::Option*> AddTimeOptions(CLI::App& subcommand,
 std::vector<CLI::Option*> AddFilterOptions(CLI::App& subcommand,
                                            FilterSettings& settings);
 
-// Adds --where to a subcommand that lists documents. As above.
-CLI::Option* AddWhereOption(CLI::App& subcommand, FilterSettings& settings);
+// Adds --where, and --rule, a short form of it, to a subcommand that lists
+// documents. As above.
+std::vector<CLI::Option*> AddWhereOptions(CLI::App& subcommand,
+                                          FilterSettings& settings);
 
 // As ParseCapturePeriod(); errors begin with the name of the option.
 absl::StatusOr<CapturePeriod> ParseNamedTime(const char* option,

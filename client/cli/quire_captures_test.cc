@@ -113,10 +113,9 @@ TEST_F(QuireCapturesTest, ListsLines) {
             "http://www.a.com/#1\n"
             "1970-01-01T00:00:05.000Z       -  conversion           4  "
             "http://www.a.com/#4\n");
-  EXPECT_THAT(
-      Quire("captures", {"a.com", "--json"}).out,
-      HasSubstr("{\"key\":\"com,a)/\",\"url\":\"http://www.a.com/#1\","
-                "\"http_status\":404,\"digest\":\"sha1:X\",\"id\":"));
+  EXPECT_THAT(Quire("captures", {"a.com", "--json"}).out,
+              HasSubstr("{\"key\":\"com,a)/\",\"url\":\"http://www.a.com/#1\","
+                        "\"http_status\":404,\"digest\":\"sha1:X\",\"id\":"));
 }
 
 TEST_F(QuireCapturesTest, AsksForWhatOptionsName) {

@@ -89,6 +89,26 @@ TEST_F(QuireCrawlTest, PrintsPayloadsOrRecords) {
   EXPECT_EQ(Get({"page", "--record", "--payload"}).exit_code, 2);
 }
 
+TEST_F(QuireCrawlTest, ListsByHostsAndPeriods) {
+  std::map<std::string, FakeArchive> archives;
+  archives["web"].documents = {
+      {"https://www.news.test:8443/a", "a", 1000, {}, "response"},
+      {"https://www.news.test:8443/a", "b", 40'000'000'000, {}, "response"},
+      {"screenshot:http://shop.news.test/", "c", 1000, {}, "resource"},
+      {"http://fakenews.test/", "d", 1000, {}, "response"}};
+  server_ = FakeServer::Start({}, archives);
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"domain news.test",
+       "https://www.news.test:8443/a\t@0\nhttps://www.news.test:8443/a\t@1\n"
+       "screenshot:http://shop.news.test/\n"},
+      {"domain news.test 1970",
+       "https://www.news.test:8443/a\t@0\nscreenshot:http://shop.news.test/\n"},
+      {"host news.test 1971..", "https://www.news.test:8443/a\t@1\n"}};
+  for (const auto& [rule, expected] : cases) {
+    EXPECT_EQ(Run({"ls", "web", "--rule", rule}).out, expected) << rule;
+  }
+}
+
 TEST_F(QuireCrawlTest, SelectsByTypeAndTime) {
   EXPECT_EQ(Get({"page", "--occurrence", "1"}).out, "older");
   EXPECT_EQ(Get({"page", "--at", "1970-01-01T00:00:01Z"}).out, "older");

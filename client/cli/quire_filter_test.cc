@@ -105,6 +105,23 @@ TEST_F(QuireFilterTest, SelectsDocuments) {
   }
 }
 
+TEST_F(QuireFilterTest, ListsByShortRules) {
+  // Only ids with a URL have a host.
+  ProgramRun run = Run({"ls", "rows", "--rule", "domain news.test"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.err, HasSubstr("passes the filters"));
+  run = Run({"ls", "rows", "--where", "not domain 'news.test' and id = 'a'"});
+  EXPECT_EQ(run.out, "a\n");
+  run = Run({"ls", "rows", "--rule", "domain http://news.test/"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.err, HasSubstr("expected the name of a host alone"));
+  run = Run({"ls", "rows", "--rule", "time 2020", "--where", "id = 'a'"});
+  EXPECT_EQ(run.exit_code, 2);
+  run = Run({"ls", "rows", "--rule", "status 404"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.err, HasSubstr("digest and status are those of captures"));
+}
+
 TEST_F(QuireFilterTest, ExportsSelectedDocuments) {
   const std::string tar = directory_ + "/some.tar";
   ProgramRun run =
