@@ -3,8 +3,8 @@
 from mutation import Mutation
 
 CRAWLS = [
-    Mutation("codecs/surt/surt_key.cc", '(parts.scheme == "http" && port == "80") ||',
-             '(port == "80") ||', "surt_test", "port 80 of https is left out of keys"),
+    Mutation("codecs/surt/surt_key.cc", '(url.scheme == "http" && parts.port == "80") ||',
+             '(parts.port == "80") ||', "surt_test", "port 80 of https is left out of keys"),
     Mutation("codecs/surt/surt_key.cc",
              '.end = absl::StrCat(name, "-")}', '.end = absl::StrCat(name, "*")}',
              "surt_test", "a domain lacks the hosts below it"),
