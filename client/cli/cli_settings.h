@@ -84,6 +84,8 @@ struct CliSettings {
   bool payload = false;
   // Exports what revisits refer to.
   bool with_targets = false;
+  // Exports responses with the payload of an earlier one as revisits.
+  bool revisit_duplicates = false;
   // OFFSET:LENGTH within each document.
   std::optional<std::string> part;
   std::string offset = "0";

@@ -295,7 +295,8 @@ void AddExportArguments(CLI::App& subcommand, CliSettings& settings) {
           "Tar file (pax), or -; compressed if FILE ends in .gz or .tgz");
   CLI::Option* warc =
       add("--warc", ExportForm::kWarc, settings.output, "FILE",
-          "WARC file, or -; each record is compressed if FILE ends in .gz");
+          "WARC file, or -; each record is compressed if FILE ends in .gz or "
+          ".zst, which has a dictionary");
   CLI::Option* directory =
       add("--output-dir", ExportForm::kDirectory, settings.output_dir, "DIR",
           "Directory for one file per document, named as by batch "
@@ -308,11 +309,19 @@ void AddExportArguments(CLI::App& subcommand, CliSettings& settings) {
                     "Add the records that exported revisits refer to, at the "
                     "end")
           ->excludes(directory);
+  CLI::Option* revisit_duplicates =
+      subcommand
+          .add_flag("--revisit-duplicates", settings.revisit_duplicates,
+                    "Write responses with the payload of an earlier one as "
+                    "revisits of it")
+          ->excludes(tar)
+          ->excludes(directory);
   subcommand
       .add_flag("--payload", settings.payload,
                 "Write pages, as get prints them, instead of crawl records; "
                 "follow revisits")
       ->excludes(warc)
+      ->excludes(revisit_duplicates)
       ->excludes(with_targets);
   subcommand.add_flag("--keep-going", settings.keep_going,
                       "Skip damaged documents; above 8 MiB, write zeros for "
@@ -554,6 +563,8 @@ Manual MakeManual() {
       {"quire ls web -0 | quire batch web -0 --output-dir pages",
        "Every document to a file:"},
       {"quire export web --warc web.warc.gz", "A crawl as a WARC:"},
+      {"quire export web --warc web.warc.zst --revisit-duplicates",
+       "A smaller one:"},
       {"quire export web --tar - | tar -tv", "Names, sizes and times:"},
       {"quire export web --since UUID --warc new.warc.gz",
        "Records that were appended after a state:"},

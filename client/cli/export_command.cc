@@ -20,8 +20,12 @@
 #include "client/cli/damaged_scan.h"
 #include "client/cli/document_filter.h"
 #include "client/cli/document_listing.h"
+#include "client/cli/export_sample.h"
 #include "client/cli/export_selection.h"
 #include "client/cli/formats/export_format.h"
+#include "client/cli/formats/gzip_members.h"
+#include "client/cli/formats/member_compressor.h"
+#include "client/cli/formats/zstd_records.h"
 #include "client/cli/item_batch.h"
 #include "client/cli/subcommands.h"
 #include "client/quire/archive_state.h"
@@ -333,20 +337,51 @@ class ExportRun {
   std::vector<uint64_t> ending_with_zeros_;
 };
 
-// True if a file of this name is compressed with gzip.
+// Compression of an export, by the name of its file.
+enum class ExportCompression { kNone, kGzip, kZstd };
+
 // Errors: InvalidArgument  the name is that of another compression.
-absl::StatusOr<bool> IsGzipName(absl::string_view name) {
+absl::StatusOr<ExportCompression> CompressionOf(const CliSettings& settings) {
+  const std::string& name = settings.output;
+  if (absl::EndsWithIgnoreCase(name, ".gz") ||
+      absl::EndsWithIgnoreCase(name, ".tgz")) {
+    return ExportCompression::kGzip;
+  }
+  if (absl::EndsWithIgnoreCase(name, ".zst") &&
+      settings.export_form == ExportForm::kWarc) {
+    return ExportCompression::kZstd;
+  }
   for (const char* const other :
        {".zst", ".xz", ".bz2", ".lz4", ".br", ".zip"}) {
     if (absl::EndsWithIgnoreCase(name, other)) {
       return absl::InvalidArgumentError(absl::StrCat(
           name,
           ": an export is compressed with gzip, if its name ends in .gz "
-          "or .tgz, or not at all; for others export to - and pipe it"));
+          "or .tgz, a WARC with zstd, if it ends in .zst, or not at all; for "
+          "others export to - and pipe it"));
     }
   }
-  return absl::EndsWithIgnoreCase(name, ".gz") ||
-         absl::EndsWithIgnoreCase(name, ".tgz");
+  return ExportCompression::kNone;
+}
+
+// Null: the file is not compressed.
+// Errors: those of CompressionOf() and MakeExportDictionary().
+absl::StatusOr<std::unique_ptr<MemberCompressor>> MakeCompressor(
+    CliRun& run, const ExportScope& scope, const DocumentFilter& filter) {
+  QUIRE_ASSIGN_OR_RETURN(const ExportCompression compression,
+                         CompressionOf(run.settings()));
+  switch (compression) {
+    case ExportCompression::kNone:
+      break;
+    case ExportCompression::kGzip:
+      return std::make_unique<GzipMembers>();
+    case ExportCompression::kZstd: {
+      QUIRE_ASSIGN_OR_RETURN(std::string dictionary,
+                             MakeExportDictionary(run, scope, filter));
+      return std::make_unique<ZstdRecords>(std::move(dictionary));
+    }
+  }
+  return std::unique_ptr<MemberCompressor>();
 }
 
 // Finds the states of the archive that --uuid and --since name.
@@ -415,9 +450,11 @@ absl::Status RunExport(CliRun& run) {
   const std::unique_ptr<ExportFormat> format =
       settings.export_form == ExportForm::kTar
           ? MakeTarExport()
-          : MakeWarcExport(scope.archive, absl::ToUnixMillis(absl::Now()));
-  QUIRE_ASSIGN_OR_RETURN(const bool is_gzip, IsGzipName(settings.output));
-  DocumentWriter writer(*format, is_gzip, [&](ByteView bytes) {
+          : MakeWarcExport(scope.archive, absl::ToUnixMillis(absl::Now()),
+                           settings.revisit_duplicates);
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<MemberCompressor> compressor,
+                         MakeCompressor(run, scope, filter));
+  DocumentWriter writer(*format, std::move(compressor), [&](ByteView bytes) {
     return run.output().Write(bytes);
   });
   QUIRE_RETURN_IF_ERROR(settings.payload || settings.with_targets ||

@@ -4,7 +4,6 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -16,28 +15,10 @@
 #include "client/cli/shown_text.h"
 #include "client/quire/payload/record_header.h"
 #include "codecs/base/arc_line.h"
-#include "codecs/base/check.h"
 #include "codecs/base/header_fields.h"
 
 namespace quire {
 namespace {
-
-constexpr size_t kSha1SizeBytes = 20;
-
-// RFC 4648, of a size without padding.
-std::string Base32(ByteView bytes) {
-  constexpr absl::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-  std::string text;
-  uint32_t bits = 0;
-  int bit_count = 0;
-  for (const uint8_t byte : bytes) {
-    bits = (bits << 8) | byte;
-    for (bit_count += 8; bit_count >= 5; bit_count -= 5) {
-      text += kDigits[(bits >> (bit_count - 5)) & 31];
-    }
-  }
-  return text;
-}
 
 // Returns `text` without bytes that a header line must not have.
 std::string HeaderText(absl::string_view text) {
@@ -73,39 +54,9 @@ uint64_t HttpHeaderSize(absl::string_view block) {
 
 }  // namespace
 
-class ArcConversion::Digest {
- public:
-  Digest() : context_(EVP_MD_CTX_new()) {
-    QUIRE_CHECK(context_ != nullptr &&
-                    EVP_DigestInit_ex(context_, EVP_sha1(), nullptr) == 1,
-                "OpenSSL has no SHA-1");
-  }
-
-  ~Digest() { EVP_MD_CTX_free(context_); }
-
-  Digest(const Digest&) = delete;
-  Digest& operator=(const Digest&) = delete;
-
-  void Add(ByteView bytes) {
-    QUIRE_CHECK(EVP_DigestUpdate(context_, bytes.data(), bytes.size()) == 1,
-                "SHA-1 failed");
-  }
-
-  // "sha1:ABC". Ends the digest.
-  std::string Text() {
-    std::array<uint8_t, kSha1SizeBytes> hash = {};
-    QUIRE_CHECK(EVP_DigestFinal_ex(context_, hash.data(), nullptr) == 1,
-                "SHA-1 failed");
-    return absl::StrCat("sha1:", Base32(hash));
-  }
-
- private:
-  EVP_MD_CTX* const context_;
-};
-
 ArcConversion::ArcConversion()
-    : block_digest_(std::make_unique<Digest>()),
-      payload_digest_(std::make_unique<Digest>()) {}
+    : block_digest_(std::make_unique<RecordDigest>(EVP_sha1())),
+      payload_digest_(std::make_unique<RecordDigest>(EVP_sha1())) {}
 
 ArcConversion::~ArcConversion() = default;
 ArcConversion::ArcConversion(ArcConversion&&) noexcept = default;
@@ -143,7 +94,7 @@ std::optional<ArcConversion> ArcConversion::Start(const v1::Document& document,
 }
 
 void ArcConversion::Add(ByteView bytes) {
-  const auto add = [&](uint64_t from, Digest& digest) {
+  const auto add = [&](uint64_t from, RecordDigest& digest) {
     const uint64_t end = position_ + bytes.size();
     from = std::clamp(from, position_, end);
     const uint64_t to =
@@ -171,10 +122,10 @@ std::string ArcConversion::Header(absl::string_view record_id, int64_t now_ms) {
       is_description_ ? absl::string_view(type_) : kArcContentType,
       "\r\nContent-Length: ", block_size_bytes_, "\r\n");
   if (!is_description_) {
-    absl::StrAppend(&header, "WARC-Payload-Digest: ", payload_digest_->Text(),
-                    "\r\n");
+    absl::StrAppend(
+        &header, "WARC-Payload-Digest: ", payload_digest_->Sha1Text(), "\r\n");
   }
-  absl::StrAppend(&header, "WARC-Block-Digest: ", block_digest_->Text(),
+  absl::StrAppend(&header, "WARC-Block-Digest: ", block_digest_->Sha1Text(),
                   "\r\n\r\n");
   return header;
 }

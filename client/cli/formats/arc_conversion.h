@@ -13,6 +13,7 @@
 
 #include "proto/quire/v1/archive.pb.h"
 
+#include "client/cli/formats/record_digest.h"
 #include "codecs/base/bytes.h"
 
 namespace quire {
@@ -42,8 +43,6 @@ class ArcConversion {
   uint64_t block_size_bytes() const { return block_size_bytes_; }
 
  private:
-  class Digest;
-
   ArcConversion();
 
   // Fields that depend on the header line alone.
@@ -59,8 +58,8 @@ class ArcConversion {
   uint64_t payload_offset_ = 0;
   // Bytes added so far.
   uint64_t position_ = 0;
-  std::unique_ptr<Digest> block_digest_;
-  std::unique_ptr<Digest> payload_digest_;
+  std::unique_ptr<RecordDigest> block_digest_;
+  std::unique_ptr<RecordDigest> payload_digest_;
 };
 
 }  // namespace quire

@@ -2,6 +2,7 @@
 #include "client/cli/formats/export_format.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -9,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "client/cli/formats/arc_conversion.h"
+#include "client/cli/formats/duplicate_revisits.h"
 #include "client/cli/formats/warc_format.h"
 #include "client/quire/payload/record_header.h"
 #include "codecs/base/byte_size.h"
@@ -76,15 +78,21 @@ class TarExport final : public ExportFormat {
 
 class WarcExport final : public ExportFormat {
  public:
-  WarcExport(v1::ArchiveDescription archive, int64_t now_ms)
-      : archive_(std::move(archive)), now_ms_(now_ms) {}
+  WarcExport(v1::ArchiveDescription archive, int64_t now_ms,
+             bool revisits_duplicates)
+      : archive_(std::move(archive)), now_ms_(now_ms) {
+    if (revisits_duplicates) {
+      duplicates_.emplace();
+    }
+  }
 
   size_t HeadSizeBytes(const v1::Document& document,
                        absl::string_view head) const override {
     if (!document.has_record_type()) {
       return 0;
     }
-    return head.size() < kWarcMagic.size() || IsWarcRecord(head)
+    return !duplicates_.has_value() &&
+                   (head.size() < kWarcMagic.size() || IsWarcRecord(head))
                ? kWarcMagic.size()
                : kHeldTextSizeBytesMax;
   }
@@ -104,8 +112,7 @@ class WarcExport final : public ExportFormat {
           .after = std::string(kWarcRecordEnd)};
     }
     if (size_bytes == 0 || IsWarcRecord(head)) {
-      ++record_count_;
-      return DocumentFrame{.size_bytes = size_bytes};
+      return WarcFrame(document, head, whole);
     }
     return ArcFrame(document, head, whole);
   }
@@ -121,6 +128,10 @@ class WarcExport final : public ExportFormat {
           FormatCounted(resource_count_, "document", "documents"),
           " in records of type resource, ", FormatCount(record_count_),
           " WARC records as they were"));
+    }
+    if (duplicates_.has_value()) {
+      const std::vector<std::string> more = duplicates_->Notes();
+      notes.insert(notes.end(), more.begin(), more.end());
     }
     if (arc_count_ > 0) {
       notes.push_back(absl::StrCat(
@@ -155,15 +166,51 @@ class WarcExport final : public ExportFormat {
     }));
     ++arc_count_;
     undated_count_ += document.has_capture_time_ms() ? 0 : 1;
-    return DocumentFrame{
-        .before = arc->Header(WarcRecordId(archive_, document), now_ms_),
-        .offset = arc->block_offset(),
-        .size_bytes = arc->block_size_bytes(),
-        .after = std::string(kWarcRecordEnd)};
+    std::string header = arc->Header(WarcRecordId(archive_, document), now_ms_);
+    QUIRE_ASSIGN_OR_RETURN(
+        std::optional<DocumentFrame> revisit,
+        RevisitFrame({.header = header,
+                      .head = head,
+                      .block_offset = arc->block_offset(),
+                      .document_size_bytes = document.range().size_bytes()},
+                     whole));
+    return revisit.has_value()
+               ? *std::move(revisit)
+               : DocumentFrame{.before = std::move(header),
+                               .offset = arc->block_offset(),
+                               .size_bytes = arc->block_size_bytes(),
+                               .after = std::string(kWarcRecordEnd)};
+  }
+
+  absl::StatusOr<DocumentFrame> WarcFrame(const v1::Document& document,
+                                          absl::string_view head,
+                                          const WholeDocument& whole) {
+    const uint64_t size_bytes = document.range().size_bytes();
+    const size_t header_size = FindRecordHeaderEnd(head).value_or(head.size());
+    QUIRE_ASSIGN_OR_RETURN(std::optional<DocumentFrame> revisit,
+                           RevisitFrame({.header = head.substr(0, header_size),
+                                         .head = head,
+                                         .block_offset = header_size,
+                                         .document_size_bytes = size_bytes},
+                                        whole));
+    if (revisit.has_value()) {
+      return *std::move(revisit);
+    }
+    ++record_count_;
+    return DocumentFrame{.size_bytes = size_bytes};
+  }
+
+  // Returns nothing if the record stays.
+  absl::StatusOr<std::optional<DocumentFrame>> RevisitFrame(
+      const ExportedRecord& record, const WholeDocument& whole) {
+    return duplicates_.has_value() ? duplicates_->Take(record, whole)
+                                   : std::optional<DocumentFrame>();
   }
 
   const v1::ArchiveDescription archive_;
   const int64_t now_ms_;
+  // Unset: duplicates stay.
+  std::optional<DuplicateRevisits> duplicates_;
   uint64_t record_count_ = 0;
   uint64_t resource_count_ = 0;
   uint64_t arc_count_ = 0;
@@ -172,11 +219,12 @@ class WarcExport final : public ExportFormat {
 
 }  // namespace
 
-DocumentWriter::DocumentWriter(ExportFormat& format, bool is_compressed,
+DocumentWriter::DocumentWriter(ExportFormat& format,
+                               std::unique_ptr<MemberCompressor> compressor,
                                Output output)
     : format_(format),
       output_(std::move(output)),
-      gzip_(is_compressed ? std::make_unique<GzipMembers>() : nullptr) {}
+      compressor_(std::move(compressor)) {}
 
 void DocumentWriter::Start(const v1::Document& document, WholeDocument whole,
                            bool holds_text) {
@@ -263,11 +311,13 @@ absl::Status DocumentWriter::End() {
 }
 
 absl::Status DocumentWriter::Put(ByteView bytes) {
-  return gzip_ == nullptr ? output_(bytes) : gzip_->Write(bytes, output_);
+  return compressor_ == nullptr ? output_(bytes)
+                                : compressor_->Write(bytes, output_);
 }
 
 absl::Status DocumentWriter::EndMember() {
-  return gzip_ == nullptr ? absl::OkStatus() : gzip_->EndMember(output_);
+  return compressor_ == nullptr ? absl::OkStatus()
+                                : compressor_->EndMember(output_);
 }
 
 std::unique_ptr<ExportFormat> MakeTarExport() {
@@ -275,8 +325,10 @@ std::unique_ptr<ExportFormat> MakeTarExport() {
 }
 
 std::unique_ptr<ExportFormat> MakeWarcExport(v1::ArchiveDescription archive,
-                                             int64_t now_ms) {
-  return std::make_unique<WarcExport>(std::move(archive), now_ms);
+                                             int64_t now_ms,
+                                             bool revisits_duplicates) {
+  return std::make_unique<WarcExport>(std::move(archive), now_ms,
+                                      revisits_duplicates);
 }
 
 }  // namespace quire

@@ -18,7 +18,7 @@
 
 #include "proto/quire/v1/archive.pb.h"
 
-#include "client/cli/formats/gzip_members.h"
+#include "client/cli/formats/member_compressor.h"
 #include "codecs/base/bytes.h"
 
 namespace quire {
@@ -68,7 +68,7 @@ class ExportFormat {
   // Text after the last document.
   virtual std::string End() = 0;
 
-  // True if each record of a compressed file is a gzip member.
+  // True if each record of a compressed file is a member.
   virtual bool has_members() const { return false; }
 
   // Notes for readers of the file, each for a separate message.
@@ -82,8 +82,9 @@ class DocumentWriter {
   // Takes the bytes of the file.
   using Output = std::function<absl::Status(ByteView)>;
 
-  // `format` must outlive it.
-  DocumentWriter(ExportFormat& format, bool is_compressed, Output output);
+  // `format` must outlive it. Without `compressor` the file is not compressed.
+  DocumentWriter(ExportFormat& format,
+                 std::unique_ptr<MemberCompressor> compressor, Output output);
 
   // Starts a document; nothing is written of an earlier one that has not begun.
   // `whole`, which may read the document again, is not called after
@@ -122,7 +123,7 @@ class DocumentWriter {
   ExportFormat& format_;
   const Output output_;
   // Null: not compressed.
-  const std::unique_ptr<GzipMembers> gzip_;
+  const std::unique_ptr<MemberCompressor> compressor_;
   v1::Document document_;
   WholeDocument whole_;
   bool holds_text_ = false;
@@ -141,9 +142,12 @@ std::unique_ptr<ExportFormat> MakeTarExport();
 // Records of a WARC unchanged, those of an ARC as arc_conversion.h makes them,
 // other documents in records of type `resource`; one of type `warcinfo`
 // precedes the first of these. So the export of a crawl equals its uncompressed
-// WARCs, concatenated. `now_ms` is the time of documents that have none.
+// WARCs, concatenated. `now_ms` is the time of documents that have none. With
+// `revisits_duplicates` responses with the payload of an earlier one become
+// revisits of it (duplicate_revisits.h).
 std::unique_ptr<ExportFormat> MakeWarcExport(v1::ArchiveDescription archive,
-                                             int64_t now_ms);
+                                             int64_t now_ms,
+                                             bool revisits_duplicates = false);
 
 }  // namespace quire
 

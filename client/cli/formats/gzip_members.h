@@ -8,29 +8,23 @@
 
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 
+#include "client/cli/formats/member_compressor.h"
 #include "codecs/base/bytes.h"
 
 namespace quire {
 
 // Thread-compatible.
-class GzipMembers {
+class GzipMembers final : public MemberCompressor {
  public:
-  // Takes compressed bytes. An error of the sink is the call's result.
-  using Sink = absl::FunctionRef<absl::Status(ByteView)>;
-
   GzipMembers();
-  ~GzipMembers();
+  ~GzipMembers() override;
   GzipMembers(const GzipMembers&) = delete;
   GzipMembers& operator=(const GzipMembers&) = delete;
 
-  // Adds bytes to the current member, which begins with the first of them.
-  absl::Status Write(ByteView bytes, Sink sink);
-
-  // Ends the current member; does nothing if it has no bytes.
-  absl::Status EndMember(Sink sink);
+  absl::Status Write(ByteView bytes, Sink sink) override;
+  absl::Status EndMember(Sink sink) override;
 
  private:
   absl::Status Deflate(int flush, Sink sink);
