@@ -383,6 +383,7 @@ ArchiveWriter::Appended ArchiveWriter::appended() const {
     if (segment.number >= change_->manifest().next_segment_number) {
       ++appended.segment_count;
       appended.size_bytes += segment.size_bytes;
+      appended.stored_text_size_bytes += segment.stored_text_size_bytes;
       appended.file_size_bytes += segment.file_size_bytes;
     }
   }

@@ -27,10 +27,14 @@
 #include "server/commands/remote_paths.h"
 #include "server/commands/subcommand_support.h"
 #include "server/ingest/append.h"
+#include "server/ingest/repeated_documents.h"
 #include "server/storage/remote/store_address.h"
 
 namespace quire {
 namespace {
+
+// The headers of smaller segments are too much of them to compare.
+constexpr uint64_t kHintedSizeBytesMin = uint64_t{1} << 20;
 
 constexpr char kFooter[] =
     R"(The documents become new segments, with the codec, level, block size, dictionary
@@ -58,6 +62,8 @@ readers of the old state: an append deletes those replaced --delete-replaced ago
 An old dictionary suits new text less and less. The summary compares the new
 segments with the first one; quired plan ARCHIVE tells what a rebuild would give.
 Text that repeats earlier segments is stored again until quired compact or a rebuild.
+The summary names documents that repeat an earlier one of their id: the whole text, or
+the body of a response; above 1,000 documents by a sample.
 The kinds of INPUT are those of quired build.
 
 Examples:
@@ -126,6 +132,48 @@ void PrintAppended(const std::string& path, const AppendSummary& summary,
                                "document is there already and was left out",
                                "documents are there already and were left out")
               << "\n";
+  }
+}
+
+// Prints how much of the added text the archive had before.
+void PrintRepeated(const std::string& path, const AppendSummary& summary,
+                   const Archive& archive) {
+  const absl::StatusOr<RepeatedDocuments> repeated = FindRepeatedDocuments(
+      archive, archive.info().document_count - summary.document_count,
+      InterruptFlag::flag());
+  if (!repeated.ok()) {
+    std::cerr << "warning: the new documents are not compared with earlier "
+                 "ones: "
+              << PrintableMessage(repeated.status().message()) << "\n";
+    return;
+  }
+  if (repeated->count > 0) {
+    std::cerr << "  " << (repeated->is_estimate ? "about " : "")
+              << FormatCounted(repeated->count,
+                               "document repeats an earlier one",
+                               "documents repeat earlier ones")
+              << " of the same id, " << FormatByteSize(repeated->size_bytes)
+              << "; quired compact " << PrintableMessage(path)
+              << " --all --reorder dedup stores such text once\n";
+  }
+}
+
+// Names a rebuild if the archive's dictionary does not suit the added text.
+void PrintRebuildHint(const std::string& path, const AppendSummary& summary) {
+  const ArchiveWriter::Appended& added = summary.build.appended;
+  const auto share = [](uint64_t file_size_bytes, uint64_t size_bytes) {
+    return size_bytes == 0 ? 0.0
+                           : static_cast<double>(file_size_bytes) /
+                                 static_cast<double>(size_bytes);
+  };
+  const double first =
+      share(summary.first_file_size_bytes, summary.first_size_bytes);
+  if (added.size_bytes >= kHintedSizeBytesMin && first > 0 &&
+      share(added.file_size_bytes, added.size_bytes) >= 2 * first) {
+    std::cerr << "  twice as much of its text as the first segment, or more: "
+                 "quired plan "
+              << PrintableMessage(path) << " samples what quired build -o NEW "
+              << PrintableMessage(path) << " would save\n";
   }
 }
 
@@ -253,6 +301,8 @@ int RunAppend(AppendCommandOptions options) {
   PrintWarnings(summary->build, **archive);
   if (!options.quiet) {
     PrintAppended(options.archive, *summary, **archive, stopwatch.Seconds());
+    PrintRepeated(options.archive, *summary, **archive);
+    PrintRebuildHint(options.archive, *summary);
     PrintDeposits(summary->build.deposits);
     report.PrintHints(summary->build.skipped);
   }

@@ -89,6 +89,10 @@ class AppendTest(unittest.TestCase):
         self.assertIn("whole", self.quired("verify", self.archive))
         self.assertEqual(os.listdir(self.output), ["x.quire"])
         self.assertEqual(self.quired("append", "--quiet", self.archive, "second"), "")
+        self.assertNotIn("repeat", said)
+        said = self.quired("append", self.archive, "first")
+        self.assertRegex(said, r"10 documents repeat earlier ones of the same id, [0-9.]+ KiB; "
+                               r"quired compact \S+ --all --reorder dedup")
 
     def test_skips_what_is_there(self):
         before = contents_of(self.output)
@@ -204,6 +208,8 @@ class AppendTest(unittest.TestCase):
         self.assertRegex(said, r"3 segments of [0-9.]+ KiB became 1 segment of [0-9.]+ KiB, "
                                r"[0-9.]+% of the old size")
         self.assertIn("reorder dedup", said)
+        self.assertRegex(said, r"[0-9.]+ KiB of the text \([5-7][0-9.]+%\) repeats other text and "
+                               r"is not stored; before, it was 0 B")
         after = self.inspect()
         self.assertIn(f"uuid {after['uuid']}", said)
         self.assertEqual(after["history"][-1]["uuid"], before["uuid"])

@@ -63,25 +63,45 @@ void PrintNothing(const std::string& path, const CompactSummary& summary,
   }
 }
 
+// Prints the text that is not stored because other text of the segments equals
+// it. No effect without any, before and after.
+void PrintRepeats(const CompactSummary& summary) {
+  const ArchiveWriter::Appended& added = summary.build.appended;
+  const uint64_t before =
+      added.size_bytes - summary.replaced_stored_text_size_bytes;
+  const uint64_t after = added.size_bytes - added.stored_text_size_bytes;
+  if (before == 0 && after == 0) {
+    return;
+  }
+  std::cerr << "  " << FormatByteSize(after) << " of the text ("
+            << FormatPercent(after, added.size_bytes)
+            << ") repeats other text and is not stored; before, it was "
+            << FormatByteSize(before) << "\n";
+}
+
 void PrintCompacted(const std::string& path, const CompactSummary& summary,
                     double seconds) {
   const ArchiveWriter::Appended& added = summary.build.appended;
-  std::cerr
-      << PrintableMessage(path) << ": "
-      << FormatCounted(summary.replaced_segment_count, "segment", "segments")
-      << " of " << FormatByteSize(summary.replaced_file_size_bytes)
-      << " became " << FormatCounted(added.segment_count, "segment", "segments")
-      << " of " << FormatByteSize(added.file_size_bytes) << ", "
-      << FormatPercent(added.file_size_bytes, summary.replaced_file_size_bytes)
-      << " of the old size\n"
-      << "  the archive has "
-      << FormatCounted(summary.build.info.segment_count, "segment", "segments")
-      << ", " << FormatByteSize(summary.build.info.stored_size_bytes)
-      << " on disk; reorder " << ReorderModeName(summary.build.choice.reorder)
-      << "\n"
-      << "  encoded in " << FormatDuration(seconds) << ", "
-      << FormatRate(added.size_bytes, seconds) << "\n"
-      << "  uuid " << summary.build.info.uuid << "\n";
+  std::cerr << PrintableMessage(path) << ": "
+            << FormatCounted(summary.replaced_segment_count, "segment",
+                             "segments")
+            << " of " << FormatByteSize(summary.replaced_file_size_bytes)
+            << " became "
+            << FormatCounted(added.segment_count, "segment", "segments")
+            << " of " << FormatByteSize(added.file_size_bytes) << ", "
+            << FormatPercent(added.file_size_bytes,
+                             summary.replaced_file_size_bytes)
+            << " of the old size\n";
+  PrintRepeats(summary);
+  std::cerr << "  the archive has "
+            << FormatCounted(summary.build.info.segment_count, "segment",
+                             "segments")
+            << ", " << FormatByteSize(summary.build.info.stored_size_bytes)
+            << " on disk; reorder "
+            << ReorderModeName(summary.build.choice.reorder) << "\n"
+            << "  encoded in " << FormatDuration(seconds) << ", "
+            << FormatRate(added.size_bytes, seconds) << "\n"
+            << "  uuid " << summary.build.info.uuid << "\n";
 }
 
 int RunCompact(CompactCommandOptions options) {

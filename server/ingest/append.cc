@@ -121,6 +121,7 @@ absl::StatusOr<CompactSummary> CompactArchive(const std::string& path,
   for (const ManifestSegment& segment : segments.subspan(first)) {
     ++summary.replaced_segment_count;
     summary.replaced_file_size_bytes += segment.file_size_bytes;
+    summary.replaced_stored_text_size_bytes += segment.stored_text_size_bytes;
   }
   options.input_size_bytes_max = archive->info().size_bytes;
   options.deposits = DepositMode::kAuto;

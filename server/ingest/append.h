@@ -80,6 +80,8 @@ struct CompactSummary {
   // The segments that were replaced, and the size of their files.
   uint32_t replaced_segment_count = 0;
   uint64_t replaced_file_size_bytes = 0;
+  // Text of their blocks.
+  uint64_t replaced_stored_text_size_bytes = 0;
 };
 
 // Encodes the last segments of the archive at `path` again, in a new order if

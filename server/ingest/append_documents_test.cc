@@ -15,6 +15,7 @@
 #include "server/archive/files/archive_change.h"
 #include "server/ingest/append.h"
 #include "server/ingest/existing_documents.h"
+#include "server/ingest/repeated_documents.h"
 #include "server/ingest/sources/archive_source.h"
 #include "server/ingest/sources/archive_text.h"
 #include "server/ingest/testing/build_testing.h"
@@ -384,6 +385,82 @@ TEST_F(AppendTest, RecordsOfOtherTypesAndTimesAreOthers) {
                              Append(std::move(sources), ExistingMode::kSkip));
   EXPECT_EQ(summary.existing_count, 1u);
   EXPECT_EQ(summary.document_count, 3u);
+}
+
+TEST_F(AppendTest, FindsTextOfEarlierDocuments) {
+  ASSERT_NO_FATAL_FAILURE(
+      Build({{"a", "text"}, {"b", "other"}, {"c", ""}, {"b", "newer"}},
+            SmallBuildOptions("zstd:1")));
+  QUIRE_ASSERT_OK(Append(OneSource({{"a", "text"},
+                                    {"a", "text and more"},
+                                    {"b", "newer"},
+                                    // That of an earlier one is not compared.
+                                    {"b", "other"},
+                                    {"c", ""},
+                                    {"d", "text"}}),
+                         ExistingMode::kAdd));
+  const auto archive = Archive::Open(path_);
+  QUIRE_ASSERT_OK(archive);
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      RepeatedDocuments repeated,
+      FindRepeatedDocuments(**archive, /*first_ordinal=*/4, nullptr));
+  EXPECT_EQ(repeated.count, 2u);
+  EXPECT_EQ(repeated.size_bytes, 9u);
+  EXPECT_FALSE(repeated.is_estimate);
+  QUIRE_ASSERT_OK_AND_ASSIGN(repeated,
+                             FindRepeatedDocuments(**archive, 10, nullptr));
+  EXPECT_EQ(repeated.count, 0u);
+  const std::atomic<bool> cancel = true;
+  EXPECT_THAT(FindRepeatedDocuments(**archive, 4, &cancel),
+              HasCode(absl::StatusCode::kCancelled));
+}
+
+TEST_F(AppendTest, EstimatesTheTextOfEarlierDocuments) {
+  IdsAndContents documents;
+  for (int i = 0; i < 2600; ++i) {
+    documents.emplace_back(absl::StrCat(i), "1234567890");
+  }
+  ASSERT_NO_FATAL_FAILURE(Build(documents, SmallBuildOptions("zstd:1")));
+  QUIRE_ASSERT_OK(Append(OneSource(documents)));
+  const auto archive = Archive::Open(path_);
+  QUIRE_ASSERT_OK(archive);
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const RepeatedDocuments repeated,
+      FindRepeatedDocuments(**archive, documents.size(), nullptr));
+  EXPECT_EQ(repeated.count, documents.size());
+  EXPECT_EQ(repeated.size_bytes, 10 * documents.size());
+  EXPECT_TRUE(repeated.is_estimate);
+}
+
+TEST_F(AppendTest, FindsBodiesOfEarlierResponses) {
+  const auto response = [](int day, const std::string& header,
+                           const std::string& body) {
+    return Record("response", day,
+                  absl::StrCat("HTTP/1.1 200 OK\r\n", header, "\r\n", body));
+  };
+  const SourceOptions source_options = {.spool_directory = directory_.path()};
+  std::vector<std::unique_ptr<Source>> sources;
+  sources.push_back(
+      OpenSource(directory_.Write("a.warc", response(1, "X: 1\r\n", "body")),
+                 source_options)
+          .value());
+  QUIRE_ASSERT_OK(BuildArchive(path_, sources, SmallBuildOptions("zstd:1")));
+  sources.clear();
+  sources.push_back(
+      OpenSource(directory_.Write("b.warc", response(2, "", "body") +
+                                                response(3, "", "other") +
+                                                response(4, "", "")),
+                 source_options)
+          .value());
+  QUIRE_ASSERT_OK(Append(std::move(sources)));
+  const auto archive = Archive::Open(path_);
+  QUIRE_ASSERT_OK(archive);
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const RepeatedDocuments repeated,
+      FindRepeatedDocuments(**archive, /*first_ordinal=*/1, nullptr));
+  EXPECT_EQ(repeated.count, 1u);
+  // With the end of the record.
+  EXPECT_EQ(repeated.size_bytes, 8u);
 }
 
 TEST_F(AppendTest, AnInputThatChangesBetweenThePassesIsRefused) {
