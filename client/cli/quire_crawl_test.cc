@@ -28,8 +28,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 // A record of a crawl, as it is stored.
-std::string Record(const std::string& type, const std::string& block,
-                   const std::string& fields = "") {
+std::string StoredRecord(const std::string& type, const std::string& block,
+                         const std::string& fields = "") {
   return absl::StrCat("WARC/1.1\r\nWARC-Type: ", type, "\r\n", fields,
                       "Content-Length: ", block.size(), "\r\n\r\n", block,
                       "\r\n\r\n");
@@ -59,21 +59,23 @@ class QuireCrawlTest : public CliTest {
     return Run(std::move(words));
   }
 
-  const std::string older_ = Record("response", "HTTP/1.1 200 OK\r\n\r\nolder");
-  const std::string newer_ =
-      Record("response",
-             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nnew\r\n"
-             "2\r\ner\r\n0\r\n\r\n");
-  const std::string asked_ = Record("request", "GET / HTTP/1.1\r\n\r\n");
+  const std::string older_ =
+      StoredRecord("response", "HTTP/1.1 200 OK\r\n\r\nolder");
+  const std::string newer_ = StoredRecord(
+      "response",
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nnew\r\n"
+      "2\r\ner\r\n0\r\n\r\n");
+  const std::string asked_ = StoredRecord("request", "GET / HTTP/1.1\r\n\r\n");
   const std::string cut_ =
-      Record("response", "HTTP/1.1 200\r\nContent-Length: 9\r\n\r\nab");
+      StoredRecord("response", "HTTP/1.1 200\r\nContent-Length: 9\r\n\r\nab");
   const std::string revisit_ =
-      Record("revisit", "",
-             "WARC-Refers-To-Target-URI: page\r\n"
-             "WARC-Refers-To-Date: 1970-01-01T00:00:01Z\r\n");
-  const std::string held_ = Record("response", "HTTP/1.1 200\r\n\r\nheld");
+      StoredRecord("revisit", "",
+                   "WARC-Refers-To-Target-URI: page\r\n"
+                   "WARC-Refers-To-Date: 1970-01-01T00:00:01Z\r\n");
+  const std::string held_ =
+      StoredRecord("response", "HTTP/1.1 200\r\n\r\nheld");
   const std::string lost_ =
-      Record("revisit", "", "WARC-Refers-To-Target-URI: nowhere\r\n");
+      StoredRecord("revisit", "", "WARC-Refers-To-Target-URI: nowhere\r\n");
   const std::string plain_ = "HTTP/1.1 200 OK\r\n\r\nplain";
 };
 
@@ -164,11 +166,11 @@ TEST_F(QuireCrawlTest, FollowsRevisitsOrSaysWhereTheyRefer) {
 
 TEST_F(QuireCrawlTest, SelectsByStatus) {
   const auto response = [](const std::string& status, const std::string& body) {
-    return Record("response",
-                  absl::StrCat("HTTP/1.1 ", status, "\r\n\r\n", body));
+    return StoredRecord("response",
+                        absl::StrCat("HTTP/1.1 ", status, "\r\n\r\n", body));
   };
   const std::string head =
-      Record("response", "HTTP/1.1 404\r\nContent-Length: 9\r\n\r\n");
+      StoredRecord("response", "HTTP/1.1 404\r\nContent-Length: 9\r\n\r\n");
   server_->Reload(
       {{"crawl",
         {.documents = {
@@ -177,7 +179,7 @@ TEST_F(QuireCrawlTest, SelectsByStatus) {
              {"p", response("200 OK", "again"), 3000, {}, "response"},
              {"p", head, 4000, {}, "response"},
              {"p", response("301 Moved", "there"), 5000, {}, "response"},
-             {"p", Record("request", ""), 5000, {}, "request"},
+             {"p", StoredRecord("request", ""), 5000, {}, "request"},
              {"plain", "text", {}, {}, {}}}}}});
   ProgramRun run = Get({"p"});
   EXPECT_EQ(run.out, "again");
@@ -223,9 +225,13 @@ class QuireSelectionTest : public CliTest {
   QuireSelectionTest() {
     std::map<std::string, FakeArchive> archives;
     archives["crawl"].documents = {
-        {"info", Record("warcinfo", "software: test\r\n"), 100, {}, "warcinfo"},
+        {"info",
+         StoredRecord("warcinfo", "software: test\r\n"),
+         100,
+         {},
+         "warcinfo"},
         {"a", page_a_, 1000, "text/html", "response"},
-        {"a", Record("request", "GET / HTTP/1.1\r\n\r\n"), 1000,
+        {"a", StoredRecord("request", "GET / HTTP/1.1\r\n\r\n"), 1000,
          "application/http", "request"},
         {"b", Response("301 Moved", "Location: a\r\n", ""), 2000, "text/html",
          "response"},
@@ -237,7 +243,7 @@ class QuireSelectionTest : public CliTest {
          "response"},
         {"e", RevisitOf("nowhere", 1, ""), 6000, "text/html", "revisit"},
         {"f", Response("200 OK", "", large_), 7000, "image/gif", "response"},
-        {"g", Record("response", "no HTTP"), 8000, {}, "response"},
+        {"g", StoredRecord("response", "no HTTP"), 8000, {}, "response"},
         {"h", Response("200 OK", "Content-Length: 9\r\n", "cut"), 9000,
          "text/html", "response"},
         {"i", Response("100 Continue\r\n\r\nHTTP/1.1 503 Busy", "", "later"),
@@ -253,16 +259,17 @@ class QuireSelectionTest : public CliTest {
   static std::string Response(const std::string& status,
                               const std::string& fields,
                               const std::string& body) {
-    return Record("response", absl::StrCat("HTTP/1.1 ", status, "\r\n", fields,
-                                           "\r\n", body));
+    return StoredRecord("response", absl::StrCat("HTTP/1.1 ", status, "\r\n",
+                                                 fields, "\r\n", body));
   }
 
   static std::string RevisitOf(const std::string& id, int second,
                                const std::string& block) {
-    return Record("revisit", block,
-                  absl::StrCat("WARC-Refers-To-Target-URI: ", id,
-                               "\r\nWARC-Refers-To-Date: 1970-01-01T00:00:0",
-                               second, "Z\r\n"));
+    return StoredRecord(
+        "revisit", block,
+        absl::StrCat("WARC-Refers-To-Target-URI: ", id,
+                     "\r\nWARC-Refers-To-Date: 1970-01-01T00:00:0", second,
+                     "Z\r\n"));
   }
 
   static std::string Gzip(absl::string_view text) {
@@ -452,7 +459,7 @@ TEST_F(QuireSelectionTest, FiltersBatches) {
   EXPECT_EQ(run.out, page_a_);
   run = Run({"batch", "crawl", "--record-type", "request"}, "a\nb\n");
   EXPECT_EQ(run.exit_code, 0);
-  EXPECT_EQ(run.out, Record("request", "GET / HTTP/1.1\r\n\r\n"));
+  EXPECT_EQ(run.out, StoredRecord("request", "GET / HTTP/1.1\r\n\r\n"));
   run = Run({"batch", "crawl", "--payload", "--to", "1970-01-01T00:00:01",
              "--media-type", "text/html"},
             "a\nf\n");
@@ -527,7 +534,7 @@ class QuireRevisitTest : public QuireSelectionTest {
                           "application/http", "revisit"},
                          // By its digest.
                          {"a",
-                          Record("revisit", "", "WARC-Target-URI: a\r\n"),
+                          StoredRecord("revisit", "", "WARC-Target-URI: a\r\n"),
                           8000,
                           {},
                           "revisit"},

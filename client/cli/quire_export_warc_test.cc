@@ -255,7 +255,7 @@ TEST_F(QuireExportWarcTest, WritesDuplicatesAsRevisits) {
             2);
 }
 
-std::string ArcRecord(const std::string& url, const std::string& block) {
+std::string ArcExport(const std::string& url, const std::string& block) {
   return absl::StrCat(url, " 1.2.3.4 19700101000001 text/html ", block.size(),
                       "\n", block, "\n");
 }
@@ -267,7 +267,7 @@ TEST_F(QuireExportWarcTest, RevisitsDuplicatesOfArcRecords) {
   std::vector<FakeDocument> documents;
   for (const char* const url : {"http://e.org/1", "http://e.org/2"}) {
     documents.push_back({.id = url,
-                         .text = ArcRecord(url, block),
+                         .text = ArcExport(url, block),
                          .capture_time_ms = 1000,
                          .record_type = "response"});
   }
