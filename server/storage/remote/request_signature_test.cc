@@ -149,6 +149,10 @@ TEST(StoreAddressTest, PartsShareAllFilesButManifest) {
   EXPECT_EQ(part->KeyOf("segment-00000001"), "a b/segment-00000001");
   EXPECT_EQ(part->bucket_path, "/s3/bucket");
   EXPECT_EQ(part->url, "s3://bucket/a b/parts/07");
+  const auto odd = ParseStoreAddress("s3://bucket/a/parts/0\n7", "", "r");
+  ASSERT_TRUE(odd.ok());
+  EXPECT_EQ(odd->PathOf("MANIFEST"), "/a/parts/0%0A7/MANIFEST");
+  EXPECT_EQ(odd->KeyOf("MANIFEST"), "a/parts/0\n7/MANIFEST");
   for (const char* whole : {"s3://bucket/parts/07/x", "s3://bucket/xparts/07",
                             "s3://bucket/parts", "s3://bucket/07"}) {
     const auto address = ParseStoreAddress(whole, "", "eu-west-1");

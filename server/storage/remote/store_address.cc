@@ -123,9 +123,10 @@ std::string StoreAddress::PathOf(absl::string_view object) const {
   if (object.empty()) {
     return base_path;
   }
-  return absl::StrCat(base_path, "/",
-                      object == kManifest ? manifest_directory : "",
-                      EncodeStorePath(object));
+  return absl::StrCat(
+      base_path, "/",
+      EncodeStorePath(
+          absl::StrCat(object == kManifest ? manifest_directory : "", object)));
 }
 
 absl::StatusOr<StoreAddress> ParseStoreAddress(absl::string_view url,

@@ -173,6 +173,9 @@ class Parser {
     }
     QUIRE_ASSIGN_OR_RETURN(const absl::string_view name, TakeName());
     element.name = std::string(name.substr(name.rfind(':') + 1));
+    if (element.name.empty()) {
+      return Bad("a tag without a name");
+    }
     QUIRE_RETURN_IF_ERROR(SkipAttributes());
     if (absl::ConsumePrefix(&rest_, "/>")) {
       return absl::OkStatus();

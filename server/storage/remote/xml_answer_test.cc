@@ -42,6 +42,8 @@ TEST(XmlAnswerTest, RefusesMalformedText) {
                            "x",
                            "<",
                            "<>",
+                           "<:/>",
+                           "<a:/>",
                            "<a",
                            "<a>",
                            "<a></b>",
