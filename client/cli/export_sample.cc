@@ -25,8 +25,8 @@
 namespace quire {
 namespace {
 
-// A quarter of it, after a halving, fills the dictionary.
-constexpr uint64_t kSampleSizeBytes = 8 * kRecordDictionarySizeBytesMax;
+// More than fills a dictionary: text that repeats in it is worth more.
+constexpr uint64_t kSampleSizeBytes = 16 * kRecordDictionarySizeBytesMax;
 // A larger document is most often no text, and would be much of the sample.
 constexpr uint64_t kSampledDocumentSizeBytesMax = uint64_t{1} << 20;
 // Upper bound on documents of a sample.

@@ -17,7 +17,7 @@ namespace quire {
 
 // Reads documents that pass `filter`, spread evenly over the export, as records
 // of a WARC, and returns a dictionary for such records
-// (MakeRecordDictionary()). Lists all documents first. Holds up to 128 MiB.
+// (MakeRecordDictionary()). Lists all documents first. Holds up to 192 MiB.
 // Documents over 1 MiB, and those that cannot be read, which the export
 // reports, are not in the sample. Blocks. Errors: as ExportSelection().
 absl::StatusOr<std::string> MakeExportDictionary(CliRun& run,

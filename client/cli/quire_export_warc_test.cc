@@ -205,8 +205,12 @@ TEST_F(QuireExportWarcTest, WritesDuplicatesAsRevisits) {
       Response("http://e.org/none", 6, body, ""),
       Response("http://e.org/other", 7, body, "sha1:DEF"),
       Response("http://e.org/body", 8, body + "c"),
-      // Stays: not to be told apart from the first one.
-      Response("http://e.org/a", 1, body)};
+      // Stays: a reference could mean either.
+      Response("http://e.org/a", 1, body),
+      // The same for the last one: its target shares the URI and the date.
+      Response("http://e.org/twice", 9, std::string(500, 'x')),
+      Response("http://e.org/twice", 9, std::string(500, 'y')),
+      Response("http://e.org/late", 9, std::string(500, 'x'))};
   Serve("crawl", documents);
   path_ = directory_ + "/x.warc";
   const ProgramRun run = Export("crawl", {"--revisit-duplicates"});
@@ -272,7 +276,7 @@ TEST_F(QuireExportWarcTest, RevisitsDuplicatesOfArcRecords) {
                          .record_type = "response"});
   }
   Serve("arc", documents);
-  path_ = directory_ + "/x.warc.gz";
+  path_ = directory_ + "/x.warc";
   for (const std::vector<std::string>& more :
        std::vector<std::vector<std::string>>{{}, {"--keep-going"}}) {
     std::vector<std::string> options = more;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -33,6 +34,9 @@ constexpr absl::string_view kRefersToUri = "WARC-Refers-To-Target-URI";
 constexpr absl::string_view kRefersToDate = "WARC-Refers-To-Date";
 constexpr absl::string_view kBlockDigest = "WARC-Block-Digest";
 constexpr absl::string_view kContentLength = "Content-Length";
+
+// Kind of a name that has a URI and a date.
+constexpr absl::string_view kDateName = "date";
 
 std::array<uint8_t, 16> KeyOf(absl::string_view kind, absl::string_view a,
                               absl::string_view b) {
@@ -86,7 +90,7 @@ std::vector<DuplicateRevisits::Key> DuplicateRevisits::NamesOf(
     names.push_back(KeyOf("id", record_id, ""));
   }
   if (!date.empty()) {
-    names.push_back(KeyOf("date", uri, date));
+    names.push_back(KeyOf(kDateName, uri, date));
   }
   if (!digest.empty()) {
     names.push_back(KeyOf("digest", uri, absl::AsciiStrToLower(digest)));
@@ -100,8 +104,10 @@ std::string DuplicateRevisits::WithReference(const Header& header,
                                              absl::string_view http) {
   const bool is_revisit = header.warc.type == "revisit";
   std::string text = absl::StrCat(header.version, "\r\n");
-  for (const auto& [name, value] : header.fields) {
-    const auto is = [&name = name](absl::string_view other) {
+  for (const auto& field : header.fields) {
+    const std::string& name = field.first;
+    const std::string& value = field.second;
+    const auto is = [&name](absl::string_view other) {
       return absl::EqualsIgnoreCase(name, other);
     };
     if (is(kRefersTo) || is(kRefersToUri) || is(kRefersToDate) ||
@@ -202,7 +208,7 @@ absl::StatusOr<std::optional<DocumentFrame>> DuplicateRevisits::TakeResponse(
                    absl::StrJoin(http_fields.content_codings, ","), "\n")));
   const uint64_t body_offset = record.block_offset + http.size();
   uint64_t position = 0;
-  QUIRE_RETURN_IF_ERROR(whole([&](ByteView bytes) {
+  const absl::Status read = whole([&](ByteView bytes) {
     const uint64_t end = position + bytes.size();
     const uint64_t from = std::clamp(body_offset, position, end);
     const uint64_t to = std::clamp(body_offset + body_size, from, end);
@@ -210,12 +216,17 @@ absl::StatusOr<std::optional<DocumentFrame>> DuplicateRevisits::TakeResponse(
                              static_cast<size_t>(to - from)));
     position = end;
     return absl::OkStatus();
-  }));
+  });
+  // The writer of the document reports it, too.
+  if (absl::IsDataLoss(read)) {
+    return stays;
+  }
+  QUIRE_RETURN_IF_ERROR(read);
   const Key body = digest.Prefix();
   const absl::string_view record_id = header.Value("WARC-Record-ID");
   const auto found = bodies_.find(body);
   if (found == bodies_.end()) {
-    if (!Hold(kKeySizeBytes + sizeof(Target) + warc.target_uri.size() +
+    if (!Hold(2 * kKeySizeBytes + sizeof(Target) + warc.target_uri.size() +
               warc.date.size() + record_id.size())) {
       ++uncompared_count_;
       return stays;
@@ -223,7 +234,12 @@ absl::StatusOr<std::optional<DocumentFrame>> DuplicateRevisits::TakeResponse(
     targets_.push_back({.uri = warc.target_uri,
                         .date = warc.date,
                         .record_id = std::string(record_id)});
-    bodies_.emplace(body, &targets_.back());
+    Target& added = targets_.back();
+    bodies_.emplace(body, &added);
+    const auto [named, is_new] =
+        dated_.emplace(KeyOf(kDateName, warc.target_uri, warc.date), &added);
+    added.is_ambiguous = !is_new;
+    named->second->is_ambiguous = !is_new;
     return stays;
   }
   const Target& target = *found->second;
@@ -235,8 +251,7 @@ absl::StatusOr<std::optional<DocumentFrame>> DuplicateRevisits::TakeResponse(
   std::string before = WithReference(header, target, http);
   const uint64_t size_bytes = record.header.size() + warc.content_length;
   const uint64_t new_size_bytes = before.size() + http.size();
-  // Captures of one URL in the same second cannot be told apart by a reference.
-  if (is_referenced || new_size_bytes >= size_bytes ||
+  if (is_referenced || new_size_bytes >= size_bytes || target.is_ambiguous ||
       (target.uri == warc.target_uri && target.date == warc.date) ||
       !Hold(names.size() * kKeySizeBytes)) {
     return stays;

@@ -11,6 +11,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -48,7 +49,7 @@ class DuplicateRevisits {
  public:
   // Returns the frame of the revisit that the next record of the export
   // becomes, or nothing if it stays. `whole` reads its document.
-  // Errors: those of `whole`.
+  // A damaged record stays. Errors: others of `whole`.
   absl::StatusOr<std::optional<DocumentFrame>> Take(
       const ExportedRecord& record, const WholeDocument& whole);
 
@@ -63,6 +64,8 @@ class DuplicateRevisits {
     std::string uri;
     std::string date;
     std::string record_id;
+    // Another response has its URI and date: a reference may mean either.
+    bool is_ambiguous = false;
   };
 
   // The header of a record, parsed.
@@ -99,6 +102,8 @@ class DuplicateRevisits {
   std::deque<Target> targets_;
   // By body.
   absl::flat_hash_map<Key, const Target*> bodies_;
+  // By URI and date.
+  absl::flat_hash_map<Key, Target*> dated_;
   // By each name of a response that became a revisit.
   absl::flat_hash_map<Key, const Target*> replaced_;
   // Names that written revisits refer to.

@@ -35,7 +35,7 @@ constexpr size_t kSampleSizeBytesMin = size_t{64} << 10;
 constexpr size_t kSampleShare = 2;
 constexpr size_t kEntropyTablesSizeBytesMax = size_t{16} << 10;
 constexpr size_t kEntropySamplesSizeBytes = size_t{8} << 20;
-constexpr int kLevel = 19;
+constexpr int kLevel = 22;
 // Affects only the statistics of a dictionary, and the time to collect them.
 constexpr int kEntropyLevel = 3;
 // Libzstd chooses parameters by the sizes of the text and of the dictionary.
