@@ -218,6 +218,10 @@ UrlParts SplitUrl(absl::string_view url) {
     url = after;
   }
   if (parts.is_opaque) {
+    // Files without a host: file:/path.
+    if (parts.scheme == "file" && absl::StartsWith(url, "///")) {
+      url.remove_prefix(2);
+    }
     parts.rest = url;
     return parts;
   }

@@ -124,7 +124,8 @@ TEST(SurtKey, TakesAnyUrl) {
       {"mailto:A b", "mailto:a%20b"},
       {"dns:www.Example.com", "dns:www.example.com"},
       {"urn:X:y/z/?b&a#c", "urn:x:y/z?a&b"},
-      {"file:///etc/A", "file:///etc/a"},
+      {"file:///etc/A", "file:/etc/a"},
+      {"file:/etc/A", "file:/etc/a"},
       {"http://", ")/"},
       {"http://b\xC3\xBC"
        "cher.example/",
