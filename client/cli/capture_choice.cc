@@ -215,6 +215,7 @@ absl::StatusOr<DocumentKey> FindIndexedCapture(
   v1::Document chosen = listed.front();
   if (selection.prefers_pages || filter.needs_status()) {
     std::vector<uint64_t> ordinals;
+    ordinals.reserve(listed.size());
     for (const v1::Document& document : listed) {
       ordinals.push_back(document.ordinal());
     }

@@ -22,10 +22,10 @@ enum class ExportForm { kNone, kTar, kWarc, kDirectory };
 // Those of `captures`, unparsed.
 struct CaptureSettings {
   std::string url;
-  // `url` is a key.
-  bool by_key = false;
   std::string match = "exact";
   std::optional<std::string> closest;
+  // `url` is a key.
+  bool by_key = false;
   bool newest_first = false;
   std::optional<uint64_t> limit;
 };
@@ -66,12 +66,12 @@ struct CliSettings {
   std::vector<std::string> ids;
   std::string prefix;
   std::optional<std::string> delimiter;
+  // Paths of deposited files to print.
+  std::vector<std::string> files;
   bool long_listing = false;
   bool null_separated = false;
   // Lists deposited files, not documents.
   bool lists_files = false;
-  // Paths of deposited files to print.
-  std::vector<std::string> files;
   bool by_ordinal = false;
   std::optional<uint64_t> occurrence;
   // `get` has only the record types and statuses of these, `captures` only the

@@ -39,7 +39,7 @@ constexpr int kLevel = 22;
 // Affects only the statistics of a dictionary, and the time to collect them.
 constexpr int kEntropyLevel = 3;
 // Libzstd chooses parameters by the sizes of the text and of the dictionary.
-constexpr unsigned long long kUsualRecordSizeBytes = uint64_t{64} << 10;
+constexpr uint64_t kUsualRecordSizeBytes = uint64_t{64} << 10;
 
 size_t CheckZstd(size_t result) {
   QUIRE_CHECK(ZSTD_isError(result) == 0, ZSTD_getErrorName(result));

@@ -31,7 +31,6 @@
 namespace quire {
 namespace {
 
-using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 // An index as a reader sees it.

@@ -200,7 +200,7 @@ class ReadFileCall
       return;
     }
     if (!plan->has_value()) {
-      parts_->Fetch([this](absl::Status fetched) {
+      parts_->Fetch([this](const absl::Status& fetched) {
         // This thread may be one of the device.
         core_.store.decode_pool().Add(
             {.run = [this, fetched] { Step(fetched); },
