@@ -235,7 +235,7 @@ std::vector<std::string> Filter::field_names() const {
 
 size_t Filter::MemoryBytes() const {
   const auto string_bytes = [](const std::string& text) {
-    return sizeof(text) + text.capacity();
+    return sizeof(std::string) + text.capacity();
   };
   size_t bytes = sizeof(*this) + text_.capacity();
   for (const std::string& name : names_) {

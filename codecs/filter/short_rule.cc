@@ -125,7 +125,7 @@ std::optional<NamedPeriod> ParsePeriod(absl::string_view text) {
       next[1] = next[1] % 12 + 1;
       return NamedPeriod{*begin, next[0] > 9999 ? std::nullopt : TimeOf(next)};
     default: {
-      constexpr std::array<int64_t, 4> kUnits = {24 * 3600, 3600, 60, 1};
+      constexpr std::array<int64_t, 4> kUnits = {86'400, 3600, 60, 1};
       return NamedPeriod{*begin,
                          Later(*begin, kUnits[digits->count - 3] * kSecondUs)};
     }
