@@ -116,7 +116,7 @@ SECTIONS = {
         lambda setting: setting.script("bench/reach_bench.py", []), joins="archive_check",
         needs_corpora=False),
     "capture_bench": Section(
-        "Captures by URL", "A generated crawl; look-ups one after the other.",
+        "Captures by URL", "A generated crawl.",
         lambda setting: setting.script("bench/capture_bench.py", []), joins="archive_check",
         needs_corpora=False),
     "growth_bench": Section(

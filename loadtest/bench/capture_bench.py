@@ -6,11 +6,12 @@
 
 A generated crawl is built, each capture of another URL, and the same bytes with records of
 type metadata, which are not indexed: the index costs the difference of processor times.
-Look-ups are of URLs at random, one after the other; rates are per second of the servers'
+Look-ups are of URLs at random, one after the other unless stated; rates are per second of the servers'
 processor time. pywb is that of the tests of replay, in BUILD/python-replay; its row says so if
 it is not there.
 """
 import base64
+import collections
 import contextlib
 import http.client
 import json
@@ -36,6 +37,7 @@ from reach_bench import install_package
 
 SITES = 5000
 PYWB_SECONDS_MAX = 60
+IN_FLIGHT = 32
 # Of equal size: the two crawls differ in it alone.
 INDEXED, NOT_INDEXED = b"response", b"metadata"
 
@@ -92,15 +94,28 @@ def measure_lookups(ask, cpu_seconds, count, lookups):
 
 
 def measure_server(server, directory, count, lookups):
+    """Returns the rate of single look-ups, and of IN_FLIGHT at a time."""
     stubs = make_stubs(directory)
     with server.channel() as channel:
         client = stubs.rpc.ArchiveStub(channel)
 
-        def ask(url):
-            page = client.ListCaptures(stubs.pb.ListCapturesRequest(
+        def begin(url):
+            return client.ListCaptures.future(stubs.pb.ListCapturesRequest(
                 archive="web", url=url.encode()))
-            return page.captures[0].url.decode()
-        return measure_lookups(ask, server.cpu_seconds, count, lookups)
+
+        def ask(url):
+            return begin(url).result().captures[0].url.decode()
+        single = measure_lookups(ask, server.cpu_seconds, count, lookups)
+        waiting = collections.deque()
+
+        def ask_many(url):
+            waiting.append((url, begin(url)))
+            if len(waiting) == IN_FLIGHT:
+                asked, call = waiting.popleft()
+                if (found := call.result().captures[0].url.decode()) != asked:
+                    raise RuntimeError(f"asked for {asked}, found {found}")
+            return url
+        return single, measure_lookups(ask_many, server.cpu_seconds, count, lookups)
 
 
 def url_in(line):
@@ -173,7 +188,8 @@ def rows_of(figures):
          f"{building['stored_size_bytes'] / count:.1f} bytes, in memory "
          f"{8 * building['memory_bytes'] / count:.3f} bits per capture"],
         ["`quire-web cdxj` of the same", f"{figures['cdxj_seconds']:.1f} s"],
-        ["look-ups by URL, gRPC", f"{rates['grpc']:,.0f} per second of CPU"],
+        [f"look-ups by URL, gRPC, one; {IN_FLIGHT} in flight",
+         f"{rates['grpc']:,.0f}; {rates['grpc_in_flight']:,.0f} per second of CPU"],
         ["look-ups by URL, `/v1/A/cdx`, gateway and server",
          f"{rates['http']:,.0f} per second of CPU"],
         ["look-ups by URL, index server of pywb", "pywb is not installed" if pywb is None else
@@ -196,8 +212,9 @@ def main():
         figures = {"building": measure_building(quired, directory, count, rounds)}
         with LiveServer(quired, [directory / "web.quire"]) as server:
             figures["cdxj_seconds"] = measure_cdxj(server, directory)
+            single, in_flight = measure_server(server, directory, count, lookups)
             figures["lookups"] = {
-                "grpc": measure_server(server, directory, count, lookups),
+                "grpc": single, "grpc_in_flight": in_flight,
                 "http": measure_gateway(server, quire_http, count, lookups)}
         figures["lookups"]["pywb"] = measure_pywb(
             modules, directory, directory / "web.cdxj", count, min(lookups, 2000)) \
