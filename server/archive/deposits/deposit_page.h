@@ -71,7 +71,7 @@ struct DepositHeader {
 
 // Divides the header of a gzip member: `item.mtime` gets the time. REQUIRES: at
 // least kGzipHeaderSizeMin bytes; the sizes of `item` are set.
-DepositHeader TakeApartHeader(ByteView header, DepositItem& item);
+DepositHeader TakeApartHeader(ByteView bytes, DepositItem& item);
 
 // Sums over consecutive items.
 struct DepositTotals {

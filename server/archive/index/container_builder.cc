@@ -58,6 +58,7 @@ ContainerBuilder::Build() {
     return std::optional<Sections>();
   }
   std::vector<ContainerEntry> entries;
+  entries.reserve(heads.size());
   for (const auto& [id, head] : heads) {
     entries.push_back({.id = static_cast<uint64_t>(id), .head = AsBytes(head)});
   }
