@@ -79,7 +79,7 @@ absl::StatusOr<AppendSummary> AppendToArchive(
 absl::StatusOr<BuildSummary> BuildLike(
     const std::string& like, std::optional<uint32_t> first_segment_number,
     const std::string& path, std::span<const std::unique_ptr<Source>> sources,
-    BuildOptions options) {
+    const BuildOptions& options) {
   QUIRE_ASSIGN_OR_RETURN(ArchiveDirectory directory, OpenKnownArchive(like));
   QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<const Archive> archive,
                          Archive::OpenAs(like, directory.manifest));

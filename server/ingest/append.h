@@ -63,7 +63,7 @@ absl::StatusOr<AppendSummary> AppendToArchive(
 absl::StatusOr<BuildSummary> BuildLike(
     const std::string& like, std::optional<uint32_t> first_segment_number,
     const std::string& path, std::span<const std::unique_ptr<Source>> sources,
-    BuildOptions options);
+    const BuildOptions& options);
 
 // Segments that are encoded again.
 enum class CompactedSegments {

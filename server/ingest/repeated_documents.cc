@@ -2,6 +2,7 @@
 #include "server/ingest/repeated_documents.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -147,7 +148,8 @@ absl::StatusOr<RepeatedDocuments> FindRepeatedDocuments(
     const double share =
         static_cast<double>(count) / static_cast<double>(compared_count);
     const auto scale = [share](uint64_t& figure) {
-      figure = static_cast<uint64_t>(static_cast<double>(figure) * share + 0.5);
+      figure = static_cast<uint64_t>(
+          std::llround(static_cast<double>(figure) * share));
     };
     scale(repeated.count);
     scale(repeated.size_bytes);
