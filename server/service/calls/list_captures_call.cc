@@ -37,10 +37,10 @@ absl::Status MalformedCaptures(absl::string_view message) {
 
 // Columns that a filter can name, besides attributes of documents.
 const std::vector<FieldColumn>& CaptureColumns() {
-  static const auto* const kColumns =
+  static const auto* const columns =
       new std::vector<FieldColumn>(WithCaptureAttributes(
           {{"key", FieldType::kString}, {"url", FieldType::kString}}));
-  return *kColumns;
+  return *columns;
 }
 
 absl::StatusOr<SurtMatch> MatchOf(const v1::ListCapturesRequest& request) {

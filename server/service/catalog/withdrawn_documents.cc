@@ -224,7 +224,7 @@ uint64_t WithdrawnDocuments::ReferencesBytes() const {
   for (const auto* const names :
        {&references_.revisits, &references_.unlocated}) {
     for (const std::string& name : *names) {
-      size_bytes += sizeof(name) + name.capacity();
+      size_bytes += sizeof(std::string) + name.capacity();
     }
   }
   return size_bytes;
