@@ -73,17 +73,18 @@ class ExportedWarcTest(unittest.TestCase):
         return self.run_program(QUIRE, "--archive", archive, "export", *arguments).stderr.decode()
 
     def payloads(self, archive):
-        """Returns the payloads of all documents, by the names of their files."""
+        """Returns the payloads of all documents, by the names of their files. That of a revisit
+        ends with the number of the document."""
         directory = self.directory / f"{archive}.pages"
         self.export(archive, "--payload", "--output-dir", directory)
-        return {path.name: path.read_bytes() for path in directory.iterdir()}
+        return {path.name.removesuffix("@0"): path.read_bytes() for path in directory.iterdir()}
 
     def test_builds_an_equal_archive(self):
         wanted = self.payloads("x.quire")
         self.assertEqual(len(wanted), 330)
         sizes = {}
         for name, options in (("plain.warc", []), ("x.warc.gz", []), ("x.warc.zst", []),
-                              ("revisits.warc.zst", ["--revisit-duplicates"])):
+                              ("revisits.warc", ["--revisit-duplicates"])):
             with self.subTest(name=name):
                 said = self.export("x.quire", "--warc", name, *options)
                 self.assertIn("31 records of ARC files", said)
@@ -91,10 +92,12 @@ class ExportedWarcTest(unittest.TestCase):
                     # 42 pages of the WARC, and all of the ARC.
                     self.assertIn("72 responses with the payload of an earlier one", said)
                 self.run_program(QUIRED, "build", "-q", "-o", f"{name}.quire", name)
-                self.assertEqual(self.payloads(f"{name}.quire"), wanted)
+                found = self.payloads(f"{name}.quire")
+                self.assertEqual(found.keys(), wanted.keys())
+                self.assertEqual([key for key in wanted if found[key] != wanted[key]], [])
                 sizes[name] = (self.directory / name).stat().st_size
         self.assertLess(sizes["x.warc.zst"], 0.7 * sizes["x.warc.gz"])
-        self.assertLess(sizes["revisits.warc.zst"], sizes["x.warc.zst"])
+        self.assertLess(sizes["revisits.warc"], sizes["plain.warc"])
         # Records of a WARC stay what they are.
         self.assertEqual(
             (self.directory / "plain.warc").read_bytes()[:(self.directory / "a.warc").stat().st_size],
