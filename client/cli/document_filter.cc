@@ -108,16 +108,7 @@ std::vector<CLI::Option*> AddWhereOptions(CLI::App& subcommand,
                       "Short form of --where: 'domain news.test 2019..2021'")
           ->type_name("RULE")
           ->excludes(where)
-          ->transform(CLI::Validator(
-              [](std::string& text) {
-                absl::StatusOr<std::string> filter = FilterOfShortRule(text);
-                if (!filter.ok()) {
-                  return std::string(filter.status().message());
-                }
-                text = *std::move(filter);
-                return std::string();
-              },
-              ""));
+          ->transform(CLI::Validator(ReplaceShortRule, ""));
   return {where, rule};
 }
 

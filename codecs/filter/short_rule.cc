@@ -288,4 +288,13 @@ absl::StatusOr<std::string> FilterOfShortRule(absl::string_view rule) {
   return absl::StrJoin(terms, " and ");
 }
 
+std::string ReplaceShortRule(std::string& rule) {
+  absl::StatusOr<std::string> filter = FilterOfShortRule(rule);
+  if (!filter.ok()) {
+    return std::string(filter.status().message());
+  }
+  rule = *std::move(filter);
+  return "";
+}
+
 }  // namespace quire

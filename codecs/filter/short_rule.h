@@ -42,6 +42,10 @@ bool IsShortRuleWord(absl::string_view word);
 // Errors: InvalidArgument  names what was found and expected.
 absl::StatusOr<std::string> FilterOfShortRule(absl::string_view rule);
 
+// Replaces a rule by its filter, and returns nothing, or the message of the
+// error: for options of command lines.
+std::string ReplaceShortRule(std::string& rule);
+
 }  // namespace quire
 
 #endif  // QUIRE_CODECS_FILTER_SHORT_RULE_H_

@@ -209,7 +209,7 @@ class JsonArguments : public nlohmann::json_sax<nlohmann::json> {
   Arguments arguments_;
   std::set<std::string> used_;
   std::map<std::string, int> repeated_;
-  // Of the current member, and of those around it.
+  // Names of the current member, and of those around it.
   std::string name_;
   std::vector<std::string> names_;
 };

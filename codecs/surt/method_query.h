@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a request other than GET adds to the query of its URL in an index of
-// captures, so that its answers are found by what was sent: "CDX entries for
-// non-GET requests" of the IIPC, as cdxj-indexer -p and pywb write it.
+// Method and body of a request as arguments of its URL in an index of captures,
+// so that answers are found by what was sent: "CDX entries for non-GET
+// requests" of the IIPC, as cdxj-indexer -p and pywb write them.
 #ifndef QUIRE_CODECS_SURT_METHOD_QUERY_H_
 #define QUIRE_CODECS_SURT_METHOD_QUERY_H_
 
@@ -14,7 +14,7 @@
 namespace quire {
 
 inline constexpr size_t kMethodSizeBytesMax = 32;
-// Of the body, no more becomes part of the query.
+// Longest part of a query that comes from the body.
 inline constexpr size_t kMethodQuerySizeBytesMax = 4096;
 // Larger bodies of JSON and multipart forms are taken as if they had no type.
 inline constexpr size_t kMethodBodySizeBytesMax = size_t{1} << 20;

@@ -215,7 +215,7 @@ class ArchiveWriter {
   struct Appended {
     uint32_t segment_count = 0;
     uint64_t size_bytes = 0;
-    // Of their blocks: without text that repeats, if it is reordered.
+    // Text in their blocks: without what repeats, if it is reordered.
     uint64_t stored_text_size_bytes = 0;
     uint64_t file_size_bytes = 0;
   };

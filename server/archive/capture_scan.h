@@ -43,7 +43,7 @@ struct CaptureQuery {
   int64_t closest_ms = 0;
 };
 
-// How much of an archive has an index of captures.
+// Coverage of an archive by its index of captures.
 struct CaptureIndexing {
   uint64_t capture_count = 0;
   // Documents of segments that have records of the types of captures, and no
@@ -53,7 +53,8 @@ struct CaptureIndexing {
   uint64_t memory_bytes = 0;
 };
 
-// Of the segments with any of the first `document_count` documents.
+// Returns the sums over segments with any of the first `document_count`
+// documents.
 CaptureIndexing IndexingOf(const Archive& archive, uint64_t document_count);
 
 // Returns the stored size of the index of captures of all segments. Blocks.

@@ -421,16 +421,7 @@ void AddRedactCommand(CLI::App& app, int& exit_code) {
                    "Short form of --where: 'domain news.test 2019..2021'")
       ->type_name("RULE")
       ->excludes(where)
-      ->transform(CLI::Validator(
-          [](std::string& text) {
-            absl::StatusOr<std::string> filter = FilterOfShortRule(text);
-            if (!filter.ok()) {
-              return std::string(filter.status().message());
-            }
-            text = *std::move(filter);
-            return std::string();
-          },
-          ""));
+      ->transform(CLI::Validator(ReplaceShortRule, ""));
   subcommand->add_flag("-0,--null", options->null_separated,
                        "Read lines that end in NUL, as those of quire ls -0");
   subcommand

@@ -90,7 +90,7 @@ absl::Status Malformed(absl::string_view name, absl::string_view expected,
 
 absl::StatusOr<CapturePeriod> PeriodOf(absl::string_view name,
                                        absl::string_view value) {
-  // Of longer times the first 14 digits count, as in OutbackCDX.
+  // Longer times count by their first 14 digits, as in OutbackCDX.
   const size_t digits = value.find_first_not_of("0123456789");
   const absl::StatusOr<CapturePeriod> period = ParseCapturePeriod(
       digits == value.npos ? value.substr(0, kTimeDigits) : value);
@@ -107,7 +107,7 @@ constexpr std::array kTextFields = {
     CdxField::kMime,     CdxField::kStatus,  CdxField::kDigest,
     CdxField::kRedirect, CdxField::kRobots,  CdxField::kLength,
     CdxField::kOffset,   CdxField::kFileName};
-// Of a line of JSON; lines of CDXJ have the first two before it.
+// Fields of a line of JSON; a line of CDXJ begins with the first two.
 constexpr std::array kJsonFields = {
     CdxField::kKey,    CdxField::kTime,   CdxField::kUrl,
     CdxField::kMime,   CdxField::kStatus, CdxField::kDigest,

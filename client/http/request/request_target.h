@@ -65,7 +65,7 @@ struct RequestTarget {
   // A filter of codecs/filter/filter.h, well-formed.
   std::optional<std::string> where;
 
-  // Of kCaptures: all archives, `archive` first, and the query.
+  // Set for kCaptures: all archives, `archive` first, and the query.
   std::vector<NamedArchive> archives;
   CdxQuery cdx;
 };
