@@ -21,6 +21,9 @@ namespace quire {
 namespace {
 
 constexpr size_t kBodySizeBytesMax = size_t{16} << 20;
+// A page of captures, as a message and parsed. The thread of a call has the
+// memory of one; those of further archives are charged.
+constexpr uint64_t kPageSizeBytes = uint64_t{2} << 20;
 // Captures that are asked for at once.
 constexpr uint64_t kPageSizeMax = 1000;
 
@@ -134,8 +137,10 @@ CaptureStream* FirstOf(std::vector<CaptureStream>& streams,
   return first;
 }
 
+// Charges the lines in addition to what is charged.
 absl::StatusOr<std::string> Lines(std::vector<CaptureStream>& streams,
                                   const CdxQuery& query, MemoryCharge& charge) {
+  const uint64_t pages_bytes = charge.size_bytes();
   std::string lines;
   uint64_t count = 0;
   while (!query.limit.has_value() || count < *query.limit) {
@@ -158,8 +163,8 @@ absl::StatusOr<std::string> Lines(std::vector<CaptureStream>& streams,
             "; ask for less, by limit, from, to or a longer url, or list the "
             "captures by the API"));
       }
-      if (lines.capacity() > charge.size_bytes() &&
-          !charge.TryResize(lines.capacity())) {
+      const uint64_t held_bytes = pages_bytes + lines.capacity();
+      if (held_bytes > charge.size_bytes() && !charge.TryResize(held_bytes)) {
         return MemoryExhausted();
       }
     }
@@ -173,6 +178,11 @@ absl::StatusOr<std::string> Lines(std::vector<CaptureStream>& streams,
 absl::StatusOr<Answer> AnswerCaptures(const HttpRequest& request,
                                       Client& client, MemoryCharge& charge) {
   const CdxQuery& query = request.target.cdx;
+  if (!charge.TryResize(charge.size_bytes() +
+                        (request.target.archives.size() - 1) *
+                            kPageSizeBytes)) {
+    return MemoryExhausted();
+  }
   std::vector<CaptureStream> streams;
   uint64_t unindexed_count = 0;
   for (const NamedArchive& archive : request.target.archives) {

@@ -195,6 +195,16 @@ class CdxTest(unittest.TestCase):
         self.assertIn("docs", self.got("/v1/old,docs/cdx?url=a", 404).body.decode())
         self.got("/v1/none/cdx?url=a", 404)
 
+    def test_pages_of_many_archives_are_charged(self):
+        gateway = self.enterContext(LiveGateway(
+            PROGRAMS.quire_http, self.server.address, "--memory", "96MiB"))
+        for count, status in ((2, 200), (64, 503)):
+            with gateway.connect() as connection:
+                names = ",".join(["old"] * count)
+                self.assertEqual(connection.ask(
+                    f"/v1/{names}/cdx?url=example.org&limit=1").status, status, count)
+        gateway.wait_for("quire_http_connections", 1)
+
     def test_conditions(self):
         first = self.got("/v1/old/cdx?url=example.org")
         self.assertEqual(first.headers["cache-control"], "no-cache")
