@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
@@ -116,7 +117,10 @@ absl::Status RunCaptures(CliRun& run) {
                              filter.where.has_value();
     return absl::NotFoundError(absl::StrCat(
         "the index has no capture of ", QuotedText(settings.captures.url),
-        is_filtered ? " that passes --from, --to and --where" : ""));
+        is_filtered ? " that passes --from, --to, --where and --rule" : "",
+        absl::EndsWith(settings.captures.url, "*")
+            ? "; * is no wildcard here: use --match prefix"
+            : ""));
   }
   return absl::OkStatus();
 }

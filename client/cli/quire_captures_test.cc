@@ -161,8 +161,10 @@ TEST_F(QuireCapturesTest, NamesWhatIsMissing) {
   run = Quire("captures", {"a.com"});
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_EQ(run.err, "quire: the index has no capture of \"a.com\"\n");
+  EXPECT_THAT(Quire("captures", {"a.com/*"}).err,
+              HasSubstr("* is no wildcard here: use --match prefix"));
   EXPECT_THAT(Quire("captures", {"a.com", "--to", "1970"}).err,
-              HasSubstr("that passes --from, --to and --where"));
+              HasSubstr("that passes --from, --to, --where and --rule"));
   run = Get({"a.com", "--closest", "1970"});
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_EQ(run.err,
