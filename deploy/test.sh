@@ -204,26 +204,12 @@ configure_tidy() {
   ninja -C build/tidy "${headers[@]}"
 }
 
-# tidy_all SOURCES: a line each.
-tidy_all() {
-  local not_shipped='_(test|benchmark)\.cc$|(^|/)testing/'
-  { grep -Ev "$not_shipped" <<<"$1" || true; } | tidy
-  # Tests and benchmarks multiply small constants, set variables before they start
-  # threads, and may be slow. They run under the sanitizers, and the analyzer would
-  # take two thirds of the time.
-  { grep -E "$not_shipped" <<<"$1" || true; } |
-    tidy --checks=-clang-analyzer-*,-performance-*,-concurrency-*,-bugprone-implicit-widening*
-}
-
-# tidy [CLANG-TIDY OPTION...]: runs it on the sources named on standard input, if there
-# are any.
-tidy() {
-  { grep . || true; } | xargs -r -d '\n' -n 1 -P "$jobs" clang-tidy-14 --quiet -p build/tidy "$@"
-}
+# tidy: runs clang-tidy on the sources named on standard input, a line each.
+tidy() { /usr/bin/python3 deploy/checks/tidy_run.py --jobs "$jobs" build/tidy; }
 
 stage_tidy() {
   configure_tidy
-  tidy_all "$(sources .cc)"
+  sources .cc | tidy
 }
 
 stage_changes() {
@@ -235,7 +221,7 @@ stage_changes() {
     files=$(/usr/bin/python3 deploy/checks/changed_sources.py --base "${TIDY_BASE:-}" \
       --commands build/tidy/compile_commands.json)
   fi
-  tidy_all "$files"
+  tidy <<<"$files"
 }
 
 summary=()

@@ -333,7 +333,7 @@ class BatchCall
       fetching_.splice(fetching_.end(), next_);
     }
     std::shared_ptr<AnswerRead> read = AnswerRead::Start(
-        core_.store, archive, std::move(next_plan_), requester_,
+        core_.store, archive, std::exchange(next_plan_, {}), requester_,
         [this, active](absl::StatusOr<Answer> outcome) {
           Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
             if (outcome.ok()) {
