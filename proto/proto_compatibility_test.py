@@ -21,6 +21,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 PUBLISHED = HERE / "published_v1.txtpb"
 BUF = HERE.parent / "build" / "buf" / "node_modules" / ".bin" / "buf"
 ARCHIVE = "quire/v1/archive.proto"
+# A field of ListDocumentsRequest.
+COMMENT = "  // Documents whose id starts with these bytes; empty: all.\n"
+PREFIX = COMMENT + "  bytes prefix = 2;\n"
 # Only a hang takes this long.
 PATIENCE_S = 120
 LICENCE = "# SPDX-License-Identifier: Apache-2.0\n"
@@ -133,9 +136,9 @@ class ProtoBufTest(unittest.TestCase):
 
     def test_breaking_finds_what_breaks(self):
         for before, after, message in (
-                ("  bytes prefix = 2;\n", "", "prefix"),
-                ("  bytes prefix = 2;\n", "  string prefix = 2;\n", "type"),
-                ("  bytes prefix = 2;\n", "  bytes begin = 2;\n", "name"),
+                (PREFIX, "", "prefix"),
+                (PREFIX, PREFIX.replace("bytes", "string"), "type"),
+                (PREFIX, PREFIX.replace("prefix", "begin"), "name"),
                 ("  QUOTA_EXCEEDED = 20;\n", "", "QUOTA_EXCEEDED"),
                 ("rpc GetArchive(GetArchiveRequest)", "rpc GetArchive(GetSymbolTableRequest)",
                  "GetArchive"),
@@ -149,7 +152,7 @@ class ProtoBufTest(unittest.TestCase):
                 shutil.copy(HERE / ARCHIVE, self.root / ARCHIVE)
 
     def test_reserved_fields_may_go(self):
-        self.edit("  bytes prefix = 2;\n", "  reserved 2;\n  reserved \"prefix\";\n")
+        self.edit(PREFIX, COMMENT + "  reserved 2;\n  reserved \"prefix\";\n")
         self.assertEqual(self.run_buf("breaking", "--against", PUBLISHED.name), (0, ""))
 
 

@@ -154,14 +154,16 @@ class ColumnLister(Lister):
 
     def page_of(self, answer: Any) -> AnyPage:
         """The documents of a page, checked; none that are withdrawn."""
-        page: AnyPage
         if answer.HasField("columns"):
-            page = WirePage(parse(messages.DocumentColumns, (answer.columns,)),
-                            self._field_types)
-        else:
-            # A server that does not know columns, or a list by id.
-            page = Page(answer.documents, list(self._field_types.values()))
-            page.check()
+            if self._prefix is not None:
+                raise ServerFault("the server sent columns for a list by id, which asked for none")
+            columns = WirePage(parse(messages.DocumentColumns, (answer.columns,)),
+                               self._field_types)
+            self._check_order(columns.ordinals)
+            return columns
+        # A server that does not know columns, or a list by id.
+        page = Page(answer.documents, list(self._field_types.values()))
+        page.check()
         if self._prefix is None:
             self._check_order(page.ordinals)
         elif self._prefix:

@@ -128,6 +128,8 @@ class WireColumnsTest(unittest.TestCase):
             archive.to_arrow(["id"]).read_all()
         self.assertEqual(archive.to_arrow(["ordinal", "type"]).read_all().schema.field("type").type,
                          pyarrow.string())
+        with self.assertRaisesRegex(quire.ServerFault, "columns for a list by id"):
+            archive.to_arrow(["size"], prefix=b"a").read_all()
 
 
 if __name__ == "__main__":
