@@ -136,7 +136,10 @@ def read_archive(path):
         raise RuntimeError(f"the reference reader refuses the archive: {listed[2]}{texts[2]}")
     documents = []
     for line in listed[1].decode().splitlines():
-        _, offset, size, *_, name, _ = line.split(" ")
+        values = line.split(" ")
+        if values[0] == "file":  # Deposited files follow the documents.
+            break
+        offset, size, name = values[1], values[2], values[6]
         text = texts[1][int(offset):int(offset) + int(size)]
         documents.append((re.sub(r"\\x([0-9a-f]{2})", lambda m: chr(int(m[1], 16)), name[1:-1]),
                           text))

@@ -415,13 +415,17 @@ class RemoteArchiveTest(RemoteCase):
         draw = random.Random(6)
         for _ in range(60):
             self.check_range(server, draw.randrange(len(self.text) - 100), 100)
-        # One that would take until the silence is noticed.
-        self.store.lies.set("stall", 1, "segment")
-        begun = time.monotonic()
-        while self.store.lies.left["stall"]:
-            self.check_range(server, draw.randrange(len(self.text) - 100), 100)
-        self.assertLess(time.monotonic() - begun, 4)
-        self.assertEqual(server.metric("quire_store_retries_total"), 0)
+        # A silent request takes until that is noticed, and is tried again; a hedge is sooner.
+        # Earlier ones may have used up what hedges may be, so more than one has the chance.
+        for _ in range(5):
+            retries = server.metric("quire_store_retries_total")
+            self.store.lies.set("stall", 1, "segment")
+            while self.store.lies.left["stall"]:
+                self.check_range(server, draw.randrange(len(self.text) - 100), 100)
+            if server.metric("quire_store_retries_total") == retries:
+                break
+        else:
+            self.fail("no hedge answered for a silent request")
         self.assertGreaterEqual(server.metric("quire_store_hedges_total"), 1)
 
     def test_full_disk_serves_without_caching(self):
