@@ -81,6 +81,7 @@ extern "C" int syncfs(int fd) noexcept {
   return static_cast<int>(syscall(SYS_syncfs, fd));
 }
 
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name)
 extern "C" int rename(const char* from, const char* to) noexcept {
   Log().Add("put in place " + std::filesystem::path(to).filename().string());
   return static_cast<int>(

@@ -252,10 +252,11 @@ class Build:
         names = [name for name, _ in found]
         marked = set()
         for first, last in DOUBTFUL.findall(self.messages):
-            if first in names:
-                begin = names.index(first)
-                end = len(names) - names[::-1].index(last) if last in names else begin + 1
-                marked.update(range(begin, end))
+            # Long names are shown up to some byte.
+            begins, ends = ([index for index, name in enumerate(names) if name.startswith(shown)]
+                            for shown in (first, last or first))
+            if begins:
+                marked.update(range(begins[0], ends[-1] + 1 if ends else begins[0] + 1))
         return marked
 
 

@@ -32,6 +32,7 @@ constexpr size_t kZipEntrySizeBytes = 46;
 constexpr size_t kZipHeaderSizeBytes = 30;
 constexpr absl::string_view kZipHeaderMagic = "PK\3\4";
 constexpr uint16_t kHasDescriptor = 1 << 3;
+constexpr uint16_t kIsEncrypted = 1;
 // Tag of the field of an entry that holds what has more than 32 bits.
 constexpr uint16_t kZip64Field = 1;
 // libarchive looks for the end of the list in as many bytes.
@@ -343,13 +344,36 @@ absl::StatusOr<std::shared_ptr<const ZipDirectory>> ZipDirectory::Read(
   return directory;
 }
 
+absl::StatusOr<ZipDirectory::Contents> ZipDirectory::FindContents(
+    uint64_t index) const {
+  const Entry& entry = entries_[static_cast<size_t>(index)];
+  const uint64_t offset = HeaderOffset(entry);
+  std::array<uint8_t, kZipHeaderSizeBytes> header = {};
+  QUIRE_RETURN_IF_ERROR(ReadWhole(file_, offset, header));
+  const Contents contents = {
+      .offset = offset + header.size() +
+                LoadLittleEndian<uint16_t>(&header[26]) +
+                LoadLittleEndian<uint16_t>(&header[28]),
+      .size_bytes = entry.stored_size_bytes,
+      .is_stored =
+          LoadLittleEndian<uint16_t>(&header[8]) == 0 &&
+          (LoadLittleEndian<uint16_t>(&header[6]) & kIsEncrypted) == 0};
+  if (!absl::StartsWith(AsText(header), kZipHeaderMagic) ||
+      contents.offset > end_.list_offset ||
+      contents.size_bytes > end_.list_offset - contents.offset) {
+    return absl::DataLossError(absl::StrCat(
+        file_->name(), ": the header of entry ", index, " must be at byte ",
+        offset, ", and its contents before the list of entries at byte ",
+        end_.list_offset));
+  }
+  return contents;
+}
+
 absl::StatusOr<ZipDirectory::Unlisted> ZipDirectory::FindUnlisted() const {
   Unlisted found;
-  // Offsets may be from the start of a zip that follows other bytes.
-  const uint64_t shift = end_.list_offset - end_.stated_offset;
   uint64_t covered = 0;
   for (const Entry& entry : entries_) {
-    const uint64_t offset = entry.header_offset + shift;
+    const uint64_t offset = HeaderOffset(entry);
     if (offset >= end_.list_offset) {
       continue;
     }

@@ -76,6 +76,19 @@ class ZipDirectory {
     return entries_[static_cast<size_t>(index)].has_pc_name;
   }
 
+  // Where the contents of an entry are in the file.
+  struct Contents {
+    uint64_t offset = 0;
+    uint64_t size_bytes = 0;
+    // They are the bytes of the entry: neither compressed nor encrypted.
+    bool is_stored = false;
+  };
+
+  // Reads the header of an entry. REQUIRES: index < entry_count().
+  // Errors: DataLoss  there is no header, or the file ends before the contents;
+  //         Unavailable.
+  absl::StatusOr<Contents> FindContents(uint64_t index) const;
+
   // Text of the file that is in no entry of the list, such as a zip before this
   // one. Zeros are no text.
   struct Unlisted {
@@ -124,6 +137,13 @@ class ZipDirectory {
   static absl::StatusOr<End> ReadEnd(
       const std::shared_ptr<const InputFile>& file);
   absl::Status ReadEntries();
+
+  // Offset of an entry's header in the file: stated ones may be from the start
+  // of a zip that follows other bytes.
+  uint64_t HeaderOffset(const Entry& entry) const {
+    return entry.header_offset + end_.list_offset - end_.stated_offset;
+  }
+
   // Describes the range from `begin` up to `end`.
   absl::Status AddUnlisted(uint64_t begin, uint64_t end, Unlisted& found) const;
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +23,8 @@
 #include "server/archive/deposits/deposit_page.h"
 #include "server/archive/files/sha256.h"
 #include "server/archive/format/work_in_threads.h"
+#include "server/ingest/sources/crawl/arc_header.h"
+#include "server/ingest/sources/crawl/warc_source.h"
 #include "server/ingest/sources/streams/gzip_member_reader.h"
 
 namespace quire {
@@ -35,6 +39,13 @@ constexpr uint64_t kLiteralShareMax = 200;
 constexpr uint64_t kLiteralsFreeBytes = 1 << 10;
 
 enum class Compression { kNone, kGzip, kOther };
+
+// A range whose text is compressed in one way.
+struct Stretch {
+  uint64_t offset = 0;
+  uint64_t end_offset = 0;
+  Compression compression = Compression::kNone;
+};
 
 // Uses `finder`, one of each thread. Returns what the member is made of; a
 // literal if it is not reproduced. Sets `header` if it is.
@@ -73,13 +84,15 @@ DepositItem Examine(const GzipMember& member, DeflateParameterFinder& finder,
 
 class FileDeposit final : public DepositSource {
  public:
-  explicit FileDeposit(std::shared_ptr<const InputFile> file)
-      : file_(std::move(file)) {}
+  FileDeposit(std::shared_ptr<const InputFile> file,
+              std::vector<DepositRange> ranges)
+      : file_(std::move(file)), ranges_(std::move(ranges)) {}
 
   absl::StatusOr<Result> Draft(const Options& options) const override;
 
  private:
-  std::shared_ptr<const InputFile> file_;
+  const std::shared_ptr<const InputFile> file_;
+  const std::vector<DepositRange> ranges_;
 };
 
 // One reading of a file.
@@ -88,47 +101,105 @@ class Drafting {
   using Options = DepositSource::Options;
   using Result = DepositSource::Result;
 
-  Drafting(const std::shared_ptr<const InputFile>& file, const Options& options)
-      : file_(file), options_(options) {}
+  Drafting(const std::shared_ptr<const InputFile>& file,
+           const std::vector<DepositRange>& ranges, const Options& options)
+      : file_(file), ranges_(ranges), options_(options) {}
 
   absl::StatusOr<Result> Run() {
     QUIRE_ASSIGN_OR_RETURN(size_bytes_, file_->SizeBytes());
-    QUIRE_ASSIGN_OR_RETURN(const Compression compression, Detect());
-    absl::Status status;
-    switch (compression) {
-      case Compression::kGzip:
-        status = ReadMembers();
-        break;
-      case Compression::kNone:
-        status = ReadPlain(DepositItem::Kind::kText);
-        break;
-      case Compression::kOther:
-        status = ReadPlain(DepositItem::Kind::kLiteral);
-    }
+    QUIRE_ASSIGN_OR_RETURN(const std::vector<Stretch> stretches, Divide());
+    const absl::Status status = ReadAll(stretches);
     if (absl::IsDataLoss(status)) {
       result_.refusal = std::string(status.message());
     } else {
       QUIRE_RETURN_IF_ERROR(status);
     }
-    if (!result_.refusal.empty()) {
-      return std::move(result_);
+    if (result_.refusal.empty()) {
+      Finish();
     }
-    Finish(compression);
     return std::move(result_);
   }
 
  private:
-  absl::StatusOr<Compression> Detect() const {
-    std::vector<uint8_t> start(4);
-    FileStream stream(file_);
+  // Returns the stretches of text in the file. One of kOther at most, as its
+  // text is all that the others do not have.
+  absl::StatusOr<std::vector<Stretch>> Divide() const {
+    const std::vector<DepositRange> whole = {{.size_bytes = size_bytes_}};
+    std::vector<Stretch> stretches;
+    size_t other_begin = 0;
+    size_t other_end = 0;
+    for (const DepositRange& range : ranges_.empty() ? whole : ranges_) {
+      Stretch next = {.offset = range.offset,
+                      .end_offset = range.offset + range.size_bytes,
+                      .compression = Compression::kOther};
+      if (!range.is_packed) {
+        QUIRE_ASSIGN_OR_RETURN(next.compression, Detect(range));
+      }
+      if (!stretches.empty() && next.offset < stretches.back().end_offset) {
+        // Out of order: all of it is one literal, with all text up to here.
+        next = {.offset = std::min(next.offset, stretches.front().offset),
+                .end_offset =
+                    std::max(next.end_offset, stretches.back().end_offset),
+                .compression = Compression::kOther};
+        stretches.clear();
+        other_begin = 0;
+        other_end = 0;
+      }
+      stretches.push_back(next);
+      if (next.compression == Compression::kOther) {
+        other_begin = other_end == 0 ? stretches.size() - 1 : other_begin;
+        other_end = stretches.size();
+      }
+    }
+    if (other_end > other_begin + 1) {
+      stretches[other_begin] = {
+          .offset = stretches[other_begin].offset,
+          .end_offset = stretches[other_end - 1].end_offset,
+          .compression = Compression::kOther};
+      stretches.erase(
+          stretches.begin() + static_cast<ptrdiff_t>(other_begin) + 1,
+          stretches.begin() + static_cast<ptrdiff_t>(other_end));
+    }
+    return stretches;
+  }
+
+  absl::StatusOr<Compression> Detect(const DepositRange& range) const {
+    std::vector<uint8_t> start(16);
+    FileStream stream(file_, range.offset, range.offset + range.size_bytes);
     QUIRE_ASSIGN_OR_RETURN(const size_t size, ReadFully(stream, start));
-    if (size == start.size() && start[0] == 0x1F && start[1] == 0x8B) {
+    const ByteView found = ByteView(start).first(size);
+    if (size >= 4 && start[0] == 0x1F && start[1] == 0x8B) {
       return Compression::kGzip;
     }
     // Other text than that of the documents: it is compressed, or documents
-    // are left out, which the sizes show.
-    return size_bytes_ == options_.text_size_bytes ? Compression::kNone
-                                                   : Compression::kOther;
+    // are left out, which the sizes show if there is one range.
+    const bool is_text =
+        ranges_.empty()
+            ? size_bytes_ == options_.text_size_bytes
+            : IsWarcStart(AsText(found)) || IsArcStart(AsText(found));
+    return is_text ? Compression::kNone : Compression::kOther;
+  }
+
+  absl::Status ReadAll(const std::vector<Stretch>& stretches) {
+    uint64_t offset = 0;
+    for (const Stretch& stretch : stretches) {
+      QUIRE_RETURN_IF_ERROR(ReadOther(offset, stretch.offset));
+      switch (stretch.compression) {
+        case Compression::kGzip:
+          QUIRE_RETURN_IF_ERROR(ReadMembers(stretch));
+          break;
+        case Compression::kNone:
+          QUIRE_RETURN_IF_ERROR(ReadPlain(stretch));
+          break;
+        case Compression::kOther:
+          QUIRE_RETURN_IF_ERROR(ReadPacked(stretch));
+      }
+      if (!result_.refusal.empty()) {
+        return absl::OkStatus();
+      }
+      offset = stretch.end_offset;
+    }
+    return ReadOther(offset, size_bytes_);
   }
 
   absl::Status CheckCancelled() const {
@@ -137,37 +208,75 @@ class Drafting {
                : absl::OkStatus();
   }
 
-  // One item for the whole file.
-  absl::Status ReadPlain(DepositItem::Kind kind) {
-    if (kind == DepositItem::Kind::kLiteral && !options_.keeps_all) {
-      result_.refusal =
-          "it is compressed, and not by gzip, so that all of it would be "
-          "stored a second time; --deposited-files does so";
+  // Reads bytes, and adds an item of them unless there are none.
+  absl::Status ReadItem(uint64_t offset, uint64_t end_offset,
+                        DepositItem::Kind kind) {
+    if (offset >= end_offset) {
       return absl::OkStatus();
     }
     std::vector<uint8_t> piece(kPieceSizeBytes);
-    uint64_t offset = 0;
+    FileStream stream(file_, offset, end_offset);
     while (true) {
       QUIRE_RETURN_IF_ERROR(CheckCancelled());
-      QUIRE_ASSIGN_OR_RETURN(const size_t got, file_->ReadAt(offset, piece));
+      QUIRE_ASSIGN_OR_RETURN(const size_t got, stream.Read(piece));
       if (got == 0) {
         break;
       }
       sum_.Add(ByteView(piece).first(got));
-      text_sum_.Add(ByteView(piece).first(got));
-      offset += got;
+      if (kind == DepositItem::Kind::kText) {
+        text_sum_.Add(ByteView(piece).first(got));
+      }
     }
-    Add({.kind = kind,
-         .size_bytes = offset,
-         .text_size_bytes = options_.text_size_bytes});
+    const uint64_t size_bytes = stream.offset() - offset;
+    if (size_bytes > 0) {
+      Add({.kind = kind,
+           .size_bytes = size_bytes,
+           .text_size_bytes =
+               kind == DepositItem::Kind::kText ? size_bytes : 0});
+    }
     return absl::OkStatus();
   }
 
-  absl::Status ReadMembers() {
+  absl::Status ReadPlain(const Stretch& stretch) {
+    return ReadItem(stretch.offset, stretch.end_offset,
+                    DepositItem::Kind::kText);
+  }
+
+  // What is in no range.
+  absl::Status ReadOther(uint64_t offset, uint64_t end_offset) {
+    unranged_size_bytes_ += end_offset - std::min(offset, end_offset);
+    QUIRE_RETURN_IF_ERROR(
+        ReadItem(offset, end_offset, DepositItem::Kind::kLiteral));
+    CheckLiterals();
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadPacked(const Stretch& stretch) {
+    if (!options_.keeps_all) {
+      result_.refusal =
+          ranges_.empty()
+              ? "it is compressed, and not by gzip, so that all of it would be "
+                "stored a second time; --deposited-files does so"
+              : "its WARCs are compressed twice, not by gzip, or not in order "
+                "of their names, so that they would be stored a second time; "
+                "--deposited-files does so";
+      return absl::OkStatus();
+    }
+    const size_t index = draft_.items.size();
+    QUIRE_RETURN_IF_ERROR(ReadItem(stretch.offset, stretch.end_offset,
+                                   DepositItem::Kind::kLiteral));
+    if (draft_.items.size() > index) {
+      packed_item_ = index;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadMembers(const Stretch& stretch) {
     const auto on_bytes = [this](ByteView bytes) { sum_.Add(bytes); };
     const auto on_text = [this](ByteView text) { text_sum_.Add(text); };
-    GzipMemberReader reader(std::make_unique<FileStream>(file_),
-                            kDepositMemberTextSizeMax, on_bytes, on_text);
+    GzipMemberReader reader(
+        std::make_unique<FileStream>(file_, stretch.offset, stretch.end_offset),
+        kDepositMemberTextSizeMax, on_bytes, on_text);
     std::vector<GzipMember> batch;
     bool at_end = false;
     while (!at_end) {
@@ -213,18 +322,28 @@ class Drafting {
           !is_reproduced && !is_large && batch[i].is_member ? 1 : 0;
       Add(items[i]);
     }
-    if (!options_.keeps_all &&
-        totals_.literal_size_bytes >
+    CheckLiterals();
+  }
+
+  // Refuses a file of which too much would be literals.
+  void CheckLiterals() {
+    if (options_.keeps_all ||
+        totals_.literal_size_bytes <=
             size_bytes_ / kLiteralShareMax + kLiteralsFreeBytes) {
-      result_.refusal = absl::StrCat(
-          "of its first ", FormatByteSize(totals_.size_bytes), ", ",
-          FormatByteSize(totals_.literal_size_bytes),
-          " would be stored a second time (",
-          FormatCounted(result_.counts.foreign_count, "member", "members"),
-          " of an unknown encoder, ", result_.counts.large_count,
-          " of more than ", FormatByteSize(kDepositMemberTextSizeMax),
-          " of text); --deposited-files does so");
+      return;
     }
+    result_.refusal = absl::StrCat(
+        "of its first ", FormatByteSize(totals_.size_bytes), ", ",
+        FormatByteSize(totals_.literal_size_bytes),
+        " would be stored as they are (",
+        unranged_size_bytes_ == 0
+            ? ""
+            : absl::StrCat(FormatByteSize(unranged_size_bytes_),
+                           " of other entries than WARCs, "),
+        FormatCounted(result_.counts.foreign_count, "member", "members"),
+        " of an unknown encoder, ", result_.counts.large_count,
+        " of more than ", FormatByteSize(kDepositMemberTextSizeMax),
+        " of text); --deposited-files does so");
   }
 
   uint32_t NumberOf(DepositHeader header) {
@@ -243,7 +362,13 @@ class Drafting {
     draft_.items.push_back(item);
   }
 
-  void Finish(Compression compression) {
+  void Finish() {
+    if (packed_item_.has_value() &&
+        totals_.text_size_bytes < options_.text_size_bytes) {
+      draft_.items[*packed_item_].text_size_bytes =
+          options_.text_size_bytes - totals_.text_size_bytes;
+      totals_.text_size_bytes = options_.text_size_bytes;
+    }
     if (totals_.text_size_bytes != options_.text_size_bytes) {
       result_.refusal = absl::StrCat(
           "it has ", FormatCounted(totals_.text_size_bytes, "byte", "bytes"),
@@ -268,18 +393,23 @@ class Drafting {
       }
       return absl::OkStatus();
     };
-    if (compression != Compression::kOther) {
+    if (!packed_item_.has_value()) {
       result_.text_checksum = text_sum_.Get();
     }
     result_.draft = std::make_shared<DepositDraft>(std::move(draft_));
   }
 
   const std::shared_ptr<const InputFile>& file_;
+  const std::vector<DepositRange>& ranges_;
   const Options& options_;
   uint64_t size_bytes_ = 0;
   Sha256Summer sum_;
   Checksummer64 text_sum_;
   DepositTotals totals_;
+  // Bytes that are in no range.
+  uint64_t unranged_size_bytes_ = 0;
+  // Index of the item that has the text of no other one.
+  std::optional<size_t> packed_item_;
   absl::flat_hash_map<std::string, uint32_t> header_numbers_;
   DepositDraft::File draft_;
   Result result_;
@@ -287,14 +417,14 @@ class Drafting {
 
 absl::StatusOr<DepositSource::Result> FileDeposit::Draft(
     const Options& options) const {
-  return Drafting(file_, options).Run();
+  return Drafting(file_, ranges_, options).Run();
 }
 
 }  // namespace
 
 std::shared_ptr<const DepositSource> MakeFileDeposit(
-    std::shared_ptr<const InputFile> file) {
-  return std::make_shared<FileDeposit>(std::move(file));
+    std::shared_ptr<const InputFile> file, std::vector<DepositRange> ranges) {
+  return std::make_shared<FileDeposit>(std::move(file), std::move(ranges));
 }
 
 }  // namespace quire

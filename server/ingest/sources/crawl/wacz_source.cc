@@ -18,6 +18,7 @@
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "server/ingest/sources/compressed_text.h"
+#include "server/ingest/sources/crawl/file_deposit.h"
 #include "server/ingest/sources/entry_walker.h"
 #include "server/ingest/sources/libarchive_input.h"
 #include "server/ingest/sources/spool.h"
@@ -45,6 +46,8 @@ struct WaczListing {
   absl::Status damage;
   // Finds members without those before them; null if the zip is truncated.
   std::shared_ptr<const ZipDirectory> directory;
+  // The WACZ as a file; null if it is part of another file, or is damaged.
+  std::shared_ptr<const DepositSource> deposit;
 };
 
 // WACZs in each other; more may have been made to expand for ever.
@@ -238,6 +241,23 @@ class ZipMemberStream final : public ByteStream {
   std::vector<uint8_t> recent_;
 };
 
+// The whole zip as a file whose text is that of its members.
+// Errors: DataLoss, Unavailable.
+absl::StatusOr<std::shared_ptr<const DepositSource>> MakeWaczDeposit(
+    const std::shared_ptr<const InputFile>& file, const WaczListing& listing) {
+  std::vector<DepositRange> ranges;
+  for (const ZipMember& member : listing.warcs) {
+    QUIRE_ASSIGN_OR_RETURN(const ZipDirectory::Contents contents,
+                           listing.directory->FindContents(member.index));
+    ranges.push_back({.offset = contents.offset,
+                      .size_bytes = contents.size_bytes,
+                      // A WACZ in it has text and more.
+                      .is_packed = !contents.is_stored ||
+                                   !NamedFormat(member.name).has_value()});
+  }
+  return MakeFileDeposit(file, std::move(ranges));
+}
+
 // MakeWaczSource() for a WACZ that is in `depth` others.
 absl::StatusOr<std::unique_ptr<Source>> MakeWaczAt(ContainerInput input,
                                                    WarcDamage damage,
@@ -267,7 +287,15 @@ class WaczReader final : public SourceReader {
       }
       absl::StatusOr<std::optional<SourceDocument>> document = warc_->Next();
       has_failed_ = !document.ok() && !warc_->CanContinue();
-      if (!document.ok() || document->has_value()) {
+      if (!document.ok()) {
+        return document;
+      }
+      if (document->has_value()) {
+        SourceDocument& found = **document;
+        found.deposit = listing_->deposit;
+        if (found.deposit != nullptr) {
+          found.deposit_path = input_.name.substr(input_.name.rfind('/') + 1);
+        }
         return document;
       }
       warc_.reset();
@@ -475,6 +503,15 @@ absl::StatusOr<std::unique_ptr<Source>> MakeWaczAt(ContainerInput input,
         listing->damage = absl::DataLossError(unlisted.lost);
       }
       listing->directory = *std::move(directory);
+      // A damaged member is an error once it is read.
+      if (depth == 0 && listing->damage.ok() && !listing->warcs.empty()) {
+        absl::StatusOr<std::shared_ptr<const DepositSource>> deposit =
+            MakeWaczDeposit(input.file, *listing);
+        if (absl::IsUnavailable(deposit.status())) {
+          return deposit.status();
+        }
+        listing->deposit = deposit.ok() ? *std::move(deposit) : nullptr;
+      }
     } else {
       listing = directory.status();
     }

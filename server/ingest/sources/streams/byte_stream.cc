@@ -70,19 +70,24 @@ absl::StatusOr<size_t> InputFile::ReadAt(uint64_t offset,
   return quire::ReadAt(fd_.get(), offset, out, name_);
 }
 
-FileStream::FileStream(std::shared_ptr<const InputFile> file, uint64_t offset)
-    : file_(std::move(file)), offset_(offset) {}
+FileStream::FileStream(std::shared_ptr<const InputFile> file, uint64_t offset,
+                       uint64_t end_offset)
+    : file_(std::move(file)), offset_(offset), end_offset_(end_offset) {}
 
 absl::StatusOr<size_t> FileStream::Read(MutableByteView out) {
-  QUIRE_ASSIGN_OR_RETURN(const size_t got, file_->ReadAt(offset_, out));
+  const uint64_t rest = offset_ < end_offset_ ? end_offset_ - offset_ : 0;
+  QUIRE_ASSIGN_OR_RETURN(
+      const size_t got,
+      file_->ReadAt(offset_, out.first(static_cast<size_t>(
+                                 std::min<uint64_t>(out.size(), rest)))));
   offset_ += got;
   return got;
 }
 
 absl::StatusOr<uint64_t> FileStream::Skip(uint64_t size_bytes) {
   QUIRE_ASSIGN_OR_RETURN(const uint64_t file_size_bytes, file_->SizeBytes());
-  const uint64_t rest =
-      offset_ < file_size_bytes ? file_size_bytes - offset_ : 0;
+  const uint64_t end = std::min(file_size_bytes, end_offset_);
+  const uint64_t rest = offset_ < end ? end - offset_ : 0;
   const uint64_t skipped = std::min(size_bytes, rest);
   offset_ += skipped;
   return skipped;

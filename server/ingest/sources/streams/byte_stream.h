@@ -144,11 +144,11 @@ class InputFile {
   std::string name_;
 };
 
-// The bytes of a file from `offset` on.
+// The bytes of a file from `offset` on, up to `end_offset` or its end.
 class FileStream final : public ByteStream {
  public:
   explicit FileStream(std::shared_ptr<const InputFile> file,
-                      uint64_t offset = 0);
+                      uint64_t offset = 0, uint64_t end_offset = UINT64_MAX);
 
   absl::StatusOr<size_t> Read(MutableByteView out) override;
   // Moves the position, without I/O.
@@ -158,7 +158,8 @@ class FileStream final : public ByteStream {
 
   std::optional<uint64_t> EndOffset() const override {
     const absl::StatusOr<uint64_t> size_bytes = file_->SizeBytes();
-    return size_bytes.ok() ? std::optional(*size_bytes) : std::nullopt;
+    return size_bytes.ok() ? std::optional(std::min(*size_bytes, end_offset_))
+                           : std::nullopt;
   }
 
   bool Seek(uint64_t offset) override {
@@ -171,6 +172,7 @@ class FileStream final : public ByteStream {
  private:
   const std::shared_ptr<const InputFile> file_;
   uint64_t offset_;
+  const uint64_t end_offset_;
 };
 
 // Returns an error if a file that had `size_bytes` when its reading began ends
