@@ -147,10 +147,11 @@ void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options) {
       ->type_name("TEXT");
   CLI::Option* const records_only = subcommand.add_flag(
       "--records-only", options.records_only,
-      "Do not keep the files of WARCs and ARCs, only their records");
+      "Do not keep the files of WARCs, ARCs and WACZs, only their records");
   subcommand
       .add_flag("--deposited-files", options.deposited_files,
-                "Keep the files of all WARCs and ARCs, also those stored twice")
+                "Keep the files of all WARCs, ARCs and WACZs, also those "
+                "stored twice")
       ->excludes(records_only);
   subcommand.add_flag(
       "--keep-going", options.keep_going,

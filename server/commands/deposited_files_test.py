@@ -5,6 +5,7 @@ and refused, ranges, appends, withdrawals, redaction, damage.
 
 QUIRE_BINARY_DIR names the build directory.
 """
+import bz2
 import gzip
 import hashlib
 import json
@@ -18,6 +19,7 @@ import tempfile
 import unittest
 import urllib.error
 import urllib.request
+import zipfile
 import zlib
 from pathlib import Path
 
@@ -49,6 +51,13 @@ def foreign(text):
         for at in range(0, len(text), 900))
     return (b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + stream + zlib.crc32(text).to_bytes(4, "little")
             + len(text).to_bytes(4, "little"))
+
+
+def wacz(path, entries):
+    """A WACZ of (name, bytes, compression) in this order."""
+    with zipfile.ZipFile(path, "w") as out:
+        for name, data, compression in (*entries, ("datapackage.json", b"{}", zipfile.ZIP_STORED)):
+            out.writestr(zipfile.ZipInfo(name), data, compression)
 
 
 class DepositedFilesTest(unittest.TestCase):
@@ -190,6 +199,75 @@ class DepositedFilesTest(unittest.TestCase):
         self.assertIn("some were left out", self.quired(
             "build", "--force", "-o", self.archive, "--deposited-files", "--exclude",
             "**/example.org/7", self.directory / "a.warc.gz", code=1))
+
+    def test_keeps_a_wacz(self):
+        path = self.directory / "crawl.wacz"
+        pages = random.Random(7).randbytes(900)  # Not compressed in the archive.
+        wacz(path, [("archive/a.warc.gz", self.gz, zipfile.ZIP_STORED),
+                    ("pages/text", pages, zipfile.ZIP_STORED),
+                    ("archive/b.warc", self.plain, zipfile.ZIP_STORED)])
+        said = self.quired("build", "-o", self.archive, "--segment-size", "100KiB", path)
+        self.assertIn("1 deposited file is kept byte for byte", said)
+        self.quired("verify", "--quiet", self.archive)
+        kept = path.read_bytes()
+        self.assertEqual(self.file("crawl.wacz"), kept)
+        for offset in 0, len(kept) // 3, len(kept) - 700:
+            self.assertEqual(self.file("crawl.wacz", "--range", f"{offset}:700"),
+                             kept[offset:offset + 700])
+        other = self.directory / "other.quire"
+        self.quired("build", "-o", other, "--segment-size", "70KiB", self.archive)
+        self.assertEqual(self.file("crawl.wacz", archive=other), kept)
+        # What is next to the WARCs may be about what is redacted.
+        self.assertTrue(any(pages in file.read_bytes() for file in self.archive.iterdir()))
+        (self.directory / "ids").write_text(URI.format(30) + "\n")
+        self.quired("redact", self.archive, self.directory / "ids")
+        self.assertIn("withdrawn", self.file("crawl.wacz", code=1))
+        self.assertFalse(any(pages in file.read_bytes() for file in self.archive.iterdir()))
+
+    def test_waczs_at_random(self):
+        draw = random.Random(os.environ.get("QUIRE_TEST_SEED", "44"))
+        for number in range(8):
+            path = self.directory / f"{number}.wacz"
+            entries = []
+            for at in range(draw.randrange(1, 5)):
+                records = [record(draw.randrange(300), draw.randrange(40, 3000))
+                           for _ in range(draw.randrange(1, 20))]
+                name, data = draw.choice((
+                    (f"archive/{at}.warc", b"".join(records)),
+                    (f"archive/{at}.warc.gz", b"".join(map(member, records))),
+                    (f"archive/{at}.warc.gz", b"".join(map(foreign, records))),
+                    (f"archive/{at}.warc.bz2", bz2.compress(b"".join(records))),
+                    (f"indexes/{at}", draw.randbytes(draw.choice((0, 10, 5000))))))
+                entries.append((name, data, draw.choice(
+                    (zipfile.ZIP_STORED, zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))))
+            entries.append(("archive/z.warc", record(1), zipfile.ZIP_STORED))
+            if draw.random() < 0.4:
+                draw.shuffle(entries)
+            wacz(path, entries)
+            with self.subTest(entries=[(name, compression) for name, _, compression in entries]):
+                for mode in ("--deposited-files", "--records-only", None):
+                    said = self.quired("build", "--force", "-o", self.archive, "--segment-size",
+                                       "20KiB", *filter(None, [mode]), path)
+                    if "1 deposited file is kept" in said:
+                        self.quired("verify", "--quiet", self.archive)
+                        self.assertEqual(self.file(path.name), path.read_bytes())
+                    else:
+                        self.assertNotEqual(mode, "--deposited-files")
+                        self.assertIn("no deposited file", self.file(path.name, code=1))
+                        self.assertEqual("--deposited-files does so" in said, mode is None)
+
+    def test_says_why_a_wacz_is_not_kept(self):
+        stored = zipfile.ZIP_STORED
+        for entries, why in (
+                ([("archive/b.warc", self.plain, stored), ("archive/a.warc", self.plain, stored)],
+                 "not in order"),
+                ([("archive/a.warc", self.plain, zipfile.ZIP_DEFLATED)], "compressed twice"),
+                ([("indexes/index.cdx.gz", bytes(9000), stored),
+                  ("archive/a.warc", self.plain, stored)],
+                 "(8.88 KiB of other entries than WARCs, 0 members of an unknown encoder")):
+            path = self.directory / "x.wacz"
+            wacz(path, entries)
+            self.assertIn(why, self.quired("build", "--force", "-o", self.archive, path))
 
     def test_withdraws_and_redacts(self):
         self.build("--segment-size", "50KiB")
