@@ -41,7 +41,7 @@ namespace {
 constexpr char kBuildFooter[] =
     R"(The contents determine the kind of an INPUT: a directory (every regular file in
 it), a tar or zip, a WARC or ARC (each of these four also compressed), a WACZ (the
-WARCs in it, in the order of their names), or any other file, which is one
+WARCs in it, in its order), or any other file, which is one
 document. - is a tar on standard input, with --split any file. Symbolic links are not
 followed.
 A file's id is its path in the directory, a member's its name in the container

@@ -67,7 +67,7 @@ struct BuildProgress {
 // inputs. Must be raised when one of them gives other blocks for the same text
 // and options, or another description: a build keeps no blocks of another
 // version.
-inline constexpr uint32_t kBuildVersion = 9;
+inline constexpr uint32_t kBuildVersion = 10;
 
 // Options for resuming a build that was stopped or killed.
 struct ResumeOptions {

@@ -584,7 +584,7 @@ TEST_F(RecompressTest, AVersionStandsForItsBlocks) {
     }
   }
   EXPECT_EQ(std::pair(kBuildVersion, FormatChecksum(checksum.Get())),
-            std::pair(9u, std::string("65db1de5d12a599b")));
+            std::pair(10u, std::string("65db1de5d12a599b")));
 }
 
 TEST_F(RecompressTest, RestartsWhenTold) {

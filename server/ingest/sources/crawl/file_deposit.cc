@@ -257,9 +257,8 @@ class Drafting {
           ranges_.empty()
               ? "it is compressed, and not by gzip, so that all of it would be "
                 "stored a second time; --deposited-files does so"
-              : "its WARCs are compressed twice, not by gzip, or not in order "
-                "of their names, so that they would be stored a second time; "
-                "--deposited-files does so";
+              : "its WARCs are compressed twice, or not by gzip, so that they "
+                "would be stored a second time; --deposited-files does so";
       return absl::OkStatus();
     }
     const size_t index = draft_.items.size();

@@ -38,7 +38,7 @@ struct ZipMember {
 struct WaczListing {
   uint64_t entry_count = 0;
   bool has_description = false;
-  // WARCs, ARCs and WACZs, in order of their names.
+  // WARCs, ARCs and WACZs, in the order of the zip.
   std::vector<ZipMember> warcs;
   // Names of files in archive/ that are none of these.
   std::vector<std::string> others;
@@ -108,9 +108,6 @@ absl::StatusOr<WaczListing> ListWacz(const ContainerInput& input) {
     }
     TakeEntry(*walker, listing);
   }
-  std::stable_sort(
-      listing.warcs.begin(), listing.warcs.end(),
-      [](const ZipMember& a, const ZipMember& b) { return a.name < b.name; });
   return listing;
 }
 

@@ -19,14 +19,14 @@ namespace quire {
 // True if the file is named like a WACZ.
 bool IsNamedWacz(absl::string_view path);
 
-// Source of the records of all WARCs and ARCs in the WACZ, in bytewise order of
-// their names; null if the zip is not a WACZ. It is one if it holds
-// datapackage.json and something in archive/ or a WACZ, or is named like one.
-// Read are the files in archive/ whose names end in .warc or .arc, or in these
-// and .gz, .zst, .bz2 or .xz; and everywhere those whose names end in .wacz, up
-// to four in each other, which are copied to input.spool_directory while they
-// are read. Others in archive/ are noted (EntryNote::kMisnamed). If input.file
-// is there, all documents have the zip as their SourceDocument::deposit.
+// Source of the records of all WARCs and ARCs in the WACZ, in the order of the
+// zip; null if the zip is not a WACZ. It is one if it holds datapackage.json
+// and something in archive/ or a WACZ, or is named like one. Read are the files
+// in archive/ whose names end in .warc or .arc, or in these and .gz, .zst, .bz2
+// or .xz; and everywhere those whose names end in .wacz, up to four in each
+// other, which are copied to input.spool_directory while they are read. Others
+// in archive/ are noted (EntryNote::kMisnamed). If input.file is there, all
+// documents have the zip as their SourceDocument::deposit.
 //
 // Open() fails with DataLoss if the zip lists no WARC or cannot be listed. With
 // WarcDamage::kSkip, reading continues with the next WARC after one that cannot

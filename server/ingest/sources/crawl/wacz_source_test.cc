@@ -34,7 +34,7 @@ std::string Wacz(std::vector<TestEntry> entries) {
   return MakeTestArchive("zip", "none", entries);
 }
 
-// Returns two WARCs in the wrong order, and the other files of a crawler.
+// Returns two WARCs, and the other files of a crawler.
 std::vector<TestEntry> SomeWarcs() {
   return {{"archive/", "", TestEntry::Kind::kDirectory},
           {"archive/b.warc", Record("u:b1") + Record("u:b2")},
@@ -43,17 +43,17 @@ std::vector<TestEntry> SomeWarcs() {
           {"pages/pages.jsonl", "{}\n"}};
 }
 
-TEST(WaczSourceTest, IsItsWarcsInTheOrderOfTheirNames) {
+TEST(WaczSourceTest, IsItsWarcsInTheirOrder) {
   const TemporaryDirectory directory;
   // Detected by its contents, whatever its name.
   for (const char* name : {"x.wacz", "x"}) {
     const std::string path = directory.Write(name, Wacz(SomeWarcs()));
     EXPECT_EQ(KindOf(path), "wacz");
     QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents, ReadInput(path));
-    EXPECT_THAT(documents, ElementsAre(Pair("u:a1", Record("u:a1")),
-                                       Pair("u:a2", Record("u:a2")),
-                                       Pair("u:b1", Record("u:b1")),
-                                       Pair("u:b2", Record("u:b2"))));
+    EXPECT_THAT(documents, ElementsAre(Pair("u:b1", Record("u:b1")),
+                                       Pair("u:b2", Record("u:b2")),
+                                       Pair("u:a1", Record("u:a1")),
+                                       Pair("u:a2", Record("u:a2"))));
   }
 }
 
@@ -131,10 +131,10 @@ TEST(WaczSourceTest, ReadsWaczsInAWacz) {
         {{"two.wacz", Wacz({{"one.wacz", inner}})}}}) {
     QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents,
                                ReadInput(directory.Write("x", Wacz(entries))));
-    EXPECT_THAT(documents, ElementsAre(Pair("u:a1", Record("u:a1")),
-                                       Pair("u:a2", Record("u:a2")),
-                                       Pair("u:b1", Record("u:b1")),
-                                       Pair("u:b2", Record("u:b2"))));
+    EXPECT_THAT(documents, ElementsAre(Pair("u:b1", Record("u:b1")),
+                                       Pair("u:b2", Record("u:b2")),
+                                       Pair("u:a1", Record("u:a1")),
+                                       Pair("u:a2", Record("u:a2"))));
   }
   std::string deep = inner;
   for (int i = 0; i < 5; ++i) {
@@ -259,7 +259,7 @@ TEST(WaczSourceTest, GoesOnAfterDamage) {
              absl::StrCat(Gzip(Record("u:b1")), damaged, Gzip(Record("u:b3")))},
             {"archive/a.warc.gz", Gzip(Record("u:a"))}}));
   const auto [ids, failure_count] = ReadPastErrors(path);
-  EXPECT_THAT(ids, ElementsAre("u:a", "u:b1", "u:b3", "u:d"));
+  EXPECT_THAT(ids, ElementsAre("u:d", "u:b1", "u:b3", "u:a"));
   EXPECT_EQ(failure_count, 2);
 }
 
@@ -361,8 +361,8 @@ TEST(WaczSourceTest, IsExpandedInDirectories) {
   for (const IngestedDocument& document : documents) {
     ids.push_back(document.document.id);
   }
-  EXPECT_THAT(ids, ElementsAre("x.wacz/u:a1", "x.wacz/u:a2", "x.wacz/u:b1",
-                               "x.wacz/u:b2", "y.doc"));
+  EXPECT_THAT(ids, ElementsAre("x.wacz/u:b1", "x.wacz/u:b2", "x.wacz/u:a1",
+                               "x.wacz/u:a2", "y.doc"));
 }
 
 }  // namespace
