@@ -33,7 +33,7 @@ HoldStandardStreams() {
 // Shared libraries open files when loaded (gRPC an eventfd), before main();
 // this runs earlier. Only executables can have it.
 __attribute__((section(".preinit_array"),
-               used)) void (*const hold_early)() = &HoldStandardStreams;
+               used)) void (*const kHoldEarly)() = &HoldStandardStreams;
 
 // Returns the exit code once all output is written.
 int Flush(const char* name, int exit_code, int failure_code) {

@@ -11,10 +11,10 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 const std::vector<std::string>& Known() {
-  static const auto* const kKnown =
+  static const auto* const known =
       new std::vector<std::string>({"QUIRED_MEMORY", "QUIRED_METRICS",
                                     "QUIRED_LISTEN", "QUIRED_ACCESS_LOG"});
-  return *kKnown;
+  return *known;
 }
 
 std::vector<std::string> Describe(std::vector<const char*> environment,

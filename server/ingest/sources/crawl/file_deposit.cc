@@ -129,6 +129,9 @@ class Drafting {
     size_t other_begin = 0;
     size_t other_end = 0;
     for (const DepositRange& range : ranges_.empty() ? whole : ranges_) {
+      if (range.size_bytes == 0) {
+        continue;
+      }
       Stretch next = {.offset = range.offset,
                       .end_offset = range.offset + range.size_bytes,
                       .compression = Compression::kOther};
