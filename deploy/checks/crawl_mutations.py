@@ -76,7 +76,7 @@ CRAWLS = [
              "next.offset < stretches.back().end_offset) {", "next.offset < 0) {",
              "file_deposit_test", "ranges in any order are taken for consecutive"),
     Mutation("server/ingest/sources/zip_stream.cc",
-             "      .is_stored = LoadLittleEndian<uint16_t>(&header[8]) == 0 &&",
-             "      .is_stored = LoadLittleEndian<uint16_t>(&header[8]) != 99 &&",
+             "LoadLittleEndian<uint16_t>(&header[8]) == 0 &&",
+             "LoadLittleEndian<uint16_t>(&header[8]) != 99 &&",
              "deposited_files_test", "what a zip compresses is taken for a WARC as it is"),
 ]
