@@ -167,7 +167,7 @@ class Drafting {
   }
 
   absl::StatusOr<Compression> Detect(const DepositRange& range) const {
-    std::vector<uint8_t> start(16);
+    std::vector<uint8_t> start(ByteStream::kPartStartSizeBytes);
     FileStream stream(file_, range.offset, range.offset + range.size_bytes);
     QUIRE_ASSIGN_OR_RETURN(const size_t size, ReadFully(stream, start));
     const ByteView found = ByteView(start).first(size);

@@ -157,6 +157,17 @@ TEST_F(FileDepositTest, ReproducesAllRanges) {
   EXPECT_EQ(result.counts.reproduced_count, 6);
 }
 
+TEST_F(FileDepositTest, KnowsArcs) {
+  const std::string arc = "u:arc 1.2.3.4 20050622190850 text/plain 5\nblock\n";
+  RangedFile file;
+  file.bytes = "start";
+  file.Add({arc, arc}, 0);
+  file.Add({arc}, 1);
+  const DepositSource::Result result = Draft(file);
+  ExpectDraft(file, result);
+  EXPECT_EQ(result.draft->totals().literal_size_bytes, 5);
+}
+
 TEST_F(FileDepositTest, RangesThatDoNotFollowEachOtherAreOneLiteral) {
   RangedFile file;
   file.bytes = "start";
