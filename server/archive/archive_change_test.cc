@@ -12,7 +12,6 @@
 #include <csignal>
 #include <filesystem>
 #include <memory>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,7 +25,6 @@
 #include "server/archive/archive_writer.h"
 #include "server/archive/format/archive_format.h"
 #include "server/archive/format/manifest.h"
-#include "server/archive/segment_merger.h"
 #include "server/archive/unfinished_archive.h"
 #include "testing/archive/archive_testing.h"
 #include "testing/archive/system_call_hooks.h"
@@ -421,44 +419,6 @@ TEST_F(ArchiveChangeTest, ReplacedSegmentsMustHaveTheSameDocuments) {
   EXPECT_EQ(Letters(), "ab");
   EXPECT_THAT(Names(path_),
               ElementsAre("MANIFEST", "segment-00000000", "segment-00000002"));
-}
-
-ManifestSegment SegmentOfSize(uint64_t size_bytes, uint64_t run_count = 1) {
-  ManifestSegment segment;
-  segment.size_bytes = size_bytes;
-  segment.document_count = 1;
-  segment.run_count = run_count;
-  return segment;
-}
-
-TEST(SegmentMergerTest, ASegmentJoinsTheLaterOnesWhileItIsUnderTwiceThem) {
-  const auto first = [](const std::vector<uint64_t>& sizes,
-                        uint64_t size_bytes_max = uint64_t{1} << 40) {
-    std::vector<ManifestSegment> segments;
-    for (const uint64_t size : sizes) {
-      segments.push_back(SegmentOfSize(size));
-    }
-    return FirstToJoin(segments, size_bytes_max, LayoutSegments::kStay);
-  };
-  EXPECT_EQ(first({}), 0u);
-  EXPECT_EQ(first({100}), 0u);
-  EXPECT_EQ(first({100, 100}), 0u);
-  EXPECT_EQ(first({200, 100}), 0u);
-  EXPECT_EQ(first({202, 100}), 1u);
-  EXPECT_EQ(first({1000, 202, 100}), 2u);
-  EXPECT_EQ(first({1000, 400, 200, 199, 100}), 0u);
-  EXPECT_EQ(first({2000, 400, 200, 199, 100}), 1u);
-  EXPECT_EQ(first({100, 100}, 200), 0u);
-  EXPECT_EQ(first({100, 100}, 199), 1u);
-  EXPECT_EQ(first({0, 0, 0}), 0u);
-  const std::vector<ManifestSegment> with_layout = {
-      SegmentOfSize(100), SegmentOfSize(100, 2), SegmentOfSize(100)};
-  EXPECT_EQ(FirstToJoin(with_layout, 1000, LayoutSegments::kStay), 2u);
-  EXPECT_EQ(
-      FirstToJoin(std::span(with_layout).first(2), 1000, LayoutSegments::kStay),
-      1u);
-  EXPECT_EQ(FirstToJoin(with_layout, 1000, LayoutSegments::kJoin), 0u);
-  EXPECT_EQ(FirstToJoin(with_layout, 299, LayoutSegments::kJoin), 1u);
 }
 
 TEST_F(ArchiveChangeTest, KeepsOtherWritersAway) {

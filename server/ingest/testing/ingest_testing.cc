@@ -301,6 +301,30 @@ std::string MakeWarcRecord(const std::vector<std::string>& headers,
   return record;
 }
 
+std::string SmallWarc() {
+  return absl::StrCat(
+      MakeWarcRecord({"WARC-Type: warcinfo", "WARC-Record-ID: <urn:uuid:info>",
+                      "WARC-Date: 2020-01-01T00:00:00Z",
+                      "Content-Type: application/warc-fields"},
+                     "software: x\r\n"),
+      MakeWarcRecord({"WARC-Type: request", "WARC-Record-ID: <urn:uuid:req>",
+                      "WARC-Target-URI: <http://example.org/>",
+                      "Content-Type: application/http; msgtype=request"},
+                     "GET / HTTP/1.1\r\nContent-Type: text/never\r\n\r\n"),
+      MakeWarcRecord({"WARC-Type: response", "WARC-Record-ID: <urn:uuid:res>",
+                      "WARC-Target-URI: http://example.org/",
+                      "WARC-Date: 2020-01-01T00:00:01.250Z",
+                      "Content-Type: application/http; msgtype=response"},
+                     "HTTP/1.1 200 OK\r\nContent-Type: Text/HTML; "
+                     "charset=UTF-8\r\n\r\n<html>WARC/1.0\r\n\r\n</html>",
+                     "WARC/1.1"),
+      MakeWarcRecord(
+          {"WARC-Type: response", "WARC-Record-ID: <urn:uuid:dns>",
+           "WARC-Target-URI: dns:example.org", "Content-Type: text/dns"},
+          "20200101000000\r\nexample.org. 1 IN A 1.2.3.4\r\n"),
+      MakeWarcRecord({"WARC-Type: metadata"}, ""));
+}
+
 std::string MakeTestText(size_t size, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::string text;

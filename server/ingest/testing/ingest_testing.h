@@ -79,6 +79,9 @@ std::string MakeWarcRecord(const std::vector<std::string>& headers,
                            absl::string_view block,
                            absl::string_view version = "WARC/1.0");
 
+// Returns a WARC with one record of each kind that crawlers write.
+std::string SmallWarc();
+
 // Returns compressible text of exactly `size` bytes, the same for the same
 // seed.
 std::string MakeTestText(size_t size, uint64_t seed);

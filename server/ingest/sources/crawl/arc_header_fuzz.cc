@@ -12,7 +12,7 @@
 
 #include "codecs/base/check.h"
 #include "server/ingest/sources/crawl/arc_header.h"
-#include "server/ingest/sources/crawl/warc_source.h"
+#include "server/ingest/sources/crawl/warc_reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const quire::ByteView text(data, size);

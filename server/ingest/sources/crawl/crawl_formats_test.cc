@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/status_macros.h"
-#include "server/ingest/sources/crawl/warc_source.h"
+#include "server/ingest/sources/crawl/warc_reader.h"
 #include "server/ingest/testing/ingest_testing.h"
 #include "testing/base/status_matchers.h"
 

@@ -24,7 +24,7 @@
 #include "server/archive/files/sha256.h"
 #include "server/archive/format/work_in_threads.h"
 #include "server/ingest/sources/crawl/arc_header.h"
-#include "server/ingest/sources/crawl/warc_source.h"
+#include "server/ingest/sources/crawl/warc_reader.h"
 #include "server/ingest/sources/streams/gzip_member_reader.h"
 
 namespace quire {

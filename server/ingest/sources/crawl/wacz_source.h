@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 
 #include "server/ingest/sources/container_source.h"
-#include "server/ingest/sources/crawl/warc_source.h"
+#include "server/ingest/sources/crawl/warc_reader.h"
 #include "server/ingest/sources/source.h"
 
 namespace quire {

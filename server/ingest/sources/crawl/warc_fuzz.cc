@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "codecs/base/check.h"
-#include "server/ingest/sources/crawl/warc_source.h"
+#include "server/ingest/sources/crawl/warc_reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) {
