@@ -24,6 +24,7 @@
 #include "server/commands/encoding_options.h"
 #include "server/commands/interrupt_flag.h"
 #include "server/commands/quired_commands.h"
+#include "server/commands/rebuild_estimate.h"
 #include "server/commands/remote_paths.h"
 #include "server/commands/subcommand_support.h"
 #include "server/ingest/append.h"
@@ -35,6 +36,8 @@ namespace {
 
 // The headers of smaller segments are too much of them to compare.
 constexpr uint64_t kHintedSizeBytesMin = uint64_t{1} << 20;
+// A rebuild is named that saves at least a tenth.
+constexpr uint64_t kHintedSavingDivisor = 10;
 
 constexpr char kFooter[] =
     R"(The documents become new segments, with the codec, level, block size, dictionary
@@ -60,7 +63,10 @@ another writer changed it. Objects that it no longer names are printed, and stay
 readers of the old state: an append deletes those replaced --delete-replaced ago.
 
 An old dictionary suits new text less and less. The summary compares the new
-segments with the first one; quired plan ARCHIVE tells what a rebuild would give.
+segments with the first one. If they take twice as much of their text or more, archives
+of a sample of 16 MiB are built in TMPDIR (up to 64 MiB of text: of all), and the summary
+names a rebuild, quired build -o NEW ARCHIVE, and its size if that is a tenth less.
+--quiet omits this. quired plan ARCHIVE uses a larger sample.
 Text that repeats earlier segments is stored again until quired compact or a rebuild.
 The summary names documents that repeat an earlier one of their id: the whole text, or
 the body of a response; above 1,000 documents by a sample.
@@ -158,8 +164,8 @@ void PrintRepeated(const std::string& path, const AppendSummary& summary,
   }
 }
 
-// Names a rebuild if the archive's dictionary does not suit the added text.
-void PrintRebuildHint(const std::string& path, const AppendSummary& summary) {
+// True if the archive's dictionary does not suit the added text.
+bool TakesTwiceTheFirst(const AppendSummary& summary) {
   const ArchiveWriter::Appended& added = summary.build.appended;
   const auto share = [](uint64_t file_size_bytes, uint64_t size_bytes) {
     return size_bytes == 0 ? 0.0
@@ -168,13 +174,45 @@ void PrintRebuildHint(const std::string& path, const AppendSummary& summary) {
   };
   const double first =
       share(summary.first_file_size_bytes, summary.first_size_bytes);
-  if (added.size_bytes >= kHintedSizeBytesMin && first > 0 &&
-      share(added.file_size_bytes, added.size_bytes) >= 2 * first) {
-    std::cerr << "  twice as much of its text as the first segment, or more: "
-                 "quired plan "
-              << PrintableMessage(path) << " samples what quired build -o NEW "
-              << PrintableMessage(path) << " would save\n";
+  return added.size_bytes >= kHintedSizeBytesMin && first > 0 &&
+         share(added.file_size_bytes, added.size_bytes) >= 2 * first;
+}
+
+// Names a rebuild, and about what it saves, if that is worth it.
+void PrintRebuildHint(const AppendCommandOptions& options,
+                      const AppendSummary& summary, const std::string& path,
+                      const Archive& archive) {
+  if (!TakesTwiceTheFirst(summary)) {
+    return;
   }
+  const std::string name = PrintableMessage(options.archive);
+  const absl::StatusOr<RebuildEstimate> estimate =
+      EstimateRebuild(path, archive, options.encoding);
+  if (!estimate.ok()) {
+    std::cerr << "  twice as much of its text as the first segment, or more; "
+                 "a rebuild is not estimated: "
+              << PrintableMessage(estimate.status().message())
+              << "; quired plan " << name
+              << " samples what quired build -o NEW " << name
+              << " would save\n";
+    return;
+  }
+  const uint64_t saved_size_bytes = estimate->saved_size_bytes();
+  if (saved_size_bytes < estimate->size_bytes / kHintedSavingDivisor) {
+    return;
+  }
+  std::cerr << "  twice as much of its text as the first segment, or more: "
+               "quired build -o NEW "
+            << name << " would take about "
+            << FormatByteSize(estimate->rebuilt_size_bytes) << " of "
+            << FormatByteSize(estimate->size_bytes) << ", "
+            << FormatPercent(saved_size_bytes, estimate->size_bytes)
+            << " less, by "
+            << (estimate->is_whole
+                    ? "a trial with all text"
+                    : "a sample of " +
+                          FormatByteSize(estimate->sample_size_bytes))
+            << "\n";
 }
 
 // An archive in a bucket, and its state before the change of its local copy.
@@ -302,7 +340,7 @@ int RunAppend(AppendCommandOptions options) {
   if (!options.quiet) {
     PrintAppended(options.archive, *summary, **archive, stopwatch.Seconds());
     PrintRepeated(options.archive, *summary, **archive);
-    PrintRebuildHint(options.archive, *summary);
+    PrintRebuildHint(options, *summary, *path, **archive);
     PrintDeposits(summary->build.deposits);
     report.PrintHints(summary->build.skipped);
   }

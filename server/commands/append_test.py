@@ -68,7 +68,58 @@ class AppendTest(unittest.TestCase):
     def inspect(self):
         return json.loads(self.quired("inspect", "--json", self.archive))
 
+    def write_pieces(self, name, seed):
+        """3 MiB of documents whose pieces repeat, but seldom within a block."""
+        draw = random.Random(seed)
+        pieces = [draw.randbytes(4096) for _ in range(96)]
+        target = self.directory / name
+        target.mkdir()
+        for number in range(48):
+            (target / f"{name}-{number:03}").write_bytes(b"".join(draw.choices(pieces, k=16)))
+        return target
+
     # --- The command ---
+
+    def test_names_a_rebuild_that_saves(self):
+        archive = self.output / "pieces.quire"
+        self.quired("build", "--quiet", "-o", archive, "--codec", "rlz", "--dictionary-size",
+                    "1MiB", self.write_pieces("old", 1))
+        # The dictionary suits other documents of the same pieces.
+        said = self.quired("append", archive, self.directory / "old")
+        self.assertIn("the first segment has", said)
+        self.assertNotIn("build -o NEW", said)
+        self.write_pieces("new", 2)
+        before = contents_of(self.output)
+        said = self.quired("append", "--merge", "off", archive, "new",
+                           env={**os.environ, "TMPDIR": str(self.directory / "absent")})
+        self.assertRegex(said, r"or more; a rebuild is not estimated: TMPDIR [^\n]*; quired plan ")
+        for path, data in before.items():
+            (self.output / path).write_bytes(data)
+        said = self.quired("append", "--merge", "off", archive, "new")
+        found = re.search(r"quired build -o NEW \S+pieces.quire would take about ([0-9.]+) ([KM])iB "
+                          r"of ([0-9.]+) ([KM])iB, ([0-9.]+)% less, by a trial with all text\n",
+                          said)
+        self.assertIsNotNone(found, said)
+        forecast, size = (float(found[at]) * {"K": 1, "M": 1024}[found[at + 1]] for at in (1, 3))
+        saved = float(found[5])
+        rebuilt = self.directory / "rebuilt.quire"
+        self.quired("build", "--quiet", "-o", rebuilt, archive)
+
+        def size_of(path):
+            return sum(file.stat().st_size for file in path.iterdir()) / 1024
+        self.assertAlmostEqual(size, size_of(archive), delta=0.02 * size)
+        self.assertAlmostEqual(forecast, size_of(rebuilt), delta=0.05 * forecast)
+        self.assertAlmostEqual(saved, 100 * (1 - forecast / size), delta=2)
+        self.assertGreater(saved, 10)
+
+    def test_names_no_rebuild_that_saves_little(self):
+        archive = self.output / "pieces.quire"
+        self.quired("build", "--quiet", "-o", archive, self.write_pieces("old", 1))
+        (self.directory / "noise").write_bytes(random.Random(2).randbytes(6 << 20))
+        said = self.quired("append", archive, "noise")
+        shares = re.search(r", ([0-9.]+)% of the text; the first segment has ([0-9.]+)%", said)
+        self.assertGreater(float(shares[1]), 2 * float(shares[2]), said)
+        self.assertNotIn("build -o NEW", said)
 
     def test_appends(self):
         before = self.inspect()
