@@ -410,7 +410,9 @@ SurtRange SurtRangeOfKey(absl::string_view key, SurtMatch match) {
     return {.begin = std::string(key), .end = absl::StrCat(key, " ")};
   }
   if (match == SurtMatch::kPrefix) {
-    return {.begin = std::string(key), .end = EndOfPrefix(std::string(key))};
+    // Keys are printable ASCII.
+    return {.begin = std::string(key),
+            .end = key.empty() ? "\x7F" : EndOfPrefix(std::string(key))};
   }
   const absl::string_view host = key.substr(0, key.find(')'));
   if (match == SurtMatch::kHost) {

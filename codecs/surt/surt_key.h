@@ -76,7 +76,7 @@ struct SurtRange {
 SurtRange SurtRangeOfUrl(absl::string_view url, SurtMatch match);
 
 // The same for a key, such as "com,example)/a". A key without ")" is that of a
-// host.
+// host. For kPrefix an empty key gives all keys.
 SurtRange SurtRangeOfKey(absl::string_view key, SurtMatch match);
 
 // Returns the host of the URL that `id` is or holds, in the order of keys and

@@ -192,6 +192,10 @@ TEST(SurtKey, RangesHoldTheKeysOfTheirMatch) {
   EXPECT_TRUE(SurtRangeOfKey("com", SurtMatch::kDomain).Contains(exact.begin));
   EXPECT_TRUE(
       SurtRangeOfKey("com,example)/", SurtMatch::kHost).Contains(exact.begin));
+  const SurtRange all = SurtRangeOfKey("", SurtMatch::kPrefix);
+  EXPECT_TRUE(contains(all, page));
+  EXPECT_TRUE(contains(all, "~~\xFF"));
+  EXPECT_TRUE(contains(all, ""));
   EXPECT_EQ(ParseSurtMatch("domain"), SurtMatch::kDomain);
   EXPECT_EQ(ParseSurtMatch("range"), std::nullopt);
 }

@@ -5,7 +5,12 @@ A line has the keys of cdxj-indexer: SURT of the URL, time, then url, mime, stat
 digest, length, offset and filename as JSON. Indexed are responses, revisits, resources
 and conversions that have a capture time. The digest is the record's WARC-Payload-Digest;
 a record without one has none here. That of a record of an ARC file is computed, for which all
-of it is read. POST requests are keyed by their URL alone.
+of it is read.
+
+Captures are those of the index in the archive, where it has one: answers to requests of other
+methods than GET then have the method and what was sent in their keys, as of cdxj-indexer -p.
+Of an archive without, the heads of the records are read, and answers to all methods have
+the keys of their URLs.
 
 Needs the module surt (extra `web`).
 """
@@ -19,13 +24,15 @@ import heapq
 import itertools
 import re
 import tempfile
+import warnings
 from json.encoder import encode_basestring_ascii as quote_json
 from typing import IO, Any, Callable, Deque, Dict, Iterable, Iterator, List, NamedTuple, Optional
 
 from surt import surt
 
 from .client import Archive
-from .errors import QuireError
+from .errors import CapturesNotIndexed, MalformedRequest, QuireError
+from .records import Capture as IndexedCapture
 from .records import Document, Span, WithdrawnCount
 
 INDEXED_TYPES = frozenset(("response", "revisit", "resource", "conversion"))
@@ -40,6 +47,10 @@ _LONG_HEAD_SIZES = (16 << 10, 128 << 10, HEADER_SIZE_MAX + 64)
 SORT_SIZE_MAX = 64 << 20
 # So many files of one size are merged into one: a process may have few files open.
 _MERGED_COUNT = 64
+# Captures of the index in the archive that are held at a time.
+_INDEXED_COUNT = 10_000
+# In keys of answers to requests of other methods than GET.
+_METHOD_ARGUMENT = "__wb_method="
 
 _DIGEST = re.compile(rb"\nwarc-payload-digest[ \t]*:[ \t]*([!-~]+)", re.IGNORECASE)
 # As most write it: found many times as fast.
@@ -132,11 +143,25 @@ class Capture(NamedTuple):
     digest: Optional[str]
     # True for a record of an ARC file.
     is_arc: bool
+    # Of the index in the archive; None: those of the document's id.
+    indexed_key: Optional[str] = None
+    indexed_url: Optional[str] = None
+
+    @property
+    def url(self) -> str:
+        """As the record states it."""
+        return self.document.name if self.indexed_url is None else self.indexed_url
+
+    @property
+    def is_get(self) -> bool:
+        """False for an answer to a request of another method, if the archive has an index."""
+        return self.indexed_key is None or _METHOD_ARGUMENT not in self.indexed_key
 
     def line(self, file_name: str) -> str:
         """The line of the index, with its end."""
         document = self.document
-        url = document.name
+        url = self.url
+        key = surt_key(url) if self.indexed_key is None else self.indexed_key
         fields = f'{{"url": {quote_json(url)}'
         if self.media_type:
             fields += f', "mime": {quote_json(self.media_type)}'
@@ -144,7 +169,7 @@ class Capture(NamedTuple):
             fields += f', "status": "{self.status}"'
         if self.digest:
             fields += f', "digest": {quote_json(self.digest)}'
-        return (f'{surt_key(url)} {self.time} {fields}, "length": "{document.size}", '
+        return (f'{key} {self.time} {fields}, "length": "{document.size}", '
                 f'"offset": "{document.offset}", "filename": {quote_json(file_name)}}}\n')
 
 
@@ -205,20 +230,68 @@ def withdrawn_note(withdrawn: WithdrawnCount) -> str:
     return f"; {count} document{' is' if count == 1 else 's are'} withdrawn" if count else ""
 
 
+def has_index(archive: Archive) -> bool:
+    """True if the index in the archive has all its captures."""
+    with warnings.catch_warnings(record=True) as missing:
+        warnings.simplefilter("always")
+        try:
+            next(archive.captures(key="", match="prefix"), None)
+        except (CapturesNotIndexed, MalformedRequest):
+            # An earlier server does not list all keys.
+            return False
+    return not missing
+
+
+def read_index(archive: Archive) -> Iterator[Capture]:
+    """The captures of an archive by the index in it, in any order.
+
+    Reads the heads of responses without a digest, which may be of an ARC file.
+    REQUIRES: has_index(archive), which is pinned. Raises as read_captures().
+    """
+    found = archive.captures(key="", match="prefix")
+    while chunk := list(itertools.islice(found, _INDEXED_COUNT)):
+        by_ordinal: Dict[int, IndexedCapture] = {}
+        for each in chunk:
+            if not is_indexed(each.document):
+                continue
+            if each.digest is None and each.document.record_type == "response":
+                by_ordinal[each.document.ordinal] = each
+            else:
+                yield _of_index(each)
+        for capture in _read_heads(archive, (each.document for each in by_ordinal.values()),
+                                   WithdrawnCount()):
+            of_index = by_ordinal[capture.document.ordinal]
+            yield _of_index(of_index)._replace(digest=capture.digest, is_arc=capture.is_arc)
+
+
+def _of_index(found: IndexedCapture) -> Capture:
+    document = found.document
+    assert document.capture_time_ms is not None
+    return Capture(document, timestamp(document.capture_time_ms),
+                   "warc/revisit" if document.record_type == "revisit" else document.media_type,
+                   None if found.status is None else f"{found.status:03}", found.digest, False,
+                   found.key, found.url)
+
+
 def read_captures(archive: Archive, withdrawn: WithdrawnCount) -> Iterator[Capture]:
     """The captures of an archive, in its order. Reads the heads of their records in batches.
 
     Counts the withdrawn documents, which are left out. REQUIRES: the archive is pinned.
     Raises QuireError, naming the record, if one cannot be read.
     """
+    return _read_heads(archive, filter(is_indexed, list_documents(archive, withdrawn)), withdrawn)
+
+
+def _read_heads(archive: Archive, documents: Iterable[Document],
+                withdrawn: WithdrawnCount) -> Iterator[Capture]:
+    """The captures of documents, in their order, from the heads of their records."""
     wanted: Deque[Document] = collections.deque()
     head_size = HEAD_SIZE
 
     def spans() -> Iterator[Span]:
-        for document in list_documents(archive, withdrawn):
-            if is_indexed(document):
-                wanted.append(document)
-                yield Span(document.offset, min(document.size, head_size))
+        for document in documents:
+            wanted.append(document)
+            yield Span(document.offset, min(document.size, head_size))
 
     for answer in archive.get_many(spans()):
         document = wanted.popleft()

@@ -22,10 +22,10 @@ import zlib
 from typing import IO, Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ._program import replaced_file
-from .captures import (HEADER_SIZE_MAX, Capture, Malformed, is_indexed, list_documents,
-                       make_capture, write_index)
+from .captures import (HEADER_SIZE_MAX, Capture, LineSorter, Malformed, has_index, is_indexed,
+                       list_documents, make_capture, read_index, write_index)
 from .client import Archive
-from .records import ArchiveInfo, WithdrawnCount
+from .records import ArchiveInfo, Document, WithdrawnCount
 
 WARC_NAME = "space.warc"
 WACZ_VERSION = "1.1.1"
@@ -40,6 +40,7 @@ _HEAD_SIZE = 16 << 10
 _PIECE_NAME = re.compile(r"\.[A-Za-z0-9._-]{1,250}")
 _PAGE_TYPES = ("text/html", "application/xhtml+xml")
 _DESCRIPTION_SIZE_MAX = 64 << 10
+_WARC_START = b"WARC/"
 
 
 # --- Zip.
@@ -161,6 +162,16 @@ def _scan(archive: Archive, space: _Space, withdrawn: WithdrawnCount) -> Iterato
         yield capture
 
 
+def _pass_over(archive: Archive, space: _Space, withdrawn: WithdrawnCount) -> None:
+    """Reads as _scan(), without making captures."""
+    for document in list_documents(archive, withdrawn):
+        space.skip_to(document.offset)
+        if is_indexed(document):
+            start = space.take(min(len(_WARC_START), document.size))
+            if start.upper() != _WARC_START:
+                raise _of_arc(document)
+
+
 # --- Members.
 
 def _sum_up(file: IO[bytes], name: str) -> Member:
@@ -210,18 +221,12 @@ class _IndexWriter:
         self._lines = []
 
 
-def _page_line(capture: Capture, number: int) -> bytes:
-    time = capture.time
-    line = {"id": f"page-{number}", "url": capture.document.name,
-            "ts": f"{time[:4]}-{time[4:6]}-{time[6:8]}T{time[8:10]}:{time[10:12]}:{time[12:]}Z"}
-    return json.dumps(line).encode() + b"\n"
-
-
 class _PagesWriter:
-    """Two lists of the pages: the first ones, and further ones."""
+    """Two lists of the pages, in the archive's order: the first ones, and further ones."""
 
-    def __init__(self, first: IO[bytes], further: IO[bytes]) -> None:
+    def __init__(self, first: IO[bytes], further: IO[bytes], sorter: LineSorter) -> None:
         self._lists = (first, further)
+        self._sorter = sorter
         self._count = 0
         for file, title in ((first, "All Pages"), (further, "Further Pages")):
             header = {"format": "json-pages-1.0", "id": "pages", "title": title}
@@ -233,12 +238,23 @@ class _PagesWriter:
         return self._count > _FIRST_PAGES_MAX
 
     def passed(self, captures: Iterator[Capture]) -> Iterator[Capture]:
-        """Passes captures on; writes those of pages."""
+        """Passes captures on; notes those of pages."""
         for capture in captures:
-            if capture.status == "200" and capture.media_type in _PAGE_TYPES:
-                self._count += 1
-                self._lists[self.has_further].write(_page_line(capture, self._count))
+            if capture.status == "200" and capture.media_type in _PAGE_TYPES and capture.is_get:
+                self._sorter.add(b"%020d %s %s\n" % (
+                    capture.document.ordinal, capture.time.encode(),
+                    json.dumps(capture.url).encode()))
             yield capture
+
+    def write(self) -> None:
+        """Writes the lists, once, after all captures."""
+        for line in self._sorter.sorted():
+            _, time, url = line.decode().split(" ", 2)
+            self._count += 1
+            page = {"id": f"page-{self._count}", "url": json.loads(url),
+                    "ts": f"{time[:4]}-{time[4:6]}-{time[6:8]}T{time[8:10]}:{time[10:12]}:"
+                    f"{time[12:]}Z"}
+            self._lists[self.has_further].write(json.dumps(page).encode() + b"\n")
 
 
 def _data_package(members: List[Member], info: ArchiveInfo, created: datetime.datetime,
@@ -263,6 +279,8 @@ class Written(NamedTuple):
     written_size: int
     # In the WARC they are zeros.
     withdrawn: WithdrawnCount
+    # False: answers to requests of any method have the key of their URL.
+    is_indexed: bool
 
 
 def write_wacz(archive: Archive, directory: str, name: str,
@@ -281,11 +299,17 @@ def write_wacz(archive: Archive, directory: str, name: str,
         part_lines = math.isqrt(info.document_count)
         writer = _IndexWriter(data, index, "index.cdx.gz",
                               max(_PART_LINES_MIN, min(part_lines, _PART_LINES_MAX)))
-        pages = _PagesWriter(first, further)
+        pages = _PagesWriter(first, further, stack.enter_context(LineSorter()))
         withdrawn = WithdrawnCount()
-        count = write_index(pages.passed(_check_warc(_scan(archive, space, withdrawn))),
-                            WARC_NAME, writer.write)
+        from_index = has_index(archive)
+        if from_index:
+            _pass_over(archive, space, withdrawn)
+            captures = read_index(archive)
+        else:
+            captures = _check_warc(_scan(archive, space, withdrawn))
+        count = write_index(pages.passed(captures), WARC_NAME, writer.write)
         writer.flush()
+        pages.write()
         space.skip_to(info.size)
         if not count:
             raise ValueError(f"archive {info.name} has no captures: no response, revisit, "
@@ -303,15 +327,19 @@ def write_wacz(archive: Archive, directory: str, name: str,
         members.append(_sum_up(digest, "datapackage-digest.json"))
         path, written = _write_pieces(directory, name, info, members,
                                       [*contents.values(), package, digest], warc)
-        return Written(path, count, written + warc.size, written, withdrawn)
+        return Written(path, count, written + warc.size, written, withdrawn, from_index)
 
 
 def _check_warc(captures: Iterator[Capture]) -> Iterator[Capture]:
     for capture in captures:
         if capture.is_arc:
-            raise ValueError(f"record {capture.document.ordinal} comes from an ARC file; a WACZ "
-                             "holds WARC files only")
+            raise _of_arc(capture.document)
         yield capture
+
+
+def _of_arc(document: Document) -> ValueError:
+    return ValueError(f"record {document.ordinal} comes from an ARC file; a WACZ holds WARC files "
+                      "only")
 
 
 def _now() -> datetime.datetime:

@@ -49,21 +49,31 @@ def _parser() -> argparse.ArgumentParser:
 
 def _write_cdxj(arguments: argparse.Namespace) -> int:
     # pylint: disable=import-outside-toplevel
-    from .captures import read_captures, withdrawn_note, write_index
+    from .captures import (has_index, list_documents, read_captures, read_index, withdrawn_note,
+                           write_index)
     if not arguments.filename:
         raise ValueError("--filename must not be empty")
     with connect_as(arguments) as client:
         archive = client[arguments.archive].pinned()
         withdrawn = WithdrawnCount()
-        captures = read_captures(archive, withdrawn)
+        is_indexed = has_index(archive)
+        captures = read_index(archive) if is_indexed else read_captures(archive, withdrawn)
         if arguments.output is None:
             count = write_index(captures, arguments.filename, sys.stdout.buffer.write)
         else:
             with replaced_file(arguments.output) as file:
                 count = write_index(captures, arguments.filename, file.write)
+        if is_indexed:
+            for _ in list_documents(archive, withdrawn):
+                pass
     say(_PROGRAM, f"{count} captures of {archive.name}@{archive.uuid}" + withdrawn_note(withdrawn)
-        + ("" if count else "; it has no records of a crawl with a time"))
+        + (_methods_note(is_indexed) if count else "; it has no records of a crawl with a time"))
     return 0
+
+
+def _methods_note(is_indexed: bool) -> str:
+    return "" if is_indexed else ("; the archive has no index of all of them: answers to requests "
+                                  "of any method have the key of their URL")
 
 
 def _write_wacz(arguments: argparse.Namespace) -> int:
@@ -79,7 +89,8 @@ def _write_wacz(arguments: argparse.Namespace) -> int:
     with connect_as(arguments) as client:
         written = write_wacz(client[arguments.archive], arguments.dir, name, arguments.title)
     say(_PROGRAM, f"{written.path}: {written.capture_count} captures, {written.written_size} bytes "
-        f"written of a WACZ of {written.size}" + withdrawn_note(written.withdrawn))
+        f"written of a WACZ of {written.size}" + withdrawn_note(written.withdrawn)
+        + _methods_note(written.is_indexed))
     return 0
 
 

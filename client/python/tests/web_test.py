@@ -9,11 +9,13 @@ import json
 import os
 import pathlib
 import random
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
 import unittest.mock
+import warnings
 import zipfile
 
 from surt import surt
@@ -30,6 +32,9 @@ from random_urls import random_url
 SITE = "http://www.example.org/"
 PAGES = 1500
 URL_COUNT = 20_000
+# Keys of answers to other methods than GET, as cdxj-indexer -p has them, and to HEAD.
+METHOD_KEYS = ["org,example)/headed?__wb_method=head", "org,example)/search?__wb_method=post&q=cats",
+               "org,example)/search?__wb_method=post&q=dogs"]
 
 
 class KeysTest(unittest.TestCase):
@@ -120,6 +125,19 @@ class SorterTest(unittest.TestCase):
         self.assertEqual(count_open(), before)
 
 
+def add_exchange(crawl, method, url, asked, kind, body):
+    """Adds a request and its answer, which name each other."""
+    answer = f"<urn:uuid:{len(crawl.records):036}>"
+    date = f"2021-03-01T00:00:{len(crawl.records):02}Z"
+    crawl.add_response(url, date, body, f"Content-Type: {kind}")
+    # That of add_response() is of GET.
+    crawl.records.pop()
+    crawl.add("request", url, date,
+              f"{method} / HTTP/1.1\r\nContent-Type: application/x-www-form-urlencoded\r\n\r\n"
+              f"{asked}".encode(), "application/http; msgtype=request",
+              WARC_Concurrent_To=answer)
+
+
 def make_crawl():
     crawl = Crawl()
     draw = random.Random(SEED)
@@ -144,6 +162,10 @@ def make_crawl():
         b"WARC/1.0\nWARC-Type: response\nWARC-Target-URI: http://example.org/lines\n"
         b"WARC-Date: 2021-01-01T00:00:00Z\nwarc-payload-digest:sha1:LF\nContent-Length: 16\n"
         b"Content-Type: application/http\n\nHTTP/1.0 301 X\r\n\n\n")
+    add_exchange(crawl, "POST", SITE + "search", "q=dogs", "text/plain", b"found dogs")
+    add_exchange(crawl, "POST", SITE + "search", "q=cats", "text/plain", b"found cats")
+    add_exchange(crawl, "HEAD", SITE + "headed", "", "text/html", b"")
+    add_exchange(crawl, "GET", SITE + "got", "", "text/html", b"got")
     for number in range(PAGES):
         crawl.add_response(
             f"{SITE}dir-{draw.randrange(9)}/Page?b={number}&a=\u00fc",
@@ -203,16 +225,49 @@ class WebTest(unittest.TestCase):
                                    self.server.address]), 0)
         lines = out.read_bytes().splitlines()
         self.assertEqual(lines, sorted(lines))
-        found = []
+        found, methods = [], []
         for line in lines:
             key, time, fields = line.decode().split(" ", 2)
             fields = json.loads(fields)
+            if "__wb_method" in key:
+                methods.append(key)
+                key = key.partition("?")[0]
             self.assertEqual(key, captures.surt_key(fields["url"]))
             offset, length = int(fields["offset"]), int(fields["length"])
             self.assertIn(self.warc[offset:offset + length], self.records)
             found.append((time, fields))
         self.assertEqual(sorted(found, key=str), self.expected())
         self.assertGreater(len(found), PAGES)
+        self.assertEqual(methods, METHOD_KEYS)
+
+    def test_an_archive_without_an_index(self):
+        """The heads of its records give the same lines, except for keys with methods."""
+        out = self.directory / "index.cdxj"
+        arguments = ["cdxj", "web", "--server", self.server.address, "-o", str(out)]
+        self.assertEqual(web.main(arguments), 0)
+        expected = sorted(re.sub(r"\?__wb_method=\S+", "", line)
+                          for line in out.read_text().splitlines())
+        with contextlib.redirect_stderr(io.StringIO()) as said, \
+                unittest.mock.patch.object(captures, "has_index", return_value=False):
+            self.assertEqual(web.main(arguments), 0)
+        self.assertIn("any method have the key of their URL", said.getvalue())
+        self.assertEqual(out.read_text().splitlines(), expected)
+        with tempfile.TemporaryDirectory() as name:
+            with unittest.mock.patch.object(wacz, "has_index", return_value=False):
+                written = wacz.write_wacz(self.archive, name, "web.wacz", "one")
+            self.assertEqual((written.capture_count, written.is_indexed), (len(expected), False))
+            with zipfile.ZipFile(io.BytesIO(self.assemble(pathlib.Path(name)))) as file:
+                lines = gzip.decompress(file.read("indexes/index.cdx.gz")).decode()
+        self.assertEqual(lines.replace("space.warc", "space").splitlines(), expected)
+
+    def test_what_counts_as_an_index(self):
+        def missing(**_):
+            warnings.warn("captures are missing")
+            return iter(())
+
+        self.assertFalse(captures.has_index(unittest.mock.Mock(captures=missing)))
+        self.assertFalse(captures.has_index(self.client["files"]))
+        self.assertTrue(captures.has_index(self.archive))
 
     def test_the_index_of_the_archive(self):
         out = self.directory / "compared.cdxj"
@@ -380,7 +435,8 @@ class WebTest(unittest.TestCase):
         plain = self.run_program("cdxj", "web", "--filename", "space.warc").stdout
         self.assertEqual(lines, plain.decode().splitlines())
         html = [fields["url"] for _, fields in self.expected()
-                if fields.get("mime") == "text/html" and fields.get("status") == "200"]
+                if fields.get("mime") == "text/html" and fields.get("status") == "200"
+                and fields["url"] != SITE + "headed"]
         self.assertEqual({pages.pop(0)["format"], further.pop(0)["format"]}, {"json-pages-1.0"})
         self.assertEqual(len(pages), 5)
         self.assertEqual(sorted(page["url"] for page in pages + further), sorted(html))

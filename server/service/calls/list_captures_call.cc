@@ -65,7 +65,9 @@ absl::StatusOr<CaptureQuery> QueryOf(const v1::ListCapturesRequest& request) {
   QUIRE_ASSIGN_OR_RETURN(const SurtMatch match, MatchOf(request));
   const bool has_url = request.target_case() == v1::ListCapturesRequest::kUrl;
   const std::string& target = has_url ? request.url() : request.key();
-  if (target.empty() || target.size() > kTargetSizeBytesMax) {
+  const bool is_all = request.target_case() == v1::ListCapturesRequest::kKey &&
+                      target.empty() && match == SurtMatch::kPrefix;
+  if ((target.empty() && !is_all) || target.size() > kTargetSizeBytesMax) {
     return MalformedCaptures(absl::StrCat(
         has_url ? "url" : "key", " has ", target.size(),
         " bytes, must have 1 to ", kTargetSizeBytesMax, "; set url or key"));
