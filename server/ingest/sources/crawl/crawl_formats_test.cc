@@ -105,8 +105,8 @@ TEST(CrawlFormatsTest, AllGiveTheSameDocuments) {
     }
     const std::string wacz = MakeTestArchive("zip", "none",
                                              {{"datapackage.json", "{}"},
-                                              {"archive/2.warc.gz", parts[1]},
-                                              {"archive/1.warc.gz", parts[0]}});
+                                              {"archive/2.warc.gz", parts[0]},
+                                              {"archive/1.warc.gz", parts[1]}});
     QUIRE_ASSERT_OK_AND_ASSIGN(const auto expected,
                                ReadFile(directory.Write("x", warc)));
     ASSERT_EQ(expected.size(), captures.size());
