@@ -11,8 +11,8 @@
 
 --only NAME,... runs some of them. --corpora has make_corpus.py's webdocs and versions,
 columns/, a directory of text columns, plain/, made by plain_collections.py, and may have
-modules/, Python modules of peers (archive_bench.py --modules), and training/, which
-training_peers.py --setup makes. A full run
+modules/, Python modules of peers (archive_bench.py --modules), training/, which
+training_peers.py --setup makes, and outbackcdx.jar (capture_bench.py). A full run
 takes about 25 minutes on two cores, plain_build an hour and more, and needs an idle machine.
 wire_bench needs root, and archive_bench and device_bench need what `deploy/bootstrap.sh
 bench` installs. The earlier figures of a failed benchmark are kept.
@@ -81,11 +81,19 @@ def extraction_command(setting):
     return [program, setting.corpora / "webdocs256.raw", *columns]
 
 
-def archive_options(setting):
+def module_options(setting):
     modules = setting.corpora / "modules"
-    return ["--corpus", setting.corpora / "webdocs", "--slice", 256,
-            *(["--modules", modules] if modules.is_dir() else []),
+    return ["--modules", modules] if modules.is_dir() else []
+
+
+def archive_options(setting):
+    return ["--corpus", setting.corpora / "webdocs", "--slice", 256, *module_options(setting),
             *(["--cargo"] if shutil.which("cargo") else [])]
+
+
+def capture_options(setting):
+    jar = setting.corpora / "outbackcdx.jar"
+    return ["--outbackcdx", jar] if jar.is_file() else []
 
 
 def plain_collections(setting):
@@ -117,8 +125,14 @@ SECTIONS = {
         needs_corpora=False),
     "capture_bench": Section(
         "Captures by URL", "A generated crawl.",
-        lambda setting: setting.script("bench/capture_bench.py", []), joins="archive_check",
-        needs_corpora=False),
+        lambda setting: setting.script("bench/capture_bench.py", capture_options(setting)),
+        joins="archive_check", needs_corpora=False),
+    "crawl_size_bench": Section(
+        "Sizes of crawls", "Three crawls of a site whose pages change a little, HTML of plain/handbook; "
+        "the other `.warc.zst` is made with the program zstd. Percent of the text of the records.",
+        lambda setting: setting.script("bench/crawl_size_bench.py", [
+            "--pages", setting.corpora / "plain" / "handbook", *module_options(setting)]),
+        joins="archive_check"),
     "growth_bench": Section(
         "Archives that grow", "The last rows are of a generated site.",
         lambda setting: setting.script("bench/growth_bench.py", []), seconds_max=7200,

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the index of captures of a crawl, next to quire-web cdxj and pywb's index server.
+"""Measures the index of captures of a crawl, next to quire-web cdxj and the index servers of
+pywb and OutbackCDX.
 
     loadtest/bench/capture_bench.py --build build/release
 
@@ -8,12 +9,14 @@ A generated crawl is built, each capture of another URL, and the same bytes with
 type metadata, which are not indexed: the index costs the difference of processor times.
 Look-ups are of URLs at random, one after the other unless stated; rates are per second of the servers'
 processor time. pywb is that of the tests of replay, in BUILD/python-replay; its row says so if
-it is not there.
+it is not there. OutbackCDX is no package of Maven Central: --outbackcdx names the jar that
+`mvn package` makes of its sources (github.com/nla/outbackcdx, which needs Java 11).
 """
 import base64
 import collections
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import pathlib
@@ -36,7 +39,9 @@ from markdown_table import markdown
 from reach_bench import install_package
 
 SITES = 5000
-PYWB_SECONDS_MAX = 60
+START_SECONDS_MAX = 60
+# OutbackCDX holds a request until it is stored.
+CDX_LINES_PER_POST = 100_000
 IN_FLIGHT = 32
 # Of equal size: the two crawls differ in it alone.
 INDEXED, NOT_INDEXED = b"response", b"metadata"
@@ -132,18 +137,18 @@ def measure_gateway(server, quire_http, count, lookups):
 
 
 @contextlib.contextmanager
-def pywb_server(modules, directory, index):
-    """Yields (connection, process) of an index server of pywb."""
-    (directory / "config.yaml").write_text(json.dumps(
-        {"collections": {"web": {"index_paths": str(index), "archive_paths": str(directory)}}}))
+def index_server(name, directory, command, environment=None):
+    """Starts an index server of others; {port} in `command` is a free port.
+
+    Yields (connection, function that returns the processor seconds of the server)."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with open(directory / "pywb.log", "wb") as log, subprocess.Popen(
-            ["/usr/bin/python3", "-c", "from pywb.apps.cli import warcserver; warcserver()", "-b",
-             "127.0.0.1", "-p", str(port)], cwd=directory, stdout=log, stderr=log,
-            env={**os.environ, "PYTHONPATH": str(modules)}) as process:
+    path = directory / f"{name}.log"
+    with open(path, "wb") as log, subprocess.Popen(
+            [str(word).format(port=port) for word in command], cwd=directory, stdout=log, stderr=log,
+            env={**os.environ, **(environment or {})}) as process:
         try:
-            end = time.monotonic() + PYWB_SECONDS_MAX
+            end = time.monotonic() + START_SECONDS_MAX
             while True:
                 try:
                     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -151,23 +156,63 @@ def pywb_server(modules, directory, index):
                     break
                 except OSError:
                     if time.monotonic() > end or process.poll() is not None:
-                        raise RuntimeError("pywb does not answer: " + (
-                            directory / "pywb.log").read_text()[-2000:]) from None
+                        raise RuntimeError(
+                            f"{name} does not answer: {path.read_text()[-2000:]}") from None
                     time.sleep(0.1)
-            yield connection, process
+            # As clock_getcpuclockid(3) finds it.
+            yield connection, lambda: time.clock_gettime((~process.pid << 3) | 2)
         finally:
             process.terminate()
 
 
+def ask_http(connection, method, target, body=None):
+    connection.request(method, target, body)
+    answer = connection.getresponse()
+    text = answer.read()
+    if answer.status != 200:
+        raise RuntimeError(f"{method} {target}: status {answer.status}: {text[:1000]!r}")
+    return text
+
+
 def measure_pywb(modules, directory, index, count, lookups):
-    with pywb_server(modules, directory, index) as (connection, process):
+    (directory / "config.yaml").write_text(json.dumps(
+        {"collections": {"web": {"index_paths": str(index), "archive_paths": str(directory)}}}))
+    with index_server("pywb", directory, [
+            "/usr/bin/python3", "-c", "from pywb.apps.cli import warcserver; warcserver()", "-b",
+            "127.0.0.1", "-p", "{port}"], {"PYTHONPATH": str(modules)}) as (connection, cpu_seconds):
         def ask(url):
-            connection.request("GET", "/web/index?output=json&url=" +
-                               urllib.parse.quote(url, safe=""))
-            return url_in(connection.getresponse().read())
-        # As clock_getcpuclockid(3) finds it.
-        return measure_lookups(ask, lambda: time.clock_gettime((~process.pid << 3) | 2), count,
-                               lookups)
+            return url_in(ask_http(connection, "GET", "/web/index?output=json&url=" +
+                                   urllib.parse.quote(url, safe="")))
+        return measure_lookups(ask, cpu_seconds, count, lookups)
+
+
+def cdx_lines(index):
+    """Yields the lines of a CDXJ as CDX lines of 11 fields."""
+    with open(index, "rb") as lines:
+        for line in lines:
+            key, when, fields = line.split(b" ", 2)
+            found = json.loads(fields)
+            yield " ".join([key.decode(), when.decode(), found["url"], found.get("mime", "-"),
+                            found.get("status", "-"), found.get("digest", "-"), "-", "-",
+                            found["length"], found["offset"], found["filename"]]) + "\n"
+
+
+def measure_outbackcdx(jar, directory, index, count, lookups):
+    """Returns look-ups per second of processor time, after some that make the JVM compile."""
+    data = directory / "outbackcdx"
+    data.mkdir()
+    with index_server("OutbackCDX", directory, [
+            "java", "-jar", jar, "-b", "127.0.0.1", "-p", "{port}", "-d", data]) as (
+                connection, cpu_seconds):
+        lines = cdx_lines(index)
+        while part := "".join(itertools.islice(lines, CDX_LINES_PER_POST)):
+            ask_http(connection, "POST", "/web", part.encode())
+
+        def ask(url):
+            return ask_http(connection, "GET", "/web?url=" +
+                            urllib.parse.quote(url, safe="")).split()[2].decode()
+        measure_lookups(ask, cpu_seconds, count, lookups)
+        return measure_lookups(ask, cpu_seconds, count, lookups)
 
 
 def measure_cdxj(server, directory):
@@ -181,7 +226,9 @@ def measure_cdxj(server, directory):
 def rows_of(figures):
     building, rates = figures["building"], figures["lookups"]
     count = building["count"]
-    pywb = rates["pywb"]
+
+    def peer(name, missing):
+        return missing if rates[name] is None else f"{rates[name]:,.0f} per second of CPU"
     return [
         [f"{count:,} captures, their index in a build on one thread",
          f"{building['index_cpu_seconds']:.1f} of {building['build_cpu_seconds']:.1f} s of CPU; "
@@ -192,8 +239,8 @@ def rows_of(figures):
          f"{rates['grpc']:,.0f}; {rates['grpc_in_flight']:,.0f} per second of CPU"],
         ["look-ups by URL, `/v1/A/cdx`, gateway and server",
          f"{rates['http']:,.0f} per second of CPU"],
-        ["look-ups by URL, index server of pywb", "pywb is not installed" if pywb is None else
-         f"{pywb:,.0f} per second of CPU"]]
+        ["look-ups by URL, index server of pywb", peer("pywb", "pywb is not installed")],
+        ["look-ups by URL, OutbackCDX", peer("outbackcdx", "no --outbackcdx")]]
 
 
 def main():
@@ -201,8 +248,11 @@ def main():
     parser.add_argument("--captures", type=int, default=1_000_000)
     parser.add_argument("--lookups", type=int, default=20_000)
     parser.add_argument("--smoke", action="store_true", help="few captures: for tests")
+    parser.add_argument("--outbackcdx", metavar="JAR", type=pathlib.Path, help="OutbackCDX")
     add_json_option(parser)
     arguments = parser.parse_args()
+    if arguments.outbackcdx and not arguments.outbackcdx.is_file():
+        parser.error(f"--outbackcdx: no file {arguments.outbackcdx}")
     count, lookups, rounds = (3000, 200, 1) if arguments.smoke else (
         arguments.captures, arguments.lookups, 3)
     quired, quire_http = find_programs(arguments.build, "quired", "quire-http")
@@ -219,6 +269,9 @@ def main():
         figures["lookups"]["pywb"] = measure_pywb(
             modules, directory, directory / "web.cdxj", count, min(lookups, 2000)) \
             if modules.is_dir() else None
+        figures["lookups"]["outbackcdx"] = measure_outbackcdx(
+            arguments.outbackcdx.resolve(), directory, directory / "web.cdxj", count, lookups) \
+            if arguments.outbackcdx else None
     print_figures(arguments, figures, markdown(["what", "figure"], rows_of(figures)))
 
 
