@@ -120,7 +120,8 @@ absl::StatusOr<std::string> MakeExportDictionary(CliRun& run,
   QUIRE_ASSIGN_OR_RETURN(const SpreadSample sample,
                          ChooseDocuments(run, scope, filter));
   const std::unique_ptr<ExportFormat> format =
-      MakeWarcExport(scope.archive, absl::ToUnixMillis(absl::Now()));
+      MakeWarcExport(scope.archive, absl::ToUnixMillis(absl::Now()),
+                     run.settings().revisit_duplicates);
   std::vector<std::string> records;
   DocumentWriter writer(*format, nullptr, [&records](ByteView bytes) {
     records.back().append(AsText(bytes).data(), bytes.size());

@@ -17,7 +17,10 @@ namespace quire {
 
 // Reads documents that pass `filter`, spread evenly over the export, as records
 // of a WARC, and returns a dictionary for such records
-// (MakeRecordDictionary()). Lists all documents first. Holds up to 192 MiB.
+// (MakeRecordDictionary()). With --revisit-duplicates payloads that repeat in
+// the sample are revisits there, too: else they would fill the dictionary,
+// which no record of the export then needs. Lists all documents first. Holds up
+// to 192 MiB, and up to 256 MiB for the targets of revisits.
 // Documents over 1 MiB, and those that cannot be read, which the export
 // reports, are not in the sample. Blocks. Errors: as ExportSelection().
 absl::StatusOr<std::string> MakeExportDictionary(CliRun& run,

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -187,6 +188,35 @@ TEST_F(QuireExportWarcTest, CompressesFewAndLargeRecords) {
   EXPECT_EQ(frames[1] + frames[2], large.text);
   path_ = directory_ + "/x.tar.zst";
   EXPECT_EQ(Run({"export", "crawl", "--tar", path_}).exit_code, 2);
+}
+
+TEST_F(QuireExportWarcTest, MakesNoDictionaryOfDuplicatesThatBecomeRevisits) {
+  // Two crawls of pages that have no text in common.
+  std::minstd_rand random(1);
+  std::vector<std::string> pages(50);
+  for (std::string& page : pages) {
+    while (page.size() < 8192) {
+      absl::StrAppend(&page, random(), "\n");
+    }
+  }
+  std::vector<FakeDocument> documents;
+  for (const int time : {1, 2}) {
+    for (size_t i = 0; i < pages.size(); ++i) {
+      documents.push_back(
+          Response(absl::StrCat("http://e.org/", i), time, pages[i]));
+    }
+  }
+  Serve("crawl", documents);
+  const auto dictionary_size = [&](const std::vector<std::string>& options) {
+    const ProgramRun run = Export("crawl", options);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    size_t size_bytes = 0;
+    EXPECT_EQ(FramesOf(FileText(path_), size_bytes).size(), documents.size());
+    return size_bytes;
+  };
+  const size_t whole_size = dictionary_size({});
+  EXPECT_GT(whole_size, 300'000u);
+  EXPECT_LT(dictionary_size({"--revisit-duplicates"}), whole_size * 2 / 3);
 }
 
 TEST_F(QuireExportWarcTest, WritesDuplicatesAsRevisits) {
