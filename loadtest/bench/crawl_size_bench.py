@@ -49,6 +49,7 @@ DICTIONARY_FRAME_MAGIC = 0x184D2A5D
 ZSTD = ("zstd", "--quiet", "--force", "-T1")
 PEER_LEVEL = "-19"
 PEER_DICTIONARY_BYTES = 1 << 20
+DEDUP = ("--reorder", "dedup")
 EXPORT_RATIO_MAX, GROWN_RATIO_MAX = 1.15, 1.01
 
 
@@ -200,16 +201,17 @@ class Bench:
     def built(self, name, crawls, *options):
         return self.size_of(name, self.build(name, crawls, *options))
 
-    def grown(self, *options):
-        """Builds the first crawl, appends the others; returns sizes before and after compact."""
-        cpu = self.build("grown", self.crawls[:1], *options)
+    def grown(self):
+        """Builds the first crawl and appends the others. Returns sizes: before and after
+        compact, and of one build of all with the dictionary of the first."""
+        grown = self.directory / "grown.quire"
+        cpu = self.build("grown", self.crawls[:1], *DEDUP)
+        like = self.built("like", self.crawls, *DEDUP, "--like", grown)
         for each in self.crawls[1:]:
-            cpu += run_measured([self.quired, "append", "--quiet", *options,
-                                 self.directory / "grown.quire", each.path])[1]
+            cpu += run_measured([self.quired, "append", "--quiet", grown, each.path])[1]
         before = self.size_of("grown", cpu)
-        cpu = run_measured([self.quired, "compact", "--quiet", "--all", "--reorder", "dedup",
-                            self.directory / "grown.quire"])[1]
-        return before, self.size_of("grown", cpu)
+        cpu = run_measured([self.quired, "compact", "--quiet", "--all", *DEDUP, grown])[1]
+        return before, self.size_of("grown", cpu), like
 
     def exported(self, name, *options, text=None):
         path = self.directory / f"{name}.warc.zst"
@@ -275,8 +277,8 @@ class Bench:
                         "cpu_seconds": sum(each.cpu_seconds for each in crawls)},
             "kept": self.built("kept", crawls),
             "records": self.built("records", crawls, "--records-only"),
-            "dedup": self.built("dedup", crawls, "--reorder", "dedup")}
-        sizes["grown"], sizes["compacted"] = self.grown()
+            "dedup": self.built("dedup", crawls, *DEDUP)}
+        sizes["grown"], sizes["compacted"], sizes["like"] = self.grown()
         sizes["export"] = self.exported("records", text=self.text)
         sizes["export_revisits"] = self.exported("records", "--revisit-duplicates")
         sizes["zstd_records"] = self.by_zstd("all", crawls)
@@ -294,13 +296,16 @@ def rows_of(figures):
     sizes, text_bytes = figures["sizes"], figures["text_bytes"]
     first_bytes = figures["first_text_bytes"]
 
+    def ratio(name, than):
+        return f"{sizes[name]['bytes'] / sizes[than]['bytes']:.3f}"
+
     def cell(name, text_bytes=text_bytes, than="", ratio_max=None):
         size = sizes[name]
         if size is None:
             return "libzim is not installed"
         shown = f"{size['bytes']:,} bytes, {100 * size['bytes'] / text_bytes:.2f} %"
         if than:
-            shown += f", {size['bytes'] / sizes[than]['bytes']:.3f} of the archive"
+            shown += f", {ratio(name, than)} of the archive"
             shown += f" (at most {ratio_max})" if ratio_max else ""
         return f"{shown}; {size['cpu_seconds']:.1f} s of CPU"
 
@@ -312,8 +317,10 @@ def rows_of(figures):
         [f"{all_of}: `quired build --records-only`", cell("records")],
         [f"{all_of}: `quired build --reorder dedup`, files kept", cell("dedup")],
         ["one crawl built, the others appended, files kept", cell("grown")],
-        ["then `quired compact --all --reorder dedup`; ratio to the build with `--reorder dedup`",
-         cell("compacted", than="dedup", ratio_max=GROWN_RATIO_MAX)],
+        ["then `quired compact --all --reorder dedup`; ratio to the build with `--reorder dedup`, and "
+         "to one with the first crawl's dictionary (`--like`)",
+         f"{cell('compacted')}; {ratio('compacted', 'dedup')}, {ratio('compacted', 'like')} "
+         f"(at most {GROWN_RATIO_MAX})"],
         [f"{all_of}: `quire export`, `.warc.zst`, of the archive of records",
          cell("export", than="records")],
         [f"{all_of}: the same with `--revisit-duplicates`", cell("export_revisits", than="records")],
