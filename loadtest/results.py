@@ -124,7 +124,7 @@ SECTIONS = {
         lambda setting: setting.script("bench/reach_bench.py", []), joins="archive_check",
         needs_corpora=False),
     "capture_bench": Section(
-        "Captures by URL", "A generated crawl.",
+        "Captures by URL", "A generated crawl; OutbackCDX is its commit 43c60e8, warmed up.",
         lambda setting: setting.script("bench/capture_bench.py", capture_options(setting)),
         joins="archive_check", needs_corpora=False),
     "crawl_size_bench": Section(
