@@ -39,8 +39,8 @@ absl::string_view HintFor(absl::string_view name) {
   for (const FieldColumn& attribute : CaptureAttributes()) {
     if (attribute.name == name) {
       return "; digest and status are those of captures: rules that withdraw "
-             "documents, quired redact and lists of captures know them if the "
-             "archive has an index of captures";
+             "documents, quired redact, quire ls and lists of captures know "
+             "them if the archive has an index of captures";
     }
   }
   return "";
@@ -233,6 +233,21 @@ std::vector<std::string> Filter::field_names() const {
   return names;
 }
 
+std::vector<std::string> Filter::CaptureNames(
+    absl::Span<const FieldColumn> fields) const {
+  std::vector<std::string> names;
+  for (const FieldColumn& attribute : CaptureAttributes()) {
+    const bool is_hidden = std::any_of(
+        fields.begin(), fields.end(),
+        [&](const FieldColumn& field) { return field.name == attribute.name; });
+    if (!is_hidden && std::find(names_.begin(), names_.end(), attribute.name) !=
+                          names_.end()) {
+      names.push_back(attribute.name);
+    }
+  }
+  return names;
+}
+
 size_t Filter::MemoryBytes() const {
   const auto string_bytes = [](const std::string& text) {
     return sizeof(std::string) + text.capacity();
@@ -321,6 +336,17 @@ bool Filter::Matches(absl::Span<const FieldView> values) const {
 bool Filter::CouldMatch(absl::Span<const FieldRange> ranges) const {
   QUIRE_CHECK(ranges.size() == names_.size(), "one range for each name");
   return Bound(root_, ranges).may_be_true;
+}
+
+bool Filter::CouldMatchNulls(absl::Span<const std::string> nulls) const {
+  std::vector<FieldRange> ranges;
+  for (const std::string& name : names_) {
+    const bool is_null =
+        std::find(nulls.begin(), nulls.end(), name) != nulls.end();
+    ranges.push_back(is_null ? FieldRange{.may_have_values = false}
+                             : FieldRange());
+  }
+  return CouldMatch(ranges);
 }
 
 std::optional<bool> Filter::EvaluateHost(const FilterNode& node, Row& row) {

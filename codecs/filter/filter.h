@@ -159,6 +159,10 @@ class Filter {
   // The names that are not attributes.
   std::vector<std::string> field_names() const;
 
+  // The names that are attributes of captures and none of `fields`.
+  std::vector<std::string> CaptureNames(
+      absl::Span<const FieldColumn> fields) const;
+
   // Memory, in bytes.
   size_t MemoryBytes() const;
 
@@ -176,6 +180,9 @@ class Filter {
   // False only if no document whose values are in `ranges`, in the order of
   // names(), matches. REQUIRES: ranges.size() == names().size().
   bool CouldMatch(absl::Span<const FieldRange> ranges) const;
+
+  // False only if no document matches whose values of these names are null.
+  bool CouldMatchNulls(absl::Span<const std::string> nulls) const;
 
  private:
   friend class FilterParser;

@@ -334,6 +334,31 @@ TEST(FilterTest, FieldsHideAttributesOfCaptures) {
                           FieldColumn{"status", FieldType::kInteger}));
 }
 
+TEST(FilterTest, NamesAttributesOfCaptures) {
+  const Filter filter = *Filter::Parse("status = 1 or digest = 'a' or n = 1");
+  EXPECT_THAT(filter.CaptureNames({}), ElementsAre("digest", "status"));
+  EXPECT_THAT(filter.CaptureNames({{"status", FieldType::kString}}),
+              ElementsAre("digest"));
+  EXPECT_THAT(Filter::Parse("n = 1")->CaptureNames({}), ElementsAre());
+}
+
+TEST(FilterTest, KnowsWhatMatchesNulls) {
+  const std::vector<std::string> nulls = {"digest", "status"};
+  for (const char* text :
+       {"status = 404", "status != 404", "not (status = 404)",
+        "status in (1, 2) or digest prefix 'a'", "status is not null",
+        "status is null and digest is not null", "not (status is null)",
+        "status = 1 and (n = 1 or n = 2)", "not (status = 1 or n = 1)"}) {
+    EXPECT_FALSE(Filter::Parse(text)->CouldMatchNulls(nulls)) << text;
+  }
+  for (const char* text :
+       {"status is null", "not (status is not null)", "status = 1 or n = 1",
+        "not (status is not null and n = 1)", "not (status = 1 and n = 1)"}) {
+    EXPECT_TRUE(Filter::Parse(text)->CouldMatchNulls(nulls)) << text;
+  }
+  EXPECT_TRUE(Filter::Parse("status = 404")->CouldMatchNulls({}));
+}
+
 TEST(FilterTest, AttributesHaveValues) {
   const DocumentAttributeValues none = {.id = "a"};
   const DocumentAttributeValues all = {.id = "a",
