@@ -115,10 +115,12 @@ absl::Status RunCaptures(CliRun& run) {
     const FilterSettings& filter = settings.filter;
     const bool is_filtered = filter.from.has_value() || filter.to.has_value() ||
                              filter.where.has_value();
+    const std::optional<std::string>& url = settings.captures.url;
     return absl::NotFoundError(absl::StrCat(
-        "the index has no capture of ", QuotedText(settings.captures.url),
+        "the index has no capture",
+        url.has_value() ? absl::StrCat(" of ", QuotedText(*url)) : "",
         is_filtered ? " that passes --from, --to, --where and --rule" : "",
-        absl::EndsWith(settings.captures.url, "*")
+        url.has_value() && absl::EndsWith(*url, "*")
             ? "; * is no wildcard here: use --match prefix"
             : ""));
   }

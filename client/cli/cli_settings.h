@@ -19,12 +19,13 @@ namespace quire {
 
 enum class ExportForm { kNone, kTar, kWarc, kDirectory };
 
-// Those of `captures`, unparsed.
+// Those of `captures`, unparsed; `by_key` also of `get` and `ls`.
 struct CaptureSettings {
-  std::string url;
+  // Unset: all captures.
+  std::optional<std::string> url;
   std::string match = "exact";
   std::optional<std::string> closest;
-  // `url` is a key.
+  // The URL, id or prefix is a key.
   bool by_key = false;
   bool newest_first = false;
   std::optional<uint64_t> limit;

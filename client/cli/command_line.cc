@@ -84,6 +84,13 @@ void AddLsArguments(CLI::App& ls, CliSettings& settings) {
   for (CLI::Option* filter : filters) {
     filter->excludes(files);
   }
+  ls.add_flag("--key", settings.captures.by_key,
+              "Take PREFIX as the start of keys (SURT) of the archive's index, "
+              "such as com,example)/, and list captures in its order, as "
+              "--where and --rule with digest or status do")
+      ->excludes(delimiter)
+      ->excludes(fields)
+      ->excludes(files);
 }
 
 void AddGetArguments(CLI::App& get, CliSettings& settings) {
@@ -180,30 +187,35 @@ void AddGetArguments(CLI::App& get, CliSettings& settings) {
 
 void AddCapturesArguments(CLI::App& captures, CliSettings& settings) {
   AddArchiveToRead(captures, settings);
+  CLI::Option* url =
+      captures
+          .add_option("URL", settings.captures.url,
+                      "URL; http or https, www., letter case and order of "
+                      "arguments make no difference (default: all captures)")
+          ->type_name("");
   captures
-      .add_option("URL", settings.captures.url,
-                  "URL; http or https, www., letter case and order of "
-                  "arguments make no difference")
-      ->type_name("")
-      ->required();
-  captures.add_flag("--key", settings.captures.by_key,
-                    "Take URL as a key (SURT), such as com,example)/page");
+      .add_flag("--key", settings.captures.by_key,
+                "Take URL as a key (SURT), such as com,example)/page")
+      ->needs(url);
   CLI::Option* match =
       captures
           .add_option("--match", settings.captures.match,
                       "exact, prefix, host, or domain with all hosts below")
           ->type_name("KIND")
           ->check(CLI::IsMember({"exact", "prefix", "host", "domain"}))
-          ->capture_default_str();
+          ->capture_default_str()
+          ->needs(url);
   CLI::Option* closest =
       captures
           .add_option("--closest", settings.captures.closest,
                       "Captures closest to this time (UTC) first")
           ->type_name("TIME")
+          ->needs(url)
           ->excludes(match);
   captures
       .add_flag("--newest-first", settings.captures.newest_first,
                 "Newest captures first")
+      ->needs(url)
       ->excludes(match)
       ->excludes(closest);
   AddTimeOptions(captures, settings.filter);
@@ -347,7 +359,8 @@ constexpr Subcommand kSubcommands[] = {
     {"get", "Print documents; of a crawl, pages as a browser shows them",
      AddGetArguments, RunGet},
     {"captures",
-     "List captures of a URL of a crawl by time, from the archive's index",
+     "List captures of a URL of a crawl by time, or all, from the archive's "
+     "index",
      AddCapturesArguments, RunCaptures},
     {"range", "Print a byte range of the concatenated documents",
      AddRangeArguments, RunRange},
@@ -546,6 +559,8 @@ Manual MakeManual() {
       {"quire ls web https://example.org/",
        "Documents of one site in the archive \"web\":"},
       {"quire ls docs manual/ --delimiter /", "One level of a directory tree:"},
+      {"quire ls web --rule 'host shop.example.org status 404'",
+       "Captures by host and HTTP status, in the order of the index:"},
       {"quire get web https://example.org/ -o page.html",
        "The newest version of a page:"},
       {"quire get web https://example.org/ --at 2022-06 --record",
@@ -623,14 +638,14 @@ void ParseCommandLine(CLI::App& app, CliSettings& settings, int argc,
   for (std::string* text :
        {&settings.server, &settings.timeout, &settings.output,
         &settings.archive, &settings.prefix, &settings.offset,
-        &settings.output_dir, &settings.items_file, &settings.captures.url}) {
+        &settings.output_dir, &settings.items_file}) {
     Unprotect(*text);
   }
   for (std::optional<std::string>* text :
        {&settings.archive_path, &settings.cache_directory,
         &settings.archive_uuid, &settings.since_uuid, &settings.delimiter,
         &settings.filter.from, &settings.filter.to, &settings.filter.where,
-        &settings.captures.closest}) {
+        &settings.captures.url, &settings.captures.closest}) {
     if (text->has_value()) {
       Unprotect(**text);
     }

@@ -70,10 +70,13 @@ class CaptureStream {
 
 CaptureListOptions OptionsOf(const CdxQuery& query,
                              const NamedArchive& archive) {
-  CaptureListOptions options = {.url = query.url,
-                                .key = query.key,
-                                .from_ms = query.from_ms,
+  CaptureListOptions options = {.from_ms = query.from_ms,
                                 .until_ms = query.until_ms};
+  if (query.key.empty()) {
+    options.url = query.url;
+  } else {
+    options.key = query.key;
+  }
   switch (query.match) {
     case SurtMatch::kExact:
       options.match = v1::CAPTURE_MATCH_EXACT;

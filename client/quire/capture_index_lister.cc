@@ -13,12 +13,15 @@ CaptureIndexLister Client::ListCaptures(absl::string_view archive,
                                         const CaptureListOptions& options) {
   v1::ListCapturesRequest first;
   first.set_archive(std::string(archive));
-  if (!options.key.empty()) {
-    first.set_key(options.key);
-  } else {
-    first.set_url(options.url);
+  if (options.key.has_value()) {
+    first.set_key(*options.key);
+  } else if (options.url.has_value()) {
+    first.set_url(*options.url);
   }
-  first.set_match(options.match);
+  // A server refuses it without one of them.
+  if (first.target_case() != v1::ListCapturesRequest::TARGET_NOT_SET) {
+    first.set_match(options.match);
+  }
   if (options.from_ms.has_value()) {
     first.set_from_ms(*options.from_ms);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Captures of a crawl by URL, from the index of captures of an archive.
+// Captures of a crawl by URL, or all, from the index of captures of an archive.
 #ifndef QUIRE_CLIENT_QUIRE_CAPTURE_INDEX_LISTER_H_
 #define QUIRE_CLIENT_QUIRE_CAPTURE_INDEX_LISTER_H_
 
@@ -21,9 +21,10 @@ class Connection;
 
 // As v1::ListCapturesRequest, which documents the fields.
 struct CaptureListOptions {
-  // One of the two.
-  std::string url = {};
-  std::string key = {};
+  // At most one of the two; none: all captures.
+  std::optional<std::string> url = {};
+  std::optional<std::string> key = {};
+  // Only with one of them.
   v1::CaptureMatch match = v1::CAPTURE_MATCH_EXACT;
   std::optional<int64_t> from_ms = {};
   std::optional<int64_t> until_ms = {};

@@ -30,12 +30,7 @@ bool HasField(const Archive& archive, absl::string_view name) {
 
 // True if the filter names an attribute of captures that no field hides.
 bool NamesCaptures(const Archive& archive, const Filter& filter) {
-  return std::ranges::any_of(
-      CaptureAttributes(), [&](const FieldColumn& attribute) {
-        return std::ranges::find(filter.names(), attribute.name) !=
-                   filter.names().end() &&
-               !HasField(archive, attribute.name);
-      });
+  return !filter.CaptureNames(archive.fields()).empty();
 }
 
 // Evaluates a filter that fits the archive.

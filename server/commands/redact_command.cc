@@ -50,8 +50,7 @@ status of captures; with IDS also those that IDS names. --rule RULE is a short f
   host news.test status 404         one host, with and without www., any port
   digest sha1:OB3QTUZLBNUR7BXZQ4OPLCKEKUZZNKRJ
 It prints how many match; --dry-run --list prints which, as lines of IDS, and so does
-quire ls --rule, which does not know digest and status. Documents that were
-removed before match nothing. If none matches, FILTER names a field that ARCHIVE does not
+quire ls --rule. Documents that were removed before match nothing. If none matches, FILTER names a field that ARCHIVE does not
 have, or fields that FILTER needs are damaged, nothing is changed. Quire's documentation
 has the language in filters.md.
 

@@ -139,6 +139,33 @@ TEST_F(ServerCaptureIndexTest, MatchesAndOrders) {
   EXPECT_THAT(Times(Request("http://none.com/")), IsEmpty());
 }
 
+TEST_F(ServerCaptureIndexTest, ListsAll) {
+  ServePages();
+  v1::ListCapturesRequest request;
+  request.set_archive("docs");
+  EXPECT_THAT(Times(request), ElementsAre(10, 20, 30, 20, 5));
+  request.set_page_size(2);
+  EXPECT_THAT(Times(request), ElementsAre(10, 20, 30, 20, 5));
+  EXPECT_EQ(page_count_, 3);
+  request.set_until_ms(10);
+  EXPECT_THAT(Times(request), ElementsAre(10, 5));
+  request.set_filter("status = 404");
+  EXPECT_THAT(Times(request), ElementsAre(10));
+}
+
+TEST_F(ServerCaptureIndexTest, NumbersDocumentsOfAnId) {
+  ServePages();
+  v1::ListCapturesResponse page;
+  ASSERT_TRUE(Call(Request("example.com"), page).ok());
+  ASSERT_EQ(page.captures_size(), 3);
+  // The only one of http://www.example.com/.
+  EXPECT_FALSE(page.captures(0).document().has_occurrence());
+  // A request is number 1.
+  EXPECT_EQ(page.captures(1).document().occurrence(), 2);
+  EXPECT_TRUE(page.captures(2).document().has_occurrence());
+  EXPECT_EQ(page.captures(2).document().occurrence(), 0);
+}
+
 TEST_F(ServerCaptureIndexTest, Filters) {
   ServePages();
   v1::ListCapturesRequest request =
@@ -182,6 +209,12 @@ TEST_F(ServerCaptureIndexTest, RefusesMalformedRequests) {
   EXPECT_EQ(reason(Request(std::string(70'000, 'a'))), "MALFORMED_REQUEST");
   v1::ListCapturesRequest request = Request("a");
   request.clear_target();
+  EXPECT_EQ(reason(request), "MALFORMED_REQUEST");
+  request.clear_match();
+  request.set_newest_first(true);
+  EXPECT_EQ(reason(request), "MALFORMED_REQUEST");
+  request.clear_newest_first();
+  request.set_closest_ms(1);
   EXPECT_EQ(reason(request), "MALFORMED_REQUEST");
   request = Request("a", v1::CAPTURE_MATCH_HOST);
   request.set_newest_first(true);

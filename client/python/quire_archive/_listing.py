@@ -154,17 +154,20 @@ def make_capture_request(url: Union[bytes, str, None], key: Union[bytes, str, No
                          since: Optional[Time], until: Optional[Time], closest: Optional[Time],
                          newest_first: bool, where: Optional[str]) -> Any:
     """The request of Archive.captures(). Raises ValueError."""
-    if (url is None) == (key is None):
-        raise ValueError("captures() needs a URL or a key, and not both")
+    if url is not None and key is not None:
+        raise ValueError("captures() takes a URL or a key, and not both")
+    if url is None and key is None and (match != "exact" or newest_first or closest is not None):
+        raise ValueError("match, closest and newest_first need a URL or a key")
     if match not in messages.CAPTURE_MATCHES:
         raise ValueError(f"match must be one of {', '.join(messages.CAPTURE_MATCHES)}, "
                          f"got {match!r}")
-    request = messages.ListCapturesRequest(match=messages.CAPTURE_MATCHES[match],
-                                           newest_first=newest_first)
+    request = messages.ListCapturesRequest(newest_first=newest_first)
     if url is not None:
         request.url = to_id(url)
     elif key is not None:
         request.key = to_id(key)
+    if url is not None or key is not None:
+        request.match = messages.CAPTURE_MATCHES[match]
     if since is not None:
         request.from_ms = to_first_millisecond(since)
     if until is not None:

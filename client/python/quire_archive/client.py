@@ -453,7 +453,8 @@ class Archive:
                  since: Optional[Time] = None, until: Optional[Time] = None,
                  closest: Optional[Time] = None, newest_first: bool = False,
                  where: Optional[str] = None) -> Iterator[Capture]:
-        """Captures of a crawl by URL, from the index that archives of WARC, ARC and WACZ have.
+        """Captures of a crawl by URL, or without one all, from the index that archives of WARC,
+        ARC and WACZ have.
 
         `url` in any form: http, https, www., letter case, order of arguments and ids of
         sessions make no difference; or `key`, its SURT. `match`: "exact", "prefix" of the

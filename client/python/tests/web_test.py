@@ -289,6 +289,9 @@ class WebTest(unittest.TestCase):
                               str(document.offset)))
         self.assertEqual(sorted(found, key=str), sorted(expected, key=str))
         self.assertEqual(self.archive.info().capture_count, len(expected))
+        every = [(each.key, str(each.document.offset)) for each in self.archive.captures()]
+        self.assertEqual([key for key, _ in every], sorted(key for key, _ in every))
+        self.assertEqual(sorted(every), sorted((each[0], each[5]) for each in expected))
 
     def test_captures_of_a_url(self):
         def times(url, **options):
@@ -320,7 +323,8 @@ class WebTest(unittest.TestCase):
     def test_captures_that_cannot_be_listed(self):
         with self.assertRaises(quire.CapturesNotIndexed):
             list(self.client["files"].captures("example.org"))
-        for options in ({}, {"url": "a", "key": "b"}, {"url": "a", "match": "range"},
+        for options in ({"match": "host"}, {"closest": "2021"}, {"newest_first": True},
+                        {"url": "a", "key": "b"}, {"url": "a", "match": "range"},
                         {"url": "a", "closest": "soon"}):
             with self.assertRaises(ValueError):
                 list(self.archive.captures(**options))

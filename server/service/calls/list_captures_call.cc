@@ -60,27 +60,49 @@ absl::StatusOr<SurtMatch> MatchOf(const v1::ListCapturesRequest& request) {
   }
 }
 
+// False: the request is for all captures.
+bool HasTarget(const v1::ListCapturesRequest& request) {
+  return request.target_case() != v1::ListCapturesRequest::TARGET_NOT_SET;
+}
+
+// Returns the keys that the target and match of a request mean.
+// Errors: InvalidArgument  MALFORMED_REQUEST.
+absl::StatusOr<SurtRange> RangeOf(const v1::ListCapturesRequest& request,
+                                  SurtMatch match) {
+  if (!HasTarget(request)) {
+    if (request.match() != v1::CAPTURE_MATCH_UNSPECIFIED) {
+      return MalformedCaptures(
+          "match is set without a url or key: set one of these, or no match "
+          "for all captures");
+    }
+    return SurtRangeOfKey("", SurtMatch::kPrefix);
+  }
+  const bool has_url = request.target_case() == v1::ListCapturesRequest::kUrl;
+  const std::string& target = has_url ? request.url() : request.key();
+  const bool is_all = !has_url && target.empty() && match == SurtMatch::kPrefix;
+  if ((target.empty() && !is_all) || target.size() > kTargetSizeBytesMax) {
+    return MalformedCaptures(
+        absl::StrCat(has_url ? "url" : "key", " has ", target.size(),
+                     " bytes, must have 1 to ", kTargetSizeBytesMax,
+                     "; set neither url nor key for all captures"));
+  }
+  return has_url ? SurtRangeOfUrl(target, match)
+                 : SurtRangeOfKey(target, match);
+}
+
 // Errors: InvalidArgument  MALFORMED_REQUEST.
 absl::StatusOr<CaptureQuery> QueryOf(const v1::ListCapturesRequest& request) {
   QUIRE_ASSIGN_OR_RETURN(const SurtMatch match, MatchOf(request));
-  const bool has_url = request.target_case() == v1::ListCapturesRequest::kUrl;
-  const std::string& target = has_url ? request.url() : request.key();
-  const bool is_all = request.target_case() == v1::ListCapturesRequest::kKey &&
-                      target.empty() && match == SurtMatch::kPrefix;
-  if ((target.empty() && !is_all) || target.size() > kTargetSizeBytesMax) {
-    return MalformedCaptures(absl::StrCat(
-        has_url ? "url" : "key", " has ", target.size(),
-        " bytes, must have 1 to ", kTargetSizeBytesMax, "; set url or key"));
-  }
+  CaptureQuery query;
+  QUIRE_ASSIGN_OR_RETURN(query.range, RangeOf(request, match));
   if ((request.has_closest_ms() || request.newest_first()) &&
-      (match != SurtMatch::kExact ||
+      (!HasTarget(request) || match != SurtMatch::kExact ||
        (request.has_closest_ms() && request.newest_first()))) {
     return MalformedCaptures(
         "closest_ms and newest_first exclude each other, and list the captures "
-        "of one key: set match to CAPTURE_MATCH_EXACT, and one of them");
+        "of one key: set url or key, match to CAPTURE_MATCH_EXACT, and one of "
+        "them");
   }
-  CaptureQuery query = {.range = has_url ? SurtRangeOfUrl(target, match)
-                                         : SurtRangeOfKey(target, match)};
   if (request.has_from_ms()) {
     query.from_ms = request.from_ms();
   }
@@ -148,7 +170,7 @@ class ListCapturesCall : public grpc::ServerUnaryReactor {
   // A look-up of one key does not take longer than another thread would take to
   // wake up. Others may pass over many captures.
   bool IsShort() const {
-    return !filter_.has_value() &&
+    return !filter_.has_value() && HasTarget(request_) &&
            (request_.match() == v1::CAPTURE_MATCH_EXACT ||
             request_.match() == v1::CAPTURE_MATCH_UNSPECIFIED);
   }
@@ -295,6 +317,11 @@ class ListCapturesCall : public grpc::ServerUnaryReactor {
     capture.set_key(found.place.key);
     capture.set_url(url.data(), url.size());
     FillDocument(document, *capture.mutable_document());
+    const Archive::Occurrence occurrence = contents_.view.archive->OccurrenceOf(
+        document.ordinal, document.id, contents_.view.document_count);
+    if (occurrence.count > 1) {
+      capture.mutable_document()->set_occurrence(occurrence.number);
+    }
     if (found.status != 0) {
       capture.set_status(found.status);
     }
@@ -322,10 +349,10 @@ class ListCapturesCall : public grpc::ServerUnaryReactor {
         .ordinal = document.ordinal.value,
         .size_bytes = document.range.size_bytes,
         .time_ms = found.place.time_ms};
-    if (!document.media_type.empty()) {
+    if (IsPlainText(document.media_type)) {
       attributes.type = document.media_type;
     }
-    if (!document.record_type.empty()) {
+    if (IsPlainText(document.record_type)) {
       attributes.record_type = document.record_type;
     }
     std::vector<FieldView> row;
