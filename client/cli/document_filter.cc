@@ -237,10 +237,9 @@ absl::Status DocumentFilter::SetFields(const FilterSettings& settings) {
 }
 
 absl::Status DocumentFilter::CheckWhere(
-    const v1::ArchiveDescription& archive) const {
-  const absl::Status status = where_.has_value()
-                                  ? where_->filter().Check(ColumnsOf(archive))
-                                  : absl::OkStatus();
+    absl::Span<const FieldColumn> columns) const {
+  const absl::Status status =
+      where_.has_value() ? where_->filter().Check(columns) : absl::OkStatus();
   return status.ok() ? status
                      : absl::InvalidArgumentError(
                            absl::StrCat("--where: ", status.message()));

@@ -15,6 +15,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 
 #include "proto/quire/v1/archive.pb.h"
 
@@ -78,9 +79,9 @@ class DocumentFilter {
   // The filter of --where. REQUIRES: has_where().
   const Filter& where() const { return where_->filter(); }
 
-  // Checks the filter of --where, if there is one, with the fields of the
-  // archive. Errors: InvalidArgument  as Filter::Check().
-  absl::Status CheckWhere(const v1::ArchiveDescription& archive) const;
+  // Checks the filter of --where, if there is one. Errors: InvalidArgument  as
+  // Filter::Check().
+  absl::Status CheckWhere(absl::Span<const FieldColumn> columns) const;
 
   // Names of the fields to request from a list: first those to show, then
   // others of the filter.

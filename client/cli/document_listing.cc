@@ -34,19 +34,18 @@ uint64_t EntrySizeBytes(const v1::Document& document) {
          document.media_type().size() + document.record_type().size();
 }
 
-// True if the id alone may read a document of this type: the default of
-// DocumentName.record_types.
-bool IsReadById(const v1::Document& document) {
-  const std::string& type = document.record_type();
-  return type.empty() || type == "response" || type == "resource";
-}
-
 bool IsCapture(const v1::Document& document) {
   const std::string& type = document.record_type();
   return type == "response" || type == "revisit";
 }
 
 }  // namespace
+
+// The default of DocumentName.record_types.
+bool IsReadById(const v1::Document& document) {
+  const std::string& type = document.record_type();
+  return type.empty() || type == "response" || type == "resource";
+}
 
 absl::Status NothingPassed(const CliRun& run, const DocumentFilter& filter,
                            const DocumentListing& listing) {

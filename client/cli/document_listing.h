@@ -134,6 +134,9 @@ class DocumentListing {
   uint64_t capture_count_ = 0;
 };
 
+// True if the id alone may read a document of this record type.
+bool IsReadById(const v1::Document& document);
+
 // NotFound: no document passed the filter of `listing`, with a hint why.
 absl::Status NothingPassed(const CliRun& run, const DocumentFilter& filter,
                            const DocumentListing& listing);

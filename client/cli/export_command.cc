@@ -30,6 +30,7 @@
 #include "client/cli/subcommands.h"
 #include "client/quire/archive_state.h"
 #include "client/quire/client_status.h"
+#include "client/quire/document_fields.h"
 #include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
@@ -419,6 +420,22 @@ absl::StatusOr<ExportScope> FindScope(CliRun& run) {
   return scope;
 }
 
+// Errors: InvalidArgument  as Filter::Check(); of digest and status it names
+//                          commands that select by them.
+absl::Status CheckExportedWhere(const DocumentFilter& filter,
+                                const v1::ArchiveDescription& archive) {
+  const std::vector<FieldColumn> fields = ColumnsOf(archive);
+  if (filter.has_where() && archive.capture_count() > 0 &&
+      !filter.where().CaptureNames(fields).empty()) {
+    return absl::InvalidArgumentError(
+        "--where: digest and status are in the index of captures, which "
+        "exports are not made of; 'quire ls ARCHIVE -0 --where FILTER | quire "
+        "batch ARCHIVE -0 -o FILE.warc' writes the records of a WARC that "
+        "match");
+  }
+  return filter.CheckWhere(fields);
+}
+
 }  // namespace
 
 absl::Status RunExport(CliRun& run) {
@@ -442,7 +459,7 @@ absl::Status RunExport(CliRun& run) {
   QUIRE_ASSIGN_OR_RETURN(const DocumentFilter filter,
                          DocumentFilter::Make(settings.filter));
   QUIRE_ASSIGN_OR_RETURN(const ExportScope scope, FindScope(run));
-  QUIRE_RETURN_IF_ERROR(filter.CheckWhere(scope.archive));
+  QUIRE_RETURN_IF_ERROR(CheckExportedWhere(filter, scope.archive));
   run.PinContents(scope.archive.uuid());
   if (is_directory) {
     return ExportToDirectory(run, scope, filter);

@@ -90,6 +90,7 @@ class QuireCapturesTest : public CliTest {
     capture.mutable_document()->set_id(document.id);
     capture.mutable_document()->set_capture_time_ms(*document.capture_time_ms);
     capture.mutable_document()->set_record_type(*document.record_type);
+    capture.mutable_document()->set_occurrence(ordinal);
     if (ordinal < statuses_.size()) {
       capture.set_status(statuses_[ordinal]);
       capture.set_digest("sha1:X");
@@ -133,6 +134,9 @@ TEST_F(QuireCapturesTest, AsksForWhatOptionsName) {
   EXPECT_EQ(Request(),
             "archive: \"crawl\" url: \"[a,b]\" match: CAPTURE_MATCH_EXACT "
             "newest_first: true page_size: 1000");
+  Quire("captures", {"--where", "status = 200"});
+  EXPECT_EQ(Request(),
+            "archive: \"crawl\" page_size: 1000 filter: \"status = 200\"");
   EXPECT_THAT(Quire("captures", {"a.com", "--limit", "2"}).out,
               HasSubstr("#1\n"));
   EXPECT_THAT(Quire("captures", {"a.com", "--limit", "2"}).out,
@@ -142,9 +146,37 @@ TEST_F(QuireCapturesTest, AsksForWhatOptionsName) {
                                              {"a", "--limit", "0"},
                                              {"a", "--match", "all"},
                                              {"a", "--from", "x"},
-                                             {}}) {
+                                             {"--key"},
+                                             {"--match", "host"},
+                                             {"--closest", "1971"},
+                                             {"--newest-first"}}) {
     EXPECT_EQ(Quire("captures", refused).exit_code, 2);
   }
+}
+
+TEST_F(QuireCapturesTest, ListsIdsByKey) {
+  // The server numbers only documents whose id has others.
+  Answer({2, 0});
+  ProgramRun run = Quire("ls", {"com,a)/", "--key"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(run.out, "http://a.com/\t@2\nhttp://a.com/\t@0\n");
+  EXPECT_THAT(Request(),
+              HasSubstr("key: \"com,a)/\" match: CAPTURE_MATCH_PREFIX "
+                        "page_size: 1000 archive_uuid: "));
+  run = Quire("ls", {"--key", "--json", "-l"});
+  EXPECT_THAT(run.out, HasSubstr("\"occurrence\":2,\"http_status\":200}\n"));
+  EXPECT_THAT(Request(), Not(HasSubstr("match")));
+  Answer({0}, 7);
+  run = Quire("ls", {"--key"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(run.out, "http://a.com/\t@0\n");
+  EXPECT_THAT(run.err, HasSubstr("wrote 7 documents without an index"));
+  Answer({});
+  run = Quire("ls", {"com,b", "--key", "--from", "1970"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(run.err,
+            "quire: the index of captures of \"crawl\" has none whose key "
+            "starts with \"com,b\" that passes the filters\n");
 }
 
 TEST_F(QuireCapturesTest, NamesWhatIsMissing) {
