@@ -235,7 +235,7 @@ def has_index(archive: Archive) -> bool:
     with warnings.catch_warnings(record=True) as missing:
         warnings.simplefilter("always")
         try:
-            next(archive.captures(key="", match="prefix"), None)
+            next(archive.captures(), None)
         except (CapturesNotIndexed, MalformedRequest):
             # An earlier server does not list all keys.
             return False
@@ -248,7 +248,7 @@ def read_index(archive: Archive) -> Iterator[Capture]:
     Reads the heads of responses without a digest, which may be of an ARC file.
     REQUIRES: has_index(archive), which is pinned. Raises as read_captures().
     """
-    found = archive.captures(key="", match="prefix")
+    found = archive.captures()
     while chunk := list(itertools.islice(found, _INDEXED_COUNT)):
         by_ordinal: Dict[int, IndexedCapture] = {}
         for each in chunk:

@@ -458,7 +458,7 @@ class Archive:
 
         `url` in any form: http, https, www., letter case, order of arguments and ids of
         sessions make no difference; or `key`, its SURT. `match`: "exact", "prefix" of the
-        key (that of key="" is all captures), "host", or "domain", with all hosts below. They come by key and time, those of
+        key, "host", or "domain", with all hosts below. They come by key and time, those of
         one key also with the closest to a time or the newest first. `where` is a filter
         over columns of documents() and key, url, digest and status (docs/filters.md).
 

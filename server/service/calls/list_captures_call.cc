@@ -79,8 +79,7 @@ absl::StatusOr<SurtRange> RangeOf(const v1::ListCapturesRequest& request,
   }
   const bool has_url = request.target_case() == v1::ListCapturesRequest::kUrl;
   const std::string& target = has_url ? request.url() : request.key();
-  const bool is_all = !has_url && target.empty() && match == SurtMatch::kPrefix;
-  if ((target.empty() && !is_all) || target.size() > kTargetSizeBytesMax) {
+  if (target.empty() || target.size() > kTargetSizeBytesMax) {
     return MalformedCaptures(
         absl::StrCat(has_url ? "url" : "key", " has ", target.size(),
                      " bytes, must have 1 to ", kTargetSizeBytesMax,
