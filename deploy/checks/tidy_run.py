@@ -9,9 +9,10 @@ one, and these complaints count: anonymous namespaces of sources that are never 
 together may have the same names, and a `using` is unused in its own source alone.
 
 Reads the sources from standard input, one per line, and their options from the
-compile_commands.json of BUILD; sources that BUILD does not compile get those of
-another source of their directory or of a directory above. Prints complaints, and a
-summary on standard error; fails if there are complaints.
+compile_commands.json of BUILD. Fuzz targets that BUILD does not compile get those of
+another source of their directory or of a directory above; other sources are left out,
+and named: they need libraries that are not installed. Prints complaints, and a summary
+on standard error; fails if there are complaints.
 
 usage: tidy_run.py [--jobs N] [--batch N] BUILD
 """
@@ -34,6 +35,7 @@ NOT_SHIPPED = re.compile(r"_(test|benchmark)\.cc$|(^|/)testing/")
 # the time.
 NOT_SHIPPED_CHECKS = ("-clang-analyzer-*,-performance-*,-concurrency-*,"
                       "-bugprone-implicit-widening*")
+FUZZ_TARGET = "_fuzz.cc"
 # clang-tidy's count of what it does not show.
 COUNTS = re.compile(r"^(\d+ warnings? .*generated|Suppressed \d+ warnings|Use -header-filter).*")
 
@@ -125,10 +127,13 @@ def look_at(root, sources, options, batch_path):
 def run(root, build, sources, jobs, batch=BATCH, report=print):
     """Calls `report` with the complaints about each faulty batch.
 
-    Returns the numbers of batches, of those looked at source by source, and of faulty ones.
+    Returns the numbers of batches, of those looked at source by source, and of faulty ones,
+    and the sources that are left out.
     """
     known = options_by_source(json.loads((build / "compile_commands.json").read_text()), root)
-    batches = make_batches(sources, known, batch)
+    left_out = [source for source in sources
+                if source not in known and not source.endswith(FUZZ_TARGET)]
+    batches = make_batches([source for source in sources if source not in left_out], known, batch)
     directory = build / "tidy_batches"
     directory.mkdir(exist_ok=True)
     apart = 0
@@ -143,7 +148,7 @@ def run(root, build, sources, jobs, batch=BATCH, report=print):
             if complaints:
                 faulty += 1
                 report(complaints)
-    return len(batches), apart, faulty
+    return len(batches), apart, faulty, left_out
 
 
 def main():
@@ -153,10 +158,13 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     options = parser.parse_args()
     sources = sorted({line for line in sys.stdin.read().split("\n") if line})
-    batches, apart, faulty = run(ROOT, options.build, sources, options.jobs, options.batch,
-                                 lambda text: print(text, flush=True))
-    print(f"tidy_run: {len(sources)} sources in {batches} batches, of which {apart} were looked "
-          f"at source by source; complaints in {faulty} batches", file=sys.stderr)
+    batches, apart, faulty, left_out = run(
+        ROOT, options.build, sources, options.jobs, options.batch,
+        lambda text: print(text, flush=True))
+    print(f"tidy_run: {len(sources) - len(left_out)} sources in {batches} batches, of which "
+          f"{apart} were looked at source by source; complaints in {faulty} batches"
+          + (f"; not built, and left out: {' '.join(left_out)}" if left_out else ""),
+          file=sys.stderr)
     sys.exit(1 if faulty else 0)
 
 

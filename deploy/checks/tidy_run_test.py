@@ -37,7 +37,8 @@ class TidyRunTest(unittest.TestCase):
         """Runs all sources; returns the number of batches, those taken apart, and the complaints."""
         (self.build / "compile_commands.json").write_text(json.dumps(self.commands))
         found = []
-        batches, apart, faulty = run(self.root, self.build, list(sources), 2, report=found.append)
+        batches, apart, faulty, self.left_out = run(self.root, self.build, list(sources), 2,
+                                                    report=found.append)
         self.assertEqual(faulty, len(found))
         return batches, apart, "\n".join(found)
 
@@ -90,7 +91,10 @@ class TidyRunTest(unittest.TestCase):
         self.add("a/one.cc", needs % "One", "-DVALUE=1")
         self.add("a/two.cc", needs % "Two", "-DVALUE=2")
         self.add("a/one_fuzz.cc", needs % "Three", built=False)
-        self.assertEqual(self.complaints("a/one.cc", "a/two.cc", "a/one_fuzz.cc"), (2, 0, ""))
+        self.add("a/three.cc", '#include "missing.h"\n', built=False)
+        self.assertEqual(self.complaints("a/one.cc", "a/two.cc", "a/one_fuzz.cc", "a/three.cc"),
+                         (2, 0, ""))
+        self.assertEqual(self.left_out, ["a/three.cc"])
 
 
 if __name__ == "__main__":
