@@ -4,9 +4,10 @@
 
 Most of its time goes into the headers: it parses them and matches each check against
 each of their declarations. Sources of a directory share most headers, so up to BATCH of
-them with the same options are copied into one source. If clang-tidy complains of that one, its sources are looked at one by
-one, and these complaints count: anonymous namespaces of sources that are never compiled
-together may have the same names, and a `using` is unused in its own source alone.
+them with the same options are copied into one source. If clang-tidy complains of that
+one, its sources are looked at one by one, and these complaints count: anonymous
+namespaces of sources that are never compiled together may have the same names, and a
+`using` is unused in its own source alone.
 
 Reads the sources from standard input, one per line, and their options from the
 compile_commands.json of BUILD. Fuzz targets that BUILD does not compile get those of

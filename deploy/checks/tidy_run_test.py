@@ -34,7 +34,7 @@ class TidyRunTest(unittest.TestCase):
                                              f"-c {self.root / path}"})
 
     def complaints(self, *sources):
-        """Runs all sources; returns the number of batches, those taken apart, and the complaints."""
+        """Returns the number of batches, that of those taken apart, and all complaints."""
         (self.build / "compile_commands.json").write_text(json.dumps(self.commands))
         found = []
         batches, apart, faulty, self.left_out = run(self.root, self.build, list(sources), 2,
