@@ -6,7 +6,8 @@
 // of our own code, under our own locks, are checked. Linked into all tests of a
 // build with ThreadSanitizer.
 
-// NOLINTNEXTLINE(bugprone-reserved-identifier): ThreadSanitizer looks for it.
+// ThreadSanitizer looks for it.
+// NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" const char* __tsan_default_suppressions();
 
 extern "C" const char* __tsan_default_suppressions() {

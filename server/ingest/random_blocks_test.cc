@@ -141,7 +141,7 @@ CodecSpec RandomSpec(TestRandom& random) {
   spec.level =
       info.level_min +
       static_cast<int>(RandomBelow(
-          random, static_cast<size_t>(info.level_max - info.level_min + 1)));
+          random, static_cast<size_t>(info.level_max - info.level_min) + 1));
   if (info.takes_partitions && RandomBelow(random, 2) == 0) {
     spec.partition_size_bytes = kPartitionSizeBytesMin
                                 << RandomBelow(random, 9);

@@ -42,7 +42,8 @@ size_t CommonSize(ByteView block, size_t a, size_t b) {
 // log2(value) in sixteenths, rounded down to the piecewise linear function that
 // is exact at powers of two. REQUIRES: value > 0.
 uint32_t Log2Sixteenths(uint64_t value) {
-  const int whole = static_cast<int>(std::bit_width(value)) - 1;
+  // The analyzer takes the value for 0.
+  const int whole = static_cast<int>(std::bit_width(value | 1)) - 1;
   const uint64_t fraction = ((value << 4) >> whole) - 16;
   return static_cast<uint32_t>(whole) * 16 + static_cast<uint32_t>(fraction);
 }
