@@ -97,6 +97,7 @@ class ZstdDecoder final : public MemberDecoder {
   void Reset() override {
     ZSTD_DCtx_reset(context_.get(), ZSTD_reset_session_only);
     header_size_ = 0;
+    text_size_bytes_ = 0;
     wanted_bytes_ = kFrameHeaderSizeBytesMax;
   }
 
@@ -116,13 +117,32 @@ class ZstdDecoder final : public MemberDecoder {
     step.produced_bytes = target.pos;
     step.has_ended = result == 0;
     wanted_bytes_ = result;
+    text_size_bytes_ += target.pos;
     if (ZSTD_isError(result) != 0) {
       Explain(ZSTD_getErrorCode(result), result, step);
+    } else if (step.has_ended) {
+      CheckTextSize(step);
     }
     return step;
   }
 
  private:
+  // Sets the error, and that the frame has not ended as it should, if its
+  // header states another size of its text.
+  // libzstd 1.5.4 compares them only if one call has the whole frame.
+  void CheckTextSize(Step& step) const {
+    const uint64_t stated =
+        ZSTD_getFrameContentSize(header_.data(), header_size_);
+    if (stated != ZSTD_CONTENTSIZE_UNKNOWN &&
+        stated != ZSTD_CONTENTSIZE_ERROR && stated != text_size_bytes_) {
+      step.has_ended = false;
+      step.error = absl::StrCat(
+          "damaged zstd data (the frame has ",
+          FormatCounted(text_size_bytes_, "byte", "bytes"),
+          " of text, and its header states ", FormatCount(stated), ")");
+    }
+  }
+
   struct Deleter {
     void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
   };
@@ -170,6 +190,8 @@ class ZstdDecoder final : public MemberDecoder {
   // The first bytes of the current frame.
   std::array<uint8_t, kFrameHeaderSizeBytesMax> header_ = {};
   size_t header_size_ = 0;
+  // What the frame has given so far.
+  uint64_t text_size_bytes_ = 0;
   // Input that the next step can use.
   size_t wanted_bytes_ = 0;
 };

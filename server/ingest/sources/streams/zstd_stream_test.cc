@@ -114,6 +114,27 @@ TEST(ZstdStreamTest, NamesTheDamagedFrame) {
               HasCode(absl::StatusCode::kDataLoss));
 }
 
+TEST(ZstdStreamTest, AFrameHasTheTextThatItStates) {
+  // A frame of a single segment with an empty last block.
+  std::string frame("\x28\xB5\x2F\xFD\x20\x01\x01\0\0", 9);
+  for (const size_t in_size : {1u, 2u, 8u, 9u, 10u, 4096u}) {
+    for (const size_t out_size : {1u, 2u, 256u, 65536u}) {
+      SCOPED_TRACE(absl::StrCat(in_size, " ", out_size));
+      frame[5] = 1;
+      for (const std::string& file : {frame, Zstd("a") + frame + Zstd("b")}) {
+        EXPECT_THAT(Decompress(file, in_size, out_size).status(),
+                    FailsWith(absl::StatusCode::kDataLoss,
+                              HasSubstr("damaged zstd data")));
+      }
+      frame[5] = 0;
+      QUIRE_ASSERT_OK_AND_ASSIGN(
+          const std::string text,
+          Decompress(Zstd("a") + frame + Zstd("b"), in_size, out_size));
+      EXPECT_EQ(text, "ab");
+    }
+  }
+}
+
 TEST(ZstdStreamTest, NamesTheDictionaryThatIsMissing) {
   const std::string dictionary = MakeZstdDictionary(7);
   const std::string frame = Zstd(MakeTestText(500, 1), dictionary);
