@@ -9,7 +9,7 @@ A generated crawl is built, each capture of another URL, and the same bytes with
 type metadata, which are not indexed: the index costs the difference of processor times.
 Look-ups are of URLs at random, one after the other unless stated; rates are per second of the servers'
 processor time. pywb is that of the tests of replay, in BUILD/python-replay; its row says so if
-it is not there. OutbackCDX is no package of Maven Central: --outbackcdx names the jar that
+it is not there. Maven Central does not have OutbackCDX: --outbackcdx names the jar that
 `mvn package` makes of its sources (github.com/nla/outbackcdx, which needs Java 11).
 """
 import base64

@@ -74,10 +74,22 @@ la_ssize_t AppendToString(archive* /*writer*/, void* out, const void* bytes,
 
 }  // namespace
 
+absl::Status ReadContents(SourceReader& reader, size_t piece_size_bytes,
+                          std::string& contents) {
+  std::string piece(piece_size_bytes, '\0');
+  while (true) {
+    QUIRE_ASSIGN_OR_RETURN(const size_t got,
+                           reader.Read(AsMutableBytes(piece)));
+    if (got == 0) {
+      return absl::OkStatus();
+    }
+    contents.append(piece, 0, got);
+  }
+}
+
 absl::StatusOr<std::vector<IngestedDocument>> ReadAllDocuments(
     SourceReader& reader) {
   std::vector<IngestedDocument> documents;
-  std::string piece(10007, '\0');
   while (true) {
     QUIRE_ASSIGN_OR_RETURN(std::optional<SourceDocument> document,
                            reader.Next());
@@ -86,14 +98,7 @@ absl::StatusOr<std::vector<IngestedDocument>> ReadAllDocuments(
     }
     IngestedDocument& last =
         documents.emplace_back(IngestedDocument{std::move(*document), ""});
-    while (true) {
-      QUIRE_ASSIGN_OR_RETURN(const size_t got,
-                             reader.Read(AsMutableBytes(piece)));
-      if (got == 0) {
-        break;
-      }
-      last.contents.append(piece, 0, got);
-    }
+    QUIRE_RETURN_IF_ERROR(ReadContents(reader, 10007, last.contents));
     EXPECT_EQ(last.document.size_bytes.value_or(last.contents.size()),
               last.contents.size())
         << last.document.id;

@@ -22,6 +22,12 @@ struct IngestedDocument {
   std::string contents;
 };
 
+// Appends the rest of the current document to `contents`, also what comes
+// before an error, in pieces of `piece_size_bytes`. Errors: those of
+// SourceReader::Read().
+absl::Status ReadContents(SourceReader& reader, size_t piece_size_bytes,
+                          std::string& contents);
+
 // Reads all of `source` once. Odd read sizes, so that pieces do not end at
 // round offsets. Checks that stated sizes are right.
 absl::StatusOr<std::vector<IngestedDocument>> ReadAllDocuments(

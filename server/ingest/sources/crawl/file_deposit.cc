@@ -245,7 +245,7 @@ class Drafting {
                     DepositItem::Kind::kText);
   }
 
-  // What is in no range.
+  // Reads the bytes between ranges.
   absl::Status ReadOther(uint64_t offset, uint64_t end_offset) {
     unranged_size_bytes_ += end_offset - std::min(offset, end_offset);
     QUIRE_RETURN_IF_ERROR(

@@ -220,11 +220,9 @@ std::pair<std::vector<std::string>, int> ReadPastErrors(SourceReader& reader) {
     if (status.ok() && !document->has_value()) {
       return result;
     }
-    std::vector<uint8_t> piece(100);
-    for (size_t size = 1; status.ok() && size > 0;) {
-      const absl::StatusOr<size_t> got = reader.Read(piece);
-      status = got.status();
-      size = got.value_or(0);
+    std::string contents;
+    if (status.ok()) {
+      status = ReadContents(reader, 100, contents);
     }
     if (status.ok()) {
       result.first.push_back((*document)->id);

@@ -72,14 +72,7 @@ PassedText PassDamage(WarcReader& reader) {
     uint64_t offset = 0;
     if (status.ok()) {
       offset = NumberAfter(reader.Place(), "at byte ");
-    }
-    std::string piece(300, '\0');
-    size_t size = status.ok() ? 1 : 0;
-    while (size > 0) {
-      const absl::StatusOr<size_t> got = reader.Read(AsMutableBytes(piece));
-      status = got.status();
-      size = got.value_or(0);
-      record.append(piece, 0, size);
+      status = ReadContents(reader, 300, record);
     }
     if (status.ok()) {
       passed.ids.push_back((*document)->id);

@@ -440,7 +440,7 @@ absl::Status WarcReader::ExamineRecord() {
   const auto at = static_cast<size_t>(block_end_);
   Fill(at + kEndSizeBytes);
   if (text_at(at).empty() && !stream_status_.ok()) {
-    // What there is of the record is read before the error.
+    // The bytes of the record that are there are read before the error.
     return absl::OkStatus();
   }
   if (buffered().size() < at || !HasRecordEnd(at)) {
@@ -576,7 +576,7 @@ absl::Status WarcReader::FindRecordEnd(size_t at) {
     return EndRecord(at, gap);
   }
   if (is_warc && absl::StartsWith(text_at(at), record_end_)) {
-    // What follows is not of this record.
+    // The record ends here.
     return EndRecord(at, record_end_.size());
   }
   if (text_at(at + gap).empty()) {

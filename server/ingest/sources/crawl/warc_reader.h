@@ -134,7 +134,8 @@ class WarcReader final : public SourceReader {
   // Returns the Content-Type of the HTTP response after the header, if it is
   // one.
   std::optional<std::string> PeekHttpMediaType(uint64_t content_length);
-  // Returns the first bytes of the block, so many unless it or the stream ends.
+  // Returns the first `size_bytes` of the block; fewer if it or the stream
+  // ends before.
   ByteView PeekBlock(size_t size_bytes);
   // Returns what an index of captures wants of the record.
   CrawlRecord DescribeRecord(const WarcHeader& header);

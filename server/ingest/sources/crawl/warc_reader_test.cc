@@ -118,13 +118,8 @@ std::vector<std::string> RecordsPastDamage(const std::string& compressed,
     }
     absl::Status status = document.status();
     std::string record;
-    std::string piece(64, '\0');
-    size_t size = status.ok() ? 1 : 0;
-    while (size > 0) {
-      const absl::StatusOr<size_t> got = reader.Read(AsMutableBytes(piece));
-      status = got.status();
-      size = got.value_or(0);
-      record.append(piece, 0, size);
+    if (status.ok()) {
+      status = ReadContents(reader, 64, record);
     }
     if (status.ok()) {
       records.push_back(std::move(record));
