@@ -99,8 +99,8 @@ void Split(benchmark::State& state, const std::string& text,
     }
     QUIRE_CHECK(size_bytes == text.size());
   }
-  state.SetBytesProcessed(
-      static_cast<int64_t>(state.iterations() * text.size()));
+  state.SetBytesProcessed(state.iterations() *
+                          static_cast<int64_t>(text.size()));
 }
 
 void SplitLines(benchmark::State& state) {

@@ -109,15 +109,6 @@ TEST(LineSourceTest, TextFromAField) {
               ElementsAre(HasSubstr("line 3: has no field \"t\"")));
 }
 
-// UTF-16 of text in ASCII, with its byte order mark.
-std::string Utf16(const std::string& text, bool is_big_endian) {
-  std::string wide = is_big_endian ? "\xFE\xFF" : "\xFF\xFE";
-  for (const char byte : text) {
-    wide += is_big_endian ? std::string{'\0', byte} : std::string{byte, '\0'};
-  }
-  return wide;
-}
-
 TEST(LineSourceTest, JsonThatIsMalformedOutsideTheFieldsIsNoted) {
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const Lines lines,

@@ -3,9 +3,11 @@
 // How files are cut into records, and which formats they are taken for.
 #include "server/ingest/sources/lines/record_cutter.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,7 +22,7 @@
 namespace quire {
 namespace {
 
-using std::string_literals::operator""s;
+using namespace std::string_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
@@ -237,15 +239,24 @@ TEST(RecordCutterTest, CarriageReturnsAloneEndLines) {
   EXPECT_THAT(lines.bad_records, ElementsAre());
 }
 
+// The text in UTF-16, with its byte order mark.
+std::string Utf16(std::u16string_view text, bool is_big_endian) {
+  std::string bytes = is_big_endian ? "\xFE\xFF" : "\xFF\xFE";
+  for (const char16_t unit : text) {
+    const char high = static_cast<char>(unit >> 8);
+    const char low = static_cast<char>(unit & 0xFF);
+    bytes += is_big_endian ? std::string{high, low} : std::string{low, high};
+  }
+  return bytes;
+}
+
 TEST(RecordCutterTest, Utf16BecomesUtf8) {
-  const std::string csv = "id,t\r\na,1\r\n";
+  constexpr std::u16string_view kCsv = u"id,t\r\na,1\r\n";
   // An e with an acute accent, a euro sign, and a pair.
-  const std::string wide = std::string("\xFF\xFE") +
-                           "{\0\"\0i\0d\0\"\0:\0"s
-                           "\"\0\xE9\0\xAC\x20\x3D\xD8\x00\xDE\"\0}\0"s;
+  const std::string wide = Utf16(u"{\"id\":\"\u00E9\u20AC\U0001F600\"}", false);
   QUIRE_ASSERT_OK_AND_ASSIGN(const Lines lines,
-                             ReadLines({{"f", Utf16(csv, true)},
-                                        {"g", Gzip(Utf16(csv, false))},
+                             ReadLines({{"f", Utf16(kCsv, true)},
+                                        {"g", Gzip(Utf16(kCsv, false))},
                                         {"h", wide}},
                                        {.id_field = "id"}));
   EXPECT_THAT(lines.documents,
@@ -261,7 +272,8 @@ TEST(RecordCutterTest, Utf16BecomesUtf8) {
   }
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const Lines long_file,
-      ReadLines({{"f", Utf16(many, false)}}, {.id_field = "id"}));
+      ReadLines({{"f", Utf16(std::u16string(many.begin(), many.end()), false)}},
+                {.id_field = "id"}));
   ASSERT_EQ(long_file.documents.size(), 100'001u);
   EXPECT_EQ(long_file.documents.back(), std::pair("99999"s, "99999\n"s));
   const auto fault = [](const std::string& text) {
@@ -269,7 +281,7 @@ TEST(RecordCutterTest, Utf16BecomesUtf8) {
         ReadLines({{"f", text}}, {.id_field = "id"}).status().message());
   };
   EXPECT_THAT(
-      fault(Utf16("id\n1\n", false) + "x"),
+      fault(Utf16(u"id\n1\n", false) + "x"),
       HasSubstr("document 0: is UTF-16 by its byte order mark, and ends "
                 "inside a character at byte 12"));
   EXPECT_THAT(fault("\xFE\xFF\xD8\x3D\0a"s), HasSubstr("half of a surrogate "
@@ -277,7 +289,7 @@ TEST(RecordCutterTest, Utf16BecomesUtf8) {
   EXPECT_THAT(fault("\xFF\xFE\0\0i\0\0\0"s), HasSubstr("UTF-32"));
   // Without fields every byte stays.
   QUIRE_ASSERT_OK_AND_ASSIGN(const Lines plain,
-                             ReadLines({{"f", Utf16("a\nb", false)}}));
+                             ReadLines({{"f", Utf16(u"a\nb", false)}}));
   EXPECT_THAT(plain.documents, ElementsAre(Pair("f:1",
                                                 "\xFF\xFE"
                                                 "a\0\n"s),
