@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_split.h"
 
+#include "codecs/base/help_formatter.h"
 #include "codecs/base/printable_text.h"
 
 namespace quire {
@@ -23,9 +24,12 @@ void AppendHelpList(const std::string& title,
     width = std::max(width, entry.term.size());
   }
   footer += (footer.empty() ? "" : "\n") + title + ":\n";
+  const size_t indent = width + 4;
   for (const ManualEntry& entry : entries) {
     footer += "  " + entry.term +
-              std::string(width - entry.term.size() + 2, ' ') + entry.text +
+              std::string(width - entry.term.size() + 2, ' ') +
+              FoldText(entry.text,
+                       kHelpColumns - std::min(kHelpColumns, indent), indent) +
               "\n";
   }
 }

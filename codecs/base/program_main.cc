@@ -10,9 +10,11 @@
 #include <cstring>
 #include <exception>
 #include <iostream>
+#include <memory>
 #include <new>
 #include <system_error>
 
+#include "codecs/base/help_formatter.h"
 #include "codecs/base/printable_text.h"
 
 namespace quire {
@@ -69,6 +71,8 @@ int RunToTheEnd(const char* name, const char* description, int failure_code,
                 const std::function<int(CLI::App& app)>& run) {
   try {
     CLI::App app(description, name);
+    // Subcommands inherit it.
+    app.formatter(std::make_shared<HelpFormatter>());
     try {
       return run(app);
     } catch (const CLI::ParseError& error) {
