@@ -28,6 +28,8 @@ struct Lines {
   std::vector<std::string> foreign;
 };
 
+// Reads all documents that `split` makes of `files`. Errors: those of
+// LineReader. A note of another kind fails the test.
 inline absl::StatusOr<Lines> ReadLines(std::unique_ptr<SourceReader> files,
                                        const LineSplit& split = {}) {
   LineReader reader(std::move(files), "input", split, nullptr, std::nullopt);
@@ -53,6 +55,7 @@ inline absl::StatusOr<Lines> ReadLines(std::unique_ptr<SourceReader> files,
   return lines;
 }
 
+// The same for files in memory, each with its name.
 inline absl::StatusOr<Lines> ReadLines(const IdsAndContents& files,
                                        const LineSplit& split = {}) {
   return ReadLines(*FixedSource(files)->Open(), split);

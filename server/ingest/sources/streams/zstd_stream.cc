@@ -127,9 +127,8 @@ class ZstdDecoder final : public MemberDecoder {
   }
 
  private:
-  // Sets the error, and that the frame has not ended as it should, if its
-  // header states another size of its text.
-  // libzstd 1.5.4 compares them only if one call has the whole frame.
+  // Fails the step that ends a frame if its header states another size of its
+  // text. libzstd 1.5.4 compares them only if one call has the whole frame.
   void CheckTextSize(Step& step) const {
     const uint64_t stated =
         ZSTD_getFrameContentSize(header_.data(), header_size_);
@@ -190,7 +189,7 @@ class ZstdDecoder final : public MemberDecoder {
   // The first bytes of the current frame.
   std::array<uint8_t, kFrameHeaderSizeBytesMax> header_ = {};
   size_t header_size_ = 0;
-  // What the frame has given so far.
+  // Size of the text decoded from the current frame.
   uint64_t text_size_bytes_ = 0;
   // Input that the next step can use.
   size_t wanted_bytes_ = 0;
