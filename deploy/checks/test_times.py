@@ -6,9 +6,9 @@ usage: test_times.py sums RECORDS [NAME=SECONDS...]
        test_times.py table [--top N] BUILD [JUNIT...]
 
 sums: prints `N passed, N failed` of all JUnit files (*.xml) in the directory RECORDS. A file
-*.failed there counts as one failed stage, unless a test of that stage failed. A test that
-ctest could not run has failed; a skipped one is counted apart. Exit code 1 if any failed, or
-if nothing passed.
+*.failed there counts as one failed stage, unless a test of that stage failed; a file *.passed
+as one that passed, unless ctest ran tests in that stage. A test that ctest could not run has
+failed; a skipped one is counted apart. Exit code 1 if any failed, or if nothing passed.
 
 table: prints seconds by directory and the N longest steps, as Markdown. Compiling and linking
 come from BUILD/.ninja_log, tests from the JUnit files that `ctest --output-junit` wrote for BUILD.
@@ -64,6 +64,9 @@ def sums(records):
             if status == "failed":
                 failed.append(f"{path.stem}: {name}")
                 stages_with_failures.add(path.stem)
+    for path in records.glob("*.passed"):
+        if not path.with_suffix(".xml").exists():
+            counts["passed"] += 1
     for path in sorted(records.glob("*.failed")):
         if path.stem not in stages_with_failures:
             counts["failed"] += 1

@@ -60,6 +60,12 @@ class TestTimesTest(unittest.TestCase):
         (self.records / "checked.failed").touch()
         self.assertEqual(self.sums(), (1, ["FAILED stage checked", "1 passed, 1 failed"]))
 
+    def test_a_stage_without_ctest_counts_as_one(self):
+        self.write("programs", PASSED, PASSED)
+        for stage in ("tree", "programs"):
+            (self.records / f"{stage}.passed").touch()
+        self.assertEqual(self.sums(), (0, ["3 passed, 0 failed"]))
+
     def test_nothing_at_all_is_not_a_success(self):
         self.assertEqual(self.sums(), (1, ["0 passed, 0 failed"]))
 

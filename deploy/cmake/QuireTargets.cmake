@@ -416,7 +416,8 @@ function(quire_add_test name)
 endfunction()
 
 # quire_fuzz(NAME SOURCES a_fuzz.cc ... DEPS lib ...)
-# The binary is fuzz/NAME below the build directory; deploy/test.sh runs all. Without
+# The binary is fuzz/NAME below the build directory, the target fuzz_targets builds all, and
+# deploy/test.sh runs them. Without
 # QUIRE_FUZZ, AddressSanitizer's build has a test NAME that runs the target on its corpus
 # (checks/fuzz_corpora.py).
 function(quire_fuzz name)
@@ -431,6 +432,10 @@ function(quire_fuzz name)
   if(QUIRE_FUZZ)
     quire_coverage(${name})
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    if(NOT TARGET fuzz_targets)
+      add_custom_target(fuzz_targets)
+    endif()
+    add_dependencies(fuzz_targets ${name})
     return()
   endif()
   quire_compile_quickly(${name})
