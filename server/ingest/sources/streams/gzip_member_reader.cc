@@ -98,11 +98,20 @@ absl::StatusOr<std::optional<size_t>> GzipMemberReader::HeaderSize() {
   return size < bytes.size() ? std::optional(size) : std::nullopt;
 }
 
+bool GzipMemberReader::IsKept(const GzipMember& member) const {
+  // A stream of empty blocks has any size.
+  return member.text_size_bytes <= kept_text_size_bytes_max_ &&
+         member.size_bytes <= 2 * kept_text_size_bytes_max_ + kHeaderSizeMax;
+}
+
 void GzipMemberReader::Take(size_t size, GzipMember& member) {
   member.size_bytes += size;
-  if (member.text_size_bytes <= kept_text_size_bytes_max_) {
+  if (IsKept(member)) {
     const ByteView taken = buffered().first(size);
     member.bytes.insert(member.bytes.end(), taken.begin(), taken.end());
+  } else {
+    member.text = std::vector<uint8_t>();
+    member.bytes = std::vector<uint8_t>();
   }
   begin_ += size;
 }
@@ -133,11 +142,8 @@ absl::Status GzipMemberReader::ReadStream(GzipMember& member) {
     crc = crc32(crc, text.data(), static_cast<uInt>(text.size()));
     on_text_(text);
     member.text_size_bytes += text.size();
-    if (member.text_size_bytes <= kept_text_size_bytes_max_) {
+    if (IsKept(member)) {
       member.text.insert(member.text.end(), text.begin(), text.end());
-    } else {
-      member.text = {};
-      member.bytes = {};
     }
     Take(in.size() - stream.avail_in, member);
   }

@@ -24,7 +24,7 @@ struct GzipMember {
   // False: bytes that are not a member.
   bool is_member = false;
   // Header and stream with its trailer, and text; both empty if there is more
-  // text than is kept.
+  // of either than is kept.
   size_t header_size = 0;
   std::vector<uint8_t> bytes;
   std::vector<uint8_t> text;
@@ -33,9 +33,9 @@ struct GzipMember {
 // Divides a gzip file into its members. Thread-compatible.
 class GzipMemberReader {
  public:
-  // Keeps members of at most `kept_text_size_bytes_max` of text. `on_bytes`
-  // gets all bytes of the file, `on_text` all text, in pieces, in order; both
-  // must outlive the reader.
+  // Keeps members of at most `kept_text_size_bytes_max` of text and, in the
+  // file, of twice that and a header. `on_bytes` gets all bytes of the file,
+  // `on_text` all text, in pieces, in order; both must outlive the reader.
   GzipMemberReader(std::unique_ptr<ByteStream> file,
                    uint64_t kept_text_size_bytes_max,
                    absl::FunctionRef<void(ByteView)> on_bytes,
@@ -57,6 +57,7 @@ class GzipMemberReader {
   // Returns the size of the header at the front of the buffer; unset if it is
   // none.
   absl::StatusOr<std::optional<size_t>> HeaderSize();
+  bool IsKept(const GzipMember& member) const;
   // Moves bytes from the front of the buffer to the member.
   void Take(size_t size, GzipMember& member);
   absl::Status ReadStream(GzipMember& member);

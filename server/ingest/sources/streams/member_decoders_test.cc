@@ -2,6 +2,8 @@
 #include "server/ingest/sources/streams/member_decoders.h"
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -13,7 +15,9 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/endian.h"
+#include "codecs/base/status_macros.h"
 #include "server/ingest/sources/compressed_text.h"
+#include "server/ingest/sources/streams/gzip_member_reader.h"
 #include "server/ingest/testing/ingest_testing.h"
 #include "testing/base/status_matchers.h"
 
@@ -255,6 +259,31 @@ TEST(MemberDecodersTest, NameTheLimitOnDictionaries) {
   EXPECT_THAT(DecodeAll(lzma, 4096, 4096, kWindowSizeBytesMax).status,
               FailsWith(absl::StatusCode::kDataLoss,
                         HasSubstr("with a dictionary of less than 2 GiB")));
+}
+
+// A stream of empty blocks has no text, and any size.
+TEST(GzipMemberReaderTest, DropsTheBytesOfALargeMember) {
+  constexpr size_t kKeptSizeMax = 100'000;
+  std::string bytes("\x1F\x8B\x08\0\0\0\0\0\0\xFF", 10);
+  while (bytes.size() < 10 * kKeptSizeMax) {
+    bytes.append("\0\0\0\xFF\xFF", 5);
+  }
+  bytes.append("\1\0\0\xFF\xFF\0\0\0\0\0\0\0\0", 13);
+  const std::string small = Gzip("text");
+  bytes += small;
+  const auto ignore = [](ByteView) {};
+  GzipMemberReader reader(std::make_unique<MemoryStream>(AsBytes(bytes)),
+                          kKeptSizeMax, ignore, ignore);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::optional<GzipMember> large,
+                             reader.Next());
+  ASSERT_TRUE(large.has_value());
+  EXPECT_TRUE(large->is_member);
+  EXPECT_EQ(large->size_bytes, bytes.size() - small.size());
+  EXPECT_EQ(large->bytes.capacity(), 0U);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::optional<GzipMember> last,
+                             reader.Next());
+  ASSERT_TRUE(last.has_value());
+  EXPECT_EQ(AsText(last->bytes), small);
 }
 
 }  // namespace
