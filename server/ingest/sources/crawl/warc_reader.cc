@@ -591,15 +591,18 @@ absl::Status WarcReader::TakeStrayText(size_t at, size_t gap) {
   const absl::string_view rest = text_at(at);
   const std::optional<uint64_t> part_end = stream_->PartEnd(record_offset_);
   const uint64_t block_end_offset = record_offset_ + block_end_;
-  // Where it can be told that the length is not too large.
+  // Without an examination or the end of a part, the length may be too large.
+  const bool has_part_end =
+      part_end.has_value() && *part_end > block_end_offset;
   uint64_t size = UINT64_MAX;
-  if (is_examined_ && search.outcome == RecordSearch::Outcome::kFound) {
+  if ((is_examined_ || has_part_end) &&
+      search.outcome == RecordSearch::Outcome::kFound) {
     size = search.offset;
   } else if (is_examined_ && stream_ended_ && stream_status_.ok() &&
              IsOneLine(rest) && gap == 0) {
     size = rest.size();
   }
-  if (part_end.has_value() && *part_end > block_end_offset) {
+  if (has_part_end) {
     size = std::min(size, *part_end - block_end_offset);
   }
   if (size <= std::min(rest.size(), kStraySizeBytesMax)) {

@@ -318,6 +318,29 @@ TEST(WarcReaderTest, KeepsTextAfterATooSmallLength) {
               ElementsAre(HasSubstr("5 bytes follow")));
 }
 
+// Records over 1 MiB are not looked through before they are read.
+TEST(WarcReaderTest, ReadsRecordsAfterALongOneWithATooSmallLength) {
+  const std::string whole = MakeWarcRecord({"WARC-Target-URI: a"}, "block");
+  const std::string record = absl::StrReplaceAll(
+      MakeWarcRecord({"WARC-Target-URI: b"}, std::string(1'400'000, 'y')),
+      {{"Content-Length: 1400000", "Content-Length: 1399995"}});
+  const std::string compressed = Gzip(record + whole + whole);
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      std::unique_ptr<ByteStream> stream,
+      OpenGzipStream(std::make_unique<MemoryStream>(AsBytes(compressed)), "x"));
+  WarcReader reader(std::move(stream), "x");
+  std::vector<std::string> notes;
+  reader.Listen([&](EntryNote /*note*/, const std::string& sentence) {
+    notes.push_back(sentence);
+  });
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto documents, ReadAllDocuments(reader));
+  ASSERT_EQ(documents.size(), 3);
+  EXPECT_TRUE(documents[0].contents == record);
+  EXPECT_EQ(documents[1].contents, whole);
+  EXPECT_EQ(documents[2].contents, whole);
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("9 bytes follow")));
+}
+
 TEST(WarcReaderTest, KeepsRecordsWithFaultyHeaders) {
   const std::string record = MakeWarcRecord(
       {"WARC-Target-URI: a", "no colon", "WARC-Date: never"}, "block");
