@@ -175,6 +175,15 @@ class BuildInputsTest(unittest.TestCase):
         said = self.build("crawl")
         self.assertIn("2 files of the directories are tars, zips, WARCs, ARCs or WACZs", said)
 
+    def test_reads_a_compressed_zip_with_a_large_entry(self):
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as archive:
+            archive.writestr("large", os.urandom(2 << 20))
+            archive.writestr("small", "text")
+        self.write("x.zip.gz", gzip.compress(out.getvalue(), 1))
+        self.build("crawl/x.zip.gz")
+        self.assertEqual(self.document_count(), 2)
+
     def test_names_what_is_wrong_with_a_wacz(self):
         self.write("none.wacz", wacz_of({"archive/readme": b"no WARC"}))
         self.write("good", b"good")

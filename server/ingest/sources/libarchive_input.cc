@@ -55,6 +55,7 @@ struct LibarchiveInput::Callbacks {
       input->stream_status_ = skipped.status();
       return 0;
     }
+    input->passed_bytes_ += *skipped;
     return static_cast<la_int64_t>(*skipped);
   }
 
@@ -145,7 +146,7 @@ absl::StatusOr<size_t> LibarchiveInput::FillBuffer() {
   }
   at_end_ = false;
   buffer_size_ = *got;
-  read_bytes_ += *got;
+  passed_bytes_ += *got;
   const auto end = buffer_.begin() + static_cast<ptrdiff_t>(*got);
   const size_t keep = std::min(*got, kTarBlockSizeBytes);
   tail_.insert(tail_.end(), end - static_cast<ptrdiff_t>(keep), end);
@@ -194,8 +195,8 @@ absl::Status LibarchiveInput::CheckZipEnd() {
   constexpr size_t kEndSizeBytes = 22;
   constexpr size_t kEndSizeBytesMax = kEndSizeBytes + 0xFFFF;
   const uint64_t unused_bytes =
-      read_bytes_ -
-      std::min(read_bytes_,
+      passed_bytes_ -
+      std::min(passed_bytes_,
                static_cast<uint64_t>(archive_filter_bytes(archive_, 0)));
   const auto held =
       static_cast<size_t>(std::min<uint64_t>(buffer_size_, unused_bytes));

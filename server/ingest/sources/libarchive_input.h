@@ -79,9 +79,10 @@ class LibarchiveInput {
   const bool is_zip_;
   archive* archive_ = nullptr;
   std::vector<uint8_t> buffer_;
-  // Size of the last piece of the stream, in buffer_, and of all pieces.
+  // Size of the last piece of the stream, in buffer_, and of all that was read
+  // or skipped.
   size_t buffer_size_ = 0;
-  uint64_t read_bytes_ = 0;
+  uint64_t passed_bytes_ = 0;
   // The last bytes of the stream, at most one tar block.
   std::vector<uint8_t> tail_;
   bool at_end_ = false;
