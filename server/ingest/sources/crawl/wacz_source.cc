@@ -42,6 +42,8 @@ struct WaczListing {
   std::vector<ZipMember> warcs;
   // Names of files in archive/ that are none of these.
   std::vector<std::string> others;
+  // Names of WARCs and ARCs outside of archive/.
+  std::vector<std::string> misplaced;
   // Error after the last entry that could be listed.
   absl::Status damage;
   // Finds members without those before them; null if the zip is truncated.
@@ -87,6 +89,8 @@ void TakeEntry(const EntryWalker& walker, WaczListing& listing) {
     listing.warcs.push_back({.name = name, .index = walker.index()});
   } else if (is_in_archive) {
     listing.others.push_back(name);
+  } else if (NamedFormat(name).has_value()) {
+    listing.misplaced.push_back(name);
   }
 }
 
@@ -403,6 +407,12 @@ class WaczReader final : public SourceReader {
       Note(EntryNote::kMisnamed,
            absl::StrCat(input_.name, ": ", QuotedText(name),
                         " is in archive/ and not named like a WARC; it is "
+                        "left out"));
+    }
+    for (const std::string& name : listing_->misplaced) {
+      Note(EntryNote::kMisnamed,
+           absl::StrCat(input_.name, ": ", QuotedText(name),
+                        " is named like a WARC and not in archive/; it is "
                         "left out"));
     }
   }

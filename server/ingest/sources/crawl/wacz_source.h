@@ -25,7 +25,8 @@ bool IsNamedWacz(absl::string_view path);
 // in archive/ whose names end in .warc or .arc, or in these and .gz, .zst, .bz2
 // or .xz; and everywhere those whose names end in .wacz, up to four in each
 // other, which are copied to input.spool_directory while they are read. Others
-// in archive/ are noted (EntryNote::kMisnamed). If input.file is there, all
+// in archive/, and WARCs and ARCs outside of it, are noted
+// (EntryNote::kMisnamed). If input.file is there, all
 // documents have the zip as their SourceDocument::deposit.
 //
 // Open() fails with DataLoss if the zip lists no WARC or cannot be listed. With

@@ -72,6 +72,7 @@ TEST(WaczSourceTest, NotesWhatIsNoWarc) {
   const TemporaryDirectory directory;
   std::vector<TestEntry> entries = SomeWarcs();
   entries.push_back({"archive/notes.txt", "notes"});
+  entries.push_back({"extra.warc", Record("u:extra")});
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const std::unique_ptr<Source> source,
       OpenSource(directory.Write("x.wacz", Wacz(entries)),
@@ -83,9 +84,12 @@ TEST(WaczSourceTest, NotesWhatIsNoWarc) {
     notes.push_back(text);
   });
   EXPECT_THAT(ReadAllDocuments(*reader), IsOk());
-  EXPECT_THAT(notes, ElementsAre(AllOf(HasSubstr("x.wacz: "),
-                                       HasSubstr("archive/notes.txt"),
-                                       HasSubstr("left out"))));
+  EXPECT_THAT(
+      notes,
+      ElementsAre(AllOf(HasSubstr("x.wacz: "), HasSubstr("archive/notes.txt"),
+                        HasSubstr("left out")),
+                  HasSubstr("\"extra.warc\" is named like a WARC and not in "
+                            "archive/; it is left out")));
 }
 
 TEST(WaczSourceTest, NotesIrregularRecords) {
