@@ -11,11 +11,7 @@ void DepositedFiles::EndOpen(bool is_complete) {
   if (!open_.has_value()) {
     return;
   }
-  if (is_complete) {
-    files_.push_back(*std::move(open_));
-  } else {
-    ++incomplete_count_;
-  }
+  (is_complete ? files_ : incomplete_files_).push_back(*std::move(open_));
   open_.reset();
 }
 
@@ -57,10 +53,13 @@ void DepositedFiles::Add(uint32_t segment_index, uint64_t start,
 void DepositedFiles::Finish() {
   EndOpen(/*is_complete=*/false);
   std::ranges::stable_sort(files_, {}, &DepositedFile::path);
-  for (DepositedFile& file : files_) {
-    file.portions.shrink_to_fit();
+  for (std::vector<DepositedFile>* const files :
+       {&files_, &incomplete_files_}) {
+    for (DepositedFile& file : *files) {
+      file.portions.shrink_to_fit();
+    }
+    files->shrink_to_fit();
   }
-  files_.shrink_to_fit();
 }
 
 const DepositedFile* DepositedFiles::Find(absl::string_view path,
@@ -77,9 +76,12 @@ const DepositedFile* DepositedFiles::Find(absl::string_view path,
 }
 
 uint64_t DepositedFiles::MemoryBytes() const {
-  uint64_t size_bytes = files_.capacity() * sizeof(DepositedFile);
-  for (const DepositedFile& file : files_) {
-    size_bytes += file.portions.capacity() * sizeof(DepositedFile::Portion);
+  uint64_t size_bytes = 0;
+  for (const auto* const files : {&files_, &incomplete_files_}) {
+    size_bytes += files->capacity() * sizeof(DepositedFile);
+    for (const DepositedFile& file : *files) {
+      size_bytes += file.portions.capacity() * sizeof(DepositedFile::Portion);
+    }
   }
   return size_bytes;
 }

@@ -50,10 +50,12 @@ class DepositedFiles {
   // Ordered by path; files of one path in order of their text.
   const std::vector<DepositedFile>& files() const { return files_; }
 
-  // Number of files of which parts are missing, and which are not in files():
-  // they changed while they were read, or segments do not follow each other as
-  // they did.
-  uint64_t incomplete_count() const { return incomplete_count_; }
+  // Files of which parts are missing, and which are not in files(): they
+  // changed while they were read, or segments do not follow each other as they
+  // did. Of these `path` and `portions` count.
+  const std::vector<DepositedFile>& incomplete_files() const {
+    return incomplete_files_;
+  }
 
   // Returns the last file of this path whose text is within the first
   // `text_size_bytes` of the logical space; null if there is none.
@@ -63,12 +65,11 @@ class DepositedFiles {
   uint64_t MemoryBytes() const;
 
  private:
-  // Ends the file whose portions come next; it is dropped unless it is
-  // complete.
+  // Ends the file whose portions come next.
   void EndOpen(bool is_complete);
 
   std::vector<DepositedFile> files_;
-  uint64_t incomplete_count_ = 0;
+  std::vector<DepositedFile> incomplete_files_;
   // The file that the next segment continues, and the sum over its portions.
   std::optional<DepositedFile> open_;
   uint64_t open_size_bytes_ = 0;

@@ -172,7 +172,7 @@ struct DepositSums {
 DepositSums DepositSumsOf(const Archive& archive) {
   DepositSums sums;
   const DepositedFiles& deposits = archive.deposited_files();
-  sums.incomplete_count = deposits.incomplete_count();
+  sums.incomplete_count = deposits.incomplete_files().size();
   for (const DepositedFile& file : deposits.files()) {
     const bool is_kept = file.state == DepositState::kKept;
     sums.count += is_kept ? 1 : 0;
