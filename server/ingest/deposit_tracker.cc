@@ -12,14 +12,32 @@ namespace quire {
 
 void DepositTracker::Count(size_t source_index, const SourceDocument& document,
                            uint64_t size_bytes) {
-  if (options_.deposits != DepositMode::kOff && document.deposit != nullptr) {
-    text_sizes_[{source_index, document.deposit_path}] += size_bytes;
+  const bool moves = Moves(document);
+  if (source_ == nullptr) {
+    return;
   }
+  std::vector<uint64_t>& sizes =
+      text_sizes_[{source_index, document.deposit_path}].size_bytes;
+  if (moves) {
+    sizes.push_back(0);
+  }
+  sizes.back() += size_bytes;
+}
+
+bool DepositTracker::Moves(const SourceDocument& document) {
+  if (source_ == document.deposit || options_.deposits == DepositMode::kOff) {
+    return false;
+  }
+  source_ = document.deposit;
+  return true;
 }
 
 void DepositTracker::StartPass() {
   source_.reset();
   draft_.reset();
+  for (auto& [file, sizes] : text_sizes_) {
+    sizes.begun_count = 0;
+  }
   summary_ = {};
 }
 
@@ -34,18 +52,20 @@ void DepositTracker::Refuse(const std::string& path, const std::string& why,
 
 absl::Status DepositTracker::Begin(size_t source_index,
                                    const SourceDocument& document) {
-  if (source_ == document.deposit || options_.deposits == DepositMode::kOff) {
+  if (!Moves(document)) {
     return absl::OkStatus();
   }
   EndFile();
-  source_ = document.deposit;
   if (source_ == nullptr) {
     return absl::OkStatus();
   }
-  const auto counted = text_sizes_.find({source_index, document.deposit_path});
+  TextSizes& sizes = text_sizes_[{source_index, document.deposit_path}];
+  const size_t number = sizes.begun_count++;
   DepositSource::Options options;
   options.path = document.deposit_path;
-  options.text_size_bytes = counted == text_sizes_.end() ? 0 : counted->second;
+  // A file that was not there in the first pass has no text.
+  options.text_size_bytes =
+      number < sizes.size_bytes.size() ? sizes.size_bytes[number] : 0;
   options.keeps_all = options_.deposits == DepositMode::kAll;
   options.threads = options_.threads;
   options.cancel = options_.cancel;

@@ -42,7 +42,7 @@ struct DepositSummary {
 
 // Makes a draft of each file when its first document is added, and compares the
 // text of its documents with that of the file. Memory: that of one draft, and a
-// path and 16 bytes for each file. Thread-compatible.
+// path and 32 bytes for each file. Thread-compatible.
 class DepositTracker {
  public:
   static constexpr size_t kKeptMessageCount = 20;
@@ -78,14 +78,24 @@ class DepositTracker {
   const DepositSummary& summary() const { return summary_; }
 
  private:
+  // Of files of an input that have one path, as those of an archive can.
+  struct TextSizes {
+    // In the order of the files.
+    std::vector<uint64_t> size_bytes;
+    // Number of files that the pass has begun.
+    size_t begun_count = 0;
+  };
+
+  // Returns true if the document is the first of a file or of none.
+  bool Moves(const SourceDocument& document);
   void Refuse(const std::string& path, const std::string& why, bool is_lost);
   // Drops the draft of a file that the pass has changed or left out.
   void Abandon(const std::string& why);
   void EndFile();
 
   const BuildOptions& options_;
-  // Size of the text of the documents of each file.
-  absl::flat_hash_map<std::pair<size_t, std::string>, uint64_t> text_sizes_;
+  // Sizes of the text of the documents of each file, by input and path.
+  absl::flat_hash_map<std::pair<size_t, std::string>, TextSizes> text_sizes_;
   // The file that Count() or Begin() has met last.
   std::shared_ptr<const DepositSource> source_;
   std::shared_ptr<DepositDraft> draft_;

@@ -331,6 +331,27 @@ TEST_F(DepositsTest, AppendsAndMerges) {
   ExpectFile("a.warc.gz", files[3]);
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
   EXPECT_EQ(archive->deposited_files().files().size(), 7);
+  BuildOptions options = SmallBuildOptions("zstd:1", 1 << 20);
+  options.deposits = DepositMode::kAuto;
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const CompactSummary compacted,
+      CompactArchive(path_, CompactedSegments::kAll, options));
+  EXPECT_EQ(compacted.build.deposits.file_count, 7);
+  EXPECT_EQ(compacted.build.deposits.lost_count, 0);
+  ExpectFile("a.warc.gz", files[3]);
+  ExpectFile("a5.warc.gz", files[5]);
+}
+
+TEST_F(DepositsTest, KeepsFilesOfOnePathApart) {
+  const std::string first = Gzipped(Records(5, 3000));
+  const std::string second = Gzipped(Records(3, 2000, 50));
+  Build({Write("1/a.warc.gz", first), Write("2/a.warc.gz", second)});
+  const std::string other = directory_ / "other.quire";
+  QUIRE_ASSERT_OK_AND_ASSIGN(const BuildSummary built,
+                             BuildArchive(other, Open({path_}), options_));
+  EXPECT_EQ(built.deposits.file_count, 2);
+  EXPECT_THAT(built.deposits.refusals, IsEmpty());
+  ExpectFile(other, "a.warc.gz", second);
 }
 
 TEST_F(DepositsTest, CarriesFilesToOtherArchives) {
