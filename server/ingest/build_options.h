@@ -87,9 +87,6 @@ struct ResumeOptions {
   // If not null, the archive of the only source's text, which must outlive the
   // build. Equal blocks are copied from it.
   const Archive* copied = nullptr;
-  // Recorded in the archive in addition to those of this build.
-  uint64_t unread_input_count = 0;
-  std::vector<std::string> unread_inputs;
 };
 
 // Files that are kept byte for byte next to the documents read from them.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -313,14 +314,13 @@ class ArchiveBuild {
   }
 
   void NoteUnreadInputs() {
-    uint64_t count = options_.resume.unread_input_count;
-    std::vector<std::string> messages = options_.resume.unread_inputs;
+    UnreadInputs unread = walk().unread_inputs();
     if (options_.failures != nullptr) {
-      count += options_.failures->count();
-      messages.insert(messages.end(), options_.failures->messages().begin(),
-                      options_.failures->messages().end());
+      unread.count += options_.failures->count();
+      std::ranges::copy(options_.failures->messages(),
+                        std::back_inserter(unread.messages));
     }
-    writer_.AddUnreadInputs(count, std::move(messages));
+    writer_.AddUnreadInputs(unread.count, std::move(unread.messages));
   }
 
   DocumentWalk& walk() { return passes_.walk(); }

@@ -2,6 +2,7 @@
 #include "server/ingest/document_walk.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -144,6 +145,16 @@ std::string DocumentWalk::DescribeSources() const {
     lines += digest.Line();
   }
   return lines;
+}
+
+UnreadInputs DocumentWalk::unread_inputs() const {
+  UnreadInputs unread;
+  for (const std::unique_ptr<Source>& source : sources_) {
+    UnreadInputs of_source = source->unread_inputs();
+    unread.count += of_source.count;
+    std::ranges::move(of_source.messages, std::back_inserter(unread.messages));
+  }
+  return unread;
 }
 
 absl::Status DocumentWalk::ForEachDocument(const Visit& visit) {

@@ -92,6 +92,9 @@ class DocumentWalk {
   // Errors: Cancelled  Options::cancel is true.
   absl::Status CheckCancelled() const;
 
+  // Those of all sources.
+  UnreadInputs unread_inputs() const;
+
   // Counts of the last complete pass.
   const SkippedEntries& skipped() const { return skipped_; }
 

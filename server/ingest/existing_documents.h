@@ -141,6 +141,10 @@ class NewDocumentSource final : public Source {
 
   std::vector<SourceField> fields() const override { return source_->fields(); }
 
+  UnreadInputs unread_inputs() const override {
+    return source_->unread_inputs();
+  }
+
   absl::StatusOr<std::optional<uint64_t>> StoredSizeBytes() const override {
     return source_->StoredSizeBytes();
   }

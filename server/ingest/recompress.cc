@@ -24,8 +24,6 @@ absl::StatusOr<BuildSummary> RecompressArchive(
   options.deposits = DepositMode::kAuto;
   options.resume.parameters =
       absl::StrCat("archive ", info.uuid, "\n", EncodingParameters(options));
-  options.resume.unread_input_count = info.unread_input_count;
-  options.resume.unread_inputs = info.unread_inputs;
   if (info.block_size_bytes == options.archive.block_size_bytes) {
     options.resume.copied = archive.get();
   }

@@ -20,6 +20,7 @@
 #include "server/archive/files/build_journal.h"
 #include "server/archive/format/archive_format.h"
 #include "server/ingest/append.h"
+#include "server/ingest/sources/archive_source.h"
 #include "server/ingest/testing/build_testing.h"
 #include "server/ingest/testing/memory_source.h"
 #include "testing/base/sanitized.h"
@@ -266,6 +267,19 @@ TEST_F(RecompressTest, KeepsTheCountOfInputsThatCouldNotBeRead) {
                              Recompress(from, out, OptionsOf("zstd")));
   EXPECT_EQ(summary.info.unread_input_count, 1);
   EXPECT_EQ(summary.info.unread_inputs, std::vector<std::string>{"gone"});
+  std::vector<std::unique_ptr<Source>> sources;
+  for (const std::string& path : {from, out}) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(sources.emplace_back(),
+                               OpenArchiveSource(path, 1));
+  }
+  const std::string both = directory_ / "both";
+  QUIRE_ASSERT_OK_AND_ASSIGN(const BuildSummary built,
+                             BuildArchive(both, sources, OptionsOf("lz4")));
+  EXPECT_EQ(built.info.unread_input_count, 2);
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const CompactSummary compacted,
+      CompactArchive(both, CompactedSegments::kAll, OptionsOf("lz4")));
+  EXPECT_EQ(compacted.build.info.unread_input_count, 2);
 }
 
 TEST_F(RecompressTest, ReplacesTheArchiveItselfInTheEnd) {

@@ -28,6 +28,7 @@
 #include "server/archive/files/archive_change.h"
 #include "server/archive/format/archive_format.h"
 #include "server/ingest/build_pipeline.h"
+#include "server/ingest/input_failures.h"
 #include "server/ingest/testing/build_testing.h"
 #include "server/ingest/testing/ingest_testing.h"
 #include "server/ingest/testing/memory_source.h"
@@ -403,8 +404,11 @@ TEST_F(RedactTest, RemovesWhatOthersLeft) {
   options.archive.block_size_bytes = 4096;
   // Segments with filters.
   options.segment_size_bytes = 10000;
-  options.resume.unread_input_count = 2;
-  options.resume.unread_inputs = {"a.warc: " + pages[5].id + ": truncated"};
+  InputFailures failures;
+  options.failures = &failures;
+  for (const std::string& reason : {pages[5].id, std::string("gone")}) {
+    failures.Tolerate(1, absl::NotFoundError("a.warc: " + reason));
+  }
   ASSERT_NO_FATAL_FAILURE(Build(pages, options));
   pages[5].is_removed = true;
   // A killed append and a killed salvage.

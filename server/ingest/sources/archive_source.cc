@@ -162,8 +162,17 @@ std::vector<SourceField> ArchiveSource::fields() const {
   return fields;
 }
 
+UnreadInputs ArchiveSource::unread_inputs() const {
+  if (first_ordinal_.has_value()) {
+    return {};
+  }
+  const ArchiveInfo& info = archive_->info();
+  return {.count = info.unread_input_count, .messages = info.unread_inputs};
+}
+
 absl::StatusOr<std::unique_ptr<SourceReader>> ArchiveSource::Open() const {
-  return std::make_unique<ArchiveReader>(archive_, threads_, first_ordinal_);
+  return std::make_unique<ArchiveReader>(archive_, threads_,
+                                         first_ordinal_.value_or(0));
 }
 
 bool IsArchive(const std::string& path) {

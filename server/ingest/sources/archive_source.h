@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,10 +21,11 @@ namespace quire {
 // Immutable, thread-safe.
 class ArchiveSource final : public Source {
  public:
-  // The documents from ordinal `first_ordinal` on. Each reader decodes on
-  // `threads` threads, at least 1, once its text is read.
+  // All documents; or those from ordinal `first_ordinal` on, for the archive
+  // itself, which keeps its unread inputs. Each reader decodes on `threads`
+  // threads, at least 1, once its text is read.
   ArchiveSource(std::shared_ptr<const Archive> archive, uint32_t threads,
-                uint64_t first_ordinal = 0)
+                std::optional<uint64_t> first_ordinal = std::nullopt)
       : archive_(std::move(archive)),
         threads_(threads),
         first_ordinal_(first_ordinal) {}
@@ -34,12 +36,14 @@ class ArchiveSource final : public Source {
 
   std::vector<SourceField> fields() const override;
 
+  UnreadInputs unread_inputs() const override;
+
   absl::StatusOr<std::unique_ptr<SourceReader>> Open() const override;
 
  private:
   const std::shared_ptr<const Archive> archive_;
   const uint32_t threads_;
-  const uint64_t first_ordinal_;
+  const std::optional<uint64_t> first_ordinal_;
 };
 
 // True if the directory `path` has the manifest of an archive, of any version.

@@ -206,6 +206,10 @@ class RuledSource final : public Source {
 
   std::vector<SourceField> fields() const override { return source_->fields(); }
 
+  UnreadInputs unread_inputs() const override {
+    return source_->unread_inputs();
+  }
+
   absl::StatusOr<std::optional<uint64_t>> StoredSizeBytes() const override {
     return source_->StoredSizeBytes();
   }

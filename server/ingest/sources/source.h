@@ -225,6 +225,13 @@ class SourceReader {
   NoteListener listener_;
 };
 
+// Inputs, files and records that could not be read.
+struct UnreadInputs {
+  uint64_t count = 0;
+  // Why, for people; of the first of them.
+  std::vector<std::string> messages = {};
+};
+
 // An input that can be read several times: building takes passes to count, to
 // sample the dictionary and to encode. Immutable, thread-safe; readers keep
 // their resources alive.
@@ -241,6 +248,9 @@ class Source {
 
   // Fields of its documents.
   virtual std::vector<SourceField> fields() const { return {}; }
+
+  // What is missing from an input that was built from others: an archive.
+  virtual UnreadInputs unread_inputs() const { return {}; }
 
   // Size on disk if the documents may be larger: for all containers.
   // Errors: Unavailable.
