@@ -102,7 +102,8 @@ class Redactor {
  private:
   bool IsDictionaryNew() const { return new_context_ != nullptr; }
 
-  // Finds the deposited files that have removed text.
+  // Finds the deposited files that have removed text, or may have: a part of an
+  // incomplete file may have bytes of documents of the next segment.
   void FindDeposits();
   // Indexes of their portions in a segment.
   std::vector<size_t> DepositsIn(uint32_t segment_index) const;
@@ -157,14 +158,22 @@ uint64_t Redactor::FirstOrdinal(uint32_t segment_index) const {
 }
 
 void Redactor::FindDeposits() {
-  for (const DepositedFile& file : archive_.deposited_files().files()) {
-    if (file.state != DepositState::kKept ||
-        !removed_.HasDocumentIn(file.text)) {
-      continue;
-    }
-    ++report_.withdrawn_file_count;
+  const auto leave_out = [this](const DepositedFile& file) {
     for (const DepositedFile::Portion& portion : file.portions) {
       deposits_.emplace_back(portion.segment_index, portion.index);
+    }
+  };
+  for (const DepositedFile& file : archive_.deposited_files().files()) {
+    if (file.state == DepositState::kKept &&
+        removed_.HasDocumentIn(file.text)) {
+      ++report_.withdrawn_file_count;
+      leave_out(file);
+    }
+  }
+  for (const DepositedFile& file :
+       archive_.deposited_files().incomplete_files()) {
+    if (HasDepositPages(archive_, file)) {
+      leave_out(file);
     }
   }
   std::ranges::sort(deposits_);

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/bytes.h"
+#include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/filter/field_value.h"
 #include "server/archive/archive_part.h"
@@ -67,6 +68,8 @@ class Prover {
  private:
   // Checks that the removed documents have no fields.
   absl::Status CheckFields();
+  // Checks that no file is left that has or may have bytes of them.
+  void CheckDeposits();
   // Adds ids and media types of all documents except the removed ones.
   absl::Status AddDescriptions(const Archive& archive, TextSink& sink);
   // Marks the windows that remaining documents had.
@@ -96,6 +99,7 @@ absl::Status Prover::CheckDocuments() {
     }
   }
   QUIRE_RETURN_IF_ERROR(CheckFields());
+  CheckDeposits();
   ZeroCounter zeros;
   QUIRE_RETURN_IF_ERROR(AddLogicalText(after_, removed_.ranges(),
                                        PartialMembers::kNone, on_read_, zeros));
@@ -124,6 +128,22 @@ absl::Status Prover::CheckFields() {
     }
   }
   return absl::OkStatus();
+}
+
+void Prover::CheckDeposits() {
+  const DepositedFiles& deposits = after_.deposited_files();
+  for (const DepositedFile& file : deposits.files()) {
+    if (removed_.HasDocumentIn(file.text) && HasDepositPages(after_, file)) {
+      Fail(absl::StrCat("deposited file ", QuotedText(file.path),
+                        " still has removed documents"));
+    }
+  }
+  for (const DepositedFile& file : deposits.incomplete_files()) {
+    if (HasDepositPages(after_, file)) {
+      Fail(absl::StrCat("deposited file ", QuotedText(file.path),
+                        ", which is incomplete, still has bytes"));
+    }
+  }
 }
 
 absl::Status Prover::AddDescriptions(const Archive& archive, TextSink& sink) {

@@ -20,6 +20,7 @@
 #include "server/archive/archive_part.h"
 #include "server/archive/field_reader.h"
 #include "server/archive/filtered_documents.h"
+#include "server/archive/segment_reader.h"
 #include "server/redaction/field_strings.h"
 
 namespace quire {
@@ -263,6 +264,16 @@ SegmentRedaction RemovedDocuments::PlanFor(const Archive& archive,
   return PlanSegmentRedaction(archive.SegmentLayoutOf(segment_index),
                               end - start, stored_text_size_bytes, removed,
                               archive.info().block_size_bytes);
+}
+
+bool HasDepositPages(const Archive& archive, const DepositedFile& file) {
+  return std::ranges::any_of(file.portions,
+                             [&archive](const DepositedFile::Portion& portion) {
+                               return !archive.ReaderOf(portion.segment_index)
+                                           .deposits()
+                                           .portions()[portion.index]
+                                           .pages.empty();
+                             });
 }
 
 absl::Status AddRemovedText(const Archive& archive,

@@ -13,6 +13,7 @@
 
 #include "codecs/filter/filter.h"
 #include "server/archive/archive.h"
+#include "server/archive/deposited_files.h"
 #include "server/redaction/inflated_block.h"
 #include "server/redaction/segment_redaction.h"
 #include "server/redaction/window_table.h"
@@ -99,6 +100,9 @@ class RemovedDocuments {
   uint64_t renumbered_id_count_ = 0;
   std::string reused_item_;
 };
+
+// True if the archive holds bytes of a deposited file other than its text.
+bool HasDepositPages(const Archive& archive, const DepositedFile& file);
 
 // Adds the text of the documents, with their members inflated, their ids and
 // the strings of their fields. `archive` is the one before the removal. Errors:
