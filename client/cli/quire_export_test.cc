@@ -203,6 +203,37 @@ TEST_F(QuireExportTest, ConvertsArcRecords) {
   }
 }
 
+TEST_F(QuireExportTest, KeepsAllOfArcRecordsWithAShortLength) {
+  server_->Reload(
+      {{"arc",
+        {.documents = {
+             {.id = "u",
+              .text = "http://e.org/ 1.2.3.4 20050622190850 text/html 20\n"
+                      "HTTP/1.1 200 OK\r\nX: y\r\n\r\nabc tail\n",
+              .capture_time_ms = 1119467330000,
+              .record_type = "response"}}}}});
+  const std::string path = directory_ + "/x.warc";
+  const ProgramRun run = Run({"export", "arc", "--warc", path});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("1 record of ARC files with a length that is "
+                                 "too small"));
+  // The digest of "abc tail\n" is that of sha1sum, in base 32.
+  EXPECT_THAT(FileText(path),
+              AllOf(HasSubstr("\r\nContent-Length: 34\r\n"),
+                    HasSubstr("WARC-Payload-Digest: "
+                              "sha1:3ZWIYSILE7O3VGQTXMELI423X6YDIJCA\r\n"),
+                    EndsWith("\r\n\r\nabc tail\n\r\n\r\n")));
+}
+
+TEST_F(QuireExportTest, NotesNamesThatUnpackToOneFile) {
+  server_->Reload({{"paths",
+                    {.documents = {{.id = "a/b", .text = "1"},
+                                   {.id = "a//b", .text = "2"}}}}});
+  const ProgramRun run =
+      Run({"export", "paths", "--tar", directory_ + "/x.tar"});
+  EXPECT_THAT(run.err, HasSubstr("1 member has the name of an earlier one"));
+}
+
 TEST_F(QuireExportTest, RefusesWhatIsNoRecord) {
   server_->Reload({{"bad",
                     {.documents = {{.id = "a",

@@ -62,7 +62,8 @@ ArcConversion::~ArcConversion() = default;
 ArcConversion::ArcConversion(ArcConversion&&) noexcept = default;
 
 std::optional<ArcConversion> ArcConversion::Start(const v1::Document& document,
-                                                  absl::string_view head) {
+                                                  absl::string_view head,
+                                                  bool takes_rest) {
   const size_t line_size = std::min(head.find('\n'), head.size() - 1) + 1;
   const std::optional<ArcLine> line = ParseArcLine(head.substr(0, line_size));
   if (!line.has_value()) {
@@ -70,7 +71,7 @@ std::optional<ArcConversion> ArcConversion::Start(const v1::Document& document,
   }
   // It is the rest of the document if the line does not say.
   uint64_t length = 0;
-  if (!absl::SimpleAtoi(line->length, &length)) {
+  if (!absl::SimpleAtoi(line->length, &length) || takes_rest) {
     length = UINT64_MAX;
   }
   ArcConversion arc;
@@ -104,6 +105,13 @@ void ArcConversion::Add(ByteView bytes) {
   };
   add(block_offset_, *block_digest_);
   add(payload_offset_, *payload_digest_);
+  const uint64_t block_end =
+      std::max(position_, block_offset_ + block_size_bytes_) - position_;
+  has_text_after_block_ =
+      has_text_after_block_ ||
+      (block_end < bytes.size() &&
+       AsText(bytes.subspan(static_cast<size_t>(block_end)))
+               .find_first_not_of("\r\n") != absl::string_view::npos);
   position_ += bytes.size();
 }
 

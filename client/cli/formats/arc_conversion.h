@@ -20,18 +20,25 @@ namespace quire {
 
 // A record of type response; of type warcinfo for the first record of the ARC,
 // of which the two lines about the format of the ARC are left out. The block is
-// a part of the document, byte for byte. Thread-compatible.
+// a part of the document, byte for byte: as long as the header line says, or
+// all of the rest. Thread-compatible.
 class ArcConversion {
  public:
   // Returns nullopt if the document is not an ARC record. `head` is all of the
-  // document, or its beginning up to a size with all headers.
+  // document, or its beginning up to a size with all headers. With `takes_rest`
+  // the block is all that follows the header line, whatever its length says.
   static std::optional<ArcConversion> Start(const v1::Document& document,
-                                            absl::string_view head);
+                                            absl::string_view head,
+                                            bool takes_rest = false);
   ~ArcConversion();
   ArcConversion(ArcConversion&&) noexcept;
 
   // Takes the document's bytes, from the first one on, for the digests.
   void Add(ByteView bytes);
+
+  // True if more than line ends follow the block: its length is too small.
+  // REQUIRES: all bytes were added.
+  bool has_text_after_block() const { return has_text_after_block_; }
 
   // Returns the header of the record. `now_ms` is the date if the ARC has none.
   // REQUIRES: all bytes were added.
@@ -58,6 +65,7 @@ class ArcConversion {
   uint64_t payload_offset_ = 0;
   // Bytes added so far.
   uint64_t position_ = 0;
+  bool has_text_after_block_ = false;
   std::unique_ptr<RecordDigest> block_digest_;
   std::unique_ptr<RecordDigest> payload_digest_;
 };

@@ -8,6 +8,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 
 #include "client/cli/formats/arc_conversion.h"
 #include "client/cli/formats/duplicate_revisits.h"
@@ -33,7 +35,9 @@ class TarExport final : public ExportFormat {
                                       const WholeDocument& /*whole*/) override {
     const std::string name = TarName(document.id());
     changed_count_ += name == document.id() ? 0 : 1;
-    const uint64_t hash = Checksum64(AsBytes(name));
+    // Programs that unpack take several slashes for one.
+    const uint64_t hash = Checksum64(AsBytes(
+        absl::StrJoin(absl::StrSplit(name, '/', absl::SkipEmpty()), "/")));
     if (names_.contains(hash)) {
       ++repeated_count_;
     } else if (names_.size() < kNamesMax) {
@@ -138,6 +142,12 @@ class WarcExport final : public ExportFormat {
           FormatCounted(arc_count_, "record", "records"),
           " of ARC files in records of types response and warcinfo"));
     }
+    if (short_count_ > 0) {
+      notes.push_back(absl::StrCat(
+          FormatCounted(short_count_, "record", "records"),
+          " of ARC files with a length that is too small; there the block has "
+          "all that follows the header line"));
+    }
     if (undated_count_ > 0) {
       notes.push_back(
           absl::StrCat("no time is known of ",
@@ -160,10 +170,16 @@ class WarcExport final : public ExportFormat {
           " and must begin with WARC/, or with the header line of an ARC "
           "record, but does not; --tar writes it as it is"));
     }
-    QUIRE_RETURN_IF_ERROR(whole([&](ByteView bytes) {
+    const auto add = [&](ByteView bytes) {
       arc->Add(bytes);
       return absl::OkStatus();
-    }));
+    };
+    QUIRE_RETURN_IF_ERROR(whole(add));
+    if (arc->has_text_after_block()) {
+      ++short_count_;
+      arc.emplace(*ArcConversion::Start(document, head, /*takes_rest=*/true));
+      QUIRE_RETURN_IF_ERROR(whole(add));
+    }
     ++arc_count_;
     undated_count_ += document.has_capture_time_ms() ? 0 : 1;
     std::string header = arc->Header(WarcRecordId(archive_, document), now_ms_);
@@ -214,6 +230,7 @@ class WarcExport final : public ExportFormat {
   uint64_t record_count_ = 0;
   uint64_t resource_count_ = 0;
   uint64_t arc_count_ = 0;
+  uint64_t short_count_ = 0;
   uint64_t undated_count_ = 0;
 };
 
