@@ -275,7 +275,12 @@ void AddBatchArguments(CLI::App& batch, CliSettings& settings) {
       .add_option("--output-dir", settings.output_dir,
                   "Directory for one file per item, named after it with %XX "
                   "escapes")
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->check(CLI::Validator(
+          [](const std::string& path) {
+            return std::string(path.empty() ? "DIR must not be empty" : "");
+          },
+          ""));
   for (CLI::Option* filter : AddFilterOptions(batch, settings.filter)) {
     filter->excludes(ranges);
   }
@@ -645,14 +650,16 @@ void ParseCommandLine(CLI::App& app, CliSettings& settings, int argc,
        {&settings.archive_path, &settings.cache_directory,
         &settings.archive_uuid, &settings.since_uuid, &settings.delimiter,
         &settings.filter.from, &settings.filter.to, &settings.filter.where,
-        &settings.captures.url, &settings.captures.closest}) {
+        &settings.captures.url, &settings.captures.closest, &settings.at,
+        &settings.part, &settings.length}) {
     if (text->has_value()) {
       Unprotect(**text);
     }
   }
   for (std::vector<std::string>* texts :
-       {&settings.ids, &settings.filter.record_types, &settings.filter.statuses,
-        &settings.filter.media_types, &settings.filter.fields}) {
+       {&settings.ids, &settings.files, &settings.filter.record_types,
+        &settings.filter.statuses, &settings.filter.media_types,
+        &settings.filter.fields}) {
     for (std::string& text : *texts) {
       Unprotect(text);
     }

@@ -53,6 +53,16 @@ TEST_F(QuireTest, ListsAndDescribesArchives) {
   EXPECT_THAT(run.out, HasSubstr("\"dictionary_size_bytes\":4500}\n"));
 }
 
+// The columns would be as wide in each line.
+TEST_F(QuireTest, ListsAnArchiveWithANameOverAllLimits) {
+  constexpr size_t kNameSize = 100'000;
+  server_->Reload({{std::string(kNameSize, 'n'), {}}, {"short", {}}});
+  const ProgramRun run = Run({"archives"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_LT(run.out.size(), kNameSize + 1000);
+  EXPECT_THAT(run.out, HasSubstr("\nshort "));
+}
+
 TEST_F(QuireTest, ListsDocuments) {
   ProgramRun run = Run({"ls", "web", "doc/3"});
   EXPECT_EQ(run.exit_code, 0);
@@ -185,6 +195,8 @@ TEST_F(QuireTest, TakesIdsThatLookLikeSomethingElse) {
     EXPECT_EQ(run.err, absl::StrCat("quire: document ", QuotedText(id),
                                     ": no such document\n"));
   }
+  EXPECT_THAT(Run({"get", "web", "--file", "[q]"}).err,
+              StartsWith("quire: file \"[q]\": "));
   EXPECT_EQ(Run({"get", "web", "ls", "[a]", "{}"}).err,
             "quire: document \"ls\": no such document\n"
             "quire: document \"[a]\": no such document\n"
@@ -286,6 +298,10 @@ TEST_F(QuireTest, WritesBatchesToADirectory) {
             3);
   run = Run({"batch", "web", "--output-dir", pages, "--json"});
   EXPECT_EQ(run.exit_code, 2);
+  run = Run({"batch", "web", "--output-dir", ""}, "doc/05\n");
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_EQ(run.out, "");
+  EXPECT_THAT(run.err, HasSubstr("DIR must not be empty"));
   // Another user may have made a link, or a pipe, of the name.
   const std::string link = pages + "/doc%2F06";
   std::ofstream(directory_ + "/target") << "kept";

@@ -26,6 +26,7 @@
 #include "client/quire/archive_state.h"
 #include "client/quire/capture_time.h"
 #include "client/quire/client_status.h"
+#include "codecs/base/archive_name.h"
 #include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
@@ -116,6 +117,8 @@ absl::Status RunArchives(CliRun& run) {
   for (const v1::ArchiveDescription& archive : archives) {
     width = std::max(width, archive.name().size());
   }
+  // No archive has a longer name; a faulty server may say so.
+  width = std::min(width, kArchiveNameSizeMax);
   std::string table =
       absl::StrFormat("%-*s  %12s  %10s  %10s  %s\n", static_cast<int>(width),
                       "NAME", "DOCUMENTS", "SIZE", "STORED", "CODEC");
