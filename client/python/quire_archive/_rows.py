@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import functools
 import json
 from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -14,6 +15,10 @@ from pyarrow import types
 # Rows that are decoded at once.
 _BATCH_ROWS = 64
 _EPOCH = datetime.datetime(1970, 1, 1)
+# Microseconds of units of timestamps; nanoseconds are cast.
+_UNITS_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
+# Fault of a time outside the years 1 to 9999.
+_OUT_OF_RANGE = "date value out of range"
 
 
 class Row(NamedTuple):
@@ -63,8 +68,11 @@ def _dumps(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=_plain)
 
 
-def _time_of(value: int) -> str:
-    return _dumps(_rfc3339(_EPOCH + datetime.timedelta(microseconds=value)))
+def _time_of(unit_us: int, value: int) -> str:
+    try:
+        return _dumps(_rfc3339(_EPOCH + datetime.timedelta(microseconds=value * unit_us)))
+    except OverflowError:
+        raise OverflowError(_OUT_OF_RANGE) from None
 
 
 def _text_of(value: bytes) -> str:
@@ -76,8 +84,11 @@ def _converter(kind: Any) -> Tuple[Any, Callable[[Any], str]]:
     if types.is_dictionary(kind):
         return _converter(kind.value_type)
     if types.is_timestamp(kind):
-        # Microseconds, as archives have.
-        return pyarrow.timestamp("us", kind.tz), _time_of
+        if kind.unit == "ns":
+            # Microseconds, as archives have. Arrow would wrap large seconds and milliseconds
+            # around, so that only this unit is cast.
+            kind = pyarrow.timestamp("us", kind.tz)
+        return kind, functools.partial(_time_of, _UNITS_US[kind.unit])
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
         return kind, _text_of
     if types.is_time(kind) or types.is_duration(kind):
@@ -91,8 +102,19 @@ def _values(column: Any, kind: Any) -> List[Any]:
         column = column.cast(kind, safe=False)
     if types.is_timestamp(kind):
         column = column.cast(pyarrow.int64())
-    found: List[Any] = column.to_pylist()
+    try:
+        found: List[Any] = column.to_pylist()
+    except OverflowError:
+        found = list(map(_value_of, column))
     return found
+
+
+def _value_of(scalar: Any) -> Any:
+    """The value; an OverflowError for a date or a nested time that Python cannot hold."""
+    try:
+        return scalar.as_py()
+    except OverflowError:
+        return OverflowError(_OUT_OF_RANGE)
 
 
 def read_rows(path: str, names: Optional[Sequence[str]]) -> Iterator[Row]:
@@ -129,6 +151,8 @@ def _row(origin: str, columns: Sequence[str], heads: Sequence[str], converters: 
     members: List[str] = []
     for name, head, (_, convert), value in zip(columns, heads, converters, values):
         try:
+            if isinstance(value, OverflowError):
+                raise value
             members.append(head + ("null" if value is None else convert(value)))
         except UnicodeDecodeError:
             return Row(origin, "", f"its {name} is not UTF-8")

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """quire-pack: what pyarrow and libzim wrote comes back from an archive."""
+import contextlib
 import datetime
 import decimal
+import io
 import json
 import pathlib
 import random
@@ -18,6 +20,7 @@ from libzim.writer import Creator, Hint, Item, StringProvider
 
 import quire_archive as quire
 from package_harness import LiveServer, QUIRED, SEED, build, random_documents, write_corpus
+from quire_archive import _rows
 from quire_archive import pack as pack_module
 
 ROWS = 3000
@@ -185,6 +188,31 @@ class PackTest(unittest.TestCase):
             done = pack("rows", f"--column={column}", path)
             self.assertEqual((done.returncode, done.stdout), (1, b""))
             self.assertIn(message, done.stderr.decode())
+
+    def test_times_that_json_cannot_hold(self):
+        ends = (2**63 - 1, -2**63, 1500)
+        fault = "its time cannot be written: date value out of range"
+        milliseconds = pyarrow.timestamp("ms")
+        for times, written in (
+                (pyarrow.array(ends, milliseconds), '"1970-01-01T00:00:01.500000Z"'),
+                (pyarrow.array(ends, pyarrow.timestamp("us")), '"1970-01-01T00:00:00.001500Z"'),
+                (pyarrow.array([[time] for time in ends], pyarrow.list_(milliseconds)),
+                 '["1970-01-01T00:00:01.500000Z"]'),
+                (pyarrow.array([2**31 - 1, -2**31, 1], pyarrow.int32()).cast(pyarrow.date32()),
+                 '"1970-01-02"')):
+            path = self.write_rows("times.parquet", key=["a", "b", "c"], time=times)
+            rows = list(_rows.read_rows(str(path), None))
+            self.assertEqual([row.fault for row in rows], [fault, fault, ""])
+            self.assertEqual(rows[2].members, f'"key":"c","time":{written}')
+        with contextlib.redirect_stderr(io.StringIO()) as printed:
+            self.assertEqual(pack_module.write_rows(path, None, io.BytesIO()),
+                             pack_module.Packed(written=1, left_out=2, redirects=0))
+        self.assertIn(f"row 1: left out, {fault}\n", printed.getvalue())
+        # Seconds are not in files: Arrow writes milliseconds.
+        # pylint: disable=protected-access
+        kind, convert = _rows._converter(pyarrow.timestamp("s"))
+        with self.assertRaises(OverflowError):
+            convert(_rows._values(pyarrow.array([2**63 - 1], kind), kind)[0])
 
     def test_export(self):
         documents = random_documents(500)
