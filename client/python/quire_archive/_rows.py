@@ -65,7 +65,7 @@ def _rfc3339(time: datetime.datetime) -> str:
 
 
 def _dumps(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=_plain)
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
 
 
 def _time_of(unit_us: int, value: int) -> str:
