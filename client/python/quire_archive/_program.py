@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import sys
-import tempfile
 from typing import IO, Callable, Iterator
 
 from .client import Client, connect
@@ -36,6 +35,8 @@ def connect_as(arguments: argparse.Namespace) -> Client:
                    server_name=arguments.tls_name, token_file=arguments.token_file)
 
 
+# Characters of the name of a file that the name of the file aside begins with.
+_ASIDE_NAME_CHARACTERS = 40
 # Controls of terminals, and what stands for bytes that are not UTF-8.
 _NOT_PRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -83,28 +84,36 @@ def need_module(program: str, extra: str, error: ImportError) -> int:
 
 
 @contextlib.contextmanager
-def replaced_file(path: str) -> Iterator[IO[bytes]]:
-    """A new file that replaces `path` on a clean exit: written aside, synced, renamed."""
+def replaced_file(path: str, sync: bool = True) -> Iterator[IO[bytes]]:
+    """A new file that replaces `path` on a clean exit: written aside, synced, renamed. Without
+    `sync` it may be lost, or empty, if the machine stops soon afterwards."""
     directory, name = os.path.split(path)
     directory = directory or "."
+    # A name may have 255 bytes, and a character takes at most 4.
+    aside = os.path.join(directory, f".{name[:_ASIDE_NAME_CHARACTERS]}.{os.urandom(8).hex()}")
     try:
-        descriptor, aside = tempfile.mkstemp(prefix=f".{name}.", dir=directory)
+        # The umask applies: to read it would change that of other threads.
+        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     except OSError as error:
         # Its own message names the file aside.
-        raise OSError(f"{path}: cannot write to the directory {directory}: "
-                      f"{error.strerror}") from None
+        raise type(error)(f"{path}: cannot write to the directory {directory}: "
+                          f"{error.strerror}") from None
     try:
         with open(descriptor, "wb") as file:
             yield file
             file.flush()
-            os.fchmod(file.fileno(), 0o666 & ~_umask())
-            os.fsync(file.fileno())
-        os.replace(aside, path)
+            if sync:
+                os.fsync(file.fileno())
+        try:
+            os.replace(aside, path)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, path) from None
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(aside)
         raise
-    sync_directory(directory)
+    if sync:
+        sync_directory(directory)
 
 
 def sync_directory(path: str) -> None:
@@ -114,9 +123,3 @@ def sync_directory(path: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

@@ -17,7 +17,8 @@ has the same path: "%" before anything but two digits stands for itself. A slash
 end of a path is ignored.
 
 Local names of get() are ids, without escapes; only names that no file can have stay
-escaped, and those that look like one of these.
+escaped, and those that look like one of these. A file gets its name once it is complete;
+only a file that is copied alone is synced to the disk.
 
 Several documents of one id are one file, the one that Archive.read() chooses: the
 newest response, else resource, else document that is not from a WARC. An id without any
@@ -41,6 +42,7 @@ from fsspec.utils import common_prefix
 
 from . import _batch
 from ._options import is_forked
+from ._program import replaced_file
 from .aio import AsyncArchive, AsyncClient, connect_async
 from .errors import NotFoundError, QuireError, RangePastEnd
 from .records import AnyKey, Document, Key, Prefix, to_id
@@ -142,6 +144,15 @@ def _bound(name: str, bound: Any) -> Optional[int]:
 
 def _missing(path: str) -> FileNotFoundError:
     return FileNotFoundError(f"{_PROTOCOL}{path}")
+
+
+def _write_file(path: str, data: bytes, sync: bool) -> None:
+    """Writes a local file. A regular one appears only when it is complete, and a link to one
+    stays; any other, such as a device, is written directly."""
+    path = os.path.realpath(path)
+    is_aside = os.path.isfile(path) or not os.path.exists(path)
+    with replaced_file(path, sync) if is_aside else open(path, "wb") as file:
+        file.write(data)
 
 
 # File systems whose clients are to be closed before the process ends, and ends of clients
@@ -432,8 +443,7 @@ class QuireFileSystem(AsyncFileSystem):  # type: ignore[misc]
             os.makedirs(lpath, exist_ok=True)
             return
         data = await self._cat_file(rpath)
-        with open(lpath, "wb") as file:
-            file.write(data)
+        _write_file(lpath, data, sync=True)
 
     async def _get(self, rpath: Any, lpath: Any, recursive: bool = False, callback: Any = None,
                    maxdepth: Optional[int] = None, **_: Any) -> None:
@@ -481,8 +491,7 @@ class QuireFileSystem(AsyncFileSystem):  # type: ignore[misc]
             if error is None:
                 try:
                     os.makedirs(os.path.dirname(local) or ".", exist_ok=True)
-                    with open(local, "wb") as file:
-                        file.write(answer.data)
+                    _write_file(local, answer.data, sync=len(items) == 1)
                 except OSError as found:
                     error = found
             elif isinstance(error, NotFoundError):

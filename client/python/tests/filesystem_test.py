@@ -8,6 +8,7 @@ import os
 import pathlib
 import pickle
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -192,6 +193,39 @@ class FilesystemTest(unittest.TestCase):
                                 (b"https://example.org/?q=[1]*",
                                  b"https:/%empty/example.org/?q=[1]*")):
                 self.assertEqual(found[local], self.client["odd"].read(name), name)
+
+    def test_a_failed_write_leaves_the_old_file(self):
+        paths = ["tables/t1/part-001.csv", "tables/t2/part-119.csv"]
+        size_max = len(self.tables["t1/part-001.csv"]) + 1
+        with tempfile.TemporaryDirectory() as directory:
+            local = [pathlib.Path(directory, "small"), pathlib.Path(directory, "large")]
+            link = pathlib.Path(directory, "link")
+            link.symlink_to(local[1])
+            for path in local:
+                path.write_text("old")
+            limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+            # Python ignores the signal of this limit: a write fails.
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size_max, limits[1]))
+            try:
+                with self.assertRaisesRegex(OSError, "1 of 2 files .*File too large"):
+                    self.fs.get(paths, list(map(str, local)))
+                for get in self.fs.get, self.fs.get_file:
+                    with self.assertRaisesRegex(OSError, "File too large"):
+                        get(paths[1], str(link))
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            self.assertEqual(self.local_files(directory), {
+                b"small": self.tables["t1/part-001.csv"], b"large": b"old", b"link": b"old"})
+            self.fs.get_file(paths[1], str(link))
+            self.assertTrue(link.is_symlink())
+            self.assertEqual(local[1].read_bytes(), self.tables["t2/part-119.csv"])
+            # A name of 255 bytes has no room for that of the file aside.
+            self.fs.get(paths[0], f"{directory}/{'n' * 255}")
+            pipe = f"{directory}/pipe"
+            os.mkfifo(pipe)
+            with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as reader:
+                self.fs.get(paths[0], pipe)
+                self.assertEqual(reader.read(), self.tables["t1/part-001.csv"])
 
     def test_get_places_files_as_fsspec_does(self):
         name = "t1/part-004.csv"
