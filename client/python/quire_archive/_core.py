@@ -23,9 +23,10 @@ from ._retries import Retries
 from ._scan import Pieces, ScanReader
 from ._steps import ArchiveName, Call, Close, Emit, Open, Receive, Sleep, Steps
 from .errors import (AnswerDamaged, ArchiveStateUnknown, DictionaryNotFound,
-                     DocumentNotFound, DocumentWithdrawn, LimitExceeded, QuireError, ServerFault)
+                     DocumentNotFound, DocumentWithdrawn, LimitExceeded, QuireError, RangePastEnd,
+                     ServerFault)
 from .records import (Answer, AnyKey, ArchiveInfo, Document, Key, Prefix, Target, WithdrawnCount,
-                      fill, make_capture, make_info, resolve)
+                      checked_range, fill, make_capture, make_info, resolve)
 
 
 class Core:
@@ -264,8 +265,16 @@ class Core:
 
     def stream_span(self, archive: ArchiveName, offset: int,
                     size: Optional[int]) -> Steps[None]:
-        """Emits the bytes of a span, in pieces."""
-        reader = yield from self.open_scan(archive, offset, size)
+        """Emits the bytes of a span, in pieces; None: to the archive's end. Raises RangePastEnd,
+        and what checked_range() does."""
+        offset, given_size = checked_range((offset, 0 if size is None else size))
+        info = yield from self.info(archive)
+        # The server is not asked for a span without bytes.
+        if offset > info.size:
+            raise RangePastEnd(f"offset {offset} lies past the end of the archive, which has "
+                               f"{info.size} bytes", reason="RANGE_PAST_END")
+        reader = yield from self.open_scan(archive, offset, None if size is None else given_size,
+                                           info)
         while True:
             piece = yield from reader.next_piece()
             if piece is None:
@@ -273,10 +282,8 @@ class Core:
             yield Emit((piece,))
 
     def open_scan(self, archive: ArchiveName, offset: int, size: Optional[int],
-                  info: Optional[ArchiveInfo] = None) -> Steps[ScanReader]:
+                  info: ArchiveInfo) -> Steps[ScanReader]:
         """A reader of a span; None: to the archive's end."""
-        if info is None:
-            info = yield from self.info(archive)
         if size is None:
             size = max(0, info.size - offset)
         decoding = yield from self.decoding(archive, size >= info.size // 8, info)

@@ -511,7 +511,11 @@ class Archive:
                     withdrawn)
 
     def stream_range(self, offset: int = 0, size: Optional[int] = None) -> Iterator[bytes]:
-        """Bytes of the documents put end to end, in pieces of any size; all by default."""
+        """Bytes of the documents put end to end, in pieces of any size; all by default.
+
+        Raises RangePastEnd if the range ends after the archive. An offset at the end of the
+        archive, without a size, has no pieces.
+        """
         return self._iterate(self._core.stream_span(self._target, offset, size))
 
     def to_arrow(self, columns: Optional[Sequence[str]] = None, *,

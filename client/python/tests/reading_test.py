@@ -237,8 +237,13 @@ class ReadingTest(unittest.TestCase):
         for offset, size in spans:
             expected = self.text[offset:] if size is None else self.text[offset:offset + size]
             self.assertEqual(b"".join(self.archive.stream_range(offset, size)), expected)
-        with self.assertRaises(quire.RangePastEnd):
-            list(self.archive.stream_range(1, len(self.text)))
+        for offset, size in ((1, len(self.text)), (len(self.text) + 1, 0), (10**9, None)):
+            with self.assertRaises(quire.RangePastEnd) as caught:
+                list(self.archive.stream_range(offset, size))
+            self.assertEqual(caught.exception.reason, "RANGE_PAST_END")
+        for offset, size in ((0, -1), (-1, None), (2**64, None)):
+            with self.assertRaisesRegex(ValueError, r"a range must be \(offset, size\), both 0 to"):
+                list(self.archive.stream_range(offset, size))
         self.assertEqual(self.archive.read_range(7, len(self.text) - 9), self.text[7:-2])
 
     def test_files_seek_and_read(self):
