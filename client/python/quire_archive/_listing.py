@@ -74,6 +74,9 @@ class Lister(Pages):
                  page_size: int = PAGE_SIZE, fields: Sequence[str] = (),
                  where: Optional[str] = None) -> None:
         super().__init__(core, archive, messages.ListDocumentsRequest(page_size=page_size))
+        if prefix is not None and first_ordinal:
+            raise ValueError("documents() takes a prefix or first_ordinal, and not both: "
+                             "those with a prefix come by id")
         self._prefix = prefix
         self._next_ordinal = first_ordinal
         if prefix is None:

@@ -437,7 +437,7 @@ class Archive:
         """Descriptions of documents.
 
         With a prefix, those whose id starts with it, by id; without, all from an
-        ordinal on, in the order of the archive. `page_size`: of one answer of the
+        ordinal on, in the order of the archive, and so not both. `page_size`: of one answer of the
         server, at most 4000; smaller ones come sooner. Each document has the values of
         `fields`, at most 32 names of info().fields, in Document.fields. `where` is a
         filter, such as 'lang = "de" and time >= 2024-01-01' (docs/filters.md): only

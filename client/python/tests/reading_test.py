@@ -203,6 +203,11 @@ class ReadingTest(unittest.TestCase):
         for prefix in ("", "dir-3/", "large/two", "none"):
             self.assertEqual([d.name for d in self.archive.documents(prefix)],
                              [name for name in names if name.startswith(prefix)])
+        self.assertEqual(len(list(self.archive.documents("large/", first_ordinal=0))), 2)
+        # An empty prefix orders by id, too.
+        for prefix in "dir-3/", b"":
+            with self.assertRaisesRegex(ValueError, "a prefix or first_ordinal, and not both"):
+                list(self.archive.documents(prefix, first_ordinal=5))
 
     def test_scans_in_every_codec_and_encoding(self):
         for encoding in ("auto", "stored", "identity"):
