@@ -17,7 +17,7 @@ from ._listing import Lister
 from ._steps import ArchiveName, Steps
 from .errors import ArchiveReplaced, DocumentNotFound, PayloadDamaged, RevisitTargetNotFound
 from .records import (Answer, AnyKey, Document, Headers, Key, Payload, Span, Time, header,
-                      parse_period, to_id, to_milliseconds)
+                      parse_period, resolve, to_id, to_milliseconds)
 
 # Bound on decoded payloads: a few coded bytes can decode to any size.
 SIZE_MAX = 1 << 30
@@ -417,6 +417,7 @@ def read_payload(core: Core, archive: ArchiveName, key: AnyKey,
     """See Archive.payload()."""
     if isinstance(key, Span) or (isinstance(key, Key) and key.range is not None):
         raise ValueError("a payload is read as a whole: name no part of the document")
+    resolve(key)
     if not _names_id_alone(key):
         source = yield from _read_source(core, archive, key, None, size_max)
         return _payload(source, 0)

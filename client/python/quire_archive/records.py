@@ -43,7 +43,7 @@ class Key(NamedTuple):
     name: Union[bytes, str, int]
     # With an id: the capture that was current at this time; None: the newest.
     at: Optional[Time] = None
-    # With an id: only documents of these WARC record types; "" is that of
+    # With an id: only documents of these WARC record types, a list; "" is that of
     # documents that are not from a WARC. None: responses; if there are none,
     # resources; if there are none, "".
     record_types: Optional[Sequence[str]] = None
@@ -381,7 +381,7 @@ def _checked(what: str, number: int) -> int:
 
 
 def resolve(key: AnyKey) -> Target:
-    """Raises TypeError if `key` is none."""
+    """Raises TypeError if `key` is none, or has a part of another type."""
     if isinstance(key, str):
         return Target(key, key.encode("utf-8", "surrogateescape"), None)
     if isinstance(key, (bytes, bytearray)):
@@ -394,6 +394,8 @@ def resolve(key: AnyKey) -> Target:
     if isinstance(key, Key):
         named = key.name
     if isinstance(key, Key) and isinstance(named, (str, bytes, bytearray, int)):
+        if isinstance(key.record_types, (str, bytes, bytearray)):
+            raise TypeError(f"record_types must be a list of names, got {key.record_types!r}")
         name = _checked("an ordinal", named) if isinstance(named, int) else to_id(named)
         part = key.range
         if part is not None and not (isinstance(part, (tuple, list)) and len(part) == 2):

@@ -156,6 +156,12 @@ class ReadingTest(unittest.TestCase):
                 list(self.archive.get_many(["page", 0, key]))
         with self.assertRaisesRegex(TypeError, r"a range must be .* both int, got \(0, 2.5\)"):
             self.archive.read("page", range=(0, 2.5))
+        for kinds in "response", "", b"response":
+            for call in (self.archive.read, self.archive.document, self.archive.payload,
+                         lambda name, record_types: list(self.archive.get_many(
+                             [quire.Key(name, record_types=record_types)]))):
+                with self.assertRaisesRegex(TypeError, "record_types must be a list of names"):
+                    call("page", record_types=kinds)
         document = next(iter(self.archive))
         with self.assertRaisesRegex(TypeError, "got Document; pass its ordinal"):
             self.archive.read(document)
@@ -315,6 +321,13 @@ class ReadingTest(unittest.TestCase):
                 self.assertEqual(await archive.read_range(5, 2_500_000), self.text[5:2_500_005])
                 self.assertEqual(b"".join([p async for p in archive.stream_range(9)]),
                                  self.text[9:])
+                for kind, call in (
+                        (ValueError, as_sync(archive.stream_range(0, -1))),
+                        (quire.RangePastEnd, as_sync(archive.stream_range(10**9))),
+                        (ValueError, as_sync(archive.documents("dir", first_ordinal=5))),
+                        (TypeError, archive.read("page", record_types="response"))):
+                    with self.assertRaises(kind):
+                        await call
                 with self.assertRaises(quire.ArchiveNotFound):
                     await client["none"].read("a")
                 with self.assertRaises(quire.ArchiveNotFound):
