@@ -45,16 +45,14 @@ class DocumentMap:
         return self._size
 
     def __getitem__(self, index: SupportsIndex) -> Any:
-        number = operator.index(index)
-        if not -self._size <= number < self._size:
-            raise IndexError(f"{number} is not in {-self._size} to {self._size - 1}")
-        number %= self._size
+        number = self._ordinal(index)
         return self._item(number, self._archive.read(number))
 
     def __getitems__(self, indices: Iterable[SupportsIndex]) -> List[Any]:
-        """Those that are not withdrawn, in order: a batch of torch."""
+        """Those that are not withdrawn, in order: a batch of torch. Raises IndexError before
+        any is read."""
         found = []
-        for answer in self._archive.get_many(map(operator.index, indices)):
+        for answer in self._archive.get_many(list(map(self._ordinal, indices))):
             if isinstance(answer.error, (DocumentWithdrawn, DocumentNotFound)):
                 self.withdrawn_count += 1
                 warnings.warn(f"{self._archive.name} has withdrawn documents: batches leave them "
@@ -62,6 +60,12 @@ class DocumentMap:
             else:
                 found.append(self._item(answer.key, answer.data))  # type: ignore[arg-type]
         return found
+
+    def _ordinal(self, index: SupportsIndex) -> int:
+        number = operator.index(index)
+        if not -self._size <= number < self._size:
+            raise IndexError(f"{number} is not in {-self._size} to {self._size - 1}")
+        return number % self._size
 
     def _item(self, number: int, data: bytes) -> Any:
         item = self._convert(number, data)

@@ -336,6 +336,12 @@ class LiveTest(unittest.TestCase):
             found = documents.__getitems__([5, 3, 50, 4])
         self.assertEqual([record["number"] for record in found], [5, 4])
         self.assertEqual(documents.withdrawn_count, 2)
+        self.assertEqual([record["number"] for record in documents.__getitems__([-2, 1])],
+                         [COUNT - 2, 1])
+        for index in (COUNT, -COUNT - 1):
+            with self.assertRaises(IndexError):
+                documents.__getitems__([3, index])
+        self.assertEqual(documents.withdrawn_count, 2)
         with self.assertRaises((quire.DocumentWithdrawn, quire.DocumentNotFound)):
             documents[3]  # pylint: disable=expression-not-assigned
 
