@@ -52,7 +52,8 @@ class Core:
                 yield from retries.wait_after(failed)
             try:
                 answer = yield Call(method, archive, request,
-                                    max(0.001, end - time.monotonic()), retries.attempt)
+                                    _options.call_timeout(end - time.monotonic()),
+                                    retries.attempt)
                 self.has_answered = True
                 return answer
             except QuireError as error:

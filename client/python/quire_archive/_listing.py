@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Union
 
 from . import _messages as messages
+from . import _options
 from ._steps import ArchiveName, Finish, Start, Steps
 from .errors import QuireError, ServerFault
 from .records import (WITHDRAWN_TYPE, Document, Time, field_value, make_document,
@@ -40,7 +41,7 @@ class Pages:
                 raise ServerFault("the server's list does not end")
             self._request.page_token = page.next_page_token
             self._started = yield Start(self.METHOD, self._archive, self._request,
-                                        self._core.options.deadline)
+                                        _options.call_timeout(self._core.options.deadline))
             # A page can be empty, as all of it is withdrawn or does not match.
             if self._has_entries(page):
                 return page

@@ -24,6 +24,8 @@ _TOKEN = re.compile(r"[!-~]{1,1024}", re.ASCII)
 _ENVIRONMENT = {"server": "QUIRE_SERVER", "ca_file": "QUIRE_CA", "cert_file": "QUIRE_CERT",
                 "key_file": "QUIRE_KEY", "token_file": "QUIRE_TOKEN_FILE"}
 _ENCODINGS = ("auto", "identity", "stored")
+# gRPC ends calls at once whose end does not fit 64 bits of nanoseconds.
+_TIMEOUT_SECONDS_MAX = 1e8
 # Servers send at most 4 MiB by default.
 _MESSAGE_SIZE_MAX = 16 << 20
 
@@ -185,6 +187,11 @@ def _read_pem(path: Optional[str], what: str, label: bytes, options: Options) ->
     if b"ENCRYPTED" in match.group(1):
         raise ValueError(f"{path}: must hold {what} without a passphrase, and has one")
     return data
+
+
+def call_timeout(seconds: float) -> float:
+    """The timeout that gRPC is given for a call with this time left, which may be infinite."""
+    return min(max(0.001, seconds), _TIMEOUT_SECONDS_MAX)
 
 
 def call_metadata(options: Options) -> Optional[List[Tuple[str, str]]]:

@@ -31,7 +31,7 @@ def connect(server: Optional[str] = None, **options: Any) -> "Client":
 
     Options:
       deadline=30.0       seconds of a call with one answer, repetitions included
-      idle_max=30.0       streams: seconds until the next message
+      idle_max=30.0       streams: seconds until the next message; both may be infinite
       attempts_max=4      attempts of a call that finds no server, or one that is unavailable
                           without naming a delay
       retry_backoff=0.1   seconds before the second; doubles, with jitter

@@ -111,6 +111,21 @@ class RetriesTest(unittest.TestCase):
         with self.assertRaisesRegex(quire.ArchiveOpening, "2 attempts, the last one without an"):
             self.connect(server, deadline=0.3)["a"].read(0)
 
+    def test_time_limits_may_be_infinite(self):
+        async def run(address, seconds):
+            async with quire.connect_async(address, deadline=seconds, idle_max=seconds) as client:
+                return (await client["a"].read(3), len([d async for d in client["a"].documents()]),
+                        [piece async for piece in client["a"].stream_range(0, 9)])
+
+        for seconds in (1e10, float("inf")):
+            server = self.serve([])
+            archive = self.connect(server, deadline=seconds, idle_max=seconds,
+                                   encoding="identity")["a"]
+            found = (archive.read(3), len(list(archive.documents())),
+                     list(archive.stream_range(0, 9)))
+            self.assertEqual(found, (DATA, 2, [DATA]))
+            self.assertEqual(asyncio.run(run(server.address, seconds)), found)
+
     def test_does_not_begin_a_wait_that_is_too_long(self):
         server = self.serve([(CODE.RESOURCE_EXHAUSTED, "QUOTA_EXCEEDED", 0.9)] * 9)
         with self.assertRaisesRegex(quire.QuotaExceeded, "one attempt, as the server asks to "
