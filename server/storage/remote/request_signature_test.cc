@@ -6,8 +6,10 @@
 
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 
 #include "server/storage/remote/store_address.h"
 
@@ -135,6 +137,28 @@ TEST(StoreAddressTest, Parses) {
   EXPECT_EQ(web->drive, "https://host:444");
   EXPECT_EQ(web->UrlOf("segment-00000001"),
             "https://host:444/a%20b/segment-00000001");
+}
+
+TEST(StoreAddressTest, DropsDefaultPorts) {
+  for (const auto& [endpoint, host] :
+       {std::pair("https://host:443/s3", "host"),
+        std::pair("http://host:80", "host"),
+        std::pair("http://[::1]:80/", "[::1]"),
+        std::pair("https://host:80", "host:80"),
+        std::pair("http://host:443", "host:443"),
+        std::pair("http://host:8080", "host:8080")}) {
+    const auto address = ParseStoreAddress("s3://bucket/a:80", endpoint, "");
+    ASSERT_TRUE(address.ok()) << address.status();
+    EXPECT_EQ(address->host, host) << endpoint;
+    EXPECT_TRUE(absl::EndsWith(address->origin, absl::StrCat("//", host)))
+        << address->origin;
+    EXPECT_TRUE(absl::EndsWith(address->UrlOf("x"), "/bucket/a%3A80/x"))
+        << address->UrlOf("x");
+  }
+  const auto web = ParseStoreAddress("https://host:443/docs", "", "");
+  ASSERT_TRUE(web.ok()) << web.status();
+  EXPECT_EQ(web->UrlOf("x"), "https://host/docs/x");
+  EXPECT_FALSE(ParseStoreAddress("http://:80/docs", "", "").ok());
 }
 
 TEST(StoreAddressTest, PartsShareAllFilesButManifest) {

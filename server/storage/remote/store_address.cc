@@ -52,7 +52,10 @@ absl::StatusOr<HttpUrl> SplitHttpUrl(absl::string_view url) {
   }
   while (absl::ConsumeSuffix(&rest, "/")) {
   }
-  const absl::string_view host = rest.substr(0, rest.find('/'));
+  const absl::string_view authority = rest.substr(0, rest.find('/'));
+  // Clients leave the default port out of the header Host, which is signed.
+  const absl::string_view host =
+      absl::StripSuffix(authority, scheme == "https://" ? ":443" : ":80");
   if (host.find('@') != absl::string_view::npos) {
     return BadUrl(url, "has a user name; credentials do not belong in a URL");
   }
@@ -62,7 +65,7 @@ absl::StatusOr<HttpUrl> SplitHttpUrl(absl::string_view url) {
   }
   return HttpUrl{.origin = absl::StrCat(scheme, host),
                  .host = std::string(host),
-                 .path = std::string(rest.substr(host.size()))};
+                 .path = std::string(rest.substr(authority.size()))};
 }
 
 // Name of the file that a part has for itself.

@@ -23,7 +23,8 @@ struct StoreAddress {
   std::string drive;
   // True if requests are signed, as S3 needs it.
   bool is_s3 = false;
-  // "https://HOST[:PORT]", and HOST[:PORT] as in the header Host.
+  // "https://HOST[:PORT]", and HOST[:PORT] as in the header Host: without the
+  // default port of the scheme.
   std::string origin;
   std::string host;
   // Encoded path of the archive, beginning with a slash unless empty.
