@@ -75,6 +75,9 @@ class SegmentReader {
   // Path of the file, for messages.
   const std::string& file() const { return file_; }
 
+  // Descriptor of the file, open as long as what Open() borrowed.
+  int fd() const { return fd_; }
+
   uint64_t block_count() const { return footer_.block_count; }
 
   uint64_t size_bytes() const { return footer_.size_bytes; }

@@ -215,15 +215,29 @@ class RemoteArchiveTest(RemoteCase):
         self.store.lies.clear()
         self.check_all(server)
 
-    def test_rules_with_filters_read_fields_from_the_store(self):
+    def build_rows(self, text):
+        """Builds bucket/rows.quire, whose documents have this text and a field "name" of several
+        chunks. Returns the names."""
         draw = random.Random(1)
         names = ["".join(draw.choices("abcdefgh", k=200)) for _ in range(1000)]
         rows = self.scratch / "rows.jsonl"
-        rows.write_text("".join(json.dumps({"id": f"row{n:04}", "name": name, "t": "text"}) + "\n"
+        rows.write_text("".join(json.dumps({"id": f"row{n:04}", "name": name, "t": text}) + "\n"
                                 for n, name in enumerate(names)))
         built = run(QUIRED, "build", "--quiet", "-o", self.bucket / "rows.quire", "--split", "lines",
                     "--id-field", "id", "--text-field", "t", "--field", "name", rows)
         self.assertEqual(built.returncode, 0, built.stderr)
+        return names
+
+    def test_fields_of_empty_documents_are_read_from_the_store(self):
+        names = self.build_rows("")
+        server = Server(self, archive=f"rows={self.store.url}/bucket/rows.quire")
+        listed = run(QUIRE, "-s", server.address, "ls", "--json", "--fields", "name", "rows")
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+        self.assertEqual([json.loads(line)["fields"]["name"]
+                          for line in listed.stdout.splitlines()], names)
+
+    def test_rules_with_filters_read_fields_from_the_store(self):
+        names = self.build_rows("text")
         rules = self.scratch / "withdrawn"
         rules.write_text('rows where name prefix "a" block\n')
         server = Server(self, "--withdrawn", rules,

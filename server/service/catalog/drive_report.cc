@@ -16,11 +16,9 @@ std::vector<DriveInfo> DrivesOf(const ServedArchive& served,
                                 std::optional<DriveKind> kind) {
   std::vector<DriveInfo> drives;
   for (const auto& placement : served.placements) {
-    if (placement != nullptr) {
-      drives.push_back(placement->place.drive);
-      if (drives.back().kind != DriveKind::kObjectStore) {
-        drives.back().kind = kind.value_or(drives.back().kind);
-      }
+    drives.push_back(placement->place.drive);
+    if (drives.back().kind != DriveKind::kObjectStore) {
+      drives.back().kind = kind.value_or(drives.back().kind);
     }
   }
   return drives;
@@ -47,7 +45,6 @@ std::string DescribeDrives(const BlockStore& store,
     for (const auto& [name, served] : archives) {
       for (const auto& placement : served->placements) {
         const bool is_here =
-            placement != nullptr &&
             placement->place.drive.name == description.drive.name;
         file_count += is_here ? 1 : 0;
         mapped_count += is_here && !placement->extents.empty() ? 1 : 0;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/printable_text.h"
+#include "server/archive/segment_reader.h"
 #include "server/service/base/service_error.h"
 #include "server/service/catalog/shared_parts.h"
 
@@ -40,10 +41,8 @@ std::vector<std::shared_ptr<const FilePlacement>> PlaceSegments(
       placements.push_back(found->second);
       continue;
     }
-    placements.push_back(archive.SegmentBlockCount(i) == 0
-                             ? nullptr
-                             : std::make_shared<const FilePlacement>(
-                                   place_file(archive.BlockExtent({i, 0}).fd)));
+    placements.push_back(std::make_shared<const FilePlacement>(
+        place_file(archive.ReaderOf(i).fd())));
   }
   return placements;
 }

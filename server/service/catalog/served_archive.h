@@ -58,7 +58,7 @@ struct ServedArchive {
   std::shared_ptr<const BlockDecoder> stored_reader;
   // CPU time of `decoder`; see MakeTextDecoder().
   std::shared_ptr<const MovingAverage> part_time_per_mib;
-  // Placements of the segment files; null for a segment without blocks.
+  // Placements of the segment files, none of which is null.
   std::vector<std::shared_ptr<const FilePlacement>> placements;
   // Null if the archive has no symbol table.
   std::shared_ptr<const WireTable> wire_table;
