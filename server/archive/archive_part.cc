@@ -1,16 +1,27 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/archive/archive_part.h"
 
+#include "absl/strings/str_cat.h"
+
 #include "server/archive/format/archive_format.h"
 #include "server/archive/segment_reader.h"
 
 namespace quire {
-namespace {
 
-static_assert(kSegmentBlockCountMax < uint64_t{1} << 62);
-constexpr uint64_t kFirstPartIndex = uint64_t{1} << 62;
+static_assert(kSegmentBlockCountMax < kFirstPartIndex);
 
-}  // namespace
+std::optional<uint64_t> PartOffsetOf(uint64_t block_index) {
+  return block_index < kFirstPartIndex
+             ? std::nullopt
+             : std::optional(block_index - kFirstPartIndex);
+}
+
+std::string BlockOrPartName(uint64_t block_index) {
+  const std::optional<uint64_t> offset = PartOffsetOf(block_index);
+  return offset.has_value() ? absl::StrCat("the part at byte ", *offset,
+                                           " of the container data")
+                            : absl::StrCat("block ", block_index);
+}
 
 ArchivePartLoader BlockingPartLoader(const Archive& archive) {
   return

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 
@@ -16,10 +17,22 @@
 
 namespace quire {
 
+// Index of the part at offset 0 of a container's data, above the indexes of all
+// blocks; that of another part is higher by its offset.
+inline constexpr uint64_t kFirstPartIndex = uint64_t{1} << 62;
+
+// Returns the offset in the container's data of the part that an index names;
+// unset if it names a block.
+std::optional<uint64_t> PartOffsetOf(uint64_t block_index);
+
+// Returns "block N" or "the part at byte N of the container data", for
+// messages.
+std::string BlockOrPartName(uint64_t block_index);
+
 struct ArchivePart {
   uint32_t segment_index = 0;
-  // Distinct for each part of the segment, and above the indexes of all blocks:
-  // with Archive::OpenedSegmentId() it names the part in caches of blocks.
+  // From kFirstPartIndex. Distinct for each part of the segment: with
+  // Archive::OpenedSegmentId() it names the part in caches of blocks.
   uint64_t block_index = 0;
   // The stored bytes. Valid as long as the archive.
   Extent extent;

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -18,8 +19,11 @@
 #include "gmock/gmock.h"
 #include "grpcpp/client_context.h"
 
+#include "proto/error_details.h"
+
 #include "codecs/base/bytes.h"
 #include "codecs/base/endian.h"
+#include "codecs/base/mutex.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_part.h"
 #include "server/archive/field_reader.h"
@@ -637,6 +641,41 @@ TEST_F(ServerWithdrawnFieldsTest, DamagedFieldsWithholdTheArchive) {
   EXPECT_THAT(Server::Start(Options()),
               FailsWith(absl::StatusCode::kDataLoss,
                         HasSubstr("line 1 of the rules of withdrawal: ")));
+}
+
+// A part of the container is no block.
+TEST_F(ServerWithdrawnFieldsTest, DamagedPartsAreNamedByTheirOffset) {
+  documents_ = Rows(20);
+  WriteArchive(archive_path(), documents_);
+  ASSERT_NO_FATAL_FAILURE(DamageField(0));
+  WriteRules("");
+  ServerOptions options = Options();
+  Mutex mutex;
+  std::vector<std::string> damages;
+  options.report_damage = [&](const std::string& message) {
+    MutexLock lock(&mutex);
+    damages.push_back(message);
+  };
+  StartServer(options);
+  v1::ListDocumentsRequest request = Request();
+  request.add_fields("number");
+  v1::ListDocumentsResponse page;
+  const grpc::Status status = Call(request, page);
+  EXPECT_EQ(ReasonIn(status), "BLOCK_DAMAGED");
+  EXPECT_THAT(status.error_message(),
+              HasSubstr("the part at byte 0 of the container data of segment "
+                        "0 of archive \"docs\" is damaged"));
+  const std::optional<ErrorDetails> details =
+      ParseErrorDetails(status.error_details());
+  ASSERT_TRUE(details.has_value());
+  EXPECT_EQ(details->metadata.at("container_offset"), "0");
+  EXPECT_EQ(details->metadata.count("block"), 0u);
+  StopServer();
+  EXPECT_THAT(damages,
+              ElementsAre(AllOf(
+                  HasSubstr("archive docs: the part at byte 0 of the container "
+                            "data of "),
+                  HasSubstr("/segment-00000000 is damaged: "))));
 }
 
 TEST_F(ServerFieldsTest, ErrorsNameTheFault) {

@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "server/archive/archive_part.h"
+
 namespace quire {
 namespace {
 
@@ -108,8 +110,8 @@ class StoredReader : public BlockDecoder {
 void DamageLog::Note(BlockAddress block, const std::string& file,
                      const absl::Status& status) {
   if (report_ && IsFirst(block)) {
-    report_(absl::StrCat("archive ", archive_name_, ": block ",
-                         block.block_index, " of ", file,
+    report_(absl::StrCat("archive ", archive_name_, ": ",
+                         BlockOrPartName(block.block_index), " of ", file,
                          " is damaged: ", status.message()));
   }
 }

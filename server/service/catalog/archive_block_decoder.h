@@ -34,7 +34,7 @@ class DamageLog {
   DamageLog(std::string archive_name, DamageReporter report)
       : archive_name_(std::move(archive_name)), report_(std::move(report)) {}
 
-  // Reports a block of `file`, unless it was reported before.
+  // Reports a block or part of `file`, unless it was reported before.
   void Note(BlockAddress block, const std::string& file,
             const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 

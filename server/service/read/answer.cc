@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/read/answer.h"
 
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 
 #include "codecs/base/checksum.h"
+#include "server/archive/archive_part.h"
 
 namespace quire {
 namespace {
@@ -38,11 +40,14 @@ uint64_t ChecksumOf(const std::vector<BlockPiece>& pieces) {
 absl::Status ExplainBlockError(const ServedArchive& archive,
                                const absl::Status& status, BlockAddress block,
                                const ErrorMetadata& more) {
-  ErrorMetadata metadata = {{"archive", archive.name},
-                            {"segment", absl::StrCat(block.segment_index)},
-                            {"block", absl::StrCat(block.block_index)}};
+  const std::optional<uint64_t> part_offset = PartOffsetOf(block.block_index);
+  ErrorMetadata metadata = {
+      {"archive", archive.name},
+      {"segment", absl::StrCat(block.segment_index)},
+      {part_offset.has_value() ? "container_offset" : "block",
+       absl::StrCat(part_offset.value_or(block.block_index))}};
   const std::string place =
-      absl::StrCat("block ", block.block_index, " of segment ",
+      absl::StrCat(BlockOrPartName(block.block_index), " of segment ",
                    block.segment_index, " of archive \"", archive.name, "\"");
   switch (status.code()) {
     case absl::StatusCode::kDataLoss:

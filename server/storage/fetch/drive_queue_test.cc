@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -251,13 +252,14 @@ TEST_F(DriveQueueTest, AfterAFaultTheRestIsReadBlockByBlock) {
   EXPECT_EQ(in_flight_.stats().repeated_blocks, 1U);
 
   queue().Submit(std::exchange(repeats_, {}));
-  // Alone it fails for good, and the error names the block.
+  // Alone it fails for good, and the error names its offset.
   device().Fail(absl::UnavailableError("EIO"));
   ASSERT_EQ(ended_.size(), 2U);
   EXPECT_THAT(IndexesOf(ended_[1]), ElementsAre(1));
   EXPECT_THAT(ended_[1].blocks[0].status,
               FailsWith(absl::StatusCode::kUnavailable,
-                        ::testing::HasSubstr("segment 0, block 1: EIO")));
+                        ::testing::HasSubstr(absl::StrCat(
+                            "segment 0, byte ", OffsetOf(1), ": EIO"))));
   ASSERT_EQ(repeats_.size(), 1U);
   EXPECT_EQ(repeats_[0].offset.value, OffsetOf(2));
 

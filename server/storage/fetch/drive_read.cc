@@ -11,11 +11,11 @@
 namespace quire {
 namespace {
 
-absl::Status WithBlock(const absl::Status& status, BlockAddress block) {
-  return absl::Status(
-      status.code(),
-      absl::StrCat("segment ", block.segment_index, ", block ",
-                   block.block_index, ": ", std::string(status.message())));
+absl::Status WithExtent(const absl::Status& status, const BlockFetch& fetch) {
+  return absl::Status(status.code(),
+                      absl::StrCat("segment ", fetch.key.block.segment_index,
+                                   ", byte ", fetch.extent.offset.value, ": ",
+                                   std::string(status.message())));
 }
 
 // Returns the parts that fetches wait for, ascending.
@@ -95,7 +95,7 @@ bool DriveRead::TakeResult(const DeviceResult& result, InFlightTable& in_flight,
         operation_end_ = ended_count_ + 1;
         return false;
       }
-      status = WithBlock(result.status, fetch.key.block);
+      status = WithExtent(result.status, fetch);
     }
     ended.push_back({.block = block,
                      .status = std::move(status),
