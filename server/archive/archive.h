@@ -216,9 +216,9 @@ class Archive {
     return index_damages_;
   }
 
-  // Reads everything except blocks again, in small pieces, and adds what is not
-  // as it was when it was opened to `damages`. Files that were replaced
-  // meanwhile are left out. Blocks on I/O.
+  // Reads all but blocks and data of containers again, in small pieces, and
+  // adds what is not as it was when it was opened to `damages`. Files that were
+  // replaced meanwhile are left out. Blocks on I/O.
   // Errors: those of `before_read`, or not DataLoss: retry later.
   absl::Status CheckIndexes(const BeforeRead& before_read,
                             std::vector<absl::Status>& damages) const;

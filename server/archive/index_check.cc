@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Checks the stored bytes of an opened segment that are not blocks:
-// only the next opening would read them.
+// Checks the stored bytes of an opened segment that are not blocks: indexes,
+// which only the next opening would read, and the data of the container.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -34,13 +35,49 @@ absl::Status SegmentReader::CheckIndexes(
       check("segment header", 0, header.size(), Checksum64(AsBytes(header))));
   uint64_t end = footer_.blocks_end;
   for (const SectionEntry& entry : footer_.sections) {
-    QUIRE_RETURN_IF_ERROR(check(SectionName(entry.type), entry.offset,
-                                entry.stored_size_bytes, entry.checksum));
+    if (entry.type != static_cast<uint32_t>(SectionType::kContainerData)) {
+      QUIRE_RETURN_IF_ERROR(check(SectionName(entry.type), entry.offset,
+                                  entry.stored_size_bytes, entry.checksum));
+    }
     end = entry.offset + entry.stored_size_bytes;
   }
   SegmentFooter copy = footer_;
   const std::string footer = EncodeSegmentFooter(copy, header_.number);
   return check("footer", end, footer.size(), Checksum64(AsBytes(footer)));
+}
+
+absl::Status SegmentReader::CheckContainer(const ReadExtent& read) const {
+  const SectionEntry* const data = footer_.Find(SectionType::kContainerData);
+  if (data == nullptr) {
+    return absl::OkStatus();
+  }
+  constexpr uint64_t kPieceSizeBytes = uint64_t{256} << 10;
+  Checksummer64 checksum;
+  std::vector<uint8_t> piece;
+  for (uint64_t done = 0; done < data->stored_size_bytes;
+       done += piece.size()) {
+    piece.resize(std::min(kPieceSizeBytes, data->stored_size_bytes - done));
+    QUIRE_RETURN_IF_ERROR(
+        read({.fd = fd_,
+              .offset = {data->offset + done},
+              .size_bytes = static_cast<uint32_t>(piece.size())},
+             piece));
+    checksum.Add(piece);
+  }
+  return checksum.Get() == data->checksum
+             ? absl::OkStatus()
+             : InFile(absl::StrCat(file_, ": ", SectionName(data->type)),
+                      ChecksumMismatch("checksum", checksum.Get(),
+                                       data->checksum));
+}
+
+absl::Status SegmentReader::CheckContainer() const {
+  const std::string name = absl::StrCat(
+      file_, ": ",
+      SectionName(static_cast<uint32_t>(SectionType::kContainerData)));
+  return CheckContainer([&name](const Extent& extent, MutableByteView stored) {
+    return ReadExactly(extent.fd, extent.offset.value, stored, name);
+  });
 }
 
 }  // namespace quire

@@ -316,22 +316,6 @@ absl::StatusOr<PartBytes> SegmentReader::ReadPart(
   return PartBytes{.owner = raw, .bytes = *raw};
 }
 
-absl::Status SegmentReader::CheckContainer() const {
-  const SectionEntry* const data = footer_.Find(SectionType::kContainerData);
-  if (data == nullptr) {
-    return absl::OkStatus();
-  }
-  const std::string name = absl::StrCat(file_, ": ", SectionName(data->type));
-  QUIRE_ASSIGN_OR_RETURN(
-      const uint64_t found,
-      ReadChecksum(fd_, data->offset, data->stored_size_bytes, name,
-                   [](int, uint64_t, uint64_t) { return absl::OkStatus(); }));
-  return found == data->checksum
-             ? absl::OkStatus()
-             : InFile(name,
-                      ChecksumMismatch("checksum", found, data->checksum));
-}
-
 absl::Status SegmentReader::ParseBlockSizes(ByteView section) {
   const uint64_t count = footer_.block_count;
   QUIRE_ASSIGN_OR_RETURN(const ColumnView sizes,

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -104,8 +105,16 @@ class SegmentReader {
   absl::StatusOr<std::vector<uint8_t>> ReadStoredPart(
       const ContainerPart& part) const;
 
-  // Reads the data of the container, and compares their checksum with the one
-  // in the table. Errors: as Open().
+  // Reads an extent of the file. Blocks. Errors: DataLoss  it is damaged, or
+  // not in the file.
+  using ReadExtent =
+      std::function<absl::Status(const Extent& extent, MutableByteView stored)>;
+
+  // Reads the data of the container with `read`, in pieces of a quarter MiB,
+  // and compares their checksum with the one in the table.
+  // Errors: those of `read`; DataLoss  the checksum differs.
+  absl::Status CheckContainer(const ReadExtent& read) const;
+  // The same with blocking preads. Errors: as Open().
   absl::Status CheckContainer() const;
 
   // Loads with ReadPart(). This segment must outlive it.
@@ -147,9 +156,9 @@ class SegmentReader {
                                   const PayloadCodec& codec,
                                   PayloadCodec::Scratch& scratch) const;
 
-  // Reads the file except its blocks again, in small pieces, and adds what
-  // differs from when it was opened to `damages`. Errors: those of
-  // `before_read`, or not DataLoss: retry later.
+  // Reads the file except its blocks and the data of its container again, in
+  // small pieces, and adds what differs from when it was opened to `damages`.
+  // Errors: those of `before_read`, or not DataLoss: retry later.
   absl::Status CheckIndexes(const BeforeRead& before_read,
                             std::vector<absl::Status>& damages) const;
 

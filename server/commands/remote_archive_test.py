@@ -236,6 +236,32 @@ class RemoteArchiveTest(RemoteCase):
         self.assertEqual([json.loads(line)["fields"]["name"]
                           for line in listed.stdout.splitlines()], names)
 
+    def test_a_scrub_reads_fields_from_the_store(self):
+        self.build_rows("text")
+        options = {"archive": f"rows={self.store.url}/bucket/rows.quire"}
+        whole = "archive rows: scrubbed: 0 damaged blocks or indexes"
+        server = Server(self, "--scrub-interval", "1h", **options)
+        server.wait_for(whole)
+        self.assertEqual(server.stop(), 0)
+
+        def damage(directory):
+            (path,) = directory.rglob("segment-*")
+            with path.open("r+b") as file:
+                file.seek(path.stat().st_size // 2)
+                file.write(b"damage")
+
+        # The local copy is replaced.
+        damage(server.cache)
+        server = Server(self, "--scrub-interval", "1h", **options)
+        server.wait_for(whole)
+        self.assertGreater(server.metric("quire_store_cache_damaged_total"), 0)
+        self.assertEqual(server.stop(), 0)
+        damage(self.bucket / "rows.quire")
+        server = Server(self, "--scrub-interval", "1h", cache="other", **options)
+        server.wait_for("archive rows: scrubbed: 1 damaged block or index")
+        self.assertIn("container data: checksum", server.said)
+        self.assertEqual(server.metric('quire_scrub_damaged_blocks{archive="rows"}'), 1)
+
     def test_rules_with_filters_read_fields_from_the_store(self):
         names = self.build_rows("text")
         rules = self.scratch / "withdrawn"

@@ -26,13 +26,17 @@
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
 #include "server/archive/files/archive_change.h"
+#include "server/archive/format/segment_format.h"
+#include "server/archive/segment_reader.h"
 #include "server/service/scrub/scrub_state.h"
 #include "server/service/testing/server_fixture.h"
 
 namespace quire {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
@@ -92,7 +96,8 @@ class ServerScrubTest : public ServerTest {
         MutexLock lock(&mutex_);
         for (size_t i = 0; i < lines_.size(); ++i) {
           const std::string& line = lines_[i];
-          if (absl::StrContains(line, " cannot be read twice")) {
+          if (absl::StrContains(line, " cannot be read twice") ||
+              absl::StrContains(line, ": quired repair")) {
             unreadable_.push_back(line);
           }
           if (absl::StrContains(line, ": scrubbed: ")) {
@@ -156,8 +161,8 @@ class ServerScrubTest : public ServerTest {
   Mutex mutex_;
   std::vector<std::string> damages_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> lines_ ABSL_GUARDED_BY(mutex_);
-  // Lines about blocks that cannot be read, from before the last pass that
-  // WaitForPass() returned.
+  // Lines about blocks that cannot be read, and about damaged indexes and
+  // containers, from before the last pass that WaitForPass() returned.
   std::vector<std::string> unreadable_;
 };
 
@@ -420,6 +425,35 @@ TEST_F(ServerScrubTest, FindsDamageOfIndexesDictionaryAndSymbolTable) {
     flip();
     EXPECT_TRUE(HasPass("archive docs: scrubbed: 0 damaged blocks or indexes"));
   }
+}
+
+TEST_F(ServerScrubTest, FindsDamageOfContainers) {
+  fields_ = {{"name", FieldType::kString}};
+  documents_ = DocumentsOfRandomIds(20);
+  for (TestDocument& document : documents_) {
+    document.fields = {document.id};
+  }
+  WriteArchive(archive_path(), documents_);
+  std::string path;
+  std::streamoff place = 0;
+  {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
+                               Archive::Open(archive_path()));
+    path = archive->SegmentPath(0);
+    const SectionEntry* const data =
+        archive->ReaderOf(0).footer().Find(SectionType::kContainerData);
+    ASSERT_NE(data, nullptr);
+    place = static_cast<std::streamoff>(data->offset);
+  }
+  const uint64_t size_bytes = FilesSizeBytes();
+  Flip(path, place);
+  Start();
+  EXPECT_EQ(WaitForPass(), "archive docs: scrubbed: 1 damaged block or index");
+  EXPECT_EQ(Metric("quire_scrubbed_bytes_total"), size_bytes);
+  EXPECT_THAT(
+      unreadable_,
+      ElementsAre(AllOf(HasSubstr("segment-00000000: container data: checksum"),
+                        HasSubstr("; reads of its damaged parts fail: "))));
 }
 
 // A server stops while the scrub waits for its rate.

@@ -4,7 +4,9 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -13,8 +15,13 @@
 #include "absl/time/time.h"
 
 #include "codecs/base/byte_size.h"
+#include "codecs/base/bytes.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/archive.h"
+#include "server/archive/archive_part.h"
+#include "server/archive/files/file_io.h"
+#include "server/archive/format/archive_format.h"
+#include "server/archive/segment_reader.h"
 
 namespace quire {
 namespace {
@@ -48,11 +55,32 @@ bool IsOfDevice(const absl::Status& status) {
 // True if the segment is in an object store. A failed GET is an outage, not
 // damage.
 bool IsRemote(const ServedArchive& archive, uint32_t segment_index) {
-  const std::shared_ptr<const FilePlacement>& placement =
-      archive.placements[segment_index];
-  return placement != nullptr &&
-         placement->place.drive.kind == DriveKind::kObjectStore;
+  return archive.placements[segment_index]->place.drive.kind ==
+         DriveKind::kObjectStore;
 }
+
+// Copies the stored bytes of an extent to `stored`, which must live until the
+// fetch has ended.
+class StoredCopy : public BlockDecoder {
+ public:
+  // With kReplace the first reading counts as damaged: the store drops its
+  // local copy and reads the extent again.
+  StoredCopy(MutableByteView stored, LocalCopy local_copy)
+      : stored_(stored), is_refusing_(local_copy == LocalCopy::kReplace) {}
+
+  absl::Status Decode(BlockAddress /*block*/, ByteView stored,
+                      std::span<const BlockPart> /*parts*/) const override {
+    if (is_refusing_.exchange(false)) {
+      return absl::DataLossError("the local copy is read again");
+    }
+    std::copy(stored.begin(), stored.end(), stored_.begin());
+    return absl::OkStatus();
+  }
+
+ private:
+  const MutableByteView stored_;
+  mutable std::atomic<bool> is_refusing_;
+};
 
 uint64_t BlockCount(const Archive& archive) {
   return archive.info().block_count;
@@ -291,76 +319,145 @@ std::chrono::nanoseconds Scrubber::PauseAfter(uint64_t size_bytes) {
                           size_bytes);
 }
 
-absl::StatusOr<uint64_t> Scrubber::CheckIndexes(const ServedArchive& archive) {
-  const auto [known, is_new] = index_checks_.try_emplace(archive.name);
-  if (!is_new && known->second.opening_id == archive.opening_id) {
-    // A step of this pass failed after it.
-    return known->second.damaged_count;
+absl::Status Scrubber::AwaitTurn(const Extent& next, Extent& last) {
+  DropPages(last.fd, last.offset.value, last.size_bytes);
+  if (!Sleep(PauseAfter(last.size_bytes))) {
+    return absl::CancelledError("the server stops");
   }
-  std::vector<absl::Status> damages;
-  Extent last;
-  const absl::Status status = archive.archive->CheckIndexes(
-      [&](int fd, uint64_t offset, uint64_t size_bytes) {
-        DropPages(last.fd, last.offset.value, last.size_bytes);
-        if (!Sleep(PauseAfter(last.size_bytes))) {
-          return absl::CancelledError("the server stops");
-        }
-        DropPages(fd, offset, size_bytes);
-        last = {.fd = fd,
-                .offset = {offset},
-                .size_bytes = static_cast<uint32_t>(size_bytes)};
-        MutexLock lock(&mutex_);
-        scrubbed_bytes_[archive.name] += size_bytes;
-        return absl::OkStatus();
-      },
-      damages);
-  if (!status.ok()) {
-    if (absl::IsCancelled(status) || !retry_at_.contains(archive.name)) {
-      index_checks_.erase(known);
-      return status;
+  DropPages(next.fd, next.offset.value, next.size_bytes);
+  last = next;
+  return absl::OkStatus();
+}
+
+void Scrubber::CountBytes(const ServedArchive& archive, uint64_t size_bytes) {
+  MutexLock lock(&mutex_);
+  scrubbed_bytes_[archive.name] += size_bytes;
+}
+
+absl::Status Scrubber::NoteDamages(const ServedArchive& archive,
+                                   const absl::Status& failure,
+                                   std::vector<absl::Status> damages,
+                                   absl::string_view effect,
+                                   IndexCheck& check) {
+  if (!failure.ok()) {
+    if (!IsOfDevice(failure) || !retry_at_.contains(archive.name)) {
+      return failure;
     }
     // It failed twice.
-    damages.push_back(status);
+    damages.push_back(failure);
   }
   for (const absl::Status& damage : damages) {
     log_(LogLevel::kError,
-         absl::StrCat("archive ", archive.name, ": ", damage.message(),
-                      "; it is served from memory until it is opened again: "
-                      "quired repair"));
+         absl::StrCat("archive ", archive.name, ": ", damage.message(), "; ",
+                      effect, ": quired repair"));
   }
-  known->second = {.opening_id = archive.opening_id,
-                   .damaged_count = damages.size()};
-  return damages.size();
+  check.damaged_count += damages.size();
+  return absl::OkStatus();
 }
 
-absl::StatusOr<uint64_t> Scrubber::Read(const ServedArchive& archive,
-                                        const Step& step) {
-  if (step.blocks.empty()) {
-    return 0;
+absl::StatusOr<uint64_t> Scrubber::CheckIndexes(const ServedArchive& archive) {
+  IndexCheck& check = index_checks_[archive.name];
+  if (check.opening_id != archive.opening_id) {
+    check = {.opening_id = archive.opening_id};
   }
-  const Extent first = archive.archive->BlockExtent(step.blocks.front());
-  const auto drop = [&] {
-    DropPages(first.fd, first.offset.value, step.size_bytes);
+  // A step that failed continues after what it has checked.
+  Extent last;
+  if (!check.has_indexes) {
+    std::vector<absl::Status> damages;
+    const absl::Status status = archive.archive->CheckIndexes(
+        [&](int fd, uint64_t offset, uint64_t size_bytes) {
+          QUIRE_RETURN_IF_ERROR(
+              AwaitTurn({.fd = fd,
+                         .offset = {offset},
+                         .size_bytes = static_cast<uint32_t>(size_bytes)},
+                        last));
+          CountBytes(archive, size_bytes);
+          return absl::OkStatus();
+        },
+        damages);
+    QUIRE_RETURN_IF_ERROR(NoteDamages(
+        archive, status, std::move(damages),
+        "it is served from memory until it is opened again", check));
+    check.has_indexes = true;
+  }
+  while (check.container_count < archive.archive->info().segment_count) {
+    QUIRE_RETURN_IF_ERROR(
+        CheckContainer(archive, check.container_count, last, check));
+    ++check.container_count;
+  }
+  return check.damaged_count;
+}
+
+absl::Status Scrubber::CheckContainer(const ServedArchive& archive,
+                                      uint32_t segment_index, Extent& last,
+                                      IndexCheck& check) {
+  const SegmentReader& segment = archive.archive->ReaderOf(segment_index);
+  const bool is_remote = IsRemote(archive, segment_index);
+  const auto read_all = [&](LocalCopy local_copy) {
+    return segment.CheckContainer([&](const Extent& extent,
+                                      MutableByteView stored) {
+      QUIRE_RETURN_IF_ERROR(AwaitTurn(extent, last));
+      // The local copy has only what was read of it.
+      QUIRE_RETURN_IF_ERROR(is_remote
+                                ? ReadThroughStore(archive, segment_index,
+                                                   extent, local_copy, stored)
+                                : ReadExactly(extent.fd, extent.offset.value,
+                                              stored, segment.file()));
+      CountBytes(archive, extent.size_bytes);
+      return absl::OkStatus();
+    });
   };
-  drop();
+  absl::Status status = read_all(LocalCopy::kUse);
+  if (is_remote && absl::IsDataLoss(status)) {
+    status = read_all(LocalCopy::kReplace);
+  }
+  if (is_remote && !absl::IsDataLoss(status)) {
+    return status;
+  }
+  std::vector<absl::Status> damages;
+  status = NoteDamage(status, damages);
+  return NoteDamages(archive, status, std::move(damages),
+                     "reads of its damaged parts fail", check);
+}
+
+absl::Status Scrubber::ReadThroughStore(const ServedArchive& archive,
+                                        uint32_t segment_index,
+                                        const Extent& extent,
+                                        LocalCopy local_copy,
+                                        MutableByteView stored) {
+  BlockFetch fetch;
+  // Above all blocks, as the parts are.
+  fetch.key = {.source_id = archive.ScrubSourceId(segment_index),
+               .block = {segment_index, kFirstPartIndex + extent.offset.value}};
+  fetch.extent = extent;
+  // Nothing of it is kept.
+  fetch.raw_size_bytes = 1;
+  fetch.fetch_class = FetchClass::kScrub;
+  fetch.client_id = kClientId;
+  fetch.decoder = std::make_shared<StoredCopy>(stored, local_copy);
+  fetch.placement = archive.placements[segment_index];
+  std::vector<BlockFetch> fetches;
+  fetches.push_back(std::move(fetch));
+  QUIRE_ASSIGN_OR_RETURN(const uint64_t damaged_count,
+                         FetchAll(std::move(fetches)));
+  return damaged_count == 0
+             ? absl::OkStatus()
+             : InFile(archive.archive->SegmentPath(segment_index),
+                      Damaged(absl::StrCat("the container data cannot be read "
+                                           "at byte ",
+                                           extent.offset.value)));
+}
+
+absl::StatusOr<uint64_t> Scrubber::FetchAll(std::vector<BlockFetch> fetches) {
   {
     MutexLock lock(&mutex_);
-    pending_count_ = step.blocks.size();
+    pending_count_ = fetches.size();
     damaged_count_ = 0;
     step_error_ = absl::OkStatus();
   }
   std::vector<BlockStore::FetchItem> items;
-  for (const BlockAddress block : step.blocks) {
-    BlockFetch fetch;
-    fetch.key = {.source_id = archive.ScrubSourceId(block.segment_index),
-                 .block = block};
-    fetch.extent = archive.archive->BlockExtent(block);
-    // The frame is checked, and nothing of it kept.
-    fetch.raw_size_bytes = 1;
-    fetch.fetch_class = FetchClass::kScrub;
-    fetch.client_id = kClientId;
-    fetch.decoder = archive.stored_reader;
-    fetch.placement = archive.placements[block.segment_index];
+  items.reserve(fetches.size());
+  for (BlockFetch& fetch : fetches) {
     items.push_back({.fetch = std::move(fetch),
                      .done = [this](const absl::StatusOr<BlockPtr>& outcome) {
                        MutexLock lock(&mutex_);
@@ -374,17 +471,42 @@ absl::StatusOr<uint64_t> Scrubber::Read(const ServedArchive& archive,
                      }});
   }
   store_.FetchAll(std::move(items));
-  absl::StatusOr<uint64_t> result = 0;
-  {
-    MutexLock lock(&mutex_);
-    while (pending_count_ > 0) {
-      changed_.Wait(&mutex_);
-    }
-    result = damaged_count_;
-    if (!step_error_.ok()) {
-      result = step_error_;
-    }
+  MutexLock lock(&mutex_);
+  while (pending_count_ > 0) {
+    changed_.Wait(&mutex_);
   }
+  if (!step_error_.ok()) {
+    return step_error_;
+  }
+  return damaged_count_;
+}
+
+absl::StatusOr<uint64_t> Scrubber::Read(const ServedArchive& archive,
+                                        const Step& step) {
+  if (step.blocks.empty()) {
+    return 0;
+  }
+  const Extent first = archive.archive->BlockExtent(step.blocks.front());
+  const auto drop = [&] {
+    DropPages(first.fd, first.offset.value, step.size_bytes);
+  };
+  drop();
+  std::vector<BlockFetch> fetches;
+  fetches.reserve(step.blocks.size());
+  for (const BlockAddress block : step.blocks) {
+    BlockFetch fetch;
+    fetch.key = {.source_id = archive.ScrubSourceId(block.segment_index),
+                 .block = block};
+    fetch.extent = archive.archive->BlockExtent(block);
+    // The frame is checked, and nothing of it kept.
+    fetch.raw_size_bytes = 1;
+    fetch.fetch_class = FetchClass::kScrub;
+    fetch.client_id = kClientId;
+    fetch.decoder = archive.stored_reader;
+    fetch.placement = archive.placements[block.segment_index];
+    fetches.push_back(std::move(fetch));
+  }
+  absl::StatusOr<uint64_t> result = FetchAll(std::move(fetches));
   drop();
   return result;
 }

@@ -18,8 +18,11 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
+#include "codecs/base/bytes.h"
 #include "codecs/base/mutex.h"
+#include "codecs/base/positions.h"
 #include "server/service/base/log_line.h"
 #include "server/service/catalog/catalog.h"
 #include "server/service/metrics/server_collector.h"
@@ -29,14 +32,17 @@
 
 namespace quire {
 
-// One archive at a time: first its indexes, dictionary and symbol table, on its
-// own thread in pieces of a quarter MiB; then block by block in file order, in
-// reads of that size, in the store's class below scans, past the block cache.
-// Past the page cache, whose pages of these files it drops. Damaged blocks are
-// reported as those of reads are, other damage in the log. If the device fails,
-// other archives have their turn; then the blocks are read one at a time, and
-// what fails again counts as damaged. An object store that fails is asked again
-// until it answers. Thread-safe.
+// Use of the local copy of an object in a store.
+enum class LocalCopy : bool { kUse, kReplace };
+
+// One archive at a time: first its indexes, dictionary, symbol table and data
+// of containers, on its own thread in pieces of a quarter MiB; then block by
+// block in file order, in reads of that size, in the store's class below scans,
+// past the block cache. Past the page cache, whose pages of these files it
+// drops. Damaged blocks are reported as those of reads are, other damage in the
+// log. If the device fails, other archives have their turn; then the blocks are
+// read one at a time, and what fails again counts as damaged. An object store
+// that fails is asked again until it answers. Thread-safe.
 class Scrubber {
  public:
   // Reads the state. `catalog` and `store` must outlive it.
@@ -62,6 +68,15 @@ class Scrubber {
     uint64_t size_bytes = 0;
   };
 
+  // Progress of CheckIndexes() in the current pass over an opening.
+  struct IndexCheck {
+    uint64_t opening_id = 0;
+    uint64_t damaged_count = 0;
+    bool has_indexes = false;
+    // Segments whose container was checked.
+    uint32_t container_count = 0;
+  };
+
   Scrubber(const ScrubOptions& options, const Catalog& catalog,
            BlockStore& store, LogSink log, ScrubState state);
 
@@ -73,6 +88,35 @@ class Scrubber {
   // Checks everything except blocks at the start of a pass; returns the number
   // of damages. Errors: not DataLoss; retry later.
   absl::StatusOr<uint64_t> CheckIndexes(const ServedArchive& archive)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Checks the data of a segment's container. In an object store, they are read
+  // through the block store. `last` is as in AwaitTurn(). Errors: not
+  // DataLoss.
+  absl::Status CheckContainer(const ServedArchive& archive,
+                              uint32_t segment_index, Extent& last,
+                              IndexCheck& check) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Logs damages, which have this `effect` on reads, and counts them. Counts
+  // `failure` as damage if the archive's last step failed, too; otherwise
+  // returns it.
+  absl::Status NoteDamages(const ServedArchive& archive,
+                           const absl::Status& failure,
+                           std::vector<absl::Status> damages,
+                           absl::string_view effect, IndexCheck& check);
+  // Waits until this thread may read `next` after `last`, which it sets, and
+  // drops the pages of both. Errors: Cancelled  the scrubber ends.
+  absl::Status AwaitTurn(const Extent& next, Extent& last)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void CountBytes(const ServedArchive& archive, uint64_t size_bytes)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Reads an extent of a segment in an object store. kReplace drops its local
+  // copy first. Errors: DataLoss  it is not in the object; as FetchAll().
+  absl::Status ReadThroughStore(const ServedArchive& archive,
+                                uint32_t segment_index, const Extent& extent,
+                                LocalCopy local_copy, MutableByteView stored)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits for all fetches; returns the number of those that found damage.
+  // Errors: not DataLoss; retry later.
+  absl::StatusOr<uint64_t> FetchAll(std::vector<BlockFetch> fetches)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Notes a read that has ended; returns the time until the next.
   std::chrono::nanoseconds PauseAfter(uint64_t size_bytes);
@@ -119,12 +163,6 @@ class Scrubber {
       retry_at_;
   // Blocks of the pass that the log names as unreadable.
   std::map<std::string, uint64_t, std::less<>> named_counts_;
-
-  // Damages that CheckIndexes() found in the current pass over an opening.
-  struct IndexCheck {
-    uint64_t opening_id = 0;
-    uint64_t damaged_count = 0;
-  };
 
   std::map<std::string, IndexCheck, std::less<>> index_checks_;
   std::chrono::steady_clock::time_point save_at_;
