@@ -149,6 +149,10 @@ class HttpDaemonImpl final : public HttpDaemon {
                  const ClientConnection& connection);
   void RunInPool(const std::shared_ptr<Exchange>& exchange);
   void Deliver(Exchange& exchange, quire::Answer answer);
+  // Counts and logs a client's request whose answer has ended. Requests to
+  // --admin are neither counted nor logged.
+  void CountCompleted(const Exchange& exchange,
+                      const ClientConnection& connection, bool is_cut);
 
   Exchange::Submit SubmitTo(WorkerPool* pool) {
     return [pool](std::function<void()> job) { pool->Submit(std::move(job)); };
@@ -324,12 +328,12 @@ void HttpDaemonImpl::Begin(Exchange& exchange, MHD_Connection* connection,
   ClientConnection& of = ConnectionOf(connection);
   exchange.method = method;
   ++in_flight_;
-  metrics_->AddRequestsInFlight(1);
   connections_.BeginRequest(of);
   if (of.is_admin) {
     BeginAdmin(exchange, of);
     return;
   }
+  metrics_->AddRequestsInFlight(1);
   RequestHead head{.method = method,
                    .target = {of.target.data(), of.target.size()},
                    .version = version};
@@ -471,27 +475,35 @@ void HttpDaemonImpl::NoteCompleted(void* self, MHD_Connection* connection,
   *request_state = nullptr;
   exchange->Finish();
   ClientConnection& of = ConnectionOf(connection);
-  const bool is_cut = code != MHD_REQUEST_TERMINATED_COMPLETED_OK;
-  const absl::Duration duration =
-      absl::FromChrono(Clock::now() - exchange->start);
-  daemon.metrics_->CountRequest(exchange->status(), exchange->sent_size_bytes(),
-                                is_cut, duration);
-  if (daemon.log_ != nullptr && !of.is_admin) {
-    daemon.log_->Append(
-        {.time = absl::Now(),
-         .address = {of.address.data(), of.address.size()},
-         .method = {exchange->method.data(), exchange->method.size()},
-         .target = {of.target.data(), of.target.size()},
-         .status = exchange->status(),
-         .size_bytes = exchange->sent_size_bytes(),
-         .is_cut = is_cut,
-         .error = exchange->fault().message(),
-         .duration = duration});
+  if (!of.is_admin) {
+    daemon.CountCompleted(*exchange, of,
+                          code != MHD_REQUEST_TERMINATED_COMPLETED_OK);
   }
-  daemon.metrics_->AddRequestsInFlight(-1);
   daemon.connections_.EndRequest(of);
   FreeMemory(of.target);
   --daemon.in_flight_;
+}
+
+void HttpDaemonImpl::CountCompleted(const Exchange& exchange,
+                                    const ClientConnection& connection,
+                                    bool is_cut) {
+  const absl::Duration duration =
+      absl::FromChrono(Clock::now() - exchange.start);
+  metrics_->CountRequest(exchange.status(), exchange.sent_size_bytes(), is_cut,
+                         duration);
+  metrics_->AddRequestsInFlight(-1);
+  if (log_ != nullptr) {
+    log_->Append(
+        {.time = absl::Now(),
+         .address = {connection.address.data(), connection.address.size()},
+         .method = {exchange.method.data(), exchange.method.size()},
+         .target = {connection.target.data(), connection.target.size()},
+         .status = exchange.status(),
+         .size_bytes = exchange.sent_size_bytes(),
+         .is_cut = is_cut,
+         .error = exchange.fault().message(),
+         .duration = duration});
+  }
 }
 
 }  // namespace

@@ -210,7 +210,7 @@ class InputTest(GatewayCase):
         with cls.gateway.connect() as connection:
             reply = connection.ask(cls.path(LARGE))
         assert reply.body == cls.documents[LARGE]
-        assert cls.gateway.metric("quire_http_requests_in_flight") <= 1
+        cls.gateway.wait_for("quire_http_requests_in_flight", 0)
         super().tearDownClass()
 
 
