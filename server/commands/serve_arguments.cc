@@ -127,7 +127,8 @@ void AddServiceOptions(CLI::App& subcommand, ServeArguments& arguments) {
       ->type_name("FILE");
   subcommand
       .add_option("--quota", arguments.quota,
-                  "Limits of a client: calls=N,bytes=SIZE,streams=N")
+                  "Limits of a client: calls=N,bytes=SIZE,streams=N; a line of "
+                  "--access replaces each that it sets")
       ->type_name("QUOTA");
   subcommand
       .add_option("--admin,--metrics", arguments.metrics,

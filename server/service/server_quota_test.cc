@@ -35,11 +35,25 @@ std::unique_ptr<v1::Archive::Stub> NewConnection(const Server& server) {
 
 class ServerQuotaTest : public ServerTest {
  protected:
+  static void Identify(const std::string& id, grpc::ClientContext& context) {
+    context.AddMetadata("authorization",
+                        absl::StrCat("Bearer ", id, ".secret"));
+  }
+
+  // Rules for an identity with Identify(); `quota` begins with a blank.
+  static std::string LineOf(const std::string& id, const std::string& quota) {
+    const Sha256 digest = Sha256Of("secret");
+    return absl::StrCat(
+        "token ", id, " sha256=",
+        absl::BytesToHexString(
+            {reinterpret_cast<const char*>(digest.data()), digest.size()}),
+        " archives=* rights=read", quota, "\n");
+  }
+
   // A short read by the client with that token.
   static grpc::Status Read(v1::Archive::Stub& stub, const std::string& id) {
     grpc::ClientContext context;
-    context.AddMetadata("authorization",
-                        absl::StrCat("Bearer ", id, ".secret"));
+    Identify(id, context);
     v1::ReadRequest request;
     request.set_archive(kArchive);
     request.mutable_range()->set_size_bytes(100);
@@ -54,14 +68,9 @@ TEST_F(ServerQuotaTest, OneWithManyConnectionsTakesNothingFromOthers) {
   constexpr int kHonestCalls = 100;
   // Many more calls than it may make.
   constexpr int kRefusedMin = Fewer(1'000);
-  const Sha256 digest = Sha256Of("secret");
-  const std::string secret = absl::BytesToHexString(
-      {reinterpret_cast<const char*>(digest.data()), digest.size()});
   std::ofstream(directory() + "/access")
-      << "token greedy sha256=" << secret
-      << " archives=* rights=read calls=" << kCallsPerSecond << "\n"
-      << "token honest sha256=" << secret
-      << " archives=* rights=read calls=" << kHonestCalls << "\n";
+      << LineOf("greedy", absl::StrCat(" calls=", kCallsPerSecond))
+      << LineOf("honest", absl::StrCat(" calls=", kHonestCalls));
   WriteArchive(archive_path(), MakeDocuments(10, 1));
   ServerOptions options;
   options.access_path = directory() + "/access";
@@ -119,6 +128,34 @@ TEST_F(ServerQuotaTest, WithoutIdentitiesAQuotaIsOfAnAddress) {
   EXPECT_EQ(ReasonIn(second->Finish()), "QUOTA_EXCEEDED");
   first->WritesDone();
   EXPECT_TRUE(first->Finish().ok());
+}
+
+TEST_F(ServerQuotaTest, AnIdentityKeepsTheDefaultsThatItsLineDoesNotSet) {
+  std::ofstream(directory() + "/access")
+      << LineOf("bounded", " bytes=1GiB") << LineOf("free", " streams=none");
+  WriteArchive(archive_path(), MakeDocuments(10, 1));
+  ServerOptions options;
+  options.access_path = directory() + "/access";
+  options.default_quota.streams = 1;
+  StartServer(options);
+  v1::BatchReadRequest request;
+  request.set_archive(kArchive);
+  request.add_items()->mutable_range()->set_size_bytes(10);
+  v1::BatchReadResponse response;
+  for (const bool is_free : {false, true}) {
+    grpc::ClientContext first_context;
+    Identify(is_free ? "free" : "bounded", first_context);
+    const auto first = stub().BatchRead(&first_context);
+    ASSERT_TRUE(first->Write(request));
+    ASSERT_TRUE(first->Read(&response));
+    grpc::ClientContext second_context;
+    Identify(is_free ? "free" : "bounded", second_context);
+    const auto second = stub().BatchRead(&second_context);
+    second->WritesDone();
+    EXPECT_EQ(ReasonIn(second->Finish()), is_free ? "" : "QUOTA_EXCEEDED");
+    first->WritesDone();
+    EXPECT_TRUE(first->Finish().ok());
+  }
 }
 
 TEST_F(ServerQuotaTest, EndsAStreamThatReadsMoreThanItMay) {

@@ -44,10 +44,11 @@ class CallAccess {
   // REQUIRES: no other function has been called.
   void Refuse(absl::Status status) { status_ = std::move(status); }
 
-  // Returns the quota of the client's rules, or `otherwise` if they have none.
-  Quota quota(const Quota& otherwise) const {
-    return identity_ != nullptr && identity_->quota.is_set() ? identity_->quota
-                                                             : otherwise;
+  // Returns the quota of the client's rules, with `defaults` for limits that
+  // they do not set.
+  Quota quota(const Quota& defaults) const {
+    return identity_ == nullptr ? defaults
+                                : identity_->quota.WithDefaults(defaults);
   }
 
   // Returns the first archive that was asked for, truncated to the length limit

@@ -40,8 +40,8 @@ struct ServiceCore {
   // Null: everyone may do everything.
   const AccessControl* access_control;
   QuotaBook& quotas;
-  // Quota of an identity without one in its rules, and of each address if there
-  // are no identities.
+  // Limits of an identity that its rules do not set, and of each address if
+  // there are no identities.
   const ChangingQuota& default_quota;
   BlockStore& store;
   Admission& admission;

@@ -21,6 +21,9 @@ constexpr absl::Duration kWaitMin = absl::Milliseconds(10);
 
 absl::StatusOr<uint64_t> ParseCount(absl::string_view key,
                                     absl::string_view value) {
+  if (value == "none") {
+    return kUnlimited;
+  }
   uint64_t count = 0;
   bool is_good = absl::SimpleAtoi(value, &count);
   if (!is_good && key == "bytes") {
@@ -31,10 +34,16 @@ absl::StatusOr<uint64_t> ParseCount(absl::string_view key,
   if (!is_good || count == 0 || count > kQuotaMax) {
     return absl::InvalidArgumentError(
         absl::StrCat(key, " must be a number from 1 to 10^15",
-                     key == "bytes" ? ", or a size like 16MiB" : "", ", got ",
-                     QuotedText(value)));
+                     key == "bytes" ? ", a size like 16MiB" : "",
+                     ", or none, got ", QuotedText(value)));
   }
   return count;
+}
+
+std::optional<uint64_t> LimitOr(const std::optional<uint64_t>& limit,
+                                const std::optional<uint64_t>& otherwise) {
+  const std::optional<uint64_t>& chosen = limit.has_value() ? limit : otherwise;
+  return chosen == kUnlimited ? std::nullopt : chosen;
 }
 
 absl::Status Exceeded(absl::string_view what, absl::Duration wait) {
@@ -82,6 +91,13 @@ class Bucket {
 };
 
 }  // namespace
+
+Quota Quota::WithDefaults(const Quota& defaults) const {
+  return {
+      .calls_per_second = LimitOr(calls_per_second, defaults.calls_per_second),
+      .bytes_per_second = LimitOr(bytes_per_second, defaults.bytes_per_second),
+      .streams = LimitOr(streams, defaults.streams)};
+}
 
 absl::StatusOr<bool> SetQuota(absl::string_view key, absl::string_view value,
                               Quota& quota) {

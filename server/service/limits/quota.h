@@ -23,7 +23,11 @@
 
 namespace quire {
 
-// Unset fields have no limit.
+// Limit that is none: it lifts the default of its key. Above any other limit
+// that SetQuota() accepts.
+inline constexpr uint64_t kUnlimited = ~uint64_t{0};
+
+// Unset fields have the default limit, or none without a default.
 struct Quota {
   std::optional<uint64_t> calls_per_second;
   // Decoded bytes of answers.
@@ -35,6 +39,10 @@ struct Quota {
     return calls_per_second.has_value() || bytes_per_second.has_value() ||
            streams.has_value();
   }
+
+  // Returns this with the limits of `defaults` for unset fields, and without
+  // fields that are kUnlimited.
+  Quota WithDefaults(const Quota& defaults) const;
 };
 
 // A quota that may change while calls read it. A reader during a change may see
@@ -44,9 +52,9 @@ class ChangingQuota {
   explicit ChangingQuota(const Quota& quota = {}) { Set(quota); }
 
   void Set(const Quota& quota) {
-    calls_per_second_ = quota.calls_per_second.value_or(kNone);
-    bytes_per_second_ = quota.bytes_per_second.value_or(kNone);
-    streams_ = quota.streams.value_or(kNone);
+    calls_per_second_ = quota.calls_per_second.value_or(kUnlimited);
+    bytes_per_second_ = quota.bytes_per_second.value_or(kUnlimited);
+    streams_ = quota.streams.value_or(kUnlimited);
   }
 
   Quota Get() const {
@@ -56,12 +64,9 @@ class ChangingQuota {
   }
 
  private:
-  // Above any limit that SetQuota() accepts.
-  static constexpr uint64_t kNone = ~uint64_t{0};
-
   static std::optional<uint64_t> Bound(const std::atomic<uint64_t>& value) {
     const uint64_t bound = value.load(std::memory_order_relaxed);
-    return bound == kNone ? std::nullopt : std::optional(bound);
+    return bound == kUnlimited ? std::nullopt : std::optional(bound);
   }
 
   std::atomic<uint64_t> calls_per_second_;
@@ -69,9 +74,10 @@ class ChangingQuota {
   std::atomic<uint64_t> streams_;
 };
 
-// Sets one of "calls", "bytes" and "streams"; bytes may be a size, as 16MiB.
-// Returns false if `key` is none of them.
-// Errors: InvalidArgument  `value` is not a number from 1 to 10^15.
+// Sets one of "calls", "bytes" and "streams"; bytes may be a size, as 16MiB;
+// "none" is kUnlimited. Returns false if `key` is not one of them.
+// Errors: InvalidArgument  `value` is neither a number from 1 to 10^15 nor
+//                          "none".
 absl::StatusOr<bool> SetQuota(absl::string_view key, absl::string_view value,
                               Quota& quota);
 

@@ -82,6 +82,18 @@ TEST(QuotaBookTest, CallsThatComeTogetherBringNothingTwice) {
   EXPECT_LE(served, kCallsPerSecond * (seconds + 1) + 1);
 }
 
+TEST_F(QuotaTest, ALimitReplacesOnlyTheDefaultOfItsKey) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const Quota defaults,
+                             ParseQuota("calls=2,streams=1"));
+  QUIRE_ASSERT_OK_AND_ASSIGN(Quota own, ParseQuota("bytes=7,streams=none"));
+  const Quota merged = own.WithDefaults(defaults);
+  EXPECT_EQ(merged.calls_per_second, 2U);
+  EXPECT_EQ(merged.bytes_per_second, 7U);
+  EXPECT_FALSE(merged.streams.has_value());
+  EXPECT_EQ(Quota().WithDefaults(defaults).streams, 1U);
+  EXPECT_EQ(Streams(5).WithDefaults(defaults).streams, 5U);
+}
+
 TEST_F(QuotaTest, ReadsWhatAQuotaIs) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const Quota quota,
                              ParseQuota("calls=10,bytes=2KiB,streams=3"));
@@ -90,9 +102,12 @@ TEST_F(QuotaTest, ReadsWhatAQuotaIs) {
   EXPECT_EQ(quota.streams, 3U);
   QUIRE_ASSERT_OK_AND_ASSIGN(const Quota one, ParseQuota("bytes=7"));
   EXPECT_FALSE(one.calls_per_second.has_value());
+  QUIRE_ASSERT_OK_AND_ASSIGN(const Quota none, ParseQuota("streams=none"));
+  EXPECT_EQ(none.streams, kUnlimited);
+  EXPECT_FALSE(ChangingQuota(none).Get().is_set());
   for (const char* text :
-       {"", "calls", "calls=", "calls=0", "calls=-1", "calls=1.5", "calls=1KiB",
-        "bytes=lots", "colour=1", "calls=1,", "calls=1,calls=2",
+       {"", "calls", "calls=", "calls=0", "calls=None", "calls=-1", "calls=1.5",
+        "calls=1KiB", "bytes=lots", "colour=1", "calls=1,", "calls=1,calls=2",
         "calls=99999999999999999999"}) {
     EXPECT_EQ(ParseQuota(text).status().code(),
               absl::StatusCode::kInvalidArgument)

@@ -16,7 +16,8 @@
 // and
 // ?, separated by commas. RIGHTS are "list" and "read". TIME is 2027-01-31 or
 // 2027-01-31T12:00:00Z, in UTC. QUOTA is calls=N or bytes=SIZE, both per
-// second, or streams=N at a time.
+// second, or streams=N at a time; it replaces that limit of --quota, and "none"
+// lifts it.
 #ifndef QUIRE_SERVER_SERVICE_SECURITY_ACCESS_RULES_H_
 #define QUIRE_SERVER_SERVICE_SECURITY_ACCESS_RULES_H_
 
