@@ -112,6 +112,18 @@ TEST_F(ServerCaptureIndexTest, DescribesCaptures) {
   EXPECT_EQ(archive.archive().uuid(), page.archive_uuid());
 }
 
+TEST_F(ServerCaptureIndexTest, AnAnswerCountsAsBytesOfTheQuota) {
+  WriteArchive(archive_path(), {Capture("http://example.com/", 30)});
+  ServerOptions options;
+  // An answer is paid for over minutes.
+  options.default_quota.bytes_per_second = 1;
+  StartServer(options);
+  v1::ListCapturesResponse page;
+  EXPECT_TRUE(Call(Request("example.com"), page).ok());
+  EXPECT_GT(page.ByteSizeLong(), 60U);
+  EXPECT_EQ(ReasonIn(Call(Request("example.com"), page)), "QUOTA_EXCEEDED");
+}
+
 TEST_F(ServerCaptureIndexTest, MatchesAndOrders) {
   ServePages();
   EXPECT_THAT(Times(Request("example.com")), ElementsAre(10, 20, 30));

@@ -125,6 +125,20 @@ TEST_F(ServerLogTest, SaysWhatBlocksWaitedFor) {
   EXPECT_FALSE(lines[1].contains("fetches"));
 }
 
+TEST_F(ServerLogTest, ListsHaveTheSizeOfTheirAnswer) {
+  Start();
+  v1::ListDocumentsRequest request;
+  request.set_archive("docs");
+  v1::ListDocumentsResponse response;
+  {
+    grpc::ClientContext context;
+    ASSERT_TRUE(stub().ListDocuments(&context, request, &response).ok());
+  }
+  const std::vector<nlohmann::json> lines = LinesOf("ListDocuments");
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines[0]["bytes"], response.ByteSizeLong());
+}
+
 TEST_F(ServerLogTest, AStreamIsOneLine) {
   Start();
   {

@@ -158,6 +158,32 @@ TEST_F(ServerQuotaTest, AnIdentityKeepsTheDefaultsThatItsLineDoesNotSet) {
   }
 }
 
+TEST_F(ServerQuotaTest, ListsAndDescriptionsCountAsBytes) {
+  WriteArchive(archive_path(), MakeDocuments(10, 1));
+  const auto ask = [this](auto method, auto request, auto response) {
+    request.set_archive(kArchive);
+    ServerOptions options;
+    // An answer is paid for over minutes.
+    options.default_quota.bytes_per_second = 1;
+    StartServer(options);
+    for (const bool is_first : {true, false}) {
+      grpc::ClientContext context;
+      const grpc::Status status =
+          (stub().*method)(&context, request, &response);
+      EXPECT_EQ(ReasonIn(status), is_first ? "" : "QUOTA_EXCEEDED");
+      if (is_first) {
+        EXPECT_TRUE(status.ok()) << status.error_message();
+        EXPECT_GT(response.ByteSizeLong(), 100U);
+      }
+    }
+    StopServer();
+  };
+  ask(&v1::Archive::Stub::ListDocuments, v1::ListDocumentsRequest(),
+      v1::ListDocumentsResponse());
+  ask(&v1::Archive::Stub::GetArchive, v1::GetArchiveRequest(),
+      v1::GetArchiveResponse());
+}
+
 TEST_F(ServerQuotaTest, EndsAStreamThatReadsMoreThanItMay) {
   // Many times the amount that the quota allows at once.
   WriteArchive(archive_path(), MakeDocuments(400, 1));

@@ -89,6 +89,7 @@ class ServerTrafficTest : public ServerTest {
     v1::GetArchiveResponse response;
     grpc::ClientContext context;
     EXPECT_TRUE(stub().GetArchive(&context, request, &response).ok());
+    description_bytes_ = response.ByteSizeLong();
     return response.archive();
   }
 
@@ -107,6 +108,8 @@ class ServerTrafficTest : public ServerTest {
     return size_bytes;
   }
 
+  // Size of the answer of the last Describe().
+  uint64_t description_bytes_ = 0;
   const std::vector<TestDocument> a_documents_ = MakeDocuments(20, 1);
   const std::vector<TestDocument> b_documents_ = MakeDocuments(30, 2);
 };
@@ -149,7 +152,11 @@ TEST_F(ServerTrafficTest, CountsTheTrafficOfEachArchive) {
   v1::GetSymbolTableResponse table_response;
   grpc::ClientContext context;
   EXPECT_TRUE(stub().GetSymbolTable(&context, table, &table_response).ok());
-  ExpectTraffic("b", 4, text_bytes + dictionary_bytes);
+  ExpectLine(absl::StrCat("quire_sent_bytes_total{method=\"GetSymbolTable\"} ",
+                          table_response.ByteSizeLong()));
+  ExpectTraffic("b", 4,
+                text_bytes + dictionary_bytes + description_bytes_ +
+                    table_response.ByteSizeLong());
   EXPECT_THAT(AwaitLine("quire_archives{state=\"open\"} 2"),
               Not(HasSubstr("archive=\"absent\"")));
 }

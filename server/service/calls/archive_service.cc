@@ -164,14 +164,15 @@ class ArchiveService : public AllMethods {
     QUIRE_RETURN_IF_ERROR(ParseRequest(buffer, request));
     Response response;
     QUIRE_RETURN_IF_ERROR(handler(core_, booking.access(), request, response));
+    const uint64_t size_bytes = response.ByteSizeLong();
     QUIRE_ASSIGN_OR_RETURN(
         Admission::Ticket ticket,
-        core_.admission.Admit(booking.Client(),
-                              response.ByteSizeLong() + buffer.Length(),
+        core_.admission.Admit(booking.Client(), size_bytes + buffer.Length(),
                               Admission::Use::kSingleAnswer));
     AnswerBytes bytes;
     bytes.AppendFields(response);
     answer = bytes.Take();
+    booking.Sending(size_bytes);
     return ticket;
   }
 

@@ -118,6 +118,9 @@ class CallBooking {
     call.Finish(outgoing);
   }
 
+  // Counts an answer, or a message of a stream, for the quota, the metrics and
+  // the log: the decoded size of its data, or the size of the message if that
+  // is a list or a description.
   void Sending(uint64_t size_bytes) {
     quota_use_.Sent(size_bytes);
     sent_bytes_ += size_bytes;

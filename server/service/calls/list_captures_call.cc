@@ -379,14 +379,15 @@ class ListCapturesCall : public grpc::ServerUnaryReactor {
     FreeParts();
     response_.set_archive_uuid(std::string(contents_.view.uuid));
     response_.set_unindexed_document_count(unindexed_count_);
+    const uint64_t size_bytes = response_.ByteSizeLong();
     QUIRE_ASSIGN_OR_RETURN(
         ticket_,
-        core_.admission.Admit(booking_.Client(),
-                              response_.ByteSizeLong() + request_bytes_,
+        core_.admission.Admit(booking_.Client(), size_bytes + request_bytes_,
                               Admission::Use::kSingleAnswer));
     AnswerBytes bytes;
     bytes.AppendFields(response_);
     answer_ = bytes.Take();
+    booking_.Sending(size_bytes);
     return absl::OkStatus();
   }
 

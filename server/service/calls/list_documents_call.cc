@@ -389,13 +389,15 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
     const v1::ListDocumentsResponse response =
         page_->Finish(wanted_.filter.has_value());
     page_.reset();
+    const uint64_t size_bytes = response.ByteSizeLong();
     QUIRE_ASSIGN_OR_RETURN(
-        ticket_, core_.admission.Admit(booking_.Client(),
-                                       response.ByteSizeLong() + request_bytes_,
-                                       Admission::Use::kSingleAnswer));
+        ticket_,
+        core_.admission.Admit(booking_.Client(), size_bytes + request_bytes_,
+                              Admission::Use::kSingleAnswer));
     AnswerBytes bytes;
     bytes.AppendFields(response);
     answer_ = bytes.Take();
+    booking_.Sending(size_bytes);
     return absl::OkStatus();
   }
 

@@ -30,7 +30,7 @@ inline constexpr uint64_t kUnlimited = ~uint64_t{0};
 // Unset fields have the default limit, or none without a default.
 struct Quota {
   std::optional<uint64_t> calls_per_second;
-  // Decoded bytes of answers.
+  // Decoded bytes of answers, and messages of lists and descriptions.
   std::optional<uint64_t> bytes_per_second;
   // Concurrent streaming calls.
   std::optional<uint64_t> streams;
