@@ -401,6 +401,28 @@ TEST_F(ServerFieldsTest, LongFieldsEndAPage) {
   }
 }
 
+// Nulls take hardly any bytes of an answer.
+TEST_F(ServerFieldsTest, MemoryOfNullsEndsAPage) {
+  constexpr int kDocumentCount = 4'000;
+  v1::ListDocumentsRequest request = Request();
+  request.set_page_size(kDocumentCount);
+  for (int i = 0; i < 32; ++i) {
+    fields_.push_back({absl::StrCat("f", i), FieldType::kInteger});
+    request.add_fields(fields_.back().name);
+  }
+  for (int i = 0; i < kDocumentCount; ++i) {
+    documents_.push_back({.id = absl::StrCat("d", i), .text = ""});
+    documents_.back().fields.resize(fields_.size());
+  }
+  WriteArchive(archive_path(), documents_);
+  StartServer();
+  v1::ListDocumentsResponse page;
+  ASSERT_TRUE(Call(request, page).ok());
+  EXPECT_TRUE(page.has_next_page_token());
+  EXPECT_GT(page.documents_size(), kDocumentCount / 10);
+  EXPECT_LT(page.documents_size(), kDocumentCount / 2);
+}
+
 TEST_F(ServerFieldsTest, ColumnsHaveAllTypesAndAttributes) {
   fields_ = {{"string", FieldType::kString},
              {"integer", FieldType::kInteger},

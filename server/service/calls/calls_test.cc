@@ -4,6 +4,7 @@
 // blocks: the blocks fetched, their order, and withdrawn reads.
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <random>
 #include <set>
@@ -294,6 +295,8 @@ class CallsTest : public ServerTest {
     return 0;
   }
 
+  uint64_t InFlightBytesWhile(const std::function<grpc::Status()>& list);
+
   const std::vector<TestDocument> documents_ = MakeDocuments(150, 41);
   const std::string all_;
   v1::Limits limits_;
@@ -303,10 +306,10 @@ class CallsTest : public ServerTest {
   ReadGate gate_;
   std::unique_ptr<BlockStore> store_;
   std::unique_ptr<Catalog> catalog_;
+  std::unique_ptr<Admission> admission_;
   std::unique_ptr<v1::Archive::Stub> stub_;
 
  private:
-  std::unique_ptr<Admission> admission_;
   prometheus::Registry registry_;
   CallMetrics metrics_{registry_};
   StallGuard stall_guard_{absl::Minutes(30)};
@@ -594,6 +597,71 @@ TEST_F(CallsTest, ConnectionsOfOneAddressShareItsMemory) {
   first.join();
   EXPECT_TRUE(first_status.ok()) << first_status.error_message();
   EXPECT_TRUE(first_response.data() == all_.substr(0, 900'000));
+}
+
+// Calls `list` while the device is blocked. Returns the bytes in flight while
+// the call waits for it.
+uint64_t CallsTest::InFlightBytesWhile(
+    const std::function<grpc::Status()>& list) {
+  gate_.Hold();
+  grpc::Status status;
+  std::thread lister([&] { status = list(); });
+  EXPECT_TRUE(Await([&] { return gate_.held_count() > 0; }));
+  const uint64_t size_bytes = admission_->in_flight_bytes();
+  gate_.Release();
+  lister.join();
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_TRUE(Await([&] { return admission_->in_flight_bytes() == 0; }));
+  return size_bytes;
+}
+
+TEST_F(CallsTest, ListsThatWaitForFieldsCountTheirPage) {
+  constexpr int kDocumentCount = 100;
+  constexpr size_t kIdSizeBytes = 5'000;
+  fields_ = {{"number", FieldType::kInteger}};
+  std::vector<TestDocument> documents;
+  for (int64_t i = 0; i < kDocumentCount; ++i) {
+    documents.push_back({.id = absl::StrCat(i, std::string(kIdSizeBytes, 'x')),
+                         .text = "text",
+                         .fields = {FieldValue(i)}});
+  }
+  WriteArchive(archive_path(), documents, "copy");
+  Start();
+  v1::ListDocumentsRequest request;
+  request.set_archive("docs");
+  request.set_page_size(kDocumentCount);
+  request.add_fields("number");
+  v1::ListDocumentsResponse response;
+  EXPECT_GE(InFlightBytesWhile([&] {
+              grpc::ClientContext context;
+              return stub_->ListDocuments(&context, request, &response);
+            }),
+            kDocumentCount * kIdSizeBytes);
+  EXPECT_EQ(response.documents_size(), kDocumentCount);
+}
+
+TEST_F(CallsTest, ListsThatWaitForCapturesCountTheirRequest) {
+  constexpr size_t kTextSizeBytes = 10'000;
+  WriteArchive(archive_path(),
+               {{.id = "http://example.com/",
+                 .text = "text",
+                 .record_type = "response",
+                 .url = "http://example.com/",
+                 .status = 200}},
+               "copy");
+  Start();
+  v1::ListCapturesRequest request;
+  request.set_archive("docs");
+  request.set_url("example.com");
+  request.set_filter(
+      absl::StrCat("url != \"", std::string(kTextSizeBytes, 'x'), "\""));
+  v1::ListCapturesResponse response;
+  EXPECT_GE(InFlightBytesWhile([&] {
+              grpc::ClientContext context;
+              return stub_->ListCaptures(&context, request, &response);
+            }),
+            3 * kTextSizeBytes);
+  EXPECT_EQ(response.captures_size(), 1);
 }
 
 // --- Batches that stay open ---

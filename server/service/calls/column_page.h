@@ -48,6 +48,16 @@ class ColumnPage final : public ListedPage {
   void LeaveOut() override { ++done_count_; }
 
   uint64_t taken_bytes() const override;
+
+  uint64_t memory_bytes() const override {
+    // Columns grow by doubling.
+    return ordinals_.capacity() * sizeof(uint64_t) + 2 * taken_bytes();
+  }
+
+  uint64_t selected_bytes_max() const override {
+    return sizeof(uint64_t) * 2 * page_size_;
+  }
+
   void Truncate() override;
   v1::ListDocumentsResponse Finish(bool is_filtered) override;
 

@@ -27,7 +27,8 @@
 
 namespace quire {
 
-// Decoded parts that a call holds; one entry of its answer may need more.
+// Decoded parts that a call holds, and the page that it makes; one entry of its
+// answer may need more.
 inline constexpr uint64_t kHeldPartsBytesMax = uint64_t{8} << 20;
 // Work of one page of an answer, in decoded parts. The page ends after the
 // entry with which it is exceeded.

@@ -24,6 +24,8 @@ constexpr uint64_t kPassingWorkMax = 4000;
 constexpr uint64_t kPassingWorkPerSegmentMax = 8;
 // Tag and value of Document.occurrence.
 constexpr uint64_t kOccurrenceSizeBytesMax = 11;
+// Memory of a parsed filter for each byte of its text.
+constexpr uint64_t kFilterBytesPerByte = 48;
 // Bounds the comparisons for each byte of an id.
 constexpr size_t kDelimiterSizeBytesMax = 256;
 
@@ -206,6 +208,10 @@ absl::Status ListByOrdinal(const ServedContents& contents,
 }
 
 }  // namespace
+
+uint64_t ListRequestBytes(uint64_t size_bytes, absl::string_view filter) {
+  return 2 * size_bytes + kFilterBytesPerByte * filter.size();
+}
 
 absl::StatusOr<uint32_t> PageSizeOf(std::optional<uint32_t> requested,
                                     uint32_t page_size_max) {

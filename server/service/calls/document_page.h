@@ -10,6 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 #include "proto/quire/v1/archive.pb.h"
 
@@ -20,6 +21,16 @@ namespace quire {
 // A page ends before the entry that would exceed this size, in bytes, since ids
 // and media types may be long. The token adds to it.
 inline constexpr uint64_t kPageSizeBytesMax = uint64_t{1} << 20;
+
+// Upper bound on the memory of a listed document or prefix without its texts.
+inline constexpr uint64_t kListedEntryBytes = 512;
+
+// A page that grows is admitted in steps of this size: each takes a lock.
+inline constexpr uint64_t kPageStepBytes = uint64_t{64} << 10;
+
+// Returns the memory, in bytes, of a request of `size_bytes` to a List call: as
+// gRPC holds it, parsed, and its `filter` parsed.
+uint64_t ListRequestBytes(uint64_t size_bytes, absl::string_view filter);
 
 // Documents, or groups of them, that one page passes over at most. Some ten
 // milliseconds.

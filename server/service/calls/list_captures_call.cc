@@ -28,6 +28,8 @@ namespace {
 
 // Work of one page: captures that are looked at.
 constexpr uint32_t kPassedMax = 20'000;
+// Upper bound on the memory of a capture without its texts.
+constexpr uint64_t kCaptureBytes = 2 * kListedEntryBytes;
 constexpr size_t kTargetSizeBytesMax = kSurtKeySizeBytesMax;
 
 absl::Status MalformedCaptures(absl::string_view message) {
@@ -176,8 +178,8 @@ class ListCapturesCall : public grpc::ServerUnaryReactor {
 
   absl::Status Begin(const grpc::ByteBuffer& buffer) {
     QUIRE_RETURN_IF_ERROR(booking_.access().status());
-    request_bytes_ = buffer.Length();
     QUIRE_RETURN_IF_ERROR(ParseRequest(buffer, request_));
+    request_bytes_ = ListRequestBytes(buffer.Length(), request_.filter());
     QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core_));
     QUIRE_ASSIGN_OR_RETURN(contents_, booking_.access().FindContents(request_));
     QUIRE_ASSIGN_OR_RETURN(page_size_,
@@ -186,6 +188,9 @@ class ListCapturesCall : public grpc::ServerUnaryReactor {
                                           : std::nullopt,
                                       core_.limits.page_size_max()));
     QUIRE_ASSIGN_OR_RETURN(query_, QueryOf(request_));
+    QUIRE_ASSIGN_OR_RETURN(
+        ticket_, core_.admission.Admit(booking_.Client(), request_bytes_,
+                                       Admission::Use::kSingleAnswer));
     QUIRE_ASSIGN_OR_RETURN(filter_, CaptureFilterOf(request_));
     QUIRE_ASSIGN_OR_RETURN(contents_.view,
                            StateOfCaptures(contents_.view, request_));
@@ -228,7 +233,9 @@ class ListCapturesCall : public grpc::ServerUnaryReactor {
 
   void StartAgain() {
     FreeParts();
-    response_.Clear();
+    // Clear() would keep its memory.
+    response_ = v1::ListCapturesResponse();
+    page_bytes_ = 0;
     passed_count_ = 0;
     after_ = first_after_;
   }
@@ -250,8 +257,20 @@ class ListCapturesCall : public grpc::ServerUnaryReactor {
     return *scan_;
   }
 
-  // False: parts must be fetched.
+  // Admits a page of `page_bytes`. Errors: as Admission::Admit().
+  absl::Status HoldPage(uint64_t page_bytes) {
+    return ticket_.Resize(request_bytes_ + page_bytes);
+  }
+
+  // False: parts must be fetched. Meanwhile the call holds no more bytes than
+  // it uses.
   absl::StatusOr<bool> Advance() {
+    QUIRE_ASSIGN_OR_RETURN(const bool is_complete, AddCaptures());
+    QUIRE_RETURN_IF_ERROR(HoldPage(page_bytes_));
+    return is_complete;
+  }
+
+  absl::StatusOr<bool> AddCaptures() {
     // Documents may have been withdrawn while parts were fetched.
     if (contents_.archive->withdrawal->generation() !=
         contents_.withdrawal.generation) {
@@ -259,7 +278,8 @@ class ListCapturesCall : public grpc::ServerUnaryReactor {
       StartAgain();
     }
     while (true) {
-      if (parts_->held_bytes() > kHeldPartsBytesMax && has_moved_) {
+      if (page_bytes_ + parts_->held_bytes() > kHeldPartsBytesMax &&
+          has_moved_) {
         FreeParts();
       }
       FoundCapture found;
@@ -334,6 +354,10 @@ class ListCapturesCall : public grpc::ServerUnaryReactor {
     }
     sent_bytes_ =
         (response_.captures_size() > 0 ? sent_bytes_ : 0) + size_bytes;
+    page_bytes_ += kCaptureBytes + size_bytes;
+    if (request_bytes_ + page_bytes_ > ticket_.size_bytes()) {
+      QUIRE_RETURN_IF_ERROR(HoldPage(page_bytes_ + kPageStepBytes));
+    }
     *response_.add_captures() = std::move(capture);
     return true;
   }
@@ -380,15 +404,13 @@ class ListCapturesCall : public grpc::ServerUnaryReactor {
     response_.set_archive_uuid(std::string(contents_.view.uuid));
     response_.set_unindexed_document_count(unindexed_count_);
     const uint64_t size_bytes = response_.ByteSizeLong();
-    QUIRE_ASSIGN_OR_RETURN(
-        ticket_,
-        core_.admission.Admit(booking_.Client(), size_bytes + request_bytes_,
-                              Admission::Use::kSingleAnswer));
+    QUIRE_RETURN_IF_ERROR(HoldPage(page_bytes_ + size_bytes));
     AnswerBytes bytes;
     bytes.AppendFields(response_);
     answer_ = bytes.Take();
     booking_.Sending(size_bytes);
-    return absl::OkStatus();
+    response_ = v1::ListCapturesResponse();
+    return HoldPage(size_bytes);
   }
 
   void End(const absl::Status& status) { booking_.Finish(*this, status); }
@@ -398,6 +420,7 @@ class ListCapturesCall : public grpc::ServerUnaryReactor {
   CallBooking booking_;
   std::atomic<bool> is_cancelled_ = false;
   v1::ListCapturesRequest request_;
+  // Memory of the request.
   uint64_t request_bytes_ = 0;
   uint32_t page_size_ = 0;
   ServedContents contents_;
@@ -415,6 +438,8 @@ class ListCapturesCall : public grpc::ServerUnaryReactor {
   uint32_t passed_count_ = 0;
   uint64_t sent_bytes_ = 0;
   v1::ListCapturesResponse response_;
+  // Memory of `response_`.
+  uint64_t page_bytes_ = 0;
   // Held until gRPC has released the answer.
   Admission::Ticket ticket_;
 };

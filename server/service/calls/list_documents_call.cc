@@ -33,6 +33,9 @@ namespace {
 constexpr int kRequestedFieldsMax = 32;
 // Known fields that an error names.
 constexpr size_t kNamedFieldsMax = 20;
+// A page ends early above this, in bytes of memory: values that are short, or
+// null, take far more of it than of the answer.
+constexpr uint64_t kPageMemoryBytesMax = uint64_t{4} << 20;
 // Fetches of bounds for one page. Groups whose bounds are unknown then are
 // read.
 constexpr int kSelectionsMax = 8;
@@ -167,8 +170,8 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
   // After it without fields and filter all documents of the page are done.
   absl::Status Begin(const grpc::ByteBuffer& buffer) {
     QUIRE_RETURN_IF_ERROR(booking_.access().status());
-    request_bytes_ = buffer.Length();
     QUIRE_RETURN_IF_ERROR(ParseRequest(buffer, request_));
+    request_bytes_ = ListRequestBytes(buffer.Length(), request_.filter());
     QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core_));
     QUIRE_ASSIGN_OR_RETURN(contents_, booking_.access().FindContents(request_));
     QUIRE_ASSIGN_OR_RETURN(page_size_,
@@ -179,6 +182,9 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
     QUIRE_RETURN_IF_ERROR(CheckListedSelection(request_));
     QUIRE_ASSIGN_OR_RETURN(contents_.view,
                            StateOfList(contents_.view, request_));
+    QUIRE_ASSIGN_OR_RETURN(
+        ticket_, core_.admission.Admit(booking_.Client(), request_bytes_,
+                                       Admission::Use::kSingleAnswer));
     QUIRE_ASSIGN_OR_RETURN(
         wanted_, FieldsOf(request_, contents_.view.archive->fields()));
     page_ = MakeListedPage(contents_, request_, page_size_);
@@ -213,8 +219,29 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
     End(status);
   }
 
-  // False: parts must be fetched.
+  // Admits a page of `page_bytes`. Errors: as Admission::Admit().
+  absl::Status HoldPage(uint64_t page_bytes) {
+    return ticket_.Resize(request_bytes_ + page_bytes);
+  }
+
+  // Admits the page with more `fields`.
+  absl::Status HoldFields(absl::Span<const FieldView> fields) {
+    const uint64_t page_bytes =
+        page_->memory_bytes() + FieldsMemoryBytes(fields);
+    return request_bytes_ + page_bytes <= ticket_.size_bytes()
+               ? absl::OkStatus()
+               : HoldPage(page_bytes + kPageStepBytes);
+  }
+
+  // False: parts must be fetched. Meanwhile the call holds no more bytes than
+  // it uses.
   absl::StatusOr<bool> Advance() {
+    QUIRE_ASSIGN_OR_RETURN(const bool is_complete, SelectAndRead());
+    QUIRE_RETURN_IF_ERROR(HoldPage(page_->memory_bytes()));
+    return is_complete;
+  }
+
+  absl::StatusOr<bool> SelectAndRead() {
     // Documents may have been withdrawn while parts were fetched.
     if (contents_.archive->withdrawal->generation() !=
         contents_.withdrawal.generation) {
@@ -283,8 +310,10 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
       }
       return could_match ? ordinal : group.end_ordinal;
     };
+    QUIRE_RETURN_IF_ERROR(HoldPage(page_->selected_bytes_max()));
     QUIRE_RETURN_IF_ERROR(page_->Select(excluded_until));
     QUIRE_RETURN_IF_ERROR(error);
+    QUIRE_RETURN_IF_ERROR(HoldPage(page_->memory_bytes()));
     return !parts_->has_missing() || ++selection_count_ == kSelectionsMax;
   }
 
@@ -315,13 +344,17 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
     return found;
   }
 
+  uint64_t HeldBytes() const {
+    return page_->memory_bytes() + parts_->held_bytes();
+  }
+
   // Reads the fields of the documents that are not done, in order. False: parts
   // must be fetched.
   absl::StatusOr<bool> ReadFields() {
     std::vector<FieldView> values;
     for (size_t next = page_->done_count(); next < page_->count(); ++next) {
       const bool is_next = next == page_->done_count();
-      if (is_next && parts_->held_bytes() > 2 * kHeldPartsBytesMax) {
+      if (is_next && HeldBytes() > 2 * kHeldPartsBytesMax) {
         FreeIfRead();
       }
       QUIRE_ASSIGN_OR_RETURN(const bool found,
@@ -333,13 +366,12 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
       }
       if (!found || !is_next) {
         // Parts of later documents are fetched together with these.
-        if (parts_->held_bytes() + parts_->missing_bytes() >
-            2 * kHeldPartsBytesMax) {
+        if (HeldBytes() + parts_->missing_bytes() > 2 * kHeldPartsBytesMax) {
           return false;
         }
         continue;
       }
-      TakeFields(values);
+      QUIRE_RETURN_IF_ERROR(TakeFields(values));
       is_read_since_free_ = true;
       if (IsLong() || parts_->loaded_bytes() > kLoadedPartsBytesMax) {
         TruncateToDone();
@@ -356,7 +388,10 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
     return Reader().Read(ordinal, values);
   }
 
-  bool IsLong() const { return page_->taken_bytes() > kPageSizeBytesMax; }
+  bool IsLong() const {
+    return page_->taken_bytes() > kPageSizeBytesMax ||
+           page_->memory_bytes() > kPageMemoryBytesMax;
+  }
 
   void TruncateToDone() {
     if (page_->done_count() > 0) {
@@ -364,7 +399,8 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
     }
   }
 
-  void TakeFields(const std::vector<FieldView>& values) {
+  // Errors: as HoldFields().
+  absl::Status TakeFields(const std::vector<FieldView>& values) {
     if (wanted_.filter.has_value()) {
       row_.clear();
       for (size_t i = 0; i < wanted_.filter_columns.size(); ++i) {
@@ -375,10 +411,13 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
       }
       if (!wanted_.filter->Matches(row_)) {
         page_->LeaveOut();
-        return;
+        return absl::OkStatus();
       }
     }
-    page_->Take(absl::MakeConstSpan(values).first(wanted_.sent_count));
+    const auto sent = absl::MakeConstSpan(values).first(wanted_.sent_count);
+    QUIRE_RETURN_IF_ERROR(HoldFields(sent));
+    page_->Take(sent);
+    return absl::OkStatus();
   }
 
   // Ends a page all of whose documents are done.
@@ -386,19 +425,18 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
     if (parts_.has_value()) {
       FreeParts();
     }
-    const v1::ListDocumentsResponse response =
+    const uint64_t page_bytes = page_->memory_bytes();
+    v1::ListDocumentsResponse response =
         page_->Finish(wanted_.filter.has_value());
     page_.reset();
     const uint64_t size_bytes = response.ByteSizeLong();
-    QUIRE_ASSIGN_OR_RETURN(
-        ticket_,
-        core_.admission.Admit(booking_.Client(), size_bytes + request_bytes_,
-                              Admission::Use::kSingleAnswer));
+    QUIRE_RETURN_IF_ERROR(HoldPage(page_bytes + size_bytes));
     AnswerBytes bytes;
     bytes.AppendFields(response);
     answer_ = bytes.Take();
     booking_.Sending(size_bytes);
-    return absl::OkStatus();
+    response = v1::ListDocumentsResponse();
+    return HoldPage(size_bytes);
   }
 
   void End(const absl::Status& status) { booking_.Finish(*this, status); }
@@ -408,6 +446,7 @@ class ListDocumentsCall : public grpc::ServerUnaryReactor {
   CallBooking booking_;
   std::atomic<bool> is_cancelled_ = false;
   v1::ListDocumentsRequest request_;
+  // Memory of the request.
   uint64_t request_bytes_ = 0;
   uint32_t page_size_ = 0;
   ServedContents contents_;

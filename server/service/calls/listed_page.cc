@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/calls/listed_page.h"
 
+#include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "codecs/base/status_macros.h"
 #include "codecs/filter/filter.h"
 #include "server/service/calls/column_page.h"
 
 namespace quire {
 namespace {
+
+// Memory of a value in a message, and of the message.
+constexpr uint64_t kFieldValueBytes = 64;
+// Memory of a string without its text.
+constexpr uint64_t kStringBytes = 64;
 
 void FillField(const FieldView& value, v1::FieldValue& field) {
   switch (TypeOf(value)) {
@@ -42,11 +50,22 @@ class RowPage final : public ListedPage {
       : contents_(contents), request_(request), page_size_(page_size) {}
 
   absl::Status Select(ExcludedUntil excluded_until) override {
-    response_.Clear();
+    // Clear() would keep its memory.
+    response_ = v1::ListDocumentsResponse();
     matches_.clear();
     fields_bytes_ = 0;
-    return FillDocumentPage(contents_, request_, page_size_, excluded_until,
-                            response_);
+    QUIRE_RETURN_IF_ERROR(FillDocumentPage(contents_, request_, page_size_,
+                                           excluded_until, response_));
+    memory_bytes_ = response_.next_page_token().size();
+    for (const v1::Document& document : response_.documents()) {
+      memory_bytes_ += kListedEntryBytes + document.id().size() +
+                       document.media_type().size() +
+                       document.record_type().size();
+    }
+    for (const std::string& prefix : response_.common_prefixes()) {
+      memory_bytes_ += kListedEntryBytes + prefix.size();
+    }
+    return absl::OkStatus();
   }
 
   size_t count() const override {
@@ -86,12 +105,19 @@ class RowPage final : public ListedPage {
       FillField(value, field);
       fields_bytes_ += field.ByteSizeLong();
     }
+    memory_bytes_ += FieldsMemoryBytes(fields);
     matches_.push_back(true);
   }
 
   void LeaveOut() override { matches_.push_back(false); }
 
   uint64_t taken_bytes() const override { return fields_bytes_; }
+
+  uint64_t memory_bytes() const override { return memory_bytes_; }
+
+  uint64_t selected_bytes_max() const override {
+    return kPageSizeBytesMax + page_size_ * kListedEntryBytes;
+  }
 
   void Truncate() override {
     if (matches_.size() < count()) {
@@ -121,9 +147,21 @@ class RowPage final : public ListedPage {
   // For each document that is done: true if it was taken.
   std::vector<bool> matches_;
   uint64_t fields_bytes_ = 0;
+  uint64_t memory_bytes_ = 0;
 };
 
 }  // namespace
+
+uint64_t FieldsMemoryBytes(absl::Span<const FieldView> fields) {
+  uint64_t size_bytes = 0;
+  for (const FieldView& value : fields) {
+    size_bytes += kFieldValueBytes;
+    if (const auto* text = std::get_if<absl::string_view>(&value)) {
+      size_bytes += kStringBytes + text->size();
+    }
+  }
+  return size_bytes;
+}
 
 std::unique_ptr<ListedPage> MakeListedPage(
     const ServedContents& contents, const v1::ListDocumentsRequest& request,

@@ -51,6 +51,10 @@ class ListedPage {
   // Size of what was taken, which Select() did not bound.
   virtual uint64_t taken_bytes() const = 0;
 
+  // Memory of the page, in bytes; and an upper bound on it after Select().
+  virtual uint64_t memory_bytes() const = 0;
+  virtual uint64_t selected_bytes_max() const = 0;
+
   // Ends the page after the documents that are done. REQUIRES: one is.
   virtual void Truncate() = 0;
 
@@ -58,6 +62,9 @@ class ListedPage {
   // afterwards.
   virtual v1::ListDocumentsResponse Finish(bool is_filtered) = 0;
 };
+
+// Upper bound on the memory, in bytes, that `fields` add to a page.
+uint64_t FieldsMemoryBytes(absl::Span<const FieldView> fields);
 
 // Returns a page of documents, or of columns if the request has them. All
 // arguments must outlive it; contents.view is StateOfList() of the request.

@@ -90,6 +90,16 @@ void Admission::Ticket::Shrink(uint64_t size_bytes) {
   size_bytes_ -= size_bytes;
 }
 
+absl::Status Admission::Ticket::Resize(uint64_t size_bytes) {
+  if (size_bytes > size_bytes_) {
+    return Grow(size_bytes - size_bytes_);
+  }
+  if (size_bytes < size_bytes_) {
+    Shrink(size_bytes_ - size_bytes);
+  }
+  return absl::OkStatus();
+}
+
 void Admission::Ticket::Release() {
   if (admission_ != nullptr) {
     admission_->Return(client_, size_bytes_, fresh_id_);

@@ -122,6 +122,10 @@ class Admission {
     void Fit(uint64_t least_bytes, uint64_t size_bytes);
     // Returns some bytes. REQUIRES: the ticket holds them.
     void Shrink(uint64_t size_bytes);
+    // Claims or returns bytes, so that the ticket holds `size_bytes`.
+    // Errors: as Grow().
+    // REQUIRES: as Grow().
+    absl::Status Resize(uint64_t size_bytes);
     // Returns all bytes.
     void Release();
 

@@ -118,6 +118,20 @@ TEST(AdmissionTest, StreamsLeaveAQuarterToSingleAnswers) {
                              admission.Admit("d", 15, kStream));
 }
 
+TEST(AdmissionTest, TicketsAreResized) {
+  Admission admission(100, 100);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket ticket,
+                             admission.Admit("a", 40, kSingleAnswer));
+  for (const uint64_t size_bytes : {70u, 70u, 10u, 100u}) {
+    QUIRE_EXPECT_OK(ticket.Resize(size_bytes));
+    EXPECT_EQ(ticket.size_bytes(), size_bytes);
+    EXPECT_EQ(admission.in_flight_bytes(), size_bytes);
+  }
+  QUIRE_EXPECT_OK(ticket.Resize(60));
+  EXPECT_EQ(ReasonOf(ticket.Resize(101)), v1::SERVER_BUSY);
+  EXPECT_EQ(admission.in_flight_bytes(), 60u);
+}
+
 TEST(AdmissionTest, WhatStreamsCanDoWithoutIsOfHalf) {
   Admission admission(100, 100);
   QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket a,
