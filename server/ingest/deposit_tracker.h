@@ -78,7 +78,7 @@ class DepositTracker {
   const DepositSummary& summary() const { return summary_; }
 
  private:
-  // Of files of an input that have one path, as those of an archive can.
+  // Files of an input that have the same path, as those of an archive can.
   struct TextSizes {
     // In the order of the files.
     std::vector<uint64_t> size_bytes;

@@ -219,7 +219,7 @@ class FilesystemTest(unittest.TestCase):
             self.fs.get_file(paths[1], str(link))
             self.assertTrue(link.is_symlink())
             self.assertEqual(local[1].read_bytes(), self.tables["t2/part-119.csv"])
-            # A name of 255 bytes has no room for that of the file aside.
+            # The name of the file aside must not be longer than this one of 255 bytes.
             self.fs.get(paths[0], f"{directory}/{'n' * 255}")
             pipe = f"{directory}/pipe"
             os.mkfifo(pipe)

@@ -249,7 +249,7 @@ class Source {
   // Fields of its documents.
   virtual std::vector<SourceField> fields() const { return {}; }
 
-  // What is missing from an input that was built from others: an archive.
+  // Inputs that could not be read when an archive was built, which is one now.
   virtual UnreadInputs unread_inputs() const { return {}; }
 
   // Size on disk if the documents may be larger: for all containers.

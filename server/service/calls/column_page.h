@@ -25,7 +25,10 @@
 
 namespace quire {
 
-// Reads only the attributes that the request wants, or its filter needs.
+// A page of columns, one value for each document (archive.proto,
+// ListDocumentsRequest.columns). Reads only the attributes that the request
+// wants, or its filter needs. Memory: 16 bytes for each document of the page,
+// and twice the columns. Thread-compatible.
 class ColumnPage final : public ListedPage {
  public:
   // See MakeListedPage(). REQUIRES: the request has columns.
